@@ -2,7 +2,10 @@
 import { EngineError } from '../engines/index.ts'
 import { HomeError } from '../homes/index.ts'
 
-/** `DAMAGED`: what was kept is not what was written. `MISMATCH`: what was restored is not what was kept. Trying again helps with neither. */
+/**
+ * `DAMAGED`: what was stored is not what was written. `MISMATCH`: what was restored is not what was stored. Trying again
+ * helps with neither.
+ */
 type BackupErrorCode =
   'DAMAGED' | 'MISMATCH' | 'INCOMPLETE' | 'HOME_DAMAGED' | 'DISK_FULL' | 'NOT_RUNNING' | 'NO_ENGINE' | 'FAILED'
 

@@ -118,7 +118,10 @@ function mismatch(what: string): BackupError {
 const namespaceOf = (schema: string) => `(select oid from pg_catalog.pg_namespace where nspname = ${literal(schema)})`
 
 function namesOf(schema: string, kind: 'r' | 'S'): string {
-  return `select relname from pg_catalog.pg_class where relnamespace = ${namespaceOf(schema)} and relkind = '${kind}' order by relname collate "C"`
+  return (
+    `select relname from pg_catalog.pg_class where relnamespace = ${namespaceOf(schema)} and relkind = '${kind}'` +
+    ` order by relname collate "C"`
+  )
 }
 
 /** The sum of the rows' hashes does not depend on their order. `format` takes no casts. */
@@ -127,7 +130,8 @@ function contentOf(schema: string, table: string): string {
     `coalesce(pg_catalog.sum(('x' || pg_catalog.substr(h, ${from}, 15))::pg_catalog.bit(60)::pg_catalog.int8), 0)`
   return (
     `select pg_catalog.count(*), ${half(1)} || '.' || ${half(17)}` +
-    ` from (select pg_catalog.md5(pg_catalog.format('%s', tenantry_row)) as h from only ${identifier(schema)}.${identifier(table)} as tenantry_row) as hashed`
+    ` from (select pg_catalog.md5(pg_catalog.format('%s', tenantry_row)) as h` +
+    ` from only ${identifier(schema)}.${identifier(table)} as tenantry_row) as hashed`
   )
 }
 
@@ -136,14 +140,22 @@ function objectsOf(schema: string): string {
   const inSchema = (column: string) => `${column} = ${namespaceOf(schema)}`
   const described = [
     `select 'column', format('%s.%s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull)
-       from pg_attribute a join pg_class c on c.oid = a.attrelid where ${inSchema('c.relnamespace')} and c.relkind in ('r', 'p', 'v', 'm') and a.attnum > 0 and not a.attisdropped`,
+       from pg_attribute a join pg_class c on c.oid = a.attrelid
+       where ${inSchema('c.relnamespace')} and c.relkind in ('r', 'p', 'v', 'm') and a.attnum > 0 and not a.attisdropped`,
     `select 'index', relname::text from pg_class where ${inSchema('relnamespace')} and relkind in ('i', 'I')`,
     `select 'view', format('%s %s', relname, relkind) from pg_class where ${inSchema('relnamespace')} and relkind in ('v', 'm', 'p')`,
-    `select 'function', format('%s(%s) %s %s %s', proname, pg_get_function_identity_arguments(oid), prosecdef, md5(prosrc), proacl is null) from pg_proc where ${inSchema('pronamespace')}`,
-    `select 'trigger', format('%s.%s %s', c.relname, t.tgname, t.tgenabled) from pg_trigger t join pg_class c on c.oid = t.tgrelid where ${inSchema('c.relnamespace')} and not t.tgisinternal`,
-    `select 'policy', format('%s.%s %s %s', c.relname, p.polname, p.polcmd, p.polpermissive) from pg_policy p join pg_class c on c.oid = p.polrelid where ${inSchema('c.relnamespace')}`,
-    `select 'row security', format('%s %s %s', relname, relrowsecurity, relforcerowsecurity) from pg_class where ${inSchema('relnamespace')} and relkind in ('r', 'p')`,
-    `select 'constraint', format('%s.%s %s %s', c.relname, n.conname, n.contype, n.convalidated) from pg_constraint n join pg_class c on c.oid = n.conrelid where ${inSchema('c.relnamespace')}`,
+    `select 'function',
+       format('%s(%s) %s %s %s', proname, pg_get_function_identity_arguments(oid), prosecdef, md5(prosrc), proacl is null)
+       from pg_proc where ${inSchema('pronamespace')}`,
+    `select 'trigger', format('%s.%s %s', c.relname, t.tgname, t.tgenabled)
+       from pg_trigger t join pg_class c on c.oid = t.tgrelid
+       where ${inSchema('c.relnamespace')} and not t.tgisinternal`,
+    `select 'policy', format('%s.%s %s %s', c.relname, p.polname, p.polcmd, p.polpermissive)
+       from pg_policy p join pg_class c on c.oid = p.polrelid where ${inSchema('c.relnamespace')}`,
+    `select 'row security', format('%s %s %s', relname, relrowsecurity, relforcerowsecurity)
+       from pg_class where ${inSchema('relnamespace')} and relkind in ('r', 'p')`,
+    `select 'constraint', format('%s.%s %s %s', c.relname, n.conname, n.contype, n.convalidated)
+       from pg_constraint n join pg_class c on c.oid = n.conrelid where ${inSchema('c.relnamespace')}`,
     `select 'grant', format('%s %s', c.relname, granted) from pg_class c, unnest(c.relacl) as granted where ${inSchema('c.relnamespace')}`,
     `select 'type', format('%s %s', typname, typtype) from pg_type where ${inSchema('typnamespace')} and typtype in ('d', 'e', 'r')`,
   ]

@@ -48,7 +48,11 @@ export async function asSuperuser(
   )
 }
 
-/** Over TCP, as everybody does who is not the superuser: what a tenant has put into its home runs with no more than its own rights. @returns rows, a line each */
+/**
+ * Runs SQL as a login over TCP, as every client but the superuser does: what a tenant has put into its home runs with no
+ * more than its own rights.
+ * @returns rows, a line each
+ */
 export async function asLogin(
   { engine, stack, database }: HomePlace,
   login: Login,
@@ -61,7 +65,10 @@ export async function asLogin(
     .stdout
 }
 
-/** A section of a dump. What could not be restored is told, and what is compared afterwards decides. @returns what pg_restore complained of */
+/**
+ * Restores a section of a dump. What could not be restored is reported, and what is compared afterwards decides.
+ * @returns what pg_restore complained of
+ */
 export async function restoreSection(
   place: HomePlace,
   login: Login,

@@ -14,7 +14,8 @@ export async function readerLogin(place: HomePlace, signal: AbortSignal): Promis
   const verifier = scramVerifier(password, randomBytes(16))
   const sql = [
     `do $do$ begin create role ${identifier(role)} login; exception when duplicate_object then null; end $do$`,
-    `alter role ${identifier(role)} with login nosuperuser nocreatedb nocreaterole noreplication bypassrls connection limit 8 password ${literal(verifier)}`,
+    `alter role ${identifier(role)} with login nosuperuser nocreatedb nocreaterole noreplication bypassrls` +
+      ` connection limit 8 password ${literal(verifier)}`,
     `grant pg_read_all_data to ${identifier(role)}`,
     `grant connect on database ${identifier(place.database)} to ${identifier(role)}`,
   ]

@@ -73,7 +73,8 @@ declare
 begin
   if exists (select from pg_catalog.pg_attribute where attrelid = ${found} and attname = 'books') then
     if is_guarded then alter table ${usage} disable trigger counted; end if;
-    update ${usage} set file_byte_us = 0, counted_at = pg_catalog.clock_timestamp(), books = pg_catalog.gen_random_uuid(), books_began = pg_catalog.clock_timestamp();
+    update ${usage} set file_byte_us = 0, counted_at = pg_catalog.clock_timestamp(),
+      books = pg_catalog.gen_random_uuid(), books_began = pg_catalog.clock_timestamp();
     if is_guarded then alter table ${usage} enable trigger counted; end if;
     if pg_catalog.to_regclass(${literal(hours)}) is not null then delete from ${hours}; end if;
   end if;

@@ -1,6 +1,6 @@
-// Puts a backup in the place of a tenant's own home while the tenant runs, or has lost what it ran on. The new home is made whole and compared beside
-// the old one; the old one serves until then, and is replaced in one transaction of Postgres: there is no moment at
-// which neither is there. Safe to repeat at any point of an earlier, interrupted call.
+// Puts a backup in the place of a tenant's own home while the tenant runs, or has lost what it ran on. The new home is
+// made whole and compared beside the old one. The old one serves until then, and is replaced in one transaction of
+// Postgres: there is no moment at which neither is there. Safe to repeat at any point of an earlier, interrupted call.
 import { dedicatedDatabase, homeRoles } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 import type { Snapshot } from '../reconcile/index.ts'
@@ -72,7 +72,10 @@ export async function replaceHome(
   await deps.ledger.finish(job, deps.epoch)
 }
 
-/** Until now the old home has been in use, and was counted. What the tenant has put into its own home can make this fail, and does not stop it. */
+/**
+ * Begins the books of the restored home: until now the old home has been in use, and was counted. What the tenant has
+ * put into its own home can make this fail, which does not stop the restore.
+ */
 async function beginBooks(tenant: Snapshot, place: HomePlace, { log }: JobDeps, signal: AbortSignal): Promise<void> {
   await asSystem(place, tenant.id, (login) => asLogin(place, login, freshBooksSql(tenant.id), signal), signal).catch(
     (cause: unknown) => {
@@ -103,7 +106,8 @@ async function unstage(place: HomePlace, database: string, directory: string, si
   await asSuperuser(
     place,
     server,
-    `alter database ${identifier(dedicatedDatabase)} with allow_connections true;\ndrop database if exists ${identifier(database)} with (force)`,
+    `alter database ${identifier(dedicatedDatabase)} with allow_connections true;\n` +
+      `drop database if exists ${identifier(database)} with (force)`,
     signal,
   )
   await filesScript(place, 'rm -rf "$1"', [directory], { signal })

@@ -38,7 +38,9 @@ export async function makeScratchHome(
   if (code !== 0) throw new BackupError('FAILED', 'the Postgres of the scratch home does not take statements')
   const login = { role: homeRoles(tenantId).ddl, password: randomBytes(24).toString('base64url') }
   // The group role comes first: it lets the login in.
-  const roles = `${prepareSharedDatabaseSql(dedicatedDatabase)};\n${foreignRolesSql(tenantId, scramVerifier(login.password, randomBytes(16)))}`
+  const roles =
+    `${prepareSharedDatabaseSql(dedicatedDatabase)};\n` +
+    foreignRolesSql(tenantId, scramVerifier(login.password, randomBytes(16)))
   await asSuperuser(place, dedicatedDatabase, roles, signal)
   return { place, login }
 }

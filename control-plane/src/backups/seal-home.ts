@@ -69,7 +69,10 @@ export async function asSystem<T>(
 /** Nothing where there is no ledger, which a tenant's own backup of an older version may lack. */
 function optionalVersionSql(homeId: string): string {
   const place = literal(`${identifier(homeId)}.home_migrations`)
-  return `select to_regclass(${place}) is not null as has_ledger \\gset\n\\if :has_ledger\n${appliedVersionSql(homeId)};\n\\endif\nselect where false`
+  return (
+    `select to_regclass(${place}) is not null as has_ledger \\gset\n` +
+    `\\if :has_ledger\n${appliedVersionSql(homeId)};\n\\endif\nselect where false`
+  )
 }
 
 function regrantSql(homeId: string): string {
@@ -79,7 +82,10 @@ do $regrant$
 declare
   r record;
 begin
-  for r in select split_part(name, '.', 1) as relation, definition from ${identifier(homeId)}.home_structure where kind = 'privilege' and split_part(name, '.', 2) = '_owner' loop
+  for r in
+    select split_part(name, '.', 1) as relation, definition from ${identifier(homeId)}.home_structure
+    where kind = 'privilege' and split_part(name, '.', 2) = '_owner'
+  loop
     execute format('grant %s on ${identifier(homeId)}.%I to ${identifier(owner)}', r.definition, r.relation);
   end loop;
 end $regrant$`

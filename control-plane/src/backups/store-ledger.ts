@@ -155,8 +155,12 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
     async scheduled() {
       const rows = await database.$queryRaw<ScheduledRow[]>`
         select id, backup_schedule as schedule, backup_seen_schedule as seen_schedule, backup_seen_at as seen_at, desired, status,
-          exists (select from operations o where o.tenant_id = tenants.id and o.kind in ('backup', 'restore') and o.state in ('pending', 'running')) as busy,
-          (select max(finished_at) from operations o where o.tenant_id = tenants.id and o.kind = 'pause' and o.state = 'succeeded') as paused_at,
+          exists (
+            select from operations o
+            where o.tenant_id = tenants.id and o.kind in ('backup', 'restore') and o.state in ('pending', 'running')
+          ) as busy,
+          (select max(finished_at) from operations o
+            where o.tenant_id = tenants.id and o.kind = 'pause' and o.state = 'succeeded') as paused_at,
           (select max(created_at) from backups b where b.tenant_id = tenants.id and b.state = 'complete') as last_backup_at
         from tenants
         where backup_schedule is not null and isolation <> 'schema-per-tenant' and desired in ('active', 'paused')`

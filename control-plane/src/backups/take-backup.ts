@@ -115,7 +115,11 @@ async function refuseDamaged(tenantId: string, ask: AskRows): Promise<void> {
 
 /** A function of that name that is not the service's own must not run. */
 function hasCheck(tenantId: string): string {
-  return `select 1 from pg_proc where pronamespace = ${literal(identifier(tenantId))}::regnamespace and proname = 'home_problems' and pronargs = 0 and pg_get_userbyid(proowner) = ${literal(homeRoles(tenantId).system)}`
+  return (
+    `select 1 from pg_proc where pronamespace = ${literal(identifier(tenantId))}::regnamespace` +
+    ` and proname = 'home_problems' and pronargs = 0` +
+    ` and pg_get_userbyid(proowner) = ${literal(homeRoles(tenantId).system)}`
+  )
 }
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
