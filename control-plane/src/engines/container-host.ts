@@ -161,7 +161,10 @@ export interface ExecResult {
   stderr: string
 }
 
-/** Every call throws `EngineError` (engine-error.ts), or its signal's reason once that is aborted; none retries by itself. All ids and names are the host's. */
+/**
+ * A host of containers. Every call throws `EngineError` (engine-error.ts), or its signal's reason once that is aborted;
+ * none retries by itself. All IDs and names are the host's.
+ */
 export interface ContainerHost {
   info(signal: AbortSignal): Promise<HostInfo>
   /** Everything with our label. */

@@ -24,7 +24,10 @@ export interface Engine {
   image(reference: string, signal: AbortSignal): Promise<HostImage>
   /** What exists of a stack, found by its labels; without an id: of all stacks. */
   observe(stackId: string | undefined, signal: AbortSignal): Promise<ObservedHost>
-  /** Makes what exists equal to the stack; may be called again at any point of an earlier, interrupted call. `edge` is told of every boundary between its steps. */
+  /**
+   * Makes what exists equal to the stack; may be called again at any point of an earlier, interrupted call. `edge` is
+   * called at every boundary between its steps.
+   */
   converge(stack: Stack, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
   /** Removes what exists of a stack, its data too, and empty volumes that the host made in its name; what is absent is no error. */
   remove(stackId: string, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>

@@ -86,7 +86,12 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
 
     async create(tenantId, passwords) {
       const made = await asSuperuser(
-        `${createNewHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, firstMigrationsSql(ownTarget(tenantId), migrations))};`,
+        `${createNewHomeSql(
+          tenantId,
+          newVerifiers(passwords),
+          homeConnectionLimits,
+          firstMigrationsSql(ownTarget(tenantId), migrations),
+        )};`,
       )
       if (made.code === 0) return 'whole'
       if (!made.stderr.includes(schemaExists) || (await mend(tenantId, passwords)) === 'missing')

@@ -135,8 +135,9 @@ export function appliedVersionSql(homeId: string): string {
 }
 
 /**
- * One transaction that repairs the home as of the version it has, applies every migration it lacks, and compares the result
- * with a pristine home of the newest version; its last result is the report of the repair. Runs as the home's system login (`system-login.ts`).
+ * One transaction that repairs the home as of the version it has, applies every migration it lacks, and compares the
+ * result with a pristine home of the newest version; its last result is the report of the repair. Runs as the home's
+ * system login (`system-login.ts`).
  * @param applied the newest version that was applied; undefined where the ledger is lost or was never made
  */
 export function migrateHomeSql(

@@ -21,7 +21,10 @@ export interface HomeServer {
    * @throws HomeError HomeDamaged where something could not be repaired
    */
   migrate(tenantId: string): Promise<HomeReport>
-  /** Logs in over TCP as the runtime does, and asks whether the service's tables are whole. @throws HomeError HomeDamaged where they are not */
+  /**
+   * Logs in over TCP as the runtime does, and checks whether the service's tables are whole.
+   * @throws HomeError HomeDamaged where they are not
+   */
   check(tenantId: string, password: string): Promise<void>
   endSessions(tenantId: string): Promise<void>
   drop(tenantId: string): Promise<void>

@@ -72,7 +72,8 @@ export function mendHomeSql(
 ): string {
   const schema = literal(identifier(tenantId))
   return [
-    `do $do$ begin if to_regnamespace(${schema}) is null then raise exception using errcode = 'invalid_schema_name', message = 'the home is gone'; end if; end $do$`,
+    `do $do$ begin if to_regnamespace(${schema}) is null then ` +
+      `raise exception using errcode = 'invalid_schema_name', message = 'the home is gone'; end if; end $do$`,
     createHomeSql(tenantId, verifiers, limits),
     adoptHomeSql(tenantId, parts),
   ].join(';\n')
@@ -102,27 +103,41 @@ declare
   system constant oid := to_regrole(${literal(identifier(system))});
   r record;
 begin
-  for r in select relname, relkind from pg_class where relnamespace = home and relkind in ('v', 'm', 'f', 'p') and relname = any (${list(tables)}) loop
-    execute format('alter %s ${identifier(tenantId)}.%I rename to %I', case r.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'f' then 'foreign table' else 'table' end,
+  for r in
+    select relname, relkind from pg_class
+    where relnamespace = home and relkind in ('v', 'm', 'f', 'p') and relname = any (${list(tables)})
+  loop
+    execute format('alter %s ${identifier(tenantId)}.%I rename to %I',
+      case r.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'f' then 'foreign table' else 'table' end,
       r.relname, left(r.relname, 40) || '_' || substr(md5(random()::text), 1, 8));
   end loop;
   for r in
     select format('alter table %s no inherit %s', i.inhrelid::regclass, i.inhparent::regclass) as command
-    from pg_inherits i join pg_class c on c.oid in (i.inhparent, i.inhrelid) where c.relnamespace = home and c.relkind = 'r' and c.relname = any (${list(tables)})
+    from pg_inherits i join pg_class c on c.oid in (i.inhparent, i.inhrelid)
+    where c.relnamespace = home and c.relkind = 'r' and c.relname = any (${list(tables)})
   loop
     execute r.command;
   end loop;
   -- A table that the tenant has renamed gives back the names of its indexes.
   for r in
     select i.relname from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class c on c.oid = x.indrelid
-    where c.relnamespace = home and c.relowner <> system and c.relname <> all (${list(tables)}) and i.relname ~ ${literal(`^(${tables.join('|')})_(pkey|[a-z_]+_key)$`)}
+    where c.relnamespace = home and c.relowner <> system and c.relname <> all (${list(tables)})
+      and i.relname ~ ${literal(`^(${tables.join('|')})_(pkey|[a-z_]+_key)$`)}
   loop
-    execute format('alter index ${identifier(tenantId)}.%I rename to %I', r.relname, left(r.relname, 40) || '_' || substr(md5(random()::text), 1, 8));
+    execute format('alter index ${identifier(tenantId)}.%I rename to %I',
+      r.relname, left(r.relname, 40) || '_' || substr(md5(random()::text), 1, 8));
   end loop;
-  for r in select relname from pg_class where relnamespace = home and relkind = 'r' and relowner <> system and relname = any (${list(tables)}) order by relname loop
+  for r in
+    select relname from pg_class
+    where relnamespace = home and relkind = 'r' and relowner <> system and relname = any (${list(tables)})
+    order by relname
+  loop
     execute format('alter table ${identifier(tenantId)}.%I owner to ${identifier(system)}', r.relname);
   end loop;
-  for r in select oid::regprocedure as signature from pg_proc where pronamespace = home and prokind = 'f' and proowner <> system and proname = any (${list(functions)}) loop
+  for r in
+    select oid::regprocedure as signature from pg_proc
+    where pronamespace = home and prokind = 'f' and proowner <> system and proname = any (${list(functions)})
+  loop
     execute format('alter function %s security invoker', r.signature);
     execute format('alter function %s owner to ${identifier(system)}', r.signature);
   end loop;
@@ -160,7 +175,8 @@ export function openSystemLoginSql(tenantId: string, verifier: string): string {
   const pristine = identifier(pristineSchema(tenantId))
   return [
     `alter role ${system} reset all`,
-    `alter role ${system} with login nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 2 password ${literal(verifier)}`,
+    `alter role ${system} with login nosuperuser nocreatedb nocreaterole noreplication nobypassrls` +
+      ` connection limit 2 password ${literal(verifier)}`,
     `grant ${identifier(tenantsGroup)} to ${system} with inherit true, set false`,
     `drop schema if exists ${pristine} cascade`,
     `create schema ${pristine} authorization ${system}`,
@@ -287,7 +303,8 @@ export function noLoginSql(tenantId: string): string {
   return [runtime, ddl, admin, system]
     .map(
       (role) =>
-        `do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then alter role ${identifier(role)} nologin; end if; end $do$`,
+        `do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then ` +
+        `alter role ${identifier(role)} nologin; end if; end $do$`,
     )
     .join(';\n')
 }

@@ -135,5 +135,8 @@ function whyUnreachable(docker: DockerSettings): string | undefined {
   const isElsewhere = !docker.host.startsWith('unix:') && docker.control_container === undefined
   const host = hostOnRegionNetwork(docker)
   if (!isElsewhere || URL.parse(docker.control_url)?.hostname === host) return undefined
-  return `the engine is on another host, whose containers reach the control plane at http://${host}:PORT alone; deploy/remote-host passes that on (docs/operations.md)`
+  return (
+    `the engine is on another host, whose containers reach the control plane at http://${host}:PORT alone; ` +
+    'deploy/remote-host passes that on (docs/operations.md)'
+  )
 }

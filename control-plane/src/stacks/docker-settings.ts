@@ -15,7 +15,10 @@ export const DockerSettings = Type.Object(
       { postgres: Image, runtime: Image, gateway: Type.Optional(Image) },
       { additionalProperties: false },
     ),
-    /** URL at which the region's gateway and shared runtimes reach the control plane; for an engine on another host, that host's address on the region's network. */
+    /**
+     * URL at which the region's gateway and shared runtimes reach the control plane; for an engine on another host, that
+     * host's address on the region's network.
+     */
     control_url: Type.String({ pattern: '^https?://' }),
     /** A gateway that is there already (docker-compose), or where the control plane's own is published on the host. */
     gateway: Type.Union([
