@@ -21,6 +21,9 @@ export interface AdjustmentStore {
   create(given: NewAdjustment, context: WriteContext, answer: (made: Adjustment) => unknown): Promise<Adjustment>
   /** @returns what was removed. @throws ControlError ADJUSTMENT_NOT_FOUND; ADJUSTMENT_BILLED when it stands on a final invoice */
   remove(tenantId: string, id: string, context: WriteContext): Promise<Adjustment>
-  /** What an invoice of the month would bill of each tenant, oldest first: what stands on no invoice, or on the month's draft. Tenants without any are left out. */
+  /**
+   * Returns what an invoice of the month would bill of each tenant, oldest first: the adjustments that are on no invoice,
+   * or on the month's draft. Tenants without any are left out.
+   */
   due(tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, Adjustment[]>>
 }

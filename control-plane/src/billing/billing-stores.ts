@@ -51,6 +51,7 @@ export async function checkBilling(
   const other = await ledger.currenciesBut(config.currency)
   if (other.length > 0)
     throw new ConfigurationError(
-      `${pricesSetting}: currency is ${config.currency}, but there are invoices or adjustments in ${other.join(', ')}, which could not be corrected or billed`,
+      `${pricesSetting}: currency is ${config.currency}, but there are invoices or adjustments in ` +
+        `${other.join(', ')}, which could not be corrected or billed`,
     )
 }

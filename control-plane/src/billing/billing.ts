@@ -38,7 +38,8 @@ export interface Billing {
   config: BillingConfig | undefined
   /**
    * @param month its first instant, UTC
-   * @throws ControlError BILLING_OFF, NO_PRICES; INVOICE_NOT_FOUND when there was no plan; MONTH_NOT_CLOSED while usage of the month may still come
+   * @throws ControlError BILLING_OFF, NO_PRICES; INVOICE_NOT_FOUND when there was no plan; MONTH_NOT_CLOSED while usage of
+   *   the month may still come
    */
   compose(tenantId: string, month: Date): Promise<InvoiceContent>
   /** Of many tenants, in their order; what is wrong with one does not hold up the others. @throws ControlError BILLING_OFF, NO_PRICES */

@@ -105,7 +105,8 @@ export function linesOf(facts: InvoiceFacts): Line[] {
   const foreign = earlier.find(({ prices }) => prices.currency !== own.prices.currency)
   if (foreign !== undefined) {
     throw new Error(
-      `${monthText(foreign.month)} was invoiced in ${foreign.prices.currency} and can't be corrected by an invoice in ${own.prices.currency}`,
+      `${monthText(foreign.month)} was invoiced in ${foreign.prices.currency} ` +
+        `and can't be corrected by an invoice in ${own.prices.currency}`,
     )
   }
   return [

@@ -107,7 +107,11 @@ function factsOf(invoice: Printed): [string, string][] {
 }
 
 function previewText(invoice: Printed): string {
-  return `This is not an invoice, and nothing is to be paid by it. It shows what ${describeMonth(monthOf(invoice))} would cost with the usage until ${describeInstant(dateOf(invoice))} and the present plan until the month's end.`
+  return (
+    'This is not an invoice, and nothing is to be paid by it. ' +
+    `It shows what ${describeMonth(monthOf(invoice))} would cost with the usage until ` +
+    `${describeInstant(dateOf(invoice))} and the present plan until the month's end.`
+  )
 }
 
 function drawColumnHeads(document: PdfDocument, text: PdfText, { currency }: Printed, y: number): number {

@@ -28,7 +28,10 @@ export interface InvoiceStore {
 
 /** Every write is the leader's: `LeadershipLost` when it is not any more. */
 export interface InvoiceLedger {
-  /** Of these tenants, those whose month has nothing left to be done by itself: an invoice that is final, or was and is void; or a draft, where these count. */
+  /**
+   * Returns those of the tenants whose month needs nothing more by itself: it has an invoice that is final, or was and is
+   * void; or it has a draft, where drafts count.
+   */
   settled(month: Date, tenantIds: readonly string[], counting: { drafts: boolean }): Promise<Set<string>>
   /** As `InvoiceStore.keep`, all in one transaction. @returns how many were kept */
   keepAll(contents: readonly InvoiceContent[], final: boolean, epoch: bigint): Promise<number>

@@ -21,7 +21,8 @@ export interface MonthToRate {
 
 /**
  * The lines that a month costs (specification, section 4.4). Fees, minimums, included amounts and tiers of a plan that
- * held for part of the month are cut down to its seconds; quantities add up to those of the hours. Each line is rounded once, to `step` and to the millionth.
+ * held for part of the month are cut down to its seconds; quantities add up to those of the hours. Each line is rounded
+ * once, to `step` and to the millionth.
  * @throws Error when a plan has no prices, or usage is of another month
  */
 export function rateMonth({ month, prices, periods, usage, step }: MonthToRate): Line[] {

@@ -114,7 +114,8 @@ function addUpcoming(app: Api, deps: InvoiceRoutesDeps): void {
   const schema = {
     summary: 'What the invoice of the month under way would be',
     description:
-      'By the hours that are closed so far, and the present plan until the end of the month. JSON, CSV or PDF, by the extension or by `Accept`. It is no invoice, and kept nowhere.',
+      'By the hours that are closed so far, and the present plan until the end of the month. ' +
+      'JSON, CSV or PDF, by the extension or by `Accept`. It is no invoice, and kept nowhere.',
     tags: ['invoices'],
     querystring: NoQuery,
     response: {
@@ -158,7 +159,8 @@ function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
       schema: {
         summary: "Make a month's invoice",
         description:
-          'For a month whose hours are all closed. One that is final already is given back as it is. With `final: false` a draft, which may be made anew.',
+          'For a month whose hours are all closed. One that is final already is given back as it is. ' +
+          'With `final: false` a draft, which may be made anew.',
         tags: ['invoices'],
         params: Id,
         querystring: NoQuery,

@@ -102,7 +102,9 @@ export async function bill(
   if (billed.length === 0) return
   const changed = await transaction.$executeRaw`
     update adjustments a set invoice_id = b.invoice_id::uuid
-    from unnest(${billed.map(({ adjustmentId }) => adjustmentId)}::text[], ${billed.map(({ invoiceId }) => invoiceId)}::text[]) b(id, invoice_id)
+    from unnest(
+      ${billed.map(({ adjustmentId }) => adjustmentId)}::text[], ${billed.map(({ invoiceId }) => invoiceId)}::text[]
+    ) b(id, invoice_id)
     where a.id = b.id::uuid and a.invoice_id is null`
   if (changed !== billed.length)
     throw new Error(`${billed.length - changed} adjustments stand on another invoice already`)

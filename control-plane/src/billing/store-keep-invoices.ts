@@ -81,7 +81,8 @@ async function insertInvoices(
   const state: InvoiceState = first === undefined ? 'draft' : 'final'
   await transaction.$executeRaw`
     insert into invoices (id, tenant_id, month, revision, state, number, label, content, created_at, final_at)
-    select id::uuid, tenant_id, month, revision, ${state}, ${first ?? null}::int + nth::int - 1, nullif(label, ''), content::jsonb, ${at}::timestamptz,
+    select id::uuid, tenant_id, month, revision, ${state}, ${first ?? null}::int + nth::int - 1, nullif(label, ''),
+      content::jsonb, ${at}::timestamptz,
       case when ${state} = 'final' then ${at}::timestamptz end
     from unnest(
       ${fresh.map(({ id }) => id)}::text[], ${fresh.map(({ content }) => content.tenant_id)}::text[],

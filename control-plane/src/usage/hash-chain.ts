@@ -16,7 +16,11 @@ export function hourLink(previous: string, { tenantId, hour, amounts }: HourBuck
   return digest('sha256', [previous, 'hour', tenantId, hour.toISOString(), amountsText(amounts)].join('\n'))
 }
 
-/** As `hourLink`, of: the hash before, `correction`, tenant id, number, start of the hour, first instant of the month it is billed with, amounts. */
+/**
+ * SHA-256, in hexadecimal, of the texts below joined by line feeds:
+ * the hash before, `correction`, tenant id, number, start of the hour, first instant of the month it is billed with, the
+ * amounts; times and amounts are written as in `hourLink`.
+ */
 export function correctionLink(
   previous: string,
   correction: Omit<Correction, 'recordedAt' | 'previous' | 'hash'>,

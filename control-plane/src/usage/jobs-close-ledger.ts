@@ -58,7 +58,11 @@ function settledAt(now: Date): Date {
   return startOfHour(new Date(now.getTime() - settleMilliseconds))
 }
 
-/** Hours, then months, then counters that are done with; each in steps that may be interrupted and done again. @returns until when hours are closed */
+/**
+ * Closes hours, then months, then removes counters that are done with; each in steps that may be interrupted and done
+ * again.
+ * @returns until when hours are closed
+ */
 export async function closeAll(closing: LedgerClosing, now: Date, epoch: bigint, signal?: AbortSignal): Promise<Date> {
   const settled = settledAt(now)
   const complete = await closing.completeUntil()

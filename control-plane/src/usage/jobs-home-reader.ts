@@ -23,7 +23,11 @@ interface HomeToRead {
 }
 
 export interface HomeReadingStore {
-  /** Tenants that are somebody's and have, or had, a home; those that are gone as long as there is a state of them. @param tenantId this one alone */
+  /**
+   * Returns the tenants that are somebody's and have, or had, a home; those that are gone as long as there is a state of
+   * them.
+   * @param tenantId this one alone
+   */
   homes(tenantId?: string): Promise<HomeToRead[]>
   save(state: HomeState): Promise<void>
   forget(tenantId: string): Promise<void>

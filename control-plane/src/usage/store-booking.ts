@@ -54,7 +54,8 @@ async function takeCounts(
       from booked group by tenant_id, hour, meter, "group", method, status_class, bucket having sum(value) > 0
     )
     select tenant_id, json_agg(json_build_object(
-      'hour', hour, 'meter', meter, 'group', "group", 'method', method, 'status_class', status_class, 'bucket', bucket, 'value', value)) as counts
+      'hour', hour, 'meter', meter, 'group', "group", 'method', method, 'status_class', status_class, 'bucket', bucket,
+      'value', value)) as counts
     from summed group by tenant_id`
   return new Map(
     rows.map(({ tenant_id: tenantId, counts }) => [
@@ -140,9 +141,11 @@ async function writeBooks(transaction: Transaction, booked: readonly Booked[]): 
   }))
   await transaction.$executeRaw`
     insert into usage_tenants (tenant_id, hash, last_hour, corrections, corrections_hash)
-    select * from jsonb_to_recordset(${JSON.stringify(heads)}::jsonb) as h(tenant_id text, hash text, last_hour timestamptz, corrections int, corrections_hash text)
+    select * from jsonb_to_recordset(${JSON.stringify(heads)}::jsonb)
+      as h(tenant_id text, hash text, last_hour timestamptz, corrections int, corrections_hash text)
     on conflict (tenant_id) do update set
-      hash = excluded.hash, last_hour = excluded.last_hour, corrections = excluded.corrections, corrections_hash = excluded.corrections_hash`
+      hash = excluded.hash, last_hour = excluded.last_hour, corrections = excluded.corrections,
+      corrections_hash = excluded.corrections_hash`
 
   const months = booked.flatMap(({ book, months: changed }) =>
     changed.map((month) => ({

@@ -84,7 +84,8 @@ export function createUsageBooks(database: Database): UsageBooks {
       >`
         with ids as (
           select tenant_id from (
-            (select id as tenant_id from tenants where id > ${after} and created_at < ${end} and desired <> 'warm' order by id limit ${limit})
+            (select id as tenant_id from tenants
+              where id > ${after} and created_at < ${end} and desired <> 'warm' order by id limit ${limit})
             union (select tenant_id from usage_months where month = ${month} and tenant_id > ${after} order by tenant_id limit ${limit})
           ) u order by tenant_id limit ${limit}
         )
@@ -113,7 +114,8 @@ export function createUsageBooks(database: Database): UsageBooks {
 
     async isKnown(tenantId) {
       const rows = await database.$queryRaw<unknown[]>`
-        select 1 from usage_tenants where tenant_id = ${tenantId} union all select 1 from plan_periods where tenant_id = ${tenantId} limit 1`
+        select 1 from usage_tenants where tenant_id = ${tenantId}
+        union all select 1 from plan_periods where tenant_id = ${tenantId} limit 1`
       return rows.length > 0
     },
 

@@ -42,7 +42,8 @@ export function createClosedUsage(database: Database): ClosedUsage {
         select greatest(t.last_hour + interval '1 hour', least(
           ${settled}::timestamptz,
           (select min(complete_until) from usage_sources where tenant_id is null and retired_at is null),
-          (select min(complete_until) from usage_sources s where s.tenant_id = t.id and retired_at is null and exists (select from tenants where id = t.id)),
+          (select min(complete_until) from usage_sources s
+            where s.tenant_id = t.id and retired_at is null and exists (select from tenants where id = t.id)),
           (select min(hour) from usage_counters c where c.tenant_id = t.id and dirty and hour > coalesce(t.last_hour, '-infinity'))
         )) as until
         from (select one.id, u.last_hour from (select ${tenantId}::text as id) one left join usage_tenants u on u.tenant_id = one.id) t`

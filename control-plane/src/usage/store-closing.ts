@@ -22,7 +22,8 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
       const [row] = await database.$queryRaw<{ gateway: number; home: number }[]>`
         select (count(*) filter (where tenant_id is null))::int as gateway, (count(*) filter (where tenant_id is not null))::int as home
         from usage_sources s
-        where retired_at is null and complete_until < ${until} and (tenant_id is null or exists (select from tenants where id = s.tenant_id))`
+        where retired_at is null and complete_until < ${until}
+          and (tenant_id is null or exists (select from tenants where id = s.tenant_id))`
       return row ?? { gateway: 0, home: 0 }
     },
 
@@ -31,7 +32,8 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
         // The home of a tenant that is gone tells nothing any more.
         const due = await transaction.$queryRaw<{ tenant_id: string; until: Date }[]>`
           with due as (
-            select distinct tenant_id from usage_counters where dirty and hour < ${until} and tenant_id > ${after} order by tenant_id limit ${limit}
+            select distinct tenant_id from usage_counters
+            where dirty and hour < ${until} and tenant_id > ${after} order by tenant_id limit ${limit}
           )
           select tenant_id, least(${until}::timestamptz, (
             select min(complete_until) from usage_sources s
@@ -66,13 +68,17 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
         return transaction.$executeRaw`
           with due as (
             select tenant_id, coalesce(
-              (select previous from usage_months l where l.tenant_id = c.tenant_id and l.month > ${month} and l.hours <> '' order by l.month limit 1),
+              (select previous from usage_months l
+                where l.tenant_id = c.tenant_id and l.month > ${month} and l.hours <> '' order by l.month limit 1),
               u.hash, ${chainStart}
             ) as hash
             from (
-              select tenant_id from plan_periods where since < ${end} and coalesce(until, 'infinity') > ${month} and tenant_id >= ${from} and tenant_id < ${to}
-              union select tenant_id from usage_months where month = ${month} and closed_at is null and tenant_id >= ${from} and tenant_id < ${to}
-              union select tenant_id from usage_corrections where billed_month = ${month} and tenant_id >= ${from} and tenant_id < ${to}
+              select tenant_id from plan_periods
+              where since < ${end} and coalesce(until, 'infinity') > ${month} and tenant_id >= ${from} and tenant_id < ${to}
+              union select tenant_id from usage_months
+              where month = ${month} and closed_at is null and tenant_id >= ${from} and tenant_id < ${to}
+              union select tenant_id from usage_corrections
+              where billed_month = ${month} and tenant_id >= ${from} and tenant_id < ${to}
             ) c
             left join usage_tenants u using (tenant_id)
             where coalesce(u.closed_until, '-infinity') < ${end}
@@ -82,7 +88,8 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
               and not exists (select from usage_counters k where k.tenant_id = c.tenant_id and k.dirty and k.hour < ${end})
               and not exists (select from usage_months o where o.tenant_id = c.tenant_id and o.month < ${month} and o.closed_at is null)
           ), heads as (
-            insert into usage_tenants (tenant_id, hash, corrections_hash, closed_until) select tenant_id, ${chainStart}, ${chainStart}, ${end} from due
+            insert into usage_tenants (tenant_id, hash, corrections_hash, closed_until)
+            select tenant_id, ${chainStart}, ${chainStart}, ${end} from due
             on conflict (tenant_id) do update set closed_until = excluded.closed_until
           )
           insert into usage_months (month, tenant_id, hours, totals, breakdown, previous, hash, closed_at)
@@ -102,7 +109,8 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
       leading(database, epoch, async (transaction) => {
         await transaction.$executeRaw`
           delete from usage_counters c using usage_sources s, usage_closing k
-          where c.tenant_id >= ${from} and c.tenant_id < ${to} and not c.dirty and c.hour < k.kept_from and s.source = c.source and s.complete_until > c.hour`
+          where c.tenant_id >= ${from} and c.tenant_id < ${to} and not c.dirty and c.hour < k.kept_from
+            and s.source = c.source and s.complete_until > c.hour`
       }),
 
     keepFrom: (hour, epoch) =>

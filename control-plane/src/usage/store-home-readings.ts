@@ -23,13 +23,16 @@ export function createHomeReadingStore(database: Database): HomeReadingStore {
     async homes(tenantId) {
       const rows = await database.$queryRaw<Row[]>`
         select tenant_id, t.region_id, t.isolation, t.desired = 'active' and t.status in ('ready', 'failed') as running,
-          case when t.id is null then coalesce((select max(created_at) from operations o where o.tenant_id = r.tenant_id and o.kind = 'delete'), r.read_at)
+          case when t.id is null then coalesce(
+              (select max(created_at) from operations o where o.tenant_id = r.tenant_id and o.kind = 'delete'), r.read_at)
             when t.desired = 'deleted' then t.delete_requested_at end as ended_at,
           r.books::text, r.read_at, r.document_bytes, r.file_bytes, r.document_byte_seconds, r.file_byte_seconds
         from home_readings r full join (
-          select *, id as tenant_id from tenants where desired not in ('warm', 'restoring') and (home_version is not null or desired = 'deleted')
+          select *, id as tenant_id from tenants
+          where desired not in ('warm', 'restoring') and (home_version is not null or desired = 'deleted')
         ) t using (tenant_id)
-        where (r.tenant_id is not null or t.desired <> 'deleted') and (${tenantId ?? null}::text is null or tenant_id = ${tenantId ?? null}::text)
+        where (r.tenant_id is not null or t.desired <> 'deleted')
+          and (${tenantId ?? null}::text is null or tenant_id = ${tenantId ?? null}::text)
         order by r.read_at nulls first`
       return rows.map((row) => ({
         tenantId: row.tenant_id,

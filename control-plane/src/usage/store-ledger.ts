@@ -49,7 +49,8 @@ export function createUsageLedger(database: Database, now: () => Date): UsageLed
       insert into usage_sources (source, tenant_id, complete_until, first_seen_at, last_seen_at, retired_at)
       values (${source}, ${tenantId}, ${completeUntil ?? new Date(first)}, ${at}, ${at}, ${isStopped ? at : null}::timestamptz)
       on conflict (source) do update set
-        complete_until = greatest(usage_sources.complete_until, ${completeUntil ?? null}), last_seen_at = ${at}, retired_at = excluded.retired_at`
+        complete_until = greatest(usage_sources.complete_until, ${completeUntil ?? null}), last_seen_at = ${at},
+        retired_at = excluded.retired_at`
   }
 
   return {

@@ -75,7 +75,10 @@ export interface UsagePart {
 
 export interface UsageSeries extends MonthState {
   granularity: Granularity
-  /** Hours are as they were closed, and what came later is in the corrections alone; days have those billed with this very month in them. */
+  /**
+   * Parts of the series. Hours are as they were closed, and what came later is in the corrections alone; days have the
+   * corrections billed with this very month in them.
+   */
   parts: UsagePart[]
   corrections: Correction[]
 }
