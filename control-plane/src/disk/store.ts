@@ -22,7 +22,9 @@ export function createDiskWatchStore(database: Database, now: () => Date): DiskW
       const rows = await database.$queryRaw<Row[]>`
         select id, generation, desired, conditions, document_bytes, file_bytes,
           exists (
-            select from operations where tenant_id = tenants.id and kind in ('backup', 'restore', 'verify') and state in ('pending', 'running')) as is_copied,
+            select from operations
+            where tenant_id = tenants.id and kind in ('backup', 'restore', 'verify') and state in ('pending', 'running')
+          ) as is_copied,
           (select max(created_at) from operations where tenant_id = tenants.id and kind = 'resume') as resumed_at
         from tenants join (select id as plan_id, document_bytes, file_bytes from plans) as plans using (plan_id)
         where region_id = ${regionId} and isolation <> 'schema-per-tenant' and desired in ('active', 'suspended', 'paused')
@@ -47,7 +49,9 @@ export function createDiskWatchStore(database: Database, now: () => Date): DiskW
         with leader as (${leaderRow(epoch)}),
         said as (
           update tenants set conditions = ${said}::jsonb || coalesce(
-            (select jsonb_agg(one order by place) from jsonb_array_elements(conditions) with ordinality as given (one, place) where one ->> 'type' <> 'Disk'), '[]')
+            (select jsonb_agg(one order by place)
+              from jsonb_array_elements(conditions) with ordinality as given (one, place) where one ->> 'type' <> 'Disk'),
+            '[]')
           where id = ${tenantId} and exists (select from leader))
         select count(*)::int as leads from leader`
       ledRow(rows)

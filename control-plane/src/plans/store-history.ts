@@ -7,7 +7,8 @@ export function createPlanHistory(database: Database): PlanHistory {
     const rows = await database.$queryRaw<
       { tenant_id: string; plan: string; weaker_isolation: string | null; since: Date; until: Date }[]
     >`
-      select tenant_id, plan_id as plan, weaker_isolation, greatest(since, ${from}) as since, least(coalesce(until, 'infinity'), ${to}) as until
+      select tenant_id, plan_id as plan, weaker_isolation, greatest(since, ${from}) as since,
+        least(coalesce(until, 'infinity'), ${to}) as until
       from plan_periods
       where tenant_id = any(${[...tenantIds]}) and greatest(since, ${from}) < least(coalesce(until, 'infinity'), ${to})
       order by tenant_id, plan_periods.since`

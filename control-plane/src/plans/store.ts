@@ -43,9 +43,8 @@ export async function refuseUnknownRegions(database: Database, regions: readonly
     _count: true,
   })
   if (homeless.length > 0) {
-    throw new ConfigurationError(
-      `tenants live in regions that are not configured: ${homeless.map(({ regionId, _count: count }) => `${regionId} (${count})`).join(', ')}`,
-    )
+    const counts = homeless.map(({ regionId, _count: count }) => `${regionId} (${count})`)
+    throw new ConfigurationError(`tenants live in regions that are not configured: ${counts.join(', ')}`)
   }
 }
 

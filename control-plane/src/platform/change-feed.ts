@@ -34,7 +34,9 @@ const keptMilliseconds = 2 * maxGapMilliseconds
  */
 const pollSql = `
   select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, now() as at,
-    coalesce((select json_agg(json_build_array(id, kind, tenant_id) order by id) from changes where transaction_id >= $1::bigint), '[]') as changes`
+    coalesce(
+      (select json_agg(json_build_array(id, kind, tenant_id) order by id)
+        from changes where transaction_id >= $1::bigint), '[]') as changes`
 
 /** As a horizon: above all transactions. */
 const noChanges = String(2n ** 63n - 1n)

@@ -8,7 +8,9 @@ import type { Database } from './database.ts'
  */
 export async function nameInstallation(database: Database, wanted: string | undefined): Promise<string> {
   if (wanted !== undefined) {
-    await database.$executeRaw`update installation set name = ${wanted}::uuid where name <> ${wanted}::uuid and not exists (select 1 from tenants)`
+    await database.$executeRaw`
+      update installation set name = ${wanted}::uuid
+      where name <> ${wanted}::uuid and not exists (select 1 from tenants)`
   }
   const { name } = await database.installation.findFirstOrThrow()
   if (wanted !== undefined && wanted !== name)

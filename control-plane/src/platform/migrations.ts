@@ -87,7 +87,8 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
     await client.query('begin')
     await client.query(migration.sql)
     await client.query(
-      'insert into _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count) values ($1, $2, clock_timestamp(), $3, 1)',
+      `insert into _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count)
+       values ($1, $2, clock_timestamp(), $3, 1)`,
       [randomUUID(), migration.checksum, migration.name],
     )
     await client.query('commit')

@@ -90,7 +90,8 @@ async function grant(
       coalesce(sum(s.slots) filter (where s.source <> ${source}), 0)::integer as others,
       coalesce(sum(s.open), 0)::integer as open,
       coalesce(sum(s.slots - s.open) filter (where s.source <> ${source} and exists (
-        select from lease_holders h where h.source = s.source and h.latest and not h.ended and h.seen_at > ${heardOf})), 0)::integer as reclaimable
+        select from lease_holders h
+        where h.source = s.source and h.latest and not h.ended and h.seen_at > ${heardOf})), 0)::integer as reclaimable
     from tenants t join plans p on p.id = t.plan_id left join connection_slots s on s.tenant_id = t.id
     where t.id = any(${reports.map(({ tenant_id: id }) => id)}) and p.realtime_connections is not null
     group by t.id, p.realtime_connections`
@@ -114,8 +115,10 @@ async function grant(
   if (granted.length > 0) {
     await transaction.$executeRaw`
       insert into connection_slots (tenant_id, source, slots, open)
-      select tenant_id, ${source}, amount, open from jsonb_to_recordset(${JSON.stringify(granted)}::jsonb) as g(tenant_id text, amount integer, open integer)
-      on conflict (tenant_id, source) do update set slots = connection_slots.slots + excluded.slots, open = connection_slots.open + excluded.open`
+      select tenant_id, ${source}, amount, open
+      from jsonb_to_recordset(${JSON.stringify(granted)}::jsonb) as g(tenant_id text, amount integer, open integer)
+      on conflict (tenant_id, source) do update set
+        slots = connection_slots.slots + excluded.slots, open = connection_slots.open + excluded.open`
   }
   await recall(
     transaction,
@@ -159,7 +162,8 @@ async function keepPeaks(
   const month = `${at.toISOString().slice(0, 7)}-01`
   await transaction.$executeRaw`
     insert into connection_budgets as b (tenant_id, peak, peak_limit, peak_month)
-    select p.tenant_id, p.open, p.of, ${month}::date from jsonb_to_recordset(${JSON.stringify(peaks)}::jsonb) as p(tenant_id text, open integer, "of" integer)
+    select p.tenant_id, p.open, p.of, ${month}::date
+    from jsonb_to_recordset(${JSON.stringify(peaks)}::jsonb) as p(tenant_id text, open integer, "of" integer)
     order by p.tenant_id
     on conflict (tenant_id) do update set peak = excluded.peak, peak_limit = excluded.peak_limit, peak_month = excluded.peak_month
     where (b.peak_month, b.peak_limit) is distinct from (excluded.peak_month, excluded.peak_limit) or b.peak < excluded.peak`

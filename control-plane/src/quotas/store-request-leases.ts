@@ -98,7 +98,8 @@ async function hold(
     insert into lease_holders (source, boot, sequence, seen_at) values (${source}, ${boot}::uuid, ${sequence}, ${at})
     on conflict (source, boot) do update set sequence = excluded.sequence, seen_at = excluded.seen_at
     where not lease_holders.ended and lease_holders.sequence < excluded.sequence
-    returning latest, not exists (select from lease_holders known where known.source = ${source} and known.boot = ${boot}::uuid) as is_first`
+    returning latest, not exists (
+      select from lease_holders known where known.source = ${source} and known.boot = ${boot}::uuid) as is_first`
   if (held?.is_first === true)
     await transaction.$executeRaw`update lease_holders set latest = false where source = ${source} and boot <> ${boot}::uuid and latest`
   return held && { isFirst: held.is_first, latest: held.latest }
@@ -118,13 +119,17 @@ async function inherit(transaction: Transaction, { source, boot, reports }: Leas
     with wanted as (
       select l.tenant_id, l.month, l.boot, least(r.amount - coalesce(own.inherited, 0), l.granted - l.used) as amount
       from jsonb_to_recordset(${JSON.stringify(heirs)}::jsonb) as r(tenant_id text, boot uuid, amount bigint)
-      join request_leases l on l.tenant_id = r.tenant_id and l.month = (${month} || '-01')::date and l.source = ${source} and (l.boot = r.boot or l.inherited > 0)
+      join request_leases l on l.tenant_id = r.tenant_id and l.month = (${month} || '-01')::date and l.source = ${source}
+        and (l.boot = r.boot or l.inherited > 0)
       join lease_holders h on h.source = l.source and h.boot = l.boot and not h.ended
-      left join request_leases own on own.tenant_id = l.tenant_id and own.month = l.month and own.source = l.source and own.boot = ${boot}::uuid
+      left join request_leases own
+        on own.tenant_id = l.tenant_id and own.month = l.month and own.source = l.source and own.boot = ${boot}::uuid
       where l.boot <> ${boot}::uuid),
     given as (
       update request_leases l set granted = l.granted - wanted.amount
-      from wanted where wanted.amount > 0 and l.tenant_id = wanted.tenant_id and l.month = wanted.month and l.source = ${source} and l.boot = wanted.boot
+      from wanted
+      where wanted.amount > 0 and l.tenant_id = wanted.tenant_id and l.month = wanted.month and l.source = ${source}
+        and l.boot = wanted.boot
       returning l.tenant_id, l.month, wanted.amount)
     insert into request_leases (tenant_id, month, source, boot, granted, inherited)
     select tenant_id, month, ${source}, ${boot}::uuid, sum(amount), sum(amount) from given group by tenant_id, month
@@ -211,7 +216,8 @@ async function grant(
   const month = monthText(start)
   const standings = await transaction.$queryRaw<Standing[]>`
     select t.id as tenant_id, p.requests_per_month as limit,
-      coalesce(sum(l.granted) filter (where is_own), 0)::bigint as own, coalesce(sum(l.granted) filter (where not is_own), 0)::bigint as others,
+      coalesce(sum(l.granted) filter (where is_own), 0)::bigint as own,
+      coalesce(sum(l.granted) filter (where not is_own), 0)::bigint as others,
       coalesce(sum(l.used), 0)::bigint as used,
       coalesce(sum(l.granted - l.used) filter (where not is_own and not h.ended and h.seen_at > ${heardOf(at)}), 0)::bigint as reclaimable
     from tenants t join plans p on p.id = t.plan_id
@@ -269,6 +275,7 @@ async function recalled(
   if (stopping) return []
   const rows = await transaction.$queryRaw<{ tenant_id: string }[]>`
     select l.tenant_id from request_budgets b join request_leases l on l.tenant_id = b.tenant_id and l.month = b.month
-    where b.recalled_until > ${at} and b.month = (${monthText(start)} || '-01')::date and l.source = ${source} and l.boot = ${boot}::uuid and l.granted > l.used`
+    where b.recalled_until > ${at} and b.month = (${monthText(start)} || '-01')::date and l.source = ${source}
+      and l.boot = ${boot}::uuid and l.granted > l.used`
   return rows.map(({ tenant_id: id }) => id)
 }

@@ -24,7 +24,8 @@ export function createQuotaWatchStore(database: Database, now: () => Date): Quot
           left join home_readings h on h.tenant_id = t.id
           left join connection_budgets c on c.tenant_id = t.id and c.peak_month = ${first}::date and c.peak_limit = p.realtime_connections
           cross join lateral (values
-            ('api_requests', l.used, p.requests_per_month), ('documents', h.document_bytes, p.document_bytes), ('files', h.file_bytes, p.file_bytes),
+            ('api_requests', l.used, p.requests_per_month), ('documents', h.document_bytes, p.document_bytes),
+            ('files', h.file_bytes, p.file_bytes),
             ('realtime_connections', c.peak::bigint, p.realtime_connections::bigint)
           ) s(resource, used, quota)
           where t.desired <> 'deleted' and s.quota is not null and s.used * 100 >= s.quota * ${percents[0]}::int)

@@ -165,7 +165,11 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
   )
 }
 
-/** @throws ControlError UNKNOWN_PLAN, PLAN_TOO_SMALL, STORED_UNKNOWN, LIMITS_BEYOND_HOST, and as `update` does; EngineError when the host can't be asked */
+/**
+ * Checks a change against what plans and the host allow.
+ * @throws ControlError UNKNOWN_PLAN, PLAN_TOO_SMALL, STORED_UNKNOWN, LIMITS_BEYOND_HOST, and as `update` does; EngineError
+ *   when the host can't be asked
+ */
 async function checkKnown(
   deps: ChangeTenantDeps,
   tenant: Tenant,

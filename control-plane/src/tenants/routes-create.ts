@@ -56,7 +56,8 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
       schema: {
         summary: 'Create a tenant',
         description:
-          'Answers at once with status `pending`; with `Prefer: wait=N` when it is ready, or after N seconds. Keys and database password are shown here only.',
+          'Answers at once with status `pending`; with `Prefer: wait=N` when it is ready, or after N seconds. ' +
+          'Keys and database password are shown here only.',
         tags: ['tenants'],
         querystring: NoQuery,
         body: Body,

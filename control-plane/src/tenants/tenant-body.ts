@@ -171,12 +171,15 @@ function isolationMismatch(
   if (expected === undefined || expected === isolation) return null
   const isWeaker = compareIsolation(isolation, expected) < 0
   const effect = isWeaker
-    ? `The plan's quotas hold; what needs services of its own (backups, restarts, sizes) is refused, and the plan's fee is not charged, but what the price list names for ${isolation}.`
+    ? "The plan's quotas hold; what needs services of its own (backups, restarts, sizes) is refused, " +
+      `and the plan's fee is not charged, but what the price list names for ${isolation}.`
     : "The plan's quotas and prices hold."
   return {
     code: isWeaker ? 'WEAKER_THAN_PLAN' : 'STRONGER_THAN_PLAN',
     plan_isolation: expected,
-    message: `The plan ${plan} has ${expected} in region "${region.id}", but the tenant is ${isolation}, because a tenant's isolation cannot be changed. ${effect}`,
+    message:
+      `The plan ${plan} has ${expected} in region "${region.id}", but the tenant is ${isolation}, ` +
+      `because a tenant's isolation cannot be changed. ${effect}`,
   }
 }
 

@@ -279,7 +279,8 @@ async function checkedUrl(deps: Pick<WebhookRoutesDeps, 'forbiddenAddress'>, tex
     const means = url.hostname.includes(forbidden) ? '' : `, which resolves to ${forbidden}`
     throw new ControlError(
       'FORBIDDEN_ADDRESS',
-      `field "url": host "${url.hostname.slice(0, 100)}"${means}, is not a public address. Allowed: public addresses, and the networks in TENANTRY_WEBHOOKS_MAY_REACH.`,
+      `field "url": host "${url.hostname.slice(0, 100)}"${means}, is not a public address. ` +
+        'Allowed: public addresses, and the networks in TENANTRY_WEBHOOKS_MAY_REACH.',
     )
   }
   return url.href

@@ -44,7 +44,8 @@ export function createWebhookOutbox(database: Database, seal: Seal, now: () => D
       const rows = await database.$queryRaw<DueRow[]>`
         select d.id, d.endpoint_id, d.attempts, e.url, e.secret, e.former_secret, e.former_until, v.id as event_id, v.type, v.at, v.data
         from webhook_endpoints e, lateral (
-          select * from webhook_deliveries where endpoint_id = e.id and state = 'pending' and next_at <= ${now()} order by next_at, id limit ${each}
+          select * from webhook_deliveries
+          where endpoint_id = e.id and state = 'pending' and next_at <= ${now()} order by next_at, id limit ${each}
         ) d join operator_events v on v.id = d.event_id
         where e.disabled is null
         order by d.next_at, d.id limit ${deliveriesAtOnce}`
