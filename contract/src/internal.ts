@@ -35,7 +35,10 @@ export const internalPaths = {
   usage: '/internal/v1/usage',
   /** Gateway → control plane: `LeaseCall`, answered by `LeaseAnswer`. */
   leases: '/internal/v1/leases',
-  /** Runtime → control plane, and a dedicated tenant's runtime → gateway: `GET` → the tenant's usage, as the operators' API shows it. */
+  /**
+   * Runtime → control plane, and a dedicated tenant's runtime → gateway: `GET` → the tenant's usage, as the operators'
+   * API shows it.
+   */
   ownUsage: (tenantId: string) => `/internal/v1/tenants/${tenantId}/own-usage`,
   /** Gateway → control plane: `POST` without a body wakes a paused tenant; idempotent, 202. */
   wake: (tenantId: string) => `/internal/v1/tenants/${tenantId}/wake`,

@@ -122,7 +122,8 @@ export function createDoor({ rules, engine, log }: DoorOptions): Door {
         log.warn({ method: request.method, path: request.url?.slice(0, 200) }, `refused: ${cause.message}`)
       const text = JSON.stringify({ message: refusal.message })
       socket.end(
-        `HTTP/1.1 ${refusal.status} Refused\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+        `HTTP/1.1 ${refusal.status} Refused\r\nContent-Type: application/json\r\n` +
+          `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
       )
     }
   }

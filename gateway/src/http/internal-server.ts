@@ -70,7 +70,10 @@ function serveInstallation(request: IncomingMessage, response: ServerResponse, o
   }
 }
 
-/** What the control plane asks of a tenant's own runtime: `internalPaths.tenantHealth`, `tenantUsage`, `tenantBooks`, `tenantStorageState`, `tenantData`. */
+/**
+ * What the control plane asks of a tenant's own runtime: `internalPaths.tenantHealth`, `tenantUsage`, `tenantBooks`,
+ * `tenantStorageState`, `tenantData`.
+ */
 const runtimePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/(health|usage|books|storage|data)(?:\?hours=\d{1,3})?$/
 /** A tenant's own runtime asks for its tenant. */
 const ownUsagePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/own-usage(?:\?[\w=&%-]{0,500})?$/

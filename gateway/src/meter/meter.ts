@@ -6,8 +6,9 @@ import type { Breakdown, CounterStore } from './counter-store.ts'
 /** The counting hand of one tenant. */
 export interface TenantMeter {
   /**
-   * Once for each request that its tenant's runtime has served or may have served, before its answer ends. `status` is the HTTP status the client got or would have got,
-   * `milliseconds` the time from the request's head to the answer's.
+   * Counts a request that the tenant's runtime has served or may have served; called once for each, before its answer
+   * ends. `status` is the HTTP status the client got or would have got, `milliseconds` the time from the request's head
+   * to the answer's.
    */
   request(group: Group, method: string, status: number, milliseconds: number): void
   /** Instead of `request`: rejected before anything of the tenant was touched, which uses no quota and costs nothing. */

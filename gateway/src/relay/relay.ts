@@ -55,7 +55,11 @@ export class Relay {
     else this.#watches.delete(tenantId)
   }
 
-  /** A tenant's runtime → control plane: what the tenant has used. @param path of `internalPaths.ownUsage`, of that tenant @param accept the caller's */
+  /**
+   * Asks the control plane, on behalf of a tenant's runtime, what the tenant has used.
+   * @param path of `internalPaths.ownUsage`, of that tenant
+   * @param accept the caller's
+   */
   async askOwnUsage(token: string, path: string, accept: string | undefined, response: ServerResponse): Promise<void> {
     const { controlUrl, limits } = this.#options
     const call = {
