@@ -177,7 +177,8 @@ const pathOnly = 'rpc'
 
 /** Every table of the home that is not the service's own, whoever made it, and what waits to be told to functions. */
 const sizes = sql(
-  `select c.relname as name, pg_relation_size(c.oid) / current_setting('block_size')::bigint as pages, pg_table_size(c.oid) as bytes, pg_indexes_size(c.oid) as index_bytes,
+  `select c.relname as name, pg_relation_size(c.oid) / current_setting('block_size')::bigint as pages,
+     pg_table_size(c.oid) as bytes, pg_indexes_size(c.oid) as index_bytes,
      (select json_agg(attname) from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped) as columns,
      exists (select from applied_schemas a where a.name = c.relname) as is_collection
    from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'm')

@@ -170,7 +170,8 @@ function describeRows({ references }: Catalog, relation: Relation): Json {
         ...(target === undefined
           ? []
           : [
-              `Note:\nThis is a Foreign Key to \`${target.to}.${target.pairs[0]?.[1] ?? ''}\`.<fk table='${target.to}' column='${target.pairs[0]?.[1] ?? ''}'/>`,
+              `Note:\nThis is a Foreign Key to \`${target.to}.${target.pairs[0]?.[1] ?? ''}\`.` +
+                `<fk table='${target.to}' column='${target.pairs[0]?.[1] ?? ''}'/>`,
             ]),
       ]),
     ]

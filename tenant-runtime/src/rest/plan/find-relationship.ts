@@ -28,7 +28,9 @@ export function findRelationship(
     code: 'PGRST201',
     message: `Could not embed because more than one relationship was found for '${from.name}' and '${target}'`,
     details: ways.map((way) => describe(from, way)),
-    hint: `Try changing '${target}' to one of the following: ${ways.map((way) => `'${target}!${way.name}'`).join(', ')}. Find the desired relationship in the 'details' key.`,
+    hint:
+      `Try changing '${target}' to one of the following: ${ways.map((way) => `'${target}!${way.name}'`).join(', ')}. ` +
+      "Find the desired relationship in the 'details' key.",
   })
 }
 
@@ -60,7 +62,9 @@ function noWay(catalog: Catalog, from: Relation, target: string, hint: string | 
   return restError('INVALID_QUERY', {
     code: 'PGRST200',
     message: `Could not find a relationship between '${from.name}' and '${target}' in the schema cache`,
-    details: `Searched for a foreign key relationship between '${from.name}' and '${target}'${hint === undefined ? '' : ` using the hint '${hint}'`}, but no matches were found.`,
+    details:
+      `Searched for a foreign key relationship between '${from.name}' and '${target}'` +
+      `${hint === undefined ? '' : ` using the hint '${hint}'`}, but no matches were found.`,
     ...(meant === undefined || meant === target
       ? {}
       : { hint: `Perhaps you meant '${meant}' instead of '${target}'.` }),

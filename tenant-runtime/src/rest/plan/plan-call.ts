@@ -67,9 +67,10 @@ function signature({ name, arguments: list }: Routine): string {
 }
 
 function noSuchRoutine(name: string, given: readonly string[] | undefined, hint: string) {
+  const shown = given === undefined ? '' : given.length === 0 ? ' without parameters' : `(${given.join(', ')})`
   return restError('NO_SUCH_COLLECTION', {
     code: 'PGRST202',
-    message: `Could not find the function ${name}${given === undefined ? '' : given.length === 0 ? ' without parameters' : `(${given.join(', ')})`} in the schema cache`,
+    message: `Could not find the function ${name}${shown} in the schema cache`,
     hint,
   })
 }

@@ -214,7 +214,9 @@ function requireGrouped(fields: readonly PlannedField[], { path, by }: PlannedOr
     return
   throw restError('INVALID_QUERY', {
     code: '42803',
-    message: `query parameter "order": what is aggregated can only be ordered by what it is grouped by, and "select" has no "${path.column.name}" as it stands there`,
+    message:
+      'query parameter "order": what is aggregated can only be ordered by what it is grouped by, ' +
+      `and "select" has no "${path.column.name}" as it stands there`,
   })
 }
 

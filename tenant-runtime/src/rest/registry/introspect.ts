@@ -66,7 +66,8 @@ export const introspection: Statement = {
 with home as (select oid from pg_namespace where nspname = current_schema()),
 relations as (
   select c.oid, c.relname as name, case when c.relkind in ('v', 'm') then 'view' else 'table' end as kind,
-    case when c.relkind = 'v' then coalesce((select option_value::boolean from pg_options_to_table(c.reloptions) where option_name = 'security_invoker'), false)
+    case when c.relkind = 'v' then coalesce((
+        select option_value::boolean from pg_options_to_table(c.reloptions) where option_name = 'security_invoker'), false)
       else c.relrowsecurity end as guarded,
     obj_description(c.oid, 'pg_class') as comment
   from pg_class c join home on c.relnamespace = home.oid where c.relkind in ('r', 'p', 'v', 'm', 'f')),
@@ -80,14 +81,17 @@ columns as (
   where a.attnum > 0 and not a.attisdropped group by 1),
 keys as (
   select i.indrelid, i.indisprimary as is_primary,
-    (select json_agg(a.attname order by n) from unnest(i.indkey::int2[]) with ordinality k (attnum, n) join pg_attribute a on (a.attrelid, a.attnum) = (i.indrelid, k.attnum)) as names
+    (select json_agg(a.attname order by n) from unnest(i.indkey::int2[]) with ordinality k (attnum, n)
+      join pg_attribute a on (a.attrelid, a.attnum) = (i.indrelid, k.attnum)) as names
   from pg_index i join relations r on r.oid = i.indrelid
   where i.indisunique and i.indpred is null and i.indexprs is null and i.indnkeyatts = i.indnatts),
 refs as (
   select k.conname as name, f.name as "from", t.name as "to",
     (select json_agg(json_build_array(a.attname, b.attname) order by n) from unnest(k.conkey, k.confkey) with ordinality p (near, far, n)
-      join pg_attribute a on (a.attrelid, a.attnum) = (k.conrelid, p.near) join pg_attribute b on (b.attrelid, b.attnum) = (k.confrelid, p.far)) as pairs
-  from pg_constraint k join relations f on f.oid = k.conrelid join relations t on t.oid = k.confrelid where k.contype = 'f' and k.conparentid = 0),
+      join pg_attribute a on (a.attrelid, a.attnum) = (k.conrelid, p.near)
+      join pg_attribute b on (b.attrelid, b.attnum) = (k.confrelid, p.far)) as pairs
+  from pg_constraint k join relations f on f.oid = k.conrelid join relations t on t.oid = k.confrelid
+  where k.contype = 'f' and k.conparentid = 0),
 routines as (
   select p.proname as name, obj_description(p.oid, 'pg_proc') as comment, p.provolatile <> 'v' as reading, p.pronargdefaults as defaults,
     (select coalesce(json_agg(json_build_object('name', coalesce(p.proargnames[n], ''), 'type', format_type(a.type, -1),

@@ -51,10 +51,14 @@ export function lintStatement(login: string): Statement {
                  and has_table_privilege(login.oid, c.oid, 'select, insert, update, delete'))), '[]'))
          from login, home),
        'relations', (select coalesce(json_agg(json_build_object(
-           'name', c.relname, 'kind', c.relkind, 'guarded', c.relrowsecurity, 'forced', c.relforcerowsecurity, 'owned', c.relowner = login.oid,
-           'invoker', coalesce((select option_value::boolean from pg_options_to_table(c.reloptions) where option_name = 'security_invoker'), false)) order by c.relname), '[]')
+           'name', c.relname, 'kind', c.relkind, 'guarded', c.relrowsecurity, 'forced', c.relforcerowsecurity,
+           'owned', c.relowner = login.oid,
+           'invoker', coalesce((
+             select option_value::boolean from pg_options_to_table(c.reloptions) where option_name = 'security_invoker'),
+             false)) order by c.relname), '[]')
          from pg_class c join home on c.relnamespace = home.oid, login where c.relkind in ('r', 'p', 'v', 'm', 'f')),
-       'definers', (select coalesce(json_agg(p.proname order by p.proname), '[]') from pg_proc p join home on p.pronamespace = home.oid where p.prosecdef))::text as facts`,
+       'definers', (select coalesce(json_agg(p.proname order by p.proname), '[]')
+         from pg_proc p join home on p.pronamespace = home.oid where p.prosecdef))::text as facts`,
     login,
   )
 }

@@ -39,7 +39,9 @@ export function changeTable(
   for (const { before, now } of changes) {
     if (before === undefined || now === undefined || before.type === now.type) continue
     const column = identifier(now.name)
-    const cast = `alter column ${column} drop default, alter column ${column} type ${sqlTypes[now.type]} using ${castSql(now.name, before.type, now.type)}`
+    const cast =
+      `alter column ${column} drop default,` +
+      ` alter column ${column} type ${sqlTypes[now.type]} using ${castSql(now.name, before.type, now.type)}`
     draft.phases.convert.push({ sql: alterSql(name, [cast]), field: `${name}.${now.name}` })
   }
   const alterations = [

@@ -42,9 +42,11 @@ export function eventsSql(definition: SchemaDefinition): { function: string; tri
     source: string,
   ) =>
     `insert into event_log (type, owner_id, readers, payload) select ${type}, ${owner}, ${textLiteral(readers[policy.type])},` +
-    ` jsonb_build_object('type', ${type}, 'collection', ${textLiteral(name)}, 'id', ${key}, 'owner_id', ${owner}, 'timestamp', ${eventTime}) ||` +
+    ` jsonb_build_object('type', ${type}, 'collection', ${textLiteral(name)}, 'id', ${key}, 'owner_id', ${owner},` +
+    ` 'timestamp', ${eventTime}) ||` +
     ` case when coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${longestEvent}` +
-    ` then jsonb_build_object('record', ${record}, 'old_record', ${old}) else '{"record": null, "old_record": null, "too_large": true}' end from ${source}`
+    ` then jsonb_build_object('record', ${record}, 'old_record', ${old})` +
+    ` else '{"record": null, "old_record": null, "too_large": true}' end from ${source}`
   const inserted = log(
     `'record.inserted'::text`,
     { key: 'n.key', owner: 'n.owner', record: 'n.record', old: 'null::jsonb' },
@@ -61,10 +63,14 @@ export function eventsSql(definition: SchemaDefinition): { function: string; tri
     { key: 'coalesce(n.key, o.key)', owner: 'coalesce(n.owner, o.owner)', record: 'n.record', old: 'o.record' },
     `${records('old_rows')} o full join ${records('new_rows')} n on n.key = o.key and coalesce(n.owner, '') = coalesce(o.owner, '')`,
   )
-  const body = `begin if tg_op = 'INSERT' then ${inserted}; elsif tg_op = 'UPDATE' then ${updated}; else ${deleted}; end if; return null; end`
+  const body =
+    `begin if tg_op = 'INSERT' then ${inserted}; elsif tg_op = 'UPDATE' then ${updated}; else ${deleted}; end if;` +
+    ` return null; end`
   return {
     // As the interface shows them, whatever zone the writer's session has.
-    function: `create or replace function ${identifier(eventFunctionName(definition))}() returns trigger language plpgsql set timezone = 'UTC' as ${textLiteral(body)}`,
+    function:
+      `create or replace function ${identifier(eventFunctionName(definition))}() returns trigger` +
+      ` language plpgsql set timezone = 'UTC' as ${textLiteral(body)}`,
     triggers: [
       `create trigger events_insert after insert on ${table} referencing new table as new_rows ${call}`,
       `create trigger events_update after update on ${table} referencing old table as old_rows new table as new_rows ${call}`,

@@ -80,7 +80,10 @@ export const reservedCollections: ReadonlySet<string> = new Set([
 /** Tables of the service that grow with what the tenant does with its own: they count as documents. */
 export const countedAsDocuments: ReadonlySet<string> = new Set(['function_deliveries'])
 
-/** Tables of the service that say what the tenant stores, has used and has seen happen: nobody's statement but the service's own changes them. */
+/**
+ * Tables of the service that state what the tenant stores, has used and has seen happen: only the service's own
+ * statements change them.
+ */
 export const tablesOfBooks: ReadonlySet<string> = new Set([
   'usage_hours',
   'storage_usage',

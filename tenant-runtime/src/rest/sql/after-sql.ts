@@ -16,8 +16,10 @@ export function afterSql(
       steps.length === 0 && !column.nullable && direction === terms[0]?.direction && nulls === undefined,
   )
   // One comparison, which an index on these columns answers.
-  if (isSimple)
-    return `(${columns.join(', ')}) ${terms[0]?.direction === 'desc' ? '<' : '>'} (${values.map((value) => parameters.add(value)).join(', ')})`
+  if (isSimple) {
+    const bounds = values.map((value) => parameters.add(value))
+    return `(${columns.join(', ')}) ${terms[0]?.direction === 'desc' ? '<' : '>'} (${bounds.join(', ')})`
+  }
   const same = (n: number) => {
     const value = values[n] ?? null
     return value === null ? `${columns[n] ?? ''} is null` : `${columns[n] ?? ''} = ${parameters.add(value)}`

@@ -97,7 +97,10 @@ function csvRowSql({ fields }: ReadPlan): string {
 /** A field of RFC 4180: in quotes where it must be, and where it would look like none. */
 function csvSql(column: string): string {
   const text = `${column}::text`
-  return `case when ${text} is null then '' when ${text} = '' or ${text} ~ '[",\\r\\n]' then '"' || replace(${text}, '"', '""') || '"' else ${text} end`
+  return (
+    `case when ${text} is null then '' when ${text} = '' or ${text} ~ '[",\\r\\n]'` +
+    ` then '"' || replace(${text}, '"', '""') || '"' else ${text} end`
+  )
 }
 
 /** The first line of CSV. */

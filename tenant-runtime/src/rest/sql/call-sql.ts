@@ -36,8 +36,9 @@ function calling(
     const body = bodySql(read, format)
     const isObject = !isSet && format.kind === 'json' && !format.singular
     const made = called === undefined ? '' : `with ${called} as materialized (select * from ${call} c) `
+    const shown = isObject ? `coalesce(((${body})::json->0)::text, 'null')` : body
     return {
-      text: `${made}select ${isObject ? `coalesce(((${body})::json->0)::text, 'null')` : body} as body, count(*) as n${total} from (${rows}) r`,
+      text: `${made}select ${shown} as body, count(*) as n${total} from (${rows}) r`,
       values,
     }
   }
@@ -47,7 +48,9 @@ function calling(
   const paged = `select v from called limit ${parameters.add(page.limit)} offset ${parameters.add(page.offset)}`
   const total = count === undefined ? '' : ', (select count(*) from called) as total'
   return {
-    text: `with called as materialized (select ${call} as v) select coalesce(json_agg(r.v), '[]')::text as body, count(*) as n${total} from (${paged}) r`,
+    text:
+      `with called as materialized (select ${call} as v)` +
+      ` select coalesce(json_agg(r.v), '[]')::text as body, count(*) as n${total} from (${paged}) r`,
     values,
   }
 }

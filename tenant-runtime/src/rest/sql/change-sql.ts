@@ -59,7 +59,8 @@ export function insertStatement(
       ? `insert into ${table} as c ${defaultRows(relation, count)}`
       : values !== undefined && !withDefaults && where.length === 0
         ? `insert into ${table} as c (${list}) values (${values.map((value) => parameters.add(value)).join(', ')})`
-        : `insert into ${table} as c (${list}) select ${columns.map(({ name }) => `x.${identifier(name)}`).join(', ')} from ${rowsOf(columns, parameters.add(records), withDefaults)}${conditionsOf(where, 'x', parameters)}`
+        : `insert into ${table} as c (${list}) select ${columns.map(({ name }) => `x.${identifier(name)}`).join(', ')}` +
+          ` from ${rowsOf(columns, parameters.add(records), withDefaults)}${conditionsOf(where, 'x', parameters)}`
   return changeStatement(
     relation,
     `${source}${conflictSql(columns, conflict)}`,
@@ -87,7 +88,10 @@ function filledRows(columns: readonly Column[], body: string): string {
     defaults.length === 0
       ? "'{}'::jsonb"
       : defaults.map((column) => `jsonb_build_object(${quoted(column.name)}, ${column.default ?? 'null'})`).join(' || ')
-  return `(select ${base} || e as filled from jsonb_array_elements(${body}::jsonb) e) f, jsonb_to_record(f.filled) as x(${typedList(columns)})`
+  return (
+    `(select ${base} || e as filled from jsonb_array_elements(${body}::jsonb) e) f,` +
+    ` jsonb_to_record(f.filled) as x(${typedList(columns)})`
+  )
 }
 
 function quoted(name: string): string {
@@ -132,7 +136,9 @@ export function updateStatement(
   }
   const body = parameters.add(record)
   const set = columns.map(({ name }) => `${identifier(name)} = x.${identifier(name)}`).join(', ')
-  const change = `update ${identifier(relation.name)} as c set ${set} from json_to_record(${body}::json) as x(${typedList(columns)})${conditionsOf(where, 'c', parameters)}`
+  const change =
+    `update ${identifier(relation.name)} as c set ${set}` +
+    ` from json_to_record(${body}::json) as x(${typedList(columns)})${conditionsOf(where, 'c', parameters)}`
   return changeStatement(relation, change, answer, parameters)
 }
 
@@ -185,7 +191,8 @@ function changeStatement(
   const answer =
     read === undefined
       ? `select '' as body, 0 as n, ${counts}`
-      : `select ${bodySql(read, format)} as body, count(*) as n, ${counts} from (${selectSql(read, { from: changed }, parameters, namingFor(format))}) r`
+      : `select ${bodySql(read, format)} as body, count(*) as n, ${counts}` +
+        ` from (${selectSql(read, { from: changed }, parameters, namingFor(format))}) r`
   const guards = [
     ...(exactly === undefined
       ? []

@@ -70,8 +70,9 @@ export function selectSql(
   const isGrouped = isAggregated(plan)
   const outputs = plan.fields.flatMap((field) => outputsOf(field, table, joined, isGrouped, parameters))
   const groups = isGrouped ? outputs.flatMap(({ isAggregate }, n) => (isAggregate ? [] : [String(n + 1)])) : []
+  const selected = outputs.map(({ sql, name }, n) => `${sql} as ${naming === 'names' ? identifier(name) : `c${n}`}`)
   return [
-    `select ${[...outputs.map(({ sql, name }, n) => `${sql} as ${naming === 'names' ? identifier(name) : `c${n}`}`), ...more(table)].join(', ')} ${text}`,
+    `select ${[...selected, ...more(table)].join(', ')} ${text}`,
     groups.length === 0 ? '' : ` group by ${groups.join(', ')}`,
     orderSql(plan.order, table, parameters, isGrouped ? outputs : []),
     // A whole number, which the planner must see: of a parameter it would think a tenth of all rows.
@@ -116,7 +117,9 @@ function bodySql(
   let joins = source.joined?.(table) ?? ''
   for (const embedding of embeddings) {
     const join = { embedding, table: parameters.table() }
-    joins += ` ${embedding.isInner ? 'join' : 'left join'} lateral (${lateralSql(embedding, table, parameters)}) ${join.table} on ${embedding.isInner ? `${join.table}.found` : 'true'}`
+    joins +=
+      ` ${embedding.isInner ? 'join' : 'left join'} lateral (${lateralSql(embedding, table, parameters)}) ${join.table}` +
+      ` on ${embedding.isInner ? `${join.table}.found` : 'true'}`
     joined.push(join)
   }
   const has = (embedding: Embedding) => `coalesce(${joinOf(joined, embedding).table}.found, false)`
@@ -145,8 +148,10 @@ function lateralSql(
     source.where = (table) => pairs.map(([near, far]) => `${table}.${identifier(far)} = ${parent}.${identifier(near)}`)
   } else if (junction !== undefined) {
     const between = parameters.table()
-    source.joined = (table) =>
-      ` join ${identifier(junction.name)} ${between} on ${through.far.map(([own, far]) => `${between}.${identifier(own)} = ${table}.${identifier(far)}`).join(' and ')}`
+    source.joined = (table) => {
+      const equal = through.far.map(([own, far]) => `${between}.${identifier(own)} = ${table}.${identifier(far)}`)
+      return ` join ${identifier(junction.name)} ${between} on ${equal.join(' and ')}`
+    }
     source.where = () =>
       through.near.map(([near, own]) => `${between}.${identifier(own)} = ${parent}.${identifier(near)}`)
   }
