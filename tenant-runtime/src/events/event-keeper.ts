@@ -70,7 +70,9 @@ async function lastBeyond({ database }: Tenant, bytes: number): Promise<string> 
   const { rows } = await database.query(
     context,
     `select (case when pg_table_size('event_log') <= $1::bigint then 0 else coalesce(
-       (select max(seq) from (select seq, sum(pg_column_size(payload) + 100) over (order by seq desc) as bytes from event_log) e where bytes > $1::bigint), 0) end)::text as beyond`,
+       (select max(seq) from (
+           select seq, sum(pg_column_size(payload) + 100) over (order by seq desc) as bytes from event_log) e
+         where bytes > $1::bigint), 0) end)::text as beyond`,
     bytes,
   )
   return String(rows[0]?.['beyond'])

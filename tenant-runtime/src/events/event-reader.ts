@@ -65,7 +65,8 @@ export async function readEvents(
     context,
     `with page as (
        select e.seq, e.payload::text as payload from event_log e
-       where e.seq > $1 and e.seq <= $2 and ($3::jsonb is null or $3::jsonb ? type) and ($4::jsonb is null or $4::jsonb ? (payload->>'bucket'))
+       where e.seq > $1 and e.seq <= $2 and ($3::jsonb is null or $3::jsonb ? type)
+         and ($4::jsonb is null or $4::jsonb ? (payload->>'bucket'))
          and ($5::jsonb is null or $5::jsonb ? (payload->>'collection'))
        order by e.seq limit ${mostEvents})
      select seq::text as seq, payload, (select count(*) from page)::int as found

@@ -30,7 +30,10 @@ export class TenantFeed {
     this.#wake()
   }
 
-  /** The last number of the log; what comes first then is behind it, or not final yet. @throws RuntimeError when the database does not answer */
+  /**
+   * Returns the last number of the log; what comes first then is behind it, or not final yet.
+   * @throws RuntimeError when the database does not answer
+   */
   async look(): Promise<bigint> {
     await this.#advance()
     return reached(this.#watermark)

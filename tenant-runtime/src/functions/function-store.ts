@@ -132,7 +132,8 @@ export async function updateFunction(
   change: FunctionChange,
 ): Promise<FunctionRecord> {
   const update =
-    'update functions set config = $1, description = $2, trigger_type = $3, enabled = $4, wasm_hash = $5, wasm_data = coalesce($6, wasm_data),' +
+    'update functions set config = $1, description = $2, trigger_type = $3, enabled = $4, wasm_hash = $5,' +
+    ' wasm_data = coalesce($6, wasm_data),' +
     ' trigger_since = case when trigger_type = $3 and enabled = $4 then trigger_since else now() end,' +
     " updated_at = greatest(now(), updated_at + interval '1 millisecond') where id = $7 and updated_at = $8::timestamptz returning *"
   const { rows } = await query(

@@ -93,7 +93,8 @@ export function checkDescription(description: string): string {
 export function checkTrigger(value: unknown, now: Date): Trigger {
   if (!Value.Check(Trigger, value)) {
     throw invalid(
-      'field "trigger" must be "Http", {"Database":{"table":…,"operation":"Insert"|"Update"|"Delete"}}, {"Schedule":{"cron":…,"timezone"?:…,"missed"?:"run"|"skip"}} or {"Webhook":{"secret":…}}',
+      'field "trigger" must be "Http", {"Database":{"table":…,"operation":"Insert"|"Update"|"Delete"}}, ' +
+        '{"Schedule":{"cron":…,"timezone"?:…,"missed"?:"run"|"skip"}} or {"Webhook":{"secret":…}}',
     )
   }
   if (value === 'Http') return value

@@ -67,7 +67,10 @@ export function someUser(): number {
   return randomInt(...userRange)
 }
 
-/** The cores that this process may use but for a quarter, and at least one, which functions leave alone. @returns undefined with a single one */
+/**
+ * The cores that this process may use but for a quarter, and at least one, which functions leave alone.
+ * @returns undefined with a single one
+ */
 export function coresOfExecutors(status: string): string | undefined {
   const list = /^Cpus_allowed_list:\s+(\S+)$/m.exec(status)?.[1] ?? ''
   const allowed = list.split(',').flatMap((range) => {

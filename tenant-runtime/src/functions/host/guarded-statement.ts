@@ -111,7 +111,8 @@ function refuseOwnTables(tokens: readonly Token[]): void {
     const isOwn = reservedCollections.has(name) && name !== 'rpc'
     if (isOwn && (isChange || !systemCollections.has(name)))
       throw refused(
-        `it names ${JSON.stringify(name)}, which is the runtime's own; only what is shown as a collection can be read, by a statement that changes nothing`,
+        `it names ${JSON.stringify(name)}, which is the runtime's own; ` +
+          'only what is shown as a collection can be read, by a statement that changes nothing',
       )
   }
 }

@@ -68,8 +68,10 @@ const logged = `insert into function_logs (function_id, invocation_id, timestamp
 const given = (columns: string) => `with e as (select * from jsonb_to_recordset($1::jsonb) as e (${columns}))`
 const endWithoutLog = `${given(columnsOfEnd)}, i as (${ended}) select id from i`
 const endWithLog = `${given(`${columnsOfEnd}, ${columnsOfLog}`)}, i as (${ended}), l as (${logged}) select id from i`
-const begunAndEnded = `insert into function_invocations (id, function_id, trigger, user_id, timestamp, status, duration_ms, cpu_ms, memory_peak, error_message)
-  select e.id, f.id, e.trigger, e.user_id, e.begun, e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message from e join functions f on f.id = e.function_id`
+const begunAndEnded = `insert into function_invocations
+    (id, function_id, trigger, user_id, timestamp, status, duration_ms, cpu_ms, memory_peak, error_message)
+  select e.id, f.id, e.trigger, e.user_id, e.begun, e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message
+  from e join functions f on f.id = e.function_id`
 const endOfLost = `${given(columnsOfWhole)}, there as (select id from function_invocations where id = any($2::text[])),
   i as (${begunAndEnded} where e.id not in (select id from there) returning id), l as (${logged}) select id from i`
 const whole = `${given(columnsOfWhole)}, i as (${begunAndEnded} where f.enabled and f.updated_at = e.version returning id)`

@@ -130,7 +130,10 @@ export function rememberedFunction({ database }: Tenant, name: string): Function
   return known.get(database)?.functions.get(name)
 }
 
-/** Records that come soon are worth waiting for, so that more of them share a transaction. @returns to be called when it is there, or will not come soon */
+/**
+ * Announces a record that comes soon: it is worth waiting for, so that more of them share a transaction.
+ * @returns to be called when it is there, or will not come soon
+ */
 export function expectRecord(tenant: Tenant): () => void {
   const books = known.get(tenant.database)
   if (books === undefined) return () => undefined
@@ -250,7 +253,8 @@ async function beginClaimed(
     context,
     `with f as (select ${functionColumns} from functions f where f.name = $1 and f.enabled),
      claim as (${text}),
-     i as (insert into function_invocations (id, function_id, trigger, user_id) select $2, f.id, $3, $4 from f where exists (select from claim))
+     i as (insert into function_invocations (id, function_id, trigger, user_id)
+       select $2, f.id, $3, $4 from f where exists (select from claim))
      select f.*, exists (select from claim) as claimed from f`,
     name,
     invocationId,

@@ -42,7 +42,8 @@ function pageStatement(
   const place = `(l.seq * ${placesPerRun} + e.n)`
   return sql(
     `with page as (
-       select ${place} as place, l.invocation_id, e.line->>'timestamp' as timestamp, e.line->>'level' as level, e.line->>'message' as message
+       select ${place} as place, l.invocation_id, e.line->>'timestamp' as timestamp, e.line->>'level' as level,
+         e.line->>'message' as message
        from function_logs l cross join lateral jsonb_array_elements(l.lines) with ordinality as e (line, n)
        where l.function_id = (select id from functions where name = $1)
          and ($2::bigint is null or (l.seq >= $2::bigint / ${placesPerRun} and ${place} > $2::bigint))

@@ -218,8 +218,10 @@ function checkHostImport(name: string, type: FunctionType | undefined): HostFunc
   const fits = (given: readonly number[] | undefined, count: number) =>
     given?.length === count && given.every((one) => one === i32)
   if (!fits(type?.parameters, offered.parameters) || !fits(type?.results, offered.results)) {
+    const results = offered.results === 0 ? 'nothing' : 'one'
     throw refused(
-      `imports the function ${shown} with another signature: it takes ${offered.parameters} i32 and gives ${offered.results === 0 ? 'nothing' : 'one'}`,
+      `imports the function ${shown} with another signature: ` +
+        `it takes ${offered.parameters} i32 and gives ${results}`,
     )
   }
   return offered

@@ -29,7 +29,8 @@ export interface Used {
 const sums = `count(*) filter (where i.status = 'success') as success, count(*) filter (where i.status = 'error') as error,
   count(*) filter (where i.status = 'timeout') as timeout, coalesce(sum(i.duration_ms), 0)::bigint as duration_ms,
   round(coalesce(sum(i.cpu_ms), 0)::numeric, 3)::float8 as cpu_ms,
-  round(coalesce(sum(i.memory_peak::numeric * i.duration_ms), 0) / 1000)::float8 as memory_byte_seconds, coalesce(max(i.memory_peak), 0) as memory_peak`
+  round(coalesce(sum(i.memory_peak::numeric * i.duration_ms), 0) / 1000)::float8 as memory_byte_seconds,
+  coalesce(max(i.memory_peak), 0) as memory_peak`
 
 /** @throws RuntimeError NO_SUCH_FUNCTION */
 export async function readUsage(
@@ -43,7 +44,8 @@ export async function readUsage(
     sql('select 1 from functions where $1 = $2 or name = $1 limit 1', name, allFunctions),
     sql(
       `select date_trunc($1::text, i.timestamp, 'UTC') as start, grouping(date_trunc($1::text, i.timestamp, 'UTC')) = 1 as is_total, ${sums}
-       from functions f join function_invocations i on i.function_id = f.id and i.timestamp >= $2::timestamptz and i.timestamp < $3::timestamptz
+       from functions f join function_invocations i
+         on i.function_id = f.id and i.timestamp >= $2::timestamptz and i.timestamp < $3::timestamptz
        where $4 = $5 or f.name = $4
        group by rollup (date_trunc($1::text, i.timestamp, 'UTC')) order by 1 nulls last`,
       granularity,

@@ -43,7 +43,8 @@ export async function listInvocations(
        where i.function_id = (select id from functions where name = $1)
          and ($2::jsonb is null or $2::jsonb ? i.status) and ($3::jsonb is null or $3::jsonb ? i.trigger)
          and i.timestamp >= coalesce($4::timestamptz, '-infinity') and i.timestamp < coalesce($5::timestamptz, 'infinity')
-         and i.timestamp <= coalesce($6::timestamptz, 'infinity') and ($6::timestamptz is null or (i.timestamp, i.id) < ($6::timestamptz, $7::text))
+         and i.timestamp <= coalesce($6::timestamptz, 'infinity')
+         and ($6::timestamptz is null or (i.timestamp, i.id) < ($6::timestamptz, $7::text))
        order by i.timestamp desc, i.id desc limit $8::int`,
       name,
       listed(filter.statuses),

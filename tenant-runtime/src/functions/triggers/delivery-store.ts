@@ -28,9 +28,14 @@ const bytesAhead = 256 * 1024
 export async function nextDeliveries({ database }: Tenant, functionId: string): Promise<Delivery[]> {
   const { rows } = await database.query(
     context,
-    `select seq, case when bytes <= ${maxEventBytes} then payload end as payload, attempts, extract(epoch from next_attempt_at) * 1000 as next_attempt from (
-       select *, octet_length(payload) as bytes, sum(octet_length(payload)) over (order by seq) - octet_length(payload) as before from (
-         select seq, payload::text as payload, attempts, next_attempt_at from function_deliveries where function_id = $1 and state = 'waiting' order by seq limit ${mostAhead}) d) d
+    `select seq, case when bytes <= ${maxEventBytes} then payload end as payload, attempts,
+       extract(epoch from next_attempt_at) * 1000 as next_attempt
+     from (
+       select *, octet_length(payload) as bytes,
+         sum(octet_length(payload)) over (order by seq) - octet_length(payload) as before
+       from (
+         select seq, payload::text as payload, attempts, next_attempt_at from function_deliveries
+         where function_id = $1 and state = 'waiting' order by seq limit ${mostAhead}) d) d
      where before < ${bytesAhead} order by seq`,
     functionId,
   )
@@ -109,7 +114,8 @@ export async function takeLease(
     context,
     sql(
       `insert into function_dispatcher as l (holder, until) values ($1, now() + $2 * interval '1 millisecond')
-       on conflict (only_row) do update set holder = excluded.holder, until = excluded.until where l.holder = excluded.holder or l.until <= now()`,
+       on conflict (only_row) do update set holder = excluded.holder, until = excluded.until
+       where l.holder = excluded.holder or l.until <= now()`,
       holder,
       milliseconds,
     ),
@@ -141,8 +147,11 @@ export async function listDeliveries(
   const { rows } = await tenant.database.query(
     caller,
     `select * from (
-       select seq, state, attempts, next_attempt_at, last_error, created_at, payload, sum(octet_length(payload::text)) over (order by seq) - octet_length(payload::text) as before from (
-         select * from function_deliveries where function_id = $1 and ($2::text is null or state = $2) and seq > $3 order by seq limit $4) d) d
+       select seq, state, attempts, next_attempt_at, last_error, created_at, payload,
+         sum(octet_length(payload::text)) over (order by seq) - octet_length(payload::text) as before
+       from (
+         select * from function_deliveries
+         where function_id = $1 and ($2::text is null or state = $2) and seq > $3 order by seq limit $4) d) d
      where before < ${pageBytes} order by seq`,
     functionId,
     status ?? null,

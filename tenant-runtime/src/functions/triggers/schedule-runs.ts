@@ -14,7 +14,8 @@ const keptDays = 30
 const isRunning = (
   fn: string,
 ) => `exists (select from function_schedule_runs r join function_invocations i on i.id = r.invocation_id
-  where r.function_id = ${fn}.id and i.error_message = 'interrupted' and i.timestamp > now() - (${fn}.config ->> 'timeout')::float8 * interval '1 second')`
+  where r.function_id = ${fn}.id and i.error_message = 'interrupted'
+    and i.timestamp > now() - (${fn}.config ->> 'timeout')::float8 * interval '1 second')`
 
 /** Won while no run of an earlier planned time goes on, and the function's trigger is still this one. */
 export function claimPlannedTime(plannedAt: Date, triggerType: string): Claim {
@@ -62,8 +63,11 @@ export async function listPlannedTimes(
 ): Promise<Row[]> {
   const { rows } = await database.query(
     caller,
-    `select r.planned_at, r.created_at as taken_at, case when r.skipped is not null then 'skipped' else 'run' end as outcome, r.skipped as reason, r.invocation_id
-     from function_schedule_runs r where r.function_id = $1 and ($2::timestamptz is null or r.planned_at < $2::timestamptz) order by r.planned_at desc limit $3`,
+    `select r.planned_at, r.created_at as taken_at, case when r.skipped is not null then 'skipped' else 'run' end as outcome,
+       r.skipped as reason, r.invocation_id
+     from function_schedule_runs r
+     where r.function_id = $1 and ($2::timestamptz is null or r.planned_at < $2::timestamptz)
+     order by r.planned_at desc limit $3`,
     functionId,
     before,
     limit,

@@ -50,11 +50,13 @@ const mark = '/* functions are told of changes */'
 /** One column, `state`: a `TriggerState`. For any login of the home. */
 export const triggerStateText = `select json_build_object(
   'tables', (select coalesce(json_agg(json_build_object('name', c.relname,
-      'key', (select coalesce(json_agg(a.attname order by k.place), '[]') from pg_index i, unnest(i.indkey::smallint[]) with ordinality k (number, place), pg_attribute a
+      'key', (select coalesce(json_agg(a.attname order by k.place), '[]')
+        from pg_index i, unnest(i.indkey::smallint[]) with ordinality k (number, place), pg_attribute a
         where i.indrelid = c.oid and i.indisprimary and a.attrelid = c.oid and a.attnum = k.number),
       'triggers', (select coalesce(json_agg(t.tgname), '[]') from pg_trigger t
         where t.tgrelid = c.oid and t.tgname in (${Object.values(triggerNames).map(textLiteral).join(', ')})))), '[]')
-    from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = current_schema() and c.relkind in ('r', 'p') and c.relowner <> n.nspowner),
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = current_schema() and c.relkind in ('r', 'p') and c.relowner <> n.nspowner),
   'routines', (select coalesce(json_agg(json_build_object('name', p.proname, 'body', p.prosrc)), '[]') from pg_proc p
     where p.pronamespace = current_schema()::regnamespace and starts_with(p.prosrc, ${textLiteral(mark)})))::text as state`
 
@@ -97,7 +99,8 @@ const transition: Record<Operation, string> = {
 
 function triggerSql(table: string, operation: Operation): string {
   return (
-    `create trigger ${triggerNames[operation]} after ${operation.toLowerCase()} on ${identifier(table)} referencing ${transition[operation]}` +
+    `create trigger ${triggerNames[operation]} after ${operation.toLowerCase()} on ${identifier(table)}` +
+    ` referencing ${transition[operation]}` +
     ` for each statement execute function ${identifier(routineName(table))}()`
   )
 }
@@ -145,12 +148,16 @@ function deliver(
   old: string,
 ): string {
   const shown = (value: string) =>
-    `case when fits or ${value} is null then ${value} else (select jsonb_object_agg(k, ${value} -> k) from unnest(array[${key.map(textLiteral).join(', ')}]::text[]) k) end`
+    `case when fits or ${value} is null then ${value} else` +
+    ` (select jsonb_object_agg(k, ${value} -> k) from unnest(array[${key.map(textLiteral).join(', ')}]::text[]) k) end`
   return (
     `insert into function_deliveries (function_id, payload)` +
-    ` select listener, jsonb_build_object('type', tg_op, 'table', tg_table_name, 'schema', tg_table_schema, 'record', ${shown('record')}, 'old_record', ${shown('old_record')}, 'timestamp', ${eventTime})` +
+    ` select listener, jsonb_build_object('type', tg_op, 'table', tg_table_name, 'schema', tg_table_schema,` +
+    ` 'record', ${shown('record')}, 'old_record', ${shown('old_record')}, 'timestamp', ${eventTime})` +
     ` || case when fits then '{}'::jsonb else '{"too_large": true}' end` +
-    ` from (select place, ${record} as record, ${old} as old_record, coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${longestRecord} as fits from ${source} offset 0) changes` +
+    ` from (select place, ${record} as record, ${old} as old_record,` +
+    ` coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${longestRecord} as fits` +
+    ` from ${source} offset 0) changes` +
     ` cross join unnest(array[${functionIds.map(textLiteral).join(', ')}]::uuid[]) listener order by place;`
   )
 }

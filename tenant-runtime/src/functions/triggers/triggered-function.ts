@@ -30,9 +30,11 @@ export async function readTriggers({ database }: Tenant, now: Date): Promise<Tri
   const [found, ...missing] = await database.read(
     context,
     sql(
-      `select f.id, f.name, f.trigger_type, greatest(f.trigger_since, (select max(planned_at) from function_schedule_runs r where r.function_id = f.id)) as since,
+      `select f.id, f.name, f.trigger_type,
+         greatest(f.trigger_since, (select max(planned_at) from function_schedule_runs r where r.function_id = f.id)) as since,
          f.trigger_type like '{"Schedule"%' as is_scheduled,
-         f.trigger_type like '{"Database"%' or exists (select from function_deliveries d where d.function_id = f.id and d.state = 'waiting') as is_told
+         f.trigger_type like '{"Database"%' or exists (
+           select from function_deliveries d where d.function_id = f.id and d.state = 'waiting') as is_told
        from functions f where f.enabled`,
     ),
     ...missingStatements,

@@ -36,7 +36,10 @@ export function claimMessage(messageId: string): Claim {
   return {
     text: `insert into function_webhook_ids as m (function_id, message_id, invocation_id) select f.id, $5, $2 from f
       on conflict (function_id, message_id) do update set invocation_id = excluded.invocation_id, received_at = now()
-      where exists (select from function_invocations i, f where i.id = m.invocation_id and f.id = m.function_id and i.status <> 'success' and not (${isUnderWay('i', 'f.config')}))
+      where exists (
+        select from function_invocations i, f
+        where i.id = m.invocation_id and f.id = m.function_id and i.status <> 'success'
+          and not (${isUnderWay('i', 'f.config')}))
       returning 1`,
     values: [messageId],
   }
@@ -50,7 +53,9 @@ export async function messageState(
 ): Promise<'done' | 'under way'> {
   const { rows } = await database.query(
     context,
-    `select i.status = 'success' as done from function_webhook_ids m left join function_invocations i on i.id = m.invocation_id where m.function_id = $1 and m.message_id = $2`,
+    `select i.status = 'success' as done
+     from function_webhook_ids m left join function_invocations i on i.id = m.invocation_id
+     where m.function_id = $1 and m.message_id = $2`,
     functionId,
     messageId,
   )
