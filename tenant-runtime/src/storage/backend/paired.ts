@@ -79,7 +79,10 @@ export class PairedBackend implements BlobBackend {
     return store.claimStore(tenantId, storeId)
   }
 
-  /** From when this returns what is new of the tenant's goes to the primary. @throws RuntimeError STORAGE_UNAVAILABLE when a store is lost, or another database's */
+  /**
+   * From when this returns, what is new of the tenant's goes to the primary.
+   * @throws RuntimeError STORAGE_UNAVAILABLE when a store is lost, or another database's
+   */
   async pair(tenantId: string, storeId: string): Promise<void> {
     if ((await this.storeId(tenantId)) !== storeId)
       throw new RuntimeError('STORAGE_UNAVAILABLE', 'the store is not the one that the database speaks of')

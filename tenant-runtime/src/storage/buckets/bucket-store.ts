@@ -150,7 +150,8 @@ export async function deleteBucket(tenant: Tenant, context: RlsContext, key: str
     sql('select file_count from storage_bucket_counters where bucket_id = $1', bucket.id),
     {
       ...sql(
-        `insert into event_log (type, owner_id, payload) select 'storage.bucket.deleted', $1, $2::jsonb || jsonb_build_object('timestamp', ${eventTime})
+        `insert into event_log (type, owner_id, payload)
+           select 'storage.bucket.deleted', $1, $2::jsonb || jsonb_build_object('timestamp', ${eventTime})
            where not exists (select from storage_buckets where id = $3)`,
         bucket.ownerId,
         JSON.stringify({ type: 'storage.bucket.deleted', bucket: bucket.name, owner_id: bucket.ownerId }),

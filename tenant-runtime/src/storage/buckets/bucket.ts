@@ -26,7 +26,8 @@ export interface Bucket {
 }
 
 export const bucketColumns =
-  'b.id, b.name, b.owner_id, b.policy, b.config, b.created_at, b.updated_at, b.signing_version, coalesce(c.file_count, 0) as file_count, coalesce(c.total_size, 0) as total_size'
+  'b.id, b.name, b.owner_id, b.policy, b.config, b.created_at, b.updated_at, b.signing_version,' +
+  ' coalesce(c.file_count, 0) as file_count, coalesce(c.total_size, 0) as total_size'
 export const bucketSource = 'storage_buckets b left join storage_bucket_counters c on c.bucket_id = b.id'
 
 export function toBucket(row: Row): Bucket {

@@ -1,8 +1,15 @@
 // Whether a browser shows a file or saves it, and under what name (RFC 6266). Pure.
 
 /** Types that no browser runs scripts of; one that ends with `+xml` may be read as XML. Everything else is saved, not shown. */
-const shown =
-  /^(?:image\/(?:png|jpeg|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon)|audio\/[\w.-]+|video\/[\w.-]+|text\/plain|application\/json|font\/[\w.-]+)(?:\s*;|$)/i
+const shownTypes = [
+  /image\/(?:png|jpeg|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon)/,
+  /audio\/[\w.-]+/,
+  /video\/[\w.-]+/,
+  /text\/plain/,
+  /application\/json/,
+  /font\/[\w.-]+/,
+]
+const shown = new RegExp(`^(?:${shownTypes.map(({ source }) => source).join('|')})(?:\\s*;|$)`, 'i')
 
 /** `download` is the query parameter of that name: a file name, empty for the object's own, undefined without one. */
 export function contentDisposition(

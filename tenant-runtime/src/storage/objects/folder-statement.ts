@@ -59,7 +59,8 @@ export function folderStatement(
   ]
 
   // The first folder at or behind a bound, and of that the segment below ours.
-  const nextFolder = `(select left(o.folder, length(${own}) + strpos(substr(o.folder, length(${own}) + 1), chr(1))) as key from storage_objects o
+  const nextFolder = `(select left(o.folder, length(${own}) + strpos(substr(o.folder, length(${own}) + 1), chr(1))) as key
+      from storage_objects o
       where o.bucket_id = ${bucket} and o.folder > ${own} and o.folder < ${behind} and o.folder ${down ? '<' : '>='} e.bound
       order by o.folder ${down ? 'desc' : 'asc'} limit 1)`
   const objects = `storage_objects o where o.bucket_id = ${bucket} and o.folder = ${own} and ${found('o.path')}`
@@ -75,13 +76,16 @@ export function folderStatement(
   const page =
     byName && searched === undefined
       ? `lateral (select ${objectColumns} from ${onward('e.key')} limit ${most}) o`
-      : `lateral (${chosen}) chosen, lateral (select ${objectColumns} from storage_objects o where o.bucket_id = ${bucket} and o.path = chosen.path limit 1) o`
+      : `lateral (${chosen}) chosen, lateral (
+          select ${objectColumns} from storage_objects o where o.bucket_id = ${bucket} and o.path = chosen.path limit 1) o`
   const nothing = 'null, '.repeat(objectColumns.split(',').length).slice(0, -2)
   return sql(
     `with recursive start as materialized (
-       select c.contents, ${isKnown} as known from storage_buckets b join storage_bucket_counters c on c.bucket_id = b.id where b.id = ${bucket}
+       select c.contents, ${isKnown} as known
+       from storage_buckets b join storage_bucket_counters c on c.bucket_id = b.id where b.id = ${bucket}
      ), steps (key, bound, passed) as (
-       select null collate "C", (case when known then ${at} else ${down ? behind : own} end) collate "C", case when known then ${passed} else 0 end
+       select null collate "C", (case when known then ${at} else ${down ? behind : own} end) collate "C",
+         case when known then ${passed} else 0 end
        from start ${position.isFolder ? '' : 'where not known'}
        union all
        select s.key, ${down ? 's.key' : 'left(s.key, -1) || chr(2)'}, e.passed + (${found('left(s.key, -1)')})::int
@@ -92,17 +96,21 @@ export function folderStatement(
        select key from every where passed > ${skipped}
      ), begin (key, passed) as (
        ${position.isFolder ? '' : `select ${at} collate "C", ${passed} from start where known union all`}
-       select ${value(down ? behindAll : '', 'text')} collate "C", passed from (select max(passed) as passed from steps) last where passed < ${limited} + ${skipped}
+       select ${value(down ? behindAll : '', 'text')} collate "C", passed
+       from (select max(passed) as passed from steps) last where passed < ${limited} + ${skipped}
      )${
        walked
          ? `, walk (key, passed) as (
        select key, passed from begin
        union all
-       select s.key, e.passed + ${step} from walk e, lateral (select o.path as key from ${onward('e.key')} limit 1 offset ${step} - 1) s where e.passed < ${skipped}
+       select s.key, e.passed + ${step}
+       from walk e, lateral (select o.path as key from ${onward('e.key')} limit 1 offset ${step} - 1) s
+       where e.passed < ${skipped}
      )`
          : ''
      }
-     select ${kinds.object} as kind, o.path as key, null::bigint as passed, null::uuid as contents, o.* from ${from} e, ${page}${byName ? ` where e.passed >= ${skipped}` : ''}
+     select ${kinds.object} as kind, o.path as key, null::bigint as passed, null::uuid as contents, o.*
+     from ${from} e, ${page}${byName ? ` where e.passed >= ${skipped}` : ''}
      union all select ${kinds.folder}, key, null, null, ${nothing} from folders
      union all select ${kinds.passedFolder}, key, passed, null, ${nothing} from every where passed % ${spacing} = 0
      union all select ${kinds.passedObject}, key, passed, null, ${nothing} from ${from}

@@ -70,16 +70,22 @@ export function keysStatement(bucketId: string, { prefix, after, order, asFolder
   const edge = order === 'asc' ? prefix : end
   return sql(
     `with recursive e as (
-       select c.key, c.folder, ${begin === undefined ? 'c.key' : behind('c')} as bound, 0::bigint as n, ${asFolders ? firstRun : '$6'}::bigint as run, true as last, ${objectColumns}
+       select c.key, c.folder, ${begin === undefined ? 'c.key' : behind('c')} as bound, 0::bigint as n,
+         ${asFolders ? firstRun : '$6'}::bigint as run, true as last, ${objectColumns}
        from (select $4::text collate "C" as key, $5::boolean as folder) c left join storage_objects o on false
        union all
-       select r.key, r.folder, ${behind('r')}, e.n + r.n, case when r.folder then 1 else 2 * e.run end, r.folder or r.next is null, ${objectColumnsOf('r')}
+       select r.key, r.folder, ${behind('r')}, e.n + r.n, case when r.folder then 1 else 2 * e.run end,
+         r.folder or r.next is null, ${objectColumnsOf('r')}
        from e, lateral (
-         select case when slash > 0 then left(path, (select length($2::text)) + slash - 1) else path end as key, slash > 0 as folder, row_number() over rows as n,
-           lead(path) over rows as next, count(*) filter (where slash > 0) over rows - (slash > 0)::int as folders, ${objectColumnsOf('run')}
+         select case when slash > 0 then left(path, (select length($2::text)) + slash - 1) else path end as key,
+           slash > 0 as folder, row_number() over rows as n, lead(path) over rows as next,
+           count(*) filter (where slash > 0) over rows - (slash > 0)::int as folders, ${objectColumnsOf('run')}
          from (
-           select ${objectColumns}, ${asFolders ? "strpos(substr(o.path, (select length($2::text)) + 1), '/')" : '0'} as slash from storage_objects o
-           where o.bucket_id = (select $1::uuid) and o.path >= (select $2::text) and o.path < (select $3::text) and o.path ${compare} e.bound
+           select ${objectColumns},
+             ${asFolders ? "strpos(substr(o.path, (select length($2::text)) + 1), '/')" : '0'} as slash
+           from storage_objects o
+           where o.bucket_id = (select $1::uuid) and o.path >= (select $2::text) and o.path < (select $3::text)
+             and o.path ${compare} e.bound
            order by o.path ${order} limit least(e.run, $6 - e.n)
          ) run window rows as (order by path ${order})
        ) r where e.last and r.folders = 0

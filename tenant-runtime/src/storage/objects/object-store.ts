@@ -37,7 +37,10 @@ export function objectStatement(bucketKeyText: string, path: string): Statement 
   )
 }
 
-/** Row and event in one transaction; the blob goes to the collector by the table's trigger. @throws RuntimeError NoSuchKey, ACCESS_DENIED */
+/**
+ * Removes row and event in one transaction; the blob goes to the collector by the table's trigger.
+ * @throws RuntimeError NoSuchKey, ACCESS_DENIED
+ */
 export async function removeObject(tenant: Tenant, context: RlsContext, from: Located): Promise<void> {
   await changeInPlace(
     tenant,
@@ -84,7 +87,9 @@ export async function removeObjects(
   const [removed] = await run(tenant, context, [
     sql(
       // Locked in order, so that two who remove the same do not wait for each other.
-      `with locked as materialized (select id from storage_objects where bucket_id = $1 and path in (select jsonb_array_elements_text($2::jsonb)) order by path for update),
+      `with locked as materialized (
+         select id from storage_objects where bucket_id = $1 and path in (select jsonb_array_elements_text($2::jsonb))
+         order by path for update),
        o as (delete from storage_objects o where o.id in (select id from locked) returning ${objectColumns}),
        told as (${objectEvents('storage.object.deleted', 'o', '$3::text')})
        select * from o order by path`,
@@ -109,11 +114,13 @@ export async function emptyBucket(tenant: Tenant, context: RlsContext, bucket: B
       sql(
         // What was moved to another bucket since it was picked is not in this one when it is locked.
         `with picked as materialized (select id from storage_objects where bucket_id = $1 order by path limit $2),
-         locked as materialized (select id from storage_objects where bucket_id = $1 and id in (select id from picked) order by path for update),
+         locked as materialized (
+           select id from storage_objects where bucket_id = $1 and id in (select id from picked) order by path for update),
          gone as (delete from storage_objects where id in (select id from locked) returning 1),
          counted as (select count(*)::int as n from gone),
          told as (insert into event_log (type, owner_id, payload)
-           select 'storage.bucket.emptied', $3, $4::jsonb || jsonb_build_object('removed', n, 'timestamp', ${eventTime}) from counted where n > 0)
+           select 'storage.bucket.emptied', $3, $4::jsonb || jsonb_build_object('removed', n, 'timestamp', ${eventTime})
+           from counted where n > 0)
          select n, (select count(*)::int from picked) as picked from counted`,
         bucket.id,
         emptyBatch,
@@ -141,7 +148,9 @@ export async function moveObject(
     from,
     'move',
     sql(
-      `with moved as (update storage_objects set bucket_id = $3, path = $4, updated_at = now() where bucket_id = $1 and path = $2 returning owner_id)
+      `with moved as (
+         update storage_objects set bucket_id = $3, path = $4, updated_at = now() where bucket_id = $1 and path = $2
+         returning owner_id)
      insert into event_log (type, owner_id, payload)
      select 'storage.object.moved', owner_id, $5::jsonb || jsonb_build_object('owner_id', owner_id, 'timestamp', ${eventTime}) from moved`,
       object.bucketId,

@@ -19,8 +19,8 @@ export interface StoredObject {
 }
 
 export const objectColumns =
-  'o.id as object_id, o.bucket_id, o.path, o.blob_id, o.size, o.content_type, o.etag, o.cache_control, o.metadata, o.owner_id as object_owner_id,' +
-  ' o.created_at as object_created_at, o.updated_at as object_updated_at'
+  'o.id as object_id, o.bucket_id, o.path, o.blob_id, o.size, o.content_type, o.etag, o.cache_control, o.metadata,' +
+  ' o.owner_id as object_owner_id, o.created_at as object_created_at, o.updated_at as object_updated_at'
 
 /** The same again, of what a part of the statement has read. */
 export function objectColumnsOf(part: string): string {
@@ -38,7 +38,8 @@ export function objectEvents(
 ): string {
   return `insert into event_log (type, owner_id, payload)
     select '${type}', object_owner_id,
-      jsonb_build_object('type', '${type}', 'bucket', ${bucketName}, 'path', path, 'owner_id', object_owner_id, 'timestamp', ${eventTime}) from ${rows}`
+      jsonb_build_object('type', '${type}', 'bucket', ${bucketName}, 'path', path, 'owner_id', object_owner_id,
+        'timestamp', ${eventTime}) from ${rows}`
 }
 
 export function toObject(row: Row): StoredObject {

@@ -39,7 +39,8 @@ export async function removeFolder(
          ), gone as (
            delete from storage_objects o using batch where o.id = batch.id returning o.path, o.owner_id as object_owner_id
          ), told as (${objectEvents('storage.object.deleted', 'gone', '$5::text')})
-         select (select count(*)::int from batch) as seen, (select count(*)::int from gone) as removed, (select max(path) from batch) as last`,
+         select (select count(*)::int from batch) as seen, (select count(*)::int from gone) as removed,
+           (select max(path) from batch) as last`,
         bucket.id,
         after,
         `${folder.slice(0, -1)}0`,

@@ -127,7 +127,9 @@ async function reserve(tenant: Tenant, { blobId, declared, most, storeId }: Rese
   const [result] = await run(tenant, bookkeeping, [
     sql(
       // Of a size that nobody knows, as much as there is.
-      `with room as (select $2::bigint - file_bytes - reserved_bytes as bytes, store_id::text = $3::text as own from storage_usage for update),
+      `with room as (
+         select $2::bigint - file_bytes - reserved_bytes as bytes, store_id::text = $3::text as own
+         from storage_usage for update),
        made as (insert into blob_intents (blob_id, reserved)
          select $1::uuid, least(coalesce($4, $5::bigint), bytes) from room
          where own and (coalesce($4::bigint, $5) <= bytes or ($4 is null and bytes >= 1)) returning reserved)
@@ -208,13 +210,15 @@ function partsOf(rows: NewRow[]): Part[] {
 
 function statement({ context, overwrite, storeId, rows }: Part, most: number): Statement {
   const ownerId = context.role === 'authenticated' ? context.userId : null
-  const replace = `on conflict (bucket_id, path) do update set blob_id = excluded.blob_id, size = excluded.size, content_type = excluded.content_type,
-    etag = excluded.etag, cache_control = excluded.cache_control, metadata = excluded.metadata, updated_at = now()`
+  const replace = `on conflict (bucket_id, path) do update set blob_id = excluded.blob_id, size = excluded.size,
+    content_type = excluded.content_type, etag = excluded.etag, cache_control = excluded.cache_control,
+    metadata = excluded.metadata, updated_at = now()`
   return sql(
     // What their intents reserve is theirs already. The intent must still be there: once the sweeper took it, the blob may be
     // gone as well. Of the rows that are written, only one that was there before has an `xmax`.
     `with jobs as (select * from jsonb_to_recordset($1::jsonb)
-         as j (blob_id uuid, bucket_id uuid, bucket text, path text, size bigint, content_type text, etag text, cache_control text, metadata jsonb)),
+         as j (blob_id uuid, bucket_id uuid, bucket text, path text, size bigint, content_type text, etag text,
+           cache_control text, metadata jsonb)),
      verdict as (select store_id::text = $3::text as own,
          file_bytes + reserved_bytes + (select sum(size) from jobs)
            - (select coalesce(sum(reserved), 0) from blob_intents where blob_id in (select blob_id from jobs)) <= $4::bigint as fits

@@ -78,7 +78,11 @@ export class Upload {
     this.#intent = intent
   }
 
-  /** @throws RuntimeError ACCESS_DENIED, FILE_TOO_LARGE, MIME_NOT_ALLOWED, KeyAlreadyExists, QUOTA_EXCEEDED, STORAGE_UNAVAILABLE before any byte is taken */
+  /**
+   * Begins an upload. No byte is taken before it has succeeded.
+   * @throws RuntimeError ACCESS_DENIED, FILE_TOO_LARGE, MIME_NOT_ALLOWED, KeyAlreadyExists, QUOTA_EXCEEDED,
+   *   STORAGE_UNAVAILABLE
+   */
   static async begin(deps: UploadDeps, target: UploadTarget): Promise<Upload> {
     deps.collector.expect(target.tenant)
     const { bucket, contentType, declaredSize } = target
