@@ -70,7 +70,8 @@ async function move(tenant: Tenant): Promise<void> {
   }
   const { objects, copied, copiedBytes, problems } = await moveTenant({ ...work, tenant, onProgress })
   say(
-    `${tenant.id}: ${copied} files copied, ${copiedBytes} bytes; ${objects - problems.length} of ${objects} objects verified in ${pair.primary.name}`,
+    `${tenant.id}: ${copied} files copied, ${copiedBytes} bytes; ` +
+      `${objects - problems.length} of ${objects} objects verified in ${pair.primary.name}`,
   )
   for (const problem of problems) failed(tenant.id, problem)
 }

@@ -210,7 +210,8 @@ export class ScopedDatabase {
 
   /**
    * One transaction with the owner's rights, for `POST /admin/reload-schemas` alone: a connection of its own that
-   * is closed afterwards. What it publishes is written with `asPublisher`. The service context holds in it, so that system collections can be read.
+   * is closed afterwards. What it publishes is written with `asPublisher`. The service context holds in it, so that
+   * system collections can be read.
    * @throws TripError for what Postgres or the connection says and `work` lets pass
    */
   async withOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {

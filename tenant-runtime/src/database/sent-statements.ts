@@ -78,7 +78,10 @@ export class SentStatements {
     this.#rows = []
   }
 
-  /** Statements parsed in this trip may or may not exist now, and a stale one is no good. `opened`: what was under way, if it was no sent one. */
+  /**
+   * Drops what a failed round trip leaves in doubt: statements parsed in it may or may not exist now, and a stale one is
+   * no good. `opened` is the statement that was being run, if it was none of those sent.
+   */
   failed(error: unknown, opened?: Statement): void {
     for (const text of this.#fresh) this.#prepared.drop(text)
     const failed = opened ?? this.#sent[this.results.length]

@@ -22,7 +22,10 @@ export class SharedTrips<Job, Outcome> {
   #draining = false
   #arrived: (() => void) | undefined
 
-  /** `trip` is one transaction; its outcomes stand in the jobs' order. `onTheirWay`: how many jobs will come soon, those that wait here included. */
+  /**
+   * `trip` is one transaction; its outcomes are in the order of the jobs. `onTheirWay` returns how many jobs will come
+   * soon, those that wait here included.
+   */
   constructor(trip: (jobs: Job[]) => Promise<readonly (Outcome | undefined)[]>, onTheirWay: () => number = () => 0) {
     this.#trip = trip
     this.#onTheirWay = onTheirWay

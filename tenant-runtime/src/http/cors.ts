@@ -3,7 +3,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 const exposed =
-  'Accept-Ranges, Content-Disposition, Content-Encoding, Content-Length, Content-Location, Content-Range, Content-Type, ETag, Last-Modified, Link, Location, Next-Cursor, Preference-Applied, Range-Unit, Retry-After, X-Relay-Error, X-Request-Id'
+  'Accept-Ranges, Content-Disposition, Content-Encoding, Content-Length, Content-Location, Content-Range, ' +
+  'Content-Type, ETag, Last-Modified, Link, Location, Next-Cursor, Preference-Applied, Range-Unit, Retry-After, ' +
+  'X-Relay-Error, X-Request-Id'
 const allowedByDefault = 'authorization, apikey, content-type, prefer, range, x-client-info, x-upsert'
 
 /**

@@ -53,25 +53,33 @@ const state = `select books::text, file_bytes::text, trunc(file_byte_us)::text a
   ${microseconds('counted_at')} as counted, ${microseconds('clock_timestamp()')} as at from storage_usage`
 
 /** From the last that was not after the first hour asked for. */
-const marks = `select ${microseconds('hour')} as at, trunc(value)::text as value from usage_hours, (select to_timestamp($1::bigint / 1000) as from) as asked
-  where meter = 'file_byte_us' and hour >= coalesce((select max(hour) from usage_hours where meter = 'file_byte_us' and hour <= asked.from), asked.from)
+const marks = `select ${microseconds('hour')} as at, trunc(value)::text as value
+  from usage_hours, (select to_timestamp($1::bigint / 1000) as from) as asked
+  where meter = 'file_byte_us' and hour >= coalesce(
+    (select max(hour) from usage_hours where meter = 'file_byte_us' and hour <= asked.from), asked.from)
   order by hour`
 
-const runs = `select ${microseconds('hour')} as hour, sum(invocations)::text as invocations, sum(milliseconds)::text as milliseconds, sum(cpu)::text as cpu, sum(memory)::text as memory
+const runs = `select ${microseconds('hour')} as hour, sum(invocations)::text as invocations,
+    sum(milliseconds)::text as milliseconds, sum(cpu)::text as cpu, sum(memory)::text as memory
   from (select to_timestamp($1::bigint / 1000) as from, books_began from storage_usage) as asked, lateral (
     select date_trunc('hour', i.timestamp, 'UTC') as hour, count(*)::numeric as invocations, sum(i.duration_ms)::numeric as milliseconds,
       sum(round(i.cpu_ms * 1000))::numeric as cpu, sum(ceil(i.memory_peak / 1024.0) * i.duration_ms)::numeric as memory
     from functions f join function_invocations i on i.function_id = f.id and i.timestamp >= greatest(asked.from, books_began) group by 1
     union all
-    select hour, case meter when 'function_invocations' then value else 0 end, case meter when 'function_milliseconds' then value else 0 end,
-      case meter when 'function_cpu_microseconds' then value else 0 end, case meter when 'function_memory_kib_milliseconds' then value else 0 end
+    select hour, case meter when 'function_invocations' then value else 0 end,
+      case meter when 'function_milliseconds' then value else 0 end,
+      case meter when 'function_cpu_microseconds' then value else 0 end,
+      case meter when 'function_memory_kib_milliseconds' then value else 0 end
     from usage_hours where hour >= asked.from and meter <> 'file_byte_us'
   ) as parts group by 1`
 
 export function createBooksReader({ now, runs: witness, documents, files }: BooksReaderDeps): BooksReader {
   const remembered = new Map<string, Remembered>()
 
-  /** What it gives, or else `otherwise` where Postgres answers and this alone fails twice: what the tenant has made of its tables must not make it unread. */
+  /**
+   * Returns what `ask` gives, or `otherwise` where Postgres answers and `ask` alone fails twice: what the tenant has made
+   * of its tables must not make it unread.
+   */
   const insisted = async <T>(tenant: Tenant, ask: () => Promise<T>, otherwise: T | undefined): Promise<T> => {
     try {
       return await ask()
