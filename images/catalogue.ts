@@ -21,8 +21,17 @@ const project = dirname(import.meta.dirname)
 const unusedInContainers = ['prisma']
 
 /** Packages' tests, hidden files, types, source maps and texts; native code; Prisma for other databases than Postgres. */
-const unwanted =
-  /^(?:tests?|benchmarks?|examples?|prebuilds)\/|(?:^|\/)\.|\.test\.[cm]?js$|\.(?:map|markdown|md|mts|cts|ts)$|query_compiler_\w+\.(?:cockroachdb|mysql|sqlite|sqlserver)\./
+const unwanted = new RegExp(
+  [
+    /^(?:tests?|benchmarks?|examples?|prebuilds)\//,
+    /(?:^|\/)\./,
+    /\.test\.[cm]?js$/,
+    /\.(?:map|markdown|md|mts|cts|ts)$/,
+    /query_compiler_\w+\.(?:cockroachdb|mysql|sqlite|sqlserver)\./,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+)
 
 /** @throws Error when a package is not installed or the database client is not generated */
 export async function contextOf(name: ImageName): Promise<Entry[]> {

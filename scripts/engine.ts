@@ -54,7 +54,8 @@ export async function ensureEngine(): Promise<Engine> {
     return await checked(foreignEngine(`unix://${machinesSocket}`))
   } catch (cause) {
     throw new Error(
-      `the tests need a Docker Engine: ${machinesSocket} does not answer, and only root on Linux can start one. Start it, run as root, or set TENANTRY_DOCKER_HOST.`,
+      `the tests need a Docker Engine: ${machinesSocket} does not answer, and only root on Linux can start one. ` +
+        'Start it, run as root, or set TENANTRY_DOCKER_HOST.',
       { cause },
     )
   }

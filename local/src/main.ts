@@ -141,6 +141,9 @@ function welcome({
   firstRun: boolean
 }): string {
   const key = firstRun ? platformKey : `$(cat ${keyFile})`
+  const createTenant =
+    `curl -s ${urls.control}/v1/tenants -H "Authorization: Bearer ${key}" -H 'Content-Type: application/json'` +
+    ` -H 'Prefer: wait=10' -d '{"name":"acme","plan":"Free","region":"local"}'`
   return `
   control plane   ${urls.control}        (API page: ${urls.control}/docs)
   gateway         ${urls.gateway}        (tenants: ${urls.gateway}/t/NAME)
@@ -148,7 +151,7 @@ function welcome({
 
   A first tenant:
 
-    curl -s ${urls.control}/v1/tenants -H "Authorization: Bearer ${key}" -H 'Content-Type: application/json' -H 'Prefer: wait=10' -d '{"name":"acme","plan":"Free","region":"local"}'
+    ${createTenant}
 
   Stop with Ctrl-C.
 

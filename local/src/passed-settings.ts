@@ -34,9 +34,8 @@ export function passedSettings(variables: Readonly<Record<string, string | undef
   const own = names.find((name) => !all.some((settings) => settings[name]?.setBy === 'operator'))
   if (own !== undefined) {
     const option = all.map((settings) => settings[own]?.startOption).find((named) => named !== undefined)
-    throw new ConfigurationError(
-      `${own} is set by npm start itself. ${option === undefined ? 'Take it out of the environment.' : `Use npm start -- ${option} instead.`}`,
-    )
+    const remedy = option === undefined ? 'Take it out of the environment.' : `Use npm start -- ${option} instead.`
+    throw new ConfigurationError(`${own} is set by npm start itself. ${remedy}`)
   }
   const passed = (settings: Settings) =>
     Object.fromEntries(

@@ -7,7 +7,10 @@ import type { Ports } from './services.ts'
 export class PortTaken extends Error {}
 
 const defaultPort = 4400
-/** Where the search for the ports that nobody types begins: its own place for each installation, so that two that start at once don't meet. */
+/**
+ * Where the search for the ports that nobody types begins: its own place for each installation, so that two that start at
+ * once don't meet.
+ */
 function innerPorts(file: string): number {
   return 20_000 + (createHash('sha256').update(file).digest().readUInt16BE(0) % 10_000)
 }

@@ -159,8 +159,8 @@ async function refuseSecondEngine(directory: string): Promise<void> {
     if (name !== 'dockerd' || pid === own || (await readlink(`/proc/${pid}/ns/net`).catch(() => '')) !== namespace)
       continue
     throw new Error(
-      `a Docker Engine runs here already (process ${pid}), and a second one would remove the firewall rules that keep its networks apart. ` +
-        'Name it in TENANTRY_DOCKER_HOST to run the tests on it, or stop it.',
+      `a Docker Engine runs here already (process ${pid}), and a second one would remove the firewall rules ` +
+        'that keep its networks apart. Name it in TENANTRY_DOCKER_HOST to run the tests on it, or stop it.',
     )
   }
 }
