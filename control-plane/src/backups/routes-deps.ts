@@ -1,0 +1,54 @@
+// What the routes of backups are given, and how they find a backup.
+import type { Backup } from './backup.ts'
+import type { BackupStore } from './backup-store.ts'
+import type { BackupTarget } from './backup-target.ts'
+import type { UnknownBackup, UnknownBackups } from './unknown-backups.ts'
+import type { AnswerDeps } from '../http/idempotency.ts'
+import { isUuid } from '../http/uuid.ts'
+import type { PlanStore } from '../plans/index.ts'
+import type { Clock } from '../platform/clock.ts'
+import { ControlError } from '../platform/errors.ts'
+import type { RegionConfig } from '../regions/index.ts'
+import type { WaitDeps } from '../tenants/index.ts'
+
+/** Bounds what a call reads of the directory of backups. */
+export const readMilliseconds = 20_000
+
+/** What the routes of backups are given. */
+export interface BackupRoutesDeps extends AnswerDeps, WaitDeps {
+  regions: readonly RegionConfig[]
+  plans: Pick<PlanStore, 'list'>
+  /** `kept` is undefined when the installation keeps no backups. */
+  backups: { store: BackupStore; kept: { target: BackupTarget; unknown: UnknownBackups } | undefined }
+  clock: Pick<Clock, 'timeout'>
+}
+
+/** @throws ControlError BACKUPS_OFF */
+export function keptOf({ backups }: BackupRoutesDeps) {
+  if (backups.kept === undefined)
+    throw new ControlError(
+      'BACKUPS_OFF',
+      'this installation keeps no backups: it has no directory for them (TENANTRY_BACKUPS)',
+    )
+  return backups.kept
+}
+
+/** @throws ControlError BACKUP_NOT_FOUND; BACKUP_NOT_ADOPTED when it is in the quarantine */
+export async function foundBackup(deps: BackupRoutesDeps, id: string): Promise<Backup> {
+  const backup = isUuid(id) ? await deps.backups.store.get(id) : undefined
+  if (backup !== undefined) return backup
+  if ((await unknownBackup(deps, id)) !== undefined) {
+    const first = `Adopt it first: POST /v1/backups/${id}/adopt.`
+    throw new ControlError('BACKUP_NOT_ADOPTED', `The control database does not know the backup "${id}". ${first}`)
+  }
+  throw new ControlError('BACKUP_NOT_FOUND', 'there is no such backup')
+}
+
+/** Finds a backup in the quarantine that has no row. */
+export async function unknownBackup(
+  { backups, clock }: BackupRoutesDeps,
+  id: string,
+): Promise<UnknownBackup | undefined> {
+  if (backups.kept === undefined || !isUuid(id) || (await backups.store.get(id)) !== undefined) return undefined
+  return (await backups.kept.unknown.get([id], clock.timeout(readMilliseconds)))[0]
+}

@@ -1,0 +1,105 @@
+// Backups listed and read: of all tenants, of one tenant, one alone.
+import { isTenantId } from '@tenantry/contract'
+import { Type } from 'typebox'
+import { BackupBody, toBackupBody } from './backup-body.ts'
+import { foundBackup, keptOf, readMilliseconds, unknownBackup, type BackupRoutesDeps } from './routes-deps.ts'
+import { pageOfIds, toUnknownBackupBody, UnknownBackupBody } from './routes-unknown.ts'
+import type { Api } from '../http/api.ts'
+import { NoQuery, PageQuery, pageRequest } from '../http/parameters.ts'
+import { ControlError } from '../platform/errors.ts'
+
+const Maybe = Type.Union([Type.String(), Type.Null()])
+const Id = Type.Object({ id: Type.String() })
+const AnyBackup = Type.Union([BackupBody, UnknownBackupBody])
+const listedStates = ['running', 'complete', 'failed', 'missing', 'unknown'] as const
+
+export function addReadBackups(app: Api, deps: BackupRoutesDeps): void {
+  app.get(
+    '/v1/backups',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: {
+        summary: 'List the backups of all tenants, oldest first',
+        description: [
+          '`state=missing`: complete ones whose files are not in the directory of backups.',
+          '`state=unknown`: what that directory has and the control database does not know. Both are in the order of their IDs.',
+        ].join(' '),
+        tags: ['backups'],
+        querystring: Type.Object(
+          { ...PageQuery, state: Type.Optional(Type.Enum(listedStates)) },
+          { additionalProperties: false },
+        ),
+        response: { 200: Type.Object({ backups: Type.Array(AnyBackup), next_cursor: Maybe }) },
+      },
+    },
+    async (request) => {
+      const { state } = request.query
+      const page = pageRequest(request.query)
+      if (state === 'unknown') {
+        const { unknown } = keptOf(deps)
+        const { ids, next_cursor } = pageOfIds(await unknown.ids(), page)
+        return {
+          backups: (await unknown.get(ids, deps.clock.timeout(readMilliseconds))).map(toUnknownBackupBody),
+          next_cursor,
+        }
+      }
+      if (state === 'missing') {
+        const { ids, next_cursor } = pageOfIds(await missingIds(deps), page)
+        return { backups: (await deps.backups.store.getMany(ids)).map(toBackupBody), next_cursor }
+      }
+      const { items, nextCursor } = await deps.backups.store.listAll(state, page)
+      return { backups: items.map(toBackupBody), next_cursor: nextCursor ?? null }
+    },
+  )
+
+  app.get(
+    '/v1/tenants/:id/backups',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: {
+        summary: "List a tenant's backups, oldest first; also when the tenant is gone",
+        tags: ['backups'],
+        params: Id,
+        querystring: Type.Object(PageQuery, { additionalProperties: false }),
+        response: { 200: Type.Object({ backups: Type.Array(BackupBody), next_cursor: Maybe }) },
+      },
+    },
+    async (request) => {
+      const { id } = request.params
+      const page = isTenantId(id)
+        ? await deps.backups.store.list(id, pageRequest(request.query))
+        : { items: [], nextCursor: undefined }
+      if (page.items.length === 0 && (!isTenantId(id) || (await deps.tenants.get(id)) === undefined))
+        throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+      return { backups: page.items.map(toBackupBody), next_cursor: page.nextCursor ?? null }
+    },
+  )
+
+  app.get(
+    '/v1/backups/:id',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: {
+        summary: 'One backup',
+        tags: ['backups'],
+        params: Id,
+        querystring: NoQuery,
+        response: { 200: AnyBackup },
+      },
+    },
+    async (request) => {
+      const { id } = request.params
+      const unknown = await unknownBackup(deps, id)
+      return unknown === undefined ? toBackupBody(await foundBackup(deps, id)) : toUnknownBackupBody(unknown)
+    },
+  )
+}
+
+async function missingIds(deps: BackupRoutesDeps): Promise<string[]> {
+  const complete = await deps.backups.store.completeIds()
+  // Listed after the rows were read: a backup that is removed meanwhile may show, one that is there does not.
+  const whole = new Set(
+    (await keptOf(deps).target.list()).flatMap(({ id, content }) => (content === 'whole' ? [id] : [])),
+  )
+  return complete.filter((id) => !whole.has(id))
+}
