@@ -5,21 +5,8 @@
 //   <tenant>/store                 mark of the store: there from its first moment on as a whole
 //   <tenant>/paired                there when the tenant's other blobs lie in another store
 //   <tenant>/<xx>/<blob>           one of 256 shards, by the blob's first byte
-import { createHash, randomUUID } from 'node:crypto'
-import {
-  link,
-  mkdir,
-  open,
-  opendir,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  unlink,
-  type FileHandle,
-} from 'node:fs/promises'
-import { IncomingMessage } from 'node:http'
+import { randomUUID } from 'node:crypto'
+import { link, mkdir, open, opendir, readdir, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { syncDirectory } from '@tenantry/contract'
@@ -29,14 +16,23 @@ import { blobName, type BlobBackend, type ListedBlob, type OpenBlob, type Stored
 import { BytesInFlight } from './bytes-in-flight.ts'
 import { DiskTrust } from './disk-trust.ts'
 import { BufferRoom, FileStream } from './file-stream.ts'
+import { readFully, writeAll } from './local-bytes.ts'
+import {
+  hasCode,
+  isMissing,
+  look,
+  probeDirectory,
+  readMark,
+  removeFile,
+  storageError,
+  writeDurably,
+} from './local-files.ts'
 import { SharedRun } from '../../shared-run.ts'
 
 const readChunkBytes = 512 * 1024
-/** So much of one upload may wait for the disk; then nothing more is taken from its sender. */
-const writeAheadBytes = 1024 * 1024
-/** And of all together. */
+/** So many bytes of all uploads together may wait for the disk. */
 const allWriteAheadBytes = 64 * 1024 * 1024
-/** Of all downloads together, in large pieces. */
+/** So many bytes of all downloads together may be in memory, in large pieces. */
 const allSendingBytes = 64 * 1024 * 1024
 /** Longer than a disk that works takes to make room. */
 const roomMilliseconds = 10_000
@@ -61,7 +57,7 @@ export class LocalBackend implements BlobBackend {
   /** fsync of directories. */
   readonly #sync = new SharedRun(syncDirectory)
   readonly #marks = new SharedRun(readMark)
-  readonly #trust = new DiskTrust(() => this.#probe())
+  readonly #trust = new DiskTrust(() => probeDirectory(this.#tmp, this.#root))
   /** Tenants that are gone; their ids are never used again. */
   readonly #removed = new Set<string>()
   /** Shards that were there, fsynced into their parents. */
@@ -91,20 +87,7 @@ export class LocalBackend implements BlobBackend {
       const age = (await look(file))?.age
       if (age !== undefined && age >= abandonedMilliseconds) await removeFile(file)
     }
-    await this.#probe()
-  }
-
-  /** Can the store be written, synced and read back? */
-  async #probe(): Promise<void> {
-    const file = join(this.#tmp, `probe-${randomUUID()}`)
-    const text = randomUUID()
-    try {
-      await writeDurably(file, text)
-      if ((await readFile(file, 'utf8')) !== text)
-        throw new Error(`${this.#root} gave back other bytes than were written`)
-    } finally {
-      await unlink(file).catch(() => undefined)
-    }
+    await probeDirectory(this.#tmp, this.#root)
   }
 
   async problem(): Promise<string | undefined> {
@@ -324,130 +307,4 @@ export class LocalBackend implements BlobBackend {
     }
     return making
   }
-}
-
-async function readMark(file: string): Promise<string | undefined> {
-  try {
-    return (await readFile(file, 'utf8')).trim()
-  } catch (cause) {
-    if (isMissing(cause)) return undefined
-    throw storageError(cause)
-  }
-}
-
-/** In milliseconds; undefined for what is gone. */
-async function look(file: string): Promise<{ age: number; size: number } | undefined> {
-  const seen = await stat(file).catch(() => undefined)
-  return seen === undefined ? undefined : { age: Date.now() - seen.mtimeMs, size: seen.size }
-}
-
-/** One that is absent is no error. */
-async function removeFile(file: string): Promise<void> {
-  await unlink(file).catch((cause: unknown) => {
-    if (!isMissing(cause)) throw storageError(cause)
-  })
-}
-
-/** A new file. */
-async function writeDurably(file: string, text: string): Promise<void> {
-  const handle = await open(file, 'wx', 0o600)
-  try {
-    await handle.writeFile(text)
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
-/** One chunk is written while the next ones come; what comes meanwhile is written at once. */
-async function writeAll(
-  handle: FileHandle,
-  source: Readable,
-  limit: number,
-  inFlight: BytesInFlight,
-): Promise<StoredBlob> {
-  const hash = createHash('sha256')
-  let size = 0
-  let gathered: Buffer[] = []
-  let held = 0
-  let writing: Promise<void> | undefined
-  const write = async () => {
-    while (gathered.length > 0) {
-      const buffers = gathered
-      gathered = []
-      await writeFully(handle, buffers)
-      const bytes = bytesOf(buffers)
-      if (source instanceof IncomingMessage) for (const buffer of buffers) release(buffer)
-      held -= bytes
-      inFlight.give(bytes)
-    }
-    writing = undefined
-  }
-  try {
-    for await (const chunk of source as AsyncIterable<Buffer>) {
-      size += chunk.length
-      if (size > limit) throw new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size')
-      await inFlight.take(chunk.length)
-      held += chunk.length
-      hash.update(chunk)
-      gathered.push(chunk)
-      writing ??= write()
-      // Its failure is met below, or by the next chunk.
-      writing.catch(() => undefined)
-      if (held >= writeAheadBytes) await writing
-    }
-    await writing
-    return { size, sha256: hash.digest('hex') }
-  } finally {
-    // The file must not be closed under it.
-    await writing?.catch(() => undefined)
-    inFlight.give(held)
-  }
-}
-
-/** Frees the memory of a request's piece, which nobody else has, at once; the garbage collector would let 64 MB of them come together. */
-function release({ buffer, byteLength }: Buffer): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
-}
-
-function bytesOf(buffers: Buffer[]): number {
-  return buffers.reduce((sum, buffer) => sum + buffer.length, 0)
-}
-
-async function readFully(handle: FileHandle, size: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(size)
-  for (let at = 0; at < size;) {
-    const { bytesRead } = await handle.read(bytes, at, size - at, at)
-    if (bytesRead === 0) throw new RuntimeError('FILE_MISSING', 'Object not found: its file was cut short')
-    at += bytesRead
-  }
-  return bytes
-}
-
-/** The kernel may take less than it was given. */
-async function writeFully(handle: FileHandle, buffers: Buffer[]): Promise<void> {
-  const wanted = bytesOf(buffers)
-  const { bytesWritten } = await handle.writev(buffers)
-  if (bytesWritten === wanted) return
-  const rest = Buffer.concat(buffers).subarray(bytesWritten)
-  for (let at = 0; at < rest.length;) at += (await handle.write(rest, at)).bytesWritten
-}
-
-function isMissing(cause: unknown): boolean {
-  return hasCode(cause, 'ENOENT')
-}
-
-function hasCode(cause: unknown, code: string): boolean {
-  return cause instanceof Error && 'code' in cause && cause.code === code
-}
-
-function storageError(cause: unknown): unknown {
-  if (!(cause instanceof Error) || !('code' in cause)) return cause
-  if (cause.code === 'ENOSPC' || cause.code === 'EDQUOT')
-    return new RuntimeError('STORAGE_FULL', 'the storage has no room left', { cause })
-  if (cause.code === 'EIO' || cause.code === 'EROFS' || cause.code === 'EMFILE' || cause.code === 'ENFILE') {
-    return new RuntimeError('STORAGE_UNAVAILABLE', 'the storage can not be written now', { cause })
-  }
-  if (isMissing(cause)) return new RuntimeError('STORAGE_UNAVAILABLE', 'the place of the files is gone', { cause })
-  return cause
 }
