@@ -3,23 +3,22 @@
 import type { IncomingMessage } from 'node:http'
 import { refusals } from '../errors.ts'
 import { isUnreachable, refusalFor } from './failures.ts'
-import { answerTimeoutOf, clientBody, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
+import { answerTimeoutOf, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
 import type { RequestBody } from './request-body.ts'
 import type { AnsweredHeaders } from './response-head.ts'
-import { openSingleCall, passAnswer } from './single-call.ts'
+import type { Abortable } from './response-state.ts'
+import { openSingleCall, passResponse } from './single-call.ts'
 
 export function forwardExpecting(call: Call, options: ForwarderOptions): void {
-  const { head, answer } = call
+  const { head, response } = call
   const { limits } = options
-  // Until the client was told to go on, nobody knows whether its next bytes are the body or another request.
-  answer.keepAlive = false
+  response.awaitContinue()
   const upstream = options.upstreams.choose(call.route.runtimes, undefined)
   if (upstream === undefined) {
-    if (!call.again()) answer.fail(refusals.runtimeUnreachable)
+    if (!call.again()) response.fail(refusals.runtimeUnreachable)
     return
   }
   const framing = head.contentLength === undefined ? ['transfer-encoding', 'chunked'] : []
-  let goesOn = false
   let body: RequestBody | undefined
   const {
     call: single,
@@ -27,35 +26,30 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
     answered,
   } = openSingleCall({
     upstream,
-    method: answer.request.method ?? 'POST',
+    method: call.request.method ?? 'POST',
     path: call.resolved.path,
     headers: [...runtimeHeaders(call, options), ...framing, 'expect', '100-continue'],
     limits,
     answerTimeoutMs: answerTimeoutOf(call.group, limits),
-    onConnected: () => (answer.forwarded = true),
+    onConnected: () => response.forwardedTo(connection),
     waitsForClient: () => body !== undefined && !body.readableEnded && !single.writableNeedDrain,
     onFailed: (error) => {
       clearTimeout(timer)
       if (isUnreachable(error)) {
         options.upstreams.isDown(upstream)
-        if (!goesOn && call.again()) return
+        if (body === undefined && call.again()) return
       }
-      if (!answer.over) options.onProblem?.(error, call)
-      answer.fail(refusalFor(error))
+      if (!response.isOver) options.onProblem?.(error, call)
+      response.fail(refusalFor(error))
     },
   })
-  answer.source = {
-    pause: () => undefined,
-    resume: () => undefined,
-    abort: (reason) => single.destroy(reason),
-  }
+  const connection: Abortable = { abort: (reason) => single.destroy(reason) }
+  response.waitFor(connection)
   const goOn = () => {
     clearTimeout(timer)
-    if (goesOn || answer.over || answer.begun) return
-    goesOn = true
-    answer.keepAlive = true
-    answer.response.writeContinue()
-    body = clientBody(answer, options)
+    if (body !== undefined) return
+    body = response.askForBody()
+    if (body === undefined) return
     body.pipe(single)
     body.on('data', progressed)
   }
@@ -64,11 +58,11 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
   single.on('information', ({ statusCode, headers }) => {
     progressed()
     const interim: AnsweredHeaders = headers
-    answer.inform(statusCode, interim)
+    response.inform(statusCode, interim)
   })
   single.on('response', (message: IncomingMessage) => {
     clearTimeout(timer)
     answered()
-    passAnswer(single, message, answer, limits)
+    passResponse(single, message, response, limits)
   })
 }

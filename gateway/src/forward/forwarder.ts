@@ -1,4 +1,5 @@
 // Sends a request to one of its tenant's runtimes and brings the answer back: the common way, over pooled connections.
+import type { IncomingMessage } from 'node:http'
 import { basePathHeader, internalTokenHeader, requestIdHeader, tenantHeader, type Route } from '@tenantry/contract'
 import type { Dispatcher } from 'undici'
 import { refusals } from '../errors.ts'
@@ -6,11 +7,9 @@ import type { Limits } from '../limits.ts'
 import type { Group } from '../resolve/group.ts'
 import type { Resolved } from '../resolve/resolve.ts'
 import type { Ipv4Range } from '../tenants/ipv4-range.ts'
-import type { Answer } from './answer.ts'
 import { clientOrigin } from './client-origin.ts'
 import { isBroken, isUnreachable, refusalFor } from './failures.ts'
-import type { PassedBytes } from './passed-bytes.ts'
-import { RequestBody } from './request-body.ts'
+import type { ForwardedResponse } from './forwarded-response.ts'
 import type { RequestHead } from './request-head.ts'
 import type { AnsweredHeaders } from './response-head.ts'
 import type { RuntimeTokens } from './runtime-tokens.ts'
@@ -23,7 +22,8 @@ export interface Call {
   route: Route
   group: Group
   requestId: string
-  answer: Answer
+  request: IncomingMessage
+  response: ForwardedResponse
   /** Its runtime could not be reached, and nothing of the request was sent: whether it will be sent again. */
   again: () => boolean
 }
@@ -32,7 +32,6 @@ export interface ForwarderOptions {
   upstreams: Upstreams
   tokens: RuntimeTokens
   limits: Limits
-  passed: PassedBytes
   /** Proxies whose word about their clients is taken. */
   trustedProxies: readonly Ipv4Range[]
   onProblem?: (problem: Error, call: Call) => void
@@ -59,22 +58,22 @@ export class Forwarder {
   }
 
   #attempt(call: Call, headers: string[], attempts: Attempts): void {
-    const { head, answer, group } = call
+    const { head, request, response, group } = call
     const upstream = this.#options.upstreams.choose(call.route.runtimes, attempts.unreachable)
     if (upstream === undefined) {
-      if (!call.again()) answer.fail(refusals.runtimeUnreachable)
+      if (!call.again()) response.fail(refusals.runtimeUnreachable)
       return
     }
-    const body = head.hasBody ? clientBody(answer, this.#options) : null
+    const body = head.hasBody ? response.takeBody() : null
     const options: Dispatcher.DispatchOptions = {
       path: call.resolved.path,
-      method: answer.request.method ?? 'GET',
+      method: request.method ?? 'GET',
       headers,
       body,
       headersTimeout: answerTimeoutOf(group, this.#options.limits),
     }
-    const handler = new PooledCall(answer, (error) => {
-      const mayAsk = !answer.over && !answer.begun && body?.started !== true
+    const handler = new PooledCall(response, (error) => {
+      const mayAsk = response.awaitsHead && body?.started !== true
       const next = mayAsk ? this.#next(call, attempts, upstream, error) : undefined
       if (next !== undefined) this.#attempt(call, headers, next)
       else if (!mayAsk || !isUnreachable(error) || !call.again()) this.#failed(call, error)
@@ -90,13 +89,13 @@ export class Forwarder {
       if (call.route.runtimes.length <= attempts.unreachable.length + 1) return undefined
       return { ...attempts, unreachable: [...attempts.unreachable, upstream] }
     }
-    const isRepeatable = repeatable.has(call.answer.request.method ?? '') && !call.head.hasBody
+    const isRepeatable = repeatable.has(call.request.method ?? '') && !call.head.hasBody
     return isBroken(error) && isRepeatable && !attempts.staleExcused ? { ...attempts, staleExcused: true } : undefined
   }
 
   #failed(call: Call, error: Error): void {
-    if (!call.answer.over) this.#options.onProblem?.(error, call)
-    call.answer.fail(refusalFor(error))
+    if (!call.response.isOver) this.#options.onProblem?.(error, call)
+    call.response.fail(refusalFor(error))
   }
 }
 
@@ -108,31 +107,14 @@ export function answerTimeoutOf(group: Group, limits: Limits): number {
   return group === 'functions' ? limits.functionAnswerTimeout : limits.answerTimeout
 }
 
-/** The client's body for a runtime; a client that stops sending it is told so. */
-export function clientBody(
-  answer: Answer,
-  { limits, passed }: Pick<ForwarderOptions, 'limits' | 'passed'>,
-): RequestBody {
-  const body = new RequestBody(answer.request, {
-    idleTimeout: limits.bodyIdleTimeout,
-    passed,
-    onIdle: () => {
-      answer.keepAlive = false
-      answer.giveUp(refusals.bodyTimeout)
-    },
-  })
-  answer.body = body
-  return body
-}
-
 /** The client's end-to-end headers and what the gateway alone may say. */
 export function runtimeHeaders(
   call: Call,
   { tokens, trustedProxies }: Pick<ForwarderOptions, 'tokens' | 'trustedProxies'>,
 ): string[] {
-  const { head, answer } = call
+  const { head, request } = call
   const headers = [...head.headers]
-  const origin = clientOrigin(answer.request.socket.remoteAddress ?? '', head, trustedProxies)
+  const origin = clientOrigin(request.socket.remoteAddress ?? '', head, trustedProxies)
   if (head.contentLength !== undefined) headers.push('content-length', head.contentLength)
   headers.push(
     internalTokenHeader,
@@ -155,34 +137,33 @@ export function runtimeHeaders(
 
 /** undici's callbacks → the client's side. */
 class PooledCall implements Dispatcher.DispatchHandler {
-  readonly #answer: Answer
+  readonly #response: ForwardedResponse
   readonly #onFailed: (error: Error) => void
 
-  constructor(answer: Answer, onFailed: (error: Error) => void) {
-    this.#answer = answer
+  constructor(response: ForwardedResponse, onFailed: (error: Error) => void) {
+    this.#response = response
     this.#onFailed = onFailed
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    if (this.#answer.over) {
+    if (this.#response.isOver) {
       controller.abort(new Error('the client left'))
       return
     }
-    this.#answer.forwarded = true
-    this.#answer.source = controller
+    this.#response.forwardedTo(controller)
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: AnsweredHeaders): void {
-    if (status < 200) this.#answer.inform(status, headers)
-    else this.#answer.begin(status, headers)
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: AnsweredHeaders): void {
+    if (status < 200) this.#response.inform(status, headers)
+    else this.#response.begin(status, headers, controller)
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#answer.write(chunk)
+    this.#response.write(chunk)
   }
 
   onResponseEnd(): void {
-    this.#answer.end()
+    this.#response.end()
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {

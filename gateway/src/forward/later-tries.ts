@@ -1,7 +1,7 @@
 // Later tries of a request whose runtime could not be reached: that may pass (the gateway was started anew and is not on
 // the tenant's network yet), and nothing of the request was sent.
 import type { Limits } from '../limits.ts'
-import type { Answer } from './answer.ts'
+import type { ForwardedResponse } from './forwarded-response.ts'
 
 /** Milliseconds before the next try, doubled each time. */
 const firstDelay = 100
@@ -11,16 +11,21 @@ const longestDelay = 500
  * @param elapsed milliseconds, monotonic
  * @returns to be called after each failed try: whether there will be another one, within `reachTimeout` of this call
  */
-export function laterTries(answer: Answer, limits: Limits, elapsed: () => number, tryAgain: () => void): () => boolean {
+export function laterTries(
+  response: ForwardedResponse,
+  limits: Limits,
+  elapsed: () => number,
+  tryAgain: () => void,
+): () => boolean {
   const begun = elapsed()
   let delay = firstDelay
   return () => {
-    if (answer.over || elapsed() - begun + delay > limits.reachTimeout) return false
+    if (response.isOver || elapsed() - begun + delay > limits.reachTimeout) return false
     const timer = setTimeout(() => {
-      answer.source = undefined
+      response.proceed()
       tryAgain()
     }, delay)
-    answer.source = { pause: () => undefined, resume: () => undefined, abort: () => clearTimeout(timer) }
+    response.waitFor({ abort: () => clearTimeout(timer) })
     delay = Math.min(delay * 2, longestDelay)
     return true
   }

@@ -4,9 +4,10 @@ import { request as httpRequest, type ClientRequest, type IncomingMessage } from
 import { errors } from 'undici'
 import { refusals } from '../errors.ts'
 import type { Limits } from '../limits.ts'
-import type { Answer } from './answer.ts'
 import { NotConnectedError, refusalFor } from './failures.ts'
+import type { ForwardedResponse } from './forwarded-response.ts'
 import type { AnsweredHeaders } from './response-head.ts'
+import type { ResponseSource } from './response-state.ts'
 import type { Upstream } from './upstreams.ts'
 
 interface SingleCallOptions {
@@ -81,14 +82,19 @@ export function openSingleCall(options: SingleCallOptions): SingleCall {
 }
 
 /** Passes the runtime's ordinary response on to the client. A runtime that stops sending it is cut off. */
-export function passAnswer(call: ClientRequest, message: IncomingMessage, answer: Answer, limits: Limits): void {
+export function passResponse(
+  call: ClientRequest,
+  message: IncomingMessage,
+  response: ForwardedResponse,
+  limits: Limits,
+): void {
   let timer: NodeJS.Timeout | undefined
   const stopTimer = () => clearTimeout(timer)
   const startTimer = () => {
     stopTimer()
-    timer = setTimeout(() => answer.giveUp(refusals.runtimeTimeout), limits.answerIdleTimeout)
+    timer = setTimeout(() => response.giveUp(refusals.runtimeTimeout), limits.answerIdleTimeout)
   }
-  answer.source = {
+  const source: ResponseSource = {
     // No time passes for the runtime while the client takes nothing.
     pause: () => {
       stopTimer()
@@ -101,13 +107,13 @@ export function passAnswer(call: ClientRequest, message: IncomingMessage, answer
     abort: (reason) => call.destroy(reason),
   }
   startTimer()
-  answer.begin(message.statusCode ?? 502, answeredHeaders(message))
+  response.begin(message.statusCode ?? 502, answeredHeaders(message), source)
   message.on('data', (chunk: Buffer) => {
     timer?.refresh()
-    answer.write(chunk)
+    response.write(chunk)
   })
-  message.on('end', () => answer.end())
-  message.on('error', (error) => answer.fail(refusalFor(error)))
+  message.on('end', () => response.end())
+  message.on('error', (error) => response.fail(refusalFor(error)))
   message.on('close', stopTimer)
 }
 

@@ -9,7 +9,8 @@ import { answerTimeoutOf, runtimeHeaders, type Call, type ForwarderOptions } fro
 import { joinSockets } from './joined.ts'
 import type { LiveConnections } from './live-connections.ts'
 import { responseHead } from './response-head.ts'
-import { answeredHeaders, openSingleCall, passAnswer } from './single-call.ts'
+import type { Abortable } from './response-state.ts'
+import { answeredHeaders, openSingleCall, passResponse } from './single-call.ts'
 
 /** The client's connection after its handshake request. */
 export interface ClientEnd {
@@ -25,50 +26,50 @@ interface UpgradedOptions extends ForwarderOptions {
 }
 
 export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedOptions): void {
-  const { answer, head } = call
+  const { response, head } = call
   const upstream = options.upstreams.choose(call.route.runtimes, undefined)
   if (upstream === undefined) {
-    if (!call.again()) answer.fail(refusals.runtimeUnreachable)
+    if (!call.again()) response.fail(refusals.runtimeUnreachable)
     return
   }
   const { call: single, answered } = openSingleCall({
     upstream,
-    method: answer.request.method ?? 'GET',
+    method: call.request.method ?? 'GET',
     path: call.resolved.path,
     headers: [...runtimeHeaders(call, options), 'connection', 'Upgrade', 'upgrade', head.upgrade ?? ''],
     limits: options.limits,
     answerTimeoutMs: answerTimeoutOf(call.group, options.limits),
-    onConnected: () => (answer.forwarded = true),
+    onConnected: () => response.forwardedTo(connection),
     onFailed: (error) => {
       if (isUnreachable(error)) {
         options.upstreams.isDown(upstream)
         if (call.again()) return
       }
-      if (!answer.over) options.onProblem?.(error, call)
-      answer.fail(refusalFor(error))
+      if (!response.isOver) options.onProblem?.(error, call)
+      response.fail(refusalFor(error))
     },
   })
-  answer.source = { pause: () => undefined, resume: () => undefined, abort: (reason) => single.destroy(reason) }
+  const connection: Abortable = { abort: (reason) => single.destroy(reason) }
+  response.waitFor(connection)
   single.on('upgrade', (message: IncomingMessage, socket: Socket, first: Buffer) => {
     answered()
-    if (answer.over) {
+    if (response.isOver) {
       socket.destroy()
       return
     }
     const switched = () => {
       if (socket.destroyed) {
         options.gate.closed()
-        answer.fail(refusals.badGateway)
+        response.fail(refusals.badGateway)
         return
       }
-      answer.response.detachSocket(client.socket)
-      answer.switched()
+      response.switchProtocols()
       client.socket.write(switchingHead(message, call.requestId), 'latin1')
       goOn(call, client, { socket, head: first }, options)
     }
     const turnAway = (refusal: Refusal) => {
       socket.destroy()
-      answer.refuse(refusal)
+      response.refuse(refusal)
     }
     const place = options.gate.open(() => {
       // Nothing is read of it meanwhile. One that breaks is noticed when it goes on.
@@ -78,19 +79,17 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
     if (place === undefined) switched()
     else if (typeof place !== 'function') turnAway(place)
     else
-      answer.source = {
-        pause: ignore,
-        resume: ignore,
+      response.waitFor({
         abort: () => {
           place()
           socket.destroy()
         },
-      }
+      })
   })
   // The runtime answered as to an ordinary request: refused, or it doesn't speak the protocol.
   single.on('response', (message: IncomingMessage) => {
     answered()
-    passAnswer(single, message, answer, options.limits)
+    passResponse(single, message, response, options.limits)
   })
 }
 

@@ -1,27 +1,27 @@
 // What is under way on one client connection, so that its end, or nonsense on it, reaches every request it carries.
-import type { Answer } from '../forward/answer.ts'
 import type { Refusal } from '../errors.ts'
+import type { ForwardedResponse } from '../forward/forwarded-response.ts'
 
 export class Connection {
   /** One, unless the client pipelines. */
-  readonly #answers = new Set<Answer>()
+  readonly #responses = new Set<ForwardedResponse>()
   /** Whether the connection was refused as a whole: whatever else comes on it is not answered. */
   refused = false
 
-  open(answer: Answer): void {
-    this.#answers.add(answer)
+  open(response: ForwardedResponse): void {
+    this.#responses.add(response)
   }
 
-  readonly onOver = (answer: Answer): void => {
-    this.#answers.delete(answer)
+  readonly onOver = (response: ForwardedResponse): void => {
+    this.#responses.delete(response)
   }
 
   get isIdle(): boolean {
-    return this.#answers.size === 0
+    return this.#responses.size === 0
   }
 
   readonly closed = (): void => {
-    for (const answer of [...this.#answers]) answer.clientGone()
+    for (const response of [...this.#responses]) response.clientGone()
   }
 
   /**
@@ -29,10 +29,7 @@ export class Connection {
    * @returns whether the refusal went out in that request's place
    */
   refuseLast(refusal: Refusal): boolean {
-    const [only, ...more] = this.#answers
-    if (only === undefined || more.length > 0 || only.begun || only.request.complete) return false
-    only.keepAlive = false
-    only.giveUp(refusal)
-    return true
+    const [only, ...more] = this.#responses
+    return only !== undefined && more.length === 0 && only.refuseUnreadable(refusal)
   }
 }

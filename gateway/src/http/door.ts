@@ -1,12 +1,15 @@
 // What happens to one request at the public door: read strictly, find the tenant, refuse or forward.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { refusalOfPhase, refusals, type Refusal } from '../errors.ts'
-import { Answer } from '../forward/answer.ts'
+import { ClientResponse } from '../forward/client-response.ts'
 import { forwardExpecting } from '../forward/expecting.ts'
+import { ForwardedResponse } from '../forward/forwarded-response.ts'
 import { Forwarder, type Call, type ForwarderOptions } from '../forward/forwarder.ts'
 import { laterTries } from '../forward/later-tries.ts'
 import { endBeforeRequest } from '../forward/leftover.ts'
 import type { LiveConnections } from '../forward/live-connections.ts'
+import type { PassedBytes } from '../forward/passed-bytes.ts'
+import { RequestAccount } from '../forward/request-account.ts'
 import { isRefusal, readRequestHead, type RequestHead } from '../forward/request-head.ts'
 import { forwardUpgrade, type ClientEnd } from '../forward/upgraded.ts'
 import type { Meter, TenantMeter } from '../meter/meter.ts'
@@ -26,6 +29,7 @@ export interface DoorOptions extends ForwarderOptions {
   meter: Meter
   quota: Quota
   live: LiveConnections
+  passed: PassedBytes
   waiting: WaitingRoom
   newRequestId: () => string
   /** Milliseconds, monotonic. */
@@ -83,56 +87,52 @@ export class Door {
     }
     const group = groupOf(resolved.path)
     const counted: Counted = { meter: meter.tenant(route.tenant_id), gate: quota.gate(route) }
-    const answer = new Answer({
-      request,
-      response,
-      requestId,
-      hasBody: head.hasBody,
-      tenantId: route.tenant_id,
-      group,
-      ...counted,
+    const forwarded = new ForwardedResponse({
+      client: new ClientResponse({
+        request,
+        response,
+        requestId,
+        hasBody: head.hasBody,
+        passed,
+        limits,
+        isClosing: this.#isClosing,
+      }),
+      account: new RequestAccount(counted.meter, group, request.method ?? '', elapsed),
+      gate: counted.gate,
       live,
       passed,
-      limits,
-      elapsed,
-      isClosing: this.#isClosing,
+      tenantId: route.tenant_id,
+      requestId,
       onOver: connection.onOver,
     })
-    connection.open(answer)
-    const call: Unsent = { head, resolved, route, group, requestId, answer }
-    if (isInternalPath(resolved.path)) refuse(answer, manner, refusals.notFound)
+    connection.open(forwarded)
+    const call: Unsent = { head, resolved, route, group, requestId, request, response: forwarded }
+    if (isInternalPath(resolved.path)) refuse(forwarded, manner, refusals.notFound)
     else this.#admit(call, manner, counted)
   }
 
   /** A request that its phase refuses uses no quota. Nothing of its body is read while it waits for the quota. */
   #admit(call: Unsent, manner: Manner, counted: Counted): void {
-    const { answer } = call
+    const { response } = call
     const phase = refusalOfPhase(call.route)
     if (phase !== undefined && phase !== refusals.tenantWaking) {
-      refuse(answer, manner, phase)
+      refuse(response, manner, phase)
       return
     }
     const entry = counted.gate.enter(() => ({
       go: () => {
-        answer.source = undefined
-        answer.admitted = true
-        answer.admission = counted.gate.admission
+        response.admit(counted.gate.admission)
         const route = this.#options.routes.get(call.route.tenant_id)
-        if (route === undefined) refuse(answer, manner, refusals.tenantNotFound)
+        if (route === undefined) refuse(response, manner, refusals.tenantNotFound)
         else this.#serve({ ...call, route }, manner, counted)
       },
-      refuse: (refusal) => {
-        answer.source = undefined
-        refuse(answer, manner, refusal)
-      },
+      refuse: (refusal) => refuse(response, manner, refusal),
     }))
     if (entry === undefined) {
-      answer.admission = counted.gate.admission
+      response.admit(counted.gate.admission)
       this.#serve(call, manner, counted)
-    } else if (typeof entry === 'function') {
-      answer.admitted = false
-      answer.source = { pause: () => undefined, resume: () => undefined, abort: entry }
-    } else refuse(answer, manner, entry)
+    } else if (typeof entry === 'function') response.queue({ abort: entry })
+    else refuse(response, manner, entry)
   }
 
   /** By the phase of its route. */
@@ -140,15 +140,15 @@ export class Door {
     const refusal = refusalOfPhase(call.route)
     if (refusal === undefined) this.#forward(this.#patiently(call, manner, counted), manner, counted)
     else if (refusal === refusals.tenantWaking) this.#hold(call, manner, counted)
-    else refuse(call.answer, manner, refusal)
+    else refuse(call.response, manner, refusal)
   }
 
   /** Later tries go where the route leads by then. */
   #patiently(call: Unsent, manner: Manner, counted: Counted): Call {
     const { routes, limits, elapsed } = this.#options
-    const again = laterTries(call.answer, limits, elapsed, () => {
+    const again = laterTries(call.response, limits, elapsed, () => {
       const route = routes.get(call.route.tenant_id)
-      if (route === undefined) refuse(call.answer, manner, refusals.tenantNotFound)
+      if (route === undefined) refuse(call.response, manner, refusals.tenantNotFound)
       else if (refusalOfPhase(route) === undefined) this.#forward({ ...call, route, again }, manner, counted)
       else this.#serve({ ...call, route }, manner, counted)
     })
@@ -164,18 +164,15 @@ export class Door {
 
   /** Nothing of the request's body is read until the tenant is awake. */
   #hold(call: Unsent, manner: Manner, counted: Counted): void {
-    const { answer } = call
+    const { response } = call
     const leave = this.#options.waiting.wait(call.route.tenant_id, {
       go: (route) => {
-        answer.source = undefined
+        response.proceed()
         this.#serve({ ...call, route }, manner, counted)
       },
-      refuse: (refusal) => {
-        answer.source = undefined
-        refuse(answer, manner, refusal)
-      },
+      refuse: (refusal) => refuse(response, manner, refusal),
     })
-    if (!answer.over) answer.source = { pause: () => undefined, resume: () => undefined, abort: leave }
+    response.waitFor({ abort: leave })
   }
 
   /** The gateway's own health, at an address of no tenant. */
@@ -200,8 +197,8 @@ function isHealth(request: IncomingMessage, head: RequestHead): boolean {
   return (request.method === 'GET' || request.method === 'HEAD') && /^\/health(?:\?|$)/.test(head.path)
 }
 
-function refuse(answer: Answer, manner: Manner, refusal: Refusal): void {
+function refuse(response: ForwardedResponse, manner: Manner, refusal: Refusal): void {
   // Whether a body follows that nobody asked for is not known.
-  if (manner === 'expecting') answer.keepAlive = false
-  answer.refuse(refusal)
+  if (manner === 'expecting') response.refuseAndClose(refusal)
+  else response.refuse(refusal)
 }
