@@ -102,7 +102,7 @@ export class ForwardedResponse implements ReaderEvents {
   /** The client waits for `100 Continue`: its body is asked for by `askForBody` only. */
   awaitContinue(): void {
     requireAdmitted(this.#state, 'await its body')
-    this.#options.client.awaitContinue()
+    if (!this.isOver) this.#options.client.awaitContinue()
   }
 
   /** Asks the client for its body, unless the response is there. */

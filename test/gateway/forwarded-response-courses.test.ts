@@ -1,0 +1,233 @@
+// The courses that forwarded requests take, without sockets; at last at random: all is counted and released once, whatever
+// comes in whatever order.
+import fc from 'fast-check'
+import t from 'tap'
+import { IllegalTransitionError } from '#gateway/forward/response-state.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import {
+  abc,
+  badGateway,
+  eventStream,
+  events,
+  forwardedIn,
+  malformedRequest,
+  paths,
+  text,
+} from './support/response-events.ts'
+import { noSlots, startScene, type Conditions, type Scene } from './support/response-scene.ts'
+
+const ofThree = { ...text, 'content-length': '3' }
+const gaveUp = `: ${badGateway.message}`
+const concluded = (last: string) => ['ended', 'released', 'over', `end ${last}`]
+const cutOff = ['ended', 'released', 'over', 'cut']
+const streamCutOff = ['ended', 'slot released', 'stream closed', 'released', 'over', 'cut']
+
+t.test('what has come of a stream while it waits for its slot follows the head', async (t) => {
+  const scene = paths['awaiting-slot']()
+  scene.response.write(abc)
+  scene.slot.go()
+  t.same(scene.news(), [
+    'slot taken',
+    'head 200',
+    'counted 200 after 0',
+    'used',
+    'stream opened',
+    'head flushed',
+    'egress 3',
+    'write abc',
+    'resumed',
+  ])
+  scene.live.endOf('t')
+  t.same(scene.news(), [...streamCutOff, `runtime aborted${gaveUp}`])
+  scene.live.endOf('t')
+  t.same(scene.news(), [], 'it is live no longer')
+})
+
+t.test('a stream that gets no slot is refused for the quota, and its runtime let go', async (t) => {
+  const refused = ['refusal QUOTA_CONNECTIONS', 'refused', 'given back', ...concluded('QUOTA_CONNECTIONS')]
+  const late = paths['awaiting-slot']()
+  late.slot.refuse(noSlots)
+  t.same(late.news(), [...refused, `runtime aborted: ${noSlots.message}`])
+  const early = forwardedIn(startScene({ slots: 'used up' }))
+  early.response.begin(200, eventStream, early.source)
+  t.same(early.news(), [...refused, `call aborted: ${noSlots.message}`])
+})
+
+t.test('a stream that is over before its slot is decided is told nothing of it', async (t) => {
+  for (const decide of [({ slot }: Scene) => slot.refuse(noSlots), ({ slot }: Scene) => slot.go()]) {
+    const scene = paths['awaiting-slot']()
+    scene.response.clientGone()
+    scene.news()
+    decide(scene)
+    t.same(
+      scene.news().filter((what) => what !== 'slot taken'),
+      [],
+    )
+  }
+})
+
+t.test('a stream of known length that ends while it waits for its slot ends once', async (t) => {
+  const scene = forwardedIn(startScene({ slots: 'awaited' }))
+  scene.response.begin(200, { ...eventStream, 'content-length': '3' }, scene.source)
+  scene.response.write(abc)
+  scene.news()
+  scene.response.end()
+  t.same(scene.news(), ['slot left', 'head 200', 'counted 200 after 0', 'used', 'egress 3', ...concluded('abc')])
+})
+
+t.test('the last chunk of a body of known length ends the response', async (t) => {
+  const scene = forwardedIn(startScene())
+  scene.response.begin(200, ofThree, scene.source)
+  scene.news()
+  scene.response.write(abc.subarray(0, 2))
+  t.same(scene.news(), ['egress 2', 'write ab'])
+  scene.response.write(abc.subarray(2))
+  t.same(scene.news(), ['egress 1', ...concluded('c')])
+  scene.response.end()
+  t.same(scene.news(), [], 'what the runtime says afterwards is ignored')
+})
+
+t.test('a response without a body has no length to wait for', async (t) => {
+  for (const [conditions, status] of [
+    [{ isHead: true }, 200],
+    [{}, 204],
+    [{}, 304],
+  ] as const) {
+    const scene = forwardedIn(startScene(conditions))
+    scene.response.begin(status, ofThree, scene.source)
+    scene.news()
+    scene.response.end()
+    t.same(scene.news(), concluded('- without length'))
+  }
+  const head = forwardedIn(startScene({ isHead: true }))
+  head.response.fail(badGateway)
+  t.notOk(
+    head.news().some((what) => what.startsWith('egress')),
+    'a refusal neither',
+  )
+})
+
+t.test('what the runtime rejects costs nothing', async (t) => {
+  const scene = forwardedIn(startScene())
+  scene.response.begin(401, { 'content-length': '3', 'x-tenantry-rejected': '1' }, scene.source)
+  t.same(scene.news(), ['head 401', 'rejected 401', 'given back'])
+  scene.response.write(abc)
+  t.same(scene.news(), concluded('abc'))
+})
+
+t.test('a head that cannot be written is a 502, and releases its slot', async (t) => {
+  for (const [headers, slot] of [
+    [text, []],
+    [eventStream, ['slot taken', 'slot released']],
+  ] as const) {
+    const scene = forwardedIn(startScene({ isHeadUnwritable: true }))
+    scene.response.begin(200, headers, scene.source)
+    t.same(scene.news(), [
+      ...slot,
+      'refusal BAD_GATEWAY',
+      'counted 502 after 0',
+      'used',
+      'egress 11',
+      ...concluded('BAD_GATEWAY'),
+      'runtime aborted: the response has a head that cannot be passed on',
+    ])
+  }
+})
+
+t.test('the last response of a connection says so', async (t) => {
+  const scene = forwardedIn(startScene({ isLast: true }))
+  scene.response.begin(200, text, scene.source)
+  t.equal(scene.news()[0], 'head 200 close')
+})
+
+t.test('a client that takes no more holds the runtime back, until it does or is given up', async (t) => {
+  const scene = forwardedIn(startScene({ isFull: true }))
+  scene.response.begin(200, text, scene.source)
+  scene.news()
+  scene.response.write(abc)
+  t.same(scene.news(), ['egress 3', 'write abc', 'paused', 'reader awaited'])
+  scene.response.readerReady()
+  t.same(scene.news(), ['resumed'])
+  scene.response.readerIdle()
+  t.same(scene.news(), [...cutOff, `runtime aborted${gaveUp}`])
+})
+
+t.test(
+  'the body of a request is taken once it is admitted, and a client that stops sending it gets a 408',
+  async (t) => {
+    for (const path of ['received', 'queued', 'awaiting-slot', 'sending', 'stream'] as const) {
+      t.throws(() => paths[path]().response.takeBody(), { message: /^A forwarded request cannot / }, path)
+    }
+    for (const path of ['admitted', 'forwarded'] as const) {
+      const scene = paths[path]()
+      scene.response.takeBody()
+      scene.stopSending()
+      t.equal(scene.news()[1], 'refusal REQUEST_TIMEOUT close', path)
+    }
+  },
+)
+
+t.test('a request that has come whole is not what cannot be read', async (t) => {
+  const whole = forwardedIn(startScene({ hasWholeRequest: true }))
+  t.notOk(whole.response.refuseUnreadable(malformedRequest))
+  t.ok(paths.forwarded().response.refuseUnreadable(malformedRequest))
+  t.notOk(paths.sending().response.refuseUnreadable(malformedRequest))
+})
+
+t.test('whatever comes in whatever order, all is counted and released once', async (t) => {
+  const more: [string, (scene: Scene) => void][] = [
+    ['begin a stream', ({ response, source }) => response.begin(200, eventStream, source)],
+    ['begin three bytes', ({ response, source }) => response.begin(200, ofThree, source)],
+    ['take the body', ({ response }) => void response.takeBody()],
+    ['grant a slot', ({ slot }) => slot.go()],
+    ['refuse a slot', ({ slot }) => slot.refuse(noSlots)],
+    ['stop sending', ({ stopSending }) => stopSending()],
+    ['end what is live', ({ live }) => live.endAll()],
+  ]
+  const conditions = fc.record<Conditions>({
+    isHead: fc.boolean(),
+    isFull: fc.boolean(),
+    isHeadUnwritable: fc.boolean(),
+    slots: fc.constantFrom('free', 'awaited', 'used up'),
+  })
+  const steps = fc.array(fc.constantFrom(...Object.entries(events), ...more), {
+    maxLength: 12,
+  })
+  let ended = 0
+  fc.assert(
+    fc.property(conditions, steps, fc.boolean(), (given, chosen, isForwarded) => {
+      const scene = isForwarded ? forwardedIn(startScene(given)) : startScene(given)
+      const times = (what: RegExp) => scene.done.filter((one) => what.test(one)).length
+      let slotIsOpen = true
+      for (const [name, event] of chosen) {
+        // The quota decides on each slot once, and not after it was left.
+        if (name.endsWith(' a slot')) {
+          if (!slotIsOpen || times(/^slot awaited$/) === 0 || times(/^slot left$/) > 0) continue
+          slotIsOpen = false
+        }
+        const wasOver = scene.response.isOver
+        const before = scene.done.length
+        try {
+          event(scene)
+        } catch (error) {
+          if (!(error instanceof IllegalTransitionError) || scene.done.length > before) throw error
+        }
+        if (wasOver && name !== 'take the body' && scene.done.length > before) throw new Error(`${name} after the end`)
+      }
+      const open = scene.response.isOver ? 0 : 1
+      if (open === 0) ended++
+      const counts = times(/^(?:counted|rejected|refused)/)
+      const once: [string, boolean][] = [
+        ['counted', counts <= 1 && counts >= 1 - open],
+        ['settled', times(/^(?:used|given back)$/) <= Math.min(1, counts)],
+        ['ended', times(/^ended$/) === 1 - open && times(/^released$/) === 1 - open && times(/^over$/) === 1 - open],
+        ['closed', times(/^(?:end |cut|detached)/) <= 1],
+        ['slots', times(/^slot taken$/) - times(/^slot released$/) === (times(/^stream opened$/) === 1 ? open : 0)],
+        ['streams', times(/^stream opened$/) - times(/^stream closed$/) === Math.min(open, times(/^stream opened$/))],
+      ]
+      for (const [what, holds] of once) if (!holds) throw new Error(`${what}: ${scene.done.join(', ')}`)
+    }),
+    { seed, numRuns: effort({ small: 2_000, full: 200_000 }) },
+  )
+  t.ok(ended > 0, `${ended} came to an end`)
+})

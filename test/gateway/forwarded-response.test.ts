@@ -1,0 +1,118 @@
+// Every event in every state of a forwarded request, without sockets: what it does there, or that it throws.
+import t from 'tap'
+import {
+  badGateway,
+  bodyTimeout,
+  events,
+  malformedRequest,
+  paths,
+  unreachable,
+  type Path,
+} from './support/response-events.ts'
+
+const gaveUp = `: ${badGateway.message}`
+const stopped = `: ${bodyTimeout.message}`
+const left = ': the client left'
+
+/** What an event does in each state; what is not named throws. Nothing that comes after the end does anything. */
+type Effects = Partial<Record<Path, string[]>>
+
+const nothing = { received: [], queued: [], admitted: [], forwarded: [], 'awaiting-slot': [], sending: [], stream: [] }
+const refusedAs = (code: string, close = '') => [`refusal ${code}${close}`]
+const concluded = (code: string) => ['ended', 'released', 'over', `end ${code}`]
+
+/** A refusal of the gateway's own in all states before the head was sent. */
+function refusedBefore(code: string, status: number, close = ''): Effects {
+  const free = [...refusedAs(code, close), `rejected ${status}`, ...concluded(code)]
+  const paid = [...refusedAs(code, close), `counted ${status} after 0`, 'used', `egress ${code.length}`]
+  return {
+    received: free,
+    queued: free,
+    admitted: [...free.slice(0, 2), 'given back', ...free.slice(2)],
+    forwarded: [...paid, ...concluded(code)],
+    'awaiting-slot': [...paid, 'ended', 'slot left', 'released', 'over', `end ${code}`],
+  }
+}
+
+const cutOff = ['ended', 'released', 'over', 'cut']
+const streamCutOff = ['ended', 'slot released', 'stream closed', 'released', 'over', 'cut']
+
+/** The same events as given up, each with what is let go of. */
+function givenUp(effects: Effects, reason: string): Effects {
+  const { received, queued = [], admitted = [], forwarded = [], 'awaiting-slot': awaiting = [] } = effects
+  return {
+    ...(received === undefined ? {} : { received }),
+    queued: [...queued, `wait aborted${reason}`],
+    admitted: [...admitted, `wait aborted${reason}`],
+    forwarded: [...forwarded, `call aborted${reason}`],
+    'awaiting-slot': [...awaiting, `runtime aborted${reason}`],
+    sending: [...cutOff, `runtime aborted${reason}`],
+    stream: [...streamCutOff, `runtime aborted${reason}`],
+  }
+}
+
+function both(...effects: string[]): Effects {
+  return { admitted: effects, forwarded: effects }
+}
+
+const effects: Record<keyof typeof events, Effects> = {
+  queue: { received: [] },
+  admit: { received: [], queued: [] },
+  waitFor: { admitted: [], forwarded: [] },
+  proceed: { admitted: [], forwarded: [] },
+  forwardedTo: { admitted: [], forwarded: [] },
+  awaitContinue: both('continue awaited'),
+  askForBody: { ...both('body opened', 'continue sent'), 'awaiting-slot': [], sending: [], stream: [] },
+  inform: { ...nothing, forwarded: ['interim 103'] },
+  begin: { forwarded: ['head 200', 'counted 200 after 0', 'used'] },
+  write: { 'awaiting-slot': [], sending: ['egress 3', 'write abc'], stream: ['egress 3', 'write abc'] },
+  end: {
+    'awaiting-slot': ['slot left', 'head 200', 'counted 200 after 0', 'used', ...concluded('- without length')],
+    sending: concluded('- without length'),
+    stream: ['ended', 'slot released', 'stream closed', 'released', 'over', 'end - without length'],
+  },
+  switchProtocols: { forwarded: ['detached', 'counted 101 after 0', 'used', 'ended', 'released', 'over'] },
+  refuse: refusedBefore(unreachable.code, 503),
+  refuseAndClose: refusedBefore(unreachable.code, 503, ' close'),
+  fail: { ...refusedBefore(unreachable.code, 503), sending: cutOff, stream: streamCutOff },
+  giveUp: givenUp(refusedBefore(badGateway.code, 502), gaveUp),
+  readerIdle: givenUp(refusedBefore(badGateway.code, 502), gaveUp),
+  giveUpAndClose: givenUp(refusedBefore(bodyTimeout.code, 408, ' close'), stopped),
+  readerReady: { ...nothing, sending: ['resumed'], stream: ['resumed'] },
+  clientGone: {
+    received: ['rejected 499', 'ended', 'released', 'over'],
+    queued: ['refused', 'ended', 'released', 'over', `wait aborted${left}`],
+    admitted: ['rejected 499', 'given back', 'ended', 'released', 'over', `wait aborted${left}`],
+    forwarded: ['counted 499 after 0', 'used', 'ended', 'released', 'over', `call aborted${left}`],
+    'awaiting-slot': [
+      'counted 499 after 0',
+      'used',
+      'ended',
+      'slot left',
+      'released',
+      'over',
+      `runtime aborted${left}`,
+    ],
+    sending: ['ended', 'released', 'over', `runtime aborted${left}`],
+    stream: ['ended', 'slot released', 'stream closed', 'released', 'over', `runtime aborted${left}`],
+  },
+  refuseUnreadable: {
+    ...givenUp(refusedBefore(malformedRequest.code, 400, ' close'), `: ${malformedRequest.message}`),
+    'awaiting-slot': [],
+    sending: [],
+    stream: [],
+  },
+}
+
+for (const [name, event] of Object.entries(events)) {
+  t.test(`${name} in every state`, async (t) => {
+    for (const [path, reach] of Object.entries(paths)) {
+      const scene = reach()
+      const expected = path === 'over' ? [] : effects[name as keyof typeof events][path as Path]
+      if (expected === undefined)
+        t.throws(() => event(scene), { message: /^A forwarded request cannot / }, `${path}: throws`)
+      else event(scene)
+      t.same(scene.news(), expected ?? [], path)
+    }
+  })
+}

@@ -1,0 +1,161 @@
+// A forwarded response without sockets: its client, runtime, quota and counters write down what is done to them.
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
+import { ForwardedResponse } from '#gateway/forward/forwarded-response.ts'
+import { LiveConnections } from '#gateway/forward/live-connections.ts'
+import { PassedBytes } from '#gateway/forward/passed-bytes.ts'
+import { RequestAccount } from '#gateway/forward/request-account.ts'
+import { RequestBody } from '#gateway/forward/request-body.ts'
+import { refusals, type Refusal } from '#gateway/errors.ts'
+
+type Gate = ConstructorParameters<typeof ForwardedResponse>[0]['gate']
+type Client = ConstructorParameters<typeof ForwardedResponse>[0]['client']
+type Entrant = ReturnType<Parameters<Gate['open']>[0]>
+
+/** What of the scene differs from the ordinary: a GET whose client takes all, and whose tenant has slots left. */
+export interface Conditions {
+  isHead?: boolean
+  hasWholeRequest?: boolean
+  /** The connection ends with this response. */
+  isLast?: boolean
+  /** The client takes no more for now. */
+  isFull?: boolean
+  /** The runtime's head cannot be written. */
+  isHeadUnwritable?: boolean
+  slots?: 'free' | 'awaited' | 'used up'
+}
+
+export const noSlots: Refusal = { ...refusals.gatewayBusy, code: 'QUOTA_CONNECTIONS', isQuota: true }
+
+export interface Scene {
+  response: ForwardedResponse
+  live: LiveConnections
+  /** What was done, in order. */
+  done: string[]
+  /** What was done since the last call. */
+  news(): string[]
+  /** Decides on the slot that an event stream waits for. */
+  slot: Entrant
+  /** The client stops sending its body. */
+  stopSending(): void
+  /** What the response waits for on its way to a runtime. */
+  wait: { abort(reason: Error): void }
+  call: { abort(reason: Error): void }
+  source: { pause(): void; resume(): void; abort(reason: Error): void }
+}
+
+export function startScene(conditions: Conditions = {}): Scene {
+  const { slots = 'free' } = conditions
+  const done: string[] = []
+  const note = (what: string) => done.push(what)
+  const live = new LiveConnections()
+  const passed = new PassedBytes(() => undefined)
+  let entrant: Entrant | undefined
+  let onIdle: () => void = () => undefined
+  let isClosed = false
+  const isLast = () => isClosed || conditions.isLast === true
+  const client: Client = {
+    isHead: conditions.isHead === true,
+    hasWholeRequest: conditions.hasWholeRequest === true,
+    get isLast() {
+      return isLast()
+    },
+    openBody: (given) => {
+      note('body opened')
+      onIdle = given
+      return new RequestBody(new IncomingMessage(new Socket()), { idleTimeout: 1_000, passed, onIdle })
+    },
+    awaitContinue: () => note('continue awaited'),
+    sendContinue: () => note('continue sent'),
+    neverReuse: () => {
+      isClosed = true
+    },
+    inform: (status) => note(`interim ${status}`),
+    writeHead: (status, headers) => {
+      if (conditions.isHeadUnwritable === true) return false
+      note(`head ${status}${headers.includes('close') ? ' close' : ''}`)
+      return true
+    },
+    flushHead: () => note('head flushed'),
+    writeRefusalHead: ({ code }) => {
+      note(`refusal ${code}${isLast() ? ' close' : ''}`)
+      return Buffer.from(code)
+    },
+    write: (chunk) => {
+      note(`write ${chunk.toString()}`)
+      return conditions.isFull !== true
+    },
+    awaitReader: () => note('reader awaited'),
+    release: () => note('released'),
+    end: (last, hasLength) => note(`end ${last?.toString() ?? '-'}${hasLength ? '' : ' without length'}`),
+    destroy: () => note('cut'),
+    detach: () => note('detached'),
+  }
+  const gate: Gate = {
+    open: (make) => {
+      if (slots === 'used up') return noSlots
+      if (slots === 'free') {
+        note('slot taken')
+        return undefined
+      }
+      const made = make()
+      note('slot awaited')
+      entrant = {
+        go: () => {
+          note('slot taken')
+          made.go()
+        },
+        refuse: (refusal) => made.refuse(refusal),
+      }
+      return () => note('slot left')
+    },
+    closed: () => note('slot released'),
+    addHeaders: () => undefined,
+  }
+  const account = new RequestAccount(
+    {
+      began: () => note('began'),
+      ended: () => note('ended'),
+      request: (_group, _method, status, milliseconds) => note(`counted ${status} after ${milliseconds}`),
+      rejected: (_group, _method, status) => note(`rejected ${status}`),
+      refused: () => note('refused'),
+      egress: (_group, bytes) => note(`egress ${bytes}`),
+      opened: () => note('stream opened'),
+      closed: () => note('stream closed'),
+      kept: (goOn) => goOn(),
+    },
+    'rest',
+    'GET',
+    () => 0,
+  )
+  const response = new ForwardedResponse({
+    client,
+    account,
+    gate,
+    live,
+    passed,
+    tenantId: 't',
+    requestId: 'id',
+    onOver: () => note('over'),
+  })
+  let told = done.length
+  const letGoOf = (what: string) => ({ abort: ({ message }: Error) => note(`${what} aborted: ${message}`) })
+  return {
+    response,
+    live,
+    done,
+    news() {
+      const since = done.slice(told)
+      told = done.length
+      return since
+    },
+    slot: {
+      go: () => entrant?.go(),
+      refuse: (refusal) => entrant?.refuse(refusal),
+    },
+    stopSending: () => onIdle(),
+    wait: letGoOf('wait'),
+    call: letGoOf('call'),
+    source: { ...letGoOf('runtime'), pause: () => note('paused'), resume: () => note('resumed') },
+  }
+}
