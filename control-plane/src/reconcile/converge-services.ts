@@ -1,6 +1,5 @@
 // The services of a tenant that has its own: where they stand and what they run, then the containers themselves.
 import { EngineError } from '../engines/index.ts'
-import { failedBy } from './conditions.ts'
 import { recordStep, type Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { isDedicated, type Region } from './region.ts'
@@ -8,12 +7,7 @@ import { isDedicated, type Region } from './region.ts'
 /** Images and subnet are recorded before anything is made of them. @returns the snapshot with both */
 export async function placeServices(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Snapshot> {
   if (!isDedicated(snapshot)) return snapshot
-  try {
-    return await place(snapshot, run, signal)
-  } catch (error) {
-    run.observations.note('Services', failedBy(error))
-    throw error
-  }
+  return run.observations.failureOf('Services', () => place(snapshot, run, signal))
 }
 
 async function place(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Snapshot> {

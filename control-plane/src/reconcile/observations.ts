@@ -19,12 +19,17 @@ export class Observations {
     this.#seen.set(part, { type: part, ...said, observed_at: this.#clock.now().toISOString() })
   }
 
-  /** Notes the part as well once the work is done, or why it is not. @throws what the work throws */
+  /** Notes that the part is as it was asked for once the work is done, or why it is not. @throws what the work throws */
   async of<T>(part: Part, work: () => Promise<T>): Promise<T> {
+    const result = await this.failureOf(part, work)
+    this.note(part, observed)
+    return result
+  }
+
+  /** Of work that does not show that the part is well: notes its failure alone. @throws what the work throws */
+  async failureOf<T>(part: Part, work: () => Promise<T>): Promise<T> {
     try {
-      const result = await work()
-      this.note(part, observed)
-      return result
+      return await work()
     } catch (error) {
       this.note(part, failedBy(error))
       throw error

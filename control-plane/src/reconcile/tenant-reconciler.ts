@@ -72,7 +72,9 @@ function wasSeenAsWanted({ desired, status, reason, conditions }: Snapshot): boo
 
 async function hasDrifted(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
   const sight = await look(snapshot, run, signal)
-  return sight !== undefined && planSteps(sight.stack, sight.host).length > 0
+  if (sight === undefined) return false
+  const steps = await run.observations.failureOf('Services', async () => planSteps(sight.stack, sight.host))
+  return steps.length > 0
 }
 
 /** Whatever the policy leaves undone, what was seen is recorded. */
@@ -81,7 +83,7 @@ async function report(snapshot: Snapshot, run: Reconciliation, signal: AbortSign
   const sight = await look(snapshot, run, signal)
   if (sight === undefined || snapshot.desired === 'deleted') return { again: snapshot.nextExpiry, repaired: false }
   const how = { probe, clock, runtimeUrls: region.runtimeUrls(snapshot), wellStatus: reachedStatus[snapshot.desired] }
-  const observed = await observeOnly(snapshot, sight, how, signal)
+  const observed = await run.observations.failureOf('Services', () => observeOnly(snapshot, sight, how, signal))
   const { isWell, ...seen } = observed
   if (!isKnown(snapshot, observed)) {
     await store
