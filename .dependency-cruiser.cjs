@@ -49,6 +49,7 @@ const pure = [
   'control-plane/src/stacks/',
   'control-plane/src/platform/months\\.ts',
   `control-plane/src/billing/(${pureBilling.join('|')})\\.ts`,
+  'gateway/src/forward/(forwarded-response|request-account|response-state)\\.ts',
   'tenant-runtime/src/rest/(request|plan|sql)/',
 ]
 

@@ -13,6 +13,20 @@ interface Totals {
   failed: number
 }
 
+/** What a test file names when it needs a Docker Engine. */
+const engineUses = [
+  'docker-platform',
+  'startBackupPlatform',
+  'support/kills',
+  'support/docker',
+  'support/compose-platform',
+  'support/sandbox',
+  'TENANTRY_DOCKER_HOST',
+  'testEngine',
+  'images/build',
+  'scripts/engine',
+]
+
 const isFull = process.env['TENANTRY_SOAK'] === 'full'
 /** `NAME.soak.test.ts` takes too long for every run. */
 const isSoak = (file: string) => file.endsWith('.soak.test.ts')
@@ -55,20 +69,6 @@ function testsOf(folder: string): string[] {
   if (found.length === 0) throw new Error(`there are no tests in test/${folder}`)
   return found
 }
-
-/** What a test file names when it needs a Docker Engine. */
-const engineUses = [
-  'docker-platform',
-  'startBackupPlatform',
-  'support/kills',
-  'support/docker',
-  'support/compose-platform',
-  'support/sandbox',
-  'TENANTRY_DOCKER_HOST',
-  'testEngine',
-  'images/build',
-  'scripts/engine',
-]
 
 /** Files that use none start without one. */
 function needsEngine(file: string): boolean {

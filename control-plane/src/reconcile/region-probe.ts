@@ -38,7 +38,10 @@ export interface StorageProbe {
 }
 
 export interface BooksProbe {
-  /** Of this hour and `hours` before it. Undefined when the runtime does not know the tenant. @throws Error when it can't be asked, or say */
+  /**
+   * Of this hour and `hours` before it. Undefined when the runtime does not know the tenant.
+   * @throws Error when it can't be asked, or say
+   */
   tenantBooks(runtimeUrl: string, tenantId: string, hours: number, signal: AbortSignal): Promise<HomeBooks | undefined>
 }
 

@@ -137,7 +137,8 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     recordStep: (operationId, step, epoch) =>
       lead(database.$queryRaw`
         with leader as (${leaderRow(epoch)}),
-        stepped as (update operations set step = ${step} where id = ${operationId}::uuid and state = 'running' and exists (select from leader))
+        stepped as (update operations set step = ${step} where id = ${operationId}::uuid and state = 'running'
+          and exists (select from leader))
         select count(*)::int as leads from leader`),
 
     pinImages: (tenantId, { postgres, runtime }, epoch) =>
@@ -157,14 +158,17 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           kept as (select number from subnets where stack_id = ${tenantId}),
           free as (
             select candidate as number from generate_series(0, ${count}::int - 1) as candidate
-            where candidate <> all (${[...except]}::int[]) and not exists (select from subnets where region_id = ${regionId} and number = candidate)
+            where candidate <> all (${[...except]}::int[])
+              and not exists (select from subnets where region_id = ${regionId} and number = candidate)
             order by candidate limit 1),
           taken as (
             insert into subnets (region_id, number, stack_id)
-            select ${regionId}, number, ${tenantId} from free where exists (select from leader) and exists (select from tenant) and not exists (select from kept)
+            select ${regionId}, number, ${tenantId} from free where exists (select from leader) and exists (select from tenant)
+              and not exists (select from kept)
             on conflict do nothing returning number)
           select (select count(*)::int from leader) as leads,
-            coalesce((select number from kept), (select number from taken), case when exists (select from free) and exists (select from tenant) then -1 end) as number`
+            coalesce((select number from kept), (select number from taken),
+              case when exists (select from free) and exists (select from tenant) then -1 end) as number`
         const { number } = ledRow(rows)
         if (number !== -1) return number ?? undefined
       }
@@ -176,7 +180,8 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         other as (select number from subnets where stack_id = ${tenantId} and number <> ${from}),
         free as (
           select candidate as number from generate_series(0, ${count}::int - 1) as candidate
-          where candidate <> all (${[...except]}::int[]) and not exists (select from subnets where region_id = ${regionId} and number = candidate)
+          where candidate <> all (${[...except]}::int[])
+            and not exists (select from subnets where region_id = ${regionId} and number = candidate)
           order by candidate < ${from}, candidate limit 1),
         moved as (
           update subnets set number = free.number from free
@@ -225,14 +230,16 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         expired as (
           delete from tenant_secrets where tenant_id = ${tenantId} and expires_at <= ${now()} and exists (select from leader)),
         changed as (
-          insert into changes (kind, tenant_id, transaction_id) select 'published', ${tenantId}, pg_current_xact_id()::text::bigint from leader)
+          insert into changes (kind, tenant_id, transaction_id)
+            select 'published', ${tenantId}, pg_current_xact_id()::text::bigint from leader)
         select count(*)::int as leads from leader`),
 
     // Compare-and-set: a newer generation may have been written meanwhile; it will be observed in its turn. What is being
     // deleted by now says so, whatever was seen before.
     async readyTenants() {
       const rows = await database.$queryRaw<{ id: string }[]>`
-        select id from tenants where desired = 'active' and status = 'ready' and observed_generation = generation and reason is null order by created_at`
+        select id from tenants where desired = 'active'
+          and status = 'ready' and observed_generation = generation and reason is null order by created_at`
       return rows.map(({ id }) => id)
     },
 
@@ -241,13 +248,15 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         with leader as (${leaderRow(epoch)}),
         changed as (
           update tenants set updated_at = ${now()}, conditions = coalesce(
-              (select jsonb_agg(one) from jsonb_array_elements(conditions) as one where one ->> 'type' <> 'Loss'), '[]') || ${JSON.stringify([condition])}::jsonb
+              (select jsonb_agg(one) from jsonb_array_elements(conditions) as one where one ->> 'type' <> 'Loss'), '[]')
+                || ${JSON.stringify([condition])}::jsonb
           where id = ${tenantId} and exists (select from leader)
           returning id, name, plan_id, region_id),
         told as (
           insert into operator_events (id, type, tenant_id, data, at)
           select gen_random_uuid(), 'tenant.repaired', id,
-            jsonb_build_object('tenant_id', id, 'name', name, 'plan', plan_id, 'region', region_id, 'message', ${condition.message}::text), ${now()}
+            jsonb_build_object('tenant_id', id, 'name', name, 'plan', plan_id, 'region', region_id,
+              'message', ${condition.message}::text), ${now()}
           from changed),
         noted as (
           insert into changes (kind, tenant_id, transaction_id) select 'observed', id, pg_current_xact_id()::text::bigint from changed)
@@ -262,7 +271,8 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
             status = case when desired = 'deleted' then 'deleting' else ${status} end,
             conditions = ${JSON.stringify(conditions)}::jsonb || coalesce(
               -- What was once lost stays recorded.
-              (select jsonb_agg(one) from jsonb_array_elements(conditions) as one where one ->> 'type' = 'Loss'), '[]'), updated_at = ${now()}
+              (select jsonb_agg(one) from jsonb_array_elements(conditions) as one where one ->> 'type' = 'Loss'), '[]'),
+                updated_at = ${now()}
           where id = ${tenantId} and generation >= ${generation} and observed_generation <= ${generation} and exists (select from leader)
           returning id, name, plan_id, region_id, status, reason, suspend_reason),
         -- Waking from a pause is no news.
@@ -282,7 +292,8 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
             error = ${operation?.error ?? null}
           where id = ${operation?.id ?? null}::uuid and state in ('pending', 'running') and exists (select from leader)),
         changed as (
-          insert into changes (kind, tenant_id, transaction_id) select 'observed', ${tenantId}, pg_current_xact_id()::text::bigint from leader)
+          insert into changes (kind, tenant_id, transaction_id)
+            select 'observed', ${tenantId}, pg_current_xact_id()::text::bigint from leader)
         select count(*)::int as leads from leader`),
 
     removeTenant: (tenantId, epoch) =>
@@ -290,7 +301,8 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         with leader as (${leaderRow(epoch)}),
         ended as (
           update operations set state = 'succeeded', step = 'done', error = null, finished_at = ${now()}
-          where tenant_id = ${tenantId} and state in ('pending', 'running') and kind not in ('backup', 'verify') and exists (select from leader)),
+          where tenant_id = ${tenantId} and state in ('pending', 'running') and kind not in ('backup', 'verify')
+            and exists (select from leader)),
         freed as (delete from subnets where stack_id = ${tenantId} and exists (select from leader)),
         gone as (delete from tenants where id = ${tenantId} and exists (select from leader)),
         changed as (

@@ -1,5 +1,5 @@
 // The states of one forwarded request, from its arrival to the end of its response, and the transitions between them.
-// Pure: `forwarded-response.ts` acts on them. Whatever comes after the end is ignored; any other event in a state that
+// Pure: `forwarded-response.ts` acts on them. An event that comes after the end is ignored; one in any other state that
 // does not expect it is a defect, and throws.
 import type { ResponseHead } from './response-head.ts'
 
@@ -113,7 +113,7 @@ export function forward(state: ResponseState, call: Abortable): ResponseState {
   return ignoredWhenOver(state, 'be forwarded')
 }
 
-/** @throws IllegalTransitionError unless the request is admitted, and its response has not begun */
+/** @throws IllegalTransitionError unless the request is admitted and its response has not begun, or it is over */
 export function requireAdmitted(state: ResponseState, event: string): void {
   if (state.phase !== 'admitted' && state.phase !== 'forwarded') ignoredWhenOver(state, event)
 }
