@@ -146,6 +146,25 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     await close()
   })
 
+  t.test('have ended once they have an end, also one that says "interrupted"', async (t) => {
+    const tenant = await runtime.addTenant()
+    const functionId = await deployFunction(tenant, { name: 'one', wasm: command() })
+    const { tenant: inside, close } = openTenant(tenant)
+    const begin = { name: 'one', invocationId: 'i1', trigger: 'http', userId: null } as const
+    await beginInvocation(inside, begin, onProblem)
+    t.match(await recordsOf(tenant), [{ state: 'interrupted', status: 'error', error_message: 'interrupted' }])
+    const end = { ...ended, begun: { functionId, trigger: 'http', userId: null, at: 0 }, invocationId: 'i1' } as const
+    await endInvocation(inside, { ...end, status: 'error', errorMessage: 'interrupted' }, onProblem)
+    await endInvocation(inside, end, onProblem)
+    t.match(await recordsOf(tenant), [{ state: 'ended', status: 'error', error_message: 'interrupted' }])
+    const shown = (await tenant.ask('GET', '/rest/v1/function_invocations', { as: 'service' })).list()
+    t.notOk(
+      shown.some((record) => 'state' in record),
+      'the state is not a part of the API',
+    )
+    await close()
+  })
+
   t.test('that Postgres loses a moment after their end are written again, as they were', async (t) => {
     const tenant = await runtime.addTenant()
     const { tenant: inside, close } = openTenant(tenant)
@@ -165,7 +184,8 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     )
     // As a crash does that comes before the disk has what was committed.
     await tenant.rows(`with gone as (delete from function_invocations where id = 'whole') , logs as (delete from function_logs where invocation_id <> 'kept')
-      update function_invocations set status = 'error', error_message = 'interrupted', cpu_ms = 0 where id = 'end'`)
+      update function_invocations set status = 'error', state = 'interrupted', error_message = 'interrupted', cpu_ms = 0
+      where id = 'end'`)
     await until(async () => (await recordsOf(tenant)).filter(({ status }) => status === 'success').length === 3)
     t.match(
       (await recordsOf(tenant)).map(({ id, user_id, cpu_ms, error_message }) => [id, user_id, cpu_ms, error_message]),

@@ -55,8 +55,9 @@ export const recordedTrigger = { http: 'http', webhook: 'http', database: 'datab
 
 /** Named by their ids too, so that they are found by them however many Postgres believes there to be. */
 const ended = `update function_invocations i
-  set status = e.status, duration_ms = e.duration_ms, cpu_ms = e.cpu_ms, memory_peak = e.memory_peak, error_message = e.error_message
-  from e where i.id = any($2::text[]) and i.id = e.id and i.error_message = 'interrupted' returning i.id`
+  set state = 'ended', status = e.status, duration_ms = e.duration_ms, cpu_ms = e.cpu_ms, memory_peak = e.memory_peak,
+    error_message = e.error_message
+  from e where i.id = any($2::text[]) and i.id = e.id and i.state = 'interrupted' returning i.id`
 const columnsOfEnd =
   'id text, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text'
 const columnsOfLog = 'function_id uuid, said timestamptz, lines jsonb, bytes integer'
@@ -69,8 +70,8 @@ const given = (columns: string) => `with e as (select * from jsonb_to_recordset(
 const endWithoutLog = `${given(columnsOfEnd)}, i as (${ended}) select id from i`
 const endWithLog = `${given(`${columnsOfEnd}, ${columnsOfLog}`)}, i as (${ended}), l as (${logged}) select id from i`
 const begunAndEnded = `insert into function_invocations
-    (id, function_id, trigger, user_id, timestamp, status, duration_ms, cpu_ms, memory_peak, error_message)
-  select e.id, f.id, e.trigger, e.user_id, e.begun, e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message
+    (id, function_id, trigger, user_id, timestamp, state, status, duration_ms, cpu_ms, memory_peak, error_message)
+  select e.id, f.id, e.trigger, e.user_id, e.begun, 'ended', e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message
   from e join functions f on f.id = e.function_id`
 const endOfLost = `${given(columnsOfWhole)}, there as (select id from function_invocations where id = any($2::text[])),
   i as (${begunAndEnded} where e.id not in (select id from there) returning id), l as (${logged}) select id from i`
@@ -101,7 +102,7 @@ export function wholeStatement(runs: readonly WholeRun[]): Statement {
 export function safeStatement(ends: readonly InvocationEnd[]): Statement {
   return sql(
     `select count(*)::int as there, pg_logical_emit_message(true, 'tenantry', '') as mark from function_invocations
-     where id = any($1::text[]) and error_message is distinct from 'interrupted'`,
+     where id = any($1::text[]) and state = 'ended'`,
     idsOf(ends),
   )
 }

@@ -14,7 +14,7 @@ const keptDays = 30
 const isRunning = (
   fn: string,
 ) => `exists (select from function_schedule_runs r join function_invocations i on i.id = r.invocation_id
-  where r.function_id = ${fn}.id and i.error_message = 'interrupted'
+  where r.function_id = ${fn}.id and i.state = 'interrupted'
     and i.timestamp > now() - (${fn}.config ->> 'timeout')::float8 * interval '1 second')`
 
 /** Won while no run of an earlier planned time goes on, and the function's trigger is still this one. */

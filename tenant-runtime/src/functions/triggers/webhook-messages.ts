@@ -29,7 +29,7 @@ export async function findSecret(
 
 /** A run that was cut off may be one that goes on, until its time is over. */
 const isUnderWay = (record: string, config: string) =>
-  `${record}.error_message = 'interrupted' and ${record}.timestamp > now() - (${config} ->> 'timeout')::float8 * interval '1 second'`
+  `${record}.state = 'interrupted' and ${record}.timestamp > now() - (${config} ->> 'timeout')::float8 * interval '1 second'`
 
 /** Won by the first message of an id, and by one whose run before has failed. A record that is not there is no failure. */
 export function claimMessage(messageId: string): Claim {
