@@ -1,5 +1,4 @@
 // How fast the ledger of many tenants is read, closed and invoiced after a year, and how large it is.
-import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { readBillingConfig, createClosing, openBilling } from '#control-plane/billing/index.ts'
 import { systemClock } from '#control-plane/platform/clock.ts'
@@ -13,7 +12,6 @@ import {
   closeAll,
   createUsageReader,
 } from '#control-plane/usage/index.ts'
-import { createSeal } from '#control-plane/platform/seal.ts'
 import { createPlanHistory, createPlanStore } from '#control-plane/plans/index.ts'
 import { quantile, type Figures, type Report } from '#bench/figures.ts'
 import { openLedgerScene, type LedgerScene } from './ledger-scene.ts'
@@ -125,7 +123,7 @@ async function monthInvoices({
       throw new Error(message, { cause: details })
     },
   }
-  const parts = openBilling(database, config, createSeal(randomBytes(32)), now)
+  const parts = openBilling(database, config, now)
   const closing = createClosing({ ...parts, config, clock: { ...systemClock, now }, measure: () => undefined, log }, 0n)
   let milliseconds = 0
   const { most } = await watchMemory(process.pid, async () => {

@@ -43,6 +43,7 @@ import { createKeptAnswers } from './platform/kept-answers.ts'
 import { lead, type Leadership } from './platform/leader.ts'
 import { migrate, readMigrations } from './platform/migrations.ts'
 import { freeNotificationQueues } from './platform/notification-queue.ts'
+import { createRecordWrite, type RecordWrite } from './platform/recorded-write.ts'
 import { createSeal, type Seal } from './platform/seal.ts'
 import { createQuotaWatchStore, createRequestLeases, leaseRoutes, measuredLeases, watchQuotas } from './quotas/index.ts'
 import {
@@ -120,6 +121,7 @@ export interface ControlPlane {
   /** Ready to listen. */
   app: FastifyInstance
   keys: PlatformKeyStore
+  record: RecordWrite
   billing: BillingParts
   seal: Seal
   published: PublishedSource
@@ -142,11 +144,12 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   const seal = createSeal(config.masterKey)
   const database = openDatabase(config.controlDatabaseUrl)
   const stores = { database, seal, now }
+  const record = createRecordWrite(database, now)
   await refuseUnknownRegions(database, config.regions)
   await recordRegions(database, config.regions)
   await recordRateLimits(database, config.rateLimits)
   const keys = createPlatformKeyStore(stores)
-  if (await makeFirstKey(keys, config.platformKeyFile))
+  if (await makeFirstKey(keys, record, config.platformKeyFile))
     log.info({ file: config.platformKeyFile }, 'the first platform key was made')
 
   const migrations = await loadHomeMigrations(config.homeMigrations)
@@ -174,7 +177,7 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   const hub = new WatchHub(published, problem)
   const ledger = createUsageLedger(database, now)
   const plans = createPlanStore(database)
-  const billing = openBilling(database, config.billing, seal, now)
+  const billing = openBilling(database, config.billing, now)
   if (config.billing !== undefined)
     await checkBilling(
       billing,
@@ -245,6 +248,7 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
 
   const app = await buildApp({
     regions: config.regions,
+    record,
     answers: createKeptAnswers(stores),
     tenants,
     plans,
@@ -286,7 +290,7 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
     logger: log,
     onRoute: outside.onRoute,
     internal: async (instance) => {
-      await instance.register(internalRoutes({ hub, ledger, tenants, now }))
+      await instance.register(internalRoutes({ hub, ledger, tenants, record, now }))
       await instance.register(leaseRoutes(measuredLeases(createRequestLeases(database, now), metrics.metering.leases)))
       await instance.register(tlsAsk({ regions: config.regions, hosts: createHostNames(database) }))
     },
@@ -297,6 +301,7 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   return {
     app,
     keys,
+    record,
     billing,
     seal,
     published,
@@ -368,7 +373,7 @@ function hostOf({ host, tls_directory: tlsDirectory }: NonNullable<RegionConfig[
 }
 
 /** Kept in a file, because it is shown nowhere else; written before it is valid, so that no crash loses it. @returns whether it was made */
-async function makeFirstKey(keys: PlatformKeyStore, file: string | undefined): Promise<boolean> {
+async function makeFirstKey(keys: PlatformKeyStore, record: RecordWrite, file: string | undefined): Promise<boolean> {
   if (file === undefined) return false
   if (
     (await keys.list()).some(
@@ -378,5 +383,5 @@ async function makeFirstKey(keys: PlatformKeyStore, file: string | undefined): P
     return false
   const text = newPlatformKey()
   await writeFile(file, `${text}\n`, { mode: 0o600 })
-  return keys.createFirst(text)
+  return record({ keyId: 'system' }, (write) => keys.createFirst(text, write))
 }

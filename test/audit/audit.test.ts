@@ -1,6 +1,6 @@
 // The audit log: every write has its entry, and one that was changed, removed or put in between is found.
 import t from 'tap'
-import { auditHash } from '#control-plane/platform/recorded-write.ts'
+import { auditHash } from '#control-plane/platform/audit-chain.ts'
 import { newName, startApi, type CreatedTenant } from '#test/support/control-plane/api.ts'
 
 interface Entry {

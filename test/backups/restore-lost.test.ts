@@ -3,10 +3,13 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { createBackupLedger } from '#control-plane/backups/store-ledger.ts'
 import { createBackupStore } from '#control-plane/backups/store.ts'
+import { createRecordWrite, type RecordedWrite } from '#control-plane/platform/recorded-write.ts'
 import { startPlane } from '#test/support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
 const store = createBackupStore({ database: plane.database, seal: plane.seal, now: plane.clock.now })
+const record = createRecordWrite(plane.database, plane.clock.now)
+const asOperator = <T>(work: (write: RecordedWrite) => Promise<T>) => record({ keyId: randomUUID() }, work)
 const ledger = createBackupLedger(plane.database, plane.seal, plane.clock.now)
 
 const backupOf = async (tenantId: string) => {
@@ -18,8 +21,10 @@ const backupOf = async (tenantId: string) => {
   )
   return id
 }
-const restore = async (tenantId: string) =>
-  store.requestRestore(await backupOf(tenantId), { actor: { keyId: randomUUID() }, idempotency: undefined }, () => ({}))
+const restore = async (tenantId: string) => {
+  const id = await backupOf(tenantId)
+  return asOperator((write) => store.requestRestore(id, write))
+}
 
 t.test('a tenant that is ready or has failed is restored in place', async (t) => {
   for (const columns of [
@@ -47,7 +52,7 @@ t.test('one that is pending, stopped or being deleted is not', async (t) => {
   }
   const failed = await plane.addTenant({ status: 'failed' })
   await t.rejects(
-    store.request(failed, { actor: { keyId: randomUUID() }, idempotency: undefined }, () => ({})),
+    asOperator((write) => store.request(failed, write)),
     { code: 'NOT_ACTIVE', message: 'the tenant is failed; it must be ready' },
     'and of one that has failed no backup is taken',
   )

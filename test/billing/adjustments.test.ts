@@ -262,8 +262,7 @@ t.test('an invoice that was composed before an adjustment was given is not kept,
   const was = await last()
   const content = await billing.compose(first.tenant_id, monthAt(4))
   const late = await given(first.tenant_id, '-2.5')
-  const context = { actor: { keyId: 'a test' }, idempotency: undefined }
-  t.equal(await invoices.keep(content, true, context), undefined)
+  t.equal(await api.record({ keyId: 'a test' }, (write) => invoices.keep(content, true, write)), undefined)
   t.equal(await ledger.keepAll([content], true, await api.epoch()), 0)
   t.same([await last(), await invoices.ofMonth(first.tenant_id, monthAt(4))], [was, undefined])
   t.equal(lineOf(await close(first.tenant_id, 4), late)?.amount, '-2.500000')

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import type { TenantHealth } from '@tenantry/contract'
 import type { HostImage } from '#control-plane/engines/container-host.ts'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
+import { createRecordWrite, type RecordedWrite } from '#control-plane/platform/recorded-write.ts'
 import type { NewRollout } from '#control-plane/rollouts/rollout.ts'
 import { createRolloutKeeper } from '#control-plane/rollouts/jobs.ts'
 import type { RolloutLedger } from '#control-plane/rollouts/rollout-store.ts'
@@ -11,11 +12,13 @@ import { createRolloutStore } from '#control-plane/rollouts/store.ts'
 import { isRefused, oldImages, startPlane } from '#test/support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
-const { database, seal, clock } = plane
-const store = createRolloutStore({ database, seal, now: clock.now })
+const { database, clock } = plane
+const store = createRolloutStore({ database, now: clock.now })
+const record = createRecordWrite(database, clock.now)
 const ledger = createRolloutLedger(database, clock.now)
 const { signal } = new AbortController()
-const context = { actor: { keyId: 'system' }, idempotency: undefined }
+const asOperator = <T>(work: (write: RecordedWrite) => Promise<T>) => record({ keyId: 'system' }, work)
+const cancel = (id: string) => asOperator((write) => store.cancel(id, write))
 const newImage = 'sha256:runtime-new'
 const badImage = 'sha256:runtime-bad'
 const newPostgres = 'sha256:postgres-new'
@@ -59,22 +62,20 @@ const keeperOf = (of: RolloutLedger, epoch = plane.epoch) =>
     epoch,
   )
 
-const begin = (more: Partial<NewRollout> = {}) =>
-  store.create(
-    {
-      region: plane.region().id,
-      component: 'runtime',
-      image: 'tenantry/tenant-runtime:new',
-      imageId: newImage,
-      canary: undefined,
-      waveSize: 4,
-      soakSeconds: 10,
-      deadlineSeconds: 60,
-      ...more,
-    },
-    context,
-    () => null,
-  )
+const begin = (more: Partial<NewRollout> = {}) => {
+  const rollout = {
+    region: plane.region().id,
+    component: 'runtime',
+    image: 'tenantry/tenant-runtime:new',
+    imageId: newImage,
+    canary: undefined,
+    waveSize: 4,
+    soakSeconds: 10,
+    deadlineSeconds: 60,
+    ...more,
+  } as const
+  return asOperator((write) => store.create(rollout, write))
+}
 
 /** A second of the control plane and of its reconciler. */
 const second = async (keeper: ReturnType<typeof keeperOf>, bad?: string) => {
@@ -307,8 +308,8 @@ t.test('cancelled: all come back, and it ends', async (t) => {
   const { id } = await begin()
   const keeper = keeperOf(ledger)
   while ((await store.get(id))?.wave !== 2) await second(keeper)
-  t.match(await store.cancel(id, context), { state: 'rolling_back' })
-  t.match(await store.cancel(id, context), { state: 'rolling_back' }, 'asked again')
+  t.match(await cancel(id), { state: 'rolling_back' })
+  t.match(await cancel(id), { state: 'rolling_back' }, 'asked again')
   t.match(await finish(id), { state: 'rolled_back', error: 'cancelled by the operator' })
   await allHave(t, oldImages.runtime, 'all have the old one')
   t.same(
@@ -323,7 +324,7 @@ t.test('a cancel that comes while a step is decided wins', async (t) => {
   const seen = await store.get(id)
   if (seen === undefined) throw new Error('there is no rollout')
   const subjects = await ledger.subjects(seen)
-  await store.cancel(id, context)
+  await cancel(id)
   t.equal(
     await ledger.take(seen, { do: 'move', wave: 1, tenantIds: subjects.map((one) => one.id) }, plane.epoch),
     undefined,

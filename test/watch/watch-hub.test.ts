@@ -15,6 +15,7 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { internalRoutes } from '#control-plane/watch/routes.ts'
 import { WatchHub, type Published, type PublishedSource } from '#control-plane/watch/watch-hub.ts'
+import { createRecordWrite } from '#control-plane/platform/recorded-write.ts'
 import { createSeal } from '#control-plane/platform/seal.ts'
 import { createTenantStore } from '#control-plane/tenants/store.ts'
 import { createUsageLedger } from '#control-plane/usage/store-ledger.ts'
@@ -243,6 +244,7 @@ t.test('a connection that leaves too much unread is cut off; one that reads gets
       hub,
       ledger: createUsageLedger(database, () => new Date()),
       tenants: createTenantStore({ database, seal: createSeal(randomBytes(32)), now: () => new Date() }),
+      record: createRecordWrite(database, () => new Date()),
       now: () => new Date(),
     }),
   )

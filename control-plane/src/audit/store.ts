@@ -1,7 +1,7 @@
 // The audit log on the control database.
 import type { AuditLog } from './audit-log.ts'
 import type { Database } from '../platform/database.ts'
-import { auditHash } from '../platform/recorded-write.ts'
+import { auditHash } from '../platform/audit-chain.ts'
 
 const batch = 1_000
 

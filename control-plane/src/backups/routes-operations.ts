@@ -15,6 +15,7 @@ import {
   checkName,
   newSecrets,
   type Operation,
+  type TenantWrite,
   KeysBody,
   OperationBody,
   TenantBody,
@@ -61,15 +62,11 @@ export function addTakeBackup(app: Api, deps: BackupRoutesDeps): void {
       const context = writeContext(request)
       const wait = waitSeconds(request)
       reply.status(202)
-      return answerOnce(deps, context, reply, async () => {
+      return answerOnce(deps, context, reply, async (record) => {
         keptOf(deps)
         if (!isTenantId(request.params.id)) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
-        return settled(
-          deps,
-          await deps.backups.store.request(request.params.id, context, toBodyWithOperation),
-          wait,
-          request,
-        )
+        const taken = await record((write) => deps.backups.store.request(request.params.id, write), toBodyWithOperation)
+        return settled(deps, taken, wait, request)
       })
     },
   )
@@ -95,10 +92,11 @@ export function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
       const context = writeContext(request)
       const wait = waitSeconds(request)
       reply.status(202)
-      return answerOnce(deps, context, reply, async () => {
+      return answerOnce(deps, context, reply, async (record) => {
         keptOf(deps)
         const { id } = await foundBackup(deps, request.params.id)
-        return settled(deps, await deps.backups.store.requestVerify(id, context, toBodyWithOperation), wait, request)
+        const verified = await record((write) => deps.backups.store.requestVerify(id, write), toBodyWithOperation)
+        return settled(deps, verified, wait, request)
       })
     },
   )
@@ -129,47 +127,38 @@ export function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
         deps,
         context,
         reply,
-        async () => {
+        async (record) => {
           keptOf(deps)
           const backup = await foundBackup(deps, request.params.id)
-          if (into === 'same')
-            return settled(
-              deps,
-              await deps.backups.store.requestRestore(backup.id, context, toBodyWithOperation),
-              wait,
-              request,
-            )
-          return restoreInto(deps, backup, await newTenant(deps, backup, into), wait, request)
+          if (into === 'same') {
+            const { store } = deps.backups
+            const restored = await record((write) => store.requestRestore(backup.id, write), toBodyWithOperation)
+            return settled(deps, restored, wait, request)
+          }
+          const tenant = await newTenant(deps, backup, into)
+          const presentTenant = presentRestored(deps, tenant)
+          const made = await record(
+            (write) => deps.backups.store.requestRestoreInto(backup.id, tenant, write),
+            presentTenant,
+          )
+          return presentTenant(await waitUntilSettled(deps, made, wait, request))
         },
       )
     },
   )
 }
 
-async function restoreInto(
-  deps: BackupRoutesDeps,
-  backup: Backup,
-  tenant: RestoredTenant,
-  wait: number,
-  request: FastifyRequest,
-) {
-  const region = deps.regions.find(({ id }) => id === tenant.region)
+/** @throws ControlError UNKNOWN_REGION */
+function presentRestored({ regions }: BackupRoutesDeps, { region: regionId, secrets }: RestoredTenant) {
+  const region = regions.find(({ id }) => id === regionId)
   if (region === undefined)
-    throw new ControlError('UNKNOWN_REGION', `the region "${tenant.region}" of the backup is not known`)
-  const context = writeContext(request)
-  const { publishable_key, secret_key, jwt_secret, admin_password } = tenant.secrets
-  const answer = ({
-    tenant,
-    operation,
-  }: Parameters<Parameters<typeof deps.backups.store.requestRestoreInto>[3]>[0]) => ({
+    throw new ControlError('UNKNOWN_REGION', `the region "${regionId}" of the backup is not known`)
+  const { publishable_key, secret_key, jwt_secret, admin_password } = secrets
+  return ({ tenant, operation }: TenantWrite) => ({
     ...toTenantBody(tenant, region, admin_password),
     keys: { publishable_key, secret_key, jwt_secret },
     operation: toOperationBody(operation),
   })
-  const made = await deps.backups.store.requestRestoreInto(backup.id, tenant, context, answer)
-  const last = answer(await waitUntilSettled(deps, made, wait, request))
-  await deps.answers.keep(context, last)
-  return last
 }
 
 async function newTenant(
@@ -197,9 +186,7 @@ async function newTenant(
 async function settled(deps: BackupRoutesDeps, write: BackupWrite, wait: number, request: FastifyRequest) {
   const operation = await settledOperation(deps, write.operation, wait, request)
   const backup = (await deps.backups.store.get(write.backup.id)) ?? write.backup
-  const answer = toBodyWithOperation({ backup, operation })
-  await deps.answers.keep(writeContext(request), answer)
-  return answer
+  return toBodyWithOperation({ backup, operation })
 }
 
 async function settledOperation(

@@ -34,14 +34,14 @@ function addRemoveBackup(app: Api, deps: BackupRoutesDeps): void {
     },
     async (request) => {
       const { target } = keptOf(deps)
-      const context = { ...writeContext(request), idempotency: undefined }
+      const { actor } = writeContext(request)
       const unknown = await unknownBackup(deps, request.params.id)
       const { id } = unknown ?? (await foundBackup(deps, request.params.id))
       const removed =
         unknown === undefined
-          ? toBackupBody(await deps.backups.store.remove(id, context))
+          ? toBackupBody(await deps.record(actor, (write) => deps.backups.store.remove(id, write)))
           : toUnknownBackupBody(unknown)
-      if (unknown !== undefined) await deps.backups.store.recordUnknownRemoved(id, context)
+      if (unknown !== undefined) await deps.record(actor, (write) => deps.backups.store.recordUnknownRemoved(id, write))
       // What can't be removed now is found by the next survey: as being removed, or as unknown.
       await target.remove(id).catch((cause: unknown) => {
         request.log.warn({ err: cause, backup: id }, "a backup's files could not be removed")
@@ -78,7 +78,8 @@ function addAdoptBackup(app: Api, deps: BackupRoutesDeps): void {
           detail: { problem: code },
         })
       }
-      const adopted = await deps.backups.store.adopt(record, { ...writeContext(request), idempotency: undefined })
+      const { actor } = writeContext(request)
+      const adopted = await deps.record(actor, (write) => deps.backups.store.adopt(record, write))
       // Until it is moved back it is read where it is; the next survey moves it, too.
       await target.release(id).catch((cause: unknown) => {
         request.log.warn({ err: cause, backup: id }, 'an adopted backup could not be moved out of the quarantine')

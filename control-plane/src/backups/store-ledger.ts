@@ -54,8 +54,8 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
       })
     },
 
-    begin: ({ operationId }, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+    begin: ({ operationId, tenantId }, epoch) =>
+      ledWrite(database, epoch, [`tenant:${tenantId}`], async (transaction) => {
         const { count } = await transaction.operation.updateMany({
           where: { id: operationId, state: open },
           data: { state: 'running', attempts: { increment: 1 }, startedAt: now() },
@@ -63,12 +63,14 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
         return count > 0
       }),
 
-    step: (job, step, epoch) => ledWrite(database, epoch, (transaction) => change(transaction, job, { step })),
+    step: (job, step, epoch) =>
+      ledWrite(database, epoch, [`tenant:${job.tenantId}`], (transaction) => change(transaction, job, { step })),
 
-    finish: (job, epoch) => ledWrite(database, epoch, (transaction) => change(transaction, job, ended())),
+    finish: (job, epoch) =>
+      ledWrite(database, epoch, [`tenant:${job.tenantId}`], (transaction) => change(transaction, job, ended())),
 
     fail: (job, reason, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${job.tenantId}`], async (transaction) => {
         const failed = { state: 'failed', error: reason, finishedAt: now() }
         await transaction.operation.updateMany({ where: { id: job.operationId, state: open }, data: failed })
         if (job.kind === 'backup')
@@ -93,7 +95,7 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
       }),
 
     completeBackup: (job, { bytes, manifestHash }, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${job.tenantId}`], async (transaction) => {
         await change(transaction, job, ended())
         await transaction.backup.update({
           where: { id: job.backup.id },
@@ -103,7 +105,7 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
       }),
 
     recordVerified: (job, error, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${job.tenantId}`], async (transaction) => {
         await transaction.backup.updateMany({
           where: { id: job.backup.id },
           data: { verifiedAt: now(), verifyError: error },
@@ -111,7 +113,7 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
       }),
 
     activate: (job, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${job.tenantId}`], async (transaction) => {
         const tenant = await transaction.tenant.findUnique({ where: { id: job.tenantId } })
         if (tenant?.desired !== 'restoring') throw new NotWanted(`${job.tenantId} is wanted no more`)
         const generation = tenant.generation + 1
@@ -124,7 +126,7 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
       }),
 
     renew: (tenantId, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${tenantId}`], async (transaction) => {
         const { generation } = await transaction.tenant.update({
           where: { id: tenantId },
           // It may be of an older release: whatever version is written here, it is not the present one.
@@ -141,13 +143,13 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
       }),
 
     wake: (tenantId, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${tenantId}`], async (transaction) => {
         if ((await transaction.tenant.count({ where: { id: tenantId, desired: 'paused' } })) === 0) return undefined
         return raise(transaction, tenantId, 'wake', { desired: 'active' }, now())
       }),
 
     pauseAgain: (tenantId, generation, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${tenantId}`], async (transaction) => {
         const unchanged = await transaction.tenant.count({ where: { id: tenantId, generation, desired: 'active' } })
         if (unchanged > 0) await raise(transaction, tenantId, 'pause', { desired: 'paused' }, now())
       }),
@@ -180,7 +182,7 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
     },
 
     recordSeen: (tenantId, schedule, at, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${tenantId}`], async (transaction) => {
         await transaction.tenant.updateMany({
           where: { id: tenantId },
           data: { backupSeenSchedule: schedule, backupSeenAt: at },
@@ -188,7 +190,7 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
       }),
 
     plan: (tenantId, schedule, plannedAt, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${tenantId}`], async (transaction) => {
         await transaction.tenant.update({
           where: { id: tenantId },
           data: { backupSeenSchedule: schedule, backupSeenAt: plannedAt },

@@ -1,7 +1,7 @@
 // The store of backups on the control database, as the API uses it.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { jobKinds, type Backup } from './backup.ts'
-import type { BackupStore, BackupWrite } from './backup-store.ts'
+import type { BackupStore, RestoredTenant } from './backup-store.ts'
 import { keyBytes } from './encrypted-stream.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Seal } from '../platform/seal.ts'
@@ -11,7 +11,7 @@ import { keyContext, toBackup } from './store-rows.ts'
 import { recordChange } from '../platform/change-log.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import { brokenConstraint, type Database, type Prisma, type Transaction } from '../platform/database.ts'
-import { recordedWrite } from '../platform/recorded-write.ts'
+import { lock } from '../platform/locks.ts'
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const open = { in: ['pending', 'running'] }
@@ -32,21 +32,15 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
     return toPage(rows, limit, toBackup)
   }
   return {
-    request: (tenantId, context, answer) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        await refuseStopped(transaction, tenantId)
-        await refuseSecond(transaction, tenantId)
-        const backup = await newBackup(transaction, seal, tenantId, { trigger: 'request', plannedAt: null }, now())
-        const result = {
-          backup: toBackup(backup),
-          operation: await openJob(transaction, 'backup', tenantId, backup.id, now()),
-        }
-        return {
-          result,
-          audit: { action: 'backup.create', target: tenantId, detail: { backup_id: backup.id } },
-          answer: answer(result),
-        }
-      }),
+    async request(tenantId, { transaction, audit }) {
+      await lock(transaction, `tenant:${tenantId}`)
+      await refuseStopped(transaction, tenantId)
+      await refuseSecond(transaction, tenantId)
+      const backup = await newBackup(transaction, seal, tenantId, { trigger: 'request', plannedAt: null }, now())
+      const operation = await openJob(transaction, 'backup', tenantId, backup.id, now())
+      audit({ action: 'backup.create', target: tenantId, detail: { backup_id: backup.id } })
+      return { backup: toBackup(backup), operation }
+    },
 
     async get(id) {
       const row = await database.backup.findUnique({ where: { id } })
@@ -70,127 +64,108 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
       return rows.map(toBackup)
     },
 
-    adopt: ({ description, key }, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const id = description.backup_id
-        const backup =
-          (await transaction.backup.findUnique({ where: { id } })) ??
-          (await transaction.backup.create({
-            data: {
-              id,
-              tenantId: description.tenant_id,
-              regionId: description.region,
-              state: 'complete' satisfies Backup['state'],
-              // As one that an operator asked for: the schedule of its tenant keeps only so many of its own.
-              trigger: 'request' satisfies Backup['trigger'],
-              key: sealedKey(seal, id, key),
-              bytes: description.bytes,
-              manifestHash: description.manifest_sha256,
-              createdAt: new Date(description.created_at),
-              finishedAt: new Date(description.finished_at),
-            },
-          }))
-        return {
-          result: toBackup(backup),
-          audit: { action: 'backup.adopt', target: id, detail: { tenant_id: backup.tenantId } },
-        }
-      }),
-
-    recordUnknownRemoved: (id, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        if ((await transaction.backup.count({ where: { id } })) > 0)
-          throw new ControlError('BACKUP_IN_USE', 'The backup was adopted meanwhile.')
-        return { result: undefined, audit: { action: 'backup.delete', target: id, detail: { unknown: true } } }
-      }),
-
-    remove: (id, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const backup = await foundBackup(transaction, id)
-        const used = await transaction.operation.count({ where: { backupId: id, state: open } })
-        if (backup.state === 'running' || used > 0)
-          throw new ControlError('BACKUP_IN_USE', 'the backup is being made, restored or verified')
-        await transaction.backup.delete({ where: { id } })
-        return {
-          result: toBackup(backup),
-          audit: { action: 'backup.delete', target: id, detail: { tenant_id: backup.tenantId } },
-        }
-      }),
-
-    requestVerify: (id, context, answer) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const backup = await completeBackup(transaction, id)
-        const again = await transaction.operation.findFirst({ where: { backupId: id, kind: 'verify', state: open } })
-        if (again !== null) throw underWay(again)
-        const result = {
-          backup: toBackup(backup),
-          operation: await openJob(transaction, 'verify', backup.tenantId, id, now()),
-        }
-        return {
-          result,
-          audit: { action: 'backup.verify', target: id, detail: { tenant_id: backup.tenantId } },
-          answer: answer(result),
-        }
-      }),
-
-    requestRestore: (id, context, answer) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const backup = await completeBackup(transaction, id)
-        await refuseStopped(transaction, backup.tenantId, ['ready', 'failed'])
-        await refuseSecond(transaction, backup.tenantId)
-        const result: BackupWrite = {
-          backup: toBackup(backup),
-          operation: await openJob(transaction, 'restore', backup.tenantId, id, now()),
-        }
-        return {
-          result,
-          audit: { action: 'backup.restore', target: id, detail: { tenant_id: backup.tenantId } },
-          answer: answer(result),
-        }
-      }),
-
-    async requestRestoreInto(id, tenant, context, answer) {
-      try {
-        return await recordedWrite(database, seal, now, context, async (transaction) => {
-          await completeBackup(transaction, id)
-          const at = now()
-          const row = await transaction.tenant.create({
-            data: {
-              id: tenant.id,
-              name: tenant.name,
-              planId: tenant.plan,
-              regionId: tenant.region,
-              isolation: tenant.isolation,
-              desired: 'restoring',
-              reason: 'its data is being restored',
-              createdAt: at,
-              updatedAt: at,
-            },
-            include: { sharedDatabase: true, plan: true },
-          })
-          await transaction.tenantSecret.createMany({
-            data: Object.entries(tenant.secrets).map(([kind, text]) => ({
-              id: randomUUID(),
-              tenantId: tenant.id,
-              kind,
-              sealed: seal.seal(text, `${tenant.id}:${kind}`),
-              createdAt: at,
-            })),
-          })
-          const result = { tenant: toTenant(row), operation: await openJob(transaction, 'restore', tenant.id, id, at) }
-          const detail = { tenant_id: tenant.id, name: tenant.name, plan: tenant.plan, region: tenant.region }
-          return {
-            result,
-            audit: { action: 'backup.restore', target: id, detail },
-            changed: tenant.id,
-            answer: answer(result),
-          }
-        })
-      } catch (cause) {
-        if (brokenConstraint(cause) === 'tenants_name_key')
-          throw new ControlError('NAME_TAKEN', `name "${tenant.name}" is taken`, { cause })
-        throw cause
-      }
+    async adopt({ description, key }, { transaction, audit }) {
+      const id = description.backup_id
+      await lock(transaction, `backup:${id}`)
+      const backup =
+        (await transaction.backup.findUnique({ where: { id } })) ??
+        (await transaction.backup.create({
+          data: {
+            id,
+            tenantId: description.tenant_id,
+            regionId: description.region,
+            state: 'complete' satisfies Backup['state'],
+            // As one that an operator asked for: the schedule of its tenant keeps only so many of its own.
+            trigger: 'request' satisfies Backup['trigger'],
+            key: sealedKey(seal, id, key),
+            bytes: description.bytes,
+            manifestHash: description.manifest_sha256,
+            createdAt: new Date(description.created_at),
+            finishedAt: new Date(description.finished_at),
+          },
+        }))
+      audit({ action: 'backup.adopt', target: id, detail: { tenant_id: backup.tenantId } })
+      return toBackup(backup)
     },
+
+    async recordUnknownRemoved(id, { transaction, audit }) {
+      await lock(transaction, `backup:${id}`)
+      if ((await transaction.backup.count({ where: { id } })) > 0)
+        throw new ControlError('BACKUP_IN_USE', 'The backup was adopted meanwhile.')
+      audit({ action: 'backup.delete', target: id, detail: { unknown: true } })
+    },
+
+    async remove(id, { transaction, audit }) {
+      const backup = await lockBackup(transaction, id)
+      const used = await transaction.operation.count({ where: { backupId: id, state: open } })
+      if (backup.state === 'running' || used > 0)
+        throw new ControlError('BACKUP_IN_USE', 'the backup is being made, restored or verified')
+      await transaction.backup.delete({ where: { id } })
+      audit({ action: 'backup.delete', target: id, detail: { tenant_id: backup.tenantId } })
+      return toBackup(backup)
+    },
+
+    async requestVerify(id, { transaction, audit }) {
+      const backup = await lockComplete(transaction, id)
+      const again = await transaction.operation.findFirst({ where: { backupId: id, kind: 'verify', state: open } })
+      if (again !== null) throw underWay(again)
+      const operation = await openJob(transaction, 'verify', backup.tenantId, id, now())
+      audit({ action: 'backup.verify', target: id, detail: { tenant_id: backup.tenantId } })
+      return { backup: toBackup(backup), operation }
+    },
+
+    async requestRestore(id, { transaction, audit }) {
+      const backup = await lockComplete(transaction, id)
+      await refuseStopped(transaction, backup.tenantId, ['ready', 'failed'])
+      await refuseSecond(transaction, backup.tenantId)
+      const operation = await openJob(transaction, 'restore', backup.tenantId, id, now())
+      audit({ action: 'backup.restore', target: id, detail: { tenant_id: backup.tenantId } })
+      return { backup: toBackup(backup), operation }
+    },
+
+    async requestRestoreInto(id, tenant, { transaction, audit }) {
+      await lockComplete(transaction, id)
+      const at = now()
+      const row = await insertRestoring(transaction, tenant, at)
+      await transaction.tenantSecret.createMany({
+        data: Object.entries(tenant.secrets).map(([kind, text]) => ({
+          id: randomUUID(),
+          tenantId: tenant.id,
+          kind,
+          sealed: seal.seal(text, `${tenant.id}:${kind}`),
+          createdAt: at,
+        })),
+      })
+      const operation = await openJob(transaction, 'restore', tenant.id, id, at)
+      await recordChange(transaction, 'wanted', tenant.id)
+      const detail = { tenant_id: tenant.id, name: tenant.name, plan: tenant.plan, region: tenant.region }
+      audit({ action: 'backup.restore', target: id, detail })
+      return { tenant: toTenant(row), operation }
+    },
+  }
+}
+
+/** @throws ControlError NAME_TAKEN */
+async function insertRestoring(transaction: Transaction, tenant: RestoredTenant, at: Date) {
+  try {
+    return await transaction.tenant.create({
+      data: {
+        id: tenant.id,
+        name: tenant.name,
+        planId: tenant.plan,
+        regionId: tenant.region,
+        isolation: tenant.isolation,
+        desired: 'restoring',
+        reason: 'its data is being restored',
+        createdAt: at,
+        updatedAt: at,
+      },
+      include: { sharedDatabase: true, plan: true },
+    })
+  } catch (cause) {
+    if (brokenConstraint(cause) === 'tenants_name_key')
+      throw new ControlError('NAME_TAKEN', `name "${tenant.name}" is taken`, { cause })
+    throw cause
   }
 }
 
@@ -232,8 +207,15 @@ async function foundBackup(transaction: Transaction, id: string) {
   return backup
 }
 
-async function completeBackup(transaction: Transaction, id: string) {
-  const backup = await foundBackup(transaction, id)
+/** Whoever uses or removes a backup waits for who else does so: they hold the tenant that it is of, which never changes. */
+async function lockBackup(transaction: Transaction, id: string) {
+  const { tenantId } = await foundBackup(transaction, id)
+  await lock(transaction, `tenant:${tenantId}`)
+  return foundBackup(transaction, id)
+}
+
+async function lockComplete(transaction: Transaction, id: string) {
+  const backup = await lockBackup(transaction, id)
   if (backup.state !== 'complete') throw new ControlError('BACKUP_NOT_COMPLETE', `the backup is ${backup.state}`)
   return backup
 }

@@ -1,6 +1,6 @@
 // Where adjustments are kept, as the API and the making of invoices use it.
 import type { PageRequest } from '../platform/page.ts'
-import type { WriteContext } from '../platform/write-context.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { Adjustment } from './adjustment.ts'
 
 interface NewAdjustment {
@@ -14,13 +14,10 @@ interface NewAdjustment {
 export interface AdjustmentStore {
   /** Oldest first; also of a tenant that is gone. */
   list(tenantId: string, page: PageRequest): Promise<{ items: Adjustment[]; nextCursor: string | undefined }>
-  /**
-   * @param answer body of the answer, which is kept under the Idempotency-Key
-   * @throws ControlError TOO_MANY_ADJUSTMENTS
-   */
-  create(given: NewAdjustment, context: WriteContext, answer: (made: Adjustment) => unknown): Promise<Adjustment>
+  /** @throws ControlError TOO_MANY_ADJUSTMENTS */
+  create(given: NewAdjustment, write: RecordedWrite): Promise<Adjustment>
   /** @returns what was removed. @throws ControlError ADJUSTMENT_NOT_FOUND; ADJUSTMENT_BILLED when it stands on a final invoice */
-  remove(tenantId: string, id: string, context: WriteContext): Promise<Adjustment>
+  remove(tenantId: string, id: string, write: RecordedWrite): Promise<Adjustment>
   /**
    * Returns what an invoice of the month would bill of each tenant, oldest first: the adjustments that are on no invoice,
    * or on the month's draft. Tenants without any are left out.

@@ -4,7 +4,6 @@ import { createBilling, type Billing } from './billing.ts'
 import { checkPlans, type BillingConfig } from './billing-config.ts'
 import type { AdjustmentStore } from './adjustment-store.ts'
 import type { InvoiceLedger, InvoiceStore } from './invoice-store.ts'
-import type { Seal } from '../platform/seal.ts'
 import { type PlanHistory, createPlanHistory } from '../plans/index.ts'
 import { type ClosedUsage, createClosedUsage } from '../usage/index.ts'
 import { createAdjustmentStore } from './store-adjustments.ts'
@@ -21,13 +20,8 @@ export interface BillingParts {
   usage: ClosedUsage
 }
 
-export function openBilling(
-  database: Database,
-  config: BillingConfig | undefined,
-  seal: Seal,
-  now: () => Date,
-): BillingParts {
-  const options = { database, seal, now, numberPrefix: config?.numberPrefix ?? '' }
+export function openBilling(database: Database, config: BillingConfig | undefined, now: () => Date): BillingParts {
+  const options = { database, now, numberPrefix: config?.numberPrefix ?? '' }
   const [invoices, adjustments, history, usage] = [
     createInvoiceStore(options),
     createAdjustmentStore(options),

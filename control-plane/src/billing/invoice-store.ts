@@ -1,6 +1,6 @@
 // Where invoices are kept, as the API and the closing of months use it.
 import type { PageRequest } from '../platform/page.ts'
-import type { WriteContext } from '../platform/write-context.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { Invoice, InvoiceContent } from './invoice.ts'
 import type { Party, PriceListText } from './price-list.ts'
 
@@ -15,15 +15,15 @@ export interface InvoiceStore {
   /** Who is invoiced, where that was said. */
   buyers(tenantIds: readonly string[]): Promise<ReadonlyMap<string, Party>>
   /** Of invoices that are made from now on. */
-  putBuyer(tenantId: string, buyer: Party, context: WriteContext): Promise<Party>
+  putBuyer(tenantId: string, buyer: Party, write: RecordedWrite): Promise<Party>
   /**
    * Keeps a month's invoice. One that is final already stays as it is and is given back.
    * @param final false: as a draft, in place of the draft before
    * @returns undefined: nothing was kept, because the tenant's adjustments are not those of the content any more; compose it anew
    */
-  keep(content: InvoiceContent, final: boolean, context: WriteContext): Promise<Invoice | undefined>
+  keep(content: InvoiceContent, final: boolean, write: RecordedWrite): Promise<Invoice | undefined>
   /** Sets its adjustments free. @throws ControlError INVOICE_NOT_FOUND, INVOICE_NOT_FINAL */
-  makeVoid(tenantId: string, id: string, reason: string, context: WriteContext): Promise<Invoice>
+  makeVoid(tenantId: string, id: string, reason: string, write: RecordedWrite): Promise<Invoice>
 }
 
 /** Every write is the leader's: `LeadershipLost` when it is not any more. */

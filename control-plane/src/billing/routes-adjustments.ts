@@ -93,7 +93,7 @@ export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void 
     async (request, reply) => {
       const context = writeContext(request)
       reply.code(201)
-      return answerOnce(deps, context, reply, async () => {
+      return answerOnce(deps, context, reply, async (record) => {
         const { description, amount: text } = request.body
         const amount = parseAdjustment(text)
         if (amount === undefined)
@@ -107,13 +107,8 @@ export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void 
             'BILLING_OFF',
             'this installation makes no invoices: it has no prices (TENANTRY_PRICES_FILE)',
           )
-        return toBody(
-          await deps.adjustments.create(
-            { tenantId, description, amount, currency: deps.billing.config.currency },
-            context,
-            toBody,
-          ),
-        )
+        const given = { tenantId, description, amount, currency: deps.billing.config.currency }
+        return toBody(await record((write) => deps.adjustments.create(given, write), toBody))
       })
     },
   )
@@ -134,9 +129,8 @@ export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void 
       const tenantId = await billedTenant(deps, request.params.id)
       const { adjustment } = request.params
       if (!isUuid(adjustment)) throw new ControlError('ADJUSTMENT_NOT_FOUND', 'there is no such adjustment')
-      return toBody(
-        await deps.adjustments.remove(tenantId, adjustment, { ...writeContext(request), idempotency: undefined }),
-      )
+      const { actor } = writeContext(request)
+      return toBody(await deps.record(actor, (write) => deps.adjustments.remove(tenantId, adjustment, write)))
     },
   )
 }

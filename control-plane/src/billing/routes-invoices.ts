@@ -10,6 +10,7 @@ import { parseMonth, nextMonth } from '../platform/months.ts'
 import { Party } from './price-list.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Api } from '../http/api.ts'
+import type { WriteDeps } from '../http/idempotency.ts'
 import type { Billing } from './billing.ts'
 import type { PdfFonts } from './pdf-text.ts'
 import { billedTenant, knownTenant, type InvoicedTenantDeps } from './invoiced-tenant.ts'
@@ -30,7 +31,7 @@ const Maybe = Type.Union([Type.String(), Type.Null()])
 const closed = { additionalProperties: false }
 
 /** What the routes of invoices are given. */
-export interface InvoiceRoutesDeps extends InvoicedTenantDeps {
+export interface InvoiceRoutesDeps extends WriteDeps, InvoicedTenantDeps {
   billing: Billing
   /** Read when the first PDF is made. */
   pdfFonts(): Promise<PdfFonts>
@@ -181,12 +182,10 @@ function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
         throw new ControlError('MONTH_NOT_CLOSED', `month ${request.body.month} is not over`)
       const there = await deps.invoices.ofMonth(tenantId, month)
       if (there?.state === 'final') return toInvoiceBody(there)
+      const { actor } = writeContext(request)
       for (let attempt = 0; attempt < 10; attempt++) {
         const content = await deps.billing.compose(tenantId, month)
-        const kept = await deps.invoices.keep(content, request.body.final ?? true, {
-          ...writeContext(request),
-          idempotency: undefined,
-        })
+        const kept = await deps.record(actor, (write) => deps.invoices.keep(content, request.body.final ?? true, write))
         if (kept !== undefined) return toInvoiceBody(kept)
       }
       throw new ControlError('UNAVAILABLE', "the tenant's adjustments change faster than its invoice can be made")
@@ -210,12 +209,9 @@ function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
     async (request) => {
       const { id, invoice } = request.params
       if (!isTenantId(id) || !isUuid(invoice)) throw new ControlError('INVOICE_NOT_FOUND', 'there is no such invoice')
-      return toInvoiceBody(
-        await deps.invoices.makeVoid(id, invoice, request.body.reason, {
-          ...writeContext(request),
-          idempotency: undefined,
-        }),
-      )
+      const { actor } = writeContext(request)
+      const { reason } = request.body
+      return toInvoiceBody(await deps.record(actor, (write) => deps.invoices.makeVoid(id, invoice, reason, write)))
     },
   )
 }
@@ -250,11 +246,11 @@ function addBuyer(app: Api, deps: InvoiceRoutesDeps): void {
         response: { 200: Party },
       },
     },
-    async (request) =>
-      deps.invoices.putBuyer(await knownTenant(deps, request.params.id), request.body, {
-        ...writeContext(request),
-        idempotency: undefined,
-      }),
+    async (request) => {
+      const tenantId = await knownTenant(deps, request.params.id)
+      const { actor } = writeContext(request)
+      return deps.record(actor, (write) => deps.invoices.putBuyer(tenantId, request.body, write))
+    },
   )
 }
 

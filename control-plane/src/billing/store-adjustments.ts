@@ -5,10 +5,9 @@ import type { AdjustmentStore } from './adjustment-store.ts'
 import type { InvoiceState } from './invoice-state.ts'
 import { decimalText } from './money.ts'
 import { ControlError } from '../platform/errors.ts'
-import type { Seal } from '../platform/seal.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import type { Database, Transaction } from '../platform/database.ts'
-import { recordedWrite } from '../platform/recorded-write.ts'
+import { lock } from '../platform/locks.ts'
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** Of a tenant, on no invoice yet: one invoice will have them all. */
@@ -25,15 +24,7 @@ interface AdjustmentRow {
   invoice: { id: string; label: string | null; month: Date; state: string } | null
 }
 
-export function createAdjustmentStore({
-  database,
-  seal,
-  now,
-}: {
-  database: Database
-  seal: Seal
-  now: () => Date
-}): AdjustmentStore {
+export function createAdjustmentStore({ database, now }: { database: Database; now: () => Date }): AdjustmentStore {
   return {
     async list(tenantId, { limit, cursor }) {
       const rows = await database.adjustment.findMany({
@@ -45,36 +36,34 @@ export function createAdjustmentStore({
       return toPage(rows, limit, toAdjustment)
     },
 
-    create: ({ tenantId, description, amount, currency }, context, answer) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const due = await transaction.adjustment.count({ where: { tenantId, invoiceId: null } })
-        if (due >= mostDue)
-          throw new ControlError(
-            'TOO_MANY_ADJUSTMENTS',
-            `${due} adjustments of the tenant wait for an invoice already, and no more than ${mostDue} can`,
-          )
-        const data = { id: randomUUID(), tenantId, description, amountMicro: amount, currency, createdAt: now() }
-        const result = toAdjustment(await transaction.adjustment.create({ data, include: { invoice } }))
-        return {
-          result,
-          audit: { action: 'adjustment.create', target: tenantId, detail: detailOf(result) },
-          answer: answer(result),
-        }
-      }),
+    async create({ tenantId, description, amount, currency }, { transaction, audit }) {
+      await lock(transaction, `tenant:${tenantId}`)
+      const due = await transaction.adjustment.count({ where: { tenantId, invoiceId: null } })
+      if (due >= mostDue)
+        throw new ControlError(
+          'TOO_MANY_ADJUSTMENTS',
+          `${due} adjustments of the tenant wait for an invoice already, and no more than ${mostDue} can`,
+        )
+      const data = { id: randomUUID(), tenantId, description, amountMicro: amount, currency, createdAt: now() }
+      const made = toAdjustment(await transaction.adjustment.create({ data, include: { invoice } }))
+      audit({ action: 'adjustment.create', target: tenantId, detail: detailOf(made) })
+      return made
+    },
 
-    remove: (tenantId, id, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const row = await transaction.adjustment.findFirst({ where: { id, tenantId }, include: { invoice } })
-        if (row === null) throw new ControlError('ADJUSTMENT_NOT_FOUND', 'there is no such adjustment')
-        if (row.invoice?.state === 'final')
-          throw new ControlError(
-            'ADJUSTMENT_BILLED',
-            `it stands on the invoice ${row.invoice.label ?? row.invoice.id}, which is final`,
-          )
-        await transaction.adjustment.delete({ where: { id } })
-        const result = toAdjustment(row)
-        return { result, audit: { action: 'adjustment.delete', target: tenantId, detail: detailOf(result) } }
-      }),
+    async remove(tenantId, id, { transaction, audit }) {
+      await lock(transaction, `tenant:${tenantId}`)
+      const row = await transaction.adjustment.findFirst({ where: { id, tenantId }, include: { invoice } })
+      if (row === null) throw new ControlError('ADJUSTMENT_NOT_FOUND', 'there is no such adjustment')
+      if (row.invoice?.state === 'final')
+        throw new ControlError(
+          'ADJUSTMENT_BILLED',
+          `it stands on the invoice ${row.invoice.label ?? row.invoice.id}, which is final`,
+        )
+      await transaction.adjustment.delete({ where: { id } })
+      const removed = toAdjustment(row)
+      audit({ action: 'adjustment.delete', target: tenantId, detail: detailOf(removed) })
+      return removed
+    },
 
     due: (tenantIds, month) => dueAdjustments(database, tenantIds, month),
   }

@@ -46,7 +46,7 @@ export function withoutLists(content: InvoiceContent): Prisma.InputJsonObject {
   }
 }
 
-/** Keeps the price lists that the contents were made by. */
+/** Keeps the price lists that the contents were made by, in an order in which no two transactions wait for each other. */
 export async function keepLists(
   transaction: Transaction,
   contents: readonly InvoiceContent[],
@@ -58,9 +58,13 @@ export async function keepLists(
       .map((key) => [key.sha256, key.text]),
   )
   await transaction.priceList.createMany({
-    data: [...lists].map(([sha256, text]) => ({ sha256, text, firstUsedAt: at })),
+    data: [...lists].map(([sha256, text]) => ({ sha256, text, firstUsedAt: at })).sort(bySha256),
     skipDuplicates: true,
   })
+}
+
+function bySha256(a: { sha256: string }, b: { sha256: string }): number {
+  return a.sha256 < b.sha256 ? -1 : 1
 }
 
 /** By which each tenant's month was invoiced last. */

@@ -4,29 +4,24 @@ import type { InvoiceLedger, InvoiceStore } from './invoice-store.ts'
 import { Party } from './price-list.ts'
 import { monthText } from '../platform/months.ts'
 import { ControlError } from '../platform/errors.ts'
-import type { Seal } from '../platform/seal.ts'
 import { setFree } from './store-adjustments.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import type { Database } from '../platform/database.ts'
 import { listsOf, toInvoices } from './store-invoice-rows.ts'
 import { keepInvoices } from './store-keep-invoices.ts'
 import { ledWrite } from '../platform/led-write.ts'
-import { recordedWrite } from '../platform/recorded-write.ts'
+import { lock, type Lock } from '../platform/locks.ts'
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Ends a transaction that would keep a content which is out of date. */
-class Outdated extends Error {}
-
 interface InvoiceStoreOptions {
   database: Database
-  seal: Seal
   now: () => Date
   /** Before the number of each invoice. */
   numberPrefix: string
 }
 
-export function createInvoiceStore({ database, seal, now, numberPrefix }: InvoiceStoreOptions): InvoiceStore {
+export function createInvoiceStore({ database, now, numberPrefix }: InvoiceStoreOptions): InvoiceStore {
   return {
     async list(tenantId, { limit, cursor }) {
       const rows = await database.invoice.findMany({
@@ -55,62 +50,47 @@ export function createInvoiceStore({ database, seal, now, numberPrefix }: Invoic
       return new Map(rows.map(({ tenantId, name, lines }) => [tenantId, Value.Parse(Party, { name, lines })]))
     },
 
-    putBuyer: (tenantId, buyer, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const data = { name: buyer.name, lines: buyer.lines, updatedAt: now() }
-        await transaction.buyer.upsert({ where: { tenantId }, create: { tenantId, ...data }, update: data })
-        return { result: buyer, audit: { action: 'tenant.set_buyer', target: tenantId, detail: { name: buyer.name } } }
-      }),
-
-    async keep(content, final, context) {
-      try {
-        return await recordedWrite(database, seal, now, context, async (transaction) => {
-          const [id] = await keepInvoices(transaction, [content], { final, at: now(), numberPrefix })
-          if (id === undefined) throw new Outdated()
-          const row = await transaction.invoice.findUniqueOrThrow({ where: { id } })
-          const [result] = await toInvoices(transaction, [row])
-          if (result === undefined) throw new Error('an invoice that was just kept is not there')
-          return {
-            result,
-            audit: {
-              action: 'invoice.close',
-              target: content.tenant_id,
-              detail: { invoice_id: result.id, month: content.month, state: result.state },
-            },
-          }
-        })
-      } catch (error) {
-        if (error instanceof Outdated) return undefined
-        throw error
-      }
+    async putBuyer(tenantId, buyer, { transaction, audit }) {
+      await lock(transaction, `tenant:${tenantId}`)
+      const data = { name: buyer.name, lines: buyer.lines, updatedAt: now() }
+      await transaction.buyer.upsert({ where: { tenantId }, create: { tenantId, ...data }, update: data })
+      audit({ action: 'tenant.set_buyer', target: tenantId, detail: { name: buyer.name } })
+      return buyer
     },
 
-    makeVoid: (tenantId, id, reason, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const row = await transaction.invoice.findFirst({ where: { id, tenantId } })
-        if (row === null) throw new ControlError('INVOICE_NOT_FOUND', 'there is no such invoice')
-        if (row.state !== 'final')
-          throw new ControlError('INVOICE_NOT_FINAL', `the invoice is ${row.state}; only a final one can be made void`)
-        const changed = await transaction.invoice.update({
-          where: { id },
-          data: { state: 'void', voidedAt: now(), voidReason: reason },
-        })
-        await setFree(transaction, id)
-        const [result] = await toInvoices(transaction, [changed])
-        if (result === undefined) throw new Error('an invoice that was just made void is not there')
-        return {
-          result,
-          audit: {
-            action: 'invoice.void',
-            target: tenantId,
-            detail: { invoice_id: id, month: monthText(row.month), number: row.label ?? '', reason },
-          },
-        }
-      }),
+    async keep(content, final, { transaction, audit }) {
+      await lock(transaction, `tenant:${content.tenant_id}`)
+      const [id] = await keepInvoices(transaction, [content], { final, at: now(), numberPrefix })
+      if (id === undefined) return undefined
+      const row = await transaction.invoice.findUniqueOrThrow({ where: { id } })
+      const [kept] = await toInvoices(transaction, [row])
+      if (kept === undefined) throw new Error('an invoice that was just kept is not there')
+      const detail = { invoice_id: id, month: content.month, state: kept.state }
+      audit({ action: 'invoice.close', target: content.tenant_id, detail })
+      return kept
+    },
+
+    async makeVoid(tenantId, id, reason, { transaction, audit }) {
+      await lock(transaction, `tenant:${tenantId}`)
+      const row = await transaction.invoice.findFirst({ where: { id, tenantId } })
+      if (row === null) throw new ControlError('INVOICE_NOT_FOUND', 'there is no such invoice')
+      if (row.state !== 'final')
+        throw new ControlError('INVOICE_NOT_FINAL', `the invoice is ${row.state}; only a final one can be made void`)
+      const changed = await transaction.invoice.update({
+        where: { id },
+        data: { state: 'void', voidedAt: now(), voidReason: reason },
+      })
+      await setFree(transaction, id)
+      const [voided] = await toInvoices(transaction, [changed])
+      if (voided === undefined) throw new Error('an invoice that was just made void is not there')
+      const detail = { invoice_id: id, month: monthText(row.month), number: row.label ?? '', reason }
+      audit({ action: 'invoice.void', target: tenantId, detail })
+      return voided
+    },
   }
 }
 
-export function createInvoiceLedger({ database, now, numberPrefix }: Omit<InvoiceStoreOptions, 'seal'>): InvoiceLedger {
+export function createInvoiceLedger({ database, now, numberPrefix }: InvoiceStoreOptions): InvoiceLedger {
   return {
     async settled(month, tenantIds, { drafts }) {
       const rows = await database.invoice.findMany({
@@ -121,17 +101,22 @@ export function createInvoiceLedger({ database, now, numberPrefix }: Omit<Invoic
     },
 
     keepAll: (contents, final, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
-        const ids = await keepInvoices(transaction, contents, { final, at: now(), numberPrefix })
-        return ids.filter((id) => id !== undefined).length
-      }),
+      ledWrite(
+        database,
+        epoch,
+        contents.map(({ tenant_id: id }): Lock => `tenant:${id}`),
+        async (transaction) => {
+          const ids = await keepInvoices(transaction, contents, { final, at: now(), numberPrefix })
+          return ids.filter((id) => id !== undefined).length
+        },
+      ),
 
     async finished(month) {
       return (await database.invoicedMonth.count({ where: { month } })) > 0
     },
 
     finish: (month, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [], async (transaction) => {
         await transaction.invoicedMonth.createMany({ data: [{ month, finishedAt: now() }], skipDuplicates: true })
       }),
 

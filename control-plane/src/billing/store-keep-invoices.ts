@@ -23,14 +23,13 @@ interface Fresh {
 
 /**
  * Ids of the invoices now current, in the order of the contents; undefined for a content that is out of date, because the
- * tenant's adjustments changed since it was composed. The transaction is in line with all other writers (see `serialise`).
+ * tenant's adjustments changed since it was composed. The transaction holds the locks of all these tenants.
  */
 export async function keepInvoices(
   transaction: Transaction,
   contents: readonly InvoiceContent[],
   { final, at, numberPrefix }: Keeping,
 ): Promise<(string | undefined)[]> {
-  await keepLists(transaction, contents, at)
   const [current, outdated] = [await latestOf(transaction, contents), await outdatedOf(transaction, contents)]
   const ids: (string | undefined)[] = []
   const drafts: string[] = []
@@ -56,6 +55,11 @@ export async function keepInvoices(
   }
   if (drafts.length > 0) await transaction.invoice.deleteMany({ where: { id: { in: drafts } } })
   if (fresh.length === 0) return ids
+  await keepLists(
+    transaction,
+    fresh.map(({ content }) => content),
+    at,
+  )
   const first = final ? await takeNumbers(transaction, fresh.length) : undefined
   const labels = fresh.map((_, nth) => (first === undefined ? '' : labelOf(numberPrefix, first + nth)))
   await insertInvoices(transaction, fresh, { first, labels, at })
@@ -72,7 +76,7 @@ export async function keepInvoices(
   return ids
 }
 
-/** One statement for all: a batch keeps everybody else from writing. @param first number of the first; undefined: drafts, without labels */
+/** One statement for all: a batch keeps its tenants, and the numbers, from everybody else. @param first number of the first; undefined: drafts, without labels */
 async function insertInvoices(
   transaction: Transaction,
   fresh: readonly Fresh[],

@@ -58,7 +58,7 @@ export function createDiskWatchStore(database: Database, now: () => Date): DiskW
     },
 
     suspend: (id, generation, reason, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${id}`], async (transaction) => {
         if ((await transaction.tenant.count({ where: { id, generation, desired: 'active' } })) === 0) return false
         await raise(transaction, id, 'suspend', { desired: 'suspended', suspendReason: reason }, now())
         return true

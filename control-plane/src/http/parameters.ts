@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
+import type { AnswerKey } from '../platform/kept-answers.ts'
 import type { PageRequest } from '../platform/page.ts'
-import type { WriteContext } from '../platform/write-context.ts'
+import type { Actor } from '../platform/recorded-write.ts'
 
 const defaultLimit = 100
 const longestWait = 60
@@ -52,18 +53,23 @@ export function ifMatch(request: FastifyRequest): number | undefined {
 }
 
 /** Who writes, and under which Idempotency-Key. */
+export interface WriteContext {
+  actor: Actor
+  answerKey: AnswerKey | undefined
+}
+
 export function writeContext(request: FastifyRequest): WriteContext {
   const keyId = request.platformKey?.id
   if (keyId === undefined) throw new Error('a write without a platform key')
   const key = request.headers['idempotency-key']
-  if (key === undefined) return { actor: { keyId }, idempotency: undefined }
+  if (key === undefined) return { actor: { keyId }, answerKey: undefined }
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new ControlError('INVALID_HEADER', 'Idempotency-Key must be 1 to 255 visible ASCII characters')
   }
   const fingerprint = createHash('sha256')
     .update(JSON.stringify([request.method, request.url, request.body ?? null]))
     .digest('hex')
-  return { actor: { keyId }, idempotency: { key, fingerprint } }
+  return { actor: { keyId }, answerKey: { platformKeyId: keyId, key, fingerprint } }
 }
 
 export const NoQuery = Type.Object({}, { additionalProperties: false })

@@ -1,5 +1,5 @@
 // Platform keys: what an operator or a billing job proves itself with.
-import type { WriteContext } from '../platform/write-context.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 
 export const scopes = ['admin', 'read', 'billing'] as const
 export type Scope = (typeof scopes)[number]
@@ -20,26 +20,14 @@ export interface PlatformKeyStore {
   /** By the SHA-256 of the key's text; revoked and expired ones too. */
   find(sha256: string): Promise<PlatformKey | undefined>
   list(): Promise<PlatformKey[]>
-  create(
-    name: string,
-    scope: Scope,
-    text: string,
-    context: WriteContext,
-    answer: (key: PlatformKey) => unknown,
-  ): Promise<PlatformKey>
+  create(name: string, scope: Scope, text: string, write: RecordedWrite): Promise<PlatformKey>
   /** @throws ControlError KEY_NOT_FOUND, LAST_ADMIN_KEY */
-  revoke(id: string, context: WriteContext): Promise<PlatformKey>
+  revoke(id: string, write: RecordedWrite): Promise<PlatformKey>
   /**
    * A new key beside the old one, which lives on until `expireAt`.
    * @throws ControlError KEY_NOT_FOUND, KEY_NOT_LIVE
    */
-  rotate(
-    id: string,
-    text: string,
-    expireAt: Date,
-    context: WriteContext,
-    answer: (key: PlatformKey) => unknown,
-  ): Promise<PlatformKey>
+  rotate(id: string, text: string, expireAt: Date, write: RecordedWrite): Promise<PlatformKey>
   /** Makes the first admin key when there is no live one. @returns whether `text` is now a key */
-  createFirst(text: string): Promise<boolean>
+  createFirst(text: string, write: RecordedWrite): Promise<boolean>
 }

@@ -64,10 +64,11 @@ export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
     async (request, reply) => {
       const context = writeContext(request)
       reply.status(201)
-      return answerOnce(deps, context, reply, async () => {
+      return answerOnce(deps, context, reply, async (record) => {
         const text = newPlatformKey()
+        const { name, scope } = request.body
         const answer = (key: PlatformKey) => ({ ...present(key), key: text })
-        return answer(await deps.keys.create(request.body.name, request.body.scope, text, context, answer))
+        return answer(await record((write) => deps.keys.create(name, scope, text, write), answer))
       })
     },
   )
@@ -85,7 +86,9 @@ export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
       },
     },
     async (request) =>
-      present(await deps.keys.revoke(keyId(request.params.id), { ...writeContext(request), idempotency: undefined })),
+      present(
+        await deps.record(writeContext(request).actor, (write) => deps.keys.revoke(keyId(request.params.id), write)),
+      ),
   )
 
   app.post(
@@ -108,11 +111,12 @@ export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
     async (request, reply) => {
       const context = writeContext(request)
       reply.status(201)
-      return answerOnce(deps, context, reply, async () => {
+      return answerOnce(deps, context, reply, async (record) => {
         const text = newPlatformKey()
         const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 86_400) * 1000)
         const answer = (key: PlatformKey) => ({ ...present(key), key: text })
-        return answer(await deps.keys.rotate(keyId(request.params.id), text, expireAt, context, answer))
+        const id = keyId(request.params.id)
+        return answer(await record((write) => deps.keys.rotate(id, text, expireAt, write), answer))
       })
     },
   )

@@ -4,17 +4,15 @@ import type { PlatformKey as KeyRow } from '../../../prisma/client/client.ts'
 import { ControlError } from '../platform/errors.ts'
 import { keyHash, platformKeyPrefix } from './key-text.ts'
 import type { PlatformKey, PlatformKeyStore, Scope } from './platform-key-store.ts'
-import type { Seal } from '../platform/seal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
-import { recordedWrite } from '../platform/recorded-write.ts'
+import { lock } from '../platform/locks.ts'
 
 interface PlatformKeyStoreOptions {
   database: Database
-  seal: Seal
   now: () => Date
 }
 
-export function createPlatformKeyStore({ database, seal, now }: PlatformKeyStoreOptions): PlatformKeyStore {
+export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOptions): PlatformKeyStore {
   const live = () => ({ revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: now() } }] })
 
   const insert = async (transaction: Transaction, name: string, scope: Scope, text: string) =>
@@ -47,67 +45,59 @@ export function createPlatformKeyStore({ database, seal, now }: PlatformKeyStore
       return (await database.platformKey.findMany({ orderBy: [{ createdAt: 'asc' }, { id: 'asc' }] })).map(toKey)
     },
 
-    create: (name, scope, text, context, answer) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const result = await insert(transaction, name, scope, text)
-        return {
-          result,
-          audit: { action: 'key.create', target: result.id, detail: { name, scope } },
-          answer: answer(result),
-        }
-      }),
+    async create(name, scope, text, { transaction, audit }) {
+      const key = await insert(transaction, name, scope, text)
+      audit({ action: 'key.create', target: key.id, detail: { name, scope } })
+      return key
+    },
 
-    revoke: (id, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const row = await found(transaction, id)
-        const others = await transaction.platformKey.count({
-          where: { id: { not: id }, scope: 'admin', expiresAt: null, revokedAt: null },
-        })
-        if (row.scope === 'admin' && others === 0) {
-          throw new ControlError('LAST_ADMIN_KEY', 'this is the last admin key that lasts; make another one first')
-        }
-        const revoked = await transaction.platformKey.update({
-          where: { id },
-          data: { revokedAt: row.revokedAt ?? now() },
-        })
-        return { result: toKey(revoked), audit: { action: 'key.revoke', target: id, detail: { name: row.name } } }
-      }),
-
-    rotate: (id, text, expireAt, context, answer) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const row = await found(transaction, id)
-        if (row.revokedAt !== null || (row.expiresAt !== null && row.expiresAt <= now()) || row.replacedBy !== null) {
-          throw new ControlError(
-            'KEY_NOT_LIVE',
-            'only a key that is neither revoked nor expired nor rotated already can be rotated',
-          )
-        }
-        const result = await insert(transaction, row.name, toKey(row).scope, text)
-        await transaction.platformKey.update({ where: { id }, data: { expiresAt: expireAt, replacedBy: result.id } })
-        const detail = { new_key: result.id, old_key_expires_at: expireAt.toISOString() }
-        return { result, audit: { action: 'key.rotate', target: id, detail }, answer: answer(result) }
-      }),
-
-    async createFirst(text) {
-      const context = { actor: { keyId: 'system' }, idempotency: undefined }
-      return recordedWrite(database, seal, now, context, async (transaction) => {
-        const existing = await transaction.platformKey.findFirst({ where: { scope: 'admin', ...live() } })
-        if (existing !== null) throw new AdminKeyExists()
-        const key = await insert(transaction, 'first admin key', 'admin', text)
-        return {
-          result: true,
-          audit: { action: 'key.create', target: key.id, detail: { name: key.name, scope: key.scope } },
-        }
-      }).catch((cause: unknown) => {
-        if (cause instanceof AdminKeyExists) return false
-        throw cause
+    async revoke(id, { transaction, audit }) {
+      await lock(transaction, 'platform keys')
+      const row = await found(transaction, id)
+      const others = await transaction.platformKey.count({
+        where: { id: { not: id }, scope: 'admin', expiresAt: null, revokedAt: null },
       })
+      if (row.scope === 'admin' && others === 0) {
+        throw new ControlError('LAST_ADMIN_KEY', 'this is the last admin key that lasts; make another one first')
+      }
+      const revoked = await transaction.platformKey.update({
+        where: { id },
+        data: { revokedAt: row.revokedAt ?? now() },
+      })
+      audit({ action: 'key.revoke', target: id, detail: { name: row.name } })
+      return toKey(revoked)
+    },
+
+    async rotate(id, text, expireAt, { transaction, audit }) {
+      await lock(transaction, 'platform keys')
+      const row = await found(transaction, id)
+      if (row.revokedAt !== null || (row.expiresAt !== null && row.expiresAt <= now()) || row.replacedBy !== null) {
+        throw new ControlError(
+          'KEY_NOT_LIVE',
+          'only a key that is neither revoked nor expired nor rotated already can be rotated',
+        )
+      }
+      const key = await insert(transaction, row.name, toKey(row).scope, text)
+      await transaction.platformKey.update({ where: { id }, data: { expiresAt: expireAt, replacedBy: key.id } })
+      audit({
+        action: 'key.rotate',
+        target: id,
+        detail: { new_key: key.id, old_key_expires_at: expireAt.toISOString() },
+      })
+      return key
+    },
+
+    // Two control planes may start at once.
+    async createFirst(text, { transaction, audit }) {
+      await lock(transaction, 'platform keys')
+      const existing = await transaction.platformKey.findFirst({ where: { scope: 'admin', ...live() } })
+      if (existing !== null) return false
+      const { id, name, scope } = await insert(transaction, 'first admin key', 'admin', text)
+      audit({ action: 'key.create', target: id, detail: { name, scope } })
+      return true
     },
   }
 }
-
-/** Rolls the transaction back; two control planes may start at once. */
-class AdminKeyExists extends Error {}
 
 function toKey(row: KeyRow): PlatformKey {
   return {

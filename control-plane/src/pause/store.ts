@@ -12,7 +12,7 @@ export interface PauseStore {
 export function createPauseStore(database: Database, now: () => Date): PauseStore {
   return {
     pause: (id, generation, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${id}`], async (transaction) => {
         const unchanged = await transaction.tenant.count({
           where: { id, generation, desired: 'active', status: 'ready' },
         })

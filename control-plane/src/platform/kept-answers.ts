@@ -1,16 +1,40 @@
 // Answers that were given under an Idempotency-Key: a repeat gets what was kept of the first.
-import type { Database } from './database.ts'
+import type { Database, Transaction } from './database.ts'
 import { ControlError } from './errors.ts'
-import { idempotencyContext, oldestAnswer } from './recorded-write.ts'
 import type { Seal } from './seal.ts'
-import type { WriteContext } from './write-context.ts'
+
+/** An `Idempotency-Key` of a platform key, with what it stands for. */
+export interface AnswerKey {
+  platformKeyId: string
+  key: string
+  /** SHA-256 of method, path and body. */
+  fingerprint: string
+}
+
+/** Ends the transaction of a request that another one with the same key was faster than. */
+export class AlreadyAnswered extends Error {
+  readonly answer: unknown
+
+  constructor(answer: unknown) {
+    super('the request was answered before')
+    this.answer = answer
+  }
+}
 
 export interface KeptAnswers {
-  /** The answer given under this key before, if any. @throws ControlError IDEMPOTENCY_MISMATCH */
-  replay(context: WriteContext): Promise<unknown>
-  /** Replaces the kept answer by the one that was sent. */
-  keep(context: WriteContext, answer: unknown): Promise<void>
+  /** The answer that was given under this key before; undefined when there is none. @throws ControlError IDEMPOTENCY_MISMATCH */
+  find(key: AnswerKey): Promise<unknown>
+  /**
+   * Claims the key for a transaction, which must then keep an answer under it. Waits for the transaction that has claimed it.
+   * @throws AlreadyAnswered; ControlError IDEMPOTENCY_MISMATCH
+   */
+  claim(transaction: Transaction, key: AnswerKey): Promise<void>
+  /** Keeps the answer, in place of the one before. @param transaction the one that has claimed the key; absent: after its commit */
+  keep(key: AnswerKey, answer: unknown, transaction?: Transaction): Promise<void>
 }
+
+/** A repeat that comes later than this is a new request. */
+const keptMilliseconds = 24 * 3_600_000
 
 export function createKeptAnswers({
   database,
@@ -21,25 +45,49 @@ export function createKeptAnswers({
   seal: Seal
   now: () => Date
 }): KeptAnswers {
+  const oldest = () => new Date(now().getTime() - keptMilliseconds)
+
+  const find = async (reader: Database | Transaction, answerKey: AnswerKey, since: Date): Promise<unknown> => {
+    const { platformKeyId, key, fingerprint } = answerKey
+    const record = await reader.idempotencyRecord.findUnique({
+      where: { platformKeyId_key: { platformKeyId, key } },
+    })
+    if (record === null || record.answer === null || record.createdAt < since) return undefined
+    if (record.fingerprint !== fingerprint)
+      throw new ControlError('IDEMPOTENCY_MISMATCH', 'this Idempotency-Key was used for another request')
+    return JSON.parse(seal.open(record.answer, sealContext(answerKey))) as unknown
+  }
+
   return {
-    async replay(context) {
-      if (context.idempotency === undefined) return undefined
-      const record = await database.idempotencyRecord.findUnique({
-        where: { platformKeyId_key: { platformKeyId: context.actor.keyId, key: context.idempotency.key } },
-      })
-      if (record === null || record.answer === null || record.createdAt < oldestAnswer(now())) return undefined
-      if (record.fingerprint !== context.idempotency.fingerprint) {
-        throw new ControlError('IDEMPOTENCY_MISMATCH', 'this Idempotency-Key was used for another request')
-      }
-      return JSON.parse(seal.open(record.answer, idempotencyContext(context))) as unknown
+    find: (key) => find(database, key, oldest()),
+
+    async claim(transaction, answerKey) {
+      const { platformKeyId, key, fingerprint } = answerKey
+      const since = oldest()
+      // The primary key makes a second transaction wait for the end of the first.
+      const claimed = await transaction.$executeRaw`
+        insert into idempotency_records as kept (platform_key_id, key, fingerprint)
+        values (${platformKeyId}::uuid, ${key}, ${fingerprint})
+        on conflict (platform_key_id, key) do update
+          set fingerprint = excluded.fingerprint, answer = null, created_at = excluded.created_at
+          where kept.created_at < ${since} or kept.answer is null`
+      if (claimed === 0) throw new AlreadyAnswered(await find(transaction, answerKey, since))
+      // Those that another transaction has locked are removed by it, or by the next one.
+      await transaction.$executeRaw`
+        delete from idempotency_records where (platform_key_id, key) in (
+          select platform_key_id, key from idempotency_records where created_at < ${since} for update skip locked)`
     },
 
-    async keep(context, answer) {
-      if (context.idempotency === undefined) return
-      await database.idempotencyRecord.updateMany({
-        where: { platformKeyId: context.actor.keyId, key: context.idempotency.key },
-        data: { answer: seal.seal(JSON.stringify(answer), idempotencyContext(context)) },
+    async keep(answerKey, answer, transaction) {
+      const { platformKeyId, key } = answerKey
+      await (transaction ?? database).idempotencyRecord.updateMany({
+        where: { platformKeyId, key },
+        data: { answer: seal.seal(JSON.stringify(answer), sealContext(answerKey)) },
       })
     },
   }
+}
+
+function sealContext({ platformKeyId, key }: AnswerKey): string {
+  return `idempotency:${platformKeyId}:${key}`
 }

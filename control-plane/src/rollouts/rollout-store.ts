@@ -1,17 +1,17 @@
 // Where rollouts are kept: what the API asks of it, and what the leader that carries them out does.
 import type { Page, PageRequest } from '../platform/page.ts'
-import type { WriteContext } from '../platform/write-context.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { NewRollout, Rollout, RolloutSubject } from './rollout.ts'
 import type { RolloutStep } from './rollout-plan.ts'
 
 export interface RolloutStore {
   /** @throws ControlError ROLLOUT_UNDER_WAY, INVALID_FIELD for a canary that has no services in the region */
-  create(rollout: NewRollout, context: WriteContext, answer: (rollout: Rollout) => unknown): Promise<Rollout>
+  create(rollout: NewRollout, write: RecordedWrite): Promise<Rollout>
   get(id: string): Promise<Rollout | undefined>
   /** Oldest first. */
   list(filter: { region?: string }, page: PageRequest): Promise<Page<Rollout>>
   /** Every tenant that it has come to gets its former image back. @throws ControlError ROLLOUT_NOT_FOUND, ROLLOUT_FINISHED */
-  cancel(id: string, context: WriteContext): Promise<Rollout>
+  cancel(id: string, write: RecordedWrite): Promise<Rollout>
 }
 
 /** Every write is one transaction under the leader's epoch. @throws LeadershipLost */

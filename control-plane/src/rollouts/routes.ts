@@ -117,15 +117,12 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
       } = request.body
       const context = writeContext(request)
       reply.status(202)
-      return answerOnce(deps, context, reply, async () => {
+      return answerOnce(deps, context, reply, async (record) => {
         if (deadlineSeconds <= soakSeconds)
           throw new ControlError('INVALID_FIELD', 'field "deadline_seconds" must be more than "soak_seconds"')
         const imageId = await imageOf(deps, region, component, image)
-        const made = await deps.rollouts.create(
-          { region, component, image, imageId, canary, waveSize, soakSeconds, deadlineSeconds },
-          context,
-          presentAll,
-        )
+        const wanted = { region, component, image, imageId, canary, waveSize, soakSeconds, deadlineSeconds }
+        const made = await record((write) => deps.rollouts.create(wanted, write), presentAll)
         reply.header('location', `/v1/rollouts/${made.id}`)
         return presentAll(made)
       })
@@ -186,10 +183,8 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
       },
     },
     async (request, reply) => {
-      const cancelled = await deps.rollouts.cancel(request.params.id, {
-        ...writeContext(request),
-        idempotency: undefined,
-      })
+      const { actor } = writeContext(request)
+      const cancelled = await deps.record(actor, (write) => deps.rollouts.cancel(request.params.id, write))
       return reply.status(202).send(presentAll(cancelled))
     },
   )

@@ -6,6 +6,7 @@ import { type Desired, type OperationKind, type Status, raise } from '../tenants
 import type { Isolation } from '../stacks/index.ts'
 import type { Database, Prisma, Transaction } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
+import type { Lock } from '../platform/locks.ts'
 import { fromMoved, toRollout } from './store-rows.ts'
 import { openStates } from './store.ts'
 
@@ -20,7 +21,7 @@ export function createRolloutLedger(database: Database, now: () => Date): Rollou
     subjects: (rollout) => subjectsOf(database, rollout),
 
     take: (rollout, step, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`rollout:${rollout.id}`, ...tenantsOf(step)], async (transaction) => {
         // An operator may have cancelled it.
         const { count } = await transaction.rollout.updateMany({
           where: { id: rollout.id, state: rollout.state },
@@ -34,6 +35,11 @@ export function createRolloutLedger(database: Database, now: () => Date): Rollou
 }
 
 type TakenStep = Exclude<RolloutStep, { do: 'wait' }>
+
+/** Of the tenants that the step changes. */
+function tenantsOf(step: TakenStep): Lock[] {
+  return step.do === 'move' || step.do === 'return' ? step.tenantIds.map((id): Lock => `tenant:${id}`) : []
+}
 
 async function carryOut(
   transaction: Transaction,

@@ -63,13 +63,9 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       checkChange(request.body, tenant)
       const change = toChange(request.body)
       await checkKnown(deps, tenant, change, seen)
-      const context = { ...writeContext(request), idempotency: undefined }
-      const settled = await waitUntilSettled(
-        deps,
-        await deps.tenants.update(tenant.id, change, seen, context),
-        wait,
-        request,
-      )
+      const { actor } = writeContext(request)
+      const updated = await deps.record(actor, (write) => deps.tenants.update(tenant.id, change, seen, write))
+      const settled = await waitUntilSettled(deps, updated, wait, request)
       return reply.header('etag', etagOf(settled.tenant)).send(present(settled))
     },
   )
@@ -97,16 +93,11 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       const { id } = await foundTenant(deps, request.params.id)
       const grace = request.query.purge === 'true' ? 0 : deps.deleteGraceSeconds
       const purgeAfter = new Date(deps.now().getTime() + grace * 1000)
-      const context = { ...writeContext(request), idempotency: undefined }
+      const { actor } = writeContext(request)
       // With a grace time the operation ends with that; what can be waited for is that nobody is served any more.
       const isUnserved = (tenant: Tenant) => grace > 0 && tenant.observedGeneration >= tenant.generation
-      const settled = await waitUntilSettled(
-        deps,
-        await deps.tenants.requestDelete(id, purgeAfter, seen, context),
-        wait,
-        request,
-        isUnserved,
-      )
+      const deleted = await deps.record(actor, (write) => deps.tenants.requestDelete(id, purgeAfter, seen, write))
+      const settled = await waitUntilSettled(deps, deleted, wait, request, isUnserved)
       return reply.status(202).send(present(settled))
     },
   )
@@ -139,7 +130,7 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       const wait = waitSeconds(request)
       const context = writeContext(request)
       const { id } = await foundTenant(deps, request.params.id)
-      return answerOnce(deps, context, reply, async () => {
+      return answerOnce(deps, context, reply, async (record) => {
         const keys = {
           publishable_key: newApiKey('publishable'),
           secret_key: newApiKey('secret'),
@@ -152,14 +143,8 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
           old_keys_expire_at: expireAt.toISOString(),
           operation: toOperationBody(operation),
         })
-        const settled = await waitUntilSettled(
-          deps,
-          await deps.tenants.rotateKeys(id, keys, expireAt, context, answer),
-          wait,
-          request,
-        )
-        await deps.answers.keep(context, answer(settled))
-        return answer(settled)
+        const rotated = await record((write) => deps.tenants.rotateKeys(id, keys, expireAt, write), answer)
+        return answer(await waitUntilSettled(deps, rotated, wait, request))
       })
     },
   )

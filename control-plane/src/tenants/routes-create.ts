@@ -69,7 +69,7 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
       const context = writeContext(request)
       checkName(request.body.name)
       reply.status(201)
-      return answerOnce(deps, context, reply, async () => {
+      return answerOnce(deps, context, reply, async (record) => {
         const { region, plan, isolation } = await chosen(deps, request.body)
         const disk = isolation === 'schema-per-tenant' ? undefined : await hostDisk(region.id)
         if (disk !== undefined) checkHostDisk(region.id, disk)
@@ -93,12 +93,10 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
           ...own,
           secrets: newSecrets(),
         }
-        const made = await deps.tenants.create(wanted, context, present)
+        const made = await record((write) => deps.tenants.create(wanted, write), present)
         const settled = await waitUntilSettled(deps, made, wait, request)
-        const answer = present({ ...settled, secrets: made.secrets })
-        await deps.answers.keep(context, answer)
         reply.headers({ location: `/v1/tenants/${settled.tenant.id}`, etag: etagOf(settled.tenant) })
-        return answer
+        return present({ ...settled, secrets: made.secrets })
       })
     },
   )

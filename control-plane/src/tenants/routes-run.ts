@@ -43,19 +43,13 @@ export function addRunTenant(app: Api, deps: RunTenantDeps): void {
       const tenant = await foundTenant(deps, request.params.id)
       requireDedicated(tenant, 'a restart')
       reply.status(202)
-      return answerOnce(deps, context, reply, async () => {
+      return answerOnce(deps, context, reply, async (record) => {
         const answer = (write: Parameters<typeof waitUntilSettled>[1]) => ({
           ...toTenantBody(write.tenant, regionOf(deps, write.tenant)),
           operation: toOperationBody(write.operation),
         })
-        const settled = await waitUntilSettled(
-          deps,
-          await deps.tenants.restart(tenant.id, context, answer),
-          wait,
-          request,
-        )
-        await deps.answers.keep(context, answer(settled))
-        return answer(settled)
+        const restarted = await record((write) => deps.tenants.restart(tenant.id, write), answer)
+        return answer(await waitUntilSettled(deps, restarted, wait, request))
       })
     },
   )
@@ -89,10 +83,10 @@ export function addRunTenant(app: Api, deps: RunTenantDeps): void {
       },
       async (request, reply) => {
         const wait = waitSeconds(request)
-        const context = { ...writeContext(request), idempotency: undefined }
+        const { actor } = writeContext(request)
         const tenant = await foundTenant(deps, request.params.id)
         if (action === 'pause') requireDedicated(tenant, 'a pause')
-        const { operation, ...state } = await deps.tenants[action](tenant.id, context)
+        const { operation, ...state } = await deps.record(actor, (write) => deps.tenants[action](tenant.id, write))
         reply.status(202)
         if (operation === undefined) return present({ ...state, operation })
         return present(await waitUntilSettled(deps, { ...state, operation }, wait, request))

@@ -3,20 +3,30 @@ import { randomUUID } from 'node:crypto'
 import { ControlError } from '../platform/errors.ts'
 import type { Seal } from '../platform/seal.ts'
 import { warmName } from './names.ts'
-import { type Desired, type SecretKind, type Status, type Tenant, besideGenerations } from './tenant.ts'
+import {
+  type Desired,
+  type OperationKind,
+  type SecretKind,
+  type Status,
+  type Tenant,
+  besideGenerations,
+} from './tenant.ts'
 import type { NewTenant, TenantCreated, TenantState, TenantStore } from './tenant-store.ts'
-import type { WriteContext } from '../platform/write-context.ts'
+import { recordChange } from '../platform/change-log.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import { brokenConstraint, type Database, type Prisma, type Transaction } from '../platform/database.ts'
 import { fromOwnRate } from '../quotas/index.ts'
 import { openOperation, raise, shownTenant, withPlan } from './store-raise.ts'
-import { recordedWrite, type Recorded } from '../platform/recorded-write.ts'
+import { lock } from '../platform/locks.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 import { toOperation } from './store-rows.ts'
 import { changeDetail, changedColumns, operationOf } from './store-change.ts'
 import { claimWarm, unclaimed } from './store-warm-claims.ts'
 
 /** Homes in one shared database; catalogs and dumps of more get slow. */
 const homesPerDatabase = 1_000
+/** More than are created at the same moment: while a database has room for so many, creations do not wait for each other. */
+const ampleRoom = 100
 
 interface TenantStoreOptions {
   database: Database
@@ -28,9 +38,6 @@ const tenantIds = /^t_[0-9a-f]{20}$/
 const operationIds = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export function createTenantStore({ database, seal, now }: TenantStoreOptions): TenantStore {
-  const write = <T>(context: WriteContext, work: (transaction: Transaction) => Promise<Recorded<T>>) =>
-    recordedWrite(database, seal, now, context, work)
-
   const make = async (transaction: Transaction, tenant: NewTenant): Promise<TenantCreated> => {
     const { id, name, plan, region, isolation, rateLimit, secrets } = tenant
     const sharedDatabaseId =
@@ -51,46 +58,49 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
     return { tenant: shownTenant(row), operation: await openOperation(transaction, id, 'create', 1, now()), secrets }
   }
 
-  const shown = async (id: string): Promise<Tenant | undefined> => {
-    const row = await database.tenant.findUnique({ where: { id }, include: withPlan })
+  const shown = async (id: string, reader: Database | Transaction = database): Promise<Tenant | undefined> => {
+    const row = await reader.tenant.findUnique({ where: { id }, include: withPlan })
     return row === null || row.name === warmName(id) ? undefined : shownTenant(row)
   }
 
   /** As it is, with what is under way. */
-  const state = async (id: string): Promise<TenantState> => {
-    const tenant = await shown(id)
+  const state = async (transaction: Transaction, id: string): Promise<TenantState> => {
+    const tenant = await shown(id, transaction)
     if (tenant === undefined) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
-    const operation = await database.operation.findFirst({
+    const operation = await transaction.operation.findFirst({
       where: { tenantId: id, generation: tenant.generation, ...underWay },
     })
     return { tenant, operation: operation === null ? undefined : toOperation(operation) }
   }
 
-  const unlessDone = async (id: string, work: () => Promise<TenantState>): Promise<TenantState> =>
-    work().catch((cause: unknown) => {
-      if (cause instanceof NothingToDo) return state(id)
-      throw cause
-    })
+  /** Raises the generation, and wakes the controller after the commit. */
+  const change = async (
+    { transaction, audit }: RecordedWrite,
+    id: string,
+    kind: OperationKind,
+    columns: Prisma.TenantUncheckedUpdateInput,
+    detail: Prisma.InputJsonObject,
+    action = kind,
+  ) => {
+    const result = await raise(transaction, id, kind, columns, now())
+    await recordChange(transaction, 'wanted', id)
+    audit({ action: `tenant.${action}`, target: id, detail })
+    return result
+  }
 
   return {
-    create: (tenant, context, answer) =>
-      nameTakenOr(tenant.name, async () =>
-        write(context, async (transaction) => {
-          const result = (await claimWarm(transaction, seal, tenant, now())) ?? (await make(transaction, tenant))
-          const { id } = result.tenant
-          const { name, plan, region, isolation, rateLimit } = tenant
-          const detail = {
-            name,
-            plan,
-            region,
-            isolation,
-            ...(rateLimit === undefined ? {} : changeDetail({ rateLimit })),
-          }
-          return { result, audit: { action: 'tenant.create', target: id, detail }, changed: id, answer: answer(result) }
-        }),
-      ),
+    create: (tenant, { transaction, audit }) =>
+      nameTakenOr(tenant.name, async () => {
+        const made = (await claimWarm(transaction, seal, tenant, now())) ?? (await make(transaction, tenant))
+        const { id } = made.tenant
+        const { name, plan, region, isolation, rateLimit } = tenant
+        const own = rateLimit === undefined ? {} : changeDetail({ rateLimit })
+        await recordChange(transaction, 'wanted', id)
+        audit({ action: 'tenant.create', target: id, detail: { name, plan, region, isolation, ...own } })
+        return made
+      }),
 
-    get: shown,
+    get: (id) => shown(id),
 
     async list(filter, { limit, cursor }) {
       const rows = await database.tenant.findMany({
@@ -112,104 +122,75 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
       return toPage(rows, limit, shownTenant)
     },
 
-    update: (id, change, ifMatch, context) =>
-      nameTakenOr(change.name ?? '', () =>
-        write(context, async (transaction) => {
-          const tenant = await lockIdleTenant(transaction, id, ifMatch)
-          // A check constraint holds it to its values.
-          const from = {
-            desired: tenant.desired as Desired,
-            resources: tenant.resources,
-            planResources: tenant.plan.resources,
-          }
-          const result = await raise(transaction, id, operationOf(change, from), changedColumns(change, from), now())
-          return { result, audit: { action: 'tenant.update', target: id, detail: changeDetail(change) }, changed: id }
-        }),
-      ),
+    update: (id, wanted, ifMatch, write) =>
+      nameTakenOr(wanted.name ?? '', async () => {
+        const tenant = await lockIdleTenant(write.transaction, id, ifMatch)
+        // A check constraint holds it to its values.
+        const from = {
+          desired: tenant.desired as Desired,
+          resources: tenant.resources,
+          planResources: tenant.plan.resources,
+        }
+        const [kind, columns] = [operationOf(wanted, from), changedColumns(wanted, from)]
+        if (wanted.name !== undefined) await refuseTaken(write.transaction, id, wanted.name)
+        return change(write, id, kind, columns, changeDetail(wanted), 'update')
+      }),
 
     refuseBusy: (id, ifMatch) =>
       database.$transaction(async (transaction) => {
-        await lockIdleTenant(transaction, id, ifMatch)
+        await refuseUnlessIdle(transaction, await readTenant(transaction, id, ifMatch))
       }),
 
-    requestDelete: (id, purgeAfter, ifMatch, context) =>
-      write(context, async (transaction) => {
-        const tenant = await lockTenant(transaction, id, ifMatch)
-        const earliest = tenant.purgeAfter !== null && tenant.purgeAfter < purgeAfter ? tenant.purgeAfter : purgeAfter
-        // Said at once: from here on there is no way back.
-        const columns = {
-          desired: 'deleted',
-          status: 'deleting',
-          purgeAfter: earliest,
-          deleteRequestedAt: tenant.deleteRequestedAt ?? now(),
-        }
-        const result = await raise(transaction, id, 'delete', columns, now())
-        const detail = { purge_after: earliest.toISOString() }
-        return { result, audit: { action: 'tenant.delete', target: id, detail }, changed: id }
-      }),
+    async requestDelete(id, purgeAfter, ifMatch, write) {
+      const tenant = await lockTenant(write.transaction, id, ifMatch)
+      const earliest = tenant.purgeAfter !== null && tenant.purgeAfter < purgeAfter ? tenant.purgeAfter : purgeAfter
+      // Said at once: from here on there is no way back.
+      const columns = {
+        desired: 'deleted',
+        status: 'deleting',
+        purgeAfter: earliest,
+        deleteRequestedAt: tenant.deleteRequestedAt ?? now(),
+      }
+      return change(write, id, 'delete', columns, { purge_after: earliest.toISOString() })
+    },
 
-    rotateKeys: (id, secrets, expireAt, context, answer) =>
-      write(context, async (transaction) => {
-        await lockIdleTenant(transaction, id, undefined)
-        await transaction.tenantSecret.deleteMany({ where: { tenantId: id, expiresAt: { lte: now() } } })
-        await transaction.tenantSecret.updateMany({
-          where: {
-            tenantId: id,
-            kind: { in: Object.keys(secrets) },
-            OR: [{ expiresAt: null }, { expiresAt: { gt: expireAt } }],
-          },
-          data: { expiresAt: expireAt },
-        })
-        await transaction.tenantSecret.createMany({ data: sealedSecrets(seal, id, secrets) })
-        const result = await raise(transaction, id, 'rotate_keys', {}, now())
-        const detail = { old_keys_expire_at: expireAt.toISOString() }
-        return {
-          result,
-          audit: { action: 'tenant.rotate_keys', target: id, detail },
-          changed: id,
-          answer: answer(result),
-        }
-      }),
+    async rotateKeys(id, secrets, expireAt, write) {
+      const { transaction } = write
+      await lockIdleTenant(transaction, id, undefined)
+      await transaction.tenantSecret.deleteMany({ where: { tenantId: id, expiresAt: { lte: now() } } })
+      await transaction.tenantSecret.updateMany({
+        where: {
+          tenantId: id,
+          kind: { in: Object.keys(secrets) },
+          OR: [{ expiresAt: null }, { expiresAt: { gt: expireAt } }],
+        },
+        data: { expiresAt: expireAt },
+      })
+      await transaction.tenantSecret.createMany({ data: sealedSecrets(seal, id, secrets) })
+      return change(write, id, 'rotate_keys', {}, { old_keys_expire_at: expireAt.toISOString() })
+    },
 
-    restart: (id, context, answer) =>
-      write(context, async (transaction) => {
-        await lockIdleTenant(transaction, id, undefined)
-        const result = await raise(transaction, id, 'restart', { restarts: { increment: 1 } }, now())
-        return {
-          result,
-          audit: { action: 'tenant.restart', target: id, detail: {} },
-          changed: id,
-          answer: answer(result),
-        }
-      }),
+    async restart(id, write) {
+      await lockIdleTenant(write.transaction, id, undefined)
+      return change(write, id, 'restart', { restarts: { increment: 1 } }, {})
+    },
 
-    pause: (id, context) =>
-      unlessDone(id, async () =>
-        write(context, async (transaction) => {
-          const tenant = await lockTenant(transaction, id, undefined)
-          if (tenant.desired === 'paused') throw new NothingToDo()
-          await refuseUnlessIdle(transaction, tenant)
-          if (tenant.desired !== 'active')
-            throw new ControlError(
-              'NOT_ACTIVE',
-              `only an active tenant can be paused, and this one is ${tenant.desired}`,
-            )
-          const result = await raise(transaction, id, 'pause', { desired: 'paused' }, now())
-          return { result, audit: { action: 'tenant.pause', target: id, detail: {} }, changed: id }
-        }),
-      ),
+    async pause(id, write) {
+      const tenant = await lockTenant(write.transaction, id, undefined)
+      if (tenant.desired === 'paused') return state(write.transaction, id)
+      await refuseUnlessIdle(write.transaction, tenant)
+      if (tenant.desired !== 'active')
+        throw new ControlError('NOT_ACTIVE', `only an active tenant can be paused, and this one is ${tenant.desired}`)
+      return change(write, id, 'pause', { desired: 'paused' }, {})
+    },
 
     // Somebody waits for it, so it does not wait for what is under way: what that has written is carried out with it.
-    wake: (id, context) =>
-      unlessDone(id, async () =>
-        write(context, async (transaction) => {
-          const { desired } = await lockTenant(transaction, id, undefined)
-          if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
-          if (desired !== 'paused') throw new NothingToDo()
-          const result = await raise(transaction, id, 'wake', { desired: 'active' }, now())
-          return { result, audit: { action: 'tenant.wake', target: id, detail: {} }, changed: id }
-        }),
-      ),
+    async wake(id, write) {
+      const { desired } = await lockTenant(write.transaction, id, undefined)
+      if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
+      if (desired !== 'paused') return state(write.transaction, id)
+      return change(write, id, 'wake', { desired: 'active' }, {})
+    },
 
     async getOperation(id) {
       const row = await database.operation.findUnique({ where: { id } })
@@ -227,19 +208,21 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
   }
 }
 
-/** Takes a transaction back in which there is nothing to write. */
-class NothingToDo extends Error {}
-
 /** Backups go on beside changes. */
 const underWay = {
   state: { in: ['pending', 'running'] },
   kind: { notIn: [...besideGenerations] },
 } satisfies Prisma.OperationWhereInput
 
-type LockedTenant = Prisma.TenantGetPayload<{ include: typeof withPlan }>
+type TenantRow = Prisma.TenantGetPayload<{ include: typeof withPlan }>
 
-/** Writers are serialised by the audit lock, so what one reads here is what it will change. */
-async function lockTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<LockedTenant> {
+/** Who else changes it waits for the end of the transaction: what is read here is what it will change. */
+async function lockTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
+  await lock(transaction, `tenant:${id}`)
+  return readTenant(transaction, id, ifMatch)
+}
+
+async function readTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
   const tenant = await transaction.tenant.findUnique({ where: { id }, include: withPlan })
   if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
   if (ifMatch !== undefined && ifMatch !== tenant.generation) {
@@ -251,18 +234,14 @@ async function lockTenant(transaction: Transaction, id: string, ifMatch: number 
   return tenant
 }
 
-async function lockIdleTenant(
-  transaction: Transaction,
-  id: string,
-  ifMatch: number | undefined,
-): Promise<LockedTenant> {
+async function lockIdleTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
   const tenant = await lockTenant(transaction, id, ifMatch)
   await refuseUnlessIdle(transaction, tenant)
   return tenant
 }
 
 /** A failed tenant may be changed at any time: that may be what mends it. */
-async function refuseUnlessIdle(transaction: Transaction, { id, desired, status }: LockedTenant): Promise<void> {
+async function refuseUnlessIdle(transaction: Transaction, { id, desired, status }: TenantRow): Promise<void> {
   if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
   if (status === 'failed') return
   const busy = await transaction.operation.findFirst({ where: { tenantId: id, ...underWay } })
@@ -281,14 +260,13 @@ function sealedSecrets(seal: Seal, tenantId: string, secrets: Partial<Record<Sec
   }))
 }
 
-/** The region's first shared database with room; a new one when all are full. */
+/** The region's first shared database with room; a new one when all are full. The last places are given one after the other. */
 async function sharedDatabaseWithRoom(transaction: Transaction, regionId: string): Promise<string> {
-  const databases = await transaction.sharedDatabase.findMany({
-    where: { regionId },
-    orderBy: { createdAt: 'asc' },
-    include: { _count: { select: { tenants: true } } },
-  })
-  const roomy = databases.find((candidate) => candidate._count.tenants < candidate.capacity)
+  const ample = (await sharedDatabases(transaction, regionId)).find(({ room }) => room > 0)
+  if (ample !== undefined && ample.room >= ampleRoom) return ample.id
+  await lock(transaction, `homes:${regionId}`)
+  const databases = await sharedDatabases(transaction, regionId)
+  const roomy = databases.find(({ room }) => room > 0)
   if (roomy !== undefined) return roomy.id
   const name = `tenantry_homes_${databases.length + 1}`
   const made = await transaction.sharedDatabase.create({
@@ -297,13 +275,32 @@ async function sharedDatabaseWithRoom(transaction: Transaction, regionId: string
   return made.id
 }
 
+async function sharedDatabases(transaction: Transaction, regionId: string): Promise<{ id: string; room: number }[]> {
+  const rows = await transaction.sharedDatabase.findMany({
+    where: { regionId },
+    orderBy: { createdAt: 'asc' },
+    include: { _count: { select: { tenants: true } } },
+  })
+  return rows.map(({ id, capacity, _count: homes }) => ({ id, room: capacity - homes.tenants }))
+}
+
+/** Two tenants that exchange their names would wait for each other at the unique index: neither gets so far. */
+async function refuseTaken(transaction: Transaction, id: string, name: string): Promise<void> {
+  const holder = await transaction.tenant.findFirst({ where: { name, id: { not: id } }, select: { id: true } })
+  if (holder !== null) throw nameTaken(name)
+}
+
 async function nameTakenOr<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (cause) {
     if (brokenConstraint(cause) === 'tenants_name_key') {
-      throw new ControlError('NAME_TAKEN', `name "${name}" is taken`, { cause })
+      throw nameTaken(name, cause)
     }
     throw cause
   }
+}
+
+function nameTaken(name: string, cause?: unknown): ControlError {
+  return new ControlError('NAME_TAKEN', `name "${name}" is taken`, { cause })
 }

@@ -1,7 +1,6 @@
-// What the API asks of the place where tenants are kept. Every write is one transaction that carries the change,
-// its operation, its audit entry and, when there is an Idempotency-Key, its answer.
+// What the API asks of the place where tenants are kept. Every write carries the change, its operation and its audit entry.
 import type { Page, PageRequest } from '../platform/page.ts'
-import type { WriteContext } from '../platform/write-context.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { OwnRate } from '../quotas/index.ts'
 import type { ComponentSize, DriftPolicy, Operation, OperationKind, SecretKind, Status, Tenant } from './tenant.ts'
 import type { Isolation } from '../stacks/index.ts'
@@ -72,32 +71,31 @@ export interface TenantStore {
    * Claims a tenant that was made in advance, if there is one of the kind: then the id is that one's.
    * @throws ControlError NAME_TAKEN
    */
-  create(tenant: NewTenant, context: WriteContext, answer: (created: TenantCreated) => unknown): Promise<TenantCreated>
+  create(tenant: NewTenant, write: RecordedWrite): Promise<TenantCreated>
   get(id: string): Promise<Tenant | undefined>
   list(filter: TenantFilter, page: PageRequest): Promise<Page<Tenant>>
   /**
    * Raises the generation. `ifMatch` is the generation the caller has seen.
    * @throws ControlError TENANT_NOT_FOUND, STALE_ETAG, OPERATION_UNDER_WAY, TENANT_DELETED, NAME_TAKEN, NOT_SUSPENDED
    */
-  update(id: string, change: TenantChange, ifMatch: number | undefined, context: WriteContext): Promise<TenantWrite>
+  update(id: string, change: TenantChange, ifMatch: number | undefined, write: RecordedWrite): Promise<TenantWrite>
   /** Changes nothing. @throws what `update` does for the state that the tenant is in */
   refuseBusy(id: string, ifMatch: number | undefined): Promise<void>
   /** Supersedes whatever is under way. Asked again with an earlier `purgeAfter`, that holds. */
-  requestDelete(id: string, purgeAfter: Date, ifMatch: number | undefined, context: WriteContext): Promise<TenantWrite>
+  requestDelete(id: string, purgeAfter: Date, ifMatch: number | undefined, write: RecordedWrite): Promise<TenantWrite>
   /** New API keys and a new token secret; the old ones are honoured until `expireAt`. */
   rotateKeys(
     id: string,
     secrets: Pick<Record<SecretKind, string>, 'jwt_secret' | 'publishable_key' | 'secret_key'>,
     expireAt: Date,
-    context: WriteContext,
-    answer: (write: TenantWrite) => unknown,
+    write: RecordedWrite,
   ): Promise<TenantWrite>
   /** Every service is made anew, one after the other where it can be. @throws ControlError as `update` does */
-  restart(id: string, context: WriteContext, answer: (write: TenantWrite) => unknown): Promise<TenantWrite>
+  restart(id: string, write: RecordedWrite): Promise<TenantWrite>
   /** @throws ControlError NOT_ACTIVE for a suspended tenant; else as `update` does. A paused one stays as it is */
-  pause(id: string, context: WriteContext): Promise<TenantState>
+  pause(id: string, write: RecordedWrite): Promise<TenantState>
   /** Supersedes a pause under way. What is not paused stays as it is. @throws ControlError TENANT_NOT_FOUND, TENANT_DELETED */
-  wake(id: string, context: WriteContext): Promise<TenantState>
+  wake(id: string, write: RecordedWrite): Promise<TenantState>
   getOperation(id: string): Promise<Operation | undefined>
   listOperations(
     filter: { tenantId?: string; kind?: OperationKind; state?: Operation['state'] },

@@ -2,6 +2,7 @@
 import { Type, type Static } from 'typebox'
 import { sourceKinds, type UsageSource } from './usage-sources.ts'
 import type { Api } from '../http/api.ts'
+import type { WriteDeps } from '../http/idempotency.ts'
 import type { UsageSources } from './usage-sources.ts'
 import { PageQuery, pageRequest, writeContext, NoQuery } from '../http/parameters.ts'
 
@@ -18,7 +19,7 @@ const SourceBody = Type.Object({
 })
 
 /** What the routes of the sources of usage are given. */
-export interface UsageSourcesDeps {
+export interface UsageSourcesDeps extends WriteDeps {
   usageSources: UsageSources
 }
 
@@ -57,7 +58,9 @@ export function addUsageSources(app: Api, deps: UsageSourcesDeps): void {
     },
     async (request) =>
       present(
-        await deps.usageSources.retire(request.params.source, { ...writeContext(request), idempotency: undefined }),
+        await deps.record(writeContext(request).actor, (write) =>
+          deps.usageSources.retire(request.params.source, write),
+        ),
       ),
   )
 }

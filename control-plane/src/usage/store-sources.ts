@@ -1,19 +1,17 @@
 // The ledger's sources on the control database.
 import type { UsageSource as SourceRow } from '../../../prisma/client/client.ts'
 import { ControlError } from '../platform/errors.ts'
-import type { Seal } from '../platform/seal.ts'
 import { liveMilliseconds, type UsageSource, type UsageSources } from './usage-sources.ts'
 import { freeSlots } from '../quotas/index.ts'
-import type { Database } from '../platform/database.ts'
-import { recordedWrite } from '../platform/recorded-write.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import { lock } from '../platform/locks.ts'
 
 interface UsageSourcesOptions {
   database: Database
-  seal: Seal
   now: () => Date
 }
 
-export function createUsageSources({ database, seal, now }: UsageSourcesOptions): UsageSources {
+export function createUsageSources({ database, now }: UsageSourcesOptions): UsageSources {
   return {
     async list(kind, { limit, cursor }) {
       const rows = await database.usageSource.findMany({
@@ -29,27 +27,35 @@ export function createUsageSources({ database, seal, now }: UsageSourcesOptions)
       return { items, nextCursor: last === undefined ? undefined : Buffer.from(last).toString('base64url') }
     },
 
-    retire: (source, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const row = source.includes('\0') ? null : await transaction.usageSource.findUnique({ where: { source } })
-        if (row === null) throw new ControlError('SOURCE_NOT_FOUND', 'there is no such source of usage')
-        const at = now()
-        if (row.retiredAt === null && at.getTime() - row.lastSeenAt.getTime() < liveMilliseconds) {
-          throw new ControlError(
-            'SOURCE_LIVES',
-            `${source} was heard of at ${row.lastSeenAt.toISOString()}; stop it first`,
-          )
-        }
-        const retired = await transaction.usageSource.update({
-          where: { source },
-          data: { retiredAt: row.retiredAt ?? at },
-        })
-        // Who does not come back has no connections. If it does, it is granted anew what is left.
-        await freeSlots(transaction, source)
-        const detail = { complete_until: row.completeUntil.toISOString() }
-        return { result: toSource(retired), audit: { action: 'usage_source.retire', target: source, detail } }
-      }),
+    async retire(source, { transaction, audit }) {
+      const row = source.includes('\0') ? null : await lockedSource(transaction, source)
+      if (row === null) throw new ControlError('SOURCE_NOT_FOUND', 'there is no such source of usage')
+      const at = now()
+      if (row.retiredAt === null && at.getTime() - row.lastSeenAt.getTime() < liveMilliseconds) {
+        throw new ControlError(
+          'SOURCE_LIVES',
+          `${source} was heard of at ${row.lastSeenAt.toISOString()}; stop it first`,
+        )
+      }
+      const retired = await transaction.usageSource.update({
+        where: { source },
+        data: { retiredAt: row.retiredAt ?? at },
+      })
+      // Who does not come back has no connections. If it does, it is granted anew what is left.
+      await freeSlots(transaction, source)
+      audit({
+        action: 'usage_source.retire',
+        target: source,
+        detail: { complete_until: row.completeUntil.toISOString() },
+      })
+      return toSource(retired)
+    },
   }
+}
+
+async function lockedSource(transaction: Transaction, source: string): Promise<SourceRow | null> {
+  await lock(transaction, `source:${source}`)
+  return transaction.usageSource.findUnique({ where: { source } })
 }
 
 /** @throws ControlError INVALID_PARAMETER */

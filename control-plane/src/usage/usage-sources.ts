@@ -1,6 +1,6 @@
 // Who counts usage, and how far each is complete.
 import type { Page, PageRequest } from '../platform/page.ts'
-import type { WriteContext } from '../platform/write-context.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 
 export const sourceKinds = ['gateway', 'home'] as const
 type SourceKind = (typeof sourceKinds)[number]
@@ -27,5 +27,5 @@ export interface UsageSources {
    * Lets hours close without it; until its next push. One that is retired already stays as it is.
    * @throws ControlError SOURCE_NOT_FOUND, SOURCE_LIVES
    */
-  retire(source: string, context: WriteContext): Promise<UsageSource>
+  retire(source: string, write: RecordedWrite): Promise<UsageSource>
 }

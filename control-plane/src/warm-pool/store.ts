@@ -52,7 +52,7 @@ export function createWarmPoolStore(database: Database, seal: Seal, now: () => D
     },
 
     addWarm: ({ id, name, plan, region, isolation, secrets }, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${id}`], async (transaction) => {
         const at = now()
         await transaction.tenant.create({
           data: { id, name, planId: plan, regionId: region, isolation, desired: 'warm', createdAt: at, updatedAt: at },
@@ -70,7 +70,7 @@ export function createWarmPoolStore(database: Database, seal: Seal, now: () => D
       }),
 
     removeWarm: (id, epoch) =>
-      ledWrite(database, epoch, async (transaction) => {
+      ledWrite(database, epoch, [`tenant:${id}`], async (transaction) => {
         const at = now()
         const { count } = await transaction.tenant.updateMany({
           where: { id, desired: 'warm' },

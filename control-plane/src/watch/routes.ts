@@ -1,6 +1,7 @@
 // Routes for the installation's other parts: the watches of gateways and runtimes, the gateways' counters, and their call to wake.
 import { UsagePush, internalPaths, type UsageAnswer } from '@tenantry/contract'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { WriteDeps } from '../http/idempotency.ts'
 import { foundTenant, type TenantStore } from '../tenants/index.ts'
 import type { UsageLedger } from '../usage/index.ts'
 import type { WatchHub, WatchKind } from './watch-hub.ts'
@@ -8,14 +9,14 @@ import type { WatchHub, WatchKind } from './watch-hub.ts'
 /** A watcher that leaves more changes than this unread is cut off; it will connect again and take the whole set. */
 const maxUnreadBytes = 16 * 1024 * 1024
 
-interface InternalRoutesDeps {
+interface InternalRoutesDeps extends WriteDeps {
   hub: WatchHub
   ledger: UsageLedger
   tenants: TenantStore
   now: () => Date
 }
 
-export function internalRoutes({ hub, ledger, tenants, now }: InternalRoutesDeps): FastifyPluginAsync {
+export function internalRoutes({ hub, ledger, tenants, record, now }: InternalRoutesDeps): FastifyPluginAsync {
   return async (app) => {
     const access = 'internal'
     const watch =
@@ -66,8 +67,7 @@ export function internalRoutes({ hub, ledger, tenants, now }: InternalRoutesDeps
       async (request, reply) => {
         const tenant = await foundTenant({ tenants }, request.params.id)
         // Many requests may call for one tenant: only the first of them has anything to write.
-        if (tenant.desired === 'paused')
-          await tenants.wake(tenant.id, { actor: { keyId: 'gateway' }, idempotency: undefined })
+        if (tenant.desired === 'paused') await record({ keyId: 'gateway' }, (write) => tenants.wake(tenant.id, write))
         return reply.status(202).send({ accepted: true })
       },
     )

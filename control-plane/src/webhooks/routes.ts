@@ -65,7 +65,6 @@ export interface WebhookRoutesDeps extends AnswerDeps {
 
 export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
   const tags = ['webhooks']
-  const once = (context: ReturnType<typeof writeContext>) => ({ ...context, idempotency: undefined })
 
   app.post(
     '/v1/webhooks',
@@ -86,12 +85,11 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
       const { url, description = '', types = [] } = request.body
       const context = writeContext(request)
       reply.status(201)
-      return answerOnce(deps, context, reply, async () => {
+      return answerOnce(deps, context, reply, async (record) => {
         const secret = newSecret()
+        const endpoint = { url: await checkedUrl(deps, url), description, types, secret }
         const answer = (made: WebhookEndpoint) => ({ ...present(made), secret })
-        return answer(
-          await deps.webhooks.create({ url: await checkedUrl(deps, url), description, types, secret }, context, answer),
-        )
+        return answer(await record((write) => deps.webhooks.create(endpoint, write), answer))
       })
     },
   )
@@ -141,14 +139,10 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
       },
     },
     async (request) => {
-      const { url, ...change } = request.body
-      return present(
-        await deps.webhooks.change(
-          request.params.id,
-          { ...change, ...(url === undefined ? {} : { url: await checkedUrl(deps, url) }) },
-          once(writeContext(request)),
-        ),
-      )
+      const { url, ...rest } = request.body
+      const change = { ...rest, ...(url === undefined ? {} : { url: await checkedUrl(deps, url) }) }
+      const { actor } = writeContext(request)
+      return present(await deps.record(actor, (write) => deps.webhooks.change(request.params.id, change, write)))
     },
   )
 
@@ -165,7 +159,7 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
       },
     },
     async (request, reply) => {
-      await deps.webhooks.remove(request.params.id, once(writeContext(request)))
+      await deps.record(writeContext(request).actor, (write) => deps.webhooks.remove(request.params.id, write))
       return reply.status(204).send(null)
     },
   )
@@ -190,11 +184,12 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
     async (request, reply) => {
       const context = writeContext(request)
       reply.status(201)
-      return answerOnce(deps, context, reply, async () => {
+      return answerOnce(deps, context, reply, async (record) => {
         const secret = newSecret()
         const formerUntil = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 86_400) * 1000)
         const answer = (changed: WebhookEndpoint) => ({ ...present(changed), secret })
-        return answer(await deps.webhooks.rotate(request.params.id, secret, formerUntil, context, answer))
+        const { id } = request.params
+        return answer(await record((write) => deps.webhooks.rotate(id, secret, formerUntil, write), answer))
       })
     },
   )
@@ -233,10 +228,11 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
         response: { 202: Type.Object({ replayed: Type.Integer() }) },
       },
     },
-    async (request, reply) =>
-      reply
-        .status(202)
-        .send({ replayed: await deps.webhooks.replayDead(request.params.id, once(writeContext(request))) }),
+    async (request, reply) => {
+      const { actor } = writeContext(request)
+      const replayed = await deps.record(actor, (write) => deps.webhooks.replayDead(request.params.id, write))
+      return reply.status(202).send({ replayed })
+    },
   )
 
   app.post(
@@ -252,14 +248,12 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
         response: { 202: DeliveryBody },
       },
     },
-    async (request, reply) =>
-      reply
-        .status(202)
-        .send(
-          presentDelivery(
-            await deps.webhooks.replay(request.params.id, request.params.delivery, once(writeContext(request))),
-          ),
-        ),
+    async (request, reply) => {
+      const { id, delivery } = request.params
+      const { actor } = writeContext(request)
+      const replayed = await deps.record(actor, (write) => deps.webhooks.replay(id, delivery, write))
+      return reply.status(202).send(presentDelivery(replayed))
+    },
   )
 }
 

@@ -5,7 +5,7 @@ import type { Seal } from '../platform/seal.ts'
 import type { WebhookStore } from './webhook-store.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import type { Database, Transaction } from '../platform/database.ts'
-import { recordedWrite } from '../platform/recorded-write.ts'
+import { lock } from '../platform/locks.ts'
 import { secretContext, toDelivery, toEndpoint, withEvent } from './store-rows.ts'
 
 interface WebhookStoreOptions {
@@ -23,20 +23,22 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
     return row
   }
 
+  /** Who else changes it waits for the end of the transaction. */
+  const locked = async (transaction: Transaction, id: string) => {
+    if (uuids.test(id)) await lock(transaction, `webhook:${id}`)
+    return found(transaction, id)
+  }
+
   return {
-    create: ({ secret, ...endpoint }, context, answer) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const id = randomUUID()
-        const row = await transaction.webhookEndpoint.create({
-          data: { ...endpoint, id, secret: seal.seal(secret, secretContext(id)), createdAt: now() },
-        })
-        const result = toEndpoint(row)
-        return {
-          result,
-          audit: { action: 'webhook.create', target: id, detail: { url: result.url, types: result.types } },
-          answer: answer(result),
-        }
-      }),
+    async create({ secret, ...endpoint }, { transaction, audit }) {
+      const id = randomUUID()
+      const row = await transaction.webhookEndpoint.create({
+        data: { ...endpoint, id, secret: seal.seal(secret, secretContext(id)), createdAt: now() },
+      })
+      const made = toEndpoint(row)
+      audit({ action: 'webhook.create', target: id, detail: { url: made.url, types: made.types } })
+      return made
+    },
 
     async list() {
       return (await database.webhookEndpoint.findMany({ orderBy: [{ createdAt: 'asc' }, { id: 'asc' }] })).map(
@@ -46,36 +48,30 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
 
     get: async (id) => toEndpoint(await found(database, id)),
 
-    change: (id, { enabled, ...change }, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        await found(transaction, id)
-        const disabled = enabled === undefined ? {} : { disabled: enabled ? null : 'operator' }
-        const row = await transaction.webhookEndpoint.update({ where: { id }, data: { ...change, ...disabled } })
-        const detail = { ...change, ...(enabled === undefined ? {} : { enabled }) }
-        return { result: toEndpoint(row), audit: { action: 'webhook.change', target: id, detail } }
-      }),
+    async change(id, { enabled, ...change }, { transaction, audit }) {
+      await locked(transaction, id)
+      const disabled = enabled === undefined ? {} : { disabled: enabled ? null : 'operator' }
+      const row = await transaction.webhookEndpoint.update({ where: { id }, data: { ...change, ...disabled } })
+      const detail = { ...change, ...(enabled === undefined ? {} : { enabled }) }
+      audit({ action: 'webhook.change', target: id, detail })
+      return toEndpoint(row)
+    },
 
-    remove: (id, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const { url } = await found(transaction, id)
-        await transaction.webhookEndpoint.delete({ where: { id } })
-        return { result: undefined, audit: { action: 'webhook.delete', target: id, detail: { url } } }
-      }),
+    async remove(id, { transaction, audit }) {
+      const { url } = await locked(transaction, id)
+      await transaction.webhookEndpoint.delete({ where: { id } })
+      audit({ action: 'webhook.delete', target: id, detail: { url } })
+    },
 
-    rotate: (id, secret, formerUntil, context, answer) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const { secret: formerSecret } = await found(transaction, id)
-        const row = await transaction.webhookEndpoint.update({
-          where: { id },
-          data: { secret: seal.seal(secret, secretContext(id)), formerSecret, formerUntil },
-        })
-        const result = toEndpoint(row)
-        return {
-          result,
-          audit: { action: 'webhook.rotate', target: id, detail: { former_until: formerUntil.toISOString() } },
-          answer: answer(result),
-        }
-      }),
+    async rotate(id, secret, formerUntil, { transaction, audit }) {
+      const { secret: formerSecret } = await locked(transaction, id)
+      const row = await transaction.webhookEndpoint.update({
+        where: { id },
+        data: { secret: seal.seal(secret, secretContext(id)), formerSecret, formerUntil },
+      })
+      audit({ action: 'webhook.rotate', target: id, detail: { former_until: formerUntil.toISOString() } })
+      return toEndpoint(row)
+    },
 
     async deliveries(id, state, { limit, cursor }) {
       await found(database, id)
@@ -92,35 +88,31 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
       return toPage(rows, limit, toDelivery)
     },
 
-    replay: (id, deliveryId, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        await found(transaction, id)
-        const where = { id: deliveryId, endpointId: id }
-        const { count } = uuids.test(deliveryId)
-          ? await transaction.webhookDelivery.updateMany({
-              where,
-              data: { state: 'pending', attempts: 0, nextAt: now() },
-            })
-          : { count: 0 }
-        const row =
-          count === 0
-            ? null
-            : await transaction.webhookDelivery.findUnique({ where: { id: deliveryId }, include: withEvent })
-        if (row === null) throw new ControlError('DELIVERY_NOT_FOUND', 'the webhook has no such delivery')
-        return {
-          result: toDelivery(row),
-          audit: { action: 'webhook.replay', target: id, detail: { delivery: deliveryId } },
-        }
-      }),
+    async replay(id, deliveryId, { transaction, audit }) {
+      await locked(transaction, id)
+      const { count } = uuids.test(deliveryId)
+        ? await transaction.webhookDelivery.updateMany({
+            where: { id: deliveryId, endpointId: id },
+            data: { state: 'pending', attempts: 0, nextAt: now() },
+          })
+        : { count: 0 }
+      const row =
+        count === 0
+          ? null
+          : await transaction.webhookDelivery.findUnique({ where: { id: deliveryId }, include: withEvent })
+      if (row === null) throw new ControlError('DELIVERY_NOT_FOUND', 'the webhook has no such delivery')
+      audit({ action: 'webhook.replay', target: id, detail: { delivery: deliveryId } })
+      return toDelivery(row)
+    },
 
-    replayDead: (id, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        await found(transaction, id)
-        const { count } = await transaction.webhookDelivery.updateMany({
-          where: { endpointId: id, state: 'dead' },
-          data: { state: 'pending', attempts: 0, nextAt: now() },
-        })
-        return { result: count, audit: { action: 'webhook.replay', target: id, detail: { deliveries: count } } }
-      }),
+    async replayDead(id, { transaction, audit }) {
+      await locked(transaction, id)
+      const { count } = await transaction.webhookDelivery.updateMany({
+        where: { endpointId: id, state: 'dead' },
+        data: { state: 'pending', attempts: 0, nextAt: now() },
+      })
+      audit({ action: 'webhook.replay', target: id, detail: { deliveries: count } })
+      return count
+    },
   }
 }

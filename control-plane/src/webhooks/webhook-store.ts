@@ -1,6 +1,6 @@
 // Operators' webhooks: endpoints, and what is on its way to them.
 import type { Page, PageRequest } from '../platform/page.ts'
-import type { WriteContext } from '../platform/write-context.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { AttemptResult, Verdict } from './delivery-plan.ts'
 import type { SentEvent } from './webhook-message.ts'
 
@@ -40,29 +40,22 @@ export interface WebhookDelivery {
 export interface WebhookStore {
   create(
     endpoint: { url: string; description: string; types: string[]; secret: string },
-    context: WriteContext,
-    answer: (made: WebhookEndpoint) => unknown,
+    write: RecordedWrite,
   ): Promise<WebhookEndpoint>
   /** Oldest first. */
   list(): Promise<WebhookEndpoint[]>
   /** @throws ControlError WEBHOOK_NOT_FOUND, as all below */
   get(id: string): Promise<WebhookEndpoint>
-  change(id: string, change: EndpointChange, context: WriteContext): Promise<WebhookEndpoint>
+  change(id: string, change: EndpointChange, write: RecordedWrite): Promise<WebhookEndpoint>
   /** With what is on its way to it. */
-  remove(id: string, context: WriteContext): Promise<void>
+  remove(id: string, write: RecordedWrite): Promise<void>
   /** Messages are signed with the former secret too, until `formerUntil`. */
-  rotate(
-    id: string,
-    secret: string,
-    formerUntil: Date,
-    context: WriteContext,
-    answer: (changed: WebhookEndpoint) => unknown,
-  ): Promise<WebhookEndpoint>
+  rotate(id: string, secret: string, formerUntil: Date, write: RecordedWrite): Promise<WebhookEndpoint>
   deliveries(id: string, state: DeliveryState | undefined, page: PageRequest): Promise<Page<WebhookDelivery>>
   /** It is sent once more, from the first attempt on. @throws ControlError DELIVERY_NOT_FOUND */
-  replay(id: string, deliveryId: string, context: WriteContext): Promise<WebhookDelivery>
+  replay(id: string, deliveryId: string, write: RecordedWrite): Promise<WebhookDelivery>
   /** All that were given up. @returns how many */
-  replayDead(id: string, context: WriteContext): Promise<number>
+  replayDead(id: string, write: RecordedWrite): Promise<number>
 }
 
 export interface DueDelivery {

@@ -1,7 +1,6 @@
 // The leader's look at the months as a process of its own, which a test may kill: closing-child.ts URL NOW
 import { createClosing } from '#control-plane/billing/jobs.ts'
 import { systemClock } from '#control-plane/platform/clock.ts'
-import { createSeal } from '#control-plane/platform/seal.ts'
 import { openBilling } from '#control-plane/billing/billing-stores.ts'
 import { openDatabase } from '#control-plane/platform/database.ts'
 import { billingConfig } from './prices.ts'
@@ -17,7 +16,7 @@ const log = {
 }
 const { look } = createClosing(
   {
-    ...openBilling(database, billingConfig, createSeal(Buffer.alloc(32)), now),
+    ...openBilling(database, billingConfig, now),
     config: billingConfig,
     clock: { ...systemClock, now },
     measure: () => undefined,

@@ -12,6 +12,7 @@ import { openControlPlane, type Probe } from '#control-plane/control-plane.ts'
 import { newPlatformKey } from '#control-plane/keys/index.ts'
 import type { Scope } from '#control-plane/keys/platform-key-store.ts'
 import { systemClock, type Clock } from '#control-plane/platform/clock.ts'
+import type { RecordWrite } from '#control-plane/platform/recorded-write.ts'
 import type { Seal } from '#control-plane/platform/seal.ts'
 import { defaultRateLimits } from '#control-plane/quotas/index.ts'
 import { noFailpoints } from '#control-plane/reconcile/failpoints.ts'
@@ -76,6 +77,7 @@ export interface TestApi {
   engine: StandInEngine
   published: PublishedSource
   reconcileStore: ReconcileStore
+  record: RecordWrite
   billing: BillingParts
   /** Of its secrets. */
   seal: Seal
@@ -239,7 +241,7 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
   })
 
   const firstKey = newPlatformKey()
-  await plane.keys.createFirst(firstKey)
+  await plane.record({ keyId: 'system' }, (write) => plane.keys.createFirst(firstKey, write))
   const api: TestApi = {
     app,
     postgres,
@@ -252,6 +254,7 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
     startController,
     published: plane.published,
     reconcileStore: plane.reconcileStore,
+    record: plane.record,
     billing: plane.billing,
     seal: plane.seal,
     keys: { admin: firstKey, read: '', billing: '' },
