@@ -65,22 +65,18 @@ t.test('an Idempotency-Key makes one key, also when it is sent many times at onc
   const body = { name: newName('once'), scope: 'read' }
   const headers = { 'idempotency-key': newName() }
   const answers = await Promise.all(Array.from({ length: 5 }, () => api.call('POST', '/v1/keys', { body, headers })))
-  const made = answers.filter(({ status }) => status === 201)
-  t.ok(made.length >= 1)
-  for (const answer of answers) {
-    if (answer.status === 201) t.same(answer.body, made[0]?.body)
-    else isError(t, answer, 409, 'IDEMPOTENCY_IN_PROGRESS', 'Idempotency-Key', 'at the same time')
-  }
+  const [first] = answers
+  for (const answer of answers) t.match(answer, { status: 201, body: first?.body as object })
   const later = await api.call('POST', '/v1/keys', { body, headers })
   t.match(later, { status: 201, headers: { 'idempotency-replayed': 'true' } })
-  t.same(later.body, made[0]?.body, 'the answer that was lost is given again, with the key')
+  t.same(later.body, first?.body, 'the answer that was lost is given again, with the key')
   t.same((await list()).filter(({ name }) => name === body.name).length, 1)
   const other = await api.call('POST', '/v1/keys', { body: { ...body, scope: 'admin' }, headers })
   isError(t, other, 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'another scope')
   const id = (later.body as Key).id
   const rotation = { body: {}, headers: { 'idempotency-key': newName() } }
-  const first = await api.call('POST', `/v1/keys/${id}/rotate`, rotation)
-  t.same((await api.call('POST', `/v1/keys/${id}/rotate`, rotation)).body, first.body, 'a rotation, too')
+  const rotated = await api.call('POST', `/v1/keys/${id}/rotate`, rotation)
+  t.same((await api.call('POST', `/v1/keys/${id}/rotate`, rotation)).body, rotated.body, 'a rotation, too')
 })
 
 t.test('a revoked key ends at once and stays in the list', async (t) => {

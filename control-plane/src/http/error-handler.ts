@@ -9,8 +9,7 @@ export function addErrorHandler(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError | Error, request, reply) => {
     const shown = toControlError(error)
     if (shown.status >= 500) request.log.error({ err: error }, 'request failed')
-    if (shown.status === 503 || shown.status === 423 || shown.code === 'IDEMPOTENCY_IN_PROGRESS')
-      reply.header('retry-after', '1')
+    if (shown.status === 503 || shown.status === 423) reply.header('retry-after', '1')
     if (shown.status === 401) reply.header('www-authenticate', 'Bearer')
     return reply.status(shown.status).type('application/json; charset=utf-8').send(errorBody(shown))
   })

@@ -51,7 +51,6 @@ export const errorKinds = {
   TOO_MANY_ADJUSTMENTS: { status: 409, tag: 'conflict' },
   SOURCE_LIVES: { status: 409, tag: 'conflict' },
   IDEMPOTENCY_MISMATCH: { status: 409, tag: 'conflict' },
-  IDEMPOTENCY_IN_PROGRESS: { status: 409, tag: 'conflict' },
   STALE_ETAG: { status: 412, tag: 'precondition_failed' },
   NOT_ACCEPTABLE: { status: 406, tag: 'not_acceptable' },
   BODY_TOO_LARGE: { status: 413, tag: 'payload_too_large' },

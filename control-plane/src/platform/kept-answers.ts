@@ -66,8 +66,8 @@ export function createKeptAnswers({
       const since = oldest()
       // The primary key makes a second transaction wait for the end of the first.
       const claimed = await transaction.$executeRaw`
-        insert into idempotency_records as kept (platform_key_id, key, fingerprint)
-        values (${platformKeyId}::uuid, ${key}, ${fingerprint})
+        insert into idempotency_records as kept (platform_key_id, key, fingerprint, created_at)
+        values (${platformKeyId}::uuid, ${key}, ${fingerprint}, ${now()})
         on conflict (platform_key_id, key) do update
           set fingerprint = excluded.fingerprint, answer = null, created_at = excluded.created_at
           where kept.created_at < ${since} or kept.answer is null`

@@ -1,0 +1,117 @@
+// `Idempotency-Key`: one write and one answer, however often and however close together a request comes, and whatever fails.
+import t from 'tap'
+import type { TenantBody } from '#control-plane/tenants/index.ts'
+import { isError, newName, startApi, type Answer, type CreatedTenant } from '#test/support/control-plane/api.ts'
+
+const api = await startApi(t)
+
+const good = (name = newName()) => ({ name, plan: 'Free', region: 'local' })
+const withKey = (key = newName('key')) => ({ 'idempotency-key': key })
+const isReplayed = ({ headers }: Answer) => headers['idempotency-replayed'] === 'true'
+const kept = async (key: string) =>
+  (await api.sql('select answer is not null as answered from idempotency_records where key = $1', [key])).map(
+    ({ answered }) => answered,
+  )
+
+t.test('requests at the same time under one key make one write, and all get its answer', async (t) => {
+  const tenant = await api.create()
+  const webhook = await api.call('POST', '/v1/webhooks', { body: { url: 'https://public.test/' } })
+  const { id: platformKey } = await api.newKey('read')
+  const cases: [string, object, string][] = [
+    ['/v1/tenants', good(), 'tenants'],
+    ['/v1/keys', { name: newName(), scope: 'read' }, 'platform_keys'],
+    [`/v1/keys/${platformKey}/rotate`, {}, 'platform_keys'],
+    [`/v1/tenants/${tenant.tenant_id}/keys/rotate`, {}, 'operations'],
+    ['/v1/webhooks', { url: 'https://public.test/hook' }, 'webhook_endpoints'],
+    [`/v1/webhooks/${(webhook.body as { id: string }).id}/rotate`, {}, 'audit_log'],
+  ]
+  for (const [path, body, table] of cases) {
+    const headers = withKey()
+    const before = await api.counts()
+    const answers = await Promise.all(Array.from({ length: 8 }, () => api.call('POST', path, { body, headers })))
+    const [first] = answers
+    t.ok([200, 201].includes(first?.status ?? 0), `${path} is answered ${first?.status}`)
+    t.same(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size, 1, 'with one answer')
+    t.same(answers.filter(isReplayed).length, 7, 'of which seven are repeats')
+    const after = await api.counts()
+    for (const one of new Set([table, 'audit_log', 'idempotency_records']))
+      t.same(after[one], (before[one] ?? 0) + 1, `and one row more in ${one}`)
+    t.match(await api.call('POST', path, { body, headers }), { status: first?.status, text: first?.text })
+  }
+})
+
+t.test('of different requests at the same time under one key, one is done', async (t) => {
+  const headers = withKey()
+  const bodies = Array.from({ length: 6 }, () => good())
+  const answers = await Promise.all(bodies.map((body) => api.call('POST', '/v1/tenants', { body, headers })))
+  t.same(answers.filter(({ status }) => status === 201).length, 1)
+  for (const answer of answers.filter(({ status }) => status !== 201))
+    isError(t, answer, 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'another one')
+  t.same(
+    (await api.sql('select name from tenants where name = any($1)', [bodies.map(({ name }) => name)])).length,
+    1,
+    'one tenant was made',
+  )
+})
+
+t.test('a request that waits for one that fails is done in its place', async (t) => {
+  const taken = await api.create()
+  const headers = withKey('used-by-a-refusal')
+  const both = await Promise.all([1, 2].map(() => api.call('POST', '/v1/tenants', { body: good(taken.name), headers })))
+  for (const answer of both) isError(t, answer, 409, 'NAME_TAKEN', taken.name, 'a refusal')
+  t.same(await kept('used-by-a-refusal'), [], 'uses no key up')
+  t.same((await api.call('POST', '/v1/tenants', { body: good(), headers })).status, 201)
+})
+
+t.test('a write whose answer cannot be kept is not done', async (t) => {
+  const headers = withKey('unkept')
+  const body = good()
+  const before = await api.counts()
+  await api.sql("create function refuse() returns trigger language plpgsql as $$ begin raise 'no room'; end $$")
+  await api.sql('create trigger refuse before update on idempotency_records for each row execute function refuse()')
+  t.same((await api.call('POST', '/v1/tenants', { body, headers })).status, 500)
+  t.same(await api.counts(), before, 'nothing was written')
+  await api.sql('drop trigger refuse on idempotency_records')
+  const answer = await api.call('POST', '/v1/tenants', { body, headers })
+  t.same([answer.status, isReplayed(answer)], [201, false])
+})
+
+t.test('what was kept with the write is the answer when the last one could not be kept', async (t) => {
+  const headers = { ...withKey('half-kept'), prefer: 'wait=30' }
+  const body = good()
+  await api.sql(`create trigger refuse before update on idempotency_records for each row when (old.answer is not null)
+    execute function refuse()`)
+  t.same((await api.call('POST', '/v1/tenants', { body, headers })).status, 500, 'the caller does not know')
+  await api.sql('drop trigger refuse on idempotency_records')
+  const before = await api.counts()
+  const again = await api.call('POST', '/v1/tenants', { body, headers })
+  t.match(again, { status: 201, body: { name: body.name, status: 'pending' } })
+  t.ok(isReplayed(again))
+  t.same(await api.counts(), before, 'and nothing is made once more')
+  const { tenant_id: id, keys } = again.body as CreatedTenant
+  t.match(keys, { secret_key: /^tn_secret_/ }, 'with the keys that are shown once')
+  t.match(await api.tenant(id), { status: 'ready' } satisfies Partial<TenantBody>)
+})
+
+t.test('a key that is older than a day stands for a new request, and old answers go', async (t) => {
+  const headers = withKey('daily')
+  const first = await api.call('POST', '/v1/keys', { body: { name: 'today', scope: 'read' }, headers })
+  api.clock.ahead = 23 * 3_600_000
+  t.ok(isReplayed(await api.call('POST', '/v1/keys', { body: { name: 'today', scope: 'read' }, headers })))
+  api.clock.ahead = 25 * 3_600_000
+  const both = await Promise.all(
+    [1, 2].map(() => api.call('POST', '/v1/keys', { body: { name: 'tomorrow', scope: 'read' }, headers })),
+  )
+  for (const { status, body } of both) {
+    t.same(status, 201)
+    t.match(body, { name: 'tomorrow' })
+    t.not((body as { id: string }).id, (first.body as { id: string }).id)
+  }
+  t.same(both.filter(isReplayed).length, 1, 'which is done once, too')
+  t.same(
+    (await api.sql('select key from idempotency_records')).map(({ key }) => key),
+    ['daily'],
+    'all others are gone',
+  )
+  api.clock.ahead = 0
+})
