@@ -141,7 +141,7 @@ t.test('the last places of a shared database are given once, and one next databa
   )
   t.same(
     await api.sql(
-      'select d.id, count(*)::int as homes from shared_databases d join tenants t on t.shared_database_id = d.id group by d.id order by d.created_at',
+      'select d.id, count(*)::int as homes from shared_databases d join tenants t on shared_database_id = d.id group by 1 order by d.created_at',
     ),
     [
       { id, homes: Number(homes) + 3 },
@@ -176,7 +176,8 @@ t.test(
     t.ok(watched > 1, `verified ${watched} times meanwhile`)
     t.same(
       await api.sql(
-        "select action, count(*)::int as count from audit_log where target in (select id from tenants where name like 'many-%') group by action order by action",
+        `select action, count(*)::int as count from audit_log where target in (select id from tenants where name like 'many-%')
+       group by action order by action`,
       ),
       ['tenant.create', 'tenant.delete', 'tenant.update'].map((action) => ({ action, count: 40 })),
     )
