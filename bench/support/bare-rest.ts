@@ -133,10 +133,12 @@ async function callerOf({ headers: { authorization = '' } }: FastifyRequest): Pr
 
 const context: Prepared = {
   name: 'context',
-  text: "select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true), set_config('app.user_id', $3, true), set_config('request.jwt.claims', $4, true)",
+  text: `select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true),
+    set_config('app.user_id', $3, true), set_config('request.jwt.claims', $4, true)`,
 }
 const columns = 'id, owner_id, title, done, rank, created_at'
-const record = `json_build_object('id', id, 'owner_id', owner_id, 'title', title, 'done', done, 'rank', rank, 'created_at', created_at)::text`
+const record = `json_build_object('id', id, 'owner_id', owner_id, 'title', title,
+  'done', done, 'rank', rank, 'created_at', created_at)::text`
 
 const rls = await openAll(RLS_URL)
 const plain = await openAll(PLAIN_URL)
@@ -153,7 +155,8 @@ const statements = {
   // Policies that several may fulfil, one of them without the owner, are no condition that an index can be searched by.
   list: {
     name: 'list',
-    text: `select coalesce(json_agg(r), '[]')::text from (select ${columns} from todos where done = $1 and owner_id = $2 order by rank desc limit $3) r`,
+    text: `select coalesce(json_agg(r), '[]')::text
+      from (select ${columns} from todos where done = $1 and owner_id = $2 order by rank desc limit $3) r`,
   },
   insert: {
     name: 'insert',

@@ -30,7 +30,8 @@ export async function ledgerFigures(
     report(`${bytes.toFixed(0)} bytes a tenant and month`)
     const { one, page } = await reading(scene)
     report(
-      `usage of a tenant: p50 ${quantile(one, 0.5).toFixed(1)} ms, p99 ${quantile(one, 0.99).toFixed(1)} ms; page: p50 ${quantile(page, 0.5).toFixed(1)} ms, p99 ${quantile(page, 0.99).toFixed(1)} ms`,
+      `usage of a tenant: p50 ${quantile(one, 0.5).toFixed(1)} ms, p99 ${quantile(one, 0.99).toFixed(1)} ms; ` +
+        `page: p50 ${quantile(page, 0.5).toFixed(1)} ms, p99 ${quantile(page, 0.99).toFixed(1)} ms`,
     )
     const seconds = await monthClose(scene)
     report(`month closed in ${seconds.toFixed(1)} s`)
@@ -52,7 +53,8 @@ export async function ledgerFigures(
 
 async function bytesPerTenantMonth({ sql, tenantIds }: LedgerScene): Promise<number> {
   const [row] = await sql(
-    "select pg_total_relation_size('usage_months') + pg_total_relation_size('usage_tenants') as bytes, (select count(*) from usage_months) as months",
+    `select pg_total_relation_size('usage_months') + pg_total_relation_size('usage_tenants') as bytes,
+      (select count(*) from usage_months) as months`,
   )
   if (tenantIds.length === 0) throw new Error('there are no tenants')
   return Number(row?.['bytes']) / Number(row?.['months'])
@@ -132,7 +134,8 @@ async function monthInvoices({
     })
   })
   const [row] = await sql(
-    "select count(*)::int as made, max(number) as last, count(distinct tenant_id)::int as tenants from invoices where month = $1 and state = 'final'",
+    `select count(*)::int as made, max(number) as last, count(distinct tenant_id)::int as tenants
+      from invoices where month = $1 and state = 'final'`,
     [month],
   )
   for (const name of ['made', 'last', 'tenants']) {

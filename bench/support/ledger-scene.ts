@@ -49,7 +49,8 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
   await sql("insert into regions (id, engine, domain) values ('local', 'process', 'localhost')")
   await sql(
     `insert into tenants (id, name, plan_id, region_id, isolation, status, created_at, updated_at)
-     select 't_' || substr(md5(n::text), 1, 20), 'n-' || n, case when n % 10 = 0 then 'Pro' else 'Free' end, 'local', 'schema-per-tenant', 'ready', $2, $2
+     select 't_' || substr(md5(n::text), 1, 20), 'n-' || n, case when n % 10 = 0 then 'Pro' else 'Free' end,
+       'local', 'schema-per-tenant', 'ready', $2, $2
      from generate_series(1, $1::int) n`,
     [tenants, firstMonth],
   )
@@ -78,7 +79,8 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
   for (let number = 0; number < months; number++) {
     await sql(
       `insert into usage_months (month, tenant_id, hours, totals, breakdown, previous, hash, closed_at)
-       select k.month, p.id, k.hours, k.totals, k.breakdown, repeat(md5(p.id), 2), coalesce(l.hash, repeat(md5(p.id || k.month), 2)), case when k.month < $2 then k.month + interval '1 month' end
+       select k.month, p.id, k.hours, k.totals, k.breakdown, repeat(md5(p.id), 2),
+         coalesce(l.hash, repeat(md5(p.id || k.month), 2)), case when k.month < $2 then k.month + interval '1 month' end
        from placed p join kinds k on k.number = p.kind and k.month = $1 left join links l on l.id = p.id and k.month = $2`,
       [monthAt(number), month],
     )
@@ -96,8 +98,9 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
      select s.source, '00000000-0000-4000-8000-000000000000', id, $1, m.meter, m.grp, m.method, m.status, m.bucket, 1 + n % 7
      from (select id, row_number() over () as n from placed) p
      cross join (values ('gateway-0'), ('gateway-1')) s(source)
-     cross join (values ('requests', 'rest', 'GET', '2xx', ''), ('requests', 'storage', 'POST', '2xx', ''), ('egress_bytes', 'rest', '', '', ''),
-       ('latency', 'rest', '', '', '5'), ('latency', 'storage', '', '', '20'), ('connections_peak', '', '', '', '')) m(meter, grp, method, status, bucket)`,
+     cross join (values ('requests', 'rest', 'GET', '2xx', ''), ('requests', 'storage', 'POST', '2xx', ''),
+       ('egress_bytes', 'rest', '', '', ''), ('latency', 'rest', '', '', '5'), ('latency', 'storage', '', '', '20'),
+       ('connections_peak', '', '', '', '')) m(meter, grp, method, status, bucket)`,
     [lastHour],
   )
   await sql(
@@ -108,7 +111,8 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
   )
   await sql(
     `insert into usage_sources (source, tenant_id, complete_until, first_seen_at, last_seen_at)
-     select 'home:' || id, id, $1::timestamptz, $1, $1 from placed union all select 'gateway-' || n, null, $1, $1, $1 from generate_series(0, 1) n`,
+     select 'home:' || id, id, $1::timestamptz, $1, $1 from placed
+     union all select 'gateway-' || n, null, $1, $1, $1 from generate_series(0, 1) n`,
     [new Date(lastHour.getTime() + hourMilliseconds)],
   )
   await sql('drop table kinds, placed, links')

@@ -118,7 +118,8 @@ t.test('backups and damage', async (t) => {
     const lost = randomUUID()
     await query(
       ada.url,
-      `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag) select id, 'phantom', '${lost}', 1, 'text/plain', 'x' from storage_buckets where name = 'papers'`,
+      `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
+        select id, 'phantom', '${lost}', 1, 'text/plain', 'x' from storage_buckets where name = 'papers'`,
     )
     const answer = await platform.call('POST', `/v1/tenants/${ada.id}/backups`)
     t.match(await ended(platform, answer), { state: 'failed', error: /of an object is missing/ })

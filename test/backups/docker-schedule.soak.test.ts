@@ -20,7 +20,8 @@ t.test('scheduled backups', async (t) => {
   /** The schedule was followed up to so many hours ago. */
   const missed = (hours: number) =>
     platform.sql(
-      'update tenants set backup_schedule = $2, backup_seen_schedule = $2, backup_seen_at = now() - make_interval(hours => $3) where id = $1',
+      `update tenants set backup_schedule = $2, backup_seen_schedule = $2,
+        backup_seen_at = now() - make_interval(hours => $3) where id = $1`,
       [ada.id, hourly, hours],
     )
 

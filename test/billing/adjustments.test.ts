@@ -182,7 +182,8 @@ t.test(
     t.match(
       csv,
       new RegExp(
-        `adjustment,${nameOf(0)},false,,.*,-100\\.120000,.*,"'=goodwill, for the night of the 3rd",,${credit.adjustment_id},-100\\.123457,,`,
+        `adjustment,${nameOf(0)},false,,.*,-100\\.120000,.*,` +
+          `"'=goodwill, for the night of the 3rd",,${credit.adjustment_id},-100\\.123457,,`,
       ),
     )
     t.match((await list(first.tenant_id))[0], {
@@ -344,7 +345,8 @@ t.test(
     await check('the end')
     t.ok((await list(id)).every(({ invoice }) => invoice?.state === 'final'))
     const [sum] = await api.sql(
-      `select coalesce(sum((l->>'amount')::numeric), 0)::numeric(30, 6)::text as sum from invoices i, jsonb_array_elements(i.content->'lines') l
+      `select coalesce(sum((l->>'amount')::numeric), 0)::numeric(30, 6)::text as sum
+        from invoices i, jsonb_array_elements(i.content->'lines') l
      where i.tenant_id = $1 and i.state = 'final' and l->>'charge' = 'adjustment'`,
       [id],
     )

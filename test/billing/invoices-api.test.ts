@@ -268,7 +268,8 @@ t.test('a tenant that is gone keeps its invoices, and its name on those that are
 t.test('without prices no invoice is made', async (t) => {
   const free = await startApi(t, { control: false })
   await free.sql(
-    "insert into tenants (id, name, plan_id, region_id, isolation, created_at, updated_at) values ('t_00000000000000000001', 'one', 'Free', 'local', 'schema-per-tenant', '2026-01-01', '2026-01-01')",
+    `insert into tenants (id, name, plan_id, region_id, isolation, created_at, updated_at)
+      values ('t_00000000000000000001', 'one', 'Free', 'local', 'schema-per-tenant', '2026-01-01', '2026-01-01')`,
   )
   isError(
     t,

@@ -1,4 +1,5 @@
-// Kill -9 while a month's invoices are made: within a batch and between two. Numbers have no gap, everybody has one invoice, each adjustment stands on one.
+// Kill -9 while a month's invoices are made: within a batch and between two. Numbers have no gap, everybody has one
+// invoice, each adjustment stands on one.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import pg from 'pg'
@@ -11,12 +12,14 @@ const { sql, url } = ledger
 const tenants = 350
 await sql(
   `insert into tenants (id, name, plan_id, region_id, isolation, status, created_at, updated_at)
-   select 't_' || substr(md5(n::text), 1, 20), 'n-' || n, case when n % 10 = 0 then 'Pro' else 'Free' end, 'local', 'schema-per-tenant', 'ready', '2026-01-01', '2026-01-01'
+   select 't_' || substr(md5(n::text), 1, 20), 'n-' || n, case when n % 10 = 0 then 'Pro' else 'Free' end,
+     'local', 'schema-per-tenant', 'ready', '2026-01-01', '2026-01-01'
    from generate_series(1, $1::int) n`,
   [tenants],
 )
 await sql(
-  "insert into adjustments (id, tenant_id, description, amount_micro, currency, created_at) select gen_random_uuid(), id, 'goodwill', -1000000, 'EUR', now() from tenants",
+  `insert into adjustments (id, tenant_id, description, amount_micro, currency, created_at)
+    select gen_random_uuid(), id, 'goodwill', -1000000, 'EUR', now() from tenants`,
 )
 await ledger.close('2026-02-01T01:00:00Z')
 
@@ -44,8 +47,10 @@ const sessions = async () =>
   )
 const standing = async () =>
   (
-    await sql(`select (select count(*)::int from invoices) as invoices, (select last from invoice_numbers) as last, (select count(*)::int from invoices where number is not null) as numbered,
-    (select count(*)::int from operator_events where type = 'invoice.final') as told, (select count(*)::int from adjustments where invoice_id is not null) as billed`)
+    await sql(`select (select count(*)::int from invoices) as invoices, (select last from invoice_numbers) as last,
+      (select count(*)::int from invoices where number is not null) as numbered,
+      (select count(*)::int from operator_events where type = 'invoice.final') as told,
+      (select count(*)::int from adjustments where invoice_id is not null) as billed`)
   )[0]
 const whole = (count: number) => ({ invoices: count, last: count, numbered: count, told: count, billed: count })
 
@@ -94,7 +99,8 @@ t.test('whoever goes on makes what is missing, once', async (t) => {
   }
   t.same(
     await sql(
-      'select count(distinct tenant_id)::int as tenants, count(distinct number)::int as numbers, min(number) as first, max(number) as last from invoices',
+      `select count(distinct tenant_id)::int as tenants, count(distinct number)::int as numbers,
+        min(number) as first, max(number) as last from invoices`,
     ),
     [{ tenants, numbers: tenants, first: 1, last: tenants }],
   )

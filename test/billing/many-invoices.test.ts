@@ -1,4 +1,5 @@
-// A batch of invoices: each is what it would be alone, what is wrong with one tenant stops no other, and many tenants need no more questions than few.
+// A batch of invoices: each is what it would be alone, what is wrong with one tenant stops no other, and many tenants
+// need no more questions than few.
 import t from 'tap'
 import { createBilling, type BillingDeps } from '#control-plane/billing/billing.ts'
 import { readDecimalText } from '#control-plane/billing/money.ts'

@@ -330,7 +330,8 @@ t.test('odd requests', { timeout: 300_000 }, async (t) => {
       })
       if (answer.status >= 500)
         throw new Error(
-          `${method} ${path.slice(0, 300)}?${search.slice(0, 300)} ${JSON.stringify(body).slice(0, 300)} accept ${accept ?? '-'}: ${answer.status} ${answer.text}`,
+          `${method} ${path.slice(0, 300)}?${search.slice(0, 300)} ${JSON.stringify(body).slice(0, 300)} ` +
+            `accept ${accept ?? '-'}: ${answer.status} ${answer.text}`,
         )
       if (answer.status < 400) {
         answered++

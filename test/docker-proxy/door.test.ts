@@ -349,9 +349,8 @@ t.test('no second request hides behind a first one', async (t) => {
   const text = JSON.stringify({ Detach: false, Tty: false })
   const door = createConnection(scene.socketPath)
   const hidden = `DELETE /v1.41/containers/${worker}?force=true HTTP/1.1\r\nHost: docker\r\n\r\n`
-  door.write(
-    `POST /v1.41/exec/${exec.id}/start HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}${hidden}`,
-  )
+  const start = `POST /v1.41/exec/${exec.id}/start HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n`
+  door.write(`${start}Content-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}${hidden}`)
   let seen = ''
   door.setEncoding('latin1').on('data', (chunk: string) => (seen += chunk))
   await until(async () => (seen.includes('DELETE') ? true : undefined))
@@ -360,7 +359,7 @@ t.test('no second request hides behind a first one', async (t) => {
   t.equal((await hands.getContainer(worker).inspect()).State.Running, true)
 
   for (const head of [
-    `POST /v1.41/exec/${exec.id}/start HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    `${start}Transfer-Encoding: chunked\r\n\r\n`,
     'GET /v1.41/info HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n',
     'GET /v1.41/info HTTP/1.1\r\nHost: docker\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     `CONNECT docker:80 HTTP/1.1\r\nHost: docker\r\n\r\n`,

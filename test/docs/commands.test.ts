@@ -240,6 +240,7 @@ function variables(tenant: Tenant): Record<string, string> {
 function userToken(tenant: Tenant): string {
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const seconds = Math.floor(Date.now() / 1000)
-  const signed = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode({ sub: userId, role: 'authenticated', iat: seconds, exp: seconds + 3600 })}`
+  const claims = { sub: userId, role: 'authenticated', iat: seconds, exp: seconds + 3600 }
+  const signed = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode(claims)}`
   return `${signed}.${createHmac('sha256', tenant.keys.jwt_secret).update(signed).digest('base64url')}`
 }

@@ -170,7 +170,8 @@ t.test('a container that is not allowed out reaches nothing: not the host, not a
     'perl',
     '-MIO::Socket::INET',
     '-e',
-    'my $s = IO::Socket::INET->new(Listen => 5, LocalPort => 7777, ReuseAddr => 1) or die; while (my $c = $s->accept) { print $c "reached\\n"; close $c }',
+    'my $s = IO::Socket::INET->new(Listen => 5, LocalPort => 7777, ReuseAddr => 1) or die; ' +
+      'while (my $c = $s->accept) { print $c "reached\\n"; close $c }',
   ]
   const at = (network: { subnet: string }, host: number) => network.subnet.replace('.0/24', `.${host}`)
   const prisoner = await scene.run('prisoner', { networks: [{ network: one.name, aliases: ['prisoner'] }] })

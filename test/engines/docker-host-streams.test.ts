@@ -131,7 +131,8 @@ t.test('a log is told line by line, from its end or from a time', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const script =
-    'for i in 1 2 3; do echo "out $i"; sleep 0.05; echo "err $i" >&2; sleep 0.05; done; head -c 40000 /dev/zero | tr "\\\\0" x; echo; echo; printf unfinished; exec sleep 600'
+    'for i in 1 2 3; do echo "out $i"; sleep 0.05; echo "err $i" >&2; sleep 0.05; done; ' +
+    'head -c 40000 /dev/zero | tr "\\\\0" x; echo; echo; printf unfinished; exec sleep 600'
   const worker = await scene.run('worker', { command: ['sh', '-c', script] })
   const read = (tail: number, since?: string) =>
     all(host.logs(worker, { follow: false, tail, ...(since === undefined ? {} : { since }) }, signal))

@@ -202,7 +202,8 @@ t.test('events', async (t) => {
     // More than sockets hold.
     const count = 4_000
     await tenant.rows(
-      `insert into event_log (type, payload) select 'test.large', jsonb_build_object('n', n, 'text', repeat('x', 20000)) from generate_series(1, ${count}) n`,
+      `insert into event_log (type, payload) select 'test.large',
+        jsonb_build_object('n', n, 'text', repeat('x', 20000)) from generate_series(1, ${count}) n`,
     )
     const before = process.memoryUsage().rss
     const others = await Promise.all(Array.from({ length: mostSubscribers - 1 }, () => follow(tenant, 'ada')))

@@ -41,7 +41,8 @@ t.test('how long events are kept', async (t) => {
   t.test('of more than may be stored the oldest go', async (t) => {
     const tenant = await runtime.addTenant()
     await tenant.rows(
-      "insert into event_log (type, payload) select 'test', jsonb_build_object('n', n, 'x', repeat(md5(n::text), 30)) from generate_series(1, 1000) n",
+      `insert into event_log (type, payload) select 'test', jsonb_build_object('n', n, 'x', repeat(md5(n::text), 30))
+        from generate_series(1, 1000) n`,
     )
     t.equal(await runtime.trimEvents(tenant.id, { bytes: 10_000_000 }), 0)
     const removed = await runtime.trimEvents(tenant.id, { bytes: 50_000, batch: 100 })

@@ -36,16 +36,38 @@ const source = `
     if (!strcmp(input, "bytes")) { for (size_t n = 0; n < length; n++) write(2, secret + n, 1); return 3; }
     if (!strcmp(input, "lines")) { write(2, secret, half); write(2, "\\n", 1); write(2, secret + half, length - half); return 3; }
     if (!strcmp(input, "log")) { for (int level = 0; level < 4; level++) tenantry_log(level, secret); return 3; }
-    if (!strcmp(input, "levels")) { tenantry_import_log(TENANTRY_INFO, secret, half); tenantry_import_log(TENANTRY_WARN, secret + half, length - half); return 3; }
+    if (!strcmp(input, "levels")) {
+      tenantry_import_log(TENANTRY_INFO, secret, half);
+      tenantry_import_log(TENANTRY_WARN, secret + half, length - half);
+      return 3;
+    }
     if (!strcmp(input, "both")) { tenantry_import_log(TENANTRY_ERROR, secret, half); write(2, secret + half, length - half); return 3; }
     if (!strcmp(input, "often")) { for (int n = 0; n < 3000; n++) fprintf(stderr, "%s %d\\n", secret, n); return 3; }
     if (!strcmp(input, "late")) { for (int n = 0; n < 500; n++) fprintf(stderr, "%s %d\\n", secret, n); for (;;) {} }
     if (!strcmp(input, "header")) { printf("Status: 200\\n%s: x\\n\\n", secret); return 0; }
     if (!strcmp(input, "status")) { printf("Status: 999 %s\\n\\n", secret); return 0; }
-    if (!strcmp(input, "query")) { snprintf(text, sizeof text, "select '%s' from nowhere", secret); fputs(tenantry_query(text, "").bytes, stderr); return 3; }
-    if (!strcmp(input, "value")) { snprintf(text, sizeof text, "select ('%s')::integer", secret); fputs(tenantry_query(text, "").bytes, stderr); return 3; }
-    if (!strcmp(input, "file")) { snprintf(text, sizeof text, "nowhere/%s", secret); int32_t got = tenantry_import_storage_get(text, strlen(text)); fputs(tenantry_taken(got).bytes, stderr); return 3; }
-    if (!strcmp(input, "fetch")) { snprintf(text, sizeof text, "{\\"url\\":\\"http://%s.example/%s\\"}", secret, secret); int32_t got = tenantry_import_http_fetch(text, strlen(text), "", 0); fputs(tenantry_taken(got).bytes, stderr); return 3; }
+    if (!strcmp(input, "query")) {
+      snprintf(text, sizeof text, "select '%s' from nowhere", secret);
+      fputs(tenantry_query(text, "").bytes, stderr);
+      return 3;
+    }
+    if (!strcmp(input, "value")) {
+      snprintf(text, sizeof text, "select ('%s')::integer", secret);
+      fputs(tenantry_query(text, "").bytes, stderr);
+      return 3;
+    }
+    if (!strcmp(input, "file")) {
+      snprintf(text, sizeof text, "nowhere/%s", secret);
+      int32_t got = tenantry_import_storage_get(text, strlen(text));
+      fputs(tenantry_taken(got).bytes, stderr);
+      return 3;
+    }
+    if (!strcmp(input, "fetch")) {
+      snprintf(text, sizeof text, "{\\"url\\":\\"http://%s.example/%s\\"}", secret, secret);
+      int32_t got = tenantry_import_http_fetch(text, strlen(text), "", 0);
+      fputs(tenantry_taken(got).bytes, stderr);
+      return 3;
+    }
     return 98;
   }
 `

@@ -184,7 +184,10 @@ t.test('it dies with the runtime, whatever it is doing', async (t) => {
     const { Executor } = await import(${JSON.stringify(join(project, 'tenant-runtime/src/functions/executor/executor.ts'))})
     const executor = await Executor.start()
     const bytes = new Uint8Array(${JSON.stringify([...command({ code: forever })])})
-    void executor.run({ module: { key: 'loops', bytes, memory: undefined }, memoryPages: 1, environment: [], name: 'test', input: Buffer.alloc(0), timeoutMilliseconds: 300000, onLog: () => undefined })
+    void executor.run({
+      module: { key: 'loops', bytes, memory: undefined }, memoryPages: 1, environment: [], name: 'test',
+      input: Buffer.alloc(0), timeoutMilliseconds: 300000, onLog: () => undefined,
+    })
     console.log(executor.pid)
   `
   const runtime = spawn(process.execPath, ['--input-type=module', '-e', source], {

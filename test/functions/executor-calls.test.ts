@@ -26,8 +26,10 @@ if (env('WISH') == 'all') {
   process.stdout.write(failed.ok.toString() + ' ' + failed.text)
 } else if (env('WISH') == 'unhandled') query('select')
 else if (env('WISH') == 'variables') process.stdout.write(env('EMPTY', 'none') + '|' + env('MISSING', 'none') + '|' + env('COLOUR'))
-else if (env('WISH') == 'large') process.stdout.write(put('b/p', 't/t', new ArrayBuffer(${callLimit} - 6)) + ' ' + get('large').byteLength.toString())
-else if (env('WISH') == 'too large') process.stdout.write(tryQuery('x'.repeat(${callLimit} + 1)).text)
+else if (env('WISH') == 'large') {
+  const stored = put('b/p', 't/t', new ArrayBuffer(${callLimit} - 6))
+  process.stdout.write(stored + ' ' + get('large').byteLength.toString())
+} else if (env('WISH') == 'too large') process.stdout.write(tryQuery('x'.repeat(${callLimit} + 1)).text)
 else if (env('WISH') == 'many') for (let n = 0; n < 1000; n++) query('select ' + n.toString())
 `
 

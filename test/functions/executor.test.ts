@@ -70,8 +70,11 @@ t.test('what a command has', async (t) => {
     else if (wish == 'trap') unreachable()
     else if (wish == 'clock') process.stdout.write((process.time() > 1700000000000).toString() + ' ' + (process.hrtime() > 0).toString())
     else if (wish == 'random') process.stdout.write(Math.random().toString())
-    else if (wish == 'grow') { const keep = new Array<ArrayBuffer>(); for (let i = 0; i < 200; i++) keep.push(new ArrayBuffer(1048576)); process.stdout.write('had it all ' + keep.length.toString()) }
-    else if (wish == 'grow a little') { const keep = new ArrayBuffer(8388608); process.stdout.write(keep.byteLength.toString()) }
+    else if (wish == 'grow') {
+      const keep = new Array<ArrayBuffer>()
+      for (let i = 0; i < 200; i++) keep.push(new ArrayBuffer(1048576))
+      process.stdout.write('had it all ' + keep.length.toString())
+    } else if (wish == 'grow a little') { const keep = new ArrayBuffer(8388608); process.stdout.write(keep.byteLength.toString()) }
     else process.stdout.write(wish)
   `
   const module = prepared(await compileSource(source))

@@ -17,8 +17,11 @@ function variable(name: string): string {
   return process.env.has(name) ? process.env.get(name) : ''
 }
 const wish = readAll()
-if (wish == 'who') process.stdout.write('{"user":"' + variable('TENANTRY_USER_ID') + '","role":"' + variable('TENANTRY_ROLE') + '","function":"' + variable('TENANTRY_FUNCTION') + '","trigger":"' + variable('TENANTRY_TRIGGER') + '","method":"' + variable('TENANTRY_METHOD') + '"}')
-else if (wish == 'fail') { process.stderr.write('it broke with ' + variable('SECRET')); process.exit(3) }
+if (wish == 'who') {
+  process.stdout.write('{"user":"' + variable('TENANTRY_USER_ID') + '","role":"' + variable('TENANTRY_ROLE'))
+  process.stdout.write('","function":"' + variable('TENANTRY_FUNCTION') + '","trigger":"' + variable('TENANTRY_TRIGGER'))
+  process.stdout.write('","method":"' + variable('TENANTRY_METHOD') + '"}')
+} else if (wish == 'fail') { process.stderr.write('it broke with ' + variable('SECRET')); process.exit(3) }
 else if (wish == 'forever') while (true) {}
 else if (wish == 'created') process.stdout.write('Status: 201\\nContent-Type: text/csv\\nX-Rows: 1\\n\\na,b')
 else process.stdout.write(wish)
@@ -62,7 +65,8 @@ const invoke = (tenant: TestTenant, body: string, as = 'ada', name = 'manners') 
 
 const records = (tenant: TestTenant, where = 'true') =>
   tenant.rows(`select i.id, f.name, i.trigger, i.status, i.duration_ms, i.memory_peak, i.error_message, i.user_id, i.timestamp
-    from "${tenant.id}".function_invocations i join "${tenant.id}".functions f on f.id = i.function_id where ${where} order by i.timestamp, i.id`)
+    from "${tenant.id}".function_invocations i join "${tenant.id}".functions f on f.id = i.function_id
+    where ${where} order by i.timestamp, i.id`)
 
 function shape(t: Test, answer: Answer, status: number, code: string, says: RegExp): void {
   const body = answer.json()

@@ -176,8 +176,9 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
     const { rows } = (
       await query(
         'ada',
-        `select $1::int + 1 as n, $2::text as t, $3::jsonb as j, $4::boolean as b, $5::text as nothing, array[1, 2] as a, 12345678901234567890::numeric as big,
-      timestamptz '2026-01-02 03:04:05Z' as at`,
+        `select $1::int + 1 as n, $2::text as t, $3::jsonb as j, $4::boolean as b,
+          $5::text as nothing, array[1, 2] as a, 12345678901234567890::numeric as big,
+          timestamptz '2026-01-02 03:04:05Z' as at`,
         [1, 'ä"', { a: [1, null] }, true, null],
       )
     ).json() as { rows: unknown[] }
@@ -227,8 +228,8 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
   })
 
   t.test('what a function waits for at its deadline does not happen', async (t) => {
-    const slow =
-      "with n as (insert into notes (owner_id, text) values ('ada', 'too late') returning 1), s as (select pg_sleep(60) from n) select * from s"
+    const slow = `with n as (insert into notes (owner_id, text) values ('ada', 'too late') returning 1),
+        s as (select pg_sleep(60) from n) select * from s`
     const answer = await tenant.ask('POST', '/functions/v1/invoke/asker', {
       as: 'ada',
       body: ['query', slow, '', ''].join('\u001e'),
@@ -278,7 +279,8 @@ t.test(
     const messes: [what: string, body: string][] = [
       [
         'a setting',
-        "perform set_config('app.role', 'service_role', false), set_config('statement_timeout', '1', false), set_config('search_path', 'pg_catalog', false), set_config('work_mem', '64kB', false)",
+        `perform set_config('app.role', 'service_role', false), set_config('statement_timeout', '1', false),
+          set_config('search_path', 'pg_catalog', false), set_config('work_mem', '64kB', false)`,
       ],
       ['a listener', "execute 'listen somebody'"],
       ['a prepared statement', "execute 'prepare s1000 as select 1'"],
@@ -287,11 +289,15 @@ t.test(
     for (const [n, [, body]] of messes.entries())
       await asOwner(`create function mess_${n}() returns int language plpgsql as $f$ begin ${body}; return 1; end $f$`)
     await asOwner(
-      "create function fails() returns int language plpgsql as $f$ begin perform set_config('app.role', 'service_role', false); raise exception 'no'; end $f$",
+      `create function fails() returns int language plpgsql as $f$
+        begin perform set_config('app.role', 'service_role', false); raise exception 'no'; end $f$`,
     )
-    const state = `select current_setting('statement_timeout') as timeout, current_setting('work_mem') as memory, current_setting('app.role') as role, current_schema() as schema,
-    (select count(*) from pg_prepared_statements where from_sql) as prepared, (select count(*) from pg_cursors where is_holdable) as cursors, (select count(*) from pg_listening_channels()) as channels,
-    (select count(*) from notes) as notes`
+    const state = `select current_setting('statement_timeout') as timeout, current_setting('work_mem') as memory,
+      current_setting('app.role') as role, current_schema() as schema,
+      (select count(*) from pg_prepared_statements where from_sql) as prepared,
+      (select count(*) from pg_cursors where is_holdable) as cursors,
+      (select count(*) from pg_listening_channels()) as channels,
+      (select count(*) from notes) as notes`
     const clean = (await askHost(tenant, 'asker', 'ada', 'query', state)).json()
     t.match(clean, {
       rows: [
@@ -524,7 +530,8 @@ t.test(
     )
     const ended = () =>
       tenant.rows(
-        "select f.name, i.status from function_invocations i join functions f on f.id = i.function_id where i.error_message is distinct from 'interrupted' order by 1",
+        `select f.name, i.status from function_invocations i join functions f on f.id = i.function_id
+          where i.error_message is distinct from 'interrupted' order by 1`,
       )
     await until(async () => (await ended()).length === 3, 'three functions were to run')
     t.same((await tenant.ask('GET', '/storage/v1/object/seen/teller', { as: 'service' })).json(), {

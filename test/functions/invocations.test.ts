@@ -183,7 +183,8 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
       ),
     )
     // As a crash does that comes before the disk has what was committed.
-    await tenant.rows(`with gone as (delete from function_invocations where id = 'whole') , logs as (delete from function_logs where invocation_id <> 'kept')
+    await tenant.rows(`with gone as (delete from function_invocations where id = 'whole'),
+      logs as (delete from function_logs where invocation_id <> 'kept')
       update function_invocations set status = 'error', state = 'interrupted', error_message = 'interrupted', cpu_ms = 0
       where id = 'end'`)
     await until(async () => (await recordsOf(tenant)).filter(({ status }) => status === 'success').length === 3)

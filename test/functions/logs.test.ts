@@ -193,7 +193,8 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     const fill = (runs: number, bytes: number) =>
       tenant.rows(
         `insert into function_logs (function_id, invocation_id, timestamp, lines, bytes)
-       select f.id, 'filled-' || n, now(), '[{"timestamp":"2026-01-01T00:00:00Z","level":"info","message":"filled"}]', $2::int from functions f, generate_series(1, $1::int) n where f.name = 'old'`,
+       select f.id, 'filled-' || n, now(), '[{"timestamp":"2026-01-01T00:00:00Z","level":"info","message":"filled"}]',
+         $2::int from functions f, generate_series(1, $1::int) n where f.name = 'old'`,
         [runs, bytes],
       )
     const count = async () =>

@@ -30,7 +30,8 @@ const made: Made[] = Array.from({ length: 120 }, (_, n) => ({
 async function record(tenant: TestTenant, functionId: string): Promise<void> {
   for (const [n, { at, status, trigger, duration, cpu, memory }] of made.entries()) {
     await tenant.rows(
-      "insert into function_invocations (id, function_id, trigger, status, duration_ms, cpu_ms, memory_peak, error_message, user_id, timestamp) values ($1, $2, $3, $4, $5, $6, $7, null, 'ada', $8)",
+      `insert into function_invocations (id, function_id, trigger, status, duration_ms, cpu_ms, memory_peak,
+        error_message, user_id, timestamp) values ($1, $2, $3, $4, $5, $6, $7, null, 'ada', $8)`,
       [
         `${functionId}-${String(n).padStart(3, '0')}`,
         functionId,

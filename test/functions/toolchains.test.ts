@@ -42,7 +42,9 @@ const functions: Record<string, () => Promise<Uint8Array<ArrayBuffer>>> = {
       told.insert("colour", env::var("COLOUR").unwrap());
       assert!(std::thread::Builder::new().spawn(|| ()).is_err());
       assert!(std::fs::read("/etc/passwd").is_err());
-      write!(io::stdout(), "{{\\"name\\":\\"{}\\",\\"colour\\":\\"{}\\",\\"input\\":\\"{}\\"}}", env::args().next().unwrap(), told["colour"], input).unwrap();
+      let name = env::args().next().unwrap();
+      let colour = &told["colour"];
+      write!(io::stdout(), "{{\\"name\\":\\"{}\\",\\"colour\\":\\"{}\\",\\"input\\":\\"{}\\"}}", name, colour, input).unwrap();
     }
   `),
 }
@@ -71,7 +73,8 @@ t.test('the output of each compiler is taken, and does the same', { timeout: 600
       name,
     )
     const records = await tenant.rows(
-      `select status, count(*)::int as n from "${tenant.id}".function_invocations i join "${tenant.id}".functions f on f.id = function_id where f.name = $1 group by status order by status`,
+      `select status, count(*)::int as n from "${tenant.id}".function_invocations i
+        join "${tenant.id}".functions f on f.id = function_id where f.name = $1 group by status order by status`,
       [name],
     )
     t.same(

@@ -115,7 +115,8 @@ t.test('each of many records in one statement is told, in their order, to each f
     await deployFunction(tenant, { name, wasm: listener, trigger: onNotes('Insert') })
   await query(tenant.home.adminUrl, "insert into notes (text) select 'note ' || n from generate_series(1, 10000) n")
   const told = await tenant.rows(
-    "select f.name, array_agg(payload -> 'record' ->> 'text' order by seq) as texts from function_deliveries d join functions f on f.id = d.function_id group by 1 order by 1",
+    `select f.name, array_agg(payload -> 'record' ->> 'text' order by seq) as texts from function_deliveries d
+      join functions f on f.id = d.function_id group by 1 order by 1`,
   )
   const texts = Array.from({ length: 10_000 }, (_, n) => `note ${n + 1}`)
   t.same(told, [
@@ -274,7 +275,8 @@ t.test(
     const triggers = async () =>
       (
         await tenant.rows(
-          "select tgname from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = $1::regnamespace and tgname like 'functions\\_%' order by 1",
+          `select tgname from pg_trigger t join pg_class c on c.oid = t.tgrelid
+            where c.relnamespace = $1::regnamespace and tgname like 'functions\\_%' order by 1`,
           [tenant.id],
         )
       ).map(({ tgname }) => tgname)
@@ -370,7 +372,8 @@ t.test('whoever may send SQL as a user can neither make up a delivery, nor read,
     const as = (statement: string) =>
       query(
         tenant.home.url,
-        `select set_config('app.tenant_id', '${tenant.id}', false), set_config('app.role', '${role}', false), set_config('app.user_id', 'ada', false); ${statement}`,
+        `select set_config('app.tenant_id', '${tenant.id}', false), set_config('app.role', '${role}', false),
+          set_config('app.user_id', 'ada', false); ${statement}`,
       )
     await as("insert into notes (owner_id, text) values ('ada', 'one')")
     const before = await waiting(tenant)
@@ -422,7 +425,8 @@ t.test("a trigger that somebody broke with SQL is nobody's, and keeps nothing el
   t.same(await tenant.rows('select * from function_schedule_runs'), [])
   t.same(
     await tenant.rows(
-      "select 1 from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = $1::regnamespace and c.relname = 'function_deliveries'",
+      `select 1 from pg_trigger t join pg_class c on c.oid = t.tgrelid
+        where c.relnamespace = $1::regnamespace and c.relname = 'function_deliveries'`,
       [tenant.id],
     ),
     [],

@@ -22,7 +22,9 @@ const hour = 60 * minute
 const quick = { poll: 50, lease: 2_000, again: 50 }
 const planned = (tenant: TestTenant) =>
   tenant.rows(
-    'select f.name, r.planned_at, r.skipped, i.status, i.trigger from function_schedule_runs r join functions f on f.id = r.function_id left join function_invocations i on i.id = r.invocation_id order by r.planned_at, f.name',
+    `select f.name, r.planned_at, r.skipped, i.status, i.trigger from function_schedule_runs r
+      join functions f on f.id = r.function_id left join function_invocations i on i.id = r.invocation_id
+      order by r.planned_at, f.name`,
   )
 const times = async (tenant: TestTenant) =>
   (await planned(tenant)).map((row) => [(row['planned_at'] as Date).toISOString(), row['skipped'] ?? row['status']])

@@ -16,7 +16,11 @@ const told = readAll()
 if (told.startsWith('fail')) { process.stderr.write(told); process.exit(4) }
 if (told == 'refuse') process.stdout.write('Status: 422\\n\\nnot now')
 else if (told == 'slow') { let n: i64 = 0; while (n < 1500000000) n++; process.stdout.write(n.toString()) }
-else process.stdout.write(process.env.get('TENANTRY_TRIGGER') + ' ' + process.env.get('TENANTRY_ROLE') + ' ' + process.env.get('TENANTRY_WEBHOOK_ID') + ' ' + told + (process.env.get('TENANTRY_HEADERS').includes('"x-event":"push"') ? ' pushed' : ''))
+else {
+  const caller = process.env.get('TENANTRY_TRIGGER') + ' ' + process.env.get('TENANTRY_ROLE')
+  const pushed = process.env.get('TENANTRY_HEADERS').includes('"x-event":"push"') ? ' pushed' : ''
+  process.stdout.write(caller + ' ' + process.env.get('TENANTRY_WEBHOOK_ID') + ' ' + told + pushed)
+}
 `)
 
 const secret = 'canary-a-webhooks-secret'

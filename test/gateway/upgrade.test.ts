@@ -51,7 +51,8 @@ t.test('a refused upgrade is an ordinary answer', async (t) => {
   await add('held', { phase: 'suspended', reason: 'unpaid' })
   await add('dead', { runtimes: ['http://127.0.0.1:1'] })
   const handshake = (path: string) =>
-    `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`
+    `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+    'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n'
   const refused = await sendRaw(gateway.port, handshake('/t/acme/refused'))
   t.match(refused, /^HTTP\/1\.1 401 Unauthorized\r\n/)
   t.match(refused, /x-why: key\r\n/i)

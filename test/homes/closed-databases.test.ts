@@ -46,8 +46,8 @@ t.test('a database whose creation is killed before it is closed', async (t) => {
   await ensureClosedDatabase(client, 'halfway')
   await isDenied(t, login('halfway'))
   t.same(await query(postgres.url('halfway'), 'select 1 as answer'), [{ answer: 1 }], 'its owner enters it')
-  const rights =
-    "select has_database_privilege('stranger', 'halfway', right_name) as has from unnest(array['connect', 'temporary', 'create']) as right_name"
+  const rights = `select has_database_privilege('stranger', 'halfway', right_name) as has
+      from unnest(array['connect', 'temporary', 'create']) as right_name`
   t.same(await query(postgres.url('postgres'), rights), [{ has: false }, { has: false }, { has: false }])
 })
 
@@ -77,7 +77,8 @@ t.test('databases that are open when a control plane starts', { timeout: 120_000
     (
       await query(
         superuser,
-        "select datname from pg_database where datallowconn and exists (select from aclexplode(coalesce(datacl, acldefault('d', datdba))) where grantee = 0)",
+        `select datname from pg_database where datallowconn
+          and exists (select from aclexplode(coalesce(datacl, acldefault('d', datdba))) where grantee = 0)`,
       )
     ).length
   await until(async () => (await openNow()) === 0)

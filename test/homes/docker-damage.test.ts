@@ -82,9 +82,12 @@ t.test('a damaged home', async (t) => {
     const owner = `"${ada.id}_owner"`
     await asSuperuser(`alter schema "${ada.id}" owner to ${owner};
       do $$ declare r record; begin
-        for r in select relname from pg_class where relnamespace = '"${ada.id}"'::regnamespace and relkind = 'r' loop execute format('alter table %I owner to ${owner}', r.relname); end loop;
-        for r in select oid::regprocedure as f from pg_proc where pronamespace = '"${ada.id}"'::regnamespace loop execute format('alter function %s owner to ${owner}', r.f); end loop;
-      end $$; drop table home_structure; drop function home_problems(), home_structure_of(name, name[]); delete from home_migrations where version >= 16`)
+        for r in select relname from pg_class where relnamespace = '"${ada.id}"'::regnamespace and relkind = 'r' loop
+          execute format('alter table %I owner to ${owner}', r.relname); end loop;
+        for r in select oid::regprocedure as f from pg_proc where pronamespace = '"${ada.id}"'::regnamespace loop
+          execute format('alter function %s owner to ${owner}', r.f); end loop;
+      end $$; drop table home_structure; drop function home_problems(), home_structure_of(name, name[]);
+      delete from home_migrations where version >= 16`)
     await query(ada.url, 'drop table usage_hours')
     await platform.sql("update tenants set home_version = 'older' where id = $1", [ada.id])
     await platform.until(ada.id, () => true)

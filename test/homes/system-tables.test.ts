@@ -99,7 +99,8 @@ t.test('no statement changes a table of the service', { timeout: 600_000 }, asyn
     // A better match for an operator of the trigger's than Postgres' own, which drops a table when it is used.
     await query(
       home.adminUrl,
-      `create function evil(float8, int4) returns float8 language plpgsql as $$ begin execute 'drop table "${id}".usage_hours'; return 1; end $$;
+      `create function evil(float8, int4) returns float8 language plpgsql as $$
+      begin execute 'drop table "${id}".usage_hours'; return 1; end $$;
       create operator * (function = evil, leftarg = float8, rightarg = int4)`,
     )
     await query(
@@ -146,7 +147,8 @@ t.test('nothing that a key can call changes one', { timeout: 600_000 }, async (t
   // A schema written with SQL, past every check: the reload refuses it or leaves the table alone.
   await query(
     tenant.home.adminUrl,
-    `insert into schemas (name, fields, rls_policy) values ('usage_hours', '[{"name":"id","type":"uuid","primary":true}]', '{"type":"service"}')`,
+    `insert into schemas (name, fields, rls_policy)
+      values ('usage_hours', '[{"name":"id","type":"uuid","primary":true}]', '{"type":"service"}')`,
   )
   const reload = await tenant.ask('POST', '/admin/reload-schemas', { as: 'service', body: {} })
   t.ok(reload.status >= 400 && reload.status < 500, reload.text)
@@ -227,19 +229,23 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
     const { id, admin } = await oldHome()
     await query(
       admin,
-      `insert into schemas (name, fields, rls_policy) values ('kept', '[]', '{}'); create table mine as select 1 as a; insert into storage_buckets (name) values ('files');
-      insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag) select id, 'a.txt', gen_random_uuid(), 5, 'text/plain', 'e' from storage_buckets where name = 'files'`,
+      `insert into schemas (name, fields, rls_policy) values ('kept', '[]', '{}');
+      create table mine as select 1 as a; insert into storage_buckets (name) values ('files');
+      insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
+        select id, 'a.txt', gen_random_uuid(), 5, 'text/plain', 'e' from storage_buckets where name = 'files'`,
     )
     const before = await query(
       superuser,
-      `select (select json_agg(u)::text from "${id}".storage_usage u) as usage, (select json_agg(o)::text from "${id}".storage_objects o) as objects`,
+      `select (select json_agg(u)::text from "${id}".storage_usage u) as usage,
+        (select json_agg(o)::text from "${id}".storage_objects o) as objects`,
     )
     t.same(await upgrade(id), { lost: [] })
     t.same(await problems(id), [])
     t.same(
       await query(
         superuser,
-        `select (select json_agg(u)::text from "${id}".storage_usage u) as usage, (select json_agg(o)::text from "${id}".storage_objects o) as objects`,
+        `select (select json_agg(u)::text from "${id}".storage_usage u) as usage,
+          (select json_agg(o)::text from "${id}".storage_objects o) as objects`,
       ),
       before,
     )
@@ -266,27 +272,35 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
       ['usage_hours'],
     ],
     triggers: [
-      'drop trigger gone on function_invocations; alter table storage_usage disable trigger counted; create function evil() returns trigger language plpgsql as $$ begin return null; end $$; create trigger evil before insert on event_log for each row execute function evil()',
+      `drop trigger gone on function_invocations; alter table storage_usage disable trigger counted;
+        create function evil() returns trigger language plpgsql as $$ begin return null; end $$;
+        create trigger evil before insert on event_log for each row execute function evil()`,
       [],
     ],
     policies: [
-      'drop policy service on functions; alter table event_log disable row level security; create policy more on storage_objects using (true)',
+      `drop policy service on functions; alter table event_log disable row level security;
+        create policy more on storage_objects using (true)`,
       [],
     ],
     columns: [
-      "alter table storage_usage drop column file_count; alter table functions alter column enabled drop default, add column more text not null default 'x'; alter table schemas alter column fields drop not null",
+      `alter table storage_usage drop column file_count;
+        alter table functions alter column enabled drop default, add column more text not null default 'x';
+        alter table schemas alter column fields drop not null`,
       [],
     ],
     'constraints and indexes': [
-      'alter table usage_hours drop constraint usage_hours_pkey; drop index event_log_by_commit; create index mine on schemas (name, fields); alter table storage_objects drop constraint object_path_taken',
+      `alter table usage_hours drop constraint usage_hours_pkey; drop index event_log_by_commit;
+        create index mine on schemas (name, fields); alter table storage_objects drop constraint object_path_taken`,
       [],
     ],
     functions: [
-      'create or replace function storage_usage_counted() returns trigger language plpgsql security definer as $$ begin return new; end $$; drop function function_invocations_gone cascade',
+      `create or replace function storage_usage_counted() returns trigger language plpgsql security definer as $$
+        begin return new; end $$; drop function function_invocations_gone cascade`,
       [],
     ],
     'rules and rights': [
-      `create rule r as on update to storage_usage do instead nothing; grant all on usage_hours to public; revoke select on usage_hours from "$id"`,
+      `create rule r as on update to storage_usage do instead nothing;
+        grant all on usage_hours to public; revoke select on usage_hours from "$id"`,
       [],
     ],
     'a table that inherits': ['create table child () inherits (event_log)', []],
@@ -336,7 +350,8 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
     const id = home.tenantId
     await query(
       superuser,
-      `insert into "${id}".storage_objects (bucket_id, path, blob_id, size, content_type, etag) select id, 'a.txt', gen_random_uuid(), 5, 'text/plain', 'e' from "${id}".storage_buckets`,
+      `insert into "${id}".storage_objects (bucket_id, path, blob_id, size, content_type, etag)
+        select id, 'a.txt', gen_random_uuid(), 5, 'text/plain', 'e' from "${id}".storage_buckets`,
     )
     const store = await query(superuser, `select store_id from "${id}".storage_usage`)
     await query(superuser, `drop table "${id}".storage_usage, "${id}".storage_bucket_counters`)

@@ -72,7 +72,8 @@ t.test('an empty volume becomes a whole cluster', async (t) => {
   t.equal(
     await sql(
       server,
-      "select string_agg(name || '=' || setting, ',' order by name) from pg_settings where name in ('data_checksums', 'password_encryption', 'jit', 'fsync')",
+      `select string_agg(name || '=' || setting, ',' order by name) from pg_settings
+        where name in ('data_checksums', 'password_encryption', 'jit', 'fsync')`,
     ),
     'data_checksums=on,fsync=on,jit=off,password_encryption=scram-sha-256',
   )

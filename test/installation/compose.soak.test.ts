@@ -189,14 +189,18 @@ t.test(
       const script = `
       const { request } = require('node:http')
       const ask = (method, path, body) => new Promise((resolve) => {
-        const call = request({ socketPath: '/run/docker-door/door.sock', method, path, headers: { 'content-type': 'application/json' } }, (answer) => resolve(answer.resume().statusCode))
+        const headers = { 'content-type': 'application/json' }
+        const call = request({ socketPath: '/run/docker-door/door.sock', method, path, headers }, (answer) =>
+          resolve(answer.resume().statusCode))
         call.end(body === undefined ? undefined : JSON.stringify(body))
       })
       const escape = { Image: 'tenantry/control-plane', Cmd: ['sh'], HostConfig: { Privileged: true, Binds: ['/:/host'] } }
+      const command = { AttachStdin: false, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: ['id'] }
       ;(async () => console.log(JSON.stringify([
         await ask('GET', '/version'), await ask('POST', '/v1.41/containers/create?name=tenantry-x', escape),
-        await ask('POST', '/v1.41/containers/${name}-gateway/exec', { AttachStdin: false, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: ['id'] }),
-        await ask('DELETE', '/v1.41/containers/${name}-gateway?force=true'), await ask('POST', '/v1.41/images/create?fromImage=x'), await ask('DELETE', '/v1.41/volumes/${name}_database'),
+        await ask('POST', '/v1.41/containers/${name}-gateway/exec', command),
+        await ask('DELETE', '/v1.41/containers/${name}-gateway?force=true'),
+        await ask('POST', '/v1.41/images/create?fromImage=x'), await ask('DELETE', '/v1.41/volumes/${name}_database'),
       ])))()`
       const { output } = await inside('control-plane', ['node', '--eval', script])
       t.same(JSON.parse(output), [200, 403, 403, 403, 403, 403])

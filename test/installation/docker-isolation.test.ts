@@ -206,7 +206,8 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
       '2',
       'bash',
       '-c',
-      `exec 3<>/dev/tcp/gateway/4402; printf 'GET /internal/v1/watch/manifests HTTP/1.0\\r\\nx-tenantry-internal: ${token}\\r\\n\\r\\n' >&3; cat <&3`,
+      `exec 3<>/dev/tcp/gateway/4402; ` +
+        `printf 'GET /internal/v1/watch/manifests HTTP/1.0\\r\\nx-tenantry-internal: ${token}\\r\\n\\r\\n' >&3; cat <&3`,
     ).catch((error: unknown) => (error as { stdout?: string }).stdout ?? '')
     t.ok(
       watch.includes(ada.id) && !watch.includes(ben.id) && !watch.includes(shared.id),

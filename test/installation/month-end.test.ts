@@ -375,7 +375,8 @@ t.test(
     receiver.isSilent = false
     const delivered = () =>
       sql(
-        "select count(*)::int as count from webhook_deliveries d join operator_events e on e.id = d.event_id where e.type = 'invoice.final' and d.state = 'delivered'",
+        `select count(*)::int as count from webhook_deliveries d join operator_events e on e.id = d.event_id
+          where e.type = 'invoice.final' and d.state = 'delivered'`,
       )
     await until(
       async () =>
@@ -411,12 +412,12 @@ t.test(
 
 t.test('no time in the control database is that of another clock', async (t) => {
   // What migrations wrote was there before. Changes have the time of Postgres alone, by which it removes them.
-  const columns =
-    (await sql(`select table_name, column_name from information_schema.columns where table_schema = 'public' and data_type = 'timestamp with time zone'
+  const columns = (await sql(`select table_name, column_name from information_schema.columns
+      where table_schema = 'public' and data_type = 'timestamp with time zone'
     and table_name not in ('_prisma_migrations', 'plans', 'installation', 'regions', 'usage_closing', 'changes') order by 1, 2`)) as {
-      table_name: string
-      column_name: string
-    }[]
+    table_name: string
+    column_name: string
+  }[]
   t.ok(columns.length > 30)
   for (const { table_name: table, column_name: column } of columns) {
     const [row] = await sql(

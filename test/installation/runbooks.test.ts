@@ -189,7 +189,8 @@ async function create(installation: Installation, name: string, plan: string): P
     )
   await query(
     owner.url,
-    'create table ledger (id bigint generated always as identity primary key, text text); insert into ledger (text) select md5(n::text) from generate_series(1, 200) n',
+    `create table ledger (id bigint generated always as identity primary key, text text);
+      insert into ledger (text) select md5(n::text) from generate_series(1, 200) n`,
   )
   return owner
 }
@@ -289,9 +290,8 @@ async function backUp({ call }: Installation, { id }: Owner): Promise<string> {
 
 /** Both tenants have been customers for months: the one before last is over, and closed. */
 async function invoice({ shell, call }: Installation, owners: readonly Owner[]): Promise<void> {
-  await shell.run(
-    `docker compose exec -T database psql --username=postgres --quiet --command "update plan_periods set since = date_trunc('month', now()) - interval '2 months'" postgres`,
-  )
+  const older = "update plan_periods set since = date_trunc('month', now()) - interval '2 months'"
+  await shell.run(`docker compose exec -T database psql --username=postgres --quiet --command "${older}" postgres`)
   await shell.run('docker compose restart control-plane')
   for (const { id } of owners) {
     await until(

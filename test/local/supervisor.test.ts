@@ -123,7 +123,10 @@ t.test('a line longer than any string is cut, and the service is still restarted
 t.test('bytes of any kind are a line, and no output is an error', async (t) => {
   const scene = await openScene(t)
   const deep = `{"level":30,"msg":"deep","a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`
-  const script = `echo running $$; printf 'invalid \\377\\376 text\\nnul \\000 here\\nescape \\033[2J now\\n{"level":"x","msg":5}\\n{broken\\n[1]\\n{"__proto__":{"level":60},"toJSON":1}\\n\\r\\n\\n'
+  const odd =
+    'invalid \\377\\376 text\\nnul \\000 here\\nescape \\033[2J now\\n' +
+    '{"level":"x","msg":5}\\n{broken\\n[1]\\n{"__proto__":{"level":60},"toJSON":1}\\n\\r\\n\\n'
+  const script = `echo running $$; printf '${odd}'
 printf '%s\\n' '${deep}'; printf 'no end'; exec sleep 1000 >&- 2>&-`
   await scene.supervisor.start(shell('talker', script))
   await scene.until(says('no end'))

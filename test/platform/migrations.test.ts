@@ -192,7 +192,8 @@ t.test(
     const add = (nth: number, plan: string, desired: string, more: { name?: string; asked?: string } = {}) =>
       query(
         url,
-        `insert into tenants (id, name, plan_id, region_id, isolation, desired, status, created_at, updated_at, delete_requested_at, purge_after)
+        `insert into tenants (id, name, plan_id, region_id, isolation, desired, status,
+          created_at, updated_at, delete_requested_at, purge_after)
       values ($1, $2, $3, 'local', 'schema-per-tenant', $4, $5, $6, $7, $8, $8::timestamptz + interval '7 days')`,
         [
           id(nth),

@@ -22,7 +22,9 @@ let now = new Date('2026-05-10T12:00:00Z')
 const told = async (id: string) =>
   (
     await api.sql(
-      "select type, data->>'resource' as resource, data->>'used' as used, data->>'limit' as limit, data->>'month' as month, data->>'resets_at' as resets from operator_events where tenant_id = $1 and type like 'quota.%' order by at, resource, type desc",
+      `select type, data->>'resource' as resource, data->>'used' as used, data->>'limit' as limit,
+        data->>'month' as month, data->>'resets_at' as resets from operator_events
+        where tenant_id = $1 and type like 'quota.%' order by at, resource, type desc`,
       [id],
     )
   ).map(({ type, resource, used, limit, month, resets }) => [type, resource, used, limit, month, resets])
@@ -37,7 +39,8 @@ async function use(id: string, used: number, month: string): Promise<void> {
 async function store(id: string, documents: number, files: number): Promise<void> {
   await api.sql(
     `insert into home_readings (tenant_id, books, read_at, document_bytes, file_bytes, document_byte_seconds, file_byte_seconds)
-    values ($1, $2, now(), $3, $4, 0, 0) on conflict (tenant_id) do update set document_bytes = excluded.document_bytes, file_bytes = excluded.file_bytes`,
+    values ($1, $2, now(), $3, $4, 0, 0)
+    on conflict (tenant_id) do update set document_bytes = excluded.document_bytes, file_bytes = excluded.file_bytes`,
     [id, randomUUID(), documents, files],
   )
 }

@@ -201,7 +201,8 @@ t.test('a gateway that is killed after rejections owes nothing for them', async 
     async () =>
       (
         await api.sql(
-          'select 1 from request_leases join lease_holders using (source, boot) where tenant_id = $1 and ended and used = 5 and granted = 5',
+          `select 1 from request_leases join lease_holders using (source, boot)
+            where tenant_id = $1 and ended and used = 5 and granted = 5`,
           [id],
         )
       ).length === 1,

@@ -210,7 +210,8 @@ t.test(
     const of = async (month: Date) =>
       (
         await api.sql(
-          "select coalesce(sum(granted), 0)::int as granted, coalesce(sum(used), 0)::int as used from request_leases where tenant_id = $1 and to_char(month, 'YYYY-MM') = $2",
+          `select coalesce(sum(granted), 0)::int as granted, coalesce(sum(used), 0)::int as used
+            from request_leases where tenant_id = $1 and to_char(month, 'YYYY-MM') = $2`,
           [id, month.toISOString().slice(0, 7)],
         )
       )[0]

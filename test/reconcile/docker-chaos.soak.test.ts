@@ -201,7 +201,8 @@ t.test(
     }
     t.equal(await foreign.look(), before, 'what is not ours was not touched')
     t.comment(
-      `kills: ${planeKills} of the control plane, ${engineKills} of the engine; tenants made: ${made}, left: ${tenants.length}; seed ${seed}`,
+      `kills: ${planeKills} of the control plane, ${engineKills} of the engine; ` +
+        `tenants made: ${made}, left: ${tenants.length}; seed ${seed}`,
     )
   },
 )

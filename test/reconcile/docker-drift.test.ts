@@ -60,12 +60,14 @@ const container = async ({ id }: Tenant, service: string) => {
 
 /** When no repair is under way any more: nothing drifts, and for two seconds the same containers run. */
 async function settled(platform: DockerPlatform, tenant: Tenant): Promise<void> {
+  const ours = `label=tenantry.installation=${platform.installation}`
   let [seen, since] = ['', Date.now()]
   await until(
     'settled',
     async () => {
       const { body } = await platform.call('GET', `/v1/tenants/${tenant.id}/drift`)
-      const now = `${JSON.stringify(body['drifted'])} ${await docker('ps', '--no-trunc', '--filter', `label=tenantry.installation=${platform.installation}`, '--format', '{{.ID}}')}`
+      const containers = await docker('ps', '--no-trunc', '--filter', ours, '--format', '{{.ID}}')
+      const now = `${JSON.stringify(body['drifted'])} ${containers}`
       if (now !== seen) [seen, since] = [now, Date.now()]
       return body['drifted']
     },

@@ -18,7 +18,8 @@ async function openScene(t: Test): Promise<TestTenant> {
     alter table items enable row level security; create policy everyone on items using (true) with check (true);
     alter table marks enable row level security; create policy everyone on marks using (true) with check (true);
     insert into items (a, b, label, score, at, data)
-      select n / 7, n, case when n % 5 > 0 then 'l' || n % 4 end, case when n % 3 > 0 then n % 6 * 0.1 end, '2026-01-01'::timestamptz + n % 9 * interval '1.000001 s', jsonb_build_object('x', n % 3)
+      select n / 7, n, case when n % 5 > 0 then 'l' || n % 4 end, case when n % 3 > 0 then n % 6 * 0.1 end,
+        '2026-01-01'::timestamptz + n % 9 * interval '1.000001 s', jsonb_build_object('x', n % 3)
       from generate_series(1, 60) n`,
   )
   await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })

@@ -138,7 +138,8 @@ t.test('the quota of documents', async (t) => {
     t.equal((await write(tenant, { text: 'first' })).status, 201)
     await query(
       tenant.home.adminUrl,
-      "insert into notes (text) select string_agg(gen_random_uuid()::text, '') from generate_series(1, 4000) n, generate_series(1, 20) m group by n",
+      `insert into notes (text) select string_agg(gen_random_uuid()::text, '')
+        from generate_series(1, 4000) n, generate_series(1, 20) m group by n`,
     )
     await query(tenant.home.adminUrl, 'create table made_by_sql (text text)')
     t.ok((await whole(tenant)) > limit)

@@ -38,7 +38,8 @@ t.test('the PostgREST client', async (t) => {
 
   t.test('finds the score in the documentation as it is', async (t) => {
     const wanted = [
-      `Of the ${all.length} examples in the doc comments of \`@supabase/postgrest-js\` ${version}, ${complete.length} are complete: SQL, a call, its response.\n`,
+      `Of the ${all.length} examples in the doc comments of \`@supabase/postgrest-js\` ${version}, `,
+      `${complete.length} are complete: SQL, a call, its response.\n`,
       `${asDocumented} of the ${complete.length} give that response here, ${exceptions.size} do not:\n\n`,
       '| example | why not |\n| --- | --- |\n',
       ...[...exceptions].map(([name, { reason }]) => `| ${name} | ${reason} |\n`),

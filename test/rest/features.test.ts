@@ -65,5 +65,6 @@ function table(): string {
     ])
     return `\n**${group}**\n\n${[['feature', 'here'], ['---', '---'], ...rows].map(line).join('')}`
   })
-  return `${all.length} features: ${count('same')} are the same, ${count('differs')} differ, ${count('absent')} are absent.\n${sections.join('')}`
+  const score = `${count('same')} are the same, ${count('differs')} differ, ${count('absent')} are absent`
+  return `${all.length} features: ${score}.\n${sections.join('')}`
 }

@@ -317,7 +317,8 @@ t.test('any request over tables of every kind', async (t) => {
   )
   t.same(
     await tenant.rows(
-      'select (select count(*)::int from books) as books, (select count(*)::int from shelves) as shelves, (select count(*)::int from lines) as lines',
+      `select (select count(*)::int from books) as books, (select count(*)::int from shelves) as shelves,
+        (select count(*)::int from lines) as lines`,
     ),
     [{ books: 4, shelves: 3, lines: 0 }],
     'and nothing that was undone stayed',

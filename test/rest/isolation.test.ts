@@ -32,13 +32,16 @@ const more = `
   create table remarks (id uuid primary key default gen_random_uuid(), note uuid references notes (id) on delete cascade,
     owner text not null default nullif(current_setting('app.user_id', true), ''), text text not null);
   alter table remarks enable row level security;
-  create policy own on remarks using (owner = nullif(current_setting('app.user_id', true), '')) with check (owner = nullif(current_setting('app.user_id', true), ''));
+  create policy own on remarks using (owner = nullif(current_setting('app.user_id', true), ''))
+    with check (owner = nullif(current_setting('app.user_id', true), ''));
   create policy service on remarks using (current_setting('app.role', true) = 'service_role');
   create function mine() returns setof notes language sql stable as 'select * from notes';
   create function context() returns text language sql stable as $$
-    select concat_ws(' ', current_setting('app.tenant_id', true), current_setting('app.user_id', true), current_setting('request.jwt.claims', true), current_user) $$;
+    select concat_ws(' ', current_setting('app.tenant_id', true), current_setting('app.user_id', true),
+      current_setting('request.jwt.claims', true), current_user) $$;
   create function complain(word text) returns void language plpgsql as $$ begin
-    raise exception 'refused: %', word using errcode = 'P0001', detail = context(), hint = (select string_agg(text, ', ') from notes); end $$`
+    raise exception 'refused: %', word
+      using errcode = 'P0001', detail = context(), hint = (select string_agg(text, ', ') from notes); end $$`
 
 interface Member {
   tenant: TestTenant
@@ -369,7 +372,9 @@ t.test('tenants and users who share two connections', async (t) => {
     const from = performance.now()
     // Busy ones first: most are idle for most of the time.
     const { rows } = await superuser.query<{ usename: string }>(
-      `select usename, ${what}(pid) from (select pid, usename from pg_stat_activity where usename ~ '^t_[0-9a-f]{20}$' order by state <> 'active', query_start desc limit 1) one`,
+      `select usename, ${what}(pid)
+        from (select pid, usename from pg_stat_activity where usename ~ '^t_[0-9a-f]{20}$'
+        order by state <> 'active', query_start desc limit 1) one`,
     )
     for (const { usename } of rows)
       strikes.push({ at: members.find(({ tenant }) => tenant.id === usename)?.at ?? -1, from, what })

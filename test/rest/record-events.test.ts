@@ -102,7 +102,9 @@ t.test('changes of records', async (t) => {
     )
     t.same(
       await tenant.rows(
-        "select count(*)::int as n from event_log where type = 'record.updated' and payload -> 'record' ->> 'text' = 'y' and payload -> 'old_record' ->> 'text' = 'x' and payload -> 'record' -> 'id' = payload -> 'id'",
+        `select count(*)::int as n from event_log where type = 'record.updated'
+          and payload -> 'record' ->> 'text' = 'y' and payload -> 'old_record' ->> 'text' = 'x'
+          and payload -> 'record' -> 'id' = payload -> 'id'`,
       ),
       [{ n: 200 }],
     )

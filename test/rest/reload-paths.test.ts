@@ -127,7 +127,8 @@ async function tables(tenant: TestTenant): Promise<unknown[][]> {
   const { schema } = tenant.home
   const found = [
     await tenant.rows(
-      `select c.relname, a.attname, format_type(a.atttypid, a.atttypmod) as type, a.attnotnull, pg_get_expr(d.adbin, d.adrelid) as initial, c.relrowsecurity, c.relforcerowsecurity
+      `select c.relname, a.attname, format_type(a.atttypid, a.atttypmod) as type, a.attnotnull,
+       pg_get_expr(d.adbin, d.adrelid) as initial, c.relrowsecurity, c.relforcerowsecurity
       from pg_class c join pg_attribute a on a.attrelid = c.oid left join pg_attrdef d on (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
       where c.relnamespace = $1::regnamespace and c.relname = any($2) and a.attnum > 0 and not a.attisdropped order by 1, 2`,
       [schema, names],
@@ -142,11 +143,13 @@ async function tables(tenant: TestTenant): Promise<unknown[][]> {
       names,
     ]),
     await tenant.rows(
-      'select tablename, policyname, permissive, cmd, qual, with_check from pg_policies where schemaname = $1 and tablename = any($2) order by 1, 2',
+      `select tablename, policyname, permissive, cmd, qual, with_check from pg_policies
+        where schemaname = $1 and tablename = any($2) order by 1, 2`,
       [schema, names],
     ),
     await tenant.rows(
-      `select pg_get_triggerdef(g.oid) as definition from pg_trigger g join pg_class c on c.oid = tgrelid where c.relnamespace = $1::regnamespace and c.relname = any($2) and not tgisinternal order by 1`,
+      `select pg_get_triggerdef(g.oid) as definition from pg_trigger g join pg_class c on c.oid = tgrelid
+        where c.relnamespace = $1::regnamespace and c.relname = any($2) and not tgisinternal order by 1`,
       [schema, names],
     ),
     await tenant.rows(

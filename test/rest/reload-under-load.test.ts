@@ -176,7 +176,8 @@ t.test('reloads under load', async (t) => {
       201,
     )
     const before = await tenant.rows(
-      'select (select json_agg(a order by name)::text from applied_schemas a) as applied, (select version::text from published_catalog) as version',
+      `select (select json_agg(a order by name)::text from applied_schemas a) as applied,
+        (select version::text from published_catalog) as version`,
     )
     let isAnswered = false
     const asked = reload(tenant).finally(() => (isAnswered = true))
@@ -201,7 +202,8 @@ t.test('reloads under load', async (t) => {
     same(t, await tenant.ask('GET', `${rest}/beside`, { as: 'ada' }), 404, 'PGRST205')
     t.same(
       await tenant.rows(
-        'select (select json_agg(a order by name)::text from applied_schemas a) as applied, (select version::text from published_catalog) as version',
+        `select (select json_agg(a order by name)::text from applied_schemas a) as applied,
+          (select version::text from published_catalog) as version`,
       ),
       before,
       'nothing was changed',

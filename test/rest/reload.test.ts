@@ -15,11 +15,13 @@ async function catalog(tenant: TestTenant): Promise<unknown[]> {
   return [
     await tenant.rows('select name, definition, published, applied_at from applied_schemas order by name'),
     await tenant.rows(
-      'select c.oid, c.relname, c.relfilenode, c.relrowsecurity, c.xmin from pg_class c where relnamespace = $1::regnamespace order by c.oid',
+      `select c.oid, c.relname, c.relfilenode, c.relrowsecurity, c.xmin from pg_class c
+        where relnamespace = $1::regnamespace order by c.oid`,
       [tenant.home.schema],
     ),
     await tenant.rows(
-      'select a.attrelid, a.attname, a.attnotnull, a.xmin from pg_attribute a join pg_class c on c.oid = a.attrelid where c.relnamespace = $1::regnamespace order by 1, 2',
+      `select a.attrelid, a.attname, a.attnotnull, a.xmin from pg_attribute a join pg_class c on c.oid = a.attrelid
+        where c.relnamespace = $1::regnamespace order by 1, 2`,
       [tenant.home.schema],
     ),
     await tenant.rows(
@@ -27,7 +29,8 @@ async function catalog(tenant: TestTenant): Promise<unknown[]> {
       [tenant.home.schema],
     ),
     await tenant.rows(
-      'select p.oid, polname, polcmd, p.xmin from pg_policy p join pg_class c on c.oid = p.polrelid where c.relnamespace = $1::regnamespace order by 1',
+      `select p.oid, polname, polcmd, p.xmin from pg_policy p join pg_class c on c.oid = p.polrelid
+        where c.relnamespace = $1::regnamespace order by 1`,
       [tenant.home.schema],
     ),
   ]

@@ -136,7 +136,8 @@ t.test('attributes of fields', async (t) => {
     )
     await query(
       tenant.home.adminUrl,
-      `create or replace function lower_rank() returns trigger language plpgsql as $$ begin new."${'x'.repeat(63)}" := 6; return new; end $$`,
+      `create or replace function lower_rank() returns trigger language plpgsql
+        as $$ begin new."${'x'.repeat(63)}" := 6; return new; end $$`,
     )
     same(
       t,

@@ -284,7 +284,8 @@ t.test('what operators do meanwhile: delete, pause, change, begin something', as
   for (let seconds = 0; seconds < 100; seconds++) {
     await keeper.look(signal)
     await plane.sql(
-      `update tenants set observed_generation = generation, status = case desired when 'active' then 'ready' else desired end where desired in ('active', 'paused')`,
+      `update tenants set observed_generation = generation,
+        status = case desired when 'active' then 'ready' else desired end where desired in ('active', 'paused')`,
     )
     await plane.sql("update operations set state = 'succeeded' where kind <> 'backup'")
     await plane.sql("delete from tenants where desired = 'deleted'")

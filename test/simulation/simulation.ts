@@ -159,15 +159,15 @@ export async function simulate(seed: number, defects: Defects = {}, tell?: (line
   }
   const idleAway = async () => {
     await runFor(aftermath)
-    const [writes, changes] = [database.state.writes, docker.state.changes]
+    const before = [database.state.writes, docker.state.changes] as const
     await runFor(idle)
-    const isQuiet = database.state.writes === writes && docker.state.changes === changes
+    const [writes, changes] = [database.state.writes - before[0], docker.state.changes - before[1]]
     // Tenants that failed are tried again and again.
     const hasFailed = [...database.tenants.values()].some(
       ({ status, desired }) => status === 'failed' || desired === 'deleted',
     )
-    if (!isQuiet && !hasFailed)
-      failure ??= `nothing was to be done, and yet: ${database.state.writes - writes} writes, ${docker.state.changes - changes} changes of the host`
+    if ((writes !== 0 || changes !== 0) && !hasFailed)
+      failure ??= `nothing was to be done, and yet: ${writes} writes, ${changes} changes of the host`
     const flaws = flawsOf(world)
     if (flaws.length > 0) failure ??= `it did not stay so: ${flaws.join('; ')}`
   }

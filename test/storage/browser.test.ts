@@ -24,7 +24,8 @@ async function openSite(t: Test, files: () => readonly ScriptFile[]) {
       answer
         .writeHead(200, { 'content-type': 'text/html' })
         .end(
-          `<!doctype html><iframe src="${at}"></iframe><object data="${at}"></object><embed src="${at}"><img src="${at}"><video src="${at}"></video>` +
+          `<!doctype html><iframe src="${at}"></iframe><object data="${at}"></object><embed src="${at}">` +
+            `<img src="${at}"><video src="${at}"></video>` +
             `<script src="${at}"></script><script type="module" src="${at}"></script><link rel="stylesheet" href="${at}">`,
         )
     } else if (file !== undefined && (place === 'typed' || place === 'sniffed')) {

@@ -219,7 +219,8 @@ async function folders(t: Test, made: Promise<TestTenant>): Promise<void> {
 
   await tenant.rows(
     `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
-     select b.id, 'many/' || n, gen_random_uuid(), 1, 'text/plain', 'x' from storage_buckets b, generate_series(1, 2500) n where b.name = 'docs'`,
+     select b.id, 'many/' || n, gen_random_uuid(), 1, 'text/plain', 'x'
+     from storage_buckets b, generate_series(1, 2500) n where b.name = 'docs'`,
   )
   t.match((await remove('many/')).json(), { removed: 2500 }, 'in steps, all of it')
   t.match((await tenant.ask('GET', '/storage/v1/bucket/docs', { as: 'olga' })).json(), { file_count: 6 })

@@ -54,7 +54,8 @@ t.test('kill -9 under sixteen writers, at every failpoint and at random', { time
   t.same(await inspect(scene, ask, load), sound, before)
   t.same(load.wrong, [], 'every answer was right')
   t.comment(
-    `${crashes.length} crashes, failpoints hit ${hit.size} of ${storageFailpointNames.length}, answers ${JSON.stringify([...load.answers])}, seed ${seed}`,
+    `${crashes.length} crashes, failpoints hit ${hit.size} of ${storageFailpointNames.length}, ` +
+      `answers ${JSON.stringify([...load.answers])}, seed ${seed}`,
   )
   t.same(
     [...hit].sort(),

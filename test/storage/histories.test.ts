@@ -227,8 +227,9 @@ t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
       refused: null,
     })
   const [books] = await tenant.rows(
-    `select reserved_bytes::int as reserved, (select count(*) from blob_gc)::int as collectable, file_count::int - (select count(*) from storage_objects)::int as count_off,
-       file_bytes::int - (select coalesce(sum(size), 0) from storage_objects)::int as bytes_off from storage_usage`,
+    `select reserved_bytes::int as reserved, (select count(*) from blob_gc)::int as collectable,
+      file_count::int - (select count(*) from storage_objects)::int as count_off,
+      file_bytes::int - (select coalesce(sum(size), 0) from storage_objects)::int as bytes_off from storage_usage`,
   )
   t.same(books, { reserved: 0, collectable: 0, count_off: 0, bytes_off: 0 })
   t.same(runtime.problems, [])

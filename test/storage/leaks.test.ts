@@ -160,7 +160,9 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
     const form = (type: string, cacheControl: string) => ({
       as: 'u1',
       headers: { 'content-type': 'multipart/form-data; boundary=x' },
-      body: `--x\r\ncontent-disposition: form-data; name="cacheControl"\r\n\r\n${cacheControl}\r\n--x\r\ncontent-disposition: form-data; name=""; filename="f"\r\ncontent-type: ${type}\r\n\r\nx\r\n--x--\r\n`,
+      body:
+        `--x\r\ncontent-disposition: form-data; name="cacheControl"\r\n\r\n${cacheControl}\r\n` +
+        `--x\r\ncontent-disposition: form-data; name=""; filename="f"\r\ncontent-type: ${type}\r\n\r\nx\r\n--x--\r\n`,
     })
     for (const value of [
       'a\r\nset-cookie: a=b',

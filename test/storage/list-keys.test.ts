@@ -34,7 +34,8 @@ t.test('list-v2', async (t) => {
     await tenant.rows('delete from storage_objects')
     await tenant.rows(
       `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
-       select b.id, p, gen_random_uuid(), 1, 'text/plain', 'x' from storage_buckets b, jsonb_array_elements_text($1::jsonb) p where b.name = 'files'`,
+       select b.id, p, gen_random_uuid(), 1, 'text/plain', 'x'
+       from storage_buckets b, jsonb_array_elements_text($1::jsonb) p where b.name = 'files'`,
       [JSON.stringify(paths)],
     )
   }
@@ -139,7 +140,8 @@ t.test('list-v2', async (t) => {
   t.test('a page costs what it shows, whatever lies below', async (t) => {
     await tenant.rows(
       `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
-       select b.id, 'deep/' || (n % 5) || '/' || n, gen_random_uuid(), 1, 'text/plain', 'x' from storage_buckets b, generate_series(1, 5000) n where b.name = 'files'`,
+       select b.id, 'deep/' || (n % 5) || '/' || n, gen_random_uuid(), 1, 'text/plain', 'x'
+       from storage_buckets b, generate_series(1, 5000) n where b.name = 'files'`,
     )
     await tenant.rows('analyze storage_objects')
     const before = await tenant.rows(

@@ -41,7 +41,8 @@ async function start(t: Test) {
   const insert = (bucket: string, paths: string[]) =>
     tenant.rows(
       `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
-     select b.id, p, gen_random_uuid(), 1, 'text/plain', 'x' from storage_buckets b, jsonb_array_elements_text($2::jsonb) p where b.name = $1`,
+     select b.id, p, gen_random_uuid(), 1, 'text/plain', 'x'
+     from storage_buckets b, jsonb_array_elements_text($2::jsonb) p where b.name = $1`,
       [bucket, JSON.stringify(paths)],
     )
   // As the service: a user's tokens differ by the second, and each is a caller of its own.
@@ -93,7 +94,8 @@ t.test('pages at any offsets, of a bucket that is changed between them and meanw
         const pick = (from: Set<string>) => [...from][n % Math.max(1, from.size)] ?? ''
         const place = (bucket: string, path: string, to: string, toPath: string) =>
           tenant.rows(
-            'update storage_objects set bucket_id = (select id from storage_buckets where name = $3), path = $4 where bucket_id = (select id from storage_buckets where name = $1) and path = $2',
+            `update storage_objects set bucket_id = (select id from storage_buckets where name = $3), path = $4
+              where bucket_id = (select id from storage_buckets where name = $1) and path = $2`,
             [bucket, path, to, toPath],
           )
         const move = (from: 'files' | 'others', to: 'files' | 'others') => {
@@ -124,7 +126,8 @@ t.test('pages at any offsets, of a bucket that is changed between them and meanw
                           tenant.rows('update storage_objects set blob_id = gen_random_uuid() where path = $1', [path])
                       : () =>
                           tenant.rows(
-                            "delete from storage_objects where path = $1 and bucket_id = (select id from storage_buckets where name = 'files')",
+                            `delete from storage_objects
+                              where path = $1 and bucket_id = (select id from storage_buckets where name = 'files')`,
                             [path],
                           )
         if (what === 'remove') after.files.delete(path)
@@ -196,7 +199,9 @@ t.test("every change of what is in a bucket is a change of its contents, and non
       'an exchange',
       () =>
         tenant.rows(
-          "update storage_objects set bucket_id = (select id from storage_buckets b where b.id <> bucket_id and b.name <> 'system'), path = path || '2'",
+          `update storage_objects
+            set bucket_id = (select id from storage_buckets b where b.id <> bucket_id and b.name <> 'system'),
+              path = path || '2'`,
         ),
       ['files', 'others'],
     ],

@@ -35,7 +35,8 @@ const get = (tenant: TestTenant, target: string, who = 'u1') =>
 async function kept(tenant: TestTenant) {
   const [row] = await tenant.rows(
     `select (select count(*) from storage_objects)::int as objects, (select coalesce(sum(size), 0) from storage_objects)::int as bytes,
-       (select count(*) from blob_intents)::int as intents, file_bytes::int, file_count::int, reserved_bytes::int as reserved from storage_usage`,
+       (select count(*) from blob_intents)::int as intents,
+       file_bytes::int, file_count::int, reserved_bytes::int as reserved from storage_usage`,
   )
   return { ...row, files: (await tenant.files()).length }
 }

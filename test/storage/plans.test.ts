@@ -149,7 +149,8 @@ t.test('in a bucket of many objects', async (t) => {
 
     t.test(`${who} passes over nothing before a known position, unless the bucket has changed`, async (t) => {
       const [known] = await tenant.rows(
-        `select path, contents::text from storage_objects join storage_bucket_counters using (bucket_id) where path like 'photos/%' order by path offset 39999 limit 1`,
+        `select path, contents::text from storage_objects join storage_bucket_counters using (bucket_id)
+          where path like 'photos/%' order by path offset 39999 limit 1`,
       )
       const position = { passed: 40_000, key: String(known?.['path']), isFolder: false }
       const contents = String(known?.['contents'])

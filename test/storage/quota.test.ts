@@ -36,7 +36,8 @@ t.test('two hundred uploads at the limit', async (t) => {
   t.equal(last.filter(({ status }) => status === 413).length, uploads - 1)
   await idle()
   const [books] = await scene.rows(
-    'select file_bytes::int, reserved_bytes::int as reserved, file_count::int, (select sum(size) from storage_objects)::int as bytes from storage_usage',
+    `select file_bytes::int, reserved_bytes::int as reserved, file_count::int,
+      (select sum(size) from storage_objects)::int as bytes from storage_usage`,
   )
   t.same(books, { file_bytes: quota, reserved: 0, file_count: taken + 1, bytes: quota })
 })

@@ -86,7 +86,8 @@ t.test('files of a tenant in a bucket', async (t) => {
     t.equal((await blobs()).length, 3, 'small, empty and the copy')
     t.same((await server.keys()).begun, [])
     const [row] = await tenant.rows(
-      'select (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as collectable, reserved_bytes::int as reserved from storage_usage',
+      `select (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as collectable,
+        reserved_bytes::int as reserved from storage_usage`,
     )
     t.same(row, { intents: 0, collectable: 0, reserved: 0 })
   })

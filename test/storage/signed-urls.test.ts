@@ -684,7 +684,8 @@ t.test('signed URLs', async (t) => {
     )
     t.same(
       await tenant.rows(
-        "select type, owner_id, payload - 'timestamp' as payload from event_log where type = 'storage.bucket.urls_revoked' order by seq limit 1",
+        `select type, owner_id, payload - 'timestamp' as payload from event_log
+          where type = 'storage.bucket.urls_revoked' order by seq limit 1`,
       ),
       [
         {

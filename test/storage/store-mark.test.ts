@@ -64,7 +64,9 @@ async function addTenant(t: Test, postgres: TestPostgres) {
   const books = async () =>
     (
       await rows(
-        'select (select count(*) from storage_objects)::int as objects, (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as collectable, reserved_bytes::int as reserved from storage_usage',
+        `select (select count(*) from storage_objects)::int as objects,
+          (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as collectable,
+          reserved_bytes::int as reserved from storage_usage`,
       )
     )[0]
   const token = signToken({ sub: 'u1', role: 'authenticated', exp: Math.floor(Date.now() / 1000) + 3600 }, secret)

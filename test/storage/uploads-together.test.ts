@@ -29,8 +29,10 @@ t.test('uploads at once', async (t) => {
     }
     await runtime.storage.idle()
     const [books] = await tenant.rows(
-      `select (select count(*) from storage_objects)::int - file_count::int as files_off, (select sum(size) from storage_objects)::int - file_bytes::int as bytes_off,
-         reserved_bytes::int as reserved, (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as waiting,
+      `select (select count(*) from storage_objects)::int - file_count::int as files_off,
+         (select sum(size) from storage_objects)::int - file_bytes::int as bytes_off,
+         reserved_bytes::int as reserved, (select count(*) from blob_intents)::int as intents,
+         (select count(*) from blob_gc)::int as waiting,
          (select count(*) from event_log where type = 'storage.object.created')::int - file_count::int as events_off,
          (select sum(file_count) from storage_bucket_counters)::int - file_count::int as counters_off from storage_usage`,
     )

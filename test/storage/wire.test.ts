@@ -241,7 +241,8 @@ t.test('storage clients', async (t) => {
       await bucket(tenant, 'docs')
       await tenant.rows(
         `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag, created_at, updated_at)
-         select b.id, 'f/' || lpad(n::text, 4, '0'), gen_random_uuid(), n, 'text/plain', 'x', now() - n * interval '1 second', now() + n * interval '1 second'
+         select b.id, 'f/' || lpad(n::text, 4, '0'), gen_random_uuid(), n, 'text/plain', 'x',
+           now() - n * interval '1 second', now() + n * interval '1 second'
          from storage_buckets b, generate_series(1, 1005) n where b.name = 'docs'`,
       )
       const first = data(await files.list('f')) as unknown as Record<string, unknown>[]
@@ -348,8 +349,10 @@ t.test('storage clients', async (t) => {
       await bucket(tenant, 'hidden', { policy: 'private' })
       const hidden = storage.from('hidden')
       for (const to of [files, hidden]) await to.upload('in/ä b.txt', '0123456789', { contentType: 'text/plain' })
-      const attached = (name: string) =>
-        `attachment; filename="${name.replaceAll(/[^\x20-\x7e]/g, '_').replaceAll(/["%]/g, '_')}"; filename*=UTF-8''${encodeURIComponent(name)}`
+      const attached = (name: string) => {
+        const plain = name.replaceAll(/[^\x20-\x7e]/g, '_').replaceAll(/["%]/g, '_')
+        return `attachment; filename="${plain}"; filename*=UTF-8''${encodeURIComponent(name)}`
+      }
       const urls = async (options?: object) => [
         files.getPublicUrl('in/ä b.txt', options).data.publicUrl,
         String(data(await hidden.createSignedUrl('in/ä b.txt', 60, options))['signedUrl']),

@@ -66,7 +66,8 @@ export class EventReader {
     while (!isSo()) {
       if (this.isOver || Date.now() > deadline)
         throw new Error(
-          `the stream ${this.isOver ? 'ended' : 'stood still'} after ${this.events.length} events: ${JSON.stringify(this.events.slice(-3))}`,
+          `the stream ${this.isOver ? 'ended' : 'stood still'} after ${this.events.length} events: ` +
+            JSON.stringify(this.events.slice(-3)),
         )
       await new Promise((resolve) => setTimeout(resolve, 2))
     }

@@ -243,8 +243,10 @@ t.test('the one round trip', async (t) => {
       create constraint trigger late after insert on once deferrable initially deferred for each row execute function refuse();
       create policy tenant on once using (true); create policy none on once as restrictive for delete using (false);
       alter table once enable row level security;
-      create function loud() returns int language plpgsql as $$ begin raise warning 'mind this'; raise exception 'refused' using errcode = 'P0001'; end $$;
-      create function changes() returns int language plpgsql as $$ begin perform set_config('app.role', 'service_role', true); raise exception 'refused after a change'; end $$`,
+      create function loud() returns int language plpgsql as $$ begin
+        raise warning 'mind this'; raise exception 'refused' using errcode = 'P0001'; end $$;
+      create function changes() returns int language plpgsql as $$ begin
+        perform set_config('app.role', 'service_role', true); raise exception 'refused after a change'; end $$`,
     )
     const errors: Record<string, [statement: Statement, sqlstate: string | undefined, fate: 'reused' | 'closed']> = {
       'parse: no SQL': [sql('selec'), '42601', 'reused'],
@@ -354,8 +356,8 @@ t.test('the one round trip', async (t) => {
     await query(
       home.adminUrl,
       `create function leaves() returns int language plpgsql as $$ begin
-      perform set_config('app.tenant_id', 'other', false), set_config('app.role', 'service_role', false), set_config('app.user_id', 'eve', false),
-        set_config('request.jwt.claims', '{"role":"service_role"}', false);
+      perform set_config('app.tenant_id', 'other', false), set_config('app.role', 'service_role', false),
+        set_config('app.user_id', 'eve', false), set_config('request.jwt.claims', '{"role":"service_role"}', false);
       return 1; end $$`,
     )
     const { connections, database, pid } = await open()

@@ -158,7 +158,8 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
   const backdate = (tenant: TestTenant, hours: number) =>
     tenant.rows(
       `alter table storage_usage disable trigger counted;
-     update storage_usage set books_began = now() - make_interval(hours => ${hours}), counted_at = now() - make_interval(hours => ${hours}), file_byte_us = 0;
+     update storage_usage set books_began = now() - make_interval(hours => ${hours}),
+       counted_at = now() - make_interval(hours => ${hours}), file_byte_us = 0;
      alter table storage_usage enable trigger counted`,
     )
 
@@ -195,7 +196,8 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     await deployFunction(tenant, { name: 'one', wasm: command() })
     for (let n = 0; n < 3; n++) t.equal((await invoke(tenant, 'one')).status, 200)
     const [record] = await tenant.rows(
-      'select sum(duration_ms)::text as ms, sum(round(cpu_ms * 1000))::bigint::text as cpu, sum(ceil(memory_peak / 1024.0) * duration_ms)::bigint::text as memory from function_invocations',
+      `select sum(duration_ms)::text as ms, sum(round(cpu_ms * 1000))::bigint::text as cpu,
+        sum(ceil(memory_peak / 1024.0) * duration_ms)::bigint::text as memory from function_invocations`,
     )
     const before = await books(tenant)
     t.equal(sum(before.hours, 'function_invocations'), 3n)
@@ -238,7 +240,8 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     await sweep()
     const since = Date.now()
     await tenant.rows(
-      'update storage_objects set size = 1; alter table storage_usage disable trigger counted; update storage_usage set file_byte_us = 0, counted_at = now()',
+      `update storage_objects set size = 1; alter table storage_usage disable trigger counted;
+        update storage_usage set file_byte_us = 0, counted_at = now()`,
     )
     await sweep()
     const least = (BigInt(Date.now() - since) * 500_000n) / 1_000n
@@ -253,7 +256,8 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
       t.equal((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).status, 200)
     await sweep()
     const since = Date.now()
-    await tenant.rows(`alter table storage_usage disable trigger counted; update storage_usage set file_bytes = 0, file_byte_us = 0, counted_at = now();
+    await tenant.rows(`alter table storage_usage disable trigger counted;
+      update storage_usage set file_bytes = 0, file_byte_us = 0, counted_at = now();
       insert into blob_gc (blob_id) select blob_id from storage_objects`)
     await upload(tenant, 'b.txt', 1)
     await sweep()
@@ -274,7 +278,9 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
       ['no table', 'alter table storage_usage rename to storage_used'],
       [
         'an error that looks like an outage',
-        "alter table usage_hours rename to hours_used; create function down() returns int language plpgsql as $$ begin raise exception 'down' using errcode = '57P01'; end $$; create view usage_hours as select hour, meter, value from hours_used where down() = 1",
+        `alter table usage_hours rename to hours_used; create function down() returns int language plpgsql as $$
+          begin raise exception 'down' using errcode = '57P01'; end $$;
+          create view usage_hours as select hour, meter, value from hours_used where down() = 1`,
       ],
     ] as const) {
       const tenant = await newTenant()
@@ -326,7 +332,8 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
       const before = await books(tenant)
       for (const name of free)
         await tenant.rows(
-          `create table ${name} (data bytea); alter table ${name} alter column data set storage external; insert into ${name} select convert_to(repeat('x', 1000000), 'UTF8')`,
+          `create table ${name} (data bytea); alter table ${name} alter column data set storage external;
+            insert into ${name} select convert_to(repeat('x', 1000000), 'UTF8')`,
         )
       t.ok((await books(tenant)).document_bytes >= before.document_bytes + 1_000_000 * free.length)
     },

@@ -6,11 +6,11 @@ import { ask, signToken, startRuntime } from '#test/support/runtime.ts'
 
 t.test('an error is a rejection exactly when nothing of the tenant was touched', async (t) => {
   const runtime = await startRuntime(t)
-  const tenant = await runtime.addTenant({ name: 'acme', jwtSecrets: ['a-secret-of-this-test-that-is-long-enough'] })
+  const secret = 'a-secret-of-this-test-that-is-long-enough'
+  const tenant = await runtime.addTenant({ name: 'acme', jwtSecrets: [secret] })
   const service = { authorization: `Bearer ${tenant.secretKey}` }
-  const user = {
-    authorization: `Bearer ${signToken({ sub: 'u1', role: 'authenticated', exp: Math.floor(runtime.clock.now() / 1000) + 3600 }, 'a-secret-of-this-test-that-is-long-enough')}`,
-  }
+  const claims = { sub: 'u1', role: 'authenticated', exp: Math.floor(runtime.clock.now() / 1000) + 3600 }
+  const user = { authorization: `Bearer ${signToken(claims, secret)}` }
   const wrong = { authorization: 'Bearer tn_secret_wrong' }
   t.equal(
     (await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'mine', policy: 'private' } })).status,

@@ -194,7 +194,8 @@ t.test('a tenant that empties its tables while its runtime is killed hides no ru
     if (Date.now() > deadline) throw new Error('the runs were not kept')
   await runtime.kill()
   await scene.rows(
-    'alter table function_invocations disable trigger user; delete from function_invocations; delete from usage_hours; alter table function_invocations enable trigger user',
+    `alter table function_invocations disable trigger user; delete from function_invocations;
+      delete from usage_hours; alter table function_invocations enable trigger user`,
   )
   runtime = await startProcess(t, scene, control, {})
   const told = async () => {

@@ -211,7 +211,8 @@ t.test('an answer of any length', async (t) => {
     const { stream } = open(t, one)
     // 2,000 small rows, so that the fetches grow, and then 200 MB.
     const growing = sql(
-      "select to_json(nextval('produced') || repeat('x', case when n > 20000 then 100000 else 1 end))::text from generate_series(1, 22000) n",
+      `select to_json(nextval('produced') || repeat('x', case when n > 20000 then 100000 else 1 end))::text
+        from generate_series(1, 22000) n`,
     )
     const { body } = await stream(growing)
     await readSome(body, 300_000)

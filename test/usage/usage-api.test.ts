@@ -200,7 +200,9 @@ t.test(
     const [header, ...lines] = text.text.trimEnd().split('\r\n')
     t.equal(
       header,
-      'tenant_id,kind,start,closed,requests,egress_bytes,document_byte_seconds,file_byte_seconds,connections_peak,connection_milliseconds,function_invocations,function_milliseconds,function_cpu_microseconds,function_memory_kib_milliseconds,number,billed_month,previous_hash,hash',
+      'tenant_id,kind,start,closed,requests,egress_bytes,document_byte_seconds,file_byte_seconds,connections_peak,' +
+        'connection_milliseconds,function_invocations,function_milliseconds,function_cpu_microseconds,' +
+        'function_memory_kib_milliseconds,number,billed_month,previous_hash,hash',
     )
     t.same(
       lines.map((line) => line.split(',').slice(1, 6)),

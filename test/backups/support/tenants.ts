@@ -103,7 +103,8 @@ create type mood as enum ('fine', 'grim');
 create domain short as text check (length(value) < 100);
 create sequence tickets start 41 increment 7;
 create table "Odd ""names""" (
-  id bigint generated always as identity primary key, "a b" short not null default 'x', doubled bigint generated always as (amount * 2) stored,
+  id bigint generated always as identity primary key, "a b" short not null default 'x',
+  doubled bigint generated always as (amount * 2) stored,
   amount bigint not null check (amount >= 0), how mood, body jsonb, raw bytea, at timestamptz, ratio double precision, tags text[]
 );
 create function next_ticket() returns bigint language sql as $$ select nextval('tickets') $$;
@@ -116,7 +117,8 @@ create view totals as select how, sum(amount) as amount from "Odd ""names""" gro
 create materialized view kept_totals as select count(*) as rows from "Odd ""names""";
 create table children (id bigint primary key, parent bigint not null references "Odd ""names""" on delete cascade);
 insert into "Odd ""names""" (amount, how, body, raw, ratio, tags)
-  select n, case when n % 2 = 0 then 'fine' else 'grim' end::mood, jsonb_build_object('n', n), decode(md5(n::text), 'hex'), n / 3.0::double precision, array['t' || n, null, 'a,b']
+  select n, case when n % 2 = 0 then 'fine' else 'grim' end::mood, jsonb_build_object('n', n),
+    decode(md5(n::text), 'hex'), n / 3.0::double precision, array['t' || n, null, 'a,b']
   from generate_series(1, 500) as n;
 insert into children select n, n from generate_series(1, 100) as n;
 select next_ticket(), next_ticket();
@@ -161,7 +163,8 @@ export async function seen(platform: DockerPlatform, { name, key, url }: Owner):
     ),
     triggers: await query(
       url,
-      'select c.relname, tgname from pg_trigger g join pg_class c on c.oid = tgrelid where not tgisinternal and relnamespace = current_schema()::regnamespace order by 1, 2',
+      `select c.relname, tgname from pg_trigger g join pg_class c on c.oid = tgrelid
+        where not tgisinternal and relnamespace = current_schema()::regnamespace order by 1, 2`,
     ),
   }
 }

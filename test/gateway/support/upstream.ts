@@ -108,16 +108,17 @@ export async function startUpstream(port = 0): Promise<Upstream> {
   })
 }
 
+const actions =
+  'echo|head|bytes|chunked|status|hang|half|close|sink|stall|early|wait|mute|rejected|claimed|unmeasured|hints|trailers|events|odd'
+const actionInUrl = new RegExp(`/(${actions})(?:/(\\d+))?`)
+
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   state: Omit<Upstream, 'port' | 'url' | 'stop'>,
 ): Promise<void> {
   const url = request.url ?? ''
-  const [, action = '', argument = ''] =
-    /\/(echo|head|bytes|chunked|status|hang|half|close|sink|stall|early|wait|mute|rejected|claimed|unmeasured|hints|trailers|events|odd)(?:\/(\d+))?/.exec(
-      url,
-    ) ?? []
+  const [, action = '', argument = ''] = actionInUrl.exec(url) ?? []
   const number = Number(argument)
   switch (action) {
     case 'echo':

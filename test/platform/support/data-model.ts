@@ -182,7 +182,8 @@ export async function tablesOfDatabase(url: string): Promise<Record<string, Tabl
   const columns = await query(
     url,
     `
-    select relname::text, attname::text, format_type(atttypid, atttypmod) as type, attnotnull as required, pg_get_expr(adbin, adrelid) as "default"
+    select relname::text, attname::text, format_type(atttypid, atttypmod) as type,
+    attnotnull as required, pg_get_expr(adbin, adrelid) as "default"
     from pg_attribute join pg_class on pg_class.oid = attrelid left join pg_attrdef on adrelid = attrelid and adnum = attnum
     where relkind in ('r', 'p', 'v', 'm') and attnum > 0 and not attisdropped and ${ours}`,
   )

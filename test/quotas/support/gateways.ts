@@ -271,7 +271,8 @@ export async function leased(
   source?: string,
 ): Promise<{ granted: number; used: number }> {
   const [row] = await api.sql(
-    'select coalesce(sum(granted), 0)::int as granted, coalesce(sum(used), 0)::int as used from request_leases where tenant_id = $1 and source = coalesce($2, source)',
+    `select coalesce(sum(granted), 0)::int as granted, coalesce(sum(used), 0)::int as used
+      from request_leases where tenant_id = $1 and source = coalesce($2, source)`,
     [tenantId, source ?? null],
   )
   return { granted: Number(row?.['granted']), used: Number(row?.['used']) }

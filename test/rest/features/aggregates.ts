@@ -90,7 +90,8 @@ export const aggregates: Feature[] = [
       refused(
         400,
         '42803',
-        'query parameter "order": what is aggregated can only be ordered by what it is grouped by, and "select" has no "id" as it stands there',
+        'query parameter "order": what is aggregated can only be ordered by what it is grouped by, ' +
+          'and "select" has no "id" as it stands there',
       ),
     ),
   },

@@ -19,7 +19,9 @@ const ambiguous = refused(
   "Could not embed because more than one relationship was found for 'books' and 'authors'",
   {
     details: ways,
-    hint: "Try changing 'authors' to one of the following: 'authors!books_author_id_fkey', 'authors!books_editor_id_fkey'. Find the desired relationship in the 'details' key.",
+    hint:
+      "Try changing 'authors' to one of the following: 'authors!books_author_id_fkey', 'authors!books_editor_id_fkey'. " +
+      "Find the desired relationship in the 'details' key.",
   },
 )
 const few = 'id=lt.9&order=id'
@@ -178,7 +180,8 @@ export const embedding: Feature[] = [
     feature: 'nested embedding',
     here: 'same',
     check: give([
-      '/authors?id=eq.1&select=name,books!author_id(title,shelves(label),editor:authors!editor_id(name,profiles(bio)))&books.order=id&books.shelves.order=id',
+      '/authors?id=eq.1&select=name,books!author_id(title,shelves(label),editor:authors!editor_id(name,profiles(bio)))' +
+        '&books.order=id&books.shelves.order=id',
       [
         {
           name: 'Ada',
@@ -323,7 +326,8 @@ export const embedding: Feature[] = [
     check: give(
       ['/authors?select=id,books!author_id(),profiles()&or=(books.is.null,profiles.is.null)', [{ id: 3 }]],
       [
-        '/authors?select=id,books!author_id(),profiles()&books.price=gt.10&profiles.bio=eq.second&or=(books.not.is.null,profiles.not.is.null)&order=id',
+        '/authors?select=id,books!author_id(),profiles()&books.price=gt.10&profiles.bio=eq.second' +
+          '&or=(books.not.is.null,profiles.not.is.null)&order=id',
         [{ id: 1 }, { id: 2 }],
       ],
       ['/authors?select=id,books!author_id()&or=(books.is.null,name.eq.Ada)&order=id', [{ id: 1 }, { id: 3 }]],

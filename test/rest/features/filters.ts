@@ -379,7 +379,8 @@ export const filters: Feature[] = [
     'a value without an operator',
     '/books?id=1',
     'PGRST100',
-    'query parameter "id": an operator is expected (eq, neq, gt, gte, lt, lte, like, ilike, match, imatch, isdistinct, fts, plfts, phfts, wfts, cs, cd, ov, sl, sr, nxl, nxr, adj, in, is), then a dot and a value: at character 1 of "1"',
+    'query parameter "id": an operator is expected (eq, neq, gt, gte, lt, lte, like, ilike, match, imatch, isdistinct, ' +
+      'fts, plfts, phfts, wfts, cs, cd, ov, sl, sr, nxl, nxr, adj, in, is), then a dot and a value: at character 1 of "1"',
   ),
   bad(
     'a list that is not closed',

@@ -298,7 +298,8 @@ export const rollbacks: Feature[] = [
       )
       t.same(
         await rows(
-          "select label, hall from shelves where id in (1, 60) union all select entry, '' from lines union all select book_id::text, '' from book_shelves where book_id = 1",
+          `select label, hall from shelves where id in (1, 60) union all select entry, '' from lines
+            union all select book_id::text, '' from book_shelves where book_id = 1`,
         ),
         [
           { label: 'low', hall: 'east' },

@@ -73,7 +73,8 @@ export const reading: Feature[] = [
       const answer = await ask('GET', '/books?id=eq.9007199254740993&select=id,price,gross,extra,years,tags,size')
       t.equal(
         answer.text,
-        '[{"id":9007199254740993,"price":12345678901234567890.12345,"gross":24691357802469135780.24690,"extra":{"big": 9007199254740993},"years":"empty","tags":null,"size":null}]',
+        '[{"id":9007199254740993,"price":12345678901234567890.12345,"gross":24691357802469135780.24690,' +
+          '"extra":{"big": 9007199254740993},"years":"empty","tags":null,"size":null}]',
       )
     },
   },

@@ -268,7 +268,8 @@ export const writing: Feature[] = [
     here: 'same',
     check: async ({ t, ask, rows }) => {
       const record =
-        '{"id":9007199254740995,"title":"x","tags":["a","b,c"],"years":"[1,5)","size":{"width":1,"height":2.50},"extra":{"n": 12345678901234567890.10},"price":98765432109876543210.12300,"genre":"novel"}'
+        '{"id":9007199254740995,"title":"x","tags":["a","b,c"],"years":"[1,5)","size":{"width":1,"height":2.50},' +
+        '"extra":{"n": 12345678901234567890.10},"price":98765432109876543210.12300,"genre":"novel"}'
       const answer = await ask('POST', '/books?select=id,title,tags,years,size,extra,price,genre', {
         body: record,
         headers: { 'content-type': 'application/json' },

@@ -35,7 +35,8 @@ const atOnce = 16
 export async function inspect(scene: Scene, ask: Ask, load: Load): Promise<Findings> {
   const { rows, collector, tenant, blobs } = scene
   const objects = await rows(
-    "select b.name || '/' || o.path as key, o.size::int, o.etag from storage_objects o join storage_buckets b on b.id = o.bucket_id order by 1",
+    `select b.name || '/' || o.path as key, o.size::int, o.etag from storage_objects o
+      join storage_buckets b on b.id = o.bucket_id order by 1`,
   )
   const buckets = await rows("select name from storage_buckets where name like 'own-%'")
   const found = new Map(buckets.map(({ name }) => [`${String(name)}/`, 'bucket']))
@@ -77,7 +78,8 @@ export async function inspect(scene: Scene, ask: Ask, load: Load): Promise<Findi
        file_bytes::int - (select coalesce(sum(size), 0) from storage_objects)::int as bytes_off,
        (select count(*) from storage_buckets b left join storage_bucket_counters c on c.bucket_id = b.id
          where c.file_count is distinct from (select count(*) from storage_objects o where o.bucket_id = b.id)
-            or c.total_size is distinct from (select coalesce(sum(o.size), 0) from storage_objects o where o.bucket_id = b.id))::int as buckets_off
+            or c.total_size is distinct from
+              (select coalesce(sum(o.size), 0) from storage_objects o where o.bucket_id = b.id))::int as buckets_off
      from storage_usage`,
   )
   return { phantoms, torn, lost, orphans: [...orphans, ...(await readdir(join(blobs, 'tmp')))], books, refused }

@@ -22,25 +22,32 @@ export function scriptFiles(hit: string): ScriptFile[] {
     text: (script: string) => string | Buffer,
   ): ScriptFile => {
     const script =
-      `try{document.title='ran ${name}'}catch(e){};try{localStorage.setItem('${name}','ran')}catch(e){};try{document.cookie='${name}=ran'}catch(e){};` +
-      `try{new Image().src='${hit}${name}'}catch(e){};try{fetch('${hit}${name}',{mode:'no-cors'})}catch(e){};try{if(!window.told){window.told=1;alert('${name}')}}catch(e){}`
+      `try{document.title='ran ${name}'}catch(e){};try{localStorage.setItem('${name}','ran')}catch(e){};` +
+      `try{document.cookie='${name}=ran'}catch(e){};` +
+      `try{new Image().src='${hit}${name}'}catch(e){};try{fetch('${hit}${name}',{mode:'no-cors'})}catch(e){};` +
+      `try{if(!window.told){window.told=1;alert('${name}')}}catch(e){}`
     return { name, contentType, runs, bytes: Buffer.from(text(script)) }
   }
   const html = (script: string) =>
-    `<!doctype html><html><head><title>harmless</title><script>${script}</script></head><body onload="${script}"><img src="x:" onerror="${script}">` +
-    `<svg onload="${script}"></svg><iframe srcdoc="<script>${script.replaceAll("'", '&#39;')}</script>"></iframe><input autofocus onfocus="${script}"></body></html>`
+    `<!doctype html><html><head><title>harmless</title><script>${script}</script></head>` +
+    `<body onload="${script}"><img src="x:" onerror="${script}">` +
+    `<svg onload="${script}"></svg><iframe srcdoc="<script>${script.replaceAll("'", '&#39;')}</script>"></iframe>` +
+    `<input autofocus onfocus="${script}"></body></html>`
   const xhtml = (script: string) =>
     `<html xmlns="http://www.w3.org/1999/xhtml"><head><script>${script}</script></head><body onload="${script}"><p/></body></html>`
   const svg = (script: string) =>
-    `<svg xmlns="http://www.w3.org/2000/svg" width="400" height="400" onload="${script}"><script>${script}</script><rect width="400" height="400"/></svg>`
+    `<svg xmlns="http://www.w3.org/2000/svg" width="400" height="400" onload="${script}"><script>${script}</script>` +
+    `<rect width="400" height="400"/></svg>`
   const stylesheet = (script: string) =>
-    `<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"><xsl:template match="/">${xhtml(script)}</xsl:template></xsl:stylesheet>`
+    '<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform">' +
+    `<xsl:template match="/">${xhtml(script)}</xsl:template></xsl:stylesheet>`
   const prolog = '<?xml version="1.0"?>'
   const pdf = (action: string) =>
     `%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 2 0 R/OpenAction<<${action}>>>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n` +
     '3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n'
   const mhtml = (script: string) =>
-    `From: <x>\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; type="text/html"; boundary="b"\r\n\r\n--b\r\nContent-Type: text/html\r\nContent-Location: http://x/\r\n\r\n${html(script)}\r\n--b--\r\n`
+    'From: <x>\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; type="text/html"; boundary="b"\r\n\r\n' +
+    `--b\r\nContent-Type: text/html\r\nContent-Location: http://x/\r\n\r\n${html(script)}\r\n--b--\r\n`
   return [
     file('html', 'text/html', 'typed', html),
     file('html-charset', 'text/html; charset=utf-8', 'typed', html),
@@ -56,7 +63,8 @@ export function scriptFiles(hit: string): ScriptFile[] {
       'text/html',
       'typed',
       (script) =>
-        `<!doctype html><iframe src="javascript:${script}"></iframe><embed src="javascript:${script}"><object data="javascript:${script}"></object>`,
+        `<!doctype html><iframe src="javascript:${script}"></iframe><embed src="javascript:${script}">` +
+        `<object data="javascript:${script}"></object>`,
     ),
     file(
       'html-event',
@@ -76,14 +84,17 @@ export function scriptFiles(hit: string): ScriptFile[] {
       'image/svg+xml',
       'typed',
       (script) =>
-        `<svg xmlns="http://www.w3.org/2000/svg" width="400" height="400"><a href="javascript:${script}"><rect width="400" height="400"/></a></svg>`,
+        '<svg xmlns="http://www.w3.org/2000/svg" width="400" height="400">' +
+        `<a href="javascript:${script}"><rect width="400" height="400"/></a></svg>`,
     ),
     file(
       'svg-foreign',
       'image/svg+xml',
       'typed',
       (script) =>
-        `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><foreignObject width="9" height="9"><body xmlns="http://www.w3.org/1999/xhtml"><img src="x:" onerror="${script}"/></body></foreignObject></svg>`,
+        '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><foreignObject width="9" height="9">' +
+        '<body xmlns="http://www.w3.org/1999/xhtml">' +
+        `<img src="x:" onerror="${script}"/></body></foreignObject></svg>`,
     ),
     file('xml', 'text/xml', 'typed', (script) => `${prolog}<a>${xhtml(script)}</a>`),
     file('xml-application', 'application/xml', 'typed', (script) => `${prolog}<a>${svg(script)}</a>`),

@@ -208,7 +208,8 @@ export function sha256(bytes: Buffer): string {
 
 function form(body: Buffer): { body: Buffer; headers: Record<string, string> } {
   const head =
-    '--edge\r\ncontent-disposition: form-data; name="cacheControl"\r\n\r\n60\r\n--edge\r\ncontent-disposition: form-data; name=""; filename="f"\r\ncontent-type: text/plain\r\n\r\n'
+    '--edge\r\ncontent-disposition: form-data; name="cacheControl"\r\n\r\n60\r\n' +
+    '--edge\r\ncontent-disposition: form-data; name=""; filename="f"\r\ncontent-type: text/plain\r\n\r\n'
   return {
     body: Buffer.concat([Buffer.from(head), body, Buffer.from('\r\n--edge--\r\n')]),
     headers: { 'content-type': 'multipart/form-data; boundary=edge' },

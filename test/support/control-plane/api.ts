@@ -301,7 +301,8 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
     async counts() {
       // The controller writes changes by itself, and old ones are removed.
       const tables = await api.sql(
-        "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace and relname <> 'changes' order by relname",
+        `select relname from pg_class
+          where relkind = 'r' and relnamespace = 'public'::regnamespace and relname <> 'changes' order by relname`,
       )
       const counted = tables.map(
         ({ relname }) => `select '${String(relname)}' as name, count(*)::int as count from "${String(relname)}"`,

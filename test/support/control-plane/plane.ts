@@ -144,9 +144,11 @@ export async function startPlane(t: Test): Promise<Plane> {
          where observed_generation < generation and desired in ('active', 'warm') and $1 in (runtime_image, postgres_image)`,
         [badImage],
       )
-      const settled = `observed_generation < generation and not (desired in ('active', 'warm') and $1 in (coalesce(runtime_image, ''), coalesce(postgres_image, '')))`
+      const settled = `observed_generation < generation and not (
+        desired in ('active', 'warm') and $1 in (coalesce(runtime_image, ''), coalesce(postgres_image, '')))`
       await plane.sql(
-        `update operations set state = 'succeeded' where state in ('pending', 'running') and tenant_id in (select id from tenants where ${settled})`,
+        `update operations set state = 'succeeded'
+          where state in ('pending', 'running') and tenant_id in (select id from tenants where ${settled})`,
         [badImage],
       )
       await plane.sql(

@@ -64,7 +64,8 @@ export async function startLedger(t: Test, now = '2026-05-10T12:30:00Z'): Promis
       const id = newTenantId()
       await query(
         url,
-        "insert into tenants (id, name, plan_id, region_id, isolation, created_at, updated_at) values ($1, $2, 'Free', 'local', 'schema-per-tenant', $3, $3)",
+        `insert into tenants (id, name, plan_id, region_id, isolation, created_at, updated_at)
+          values ($1, $2, 'Free', 'local', 'schema-per-tenant', $3, $3)`,
         [id, `n-${id.slice(2)}`, createdAt],
       )
       return id
