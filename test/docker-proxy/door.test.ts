@@ -6,7 +6,7 @@ import t from 'tap'
 import { containerBody } from '#control-plane/engines/docker-container-body.ts'
 import type { HostEvent, LogLine } from '#control-plane/engines/container-host.ts'
 import { image, openScene, randomSubnet, until } from '#test/support/docker.ts'
-import { openDoor, type DoorScene } from './support.ts'
+import { openDoor, type DoorScene } from './support/door.ts'
 
 async function started(
   scene: DoorScene,

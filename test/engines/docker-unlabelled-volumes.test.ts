@@ -3,7 +3,7 @@
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
 import { dockerHost, type DockerHost } from '#control-plane/engines/docker/docker-host.ts'
-import { openDoor } from '#test/docker-proxy/support.ts'
+import { openDoor } from '#test/docker-proxy/support/door.ts'
 import { engineSocket, image, openScene, type Scene } from '#test/support/docker.ts'
 import { openDouble } from '#test/support/engine-double.ts'
 

@@ -11,7 +11,8 @@ import { checkModule } from '#tenant-runtime/functions/module/check-module.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
 import { deploy, executorsOf, guestsOf, invoke } from './support/deployed.ts'
-import { hostile, type Ending, type Hostile } from './support/hostile-modules.ts'
+import type { Ending, Hostile } from './support/hostile-module-parts.ts'
+import { hostile } from './support/hostile-modules.ts'
 import { command } from './support/wasm.ts'
 
 const megabyte = 1024 * 1024

@@ -1,74 +1,15 @@
 // Functions that are told of changes: every change, in order, until they take it, whoever wrote it and whatever breaks.
 import t from 'tap'
-import { compileSource } from '#examples/functions/compile.ts'
 import { mostAttempts, waitAfter } from '#tenant-runtime/functions/triggers/retry.ts'
-import { planTriggers, type Listener, type TriggerState } from '#tenant-runtime/functions/triggers/table-trigger-sql.ts'
 import { effort } from '#test/support/effort.ts'
 import { query } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
-import { startRuntime, type RuntimeOptions, type TestTenant } from '#test/support/runtime.ts'
-import { readAll } from './support/assemblyscript.ts'
+import { startRuntime } from '#test/support/runtime.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
+import { listener, makeNotes, onNotes, open, quick, runs, status, waiting } from './support/listener.ts'
 import { secondRuntime } from './support/second-runtime.ts'
 import { command, forever } from './support/wasm.ts'
 
-/** Writes what it was told to its log, where the test reads it; what it is told with the text `broken` fails it. */
-const listener = await compileSource(`${readAll}
-const told = readAll()
-const isBroken = told.includes('"broken"') && !process.env.has('REPAIRED')
-if (told.includes('"refused"')) process.stdout.write('Status: 422\\n\\nno')
-else process.stdout.write('ok')
-if (isBroken) { process.stderr.write('it can not take this'); process.exit(1) }
-`)
-
-const quick = { poll: 50, lease: 2_000, again: 100 }
-
-async function open(t: Parameters<typeof startRuntime>[0], options: RuntimeOptions = {}) {
-  const runtime = await startRuntime(t, { dispatch: quick, ...options })
-  const tenant = await runtime.addTenant()
-  return { runtime, tenant, clock: runtime.clock }
-}
-
-const fields = [
-  { name: 'id', type: 'uuid', primary: true },
-  { name: 'text', type: 'string', required: true },
-  { name: 'owner_id', type: 'string' },
-]
-
-async function makeNotes(tenant: TestTenant, more: object[] = []): Promise<void> {
-  const made = await tenant.ask('POST', '/rest/v1/schemas', {
-    as: 'service',
-    body: { name: 'notes', fields: [...fields, ...more], rls_policy: { type: 'ownership', owner_field: 'owner_id' } },
-  })
-  if (made.status !== 201) throw new Error(made.text)
-  await reload(tenant)
-}
-
-async function reload(tenant: TestTenant): Promise<void> {
-  const reloaded = await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
-  if (reloaded.status !== 200) throw new Error(reloaded.text)
-}
-
-const onNotes = (operation: string) => ({ Database: { table: 'notes', operation } })
-const waiting = async (tenant: TestTenant) =>
-  tenant.rows(
-    'select d.*, f.name from function_deliveries d left join functions f on f.id = d.function_id order by d.seq',
-  )
-const runs = async (tenant: TestTenant, status = 'success') =>
-  Number(
-    (
-      await tenant.rows(
-        "select count(*)::int as n from function_invocations where trigger = 'database' and status = $1",
-        [status],
-      )
-    )[0]?.['n'],
-  )
-const status = async (tenant: TestTenant, name: string) => {
-  const { trigger_status, trigger_reason } = (
-    await tenant.ask('GET', `/functions/v1/${name}`, { as: 'service' })
-  ).json()
-  return { trigger_status, ...(trigger_reason === undefined ? {} : { trigger_reason }) }
-}
 /** So that nothing is taken away. */
 const undelivered = startRuntime(t)
 const withoutDispatch = async () => ({ tenant: await (await undelivered).addTenant() })
@@ -242,104 +183,6 @@ t.test('an answer of 400 or more is a failure; a delivery can be dropped', async
   )
 })
 
-t.test(
-  'a function may wait for its table; the reload that makes it begins, and nothing of schemas takes effect before',
-  async (t) => {
-    const { tenant } = await open(t)
-    await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-    t.match(await status(tenant, 'listener'), { trigger_status: 'waiting', trigger_reason: /no table "notes" yet/ })
-    await tenant.ask('POST', '/rest/v1/schemas', {
-      as: 'service',
-      body: { name: 'notes', fields, rls_policy: { type: 'ownership', owner_field: 'owner_id' } },
-    })
-    await deployFunction(tenant, { name: 'another', wasm: listener, trigger: onNotes('Update') })
-    t.same(
-      await tenant.rows("select 1 as is_there from pg_tables where schemaname = $1 and tablename = 'notes'", [
-        tenant.id,
-      ]),
-      [],
-    )
-    await reload(tenant)
-    t.same(await status(tenant, 'listener'), { trigger_status: 'ready' })
-    await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'one' } })
-    await until(async () => (await runs(tenant)) === 1)
-  },
-)
-
-t.test(
-  'a function that is disabled, deleted or has another trigger is told no more, and fails no writer',
-  async (t) => {
-    const { tenant } = await withoutDispatch()
-    await makeNotes(tenant)
-    await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-    const triggers = async () =>
-      (
-        await tenant.rows(
-          `select tgname from pg_trigger t join pg_class c on c.oid = t.tgrelid
-            where c.relnamespace = $1::regnamespace and tgname like 'functions\\_%' order by 1`,
-          [tenant.id],
-        )
-      ).map(({ tgname }) => tgname)
-    const insert = () => query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
-    t.same(await triggers(), ['functions_insert'])
-    await tenant.ask('PATCH', '/functions/v1/listener', { as: 'service', body: { enabled: false } })
-    t.match(await status(tenant, 'listener'), { trigger_status: 'waiting', trigger_reason: /disabled/ })
-    await insert()
-    t.same(await waiting(tenant), [])
-    t.same(await triggers(), [], 'writers of the table pay nothing')
-    await tenant.ask('PATCH', '/functions/v1/listener', {
-      as: 'service',
-      body: { enabled: true, trigger: onNotes('Update') },
-    })
-    await insert()
-    t.same(await waiting(tenant), [])
-    t.same(await triggers(), ['functions_update'])
-    await query(tenant.home.adminUrl, "update notes set text = 'two'")
-    t.equal((await waiting(tenant)).length, 2)
-    t.equal((await tenant.ask('DELETE', '/functions/v1/listener', { as: 'service' })).status, 204)
-    t.same(await waiting(tenant), [], 'its deliveries go with it')
-    await query(tenant.home.adminUrl, "update notes set text = 'three'")
-    t.same(await waiting(tenant), [])
-    t.same(
-      await tenant.rows(
-        "select proname from pg_proc where pronamespace = $1::regnamespace and proname like '%.functions'",
-        [tenant.id],
-      ),
-      [],
-      'nothing is left behind',
-    )
-  },
-)
-
-t.test('writers go on while a trigger is deployed, and whatever becomes of the table', async (t) => {
-  const { tenant } = await withoutDispatch()
-  await makeNotes(tenant, [{ name: 'extra', type: 'string' }])
-  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-  const client = new (await import('pg')).default.Client({ connectionString: tenant.home.adminUrl })
-  await client.connect()
-  t.teardown(() => client.end())
-  await client.query("begin; insert into notes (text) values ('open')")
-  // Another listener of the same operation changes the function's text alone.
-  await deployFunction(tenant, { name: 'second', wasm: listener, trigger: onNotes('Insert') })
-  t.same(await status(tenant, 'second'), { trigger_status: 'ready' })
-  // Another trigger has to wait for whoever writes.
-  await deployFunction(tenant, { name: 'third', wasm: listener, trigger: onNotes('Delete') })
-  t.match(await status(tenant, 'third'), { trigger_status: 'waiting', trigger_reason: /in use/ })
-  await client.query('commit')
-  await reload(tenant)
-  t.same(await status(tenant, 'third'), { trigger_status: 'ready' })
-  await query(
-    tenant.home.adminUrl,
-    'alter table notes drop column extra, drop constraint "notes.primary"; alter table notes add column more integer default 5',
-  )
-  await query(tenant.home.adminUrl, "insert into notes (text) values ('after')")
-  t.match((await waiting(tenant)).at(-1)?.['payload'], { record: { text: 'after', more: 5 } })
-  await query(
-    tenant.home.adminUrl,
-    `insert into notes (text) values (repeat('x', 900000)); update notes set text = 'y'`,
-  )
-})
-
 t.test('of a record that is very large its key is told', async (t) => {
   const { tenant } = await withoutDispatch()
   await query(
@@ -404,35 +247,6 @@ t.test('whoever may send SQL as a user can neither make up a delivery, nor read,
   }
 })
 
-t.test("a trigger that somebody broke with SQL is nobody's, and keeps nothing else from working", async (t) => {
-  const { tenant } = await open(t)
-  await makeNotes(tenant)
-  const broken = [
-    '{"Database"',
-    '{"Database":{"table":7}}',
-    '{"Database":{"table":"function_deliveries","operation":"Insert"}}',
-    '{"Schedule":{"cron":"* * * * * *"}}',
-    '{"Schedule":{"cron":"never"}}',
-  ]
-  for (const [n, trigger] of broken.entries()) {
-    await deployFunction(tenant, { name: `broken${n}`, wasm: listener })
-    await tenant.rows('update functions set trigger_type = $1 where name = $2', [trigger, `broken${n}`])
-  }
-  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-  await reload(tenant)
-  await query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
-  await until(async () => (await runs(tenant)) === 1 && (await waiting(tenant)).length === 0)
-  t.same(await tenant.rows('select * from function_schedule_runs'), [])
-  t.same(
-    await tenant.rows(
-      `select 1 from pg_trigger t join pg_class c on c.oid = t.tgrelid
-        where c.relnamespace = $1::regnamespace and c.relname = 'function_deliveries'`,
-      [tenant.id],
-    ),
-    [],
-  )
-})
-
 t.test('a full queue is no attempt', async (t) => {
   const { tenant } = await open(t, { functions: { total: 1, perTenant: 1, waitMilliseconds: 50 } })
   await makeNotes(tenant)
@@ -490,15 +304,6 @@ t.test('of two runtimes that serve the same tenant one delivers, and each change
   t.equal(other.done(), 0)
 })
 
-t.test('a trigger that could not be made is made when the runtime looks again', async (t) => {
-  const { tenant } = await open(t)
-  await makeNotes(tenant)
-  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-  await query(tenant.home.adminUrl, 'drop trigger functions_insert on notes')
-  tenant.change({})
-  await until(async () => (await status(tenant, 'listener'))['trigger_status'] === 'ready')
-})
-
 t.test('what is told counts as documents', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant({ limits: { document_bytes: 1_500_000 } })
@@ -509,56 +314,6 @@ t.test('what is told counts as documents', async (t) => {
   for (let n = 0; n < 5; n++)
     answers.push((await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: rows })).status)
   t.ok(answers.includes(413), `the answers were ${answers.join(', ')}`)
-})
-
-t.test('what the service keeps for itself can not be listened to', async (t) => {
-  const { tenant } = await withoutDispatch()
-  for (const table of ['functions', 'storage_objects', 'function_deliveries', 'event_log']) {
-    await t.rejects(
-      deployFunction(tenant, {
-        name: 'listener',
-        wasm: listener,
-        trigger: { Database: { table, operation: 'Insert' } },
-      }),
-      { message: /INVALID_FUNCTION/ },
-    )
-  }
-})
-
-t.test("the steps to a table's triggers", async (t) => {
-  const id = '00000000-0000-4000-8000-000000000001'
-  const listeners: Listener[] = [{ functionId: id, table: 'notes', operation: 'Insert' }]
-  const table = { name: 'notes', key: ['id'], triggers: [] as string[] }
-  const before: TriggerState = { tables: [table], routines: [] }
-  const steps = planTriggers(before, listeners)
-  t.match(
-    steps.map(({ sql }) => sql),
-    [/^create or replace function "notes\.functions"/, /^create trigger functions_insert after insert on "notes"/],
-  )
-  const body =
-    /as E?('.*')$/s
-      .exec(steps[0]?.sql ?? '')?.[1]
-      ?.slice(1, -1)
-      .replaceAll("''", "'") ?? ''
-  const after: TriggerState = {
-    tables: [{ ...table, triggers: ['functions_insert'] }],
-    routines: [{ name: 'notes.functions', body }],
-  }
-  t.same(planTriggers(after, listeners), [], 'nothing is done twice')
-  t.match(
-    planTriggers(after, []).map(({ sql, canWait }) => [sql.slice(0, 30), canWait]),
-    [
-      ['create or replace function "no', false],
-      ['drop trigger if exists functio', true],
-      ['drop function if exists "notes', true],
-    ],
-  )
-  t.same(
-    planTriggers({ tables: [], routines: after.routines }, listeners).map(({ sql }) => sql),
-    ['drop function if exists "notes.functions"()'],
-    'of a table that is gone',
-  )
-  t.same(planTriggers({ tables: [table], routines: [] }, []), [], 'tables that nobody listens to are left alone')
 })
 
 t.test('waits double, by chance a quarter longer or shorter, and end', async (t) => {

@@ -1,0 +1,172 @@
+// Which networks, volumes, limits and commands the door lets pass: those that our own client asks for, and no others.
+import t from 'tap'
+import {
+  changed,
+  command,
+  installation,
+  limits,
+  network,
+  passed,
+  refused,
+  region,
+  rules,
+  stack,
+  volume,
+  type Json,
+} from './support/calls.ts'
+
+t.test('no other networks, volumes, limits and commands pass than ours', async (t) => {
+  const bodies: [method: string, path: string, body: Json, changes: [path: string, value: unknown][]][] = [
+    [
+      'POST',
+      '/networks/create',
+      network,
+      [
+        ['Name', 'tenantry-net'],
+        ['Name', 'bridge'],
+        ['Name', `tenantry-t_ffffffffffffffffffff-net`],
+        ['Driver', 'host'],
+        ['Driver', 'macvlan'],
+        ['Driver', 'overlay'],
+        ['Driver', ''],
+        ['Internal', false],
+        ['Attachable', true],
+        ['Ingress', true],
+        ['Scope', 'swarm'],
+        ['ConfigOnly', true],
+        ['ConfigFrom', { Network: 'x' }],
+        ['EnableIPv6', true],
+        ['CheckDuplicate', false],
+        ['Options', { 'com.docker.network.bridge.name': 'docker0' }],
+        ['Options', { parent: 'eth0' }],
+        ['Options', { 'com.docker.network.bridge.host_binding_ipv4': '0.0.0.0' }],
+        ['Options', { 'com.docker.network.bridge.inhibit_ipv4': 'false' }],
+        ['IPAM.Driver', 'other'],
+        ['IPAM.Options', {}],
+        ['IPAM.Config', []],
+        ['IPAM.Config', [{ Subnet: '10.201.1.16/28' }, { Subnet: '192.168.0.0/24' }]],
+        ['IPAM.Config', [{ Subnet: '192.168.0.0/24' }]],
+        ['IPAM.Config', [{ Subnet: '10.0.0.0/8' }]],
+        ['IPAM.Config', [{ Subnet: '10.202.0.0/28' }]],
+        ['IPAM.Config', [{ Subnet: '10.201.1.17/28' }]],
+        ['IPAM.Config', [{ Subnet: '10.201.1.16/28', Gateway: '10.201.1.17' }]],
+        ['IPAM.Config', [{ Subnet: '10.201.1.16/31' }]],
+        ['IPAM.Config', [{ Subnet: 'fd00::/64' }]],
+        ['IPAM.Config', [{ Subnet: '10.201.1.256/28' }]],
+        ['IPAM.Config', [{ Subnet: '0x0ac90110/28' }]],
+        ['Labels', {}],
+        ['Labels', { 'tenantry.installation': 'another', 'tenantry.stack': stack }],
+        ['labels', {}],
+      ],
+    ],
+    [
+      'POST',
+      '/volumes/create',
+      volume,
+      [
+        ['Name', ''],
+        ['Name', 'database'],
+        ['Name', '/etc'],
+        ['Driver', 'other'],
+        ['Driver', ''],
+        ['DriverOpts', { type: 'none', o: 'bind', device: '/' }],
+        ['driveropts', { o: 'bind' }],
+        ['DriverOpts', {}],
+        ['Labels', {}],
+        ['Labels', { 'tenantry.installation': 'another', 'tenantry.stack': stack }],
+        ['ClusterVolumeSpec', {}],
+      ],
+    ],
+    [
+      'POST',
+      '/containers/x/update',
+      limits,
+      [
+        ['Memory', 0],
+        ['Memory', -1],
+        ['MemorySwap', -1],
+        ['MemorySwap', 2 ** 30],
+        ['PidsLimit', -1],
+        ['PidsLimit', 0],
+        ['NanoCpus', 0],
+        ['CpuShares', 1],
+        ['RestartPolicy', { Name: 'no' }],
+        ['RestartPolicy', { Name: 'unless-stopped', MaximumRetryCount: 1 }],
+        ['BlkioWeight', 1],
+        ['KernelMemory', 1],
+        ['Devices', []],
+        ['CpusetCpus', '0'],
+        ['OomKillDisable', true],
+      ],
+    ],
+    [
+      'POST',
+      '/containers/x/exec',
+      command,
+      [
+        ['Privileged', true],
+        ['Privileged', false],
+        ['privileged', true],
+        ['User', 'root'],
+        ['User', '0'],
+        ['User', ''],
+        ['Tty', true],
+        ['Env', ['LD_PRELOAD=x']],
+        ['WorkingDir', '/'],
+        ['DetachKeys', 'a'],
+        ['Cmd', []],
+        ['Cmd', 'sh'],
+        ['AttachStdout', false],
+      ],
+    ],
+    [
+      'POST',
+      '/exec/x/start',
+      { Detach: false, Tty: false },
+      [
+        ['Detach', true],
+        ['Tty', true],
+        ['ConsoleSize', [1, 1]],
+      ],
+    ],
+    [
+      'POST',
+      `/networks/${network.Name}/connect`,
+      { Container: 'tenantry-gateway', EndpointConfig: { Aliases: ['gateway'] } },
+      [
+        ['Container', ''],
+        ['Container', '../x'],
+        ['EndpointConfig', { Aliases: ['a b'] }],
+        ['EndpointConfig', { Aliases: [], Links: ['x'] }],
+        ['EndpointConfig', { Aliases: [], DriverOpts: {} }],
+        ['EndpointConfig', { Aliases: [], MacAddress: 'x' }],
+        ['EndpointConfig', { Aliases: [], IPAMConfig: { IPv6Address: '::1' } }],
+        ['EndpointConfig', { Aliases: [], GwPriority: 1 }],
+      ],
+    ],
+    [
+      'POST',
+      `/networks/${network.Name}/disconnect`,
+      { Container: 'x', Force: true },
+      [
+        ['Force', false],
+        ['Container', 1],
+        ['X', 1],
+      ],
+    ],
+  ]
+  for (const [method, path, body, changes] of bodies) {
+    t.doesNotThrow(() => passed(method, path, body), path)
+    for (const [at, value] of changes)
+      t.throws(() => passed(method, path, changed(body, at, value)), refused, `${path} ${at} ${JSON.stringify(value)}`)
+    for (const value of [undefined, null, [], 'x', 1])
+      t.throws(() => passed(method, path, value), refused, `${path} ${JSON.stringify(value)}`)
+  }
+  const door = {
+    ...changed(network, 'Name', `tenantry-${region}-door`),
+    Internal: false,
+    Labels: { 'tenantry.installation': installation, 'tenantry.stack': region },
+  }
+  t.doesNotThrow(() => passed('POST', '/networks/create', door), 'a way out where a gateway is published')
+  t.throws(() => passed('POST', '/networks/create', door, { ...rules, published: [] }), refused, 'and nowhere else')
+})

@@ -1,0 +1,298 @@
+// http_fetch: which hosts and addresses are reached, by whatever name or notation.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import t from 'tap'
+import { readConfig } from '#tenant-runtime/config.ts'
+import { isReachable, readNetworks } from '@tenantry/contract'
+import { allowsHost, checkHost } from '#tenant-runtime/functions/host/http-hosts.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { ask, none, serve } from './support/fetching.ts'
+
+t.test("addresses that are not the internet's are refused", async (t) => {
+  const refused = [
+    '0.0.0.0',
+    '0.1.2.3',
+    '10.0.0.1',
+    '10.255.255.255',
+    '100.64.0.1',
+    '100.100.100.200',
+    '100.127.255.255',
+    '127.0.0.1',
+    '127.1.2.3',
+    '169.254.0.1',
+    '169.254.169.254',
+    '172.16.0.1',
+    '172.31.255.255',
+    '192.0.0.1',
+    '192.0.0.192',
+    '192.0.2.1',
+    '192.88.99.1',
+    '192.168.0.1',
+    '192.168.255.255',
+    '198.18.0.1',
+    '198.19.255.255',
+    '198.51.100.1',
+    '203.0.113.1',
+    '224.0.0.1',
+    '239.255.255.255',
+    '240.0.0.1',
+    '255.255.255.255',
+    '168.63.129.16',
+    '::',
+    '::1',
+    '::2',
+    '::127.0.0.1',
+    '::ffff:127.0.0.1',
+    '::ffff:10.0.0.1',
+    '::ffff:8.8.8.8',
+    '::ffff:7f00:1',
+    '::ffff:0:127.0.0.1',
+    '64:ff9b::7f00:1',
+    '64:ff9b::8.8.8.8',
+    '64:ff9b:1::1',
+    '100::1',
+    '2001::1',
+    '2001:0:7f00:1::',
+    '2001:db8::1',
+    '2002:7f00:1::',
+    '2002:a00:1::1',
+    '2002:808:808::1',
+    '3fff::1',
+    '5f00::1',
+    'fc00::1',
+    'fd00:ec2::254',
+    'fdff::1',
+    'fe80::1',
+    'fe80::1%eth0',
+    'febf::1',
+    'fec0::1',
+    'ff02::1',
+    'ff0e::1',
+    '',
+    'localhost',
+    '8.8.8',
+    '08.8.8.8',
+    '2130706433',
+    '8.8.8.8/32',
+    ' 8.8.8.8',
+    '1:2:3',
+    '2606:4700::1111%eth0',
+  ]
+  for (const address of refused) t.notOk(isReachable(address, none), address)
+  for (const address of [
+    '1.1.1.1',
+    '8.8.8.8',
+    '9.255.255.255',
+    '11.0.0.0',
+    '100.63.255.255',
+    '100.128.0.0',
+    '126.255.255.255',
+    '128.0.0.0',
+    '172.15.255.255',
+    '172.32.0.0',
+    '192.167.255.255',
+    '223.255.255.255',
+    '2606:4700:4700::1111',
+    '2a00:1450:4001::1',
+  ]) {
+    t.ok(isReachable(address, none), address)
+  }
+  fc.assert(
+    fc.property(fc.ipV4(), (address) => {
+      const [a = 0, b = 0] = address.split('.').map(Number)
+      const isPrivate =
+        a === 0 ||
+        a === 10 ||
+        a === 127 ||
+        a >= 224 ||
+        (a === 100 && b >= 64 && b < 128) ||
+        (a === 169 && b === 254) ||
+        (a === 172 && b >= 16 && b < 32) ||
+        (a === 192 && b === 168) ||
+        (a === 198 && (b === 18 || b === 19))
+      return (
+        !isPrivate ||
+        (!isReachable(address, none) &&
+          !isReachable(`::ffff:${address}`, none) &&
+          !isReachable(`64:ff9b::${address}`, none))
+      )
+    }),
+    { seed, numRuns: effort({ small: 2_000, full: 100_000 }) },
+  )
+})
+
+t.test('networks that the operator names are reached all the same, and only those', async (t) => {
+  const networks = readNetworks(['10.1.0.0/16', 'fd12::/16', '127.0.0.1'])
+  for (const address of ['10.1.0.1', '10.1.255.255', 'fd12::1', '127.0.0.1', '8.8.8.8'])
+    t.ok(isReachable(address, networks), address)
+  for (const address of ['10.0.255.255', '10.2.0.0', 'fd13::1', '127.0.0.2', '192.168.0.1', '::1'])
+    t.notOk(isReachable(address, networks), address)
+  for (const bad of [
+    '10.1.0.0/33',
+    'fd12::/129',
+    '10.1/16',
+    'a.example',
+    '10.1.0.0/16/1',
+    '10.1.0.0/',
+    '10.1.0.0/-1',
+    '/8',
+  ])
+    t.throws(() => readNetworks([bad]), /is no network/, bad)
+})
+
+t.test('the operator names networks in the environment, and is told of one that is none', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-config-'))
+  t.teardown(() => rm(directory, { recursive: true }))
+  const token = join(directory, 'token')
+  await writeFile(token, 'x'.repeat(40))
+  const read = (networks: string) =>
+    readConfig({
+      TENANTRY_CONTROL_URL: 'http://control',
+      TENANTRY_INTERNAL_TOKEN_FILE: token,
+      TENANTRY_DATA: '/data',
+      TENANTRY_FUNCTIONS_MAY_REACH: networks,
+    }).functionsMayReach
+  t.ok(isReachable('10.1.2.3', read('10.1.0.0/16, fd12::/16')))
+  t.ok(isReachable('fd12::3', read('10.1.0.0/16, fd12::/16')))
+  t.notOk(isReachable('10.1.2.3', read('')))
+  t.throws(() => read('10.1.0.0/16,intranet'), { message: /^TENANTRY_FUNCTIONS_MAY_REACH: "intranet" is no network/ })
+})
+
+t.test('hosts of the list', async (t) => {
+  const allows = (host: string, url: string) => allowsHost([checkHost(host)], new URL(url))
+  const good: [host: string, url: string][] = [
+    ['api.example.com', 'https://api.example.com/x'],
+    ['api.example.com', 'http://api.example.com'],
+    ['API.example.com', 'https://api.EXAMPLE.com'],
+    ['*.example.com', 'https://a.example.com'],
+    ['*.example.com', 'https://a.b.example.com'],
+    ['a.example:8080', 'http://a.example:8080'],
+    ['a.example:443', 'https://a.example'],
+    ['a.example:80', 'http://a.example'],
+    ['bücher.example', 'https://xn--bcher-kva.example'],
+    ['10.0.0.1:8080', 'http://10.0.0.1:8080'],
+    ['10.0.0.1', 'http://0xa.1'],
+    ['[::1]:81', 'http://[0:0::1]:81'],
+  ]
+  for (const [host, url] of good) t.ok(allows(host, url), `${host} ${url}`)
+  const bad: [host: string, url: string][] = [
+    ['example.com', 'https://a.example.com'],
+    ['*.example.com', 'https://example.com'],
+    ['*.example.com', 'https://aexample.com'],
+    ['example.com', 'https://example.com.evil.example'],
+    ['example.com', 'https://example.com.'],
+    ['example.com', 'https://example.com:8443'],
+    ['a.example:8080', 'https://a.example'],
+    ['a.example:443', 'http://a.example'],
+    ['a.example:80', 'https://a.example'],
+    ['example.com', 'https://evil.example/example.com'],
+  ]
+  for (const [host, url] of bad) t.notOk(allows(host, url), `${host} ${url}`)
+  for (const host of [
+    '',
+    '*',
+    '*.',
+    '.',
+    'a b',
+    'a/b',
+    'a?b',
+    'a#b',
+    'u:p@a',
+    'u@a',
+    'https://a',
+    '*.*.a',
+    'a.*',
+    '*a.example',
+    '[::1',
+    'a:0',
+    'a:65536',
+    'a:x',
+    'a:',
+    '*.[::1]',
+    '*.1.2.3.4',
+    'a\\b',
+    '%61',
+  ])
+    t.throws(() => checkHost(host), SyntaxError, host)
+})
+
+t.test('inner addresses are not reached, however they are written', async (t) => {
+  const { port, seen } = await serve(t, (_request, response) => response.end())
+  const written = [
+    '127.0.0.1',
+    '127.1',
+    '2130706433',
+    '0x7f000001',
+    '0x7f.1',
+    '0177.0.0.1',
+    '017700000001',
+    '0',
+    '0.0.0.0',
+    '127.0.0.1.',
+    '①②⑦.0.0.1',
+    '127。0。0。1',
+    '[::1]',
+    '[::]',
+    '[::ffff:127.0.0.1]',
+    '[::ffff:7f00:1]',
+    '[0:0:0:0:0:ffff:7f00:1]',
+    '[::127.0.0.1]',
+    '[64:ff9b::7f00:1]',
+    '[2002:7f00:1::]',
+    '169.254.169.254',
+    '[fd00:ec2::254]',
+    '[fe80::1]',
+  ]
+  for (const host of written) {
+    const url = `http://${host}:${port}/`
+    // Even where the developer has written it into the list.
+    const hosts = [new URL(url).host]
+    t.equal(
+      (await ask({ url }, { hosts, reachable: none, resolve: async () => Promise.reject(new Error('no name')) })).code,
+      'ADDRESS_REFUSED',
+      host,
+    )
+  }
+  const named = (addresses: string[]) =>
+    ask(
+      { url: `http://a.example:${port}` },
+      { hosts: [`a.example:${port}`], reachable: none, resolve: async () => addresses },
+    )
+  for (const addresses of [
+    ['127.0.0.1'],
+    ['10.0.0.1'],
+    ['::1'],
+    ['::ffff:127.0.0.1'],
+    ['8.8.8.8', '127.0.0.1'],
+    ['127.0.0.1', '8.8.8.8'],
+    ['nonsense'],
+  ])
+    t.equal((await named(addresses)).code, 'ADDRESS_REFUSED', addresses.join(' '))
+  t.equal((await named([])).code, 'FETCH_FAILED')
+  t.same(seen, [])
+})
+
+t.test('a name is resolved once, and the connection goes to what was looked at', async (t) => {
+  const { port, seen } = await serve(t, (_request, response) => response.end('reached'))
+  let asked = 0
+  // The second answer of a rebinding name would be an inner address.
+  const resolve = async () => (asked++ === 0 ? ['127.0.0.1'] : ['127.0.0.2'])
+  const answer = await ask(
+    { url: `http://rebinding.example:${port}` },
+    { hosts: [`rebinding.example:${port}`], reachable: readNetworks(['127.0.0.1']), resolve },
+  )
+  t.equal(answer.body.toString(), 'reached')
+  t.equal(asked, 1)
+  t.equal(
+    (
+      await ask(
+        { url: `http://rebinding.example:${port}` },
+        { hosts: [`rebinding.example:${port}`], reachable: readNetworks(['127.0.0.1']), resolve },
+      )
+    ).code,
+    'ADDRESS_REFUSED',
+  )
+  t.equal(seen.length, 1)
+})

@@ -1,0 +1,62 @@
+// Fetching as a function does, from servers on this machine that remember what they were asked.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Test } from 'tap'
+import { readNetworks } from '@tenantry/contract'
+import { CallError } from '#tenant-runtime/functions/host/call-error.ts'
+import { checkHost } from '#tenant-runtime/functions/host/http-hosts.ts'
+import { fetchForFunction, type FetchDeps } from '#tenant-runtime/functions/host/http-fetch.ts'
+import { listen } from '#test/support/listen.ts'
+
+export const none = readNetworks([])
+
+interface Seen {
+  method: string | undefined
+  url: string | undefined
+  headers: IncomingMessage['headers']
+  body: string
+}
+
+/** A server on this machine that remembers what it was asked. */
+export async function serve(
+  t: Test,
+  answer: (request: Seen, response: ServerResponse) => void,
+): Promise<{ port: number; seen: Seen[]; server: Server }> {
+  const seen: Seen[] = []
+  const server = createServer((request, response) => {
+    let body = ''
+    request
+      .setEncoding('utf8')
+      .on('data', (text: string) => (body += text))
+      .once('end', () => {
+        const one = { method: request.method, url: request.url, headers: request.headers, body }
+        seen.push(one)
+        answer(one, response)
+      })
+  })
+  return { port: await listen(t, server), seen, server }
+}
+
+const loopback = readNetworks(['127.0.0.0/8'])
+
+/** As a function would ask; every name is this machine unless `resolve` says more. */
+export async function ask(
+  request: object | string,
+  {
+    body = '',
+    hosts,
+    signal = AbortSignal.timeout(10_000),
+    ...deps
+  }: Partial<FetchDeps> & { body?: string; hosts: string[]; signal?: AbortSignal },
+) {
+  const text = typeof request === 'string' ? request : JSON.stringify(request)
+  try {
+    const all = { resolve: async () => ['127.0.0.1'], hasWayOut: async () => true, reachable: loopback, ...deps }
+    const answer = await fetchForFunction(all, hosts.map(checkHost), [Buffer.from(text), Buffer.from(body)], signal)
+    const end = answer.indexOf('\n')
+    const head = JSON.parse(answer.toString('utf8', 0, end)) as { status: number; headers: Record<string, string> }
+    return { code: '', message: '', ...head, body: answer.subarray(end + 1) }
+  } catch (error) {
+    if (!(error instanceof CallError)) throw error
+    return { code: error.code, message: error.message, status: 0, headers: {}, body: Buffer.alloc(0) }
+  }
+}

@@ -1,0 +1,44 @@
+// A tenant with notes of two users, and functions that make host calls for whoever calls them.
+import type { Test } from 'tap'
+import { startRuntime, type RuntimeOptions, type TestRuntime, type TestTenant } from '#test/support/runtime.ts'
+import { compileAsker } from './asker.ts'
+import { deployFunction } from './deployed.ts'
+
+export const canary = 'canary-7d1f20'
+const asker = compileAsker()
+
+/** A tenant with notes of their owners, and a function for its callers (`asker`) and one that has the service role (`master`). */
+export async function setUp(
+  t: Test,
+  options: RuntimeOptions = {},
+  limits: { file_bytes?: number } = {},
+): Promise<{ runtime: TestRuntime; tenant: TestTenant }> {
+  const runtime = await startRuntime(t, options)
+  const tenant = await runtime.addTenant({ limits })
+  const schema = {
+    name: 'notes',
+    fields: [
+      { name: 'id', type: 'uuid', primary: true },
+      { name: 'owner_id', type: 'string' },
+      { name: 'text', type: 'string', required: true },
+    ],
+    rls_policy: { type: 'ownership', owner_field: 'owner_id' },
+  }
+  t.equal((await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: schema })).status, 201)
+  t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
+  for (const [who, text] of [
+    ['ada', 'the lamp is lit'],
+    ['ben', 'the door is shut'],
+  ] as const) {
+    t.equal((await tenant.ask('POST', '/rest/v1/notes', { as: who, body: { owner_id: who, text } })).status, 201)
+  }
+  await deployFunction(tenant, {
+    name: 'asker',
+    wasm: await asker,
+    config: { timeout: 5, environment: { SECRET: canary } },
+  })
+  await deployFunction(tenant, { name: 'master', wasm: await asker, config: { timeout: 5, role: 'service_role' } })
+  return { runtime, tenant }
+}
+
+export const notes = (tenant: TestTenant) => tenant.rows('select owner_id, text from notes order by owner_id, text')
