@@ -14,53 +14,21 @@ import { createMovedClock } from '#test/support/moved-clock.ts'
 import { startPlatform } from '#test/support/platform.ts'
 import { query } from '#test/support/postgres.ts'
 import { startWebhookReceiver } from '#test/support/webhook-receiver.ts'
+import {
+  first,
+  last,
+  next,
+  prices,
+  tallyOf,
+  textOf,
+  type Customer,
+  type UsageAnswer,
+} from './support/billed-customers.ts'
 
 const [second, hour, day] = [1_000, 3_600_000, 86_400_000]
 const quota = 40
 const fileBytes = 30_000
-
-interface Tally {
-  served: number
-  refused: number
-  bytes: number
-}
-
-interface Customer {
-  id: string
-  name: string
-  key: string
-  /** By month, `YYYY-MM`. */
-  sent: Map<string, Tally>
-}
-
-const today = new Date()
-const months = [1, 2, 3].map((later) => new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + later, 1)))
-const [first, next, last] = months as [Date, Date, Date]
-const textOf = (month: Date) => month.toISOString().slice(0, 7)
 const began = new Date(first.getTime() + 16 * day + 9 * hour)
-
-const prices = {
-  currency: 'EUR',
-  seller: { name: 'Nordlicht Hosting GmbH', lines: ['Speicherstraße 12', '20457 Hamburg'] },
-  number_prefix: 'NL-',
-  price_lists: [
-    {
-      from: textOf(first),
-      tax: { name: 'VAT', percent: '19' },
-      plans: {
-        Free: { fee: '0', resources: { requests: { unit: 'request', included: '5', tiers: [{ price: '0.01' }] } } },
-        Pro: {
-          fee: '25',
-          resources: {
-            requests: { unit: 'request', included: '10', tiers: [{ up_to: '30', price: '0.5' }, { price: '0.25' }] },
-            files: { unit: 'GB-hour', tiers: [{ price: '0.9' }] },
-          },
-        },
-        Enterprise: { fee: '999.99' },
-      },
-    },
-  ],
-}
 
 const folder = t.testdir({ 'prices.json': JSON.stringify(prices), checkout: {} })
 /** The documented commands run in the root of a checkout, and write files there. */
@@ -99,12 +67,6 @@ async function create(name: string, plan: string): Promise<Customer> {
   const { body } = await platform.call('POST', '/v1/tenants', { name, plan, region: 'local' }, { prefer: 'wait=30' })
   const { secret_key: key } = body['keys'] as { secret_key: string }
   return { id: String(body['tenant_id']), name, key, sent: new Map() }
-}
-
-function tallyOf({ sent }: Customer, month: string): Tally {
-  const tally = sent.get(month) ?? { served: 0, refused: 0, bytes: 0 }
-  sent.set(month, tally)
-  return tally
 }
 
 let turn = 0
@@ -166,16 +128,6 @@ const someTime = async () => {
 
 const usage = async ({ id }: Customer, path: string) =>
   (await platform.call('GET', `/v1/tenants/${id}/usage${path}`)).body as unknown as UsageAnswer
-interface UsageAnswer {
-  month: string
-  incomplete: boolean
-  missing_sources: string[]
-  resources: {
-    api_requests: { count: number; refused: number }
-    egress: { bytes: number }
-    storage: { files_byte_hours: number }
-  }
-}
 
 const get = (path: string) =>
   fetch(`${platform.controlUrl}${path}`, { headers: { authorization: `Bearer ${platform.platformKey}` } })

@@ -1,18 +1,8 @@
 // What happens to a dedicated tenant's containers, networks and volumes behind the control plane's back: it is mended, told
 // of, or left, as its policy says; and what holds data is never replaced by something empty.
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
 import t from 'tap'
-import { startDockerPlatform, testEngine, type DockerPlatform } from '#test/support/docker-platform.ts'
-
-const run = promisify(execFile)
-const docker = async (...args: string[]) => (await run('docker', ['-H', testEngine(), ...args])).stdout.trim()
-
-interface Tenant {
-  id: string
-  name: string
-  key: string
-}
+import { startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
+import { containersOf, docker, type Tenant } from './support/docker-client.ts'
 
 async function create(platform: DockerPlatform, name: string): Promise<Tenant> {
   const { status, body } = await platform.call(
@@ -44,19 +34,7 @@ async function until<T>(what: string, read: () => Promise<T>, holds: (value: T) 
   }
 }
 
-const container = async ({ id }: Tenant, service: string) => {
-  const names = await docker(
-    'ps',
-    '-a',
-    '--filter',
-    `label=tenantry.stack=${id}`,
-    '--filter',
-    `label=tenantry.service=${service}`,
-    '--format',
-    '{{.Names}}',
-  )
-  return names.split('\n')[0] ?? ''
-}
+const container = async (tenant: Tenant, service: string) => (await containersOf(tenant, service)).split('\n')[0] ?? ''
 
 /** When no repair is under way any more: nothing drifts, and for two seconds the same containers run. */
 async function settled(platform: DockerPlatform, tenant: Tenant): Promise<void> {

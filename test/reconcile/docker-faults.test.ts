@@ -1,39 +1,25 @@
 // What can be wrong with a Docker Engine and its host: each time it is said in words and by a code, another tenant does not
 // feel it, all is well by itself when the cause is gone, and nothing is left behind.
-import { execFile } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { networkName, volumeName } from '#control-plane/stacks/object-names.ts'
 import { parseRange, tenantSubnet } from '#control-plane/stacks/subnets.ts'
-import { startDockerPlatform, testEngine } from '#test/support/docker-platform.ts'
+import { startDockerPlatform } from '#test/support/docker-platform.ts'
 import { openEngineProxy } from '#test/support/engine-proxy.ts'
+import { containersOf, docker, type Tenant } from './support/docker-client.ts'
+import { actionsOn, until } from './support/faults.ts'
 
-const run = promisify(execFile)
-const docker = async (...args: string[]) => (await run('docker', ['-H', testEngine(), ...args])).stdout.trim()
 const lines = (text: string) => text.split('\n').filter((line) => line !== '')
 
 const megabyte = 2 ** 20
 /** The smallest range: its tenants' subnets are soon counted. */
 const range = `10.${randomInt(64, 192)}.${randomInt(0, 128) * 2}.0/23`
 const subnets = 16
-
-interface Tenant {
-  id: string
-  name: string
-  key: string
-}
-
-interface Condition {
-  status: string
-  reason: string
-  message: string
-}
 
 t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
   const tag = randomBytes(4).toString('hex')
@@ -63,99 +49,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     await rm(directory, { recursive: true })
   })
 
-  const ask = async (name: string, plan: string, wait: number): Promise<Tenant & { status: string }> => {
-    const { status, body } = await platform.call(
-      'POST',
-      '/v1/tenants',
-      { name, plan, region: 'local' },
-      { prefer: `wait=${wait}` },
-    )
-    if (status !== 201) throw new Error(`${name}: ${status} ${JSON.stringify(body)}`)
-    return {
-      id: String(body['tenant_id']),
-      name,
-      key: (body['keys'] as { secret_key: string }).secret_key,
-      status: String(body['status']),
-    }
-  }
-  const create = async (name: string, plan = 'Pro'): Promise<Tenant> => {
-    const tenant = await ask(name, plan, 60)
-    if (tenant.status !== 'ready') throw new Error(`${name} is ${tenant.status}`)
-    return tenant
-  }
-  /** `served` when all that serves the tenant is well, else what is said instead. */
-  const use = async ({ name, key }: Tenant): Promise<string> => {
-    const response = await platform.tenantCall(name, 'POST', '/storage/v1/object/system/probe.txt', {
-      key,
-      body: 'x',
-      type: 'text/plain',
-    })
-    const text = await response.text()
-    return response.status === 200 ? 'served' : `${response.status} ${text}`
-  }
-  /** Waits until the tenant's conditions and its operation say what is wrong. */
-  const told = async (t: Test, { id }: Tenant, reason: string, words: RegExp): Promise<void> => {
-    const body = await platform.until(id, ({ conditions }) =>
-      (conditions as Condition[]).some((condition) => condition.status === 'False' && condition.reason === reason),
-    )
-    t.match(body['reason'], words, 'the reason')
-    t.match(
-      (body['conditions'] as Condition[]).find((condition) => condition.reason === reason)?.message,
-      words,
-      'the condition',
-    )
-    const { operations } = (await platform.call('GET', `/v1/operations?tenant_id=${id}&limit=100`)).body as {
-      operations: { error: string | null }[]
-    }
-    t.match(operations.at(-1)?.error, words, 'the operation')
-  }
-  const until = async (what: string, holds: () => Promise<boolean>): Promise<void> => {
-    const deadline = Date.now() + 60_000
-    while (!(await holds())) {
-      if (Date.now() > deadline) throw new Error(`not in 60 s: ${what}`)
-      await new Promise((resolve) => setTimeout(resolve, 100))
-    }
-  }
-  const isWell = async (t: Test, tenant: Tenant): Promise<void> => {
-    const body = await platform.until(tenant.id, ({ status }) => status === 'ready')
-    t.match(body, { reason: null }, `${tenant.name} is well`)
-    t.equal(await use(tenant), 'served', `${tenant.name} is served`)
-  }
-  const regionCondition = async (): Promise<Condition | undefined> => {
-    const { regions } = (await platform.call('GET', '/v1/regions')).body as { regions: { conditions: Condition[] }[] }
-    return regions[0]?.conditions[0]
-  }
-  const change = (tenant: Tenant, body: object, wait = 30) =>
-    platform.call('PATCH', `/v1/tenants/${tenant.id}`, body, { prefer: `wait=${wait}` })
-  const containerOf = ({ id }: Tenant, service: string) =>
-    docker(
-      'ps',
-      '-a',
-      '--filter',
-      `label=tenantry.stack=${id}`,
-      '--filter',
-      `label=tenantry.service=${service}`,
-      '--format',
-      '{{.Names}}',
-    )
-  const gateway = () =>
-    docker(
-      'ps',
-      '-q',
-      '--filter',
-      `label=tenantry.installation=${platform.installation}`,
-      '--filter',
-      'label=tenantry.service=gateway',
-    )
-  /** Everything of the installation, by kind and name. */
-  const everything = async (): Promise<string[]> => {
-    const { containers, networks, volumes } = await platform.host.observe(
-      { installation: platform.installation },
-      AbortSignal.timeout(30_000),
-    )
-    return [...containers, ...networks, ...volumes].map(({ name }) => name).sort()
-  }
-
+  const { ask, create, use, told, isWell, regionCondition, change, gateway, everything } = actionsOn(platform)
   const atFirst = await everything()
   const calm = await create('calm')
   const victim = await create('victim')
@@ -277,7 +171,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     t.match(await platform.call('POST', `/v1/tenants/${victim.id}/pause`, undefined, { prefer: 'wait=30' }), {
       body: { status: 'paused' },
     })
-    const name = await containerOf(victim, 'runtime')
+    const name = await containersOf(victim, 'runtime')
     await docker('rm', name)
     await docker('create', '--name', name, '--network', 'none', 'debian:trixie-slim', 'sleep', '600')
     t.teardown(() => docker('rm', '-f', name).catch(() => undefined))
@@ -307,7 +201,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
         { status: 422, body: { code: 'IMAGE_MISSING' } },
       )
       t.equal(await use(calm), 'served')
-      await docker('kill', await containerOf(calm, 'runtime'))
+      await docker('kill', await containersOf(calm, 'runtime'))
       await until('who has its images is mended', async () => (await use(calm)) === 'served')
       await docker('tag', runtimeDigest, images.runtime)
       await isWell(t, late)
@@ -317,14 +211,14 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
         '--pause=false',
         '--change',
         `LABEL faults=${tag}`,
-        await containerOf(calm, 'runtime'),
+        await containersOf(calm, 'runtime'),
         otherImage,
       )
       const file = join(directory, 'image.tar')
       await docker('save', '--output', file, otherImage)
       const digest = await docker('image', 'inspect', otherImage, '--format', '{{.Id}}')
       t.match(await change(victim, { suspended: true }), { body: { status: 'suspended' } })
-      await docker('rm', await containerOf(victim, 'runtime'))
+      await docker('rm', await containersOf(victim, 'runtime'))
       // As if it had come to that image by a rollout long ago.
       await platform.sql('update tenants set runtime_image = $2 where id = $1', [victim.id, digest])
       await docker('rmi', otherImage)
@@ -333,7 +227,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       t.equal(await use(calm), 'served')
       await docker('load', '--input', file)
       await isWell(t, victim)
-      t.equal(await docker('inspect', await containerOf(victim, 'runtime'), '--format', '{{.Image}}'), digest)
+      t.equal(await docker('inspect', await containersOf(victim, 'runtime'), '--format', '{{.Image}}'), digest)
     },
   )
 
@@ -389,7 +283,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     })
     await proxy.close()
     const stranger = `stranger-${tag}`
-    await docker('rm', await containerOf(victim, 'runtime'), await containerOf(victim, 'postgres'))
+    await docker('rm', await containersOf(victim, 'runtime'), await containersOf(victim, 'postgres'))
     await docker('network', 'disconnect', '--force', network, await gateway())
     await docker('network', 'rm', network)
     await docker('network', 'create', '--internal', '--subnet', before, stranger)

@@ -1,0 +1,97 @@
+// What operators do, and what they are told, while something is wrong with the engine or its host.
+import type { Test } from 'tap'
+import type { DockerPlatform } from '#test/support/docker-platform.ts'
+import { docker, type Tenant } from './docker-client.ts'
+
+interface Condition {
+  status: string
+  reason: string
+  message: string
+}
+
+export const until = async (what: string, holds: () => Promise<boolean>): Promise<void> => {
+  const deadline = Date.now() + 60_000
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(`not in 60 s: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
+/** All that a test does with this platform and its tenants. */
+export function actionsOn(platform: DockerPlatform) {
+  const ask = async (name: string, plan: string, wait: number): Promise<Tenant & { status: string }> => {
+    const { status, body } = await platform.call(
+      'POST',
+      '/v1/tenants',
+      { name, plan, region: 'local' },
+      { prefer: `wait=${wait}` },
+    )
+    if (status !== 201) throw new Error(`${name}: ${status} ${JSON.stringify(body)}`)
+    return {
+      id: String(body['tenant_id']),
+      name,
+      key: (body['keys'] as { secret_key: string }).secret_key,
+      status: String(body['status']),
+    }
+  }
+  const create = async (name: string, plan = 'Pro'): Promise<Tenant> => {
+    const tenant = await ask(name, plan, 60)
+    if (tenant.status !== 'ready') throw new Error(`${name} is ${tenant.status}`)
+    return tenant
+  }
+  /** `served` when all that serves the tenant is well, else what is said instead. */
+  const use = async ({ name, key }: Tenant): Promise<string> => {
+    const response = await platform.tenantCall(name, 'POST', '/storage/v1/object/system/probe.txt', {
+      key,
+      body: 'x',
+      type: 'text/plain',
+    })
+    const text = await response.text()
+    return response.status === 200 ? 'served' : `${response.status} ${text}`
+  }
+  /** Waits until the tenant's conditions and its operation say what is wrong. */
+  const told = async (t: Test, { id }: Tenant, reason: string, words: RegExp): Promise<void> => {
+    const body = await platform.until(id, ({ conditions }) =>
+      (conditions as Condition[]).some((condition) => condition.status === 'False' && condition.reason === reason),
+    )
+    t.match(body['reason'], words, 'the reason')
+    t.match(
+      (body['conditions'] as Condition[]).find((condition) => condition.reason === reason)?.message,
+      words,
+      'the condition',
+    )
+    const { operations } = (await platform.call('GET', `/v1/operations?tenant_id=${id}&limit=100`)).body as {
+      operations: { error: string | null }[]
+    }
+    t.match(operations.at(-1)?.error, words, 'the operation')
+  }
+  const isWell = async (t: Test, tenant: Tenant): Promise<void> => {
+    const body = await platform.until(tenant.id, ({ status }) => status === 'ready')
+    t.match(body, { reason: null }, `${tenant.name} is well`)
+    t.equal(await use(tenant), 'served', `${tenant.name} is served`)
+  }
+  const regionCondition = async (): Promise<Condition | undefined> => {
+    const { regions } = (await platform.call('GET', '/v1/regions')).body as { regions: { conditions: Condition[] }[] }
+    return regions[0]?.conditions[0]
+  }
+  const change = (tenant: Tenant, body: object, wait = 30) =>
+    platform.call('PATCH', `/v1/tenants/${tenant.id}`, body, { prefer: `wait=${wait}` })
+  const gateway = () =>
+    docker(
+      'ps',
+      '-q',
+      '--filter',
+      `label=tenantry.installation=${platform.installation}`,
+      '--filter',
+      'label=tenantry.service=gateway',
+    )
+  /** Everything of the installation, by kind and name. */
+  const everything = async (): Promise<string[]> => {
+    const { containers, networks, volumes } = await platform.host.observe(
+      { installation: platform.installation },
+      AbortSignal.timeout(30_000),
+    )
+    return [...containers, ...networks, ...volumes].map(({ name }) => name).sort()
+  }
+  return { ask, create, use, told, isWell, regionCondition, change, gateway, everything }
+}
