@@ -4,10 +4,14 @@ import t from 'tap'
 import { checkDocumented } from '#test/support/documented.ts'
 import { startRuntime } from '#test/support/runtime.ts'
 import { aggregates } from './features/aggregates.ts'
+import { changing } from './features/changing.ts'
+import { embeddedParameters } from './features/embedded-parameters.ts'
 import { embedding } from './features/embedding.ts'
 import { errors } from './features/errors.ts'
+import { filterErrors } from './features/filter-errors.ts'
 import { filters } from './features/filters.ts'
 import { forms, rollbacks } from './features/forms.ts'
+import { functionAnswers } from './features/function-answers.ts'
 import { functions } from './features/functions.ts'
 import { ordering } from './features/ordering.ts'
 import { reading } from './features/reading.ts'
@@ -17,13 +21,13 @@ import { writing } from './features/writing.ts'
 
 const groups: Record<string, Feature[]> = {
   Reading: reading,
-  Filters: filters,
+  Filters: [...filters, ...filterErrors],
   'Order and pages': ordering,
-  Embedding: embedding,
+  Embedding: [...embedding, ...embeddedParameters],
   Aggregates: aggregates,
-  Writing: writing,
+  Writing: [...writing, ...changing],
   Upserts: upserts,
-  Functions: functions,
+  Functions: [...functions, ...functionAnswers],
   'Headers and forms': forms,
   'Where the operator allows rollbacks': rollbacks,
   Errors: errors,

@@ -42,7 +42,7 @@ async function findsIn({ t, ask }: Scene, filter: string, found: string): Promis
   )
 }
 
-const bad = (
+export const bad = (
   feature: string,
   path: string,
   code: string,
@@ -329,81 +329,4 @@ export const filters: Feature[] = [
       }
     },
   },
-  bad(
-    'a value that does not fit',
-    '/books?id=eq.x',
-    '22P02',
-    'a value does not fit the type of its field',
-    'invalid input syntax for type bigint: "x"',
-  ),
-  bad(
-    'a value that an enum has not',
-    '/books?genre=eq.opera',
-    '22P02',
-    'a value does not fit the type of its field',
-    'invalid input value for enum genre: "opera"',
-  ),
-  bad(
-    'a regular expression that is none',
-    '/books?title=match.((',
-    '2201B',
-    'invalid regular expression: parentheses () not balanced',
-  ),
-  {
-    feature: 'an operator that the type has not',
-    here: 'differs',
-    note: '400; there 404, as if a function were missing',
-    check: gives(
-      '/books?pages=cs.{1}',
-      refused(400, '42883', 'this operator does not fit the type of the field', {
-        details: 'operator does not exist: integer @> unknown',
-      }),
-    ),
-  },
-  bad(
-    '`is.true` of what is no boolean',
-    '/books?pages=is.true',
-    '42804',
-    'this operator does not fit the type of the field',
-    'argument of IS TRUE must be type boolean, not type integer',
-  ),
-  bad(
-    'an unknown column',
-    '/books?titel=eq.x',
-    '42703',
-    'query parameter "titel": collection "books" has no field "titel"',
-    null,
-    'did you mean "title"?',
-  ),
-  bad(
-    'a value without an operator',
-    '/books?id=1',
-    'PGRST100',
-    'query parameter "id": an operator is expected (eq, neq, gt, gte, lt, lte, like, ilike, match, imatch, isdistinct, ' +
-      'fts, plfts, phfts, wfts, cs, cd, ov, sl, sr, nxl, nxr, adj, in, is), then a dot and a value: at character 1 of "1"',
-  ),
-  bad(
-    'a list that is not closed',
-    '/books?id=in.(1,2',
-    'PGRST100',
-    'query parameter "id": "," is expected at character 8 of "in.(1,2"',
-  ),
-  bad(
-    'more behind a list',
-    '/books?id=in.(1,2)x',
-    'PGRST100',
-    'query parameter "id": nothing is expected after the list at character 9 of "in.(1,2)x"',
-  ),
-  bad(
-    'a tree that is not closed',
-    '/books?or=(id.eq.1',
-    'PGRST100',
-    'query parameter "or": ")" is expected at character 9 of "(id.eq.1"',
-  ),
-  bad(
-    '`is` with another word',
-    '/books?id=is.nil',
-    'PGRST100',
-    'query parameter "id": is takes one of null, not_null, true, false, unknown at character 7 of "is.nil"',
-  ),
 ]

@@ -4,6 +4,24 @@ import type { Answer, TestTenant } from '#test/support/runtime.ts'
 
 export const rest = '/rest/v1'
 
+/** The id of no record. */
+export const absent = '00000000-0000-4000-8000-000000000000'
+export const service = { type: 'service' }
+export const id = { name: 'id', type: 'uuid', primary: true }
+export const schema = (name: string, ...fields: object[]) => ({ name, fields: [id, ...fields], rls_policy: service })
+
+/** Of records that belong to whoever makes them. */
+export const notes = {
+  name: 'notes',
+  fields: [
+    { name: 'id', type: 'uuid', primary: true },
+    { name: 'owner', type: 'string' },
+    { name: 'title', type: 'string', required: true },
+    { name: 'rank', type: 'number' },
+  ],
+  rls_policy: { type: 'ownership', owner_field: 'owner' },
+}
+
 export function same(t: Test, answer: Answer, status: number, code: string, message: RegExp = /./): void {
   t.equal(answer.status, status, answer.text)
   t.match(answer.json(), { statusCode: String(status), error: String, message, code })
