@@ -4,7 +4,8 @@ import t from 'tap'
 import { effort, seed } from '#test/support/effort.ts'
 import { ask, startRuntime } from '#test/support/runtime.ts'
 import { makeScene } from './features/scene.ts'
-import { calls, canary, reads, writes, type RandomRequest } from './support/random-requests.ts'
+import { calls, reads, writes, type RandomRequest } from './support/random-requests.ts'
+import { canary } from './support/random-tables.ts'
 
 const columns = [
   'id',

@@ -1,56 +1,12 @@
 // Many tenants and users on two connections, whose sessions are ended and whose callers go away at any time: every row carries
 // a canary that says whose it is, and none is ever seen by anybody else, in whatever answer; what was answered is stored once.
-import { request } from 'node:http'
 import pg from 'pg'
 import t from 'tap'
-import { chanceOf, type Chance } from '#test/simulation/chance.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
 import { effort, seed } from '#test/support/effort.ts'
-import { query } from '#test/support/postgres.ts'
-import { ask, startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
-
-/** Who may see it: its user, anybody of the tenant, any user of the tenant, the service alone. */
-const kinds = ['private', 'public', 'signed', 'service'] as const
-type Kind = (typeof kinds)[number]
-const pattern = /cn-(\d+)-(\d+)-([a-z]+)-[0-9a-f]{12}/g
-
-const owned = [
-  { name: 'id', type: 'uuid', primary: true },
-  { name: 'owner', type: 'string' },
-  { name: 'text', type: 'string', required: true },
-  { name: 'rank', type: 'number' },
-  { name: 'data', type: 'json' },
-]
-/** Each collection holds canaries of one kind. */
-const collections: Record<string, { kind: Kind; policy: object }> = {
-  notes: { kind: 'private', policy: { type: 'ownership', owner_field: 'owner' } },
-  posts: { kind: 'public', policy: { type: 'public_read', owner_field: 'owner' } },
-  board: { kind: 'signed', policy: { type: 'authenticated' } },
-  ledger: { kind: 'service', policy: { type: 'service' } },
-}
-/** Whatever else leads to rows and to the context: a relation, and functions that tell what they know. */
-const more = `
-  create table remarks (id uuid primary key default gen_random_uuid(), note uuid references notes (id) on delete cascade,
-    owner text not null default nullif(current_setting('app.user_id', true), ''), text text not null);
-  alter table remarks enable row level security;
-  create policy own on remarks using (owner = nullif(current_setting('app.user_id', true), ''))
-    with check (owner = nullif(current_setting('app.user_id', true), ''));
-  create policy service on remarks using (current_setting('app.role', true) = 'service_role');
-  create function mine() returns setof notes language sql stable as 'select * from notes';
-  create function context() returns text language sql stable as $$
-    select concat_ws(' ', current_setting('app.tenant_id', true), current_setting('app.user_id', true),
-      current_setting('request.jwt.claims', true), current_user) $$;
-  create function complain(word text) returns void language plpgsql as $$ begin
-    raise exception 'refused: %', word
-      using errcode = 'P0001', detail = context(), hint = (select string_agg(text, ', ') from notes); end $$`
-
-interface Member {
-  tenant: TestTenant
-  /** Numbers of tenant and user; user 0 is the service, undefined nobody. */
-  at: number
-  user: number | undefined
-  headers: Record<string, string>
-  sub: string
-}
+import { ask, startRuntime, type Answer } from '#test/support/runtime.ts'
+import { abandon } from './support/abandon.ts'
+import { addMembers, collections, kinds, maySee, pattern, type Kind, type Member } from './support/canary-tenants.ts'
 
 interface Operation {
   method: string
@@ -77,44 +33,7 @@ t.test('tenants and users who share two connections', async (t) => {
     connections: { total: 2, perTenant: 2, waitMilliseconds: 120_000, connectMilliseconds: 60_000 },
   })
   const canary = (at: number, user: number, kind: Kind) => `cn-${at}-${user}-${kind}-${chance.hex(12)}`
-  const members: Member[] = []
-  for (let at = 0; at < counts.tenants; at++) {
-    const tenant = await runtime.addTenant({ name: `tenant${at}` })
-    for (const [name, { policy }] of Object.entries(collections)) {
-      const fields = name === 'ledger' || name === 'board' ? owned.filter((field) => field.name !== 'owner') : owned
-      const { status, text } = await tenant.ask('POST', '/rest/v1/schemas', {
-        as: 'service',
-        body: { name, fields, rls_policy: policy },
-      })
-      if (status !== 201) throw new Error(text)
-    }
-    // Functions need the tables, which a reload makes; and a reload serves functions.
-    for (const sql of ['', more]) {
-      if (sql !== '') await query(tenant.home.adminUrl, sql)
-      const { status, text } = await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
-      if (status !== 200) throw new Error(text)
-    }
-    members.push(
-      { tenant, at, user: undefined, headers: {}, sub: '' },
-      { tenant, at, user: 0, headers: tenant.as('service'), sub: '' },
-    )
-    for (let user = 1; user <= counts.users; user++) {
-      const sub = canary(at, user, 'public')
-      members.push({
-        tenant,
-        at,
-        user,
-        headers: { authorization: `Bearer ${tenant.token(sub, { secret: canary(at, user, 'private') })}` },
-        sub,
-      })
-    }
-  }
-  const maySee = (member: Member, at: number, user: number, kind: Kind) => {
-    if (at !== member.at) return false
-    return (
-      member.user === 0 || member.user === user || kind === 'public' || (kind === 'signed' && member.user !== undefined)
-    )
-  }
+  const members = await addMembers(runtime, counts, canary)
 
   /** All that were made, as answers said: posts are never deleted. */
   const posts: { at: number; id: string }[] = []
@@ -459,41 +378,4 @@ t.test('tenants and users who share two connections', async (t) => {
 
 function repeat(times: number, make: () => (member: Member) => Operation): ((member: Member) => Operation)[] {
   return Array.from({ length: times }, make)
-}
-
-/** A caller that goes away: before its body has ended, before the answer, or in the middle of it. */
-function abandon(
-  port: number,
-  method: string,
-  path: string,
-  headers: Record<string, string>,
-  body: object | string | undefined,
-  chance: Chance,
-): Promise<void> {
-  const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
-  return new Promise((resolve) => {
-    const asked = request({
-      host: '127.0.0.1',
-      port,
-      agent: false,
-      method,
-      path,
-      headers: {
-        ...headers,
-        ...(text === undefined
-          ? {}
-          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
-      },
-    })
-    asked.on('error', () => undefined)
-    asked.once('close', resolve)
-    const when = chance.below(3)
-    if (when === 0 && text !== undefined) {
-      asked.write(text.slice(0, Math.floor(text.length / 2)), () => asked.destroy())
-      return
-    }
-    if (when <= 1) asked.end(text, () => setImmediate(() => asked.destroy()))
-    else asked.end(text)
-    asked.once('response', () => asked.destroy())
-  })
 }

@@ -1,0 +1,95 @@
+// Tenants with users whose rows, tokens and names all carry canaries, and who may see which of them.
+import { query } from '#test/support/postgres.ts'
+import type { TestRuntime, TestTenant } from '#test/support/runtime.ts'
+
+/** Who may see it: its user, anybody of the tenant, any user of the tenant, the service alone. */
+export const kinds = ['private', 'public', 'signed', 'service'] as const
+export type Kind = (typeof kinds)[number]
+export const pattern = /cn-(\d+)-(\d+)-([a-z]+)-[0-9a-f]{12}/g
+
+const owned = [
+  { name: 'id', type: 'uuid', primary: true },
+  { name: 'owner', type: 'string' },
+  { name: 'text', type: 'string', required: true },
+  { name: 'rank', type: 'number' },
+  { name: 'data', type: 'json' },
+]
+/** Each collection holds canaries of one kind. */
+export const collections: Record<string, { kind: Kind; policy: object }> = {
+  notes: { kind: 'private', policy: { type: 'ownership', owner_field: 'owner' } },
+  posts: { kind: 'public', policy: { type: 'public_read', owner_field: 'owner' } },
+  board: { kind: 'signed', policy: { type: 'authenticated' } },
+  ledger: { kind: 'service', policy: { type: 'service' } },
+}
+/** Whatever else leads to rows and to the context: a relation, and functions that tell what they know. */
+const more = `
+  create table remarks (id uuid primary key default gen_random_uuid(), note uuid references notes (id) on delete cascade,
+    owner text not null default nullif(current_setting('app.user_id', true), ''), text text not null);
+  alter table remarks enable row level security;
+  create policy own on remarks using (owner = nullif(current_setting('app.user_id', true), ''))
+    with check (owner = nullif(current_setting('app.user_id', true), ''));
+  create policy service on remarks using (current_setting('app.role', true) = 'service_role');
+  create function mine() returns setof notes language sql stable as 'select * from notes';
+  create function context() returns text language sql stable as $$
+    select concat_ws(' ', current_setting('app.tenant_id', true), current_setting('app.user_id', true),
+      current_setting('request.jwt.claims', true), current_user) $$;
+  create function complain(word text) returns void language plpgsql as $$ begin
+    raise exception 'refused: %', word
+      using errcode = 'P0001', detail = context(), hint = (select string_agg(text, ', ') from notes); end $$`
+
+export interface Member {
+  tenant: TestTenant
+  /** Numbers of tenant and user; user 0 is the service, undefined nobody. */
+  at: number
+  user: number | undefined
+  headers: Record<string, string>
+  sub: string
+}
+
+/** Tenants with the collections, each with its users, its service and a caller without a key. */
+export async function addMembers(
+  runtime: TestRuntime,
+  { tenants, users }: { tenants: number; users: number },
+  canary: (at: number, user: number, kind: Kind) => string,
+): Promise<Member[]> {
+  const members: Member[] = []
+  for (let at = 0; at < tenants; at++) {
+    const tenant = await runtime.addTenant({ name: `tenant${at}` })
+    for (const [name, { policy }] of Object.entries(collections)) {
+      const fields = name === 'ledger' || name === 'board' ? owned.filter((field) => field.name !== 'owner') : owned
+      const { status, text } = await tenant.ask('POST', '/rest/v1/schemas', {
+        as: 'service',
+        body: { name, fields, rls_policy: policy },
+      })
+      if (status !== 201) throw new Error(text)
+    }
+    // Functions need the tables, which a reload makes; and a reload serves functions.
+    for (const sql of ['', more]) {
+      if (sql !== '') await query(tenant.home.adminUrl, sql)
+      const { status, text } = await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+      if (status !== 200) throw new Error(text)
+    }
+    members.push(
+      { tenant, at, user: undefined, headers: {}, sub: '' },
+      { tenant, at, user: 0, headers: tenant.as('service'), sub: '' },
+    )
+    for (let user = 1; user <= users; user++) {
+      const sub = canary(at, user, 'public')
+      members.push({
+        tenant,
+        at,
+        user,
+        headers: { authorization: `Bearer ${tenant.token(sub, { secret: canary(at, user, 'private') })}` },
+        sub,
+      })
+    }
+  }
+  return members
+}
+
+export const maySee = (member: Member, at: number, user: number, kind: Kind) => {
+  if (at !== member.at) return false
+  return (
+    member.user === 0 || member.user === user || kind === 'public' || (kind === 'signed' && member.user !== undefined)
+  )
+}
