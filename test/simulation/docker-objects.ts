@@ -2,10 +2,15 @@
 import type {
   ContainerSpec,
   ContainerState,
+  HostEvent,
   Labels,
   ObservedContainer,
   Ownership,
 } from '#control-plane/engines/container-host.ts'
+import { stackOfVolume } from '#control-plane/stacks/object-names.ts'
+
+/** With whose label. */
+export type TaggedEvent = HostEvent & { installation: string }
 
 /** Undefined: somebody else's, without a label of ours. */
 type MaybeLabels = Labels | undefined
@@ -107,4 +112,16 @@ function rangeOf(subnet: string): { first: number; size: number } {
 export function overlap(a: string, b: string): boolean {
   const [one, other] = [rangeOf(a), rangeOf(b)]
   return one.first < other.first + other.size && other.first < one.first + one.size
+}
+
+/** Undefined labels alone: strangers' volumes hold something. */
+export const isEmpty = ({ isCluster, homes, files }: Volume) => !isCluster && homes.size === 0 && files.size === 0
+
+export function isNamedLike(name: string, stack: string | undefined): boolean {
+  const found = stackOfVolume(name)
+  return stack === undefined ? found !== undefined : found === stack
+}
+
+export function ownerOf({ installation, stack }: Labels): Ownership {
+  return { installation, stack }
 }

@@ -3,7 +3,6 @@
 import {
   restartPolicy,
   type ContainerSpec,
-  type HostEvent,
   type NetworkSpec,
   type VolumeSpec,
 } from '#control-plane/engines/container-host.ts'
@@ -11,12 +10,9 @@ import { EngineError } from '#control-plane/engines/engine-error.ts'
 import type { Resources } from '#control-plane/stacks/stack.ts'
 import type { Chance } from './chance.ts'
 import type { Actor } from './control-plane.ts'
-import { overlap, type Change, type Container, type Network, type Volume } from './docker-objects.ts'
+import { overlap, type Change, type Container, type Network, type TaggedEvent, type Volume } from './docker-objects.ts'
 import { createPrograms, engineItself } from './programs.ts'
 import type { Scheduler } from './scheduler.ts'
-
-/** With whose label. */
-type TaggedEvent = HostEvent & { installation: string }
 
 export interface DockerOptions {
   scheduler: Scheduler

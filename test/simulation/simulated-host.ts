@@ -4,27 +4,17 @@ import {
   restartPolicy,
   type ContainerHost,
   type ContainerSpec,
-  type HostEvent,
   type Labels,
   type ObservedContainer,
   type Ownership,
 } from '#control-plane/engines/container-host.ts'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
-import { stackOfVolume } from '#control-plane/stacks/object-names.ts'
-import type { Chance } from './chance.ts'
-import type { Actor, ControlPlane } from './control-plane.ts'
-import type { Docker } from './docker.ts'
-import { clusterOf, isOwned, type Container, type Volume } from './docker-objects.ts'
+import type { Actor } from './control-plane.ts'
+import { clusterOf, isEmpty, isNamedLike, isOwned, ownerOf, type Container } from './docker-objects.ts'
 import { runInside } from './home-programs.ts'
-import type { Scheduler } from './scheduler.ts'
+import { heardEvents, type Heard } from './simulated-events.ts'
 
-export interface SimulatedHostOptions {
-  docker: Docker
-  caller: ControlPlane
-  chance: Chance
-  scheduler: Scheduler
-  /** What becomes of one event on its way. */
-  eventFaults: () => { missed: number; twice: number }
+export interface SimulatedHostOptions extends Heard {
   /** False: names alone say what is ours. A planted defect. */
   checksLabels: boolean
   installation: string
@@ -69,8 +59,6 @@ export function createSimulatedHost({
       throw new EngineError('VOLUME_MISSING', `cannot ${what}: volume ${name} is not there`)
     refuseForeign('volume', found, owner)
   }
-  /** Undefined labels alone: strangers' volumes hold something. */
-  const isEmpty = ({ isCluster, homes, files }: Volume) => !isCluster && homes.size === 0 && files.size === 0
   const container = (id: string) => [...docker.containers.values()].find((one) => one.id === id)
 
   const observed = (found: Container): ObservedContainer => ({
@@ -382,53 +370,11 @@ export function createSimulatedHost({
     stats: async () => ({ cpuNanoseconds: 0, memoryBytes: 0 }),
     volumeBytes: async () => ({}),
 
-    async *events(owned, signal) {
-      const arrived: HostEvent[] = []
-      let wake: (() => void) | undefined
-      let failure: Error | undefined
-      const put = (event: HostEvent) => {
-        arrived.push(event)
-        wake?.()
-      }
-      await ask('follow events', signal, () => undefined)
-      const stop = docker.listen(
-        (event) => {
-          if (!caller.isAlive() || event.installation !== owned.installation) return
-          const { missed, twice } = eventFaults()
-          if (chance.happens(missed)) return
-          scheduler.after(chance.between(1, 30), () => put(event))
-          if (chance.happens(twice)) scheduler.after(chance.between(1, 3_000), () => put(event))
-        },
-        (reason) => {
-          failure = reason
-          wake?.()
-        },
-      )
-      const onAbort = () => wake?.()
-      signal.addEventListener('abort', onAbort)
-      const isOver = () => failure !== undefined || signal.aborted
-      try {
-        while (!isOver()) {
-          const event = arrived.shift()
-          if (event !== undefined) yield event
-          else await new Promise<void>((resolve) => (wake = resolve))
-        }
-        if (failure !== undefined) throw failure
-      } finally {
-        stop()
-        signal.removeEventListener('abort', onAbort)
-      }
+    events(owned, signal) {
+      const follow = () => ask('follow events', signal, () => undefined)
+      return heardEvents({ docker, caller, chance, scheduler, eventFaults }, follow, owned.installation, signal)
     },
   }
-}
-
-function isNamedLike(name: string, stack: string | undefined): boolean {
-  const found = stackOfVolume(name)
-  return stack === undefined ? found !== undefined : found === stack
-}
-
-function ownerOf({ installation, stack }: Labels): Ownership {
-  return { installation, stack }
 }
 
 function unreachable(what: string): EngineError {
