@@ -1,6 +1,6 @@
 // Each method of the published storage clients at a tenant's own URL: through the gateway, to a runtime of its own process.
 import t from 'tap'
-import { actors, policies } from '#test/storage/support/client-cases.ts'
+import { actors, policies } from '#test/storage/support/client-outcomes.ts'
 import { checkCalls } from '#test/storage/support/check-calls.ts'
 import { versions } from '#test/storage/support/storage-clients.ts'
 import { startPlatform } from '#test/support/platform.ts'

@@ -1,30 +1,8 @@
 // Buckets as the specification has them (2.1, 4.1, 5.4, 7), row by row.
-import t, { type Test } from 'tap'
-import { startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
-
-const buckets = '/storage/v1/bucket'
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-const iso = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
-
-function same(t: Test, answer: Answer, status: number, code: string, message: RegExp = /./) {
-  t.equal(answer.status, status, answer.text)
-  t.match(answer.json(), { statusCode: String(status), error: String, message, code })
-}
-
-async function create(tenant: TestTenant, who: string, body: object): Promise<Record<string, unknown>> {
-  const answer = await tenant.ask('POST', buckets, { as: who, body })
-  if (answer.status !== 201) throw new Error(answer.text)
-  return answer.json()
-}
-
-async function put(tenant: TestTenant, who: string, target: string): Promise<void> {
-  const answer = await tenant.ask('POST', `/storage/v1/object/${target}`, {
-    as: who,
-    body: 'hello',
-    headers: { 'content-type': 'text/plain' },
-  })
-  if (answer.status !== 200) throw new Error(answer.text)
-}
+import t from 'tap'
+import { startRuntime } from '#test/support/runtime.ts'
+import { buckets, create, put } from './support/buckets.ts'
+import { iso, same, uuid } from './support/objects.ts'
 
 t.test('buckets', async (t) => {
   const runtime = await startRuntime(t)
@@ -169,83 +147,6 @@ t.test('buckets', async (t) => {
     )
     t.same(at.map(({ status }) => status).sort(), [201, 409, 409, 409, 409, 409, 409, 409], 'of many at once, one')
     t.match(await create(neighbour, 'u9', { name: 'mine' }), { owner_id: 'u9' }, 'a name is taken in its tenant alone')
-  })
-
-  t.test('are listed: the own and the public ones; all for the service', async (t) => {
-    const tenant = await runtime.addTenant()
-    for (const who of ['u1', 'u2']) {
-      for (const policy of ['public', 'private', 'authenticated'])
-        await create(tenant, who, { name: `${who}-${policy}`, policy })
-    }
-    await put(tenant, 'u1', 'u1-public/a.txt')
-    await put(tenant, 'u1', 'u1-public/b/c.txt')
-    const names = async (who: string | undefined) => {
-      const answer = await tenant.ask('GET', buckets, { as: who })
-      t.equal(answer.status, 200)
-      return answer.list().map((bucket) => bucket['name'])
-    }
-    t.same(await names(undefined), ['u1-public', 'u2-public'])
-    t.same(await names('u1'), ['u1-authenticated', 'u1-private', 'u1-public', 'u2-public'])
-    t.same(await names('u2'), ['u1-public', 'u2-authenticated', 'u2-private', 'u2-public'])
-    t.same(await names('u3'), ['u1-public', 'u2-public'])
-    t.same(await names('service'), [
-      'system',
-      'u1-authenticated',
-      'u1-private',
-      'u1-public',
-      'u2-authenticated',
-      'u2-private',
-      'u2-public',
-    ])
-    const [item] = (await tenant.ask('GET', buckets)).list()
-    t.match(item, { id: uuid, name: 'u1-public', policy: 'public', file_count: 2, total_size: 10 })
-    t.notOk(item !== undefined && ('owner_id' in item || 'config' in item), 'items carry neither owner nor config')
-    t.same(
-      (await tenant.ask('GET', `${buckets}?limit=2&offset=1&sortColumn=name&sortOrder=desc`, { as: 'u1' }))
-        .list()
-        .map(({ name }) => name),
-      ['u1-public', 'u1-private'],
-    )
-    t.same(
-      (await tenant.ask('GET', `${buckets}?search=PRIVATE`, { as: 'service' })).list().map(({ name }) => name),
-      ['u1-private', 'u2-private'],
-    )
-    t.equal((await tenant.ask('GET', `${buckets}?limt=2`)).status, 400)
-    t.equal((await tenant.ask('GET', `${buckets}?search=%00`)).status, 400)
-  })
-
-  t.test('are shown, with their counts, to who may see them', async (t) => {
-    const tenant = await runtime.addTenant()
-    for (const policy of ['public', 'private', 'authenticated']) await create(tenant, 'u1', { name: policy, policy })
-    await put(tenant, 'u1', 'private/a.txt')
-    const own = await tenant.ask('GET', `${buckets}/private`, { as: 'u1' })
-    t.match(own.json(), {
-      id: uuid,
-      name: 'private',
-      owner_id: 'u1',
-      policy: 'private',
-      config: { allowed_mime_types: [], max_file_size: 0 },
-      file_count: 1,
-      total_size: 5,
-      created_at: iso,
-    })
-    const [row] = await tenant.rows("select id::text from storage_buckets where name = 'private'")
-    const id = row?.['id'] as string
-    t.same((await tenant.ask('GET', `${buckets}/${id}`, { as: 'u1' })).json(), own.json(), 'by id as by name')
-    const seen: Record<string, number[]> = {}
-    for (const policy of ['public', 'private', 'authenticated']) {
-      seen[policy] = []
-      for (const who of ['u1', 'u2', undefined, 'service'])
-        seen[policy].push((await tenant.ask('GET', `${buckets}/${policy}`, { as: who })).status)
-    }
-    t.same(seen, { public: [200, 200, 200, 200], private: [200, 404, 404, 200], authenticated: [200, 200, 404, 200] })
-    const hidden = await tenant.ask('GET', `${buckets}/private`, { as: 'u2' })
-    const absent = await tenant.ask('GET', `${buckets}/nowhere`, { as: 'u2' })
-    t.same(hidden.json(), absent.json(), 'a hidden one is told from an absent one by nothing')
-    for (const key of ['%00', '..', 'a%2fb', '%F0%9F%92%A9', 'x'.repeat(5_000), id.toUpperCase()]) {
-      const { status } = await tenant.ask('GET', `${buckets}/${key}`, { as: 'u2' })
-      t.ok(status >= 400 && status < 500, `${key.slice(0, 50)}: ${status}`)
-    }
   })
 
   t.test('are changed in part, by their owner or the service', async (t) => {

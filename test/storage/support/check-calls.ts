@@ -1,6 +1,7 @@
 // Runs the cases of client-cases.ts as one caller, and compares what comes of each with what the policies say.
 import type { Test } from 'tap'
-import { actors, cases, content, path, Refused, rights, type At, type Case, type Policy } from './client-cases.ts'
+import { cases } from './client-cases.ts'
+import { actors, content, path, Refused, rights, type At, type Case, type Policy } from './client-outcomes.ts'
 import { storageOf, type Storage, type Tenancy } from './storage-clients.ts'
 
 /** Who calls, as a user's id: in the order of `actors`. */

@@ -1,0 +1,110 @@
+// Signed URLs that are revoked, or whose bucket is gone (specification, section 5.5).
+import t from 'tap'
+import { migrateHome } from '#test/support/home.ts'
+import { ask, startRuntime } from '#test/support/runtime.ts'
+import { bucket, objects, text } from './support/objects.ts'
+import { put, refused, signRead, start } from './support/signed-urls.ts'
+
+t.test('signed URLs', async (t) => {
+  const runtime = await startRuntime(t)
+
+  t.test('are revoked for a bucket by its owner or the service, at once and for good', async (t) => {
+    const { tenant, read, upload } = await start(runtime)
+    await bucket(tenant, 'others')
+    await bucket(tenant, 'open', { policy: 'public' })
+    await put(tenant, 'others/x', 'x')
+    const elsewhere = await signRead(tenant, 'others/x')
+    const revoke = (name: string, who: string | undefined) =>
+      tenant.ask('POST', `/storage/v1/bucket/${name}/revoke-signed-urls`, { as: who })
+    for (const [who, name, status, code] of [
+      ['u2', 'docs', 404, 'NoSuchBucket'],
+      ['u2', 'open', 403, 'ACCESS_DENIED'],
+      [undefined, 'open', 401, 'UNAUTHORIZED'],
+      [undefined, 'docs', 401, 'UNAUTHORIZED'],
+      ['u1', 'nowhere', 404, 'NoSuchBucket'],
+      ['u1', '%00', 400, 'BAD_REQUEST'],
+    ] as const) {
+      const answer = await revoke(name, who)
+      t.equal(answer.status, status, `${name} by ${who ?? 'nobody'}: ${answer.text}`)
+      if (status !== 400) t.match(answer.json(), { code })
+    }
+    t.equal((await ask(tenant.port, 'GET', read.url)).text, 'secret', 'what was refused revoked nothing')
+
+    t.match((await revoke('docs', 'u1')).json(), {
+      message: String,
+      id: String,
+      signing_version: 2,
+      updated_at: String,
+    })
+    refused(t, await ask(tenant.port, 'GET', read.url), 'a read URL of before')
+    refused(t, await ask(tenant.port, 'GET', read.url.replace('/sign/', '/')), 'on its plain path')
+    refused(t, await ask(tenant.port, 'PUT', upload.url, text, 'changed'), 'an upload URL of before')
+    t.equal((await ask(tenant.port, 'GET', elsewhere.url)).text, 'x', 'another bucket keeps its own')
+    const again = await signRead(tenant, 'docs/a/b%20c.txt')
+    t.equal((await ask(tenant.port, 'GET', again.url)).text, 'secret', 'what is signed from now on is good')
+    t.match((await revoke('docs', 'service')).json(), { signing_version: 3 })
+    refused(t, await ask(tenant.port, 'GET', again.url), 'until the next time')
+    const versions = await Promise.all(Array.from({ length: 8 }, () => revoke('docs', 'u1')))
+    t.same(
+      versions.map((answer) => Number(answer.json()['signing_version'])).sort((a, b) => a - b),
+      [4, 5, 6, 7, 8, 9, 10, 11],
+      'each one counts',
+    )
+    t.same(
+      await tenant.rows(
+        `select type, owner_id, payload - 'timestamp' as payload from event_log
+          where type = 'storage.bucket.urls_revoked' order by seq limit 1`,
+      ),
+      [
+        {
+          type: 'storage.bucket.urls_revoked',
+          owner_id: 'u1',
+          payload: { type: 'storage.bucket.urls_revoked', bucket: 'docs', owner_id: 'u1' },
+        },
+      ],
+    )
+    t.equal(
+      (await tenant.rows("select count(*)::int as n from event_log where type = 'storage.bucket.urls_revoked'"))[0]?.[
+        'n'
+      ],
+      10,
+      'as many events',
+    )
+    const bulk = (
+      await tenant.ask('POST', `${objects}/sign/docs`, { as: 'u1', body: { expiresIn: 60, paths: ['second'] } })
+    ).list()
+    t.equal((await ask(tenant.port, 'GET', `/storage/v1${String(bulk[0]?.['signedURL'])}`)).text, 'second')
+  })
+
+  t.test('come back with no bucket that takes the name of theirs', async (t) => {
+    const { tenant, read, upload } = await start(runtime)
+    await tenant.ask('DELETE', `${objects}/docs`, { as: 'u1', body: { prefixes: ['a/b c.txt', 'second'] } })
+    t.match((await ask(tenant.port, 'GET', read.url)).json(), { code: 'NoSuchKey' }, 'the object is gone')
+    t.equal((await tenant.ask('DELETE', '/storage/v1/bucket/docs', { as: 'u1' })).status, 200)
+    t.match((await ask(tenant.port, 'GET', read.url)).json(), { code: 'NoSuchBucket' }, 'the bucket is gone')
+    await bucket(tenant, 'docs', {}, 'u2')
+    await put(tenant, 'docs/a/b%20c.txt', 'of another', 'u2')
+    refused(t, await ask(tenant.port, 'GET', read.url), 'reading')
+    refused(t, await ask(tenant.port, 'PUT', upload.url, text, 'changed'), 'uploading')
+    t.equal(
+      (await tenant.ask('POST', `${objects}/sign/docs/a/b%20c.txt`, { as: 'u1' })).status,
+      404,
+      "one who may not read can't sign",
+    )
+    t.equal((await tenant.ask('POST', `${objects}/upload/sign/docs/a`, { as: 'u1' })).status, 404, 'nor for an upload')
+  })
+
+  t.test('of a home that was made before buckets had a version are good until the first revocation', async (t) => {
+    const { tenant, read } = await start(runtime)
+    await tenant.rows('alter table storage_buckets drop column signing_version')
+    await tenant.rows('delete from home_migrations where version = 4')
+    await migrateHome(runtime.postgres.url('postgres'), tenant.id)
+    t.equal((await ask(tenant.port, 'GET', read.url)).text, 'secret')
+    t.match((await tenant.ask('POST', '/storage/v1/bucket/docs/revoke-signed-urls', { as: 'u1' })).json(), {
+      signing_version: 2,
+    })
+    refused(t, await ask(tenant.port, 'GET', read.url), 'after it')
+  })
+
+  t.same(runtime.problems, [], 'none of it was an error of ours')
+})

@@ -1,0 +1,260 @@
+// What every backend does the same, case by case, whatever it really stores upon.
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { PassThrough, Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import type { Test } from 'tap'
+import type { BlobBackend } from '#tenant-runtime/storage/backend/backend.ts'
+import { effort } from '#test/support/effort.ts'
+
+export const megabyte = 2 ** 20
+
+export interface Subject {
+  /** Another one on the same store, as another process has it. */
+  open(): Promise<BlobBackend>
+}
+
+/** A tenant's store, marked. */
+export async function openTenant(open: Subject['open']) {
+  const backend = await open()
+  const tenantId = `t_${randomBytes(10).toString('hex')}`
+  await backend.claimStore(tenantId, randomUUID())
+  return { backend, tenantId }
+}
+
+const chunked = (body: Buffer, bytes: number) =>
+  Readable.from(
+    (function* () {
+      for (let at = 0; at < body.length; at += bytes) yield body.subarray(at, at + bytes)
+    })(),
+  )
+
+const sha256 = (body: Buffer) => createHash('sha256').update(body).digest('hex')
+
+export async function listed(backend: BlobBackend, tenantId: string): Promise<string[]> {
+  const found: string[] = []
+  for await (const { blobId } of backend.list(tenantId)) found.push(blobId)
+  return found.sort()
+}
+
+const code = (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error)
+const codeOf = (work: Promise<unknown>) => work.then(() => 'no error', code)
+
+export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<void>> = {
+  'what was put is there, whole, in parts and as often as wanted': async (t, open) => {
+    const { backend, tenantId } = await openTenant(open)
+    for (const size of [0, 70_000, 11 * megabyte + 1]) {
+      const blobId = randomUUID()
+      const body = randomBytes(size)
+      const stored = await backend.put(tenantId, blobId, chunked(body, 60_001), 100 * megabyte)
+      t.same(stored, { size, sha256: sha256(body) }, `${size} bytes: counted and hashed`)
+      // Another one, so that nothing is answered from memory.
+      const reader = await open()
+      t.ok(
+        body.equals((await (await reader.open(tenantId, blobId))?.whole(size)) ?? Buffer.from('absent')),
+        `${size} bytes: all at once`,
+      )
+      const longer = await reader.open(tenantId, blobId)
+      await t.rejects(
+        async () => {
+          await longer?.whole(size + 1)
+        },
+        { code: 'FILE_MISSING' },
+        `${size} bytes: no more are made up`,
+      )
+      if (size < 100) continue
+      const streamed = (await reader.open(tenantId, blobId))?.stream(0, size - 1)
+      t.ok(body.equals(await buffer(streamed ?? Readable.from([]))), `${size} bytes: as a stream`)
+      for (const [start, end] of [
+        [0, 0],
+        [0, 9],
+        [17, 60_123],
+        [size - 1, size - 1],
+        [size - 65_537, size - 1],
+      ] as const) {
+        const part = (await reader.open(tenantId, blobId))?.stream(start, end)
+        t.ok(
+          body.subarray(start, end + 1).equals(await buffer(part ?? Readable.from([]))),
+          `${size} bytes: from ${start} to ${end}`,
+        )
+      }
+      const opened = await reader.open(tenantId, blobId)
+      const parts: Buffer[] = []
+      for (const [start, end] of [
+        [5, 9],
+        [0, 4],
+        [0, 9],
+      ] as const)
+        for await (const chunk of opened?.read(start, end) ?? []) parts.push(chunk)
+      await opened?.close()
+      t.ok(
+        Buffer.concat(parts).equals(Buffer.concat([body.subarray(5, 10), body.subarray(0, 5), body.subarray(0, 10)])),
+        `${size} bytes: several parts of one opening`,
+      )
+    }
+    t.equal((await listed(backend, tenantId)).length, 3, 'all of them are listed')
+  },
+
+  'one byte over the limit is refused, in the first bytes or after many, and nothing of it stays': async (t, open) => {
+    const { backend, tenantId } = await openTenant(open)
+    for (const limit of [0, 1000, 6 * megabyte]) {
+      t.equal(
+        await codeOf(backend.put(tenantId, randomUUID(), chunked(Buffer.alloc(limit + 1), 60_000), limit)),
+        'FILE_TOO_LARGE',
+        `${limit} bytes`,
+      )
+    }
+    const exact = randomUUID()
+    t.equal(
+      (await backend.put(tenantId, exact, chunked(Buffer.alloc(6 * megabyte), 60_000), 6 * megabyte)).size,
+      6 * megabyte,
+      'not one byte over',
+    )
+    t.same(await listed(backend, tenantId), [exact], 'nothing is left of what was refused')
+  },
+
+  'a sender that goes away midway leaves nothing': async (t, open) => {
+    const { backend, tenantId } = await openTenant(open)
+    for (const sent of [10, 11 * megabyte]) {
+      // As a request's, which somebody listens to.
+      const source = new PassThrough().on('error', () => undefined)
+      const putting = codeOf(backend.put(tenantId, randomUUID(), source, 100 * megabyte))
+      for (let at = 0; at < sent; at += megabyte)
+        if (!source.write(Buffer.alloc(Math.min(sent, megabyte))))
+          await new Promise((resolve) => source.once('drain', resolve))
+      source.destroy(Object.assign(new Error('the sender went away'), { code: 'GONE' }))
+      t.equal(await putting, 'GONE', `after ${sent} bytes: the sender's own error`)
+    }
+    t.same(await listed(backend, tenantId), [], 'nothing is listed, not even half of it')
+  },
+
+  'many at once do not get into each other': async (t, open) => {
+    const { backend, tenantId } = await openTenant(open)
+    const blobs = Array.from({ length: 16 }, (_, n) => ({
+      blobId: randomUUID(),
+      body: Buffer.alloc(n % 4 === 0 ? 6 * megabyte : 10_000 + n, `blob ${n} `),
+    }))
+    const stored = await Promise.all(
+      blobs.map(({ blobId, body }) => backend.put(tenantId, blobId, chunked(body, 65_536), 100 * megabyte)),
+    )
+    t.same(
+      stored.map((blob) => blob.sha256),
+      blobs.map(({ body }) => sha256(body)),
+    )
+    const read = await Promise.all(
+      blobs.map(async ({ blobId, body }) =>
+        sha256((await (await backend.open(tenantId, blobId))?.whole(body.length)) ?? Buffer.alloc(0)),
+      ),
+    )
+    t.same(
+      read,
+      stored.map((blob) => blob.sha256),
+    )
+  },
+
+  'removing is final, and no error the second time': async (t, open) => {
+    const { backend, tenantId } = await openTenant(open)
+    const [kept, removed] = [randomUUID(), randomUUID()]
+    for (const blobId of [kept, removed])
+      await backend.put(tenantId, blobId, Readable.from([Buffer.from(blobId)]), 1000)
+    await backend.remove(tenantId, removed)
+    await backend.remove(tenantId, removed)
+    await backend.remove(tenantId, randomUUID())
+    t.equal(await backend.open(tenantId, removed), undefined)
+    t.same(await listed(backend, tenantId), [kept])
+  },
+
+  'an opening that is not used, or only partly, holds nothing up': async (t, open) => {
+    const { backend, tenantId } = await openTenant(open)
+    const blobId = randomUUID()
+    await backend.put(tenantId, blobId, chunked(Buffer.alloc(6 * megabyte), 65_536), 100 * megabyte)
+    for (let n = 0; n < 3; n++) {
+      await (await backend.open(tenantId, blobId))?.close()
+      const stream = (await backend.open(tenantId, blobId))?.stream(0, 6 * megabyte - 1)
+      for await (const chunk of stream ?? []) {
+        t.ok((chunk as Buffer).length > 0)
+        break
+      }
+    }
+    t.equal((await (await backend.open(tenantId, blobId))?.whole(6 * megabyte))?.length, 6 * megabyte)
+  },
+
+  'what is absent is undefined, and what is no name of a blob is no way to anything': async (t, open) => {
+    const { backend, tenantId } = await openTenant(open)
+    t.equal(await backend.open(tenantId, randomUUID()), undefined)
+    t.equal(await backend.open('t_00000000000000000000', randomUUID()), undefined, 'another tenant')
+    t.same(await listed(backend, 't_00000000000000000000'), [])
+    for (const name of [
+      '../store',
+      'store',
+      '',
+      `${randomUUID()}/x`,
+      `${randomUUID()}\n`,
+      randomUUID().toUpperCase(),
+    ]) {
+      t.equal(await codeOf(backend.open(tenantId, name)), 'FILE_MISSING', JSON.stringify(name))
+      t.equal(await codeOf(backend.remove(tenantId, name)), 'FILE_MISSING', JSON.stringify(name))
+    }
+    t.type(await backend.storeId(tenantId), 'string', 'the mark is still there')
+  },
+
+  'of eight who claim a store at once one does, and all hear of that one': async (t, open) => {
+    for (let round = 0; round < effort({ small: 1, full: 100 }); round++) {
+      const tenantId = `t_${randomBytes(10).toString('hex')}`
+      const claimants = await Promise.all(
+        Array.from({ length: 8 }, async () => ({ backend: await open(), storeId: randomUUID() })),
+      )
+      t.equal(await claimants[0]?.backend.storeId(tenantId), undefined, 'nobody has claimed it')
+      const marks = await Promise.all(claimants.map(({ backend, storeId }) => backend.claimStore(tenantId, storeId)))
+      t.equal(new Set(marks).size, 1, 'all are told the same')
+      t.ok(
+        claimants.some(({ storeId }) => storeId === marks[0]),
+        "it is one of the claimants'",
+      )
+      t.equal(await (await open()).claimStore(tenantId, randomUUID()), marks[0], 'whoever comes later is too late')
+      t.equal(await (await open()).storeId(tenantId), marks[0])
+    }
+  },
+
+  'a tenant that is removed during an upload leaves nothing, and the others keep theirs': async (t, open) => {
+    const { backend, tenantId } = await openTenant(open)
+    const other = await openTenant(open)
+    const kept = randomUUID()
+    await other.backend.put(other.tenantId, kept, Readable.from([Buffer.from('kept')]), 1000)
+    for (let n = 0; n < 5; n++) await backend.put(tenantId, randomUUID(), Readable.from([Buffer.from('gone')]), 1000)
+    for (const size of [10, 11 * megabyte]) {
+      const source = new PassThrough()
+      const putting = codeOf(backend.put(tenantId, randomUUID(), source, 100 * megabyte))
+      source.write(Buffer.alloc(size))
+      await backend.removeTenant(tenantId)
+      source.end(Buffer.alloc(10))
+      t.equal(await putting, 'STORAGE_UNAVAILABLE', 'the upload is told')
+    }
+    await backend.removeTenant(tenantId)
+    t.equal(
+      await codeOf(backend.claimStore(tenantId, randomUUID())),
+      'STORAGE_UNAVAILABLE',
+      'and so is whoever begins it anew',
+    )
+    t.same(await listed(await open(), tenantId), [])
+    t.equal(await (await open()).storeId(tenantId), undefined)
+    t.same(await listed(other.backend, other.tenantId), [kept])
+  },
+
+  'a note of being one of a pair is kept until it is taken back': async (t, open) => {
+    const { backend, tenantId } = await openTenant(open)
+    t.equal(await backend.isPaired(tenantId), false)
+    await backend.setPaired(tenantId, true)
+    await backend.setPaired(tenantId, true)
+    t.equal(await (await open()).isPaired(tenantId), true)
+    await backend.setPaired(tenantId, false)
+    await backend.setPaired(tenantId, false)
+    t.equal(await (await open()).isPaired(tenantId), false)
+    t.same(await listed(backend, tenantId), [], 'it is no blob')
+  },
+
+  'ages count from the writing': async (t, open) => {
+    const { backend, tenantId } = await openTenant(open)
+    await backend.put(tenantId, randomUUID(), Readable.from([Buffer.from('young')]), 1000)
+    for await (const { age } of backend.list(tenantId)) t.ok(age >= 0 && age < 60_000, `${age} ms`)
+  },
+}
