@@ -3,27 +3,16 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
-import { createServer, request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
+import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, type SupabaseClient } from '@supabase/supabase-js'
-import {
-  basePathHeader,
-  internalHeaderPrefix,
-  internalTokenHeader,
-  readNetworks,
-  tenantHeader,
-  type ApiKey,
-  type Limits,
-  type TenantManifest,
-} from '@tenantry/contract'
+import { readNetworks, type ApiKey, type Limits, type TenantManifest } from '@tenantry/contract'
 import pino from 'pino'
 import type { Test } from 'tap'
 import type { ConnectionLimits } from '#tenant-runtime/database/connections.ts'
 import type { Config } from '#tenant-runtime/config.ts'
 import { openRuntime } from '#tenant-runtime/runtime.ts'
-import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
-import type { Result, ScopedStatements } from '#tenant-runtime/database/statement.ts'
 import type { PoolLimits } from '#tenant-runtime/functions/executor/pool.ts'
 import { eventBounds, trimEvents, type EventBounds } from '#tenant-runtime/events/event-keeper.ts'
 import type { Pace } from '#tenant-runtime/events/follow-events.ts'
@@ -33,10 +22,10 @@ import type { StorageFailpoint } from '#tenant-runtime/storage/failpoints.ts'
 import type { StorageArea } from '#tenant-runtime/storage/storage-area.ts'
 import { defaultStorageLimits, type StorageLimits } from '#tenant-runtime/storage/storage-limits.ts'
 import type { Tenant } from '#tenant-runtime/tenancy/tenant.ts'
+import { CountingDatabase } from './counting-database.ts'
 import { createHome, type TestHome } from './home.ts'
 import { query, startPostgres, type TestPostgres } from './postgres.ts'
-
-const internalToken = randomBytes(24).toString('hex')
+import { internalToken, openDoor } from './tenant-door.ts'
 
 /** Plenty of everything, so that a test sets only the limit that it is about. */
 export const roomy: Limits = {
@@ -45,29 +34,6 @@ export const roomy: Limits = {
   max_upload_bytes: 100_000_000,
   requests_per_month: null,
   connections: null,
-}
-
-/** Counts what reaches the database, the context's own statement not included, and remembers the texts. */
-class CountingDatabase extends ScopedDatabase {
-  statements = 0
-  readonly texts = new Set<string>()
-
-  override runTogether(parts: readonly ScopedStatements[], options?: { onlyReads?: boolean }): Promise<Result[]> {
-    this.statements += parts.reduce((sum, { statements }) => sum + statements.length, 0)
-    for (const { statements } of parts) for (const { text } of statements) this.texts.add(text)
-    return super.runTogether(parts, options)
-  }
-
-  override stream: ScopedDatabase['stream'] = (context, before, last, frame, signal) => {
-    this.statements += before.length + 1
-    for (const { text } of [...before, last]) this.texts.add(text)
-    return super.stream(context, before, last, frame, signal)
-  }
-
-  override withOwner: ScopedDatabase['withOwner'] = (work) => {
-    this.statements++
-    return super.withOwner(work)
-  }
 }
 
 type AnyRow = Record<string, unknown>
@@ -376,50 +342,6 @@ async function rowsOf(
 ): Promise<Record<string, unknown>[]> {
   // Superusers are not bound by row-level security, so these are all the rows there are.
   return query(`${postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${home.schema}`)}`, sql, values)
-}
-
-/** What stands in front of a runtime: drops internal headers of clients, sets its own, sends the rest on as it is. */
-async function openDoor(upstream: number, tenantId: string): Promise<{ port: number; stop(): Promise<void> }> {
-  // As long as the gateway's: a client whose machine is slow must not find its connection closed.
-  const server = createServer({ maxHeaderSize: 128 * 1024, keepAliveTimeout: 75_000 }, (incoming, outgoing) => {
-    const headers = Object.fromEntries(
-      Object.entries(incoming.headers).filter(([name]) => !name.startsWith(internalHeaderPrefix)),
-    )
-    const onward = httpRequest(
-      {
-        host: '127.0.0.1',
-        port: upstream,
-        method: incoming.method,
-        path: incoming.url,
-        agent: false,
-        headers: { ...headers, [internalTokenHeader]: internalToken, [tenantHeader]: tenantId, [basePathHeader]: '' },
-      },
-      (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
-        answer.pipe(outgoing)
-        answer.once('error', () => outgoing.destroy())
-      },
-    )
-    onward.once('error', () => outgoing.destroy())
-    outgoing.once('close', () => onward.destroy())
-    // A runtime may refuse by the headers alone, before a byte of the body is there.
-    onward.flushHeaders()
-    incoming.pipe(onward)
-    incoming.once('error', () => onward.destroy())
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port was given')
-  return {
-    port: address.port,
-    async stop() {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
-      await closed
-    },
-  }
 }
 
 /** One request with its path byte for byte, which `fetch` would normalise. */
