@@ -1,0 +1,147 @@
+// Tokens as attackers write them, and requests with them at each kind of route.
+import { createHmac, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import type { Test } from 'tap'
+import { ask, signToken, startRuntime, type TestTenant } from '#test/support/runtime.ts'
+
+export const routes: [method: string, path: string, body?: object][] = [
+  ['GET', '/storage/v1/bucket'],
+  ['GET', '/rest/v1/notes'],
+  ['POST', '/rest/v1/notes', { text: 'forged' }],
+  ['PATCH', '/rest/v1/notes?text=not.is.null', { text: 'forged' }],
+  ['DELETE', '/rest/v1/notes?text=not.is.null'],
+  ['POST', '/rest/v1/schemas', { name: 'forged', fields: [{ name: 'id', type: 'uuid', primary: true }] }],
+  ['POST', '/admin/reload-schemas'],
+  ['POST', '/storage/v1/bucket', { name: 'forged', policy: 'public' }],
+  ['GET', '/storage/v1/object/papers/letter.txt'],
+  ['POST', '/storage/v1/object/papers/forged.txt', { text: 'forged' }],
+  ['DELETE', '/storage/v1/object/papers/letter.txt'],
+  ['POST', '/storage/v1/object/sign/papers/letter.txt?expires_in=60'],
+  ['GET', '/functions/v1'],
+  ['POST', '/functions/v1/invoke/greet', { name: 'forged' }],
+  ['GET', '/events/v1'],
+  ['GET', '/health'],
+]
+
+export const part = (value: unknown) =>
+  Buffer.from(typeof value === 'string' || Buffer.isBuffer(value) ? value : JSON.stringify(value)).toString('base64url')
+export const hmac = (text: string, secret: string | Buffer) =>
+  createHmac('sha256', secret).update(text).digest('base64url')
+/** Signed over these very texts. */
+export const signed = (header: string, payload: string, secret: string | Buffer) =>
+  `${header}.${payload}.${hmac(`${header}.${payload}`, secret)}`
+export const hs256 = { alg: 'HS256', typ: 'JWT' }
+
+/** The first of base64url's letters for the same bytes whose unused bits are not zero. */
+export function withStrayBits(text: string): string {
+  const bytes = Buffer.from(text, 'base64url')
+  for (const letter of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'.split('')) {
+    const other = text.slice(0, -1) + letter
+    if (other !== text && Buffer.from(other, 'base64url').equals(bytes)) return other
+  }
+  throw new Error('its last letter has no unused bits')
+}
+
+/** A runtime with two tenants, good tokens of the first, and requests with forged ones, which count. */
+export async function openForger(t: Test) {
+  const runtime = await startRuntime(t)
+  // So that a claim of a second more or less stays one.
+  runtime.clock.stopped = Date.now()
+  const secret = randomBytes(32).toString('hex')
+  const former = randomBytes(32).toString('hex')
+  const tenant = await runtime.addTenant({ name: 'acme', jwtSecrets: [secret, former] })
+  const other = await runtime.addTenant({ name: 'other' })
+  const now = () => Math.floor(runtime.clock.now() / 1000)
+  const good = (more: Record<string, unknown> = {}) => ({
+    sub: 'ada',
+    role: 'authenticated',
+    exp: now() + 3600,
+    ...more,
+  })
+  const without = (name: string) => Object.fromEntries(Object.entries(good()).filter(([key]) => key !== name))
+  const wellSigned = (claims: unknown, header: Record<string, unknown> = hs256) => signToken(claims, secret, header)
+
+  const notes = {
+    name: 'notes',
+    fields: [
+      { name: 'text', type: 'string' },
+      { name: 'owner', type: 'string' },
+    ],
+    rls_policy: { type: 'ownership', owner_field: 'owner' },
+  }
+  for (const [path, as, body] of [
+    ['/rest/v1/schemas', 'service', notes],
+    ['/admin/reload-schemas', 'service', undefined],
+    ['/rest/v1/notes', 'ada', { text: 'of ada' }],
+    ['/storage/v1/bucket', 'ada', { name: 'papers', policy: 'private' }],
+    ['/storage/v1/object/papers/letter.txt', 'ada', { text: 'of ada' }],
+  ] as const) {
+    const { status, text } = await tenant.ask('POST', path, { as, ...(body === undefined ? {} : { body }) })
+    t.ok(status < 300, text)
+  }
+  const stored = () =>
+    tenant.rows(
+      `select (select json_agg(n order by n) from notes n)::text as notes,
+         (select json_agg(path) from storage_objects)::text as objects,
+         (select json_agg(name order by name) from storage_buckets)::text as buckets,
+         (select count(*) from schemas) as schemas, (select count(*) from event_log) as events,
+         (select count(*) from function_invocations) as invocations`,
+    )
+
+  const all = { asked: 0, refused: 0 }
+  /** 401 in our form. A subscription that is let in never ends by itself, so nothing is read of it. */
+  const refusal = async (
+    at: TestTenant,
+    [method, path, body]: (typeof routes)[number],
+    headers: Record<string, string | string[]>,
+  ): Promise<string | undefined> => {
+    all.asked++
+    const asked = request({
+      host: '127.0.0.1',
+      port: at.port,
+      agent: false,
+      method,
+      path,
+      headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    })
+    asked.on('error', () => undefined)
+    asked.end(body === undefined ? undefined : JSON.stringify(body))
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+    if (answer.statusCode !== 401) {
+      answer.destroy()
+      return `${method} ${path}: ${answer.statusCode}`
+    }
+    let text = ''
+    for await (const chunk of answer.setEncoding('utf8') as AsyncIterable<string>) text += chunk
+    const { code } = JSON.parse(text) as Record<string, unknown>
+    if (code !== 'INVALID_TOKEN' || answer.headers['www-authenticate'] !== 'Bearer') return `${method} ${path}: ${text}`
+    all.refused++
+    return undefined
+  }
+  /**
+   * Everywhere, without a statement and without a trace; right after a good token was, so that nothing of it is
+   * remembered for a bad one.
+   */
+  const refused = async (
+    t: Test,
+    at: TestTenant,
+    tokens: Record<string, string | string[]>,
+    where: (n: number) => typeof routes = () => routes,
+  ) => {
+    await ask(tenant.port, 'GET', '/storage/v1/bucket', { authorization: `Bearer ${wellSigned(good())}` })
+    const before = { statements: at.statements(), stored: await stored() }
+    let n = 0
+    for (const [why, token] of Object.entries(tokens)) {
+      const accepted: string[] = []
+      for (const route of where(n++)) {
+        const outcome = await refusal(at, route, { authorization: Array.isArray(token) ? token : `Bearer ${token}` })
+        if (outcome !== undefined) accepted.push(outcome)
+      }
+      t.same(accepted, [], why)
+    }
+    t.equal(at.statements(), before.statements, 'no SQL')
+    t.same(await stored(), before.stored, 'nothing was changed')
+  }
+  return { runtime, secret, former, tenant, other, now, good, without, wellSigned, all, refusal, refused }
+}
