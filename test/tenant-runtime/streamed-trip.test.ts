@@ -1,107 +1,37 @@
 // Answers of any length: rows that are fetched as they are read, and what becomes of the connection when they are not.
 import { get, type IncomingMessage } from 'node:http'
-import type { Readable } from 'node:stream'
-import { setTimeout as wait } from 'node:timers/promises'
 import Fastify from 'fastify'
 import pg from 'pg'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { Connections, defaultConnectionLimits } from '#tenant-runtime/database/connections.ts'
 import { databaseError } from '#tenant-runtime/database/database-error.ts'
-import { SlowReader } from '#tenant-runtime/database/row-stream.ts'
 import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
-import { sql, type Statement } from '#tenant-runtime/database/statement.ts'
+import { sql } from '#tenant-runtime/database/statement.ts'
 import { TripError } from '#tenant-runtime/database/trip-error.ts'
 import { RuntimeError } from '#tenant-runtime/errors.ts'
-import type { RlsContext } from '#tenant-runtime/tenancy/rls-context.ts'
 import { createHome } from '#test/support/home.ts'
-import { query, startPostgres } from '#test/support/postgres.ts'
-
-const user: RlsContext = { role: 'authenticated', userId: 'u1', claims: '{"sub":"u1"}' }
-const service: RlsContext = { role: 'service', reason: 'test' }
-const array = { begin: '[', between: ',', end: ']' }
-const never = new AbortController().signal
-
-const settings =
-  "select current_setting('app.tenant_id', true) as tenant, current_setting('app.role', true) as role," +
-  " current_setting('app.user_id', true) as user_id, current_setting('request.jwt.claims', true) as claims"
+import { query } from '#test/support/postgres.ts'
+import { array, never, openTrips, service, settings, user } from './support/streamed-trips.ts'
 
 t.test('an answer of any length', async (t) => {
-  const postgres = await startPostgres()
-  t.teardown(() => postgres.stop())
-  const home = await createHome(postgres)
-  const login = { tenantId: home.tenantId, url: home.url }
-  await query(home.adminUrl, `create sequence produced; grant usage on sequence produced to ${home.tenantId}`)
-
-  const open = (t: Test, limits: Partial<typeof defaultConnectionLimits> = {}) => {
-    const connections = new Connections({ ...defaultConnectionLimits, ...limits })
-    const database = new ScopedDatabase(connections, { tenantId: home.tenantId, url: home.url, ddlUrl: home.ddl_url })
-    t.teardown(() => connections.close())
-    const stream = (
-      last: Statement,
-      {
-        before = [],
-        context = service,
-        signal = never,
-      }: { before?: Statement[]; context?: RlsContext; signal?: AbortSignal } = {},
-    ) => database.stream(context, before, last, array, signal)
-    return { connections, database, stream }
-  }
-  const one = { total: 1, perTenant: 1 }
-  const numbers = (count: number) => sql('select n::text from generate_series(1, $1::int) n', count)
-  /** Counted by a sequence, which no rollback sets back. */
-  const counted = (count: number, length: number) =>
-    sql(
-      "select to_json(nextval('produced') || repeat('x', $2::int))::text from generate_series(1, $1::int)",
-      count,
-      length,
-    )
-  const produced = async () =>
-    Number(
-      (await query(home.adminUrl, 'select case when is_called then last_value else 0 end as n from produced'))[0]?.[
-        'n'
-      ],
-    )
-  const reset = () => query(home.adminUrl, "select setval('produced', 1, false)")
-  const sessions = () =>
-    query(postgres.url('postgres'), 'select pid, wait_event, state from pg_stat_activity where usename = $1', [
-      home.tenantId,
-    ])
-  const until = async (what: string, isSo: () => Promise<boolean>) => {
-    const deadline = Date.now() + 20_000
-    while (!(await isSo())) {
-      if (Date.now() > deadline) throw new Error(`not ${what} in 20 s`)
-      await wait(5)
-    }
-  }
-  const noSessions = () => until('without sessions', async () => (await sessions()).length === 0)
-  const read = async (body: Readable) => {
-    let text = ''
-    for await (const chunk of body as AsyncIterable<string>) text += chunk
-    return text
-  }
-  /** Its beginning, as long as it is wanted at least; nothing more is read then. */
-  const readSome = async (body: Readable, length: number) => {
-    let text = ''
-    while (text.length < length) {
-      const chunk = body.read() as string | null
-      if (chunk === null) await new Promise((resolve) => body.once('readable', resolve))
-      else text += chunk
-    }
-    return text
-  }
-  const failure = async (work: Promise<unknown>): Promise<unknown> =>
-    work.then(
-      () => undefined,
-      (error: unknown) => error,
-    )
-  const onSameConnection = async (connections: Connections) => {
-    const connection = await connections.acquire(login)
-    const { rows } = await connection.client.query(settings)
-    connections.release(login, connection, true)
-    return Object.values((rows as Record<string, string | null>[])[0] ?? {}).filter(
-      (value) => value !== null && value !== '',
-    )
-  }
+  const {
+    postgres,
+    home,
+    login,
+    open,
+    one,
+    numbers,
+    counted,
+    produced,
+    reset,
+    sessions,
+    until,
+    noSessions,
+    read,
+    readSome,
+    failure,
+    onSameConnection,
+  } = await openTrips(t)
 
   t.test('takes no more memory than a short one', async (t) => {
     const { stream } = open(t, one)
@@ -255,78 +185,6 @@ t.test('an answer of any length', async (t) => {
     t.equal(connections.load.open, 0)
   })
 
-  t.test('ends with an error when its connection is killed, whether or not it is being read', async (t) => {
-    const { stream, connections, database } = open(t, one)
-    for (const reads of [true, false]) {
-      const { body } = await stream(counted(1_000_000, 10), { context: user })
-      await readSome(body, 1_000)
-      const failed = new Promise((resolve) => body.once('error', resolve))
-      await until('waiting', async () => (await sessions())[0]?.['wait_event'] === 'ClientRead')
-      await query(
-        postgres.url('postgres'),
-        'select pg_terminate_backend(pid) from pg_stat_activity where usename = $1',
-        [home.tenantId],
-      )
-      const error = reads ? await failure(read(body)) : await failed
-      t.type(error, TripError)
-      t.equal((databaseError(error) as RuntimeError).code, 'DATABASE_UNAVAILABLE')
-      t.equal(connections.load.open, 0)
-      t.same((await database.query(service, 'select 1 as one')).rows, [{ one: 1 }])
-      t.same(await onSameConnection(connections), [])
-    }
-  })
-
-  t.test('that fails before its first rows is an error like any other, and the connection is kept', async (t) => {
-    const { stream, connections } = open(t, one)
-    for (const text of [
-      'select (1 / (10 - n))::text from generate_series(1, 1000) n',
-      'select nonsense',
-      'selec',
-      "select 'x'::int::text",
-    ]) {
-      const error = await failure(stream(sql(text), { context: user }))
-      t.type(error, TripError, text)
-      t.equal((error as TripError).reusable, true, text)
-      t.same(connections.load, { open: 1, idle: 1, waiting: 0 })
-      t.same(await onSameConnection(connections), [], text)
-    }
-    const error = await failure(stream(numbers(1), { before: [sql('select 1 / $1::int', 0)] }))
-    t.equal((error as TripError).sqlstate, '22012')
-    t.equal(await read((await stream(numbers(2))).body), '[1,2]')
-    t.equal(connections.load.open, 1)
-  })
-
-  t.test('that fails in the middle is not ended like a whole one, and its connection is not used again', async (t) => {
-    const { stream, connections, database } = open(t, one)
-    const { body } = await stream(sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'), {
-      context: user,
-    })
-    let text = ''
-    body.on('data', (chunk: string) => (text += chunk))
-    const error = await new Promise((resolve) => body.once('error', resolve))
-    t.equal((error as TripError).sqlstate, '22012')
-    t.ok(text.startsWith('[0,0,'), 'some of it had come')
-    t.notMatch(text, /\]/)
-    await noSessions()
-    t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
-    t.same((await database.query(service, 'select 1 as one')).rows, [{ one: 1 }])
-    t.same(await onSameConnection(connections), [])
-  })
-
-  t.test('whose commit fails is none', async (t) => {
-    const { stream, connections } = open(t, one)
-    await query(
-      home.adminUrl,
-      `create table late (a int unique deferrable initially deferred); grant select, insert on late to ${home.tenantId}`,
-    )
-    const twice = sql('insert into late values (1), (1)')
-    const { body } = await stream(numbers(10), { before: [twice], context: user })
-    const error = await failure(read(body))
-    t.equal((error as TripError).sqlstate, '23505')
-    t.same(await query(home.adminUrl, 'select * from late'), [])
-    t.same(await onSameConnection(connections), [])
-  })
-
   t.test('takes the time that its reader takes, while no fetch takes longer than a statement may', async (t) => {
     const { stream } = open(t, { ...one, statementMilliseconds: 200 })
     const { body } = await stream(counted(30_000, 10))
@@ -345,22 +203,6 @@ t.test('an answer of any length', async (t) => {
     t.equal((databaseError(error) as RuntimeError).code, 'STATEMENT_TIMEOUT')
     const first = await failure(stream(sql('select pg_sleep(60)::text')))
     t.equal((databaseError(first) as RuntimeError).code, 'STATEMENT_TIMEOUT')
-  })
-
-  t.test('is cut off when nothing of it is read for too long, or when it takes too long in all', async (t) => {
-    const stalled = open(t, { ...one, reading: { stallMilliseconds: 50, longestMilliseconds: 60_000 } })
-    for (const length of [0, 200_000]) {
-      const { body } = await stalled.stream(counted(100_000, 100), { context: user })
-      const failed = new Promise((resolve) => body.once('error', resolve))
-      if (length > 0) await readSome(body, length)
-      t.type(await failed, SlowReader)
-      await noSessions()
-      t.same(stalled.connections.load, { open: 0, idle: 0, waiting: 0 })
-    }
-    const long = open(t, { ...one, reading: { stallMilliseconds: 60_000, longestMilliseconds: 100 } })
-    const { body } = await long.stream(sql('select pg_sleep(0.01)::text from generate_series(1, 100000)'))
-    t.type(await failure(read(body)), SlowReader)
-    await noSessions()
   })
 
   t.test('is one of few at a time, of a tenant and in all', async (t) => {

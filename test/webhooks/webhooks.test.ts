@@ -1,7 +1,7 @@
 // Operators' webhooks: each event reaches each endpoint that wants it, signed, at least once; what can't be delivered is kept, listed
 // and replayed; and no message goes where the operator's machine alone should reach.
-import { createHmac, randomUUID } from 'node:crypto'
-import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { randomUUID } from 'node:crypto'
+import { createServer } from 'node:http'
 import { readNetworks } from '@tenantry/contract'
 import t from 'tap'
 import { systemClock } from '#control-plane/platform/clock.ts'
@@ -13,29 +13,7 @@ import { createDispatcher } from '#control-plane/webhooks/jobs.ts'
 import { createSend } from '#control-plane/webhooks/send-message.ts'
 import { listen } from '#test/support/listen.ts'
 import { isError, startApi } from '#test/support/control-plane/api.ts'
-
-interface Received {
-  path: string
-  headers: IncomingHttpHeaders
-  body: string
-}
-
-interface Webhook {
-  id: string
-  secret: string
-  enabled: boolean
-  disabled_reason: string | null
-}
-
-interface Delivery {
-  id: string
-  event_id: string
-  type: string
-  state: string
-  attempts: number
-  last_status: number | null
-  last_error: string | null
-}
+import { signatureOf, type Delivery, type Received, type Webhook } from './support/webhook.ts'
 
 const api = await startApi(t, { control: false })
 const database = openDatabase(api.controlUrl)
@@ -105,10 +83,6 @@ const emit = (type: 'quota.warning' | 'quota.reached' = 'quota.warning') =>
 const deliveries = async ({ id }: Webhook, query = '') =>
   ((await api.call('GET', `/v1/webhooks/${id}/deliveries${query}`)).body as { deliveries: Delivery[] }).deliveries
 const takenBy = (path: string) => received.filter((message) => message.path === path)
-const signatureOf = (secret: string, { headers, body }: Received) =>
-  `v1,${createHmac('sha256', Buffer.from(secret.slice('whsec_'.length), 'base64'))
-    .update(`${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`)
-    .digest('base64')}`
 const remove = async ({ id }: Webhook) => t.equal((await api.call('DELETE', `/v1/webhooks/${id}`)).status, 204)
 
 t.test('an event reaches each endpoint that wants its type, once, signed with that endpoint’s secret', async (t) => {

@@ -1,0 +1,21 @@
+// Tenants as the API makes and changes them, and what there is of one in the databases.
+import type { OperationBody, TenantBody } from '#control-plane/tenants/tenant-body.ts'
+import { query } from '#test/support/postgres.ts'
+import { newName, type Answer, type TestApi } from '#test/support/control-plane/api.ts'
+
+type Changed = TenantBody & { operation: OperationBody }
+
+export const good = (name = newName()) => ({ name, plan: 'Free', region: 'local' })
+export const changed = ({ body }: Answer) => body as Changed
+
+/** Of the tenant, in the control database's and the homes' server. */
+export const rolesAndSchemas = async (api: TestApi, id: string) => ({
+  roles: (await api.sql('select rolname from pg_roles where rolname like $1 order by 1', [`${id}%`])).map(
+    ({ rolname }) => rolname,
+  ),
+  schemas: (
+    await query(api.postgres.url('tenantry_homes_1'), 'select nspname from pg_namespace where nspname like $1', [
+      `${id}%`,
+    ])
+  ).map(({ nspname }) => nspname),
+})

@@ -1,0 +1,229 @@
+// A tenant's creation through the API: once, however often it is asked for, and read without secrets.
+import { createHash } from 'node:crypto'
+import t from 'tap'
+import { query } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
+import { isError, newName, startApi, type CreatedTenant } from '#test/support/control-plane/api.ts'
+import { changed, good, rolesAndSchemas } from './support/tenants.ts'
+
+const api = await startApi(t)
+
+t.test('a created tenant is ready, whole, and entered with what the answer gave', async (t) => {
+  const name = newName()
+  const answer = await api.call('POST', '/v1/tenants', { body: good(name), headers: { prefer: 'wait=30' } })
+  const tenant = answer.body as CreatedTenant
+  const id = tenant.tenant_id
+  t.same(answer.status, 201)
+  t.match(answer.headers, { location: `/v1/tenants/${id}`, etag: '"1"' })
+  t.match(tenant, {
+    tenant_id: /^t_[0-9a-f]{20}$/,
+    name,
+    plan: 'Free',
+    region: 'local',
+    isolation: 'schema-per-tenant',
+    status: 'ready',
+    reason: null,
+    url: `http://${name}.localhost:4401`,
+    path_url: `http://127.0.0.1:4401/t/${name}`,
+    generation: 1,
+    observed_generation: 1,
+    purge_after: null,
+    operation: { tenant_id: id, kind: 'create', state: 'succeeded', step: 'done', error: null, attempts: 1 },
+  })
+  t.same(
+    tenant.conditions.map(({ type, status }) => `${type} ${status}`),
+    ['Home True', 'Database True', 'Runtime True', 'Route True'],
+  )
+  t.same(await rolesAndSchemas(api, id), {
+    roles: [id, `${id}_admin`, `${id}_ddl`, `${id}_owner`, `${id}_system`],
+    schemas: [id],
+  })
+  const row = await query(
+    tenant.database_url,
+    'select current_user as role, current_schema() as schema, count(*)::int as schemas from schemas',
+  )
+  t.same(row, [{ role: `${id}_owner`, schema: id, schemas: 0 }], 'database_url is a login of the tenant')
+  t.same((await api.call('GET', `/v1/operations/${tenant.operation.id}`)).body, tenant.operation)
+})
+
+t.test('secrets are in the answer that creates, and nowhere else in the clear', async (t) => {
+  const tenant = await api.create()
+  const headers = { prefer: 'wait=30', 'idempotency-key': newName() }
+  const rotated = await api.call('POST', `/v1/tenants/${tenant.tenant_id}/keys/rotate`, { body: {}, headers })
+  const { keys } = rotated.body as { keys: CreatedTenant['keys'] }
+  const platformKey = await api.newKey('read')
+  const password = new URL(tenant.database_url).password
+  const { manifest } = (await api.published.some(new Set([tenant.tenant_id])))[0] ?? {}
+  if (manifest === undefined) throw new Error('no manifest is published')
+  const secrets = [
+    ...Object.values(tenant.keys),
+    ...Object.values(keys),
+    password,
+    manifest.signing_secret,
+    new URL(manifest.home.url).password,
+    new URL(manifest.home.ddl_url).password,
+    api.keys.admin,
+    platformKey.key,
+  ]
+  t.same(new Set(secrets).size, 12, 'each is another')
+  for (const secret of secrets) t.ok(secret.length >= 43, 'each has 256 bits')
+
+  const ids: Record<string, string[]> = {
+    '/v1/tenants/:id': [tenant.tenant_id],
+    '/v1/operations/:id': [tenant.operation.id],
+  }
+  const paths = api.routes
+    // A tenant of the shared services has no log, a rollout, backup, webhook or invoice there is none, and without prices nothing to come.
+    .filter(
+      ({ method, url }) =>
+        method === 'GET' &&
+        !url.startsWith('/internal/') &&
+        !/\/logs$|^\/v1\/(rollouts|backups|webhooks)\/:id|\/:invoice|\/upcoming/.test(url),
+    )
+    .flatMap(({ url }) =>
+      (ids[/^\/v1\/\w+\/:id/.exec(url)?.[0] ?? ''] ?? ['']).map((id) =>
+        url.replace(':id', id).replace(':month', '2026-01'),
+      ),
+    )
+  t.ok(paths.length > 12, 'every GET is asked')
+  const places: [place: string, text: string][] = []
+  for (const path of paths) {
+    const answer = await api.call('GET', path)
+    t.same(answer.status, 200, path)
+    places.push([path, answer.text + JSON.stringify(answer.headers)])
+  }
+  for (const [method, asked] of [
+    ['PATCH', { body: { plan: 'Pro' }, headers: { prefer: 'wait=30' } }],
+    ['DELETE', {}],
+  ] as const) {
+    const answer = await api.call(method, `/v1/tenants/${tenant.tenant_id}`, asked)
+    t.ok(answer.status < 300, method)
+    places.push([method, answer.text])
+  }
+  for (const table of Object.keys(await api.counts())) {
+    places.push([
+      table,
+      (await api.sql(`select t::text as text from "${table}" t`)).map(({ text }) => String(text)).join('\n'),
+    ])
+  }
+  places.push([
+    'pg_authid',
+    (await api.sql('select a::text as text from pg_authid a')).map(({ text }) => String(text)).join('\n'),
+  ])
+  places.push(['the log', api.log.join('')])
+  for (const [place, text] of places) {
+    const found = secrets.filter(
+      (secret) => text.includes(secret) || text.includes(Buffer.from(secret).toString('hex')),
+    )
+    t.same(found.length, 0, `${place} holds no secret`)
+  }
+  const stored = await api.sql('select sha256 from platform_keys')
+  t.ok(
+    stored.some(({ sha256 }) => sha256 === createHash('sha256').update(platformKey.key).digest('hex')),
+    'a platform key is there by its hash',
+  )
+})
+
+t.test('Prefer: wait holds the answer until the tenant is ready; without it the answer comes at once', async (t) => {
+  api.region.agrees = false
+  const quick = await api.call('POST', '/v1/tenants', { body: good() })
+  t.match(quick, {
+    status: 201,
+    body: { status: 'pending', observed_generation: 0, operation: { state: 'pending', finished: null } },
+  })
+  const given = await api.call('POST', '/v1/tenants', { body: good(), headers: { prefer: 'respond-async, wait=1' } })
+  t.match(given, { status: 201, body: { status: 'pending', operation: { finished: null } } }, 'the seconds are over')
+  const held = api.call('POST', '/v1/tenants', { body: good(), headers: { prefer: 'wait=30' } })
+  await until(
+    async () => (await api.sql("select 1 from operations where state = 'running'")).length >= 3,
+    'three operations under way',
+  )
+  api.region.agrees = true
+  t.match(await held, { status: 201, body: { status: 'ready', operation: { state: 'succeeded' } } })
+  for (const { body } of [quick, given]) {
+    await until(async () => (await api.tenant((body as CreatedTenant).tenant_id)).status === 'ready', 'readiness')
+  }
+})
+
+t.test('an Idempotency-Key makes one tenant, however often it is sent', async (t) => {
+  const body = good()
+  const headers = { 'idempotency-key': newName('key'), prefer: 'wait=30' }
+  const first = await api.call('POST', '/v1/tenants', { body, headers })
+  t.same(first.status, 201)
+  const before = await api.counts()
+  const again = await api.call('POST', '/v1/tenants', { body, headers })
+  t.match(again, { status: 201, headers: { 'idempotency-replayed': 'true' } })
+  t.same(again.body, first.body, 'the very same answer, keys and all')
+  isError(
+    t,
+    await api.call('POST', '/v1/tenants', { body: good(), headers }),
+    409,
+    'IDEMPOTENCY_MISMATCH',
+    'Idempotency-Key',
+    'another body',
+  )
+  const elsewhere = await api.call('POST', `/v1/tenants/${(first.body as CreatedTenant).tenant_id}/keys/rotate`, {
+    body: {},
+    headers,
+  })
+  isError(t, elsewhere, 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'another path')
+  t.same(await api.counts(), before, 'nothing was made')
+  const other = await api.newKey('admin')
+  const ofOther = await api.call('POST', '/v1/tenants', { key: other.key, body, headers })
+  isError(t, ofOther, 409, 'NAME_TAKEN', body.name, "another operator's Idempotency-Key is another")
+
+  const failed = { 'idempotency-key': newName('key') }
+  isError(
+    t,
+    await api.call('POST', '/v1/tenants', { body: { ...good(), plan: 'Gold' }, headers: failed }),
+    400,
+    'UNKNOWN_PLAN',
+    'Gold',
+    'a refusal',
+  )
+  t.same(
+    (await api.call('POST', '/v1/tenants', { body: good(), headers: failed })).status,
+    201,
+    'a refusal does not use the key up',
+  )
+})
+
+t.test('an Idempotency-Key sent many times at once makes one tenant', async (t) => {
+  const body = good()
+  const headers = { 'idempotency-key': newName('key') }
+  const before = await api.counts()
+  const answers = await Promise.all(Array.from({ length: 6 }, () => api.call('POST', '/v1/tenants', { body, headers })))
+  t.same(
+    answers.map(({ status }) => status),
+    answers.map(() => 201),
+  )
+  t.same(new Set(answers.map(({ text }) => text)).size, 1, 'all get the same answer')
+  t.same(
+    answers.filter(({ headers }) => headers['idempotency-replayed'] === 'true').length,
+    answers.length - 1,
+    'all but one of them as a repeat',
+  )
+  const later = await api.call('POST', '/v1/tenants', { body, headers })
+  t.match(later, { status: 201, headers: { 'idempotency-replayed': 'true' }, body: { name: body.name } })
+  const after = await api.counts()
+  for (const table of ['tenants', 'operations', 'audit_log', 'idempotency_records']) {
+    t.same(after[table], (before[table] ?? 0) + 1, `one more in ${table}`)
+  }
+})
+
+t.test('one name asked for many times at once is given once', async (t) => {
+  const body = good()
+  const answers = await Promise.all(Array.from({ length: 5 }, () => api.call('POST', '/v1/tenants', { body })))
+  t.same(answers.map(({ status }) => status).sort(), [201, 409, 409, 409, 409])
+  for (const answer of answers.filter(({ status }) => status === 409))
+    isError(t, answer, 409, 'NAME_TAKEN', body.name, 'the others')
+  t.same((await api.sql('select count(*)::int as count from tenants where name = $1', [body.name]))[0]?.['count'], 1)
+})
+
+t.test('no call ended in an error of ours', (t) => {
+  t.same(
+    api.log.filter((line) => line.includes('request failed')),
+    [],
+  )
+  t.end()
+})
