@@ -125,7 +125,8 @@ export async function killed(scene: FunctionScene, report: Report): Promise<Figu
     gone.push(performance.now() - begin - timeout * 1000)
   }
   report(
-    `after the deadline, ms: the next is served ${next.map((time) => time.toFixed(0)).join(', ')}; the killed are gone ${gone.map((time) => time.toFixed(0)).join(', ')}`,
+    `after the deadline, ms: the next is served ${next.map((time) => time.toFixed(0)).join(', ')}; ` +
+      `the killed are gone ${gone.map((time) => time.toFixed(0)).join(', ')}`,
   )
   return {
     kill_to_next_ms: { value: median(next), unit: 'ms', target: '≤ 50' },
@@ -153,7 +154,8 @@ export async function idle(scene: FunctionScene, report: Report): Promise<Figure
   await scene.endExecutors()
   const grown = ((await residentBytes(pid)) - before) / 1e6
   report(
-    `${deployed} functions deployed and run in ${((performance.now() - begin) / 1000).toFixed(0)} s: ${(before / 1e6).toFixed(0)} MB before, ${grown.toFixed(0)} MB more then`,
+    `${deployed} functions deployed and run in ${((performance.now() - begin) / 1000).toFixed(0)} s: ` +
+      `${(before / 1e6).toFixed(0)} MB before, ${grown.toFixed(0)} MB more then`,
   )
   return { idle_1000_mb: { value: grown, unit: 'MB', target: '≤ 50' } }
 }

@@ -36,6 +36,7 @@ async function writeSection(bench: string, text: string): Promise<void> {
   const from = page.indexOf(begin)
   const to = page.indexOf(end)
   if (from < 0 || to < from) throw new Error(`docs/performance.md has no section between ${begin} and ${end}`)
-  const machine = `Measured on ${cpus().length} cores, Node ${process.version}, ${new Date().toISOString().slice(0, 10)}, load client on the same cores.`
+  const day = new Date().toISOString().slice(0, 10)
+  const machine = `Measured on ${cpus().length} cores, Node ${process.version}, ${day}, load client on the same cores.`
   await writeFile(file, `${page.slice(0, from + begin.length)}\n${machine}\n\n${text}\n${page.slice(to)}`)
 }

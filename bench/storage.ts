@@ -182,7 +182,8 @@ async function fill(scene: StorageScene): Promise<void> {
       [inFolder, scene.userId, objects],
     )
     await client.query(
-      "update storage_bucket_counters set file_count = $1, total_size = $1 where bucket_id = (select id from storage_buckets where name = 'many')",
+      `update storage_bucket_counters set file_count = $1, total_size = $1
+       where bucket_id = (select id from storage_buckets where name = 'many')`,
       [objects],
     )
     await client.query('update storage_usage set file_count = file_count + $1, file_bytes = file_bytes + $1', [objects])
@@ -331,7 +332,8 @@ async function listUnderPolicies(scene: StorageScene, report: Report): Promise<F
     }
     const [value, floor] = [median(times.with), median(times.without)]
     report(
-      `list of 100 in SQL: ${value.toFixed(3)} ms with policies, ${floor.toFixed(3)} ms without; p99 ${quantile(times.with, 0.99).toFixed(2)}, ${quantile(times.without, 0.99).toFixed(2)} ms`,
+      `list of 100 in SQL: ${value.toFixed(3)} ms with policies, ${floor.toFixed(3)} ms without; ` +
+        `p99 ${quantile(times.with, 0.99).toFixed(2)}, ${quantile(times.without, 0.99).toFixed(2)} ms`,
     )
     return { value: value / floor, unit: '×', target: '≤ 1.2' }
   } finally {

@@ -141,7 +141,8 @@ t.test('the last places of a shared database are given once, and one next databa
   )
   t.same(
     await api.sql(
-      'select d.id, count(*)::int as homes from shared_databases d join tenants t on shared_database_id = d.id group by 1 order by d.created_at',
+      `select d.id, count(*)::int as homes from shared_databases d join tenants t on shared_database_id = d.id
+       group by 1 order by d.created_at`,
     ),
     [
       { id, homes: Number(homes) + 3 },

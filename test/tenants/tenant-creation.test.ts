@@ -4,7 +4,7 @@ import t from 'tap'
 import { query } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 import { isError, newName, startApi, type CreatedTenant } from '#test/support/control-plane/api.ts'
-import { changed, good, rolesAndSchemas } from './support/tenants.ts'
+import { good, rolesAndSchemas } from './support/tenants.ts'
 
 const api = await startApi(t)
 

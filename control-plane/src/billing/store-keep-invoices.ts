@@ -76,7 +76,10 @@ export async function keepInvoices(
   return ids
 }
 
-/** One statement for all: a batch keeps its tenants, and the numbers, from everybody else. @param first number of the first; undefined: drafts, without labels */
+/**
+ * One statement for all: a batch keeps its tenants, and the numbers, from everybody else.
+ * @param first number of the first; undefined: drafts, without labels
+ */
 async function insertInvoices(
   transaction: Transaction,
   fresh: readonly Fresh[],
