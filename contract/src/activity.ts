@@ -2,6 +2,7 @@
 import { Type, type Static } from 'typebox'
 import { TenantId } from './ids.ts'
 
+/** How busy one tenant is at one gateway, by which the control plane decides whether to pause it. */
 export const TenantActivity = Type.Object({
   /** When a request, upgraded connection or SQL session of the tenant last began or ended. ISO 8601, UTC. */
   last_request_at: Type.String(),
@@ -10,6 +11,7 @@ export const TenantActivity = Type.Object({
 })
 export type TenantActivity = Static<typeof TenantActivity>
 
+/** A gateway's response about who uses it (`internalPaths.activity`). */
 export const Activity = Type.Object({
   /** The gateway's start: nothing is known of what was before. ISO 8601, UTC. */
   since: Type.String(),

@@ -29,9 +29,14 @@ const global6 = ['2000::/3']
 /** Within those: Teredo and other protocols, documentation, 6to4. */
 const special6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20']
 
+/** A set of IPv4 and IPv6 networks against which an address can be checked; made by `readNetworks`. */
 export type Networks = BlockList
 
-/** @param texts networks as `10.1.0.0/16` or `fd00::/8`, or addresses. @throws Error that names the one that is none */
+/**
+ * Reads a list of networks.
+ * @param texts networks as `10.1.0.0/16` or `fd00::/8`, or addresses.
+ * @throws Error that names the one that is none
+ */
 export function readNetworks(texts: readonly string[]): Networks {
   const networks = new BlockList()
   for (const text of texts) {

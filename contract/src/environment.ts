@@ -5,10 +5,16 @@ import { ConfigurationError } from './configuration-error.ts'
 import type { Settings } from './settings.ts'
 import { rejectUnknownSettings } from './unknown-settings.ts'
 
+/** Values of the setting `TENANTRY_LOG_LEVEL`, the most severe first; `silent` logs nothing. */
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+/** One of `logLevels`. */
 export type LogLevel = (typeof logLevels)[number]
 const shortestToken = 32
 
+/**
+ * Reads and checks the settings of one part from its environment. A setting that is missing or wrong is a
+ * ConfigurationError that names the variable.
+ */
 export class Environment<Name extends string> {
   readonly #variables: Readonly<Record<string, string | undefined>>
 
@@ -47,6 +53,7 @@ export class Environment<Name extends string> {
     }
   }
 
+  /** Reads a whole number from `least` to `most`, both included; `fallback` where the variable is not set. */
   integer(name: Name, fallback: number, least: number, most: number): number {
     const text = this.optional(name)
     if (text === undefined) return fallback
@@ -75,6 +82,7 @@ export class Environment<Name extends string> {
     return value
   }
 
+  /** Reads the installation's internal token from its file; a token of fewer than 32 characters is rejected. */
   internalToken(this: Environment<Name | 'TENANTRY_INTERNAL_TOKEN_FILE'>): string {
     const token = this.file('TENANTRY_INTERNAL_TOKEN_FILE')
     if (token.length < shortestToken)
@@ -82,6 +90,7 @@ export class Environment<Name extends string> {
     return token
   }
 
+  /** Reads the log level; `info` where none is set. */
   logLevel(this: Environment<Name | 'TENANTRY_LOG_LEVEL'>): LogLevel {
     const text = this.optional('TENANTRY_LOG_LEVEL') ?? 'info'
     const level = logLevels.find((one) => one === text)

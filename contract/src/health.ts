@@ -2,9 +2,11 @@
 import { Type, type Static } from 'typebox'
 import { TenantId } from './ids.ts'
 
+/** Whether something works; `unknown`: it could not be observed, or is not meant to run. */
 export const HealthStatus = Type.Union([Type.Literal('healthy'), Type.Literal('unhealthy'), Type.Literal('unknown')])
 export type HealthStatus = Static<typeof HealthStatus>
 
+/** Health of one component of a tenant, as it was at `observed_at`. */
 export const ComponentHealth = Type.Object({
   status: HealthStatus,
   /** ISO 8601, UTC. */

@@ -1,5 +1,6 @@
 // The hours that usage is counted by: those of the clock, in UTC. Pure.
 
+/** Milliseconds of an hour. */
 export const hourMilliseconds = 3_600_000
 
 /** Start of the hour in which a moment lies, both in milliseconds since 1970. */

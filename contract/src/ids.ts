@@ -7,6 +7,7 @@ export type TenantId = Static<typeof TenantId>
 
 const tenantIdPattern = /^t_[0-9a-f]{20}$/
 
+/** Reports whether a text has the form of a tenant's id; the tenant need not exist. */
 export function isTenantId(value: string): value is TenantId {
   return tenantIdPattern.test(value)
 }

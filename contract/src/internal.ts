@@ -26,6 +26,10 @@ export const rejectedHeader = 'x-tenantry-rejected'
 /** All internal headers begin with this; a gateway drops whatever a client sends under it. */
 export const internalHeaderPrefix = 'x-tenantry-'
 
+/**
+ * Paths of the calls between the parts, by what they are for; functions make the path of one tenant. Each call carries
+ * `internalTokenHeader` unless its line says otherwise.
+ */
 export const internalPaths = {
   /** Control plane → watchers, NDJSON of `WatchLine<TenantManifest>`; with a tenant's token, of that tenant alone. */
   watchManifests: '/internal/v1/watch/manifests',

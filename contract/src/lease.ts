@@ -56,6 +56,10 @@ export const LeaseCall = Type.Object({
 })
 export type LeaseCall = Static<typeof LeaseCall>
 
+/**
+ * What the control plane has granted one gateway of a tenant's monthly requests. Counts are requests since the month
+ * began.
+ */
 export const LeaseGrant = Type.Object({
   tenant_id: TenantId,
   /** Requests that may be let in since the month began, those that were included; null: any number. */
@@ -68,6 +72,7 @@ export const LeaseGrant = Type.Object({
 })
 export type LeaseGrant = Static<typeof LeaseGrant>
 
+/** How many long-lived connections of a tenant the control plane lets one gateway have open at once. */
 export const SlotGrant = Type.Object({
   tenant_id: TenantId,
   /** Connections that may be open at this gateway; null: any number. */
@@ -80,6 +85,7 @@ export const SlotGrant = Type.Object({
 })
 export type SlotGrant = Static<typeof SlotGrant>
 
+/** The control plane's response to a `LeaseCall`. */
 export const LeaseAnswer = Type.Object({
   /** The control plane's clock, and the end of its month, ISO 8601. */
   now: Type.String(),

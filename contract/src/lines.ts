@@ -1,5 +1,6 @@
 // Lines of others' output, within bounds: whatever a program writes, no more than one line of limited length is in memory.
 
+/** One line of a program's output. */
 export interface SplitLine {
   /** Without its newline. */
   bytes: Buffer

@@ -2,6 +2,7 @@
 import { Type, type Static } from 'typebox'
 import { TenantId, TenantName } from './ids.ts'
 
+/** How a runtime reaches a tenant's home: logins of its database as URLs, and its schema. */
 export const Home = Type.Object({
   /** Login of the runtime role `t_<hex>`: owns nothing, bound by row-level security. */
   url: Type.String(),
@@ -11,6 +12,7 @@ export const Home = Type.Object({
 })
 export type Home = Static<typeof Home>
 
+/** One of a tenant's API keys, as the runtime compares it. */
 export const ApiKey = Type.Object({
   kind: Type.Union([Type.Literal('publishable'), Type.Literal('secret')]),
   /** Lower-case hex SHA-256 of the whole key text; the key itself is never stored. */
@@ -18,6 +20,7 @@ export const ApiKey = Type.Object({
 })
 export type ApiKey = Static<typeof ApiKey>
 
+/** Quotas of a tenant's plan as its runtime knows them; null is unlimited (specification, section 8). */
 export const Limits = Type.Object({
   /** Bytes; null means unlimited (specification, section 8). */
   file_bytes: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
@@ -29,6 +32,7 @@ export const Limits = Type.Object({
 })
 export type Limits = Static<typeof Limits>
 
+/** All that a runtime must know to serve one tenant. It contains secrets. */
 export const TenantManifest = Type.Object({
   tenant_id: TenantId,
   name: TenantName,

@@ -2,6 +2,7 @@
 // restart.
 const patienceMilliseconds = 3_000
 
+/** Decides when failures in a row become worth a report: once, when they have lasted three seconds. */
 export class Outage {
   #since: number | undefined
   #isTold = false
@@ -14,6 +15,7 @@ export class Outage {
     return true
   }
 
+  /** Ends the outage: the other part was reached. The next failure begins a new one. */
   over(): void {
     this.#since = undefined
     this.#isTold = false

@@ -4,6 +4,7 @@ import { TenantId, TenantName } from './ids.ts'
 
 const port = '(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])'
 
+/** What a gateway does with a tenant's requests. */
 export const RoutePhase = Type.Union([
   /** Not (yet, or for now) served: 503 with Retry-After. */
   Type.Literal('pending'),
@@ -33,6 +34,7 @@ export const RouteLimits = Type.Object({
 })
 export type RouteLimits = Static<typeof RouteLimits>
 
+/** What a gateway must know to forward one tenant's requests. */
 export const Route = Type.Object({
   tenant_id: TenantId,
   name: TenantName,

@@ -1,6 +1,7 @@
 // Every setting of every part: its name in the environment, its meaning, and who sets it. The parts read no other names,
 // `npm start` passes on what operators may set, and docs/operations.md shows the tables.
 
+/** One setting: an environment variable that a part reads. */
 export interface Setting {
   /** What the value is, in Markdown, for the table in docs/operations.md. */
   description: string
@@ -17,6 +18,7 @@ export interface Setting {
   isPath?: true
 }
 
+/** Settings of a part by the names of their environment variables. */
 export type Settings<Name extends string = string> = Readonly<Record<Name, Setting>>
 
 const logLevel: Setting = {

@@ -2,6 +2,10 @@
 import { Type, type Static } from 'typebox'
 import { TenantId } from './ids.ts'
 
+/**
+ * Differences between a tenant's rows of objects and its stored files; each count is 0 where both agree (specification,
+ * section 7, phantoms, and section 8, orphans).
+ */
 export const TenantStorageState = Type.Object({
   /** Objects that were asked for and had lost their file, since the runtime's start. */
   phantoms: Type.Integer({ minimum: 0 }),
@@ -12,6 +16,6 @@ export const TenantStorageState = Type.Object({
 })
 export type TenantStorageState = Static<typeof TenantStorageState>
 
-/** Of those of whom there is something to tell, by id. */
+/** State of the stores of those tenants of which there is something to report, by tenant id. */
 export const StorageState = Type.Object({ tenants: Type.Record(TenantId, TenantStorageState) })
 export type StorageState = Static<typeof StorageState>

@@ -8,7 +8,7 @@ export function tenantToken(internalToken: string, tenantId: TenantId): string {
   return `${tenantId}.${createHmac('sha256', internalToken).update(`tenant:${tenantId}`).digest('base64url')}`
 }
 
-/** @returns whose token the text is, compared in constant time; undefined when it is nobody's */
+/** Checks a token that came with a call. @returns whose token the text is, compared in constant time; undefined when it is nobody's */
 export function tenantOfToken(internalToken: string, text: string): TenantId | undefined {
   const tenantId = text.slice(0, text.indexOf('.'))
   if (!isTenantId(tenantId)) return undefined

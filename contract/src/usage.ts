@@ -48,9 +48,11 @@ export const CounterKey = Type.Object({
 })
 export type CounterKey = Static<typeof CounterKey>
 
+/** A counter and its value so far, cumulative since the start of its source. */
 export const Counter = Type.Object({ ...CounterKey.properties, value: Type.Integer({ minimum: 0 }) })
 export type Counter = Static<typeof Counter>
 
+/** All counters of a source that changed, as it pushes them to the control plane (`internalPaths.usage`). */
 export const UsagePush = Type.Object({
   /** Stable name of the gateway, e.g. `gateway-local-0`. */
   source: Type.String(),

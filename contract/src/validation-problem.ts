@@ -10,12 +10,16 @@ export interface ValidationProblem {
   params: Record<string, unknown>
 }
 
+/** What is wrong with a request: a field that is not known, one that is missing, or one whose value is invalid. */
 export type Violation =
   | { kind: 'unknown' | 'missing'; name: string }
   /** `wanted` follows the field's name in a message, such as `must be integer`. */
   | { kind: 'invalid'; name: string; wanted: string }
 
-/** @returns the violation with the field's name, its parts between dots; the name of the body or query itself is empty */
+/**
+ * Puts a validator's error in terms of the caller's fields.
+ * @returns the violation with the field's name, its parts between dots; the name of the body or query itself is empty
+ */
 export function violationOf(problem: ValidationProblem | undefined): Violation {
   const path = (problem?.instancePath ?? '').replace(/^\//, '').replaceAll('/', '.')
   const named = (text: unknown) => (path === '' ? String(text) : `${path}.${String(text)}`)

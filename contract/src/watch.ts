@@ -6,6 +6,7 @@ import { TenantId } from './ids.ts'
 /** Seconds between `ping` lines; a reader that hears nothing for three of them reconnects. */
 export const watchPingSeconds = 5
 
+/** Makes the schema of one line of a watch, for entries of the given schema. */
 export function WatchLine<Entry extends TSchema>(entry: Entry) {
   return Type.Union([
     Type.Object({ type: Type.Literal('put'), entry }),
@@ -15,6 +16,10 @@ export function WatchLine<Entry extends TSchema>(entry: Entry) {
   ])
 }
 
+/**
+ * One line of a watch: an entry is new or changed, a tenant is gone, the whole set was sent, or nothing but a sign of
+ * life.
+ */
 export type WatchLine<Entry> =
   | { type: 'put'; entry: Entry }
   | { type: 'remove'; tenant_id: Static<typeof TenantId> }

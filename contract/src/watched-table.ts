@@ -29,6 +29,10 @@ interface WatchedTableOptions<E extends Entry> {
   onProblem?: (problem: Error) => void
 }
 
+/**
+ * The entries of a watch by tenant id, kept up to date while `run` runs, and in a snapshot file that outlives the
+ * process.
+ */
 export class WatchedTable<E extends Entry> {
   readonly #options: WatchedTableOptions<E>
   readonly #entries = new Map<string, E>()
@@ -40,10 +44,12 @@ export class WatchedTable<E extends Entry> {
     this.#options = options
   }
 
+  /** The entry of a tenant; undefined for one that the watch does not have. */
   get(tenantId: string): E | undefined {
     return this.#entries.get(tenantId)
   }
 
+  /** All entries, in no order. */
   values(): IterableIterator<E> {
     return this.#entries.values()
   }
