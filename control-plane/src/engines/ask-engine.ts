@@ -4,7 +4,10 @@ import { EngineError } from './engine-error.ts'
 
 const patienceMilliseconds = 5_000
 
-/** @throws EngineError, ENGINE_UNREACHABLE when the time is over */
+/**
+ * Makes calls to an engine for a request of the API, within five seconds.
+ * @throws EngineError, ENGINE_UNREACHABLE when the time is over
+ */
 export async function askEngine<T>(
   clock: Pick<Clock, 'timeout'>,
   ask: (signal: AbortSignal) => Promise<T>,

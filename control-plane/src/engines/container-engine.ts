@@ -26,6 +26,10 @@ const mostLooks = 60
 const healthPollMilliseconds = 150
 const healthPatienceMilliseconds = 60_000
 
+/**
+ * Makes the engine of a region that runs its services as containers of one host. It keeps nothing between two calls:
+ * what exists is read from the host each time.
+ */
 export function createContainerEngine({ name, installation, host, sleep }: ContainerEngineOptions): Engine {
   const owner = (stack: string): Ownership & { stack: string } => ({ installation, stack })
 

@@ -12,6 +12,7 @@ export interface Labels {
   spec?: string
 }
 
+/** Whose objects a call may see or touch: those of an installation, and where `stack` is given, of that stack alone. */
 export interface Ownership {
   installation: string
   stack?: string
@@ -20,6 +21,7 @@ export interface Ownership {
 /** The host starts anew what ends by itself: of every container of ours, as long as nobody stops it. */
 export const restartPolicy = 'unless-stopped'
 
+/** State of a container, in the Docker Engine's words. */
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead' | 'removing'
 
 /** A container as the host tells of it: what could be changed by hand is here, to be compared with what was asked for. */
@@ -44,6 +46,7 @@ export interface ObservedContainer {
   networks: Readonly<Record<string, { aliases: readonly string[]; address: string }>>
 }
 
+/** A network of ours as the host reports it. */
 export interface ObservedNetwork {
   id: string
   name: string
@@ -54,11 +57,13 @@ export interface ObservedNetwork {
   members: readonly string[]
 }
 
+/** A volume of ours as the host reports it. */
 export interface ObservedVolume {
   name: string
   labels: Labels
 }
 
+/** What exists on a host of one owner, read at one moment. */
 export interface ObservedHost {
   containers: readonly ObservedContainer[]
   networks: readonly ObservedNetwork[]
@@ -75,6 +80,7 @@ export interface HostImage {
   component: string | undefined
 }
 
+/** A container to be created; all names are the host's, as `stacks/object-names.ts` makes them. */
 export interface ContainerSpec {
   name: string
   labels: Labels
@@ -93,6 +99,7 @@ export interface ContainerSpec {
   stopSeconds: number
 }
 
+/** A network to be created. `subnet` is a CIDR; `hostAddress` gives the host itself an address on it. */
 export interface NetworkSpec {
   name: string
   labels: Labels
@@ -101,11 +108,13 @@ export interface NetworkSpec {
   hostAddress: boolean
 }
 
+/** A volume to be created, empty. */
 export interface VolumeSpec {
   name: string
   labels: Labels
 }
 
+/** What a host is and how much it has, for the operators' view of a region and for limits that must fit it. */
 export interface HostInfo {
   name: string
   apiVersion: string
@@ -124,6 +133,7 @@ export interface HostEvent {
   what: string
 }
 
+/** One line that a service wrote. */
 export interface LogLine {
   /** ISO 8601, UTC, nanoseconds as the host gives them. */
   at: string
@@ -131,6 +141,7 @@ export interface LogLine {
   text: string
 }
 
+/** Which lines of a log are read; with `follow`, also those that are written later, until the signal aborts. */
 export interface LogOptions {
   follow: boolean
   /** Lines from the end. */
@@ -147,6 +158,7 @@ export interface ContainerStats {
   memoryBytes: number
 }
 
+/** How a program runs in a container. `maxOutputBytes` bounds what `exec` collects: 16 MiB if absent. */
 export interface ExecOptions {
   /** Written to standard input, which is then closed. */
   input?: string | AsyncIterable<Uint8Array>
@@ -155,6 +167,7 @@ export interface ExecOptions {
   maxOutputBytes?: number
 }
 
+/** How a program in a container ended. A code other than 0 is a result, not an error. */
 export interface ExecResult {
   code: number
   stdout: string
@@ -166,6 +179,7 @@ export interface ExecResult {
  * none retries by itself. All IDs and names are the host's.
  */
 export interface ContainerHost {
+  /** Reads the host's size and version. */
   info(signal: AbortSignal): Promise<HostInfo>
   /** Everything with our label. */
   observe(owned: Ownership, signal: AbortSignal): Promise<ObservedHost>
@@ -181,11 +195,15 @@ export interface ContainerHost {
    * @throws EngineError `VOLUME_MISSING` also when a volume went away meanwhile: the container is not left on what the host made instead
    */
   createContainer(spec: ContainerSpec, signal: AbortSignal): Promise<void>
+  /** Starts a created or stopped container. It need not be healthy yet when the call returns. */
   startContainer(name: string, signal: AbortSignal): Promise<void>
+  /** Lets the processes of a paused container run on. */
   unpauseContainer(name: string, signal: AbortSignal): Promise<void>
+  /** Asks a container to stop and kills it after `seconds`. */
   stopContainer(name: string, seconds: number, signal: AbortSignal): Promise<void>
   /** The restart policy is set with them. */
   updateResources(name: string, resources: Resources, signal: AbortSignal): Promise<void>
+  /** Puts a container on a network, at a fixed address or at any of the subnet. */
   connect(
     network: string,
     container: string,
@@ -214,14 +232,18 @@ export interface ContainerHost {
   removeContainer(name: string, owner: Ownership, signal: AbortSignal): Promise<void>
   /** Guests are disconnected first. */
   removeNetwork(name: string, owner: Ownership, signal: AbortSignal): Promise<void>
+  /** Removes a volume and what it holds. What is absent is no error, what is not ours is. */
   removeVolume(name: string, owner: Ownership, signal: AbortSignal): Promise<void>
   /** Removes an unlabelled volume. @throws EngineError `FOREIGN_OBJECT` when it holds something or is in use */
   removeUnlabelledVolume(name: string, signal: AbortSignal): Promise<void>
 
+  /** Runs a program in a running container and collects its output. */
   exec(container: string, command: readonly string[], options: ExecOptions): Promise<ExecResult>
   /** Standard output as it comes; throws at its end when the exit code is not 0 (the message carries the end of standard error). */
   execStream(container: string, command: readonly string[], options: ExecOptions): AsyncIterable<Uint8Array>
+  /** Yields lines of standard output and standard error, the oldest first. */
   logs(container: string, options: LogOptions, signal: AbortSignal): AsyncIterable<LogLine>
+  /** Reads what a running container uses. */
   stats(container: string, signal: AbortSignal): Promise<ContainerStats>
   /** Bytes that a volume holds on disk, of all with our label. */
   volumeBytes(owned: Ownership, signal: AbortSignal): Promise<Readonly<Record<string, number>>>

@@ -13,6 +13,10 @@ import {
 import { restartPolicy, type ObservedContainer, type ObservedHost, type ObservedNetwork } from './container-host.ts'
 import { EngineError } from './engine-error.ts'
 
+/**
+ * One thing to do on a host; containers are named by their names there, networks, volumes and services by those of the
+ * stack.
+ */
 export type Step =
   | { do: 'create-network'; network: string }
   | { do: 'replace-network'; network: string }
@@ -32,7 +36,7 @@ export type Step =
 
 const settled: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
 
-/** @throws EngineError VOLUME_MISSING */
+/** The steps that can be taken now; none when all is as it should be. @throws EngineError VOLUME_MISSING */
 export function planSteps(stack: Stack, host: ObservedHost): Step[] {
   const missing = stack.volumes.find(({ name, mustExist }) => mustExist && !hasVolume(host, volumeName(stack.id, name)))
   if (missing !== undefined) {

@@ -40,6 +40,10 @@ export function containerBody(spec: ContainerSpec): Dockerode.ContainerCreateOpt
   }
 }
 
+/**
+ * A container's place on a network, in the Docker Engine's form. Without an address the Engine chooses one of the
+ * subnet.
+ */
 export function endpoint(aliases: readonly string[], address: string | undefined): Dockerode.EndpointSettings {
   return { Aliases: [...aliases], ...(address === undefined ? {} : { IPAMConfig: { IPv4Address: address } }) }
 }

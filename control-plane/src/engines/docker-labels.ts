@@ -5,6 +5,7 @@ import { EngineError } from './engine-error.ts'
 
 type DockerLabels = Readonly<Record<string, string>> | null | undefined
 
+/** Our labels under the names that the Docker Engine stores. */
 export function toDocker({ installation, stack, service, spec }: Labels): Record<string, string> {
   return {
     'tenantry.installation': installation,
@@ -43,12 +44,13 @@ function isEmptyObject(object: object | null | undefined): boolean {
   return Object.keys(object ?? {}).length === 0
 }
 
+/** Whether labels are those of an object of the owner. */
 export function isOwned(labels: DockerLabels, owner: Ownership): boolean {
   const found = fromDocker(labels)
   return found?.installation === owner.installation && (owner.stack === undefined || found.stack === owner.stack)
 }
 
-/** @throws EngineError `FOREIGN_OBJECT` */
+/** Checks that an object is the owner's before it is touched. @throws EngineError `FOREIGN_OBJECT` */
 export function refuseForeign(
   kind: 'container' | 'network' | 'volume',
   name: string,

@@ -14,6 +14,7 @@ import { strayNetworks } from './convergence-plan.ts'
 
 export type DriftValue = string | number | boolean | null
 
+/** One field of a stack that is not as it should be. */
 export interface Difference {
   /** A service's name, `network/NAME`, `volume/NAME`, or `container/NAME` for one that belongs to no service. */
   component: string
@@ -24,7 +25,10 @@ export interface Difference {
 
 const halted: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
 
-/** @param host what is observed of this stack alone; none when all is as it should be */
+/**
+ * Compares a stack with what exists of it. @param host what is observed of this stack alone
+ * @returns no difference when all is as it should be
+ */
 export function differences(stack: Stack, host: ObservedHost): Difference[] {
   return [
     ...stack.networks.flatMap((network) => networkDifferences(stack, network, host)),

@@ -19,6 +19,10 @@ export type EngineErrorCode =
   | 'UNHEALTHY'
   | 'ENGINE_FAILED'
 
+/**
+ * An engine could not do what was asked of it. Code and message are public: operators read them in conditions and
+ * errors.
+ */
 export class EngineError extends Error {
   readonly code: EngineErrorCode
 

@@ -8,6 +8,7 @@ import type {
   RawServerDefault,
 } from 'fastify'
 
+/** Fastify with TypeBox: a route's schemas are the types of its request and response. */
 export type Api = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,

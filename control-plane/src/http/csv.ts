@@ -1,6 +1,6 @@
 // Comma-separated values (RFC 4180): a first line of names, lines that end in CR LF. Pure.
 
-/** @param rows each as long as `header` */
+/** A table as CSV, a null as an empty field. @param rows each as long as `header` */
 export function csv(
   header: readonly string[],
   rows: Iterable<readonly (string | number | bigint | boolean | null)[]>,

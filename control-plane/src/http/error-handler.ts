@@ -5,6 +5,7 @@ import { EngineError } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import { fromEngine } from './engine-errors.ts'
 
+/** Makes every error, and every unknown route, a body of the one error form (specification, section 7). */
 export function addErrorHandler(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError | Error, request, reply) => {
     const shown = toControlError(error)
@@ -22,12 +23,14 @@ export function addErrorHandler(app: FastifyInstance): void {
 /** What a caller sent is quoted, but not page after page of it. */
 const longestMessage = 1_000
 
+/** The body of an error; a message of more than 1,000 characters is cut. */
 export function errorBody(error: ControlError): ErrorBody & Record<string, unknown> {
   const message =
     error.message.length > longestMessage ? `${error.message.slice(0, longestMessage).toWellFormed()} …` : error.message
   return { statusCode: String(error.status), error: error.tag, message, code: error.code, ...error.detail }
 }
 
+/** What a caller is shown for an error of any kind; what is not expected becomes INTERNAL, without its text. */
 export function toControlError(error: FastifyError | Error): ControlError {
   if (error instanceof ControlError) return error
   if (error instanceof EngineError) return fromEngine(error)

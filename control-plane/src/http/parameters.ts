@@ -22,6 +22,7 @@ export const PageQuery = {
   cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 512, description: '`next_cursor` of the page before' })),
 }
 
+/** Reads the query parameters of a list. @throws ControlError INVALID_PARAMETER for a limit that is not from 1 to 1000 */
 export function pageRequest(query: { limit?: string; cursor?: string }): PageRequest {
   const limit = query.limit === undefined ? defaultLimit : Number(query.limit)
   if (limit < 1 || limit > 1000)
@@ -72,4 +73,5 @@ export function writeContext(request: FastifyRequest): WriteContext {
   return { actor: { keyId }, answerKey: { platformKeyId: keyId, key, fingerprint } }
 }
 
+/** Schema of a route without query parameters: any is rejected by name. */
 export const NoQuery = Type.Object({}, { additionalProperties: false })

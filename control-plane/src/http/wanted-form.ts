@@ -2,7 +2,9 @@
 import type { FastifyRequest } from 'fastify'
 import { ControlError } from '../platform/errors.ts'
 
+/** Forms of a response and their media types. */
 export const formTypes = { json: 'application/json', csv: 'text/csv', pdf: 'application/pdf' } as const
+/** A form that a response can have. */
 export type Form = keyof typeof formTypes
 
 /**

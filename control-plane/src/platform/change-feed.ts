@@ -11,6 +11,7 @@ interface ChangeFeedOptions {
   onProblem: (error: Error) => void
 }
 
+/** One row of the log of changes. */
 export interface Change {
   kind: ChangeKind
   tenantId: string
@@ -47,6 +48,10 @@ interface Poll {
   changes: [id: number, kind: ChangeKind, tenantId: string][]
 }
 
+/**
+ * Reads the log of changes of the control database and reports each change to its subscribers, whichever process made
+ * it.
+ */
 export class ChangeFeed {
   readonly #options: ChangeFeedOptions
   readonly #listeners = new Set<ChangeListener>()
@@ -79,6 +84,7 @@ export class ChangeFeed {
     })
   }
 
+  /** Polls until the signal aborts; it connects again when the connection is lost, and then tells subscribers to resync. */
   async run(signal: AbortSignal): Promise<void> {
     const stopped = () => signal.aborted
     const unsubscribe = onCommit(this.#options.database, () => {

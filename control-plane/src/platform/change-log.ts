@@ -12,6 +12,7 @@ export type ChangeKind = 'wanted' | 'published' | 'observed'
 /** Change feeds in this process, by the database that they follow. */
 const feeds = new WeakMap<Database, Set<() => void>>()
 
+/** Writes a change of a tenant to the log, in the transaction that makes it. Call `reportCommit` after the commit. */
 export async function recordChange(transaction: Transaction, kind: ChangeKind, tenantId: string): Promise<void> {
   await transaction.$executeRaw`
     insert into changes (kind, tenant_id, transaction_id) values (${kind}, ${tenantId}, pg_current_xact_id()::text::bigint)`

@@ -1,6 +1,7 @@
 // Opaque cursors of lists ordered by (created_at, id).
 import { ControlError } from './errors.ts'
 
+/** The place of a row in a list that is ordered by time of creation and id. */
 export interface Position {
   createdAt: Date
   id: string

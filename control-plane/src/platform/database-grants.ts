@@ -2,17 +2,22 @@
 // of homes, and repairs what a kill or somebody else has left open.
 import type { Clock } from './clock.ts'
 import type { Leadership } from './leader.ts'
+import type { Log } from './log.ts'
 
 interface DatabaseGrantDeps {
   /** Shared servers, by their region. */
   servers: ReadonlyMap<string, { closeDatabases(): Promise<string[]> }>
   clock: Clock
-  log: { warn(details: object, message: string): void }
+  log: Pick<Log, 'warn'>
 }
 
 /** The server may still be starting. */
 const retryMilliseconds = 5_000
 
+/**
+ * Job of the leader that closes the databases of regions' servers to logins that no grant names, until it has succeeded
+ * at each.
+ */
 export function checkDatabaseGrants({
   servers,
   clock,

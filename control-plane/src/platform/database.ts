@@ -5,10 +5,13 @@ import { PrismaClient } from '../../../prisma/client/client.ts'
 import type { Prisma } from '../../../prisma/client/client.ts'
 import { SequentialPrismaPg } from './sequential-adapter.ts'
 
+/** The client of the control database. */
 export type Database = PrismaClient
+/** The client within a transaction. */
 export type Transaction = Prisma.TransactionClient
 export type { Prisma }
 
+/** Opens the client of the control database, with at most 16 connections; it connects at the first query. */
 export function openDatabase(url: string): Database {
   const adapter = new SequentialPrismaPg({
     connectionString: url,

@@ -1,6 +1,7 @@
 // The catalogue of everything an operator can be told went wrong.
 // Services throw `ControlError`s; only the HTTP error handler makes bodies of them.
 
+/** Codes of all errors that the API can respond with, each with its HTTP status and short tag (specification, section 7). */
 export const errorKinds = {
   BAD_REQUEST: { status: 400, tag: 'bad_request' },
   INVALID_JSON: { status: 400, tag: 'bad_request' },
@@ -74,8 +75,10 @@ export const errorKinds = {
   TOO_MANY_FOLLOWERS: { status: 503, tag: 'unavailable' },
 } as const satisfies Record<string, { status: number; tag: string }>
 
+/** A key of `errorKinds`: stable, for programs. */
 export type ErrorCode = keyof typeof errorKinds
 
+/** An error that a caller of the API is shown. The HTTP error handler makes the body of it. */
 export class ControlError extends Error {
   readonly code: ErrorCode
   readonly status: number

@@ -21,6 +21,7 @@ export class AlreadyAnswered extends Error {
   }
 }
 
+/** Responses that were given under an `Idempotency-Key`, kept for 24 hours. */
 export interface KeptAnswers {
   /** The answer that was given under this key before; undefined when there is none. @throws ControlError IDEMPOTENCY_MISMATCH */
   find(key: AnswerKey): Promise<unknown>

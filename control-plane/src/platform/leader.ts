@@ -4,6 +4,7 @@ import pg from 'pg'
 
 const leaderLock = 7_246_305_117
 
+/** The lead of one control plane: `epoch` rises with each change of leader and goes with every write. */
 export interface Leadership {
   epoch: bigint
   /** Aborts when the lead is lost. */

@@ -15,6 +15,7 @@ const ledger = `create table if not exists _prisma_migrations (
   migration_name varchar(255) not null, logs text, rolled_back_at timestamptz,
   started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`
 
+/** One migration of the control database, in the order of `name`. */
 export interface Migration {
   name: string
   sql: string
@@ -22,6 +23,7 @@ export interface Migration {
   checksum: string
 }
 
+/** Reads the migrations from their directory, in their order. */
 export async function readMigrations(from: string = directory): Promise<Migration[]> {
   const entries = await readdir(from, { withFileTypes: true })
   const names = entries

@@ -2,12 +2,13 @@
 import type { Clock } from './clock.ts'
 import type { Leadership } from './leader.ts'
 import { repeat } from './repeat.ts'
+import type { Log } from './log.ts'
 
 interface NotificationQueueDeps {
   /** Shared servers, by their region. */
   servers: ReadonlyMap<string, { freeNotificationQueue(): Promise<string[]> }>
   clock: Clock
-  log: { warn(details: object, message: string): void }
+  log: Pick<Log, 'warn'>
 }
 
 const intervalMilliseconds = 5_000

@@ -2,10 +2,12 @@
 import type { Clock } from './clock.ts'
 import { LeadershipLost } from './leadership-lost.ts'
 
+/** Work that is done from time to time, and who is told when a run of it fails. */
 export interface Repeated {
   clock: Clock
-  /** @returns after how many milliseconds it is to be done again */
+  /** Does the work once. @returns after how many milliseconds it is to be done again */
   work: (signal: AbortSignal) => Promise<number>
+  /** Told what a run threw; the next run follows after five seconds. */
   onProblem: (error: unknown) => void
 }
 

@@ -5,6 +5,7 @@ const algorithm = 'aes-256-gcm'
 const nonceBytes = 12
 const tagBytes = 16
 
+/** Encrypts what the control database keeps secret, under the installation's master key (AES-256-GCM). */
 export interface Seal {
   /** Fingerprint of the master key, by which another one is told apart from damage. */
   masterKeyId: string
@@ -14,6 +15,7 @@ export interface Seal {
   open(sealed: Uint8Array, context: string): string
 }
 
+/** Makes the seal of a master key of 32 bytes. */
 export function createSeal(masterKey: Buffer): Seal {
   return {
     masterKeyId: createHmac('sha256', masterKey).update('master key id').digest('hex').slice(0, 16),

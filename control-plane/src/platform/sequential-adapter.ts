@@ -9,6 +9,7 @@ type Transaction = Awaited<ReturnType<Adapter['startTransaction']>>
  * such queries, warns of them and will reject them; here each waits for the one before it.
  */
 export class SequentialPrismaPg extends PrismaPg {
+  /** Connects as Prisma's adapter does; a transaction sends one query at a time. */
   override async connect(): Promise<Adapter> {
     const adapter = await super.connect()
     const startTransaction = adapter.startTransaction.bind(adapter)

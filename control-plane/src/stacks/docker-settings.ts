@@ -3,6 +3,7 @@ import { Type, type Static } from 'typebox'
 
 const Image = Type.String({ minLength: 1, description: 'name:tag, name@sha256:… or sha256:…' })
 
+/** Settings of a region on a Docker Engine, in the operator's file of regions. */
 export const DockerSettings = Type.Object(
   {
     /** `unix:///var/run/docker.sock`, `tcp://host:2376` with TLS, `ssh://user@host`. */

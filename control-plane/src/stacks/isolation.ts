@@ -2,6 +2,7 @@
 
 /** The weakest first (specification, section 1). */
 export const isolationModels = ['schema-per-tenant', 'database-per-tenant', 'cluster-per-tenant'] as const
+/** An isolation model: what a tenant has of its own (specification, section 1). */
 export type Isolation = (typeof isolationModels)[number]
 
 /** The plan's own model or, where the region cannot provide it, the strongest that it can; undefined where it can provide none. */

@@ -3,10 +3,12 @@ import { specHash, type Service } from './stack.ts'
 
 const prefix = 'tenantry-'
 
+/** Name on the host of a stack's network. */
 export function networkName(stackId: string, network: string): string {
   return `${prefix}${stackId}-${network}`
 }
 
+/** Name on the host of a stack's volume. */
 export function volumeName(stackId: string, volume: string): string {
   return `${prefix}${stackId}-${volume}`
 }

@@ -31,7 +31,7 @@ interface RegionEndpoints {
   gatewayInternalUrl: string
 }
 
-/** @throws RangeError for a range that can't be */
+/** Where the control plane finds a region's Postgres, runtimes and gateway. @throws RangeError for a range that can't be */
 export function regionEndpoints(docker: DockerSettings): RegionEndpoints {
   const range = parseRange(docker.network_range)
   const address = (last: number) => regionAddress(range, last)
@@ -49,6 +49,7 @@ export function hostOnRegionNetwork({ network_range }: Pick<DockerSettings, 'net
   return regionAddress(parseRange(network_range), places.host)
 }
 
+/** What a region's own stack is made from. */
 export interface RegionStackInput {
   region: string
   installation: string
@@ -62,6 +63,10 @@ export interface RegionStackInput {
   hasHomes: boolean
 }
 
+/**
+ * Makes the stack of a region: the Postgres, the runtimes and, where it is the engine's to run, the gateway that its tenants share.
+ * @throws RangeError for a range of networks that can't be, or for a gateway without an image
+ */
 export function regionStack(input: RegionStackInput): Stack {
   const { region, installation, docker, images, internalToken, superuserPassword, hasHomes } = input
   const range = parseRange(docker.network_range)

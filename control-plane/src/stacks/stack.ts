@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { SecretText } from './secret-text.ts'
 
+/** How a host finds out whether a service answers. */
 export interface HealthCheck {
   /** Argument array that runs inside; exit code 0 is healthy. */
   command: readonly string[]
@@ -13,6 +14,7 @@ export interface HealthCheck {
   startSeconds: number
 }
 
+/** Limits of one service's container; `pids` bounds its processes and threads. */
 export interface Resources {
   memoryBytes: number
   /** Thousandths of a core. */
@@ -28,6 +30,7 @@ export interface Attachment {
   address?: string
 }
 
+/** A port of a service that the host forwards to it. */
 export interface Published {
   containerPort: number
   /** Address and port on the host. */
@@ -35,6 +38,7 @@ export interface Published {
   hostPort: number
 }
 
+/** A program that should run as one container, with everything that it needs. */
 export interface Service {
   name: string
   /** An image's digest, `sha256:…` or `name@sha256:…`; a name alone could mean another image tomorrow. */
@@ -69,6 +73,7 @@ export interface Guest {
   address?: string
 }
 
+/** A network of a stack; only its services and guests are on it. */
 export interface Network {
   name: string
   /** CIDR; given, because an engine's own pools hold few networks. */
@@ -80,6 +85,7 @@ export interface Network {
   guests: readonly Guest[]
 }
 
+/** A volume of a stack: what outlives its containers. */
 export interface Volume {
   name: string
   /** It has held data: when it is gone, that is a failure, and no reason to make an empty one. */
@@ -91,6 +97,7 @@ export interface Volume {
   isGuarded: boolean
 }
 
+/** All that should exist on an engine for one tenant or one region. */
 export interface Stack {
   /** The tenant's id, or `region-<region>`. */
   id: string

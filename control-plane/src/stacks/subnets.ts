@@ -3,13 +3,14 @@
 const tenantPrefix = 28
 const regionPrefix = 24
 
+/** A range of IPv4 addresses. */
 export interface Range {
   /** First address as a number. */
   first: number
   prefix: number
 }
 
-/** @throws RangeError that says what is wrong */
+/** Reads a region's range of networks, a CIDR of at least a /23. @throws RangeError that says what is wrong */
 export function parseRange(cidr: string): Range {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(cidr)
   const octets = match?.slice(1, 5).map(Number) ?? []
@@ -23,6 +24,7 @@ export function parseRange(cidr: string): Range {
   return { first, prefix }
 }
 
+/** Whether two ranges have an address in common. */
 export function overlaps(one: Range, other: Range): boolean {
   const end = ({ first, prefix }: Range) => first + 2 ** (32 - prefix)
   return one.first < end(other) && other.first < end(one)

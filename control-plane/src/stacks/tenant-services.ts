@@ -6,6 +6,7 @@ import type { Attachment, HealthCheck, Resources, Service } from './stack.ts'
 const nodeUser = '10001:10001'
 const postgresUser = '10002:10002'
 
+/** Ports inside of containers, the same in every stack. */
 export const ports = {
   runtime: 24_401,
   gateway: 4401,
@@ -28,6 +29,10 @@ interface PostgresOptions {
   restarts: number
 }
 
+/**
+ * The Postgres of a region, or of a tenant with a database of its own. `connections` is `max_connections`,
+ * `reservedConnections` what tenants' logins can't take of them.
+ */
 export function postgresService({
   image,
   network,
