@@ -6,7 +6,9 @@ import type { Leadership } from '../platform/leader.ts'
 import type { Region, StorageProbe } from '../reconcile/index.ts'
 import type { RunningTenants } from '../tenants/index.ts'
 import { repeat } from '../platform/repeat.ts'
+import type { Log } from '../platform/log.ts'
 
+/** What the job needs that sums up, for the metrics, what crashes have left in tenants' stores. */
 export interface StorageWatchDeps {
   store: RunningTenants
   regions: ReadonlyMap<string, Pick<Region, 'config'>>
@@ -14,7 +16,7 @@ export interface StorageWatchDeps {
   /** Sums over a region's tenants. */
   measure: (region: string, sums: TenantStorageState) => void
   clock: Clock
-  log: { warn(details: object, message: string): void }
+  log: Pick<Log, 'warn'>
 }
 
 const intervalMilliseconds = 300_000

@@ -7,6 +7,7 @@ import type { Region } from '../reconcile/index.ts'
 import type { Condition } from '../tenants/index.ts'
 import { isNews, judgeDisk, suspendReason, type WatchedTenant } from './disk-watch-plan.ts'
 import { repeat } from '../platform/repeat.ts'
+import type { Log } from '../platform/log.ts'
 
 /** Every write is the leader's: `LeadershipLost` when it is not any more. */
 export interface DiskWatchStore {
@@ -21,7 +22,7 @@ interface DiskWatchDeps {
   store: DiskWatchStore
   regions: ReadonlyMap<string, Pick<Region, 'engine'>>
   clock: Clock
-  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+  log: Pick<Log, 'info' | 'warn'>
 }
 
 const intervalMilliseconds = 60_000

@@ -16,6 +16,7 @@ interface Row {
   resumed_at: Date | null
 }
 
+/** The store of the disk watch on the control database. Its writes throw LeadershipLost once another control plane leads. */
 export function createDiskWatchStore(database: Database, now: () => Date): DiskWatchStore {
   return {
     async watchedTenants(regionId) {

@@ -6,6 +6,7 @@ import { sightOf, type SightDeps, type TenantSight } from '../health/index.ts'
 /** Nothing was begun for it, so there is no specification to compare with. */
 const notBegun: Difference = { component: 'services', field: 'existence', desired: 'present', observed: 'absent' }
 
+/** Makes the reader of a tenant's drift. A tenant without services of its own never has any. */
 export function createDriftReader(deps: SightDeps): DriftReader {
   return {
     async read(tenant) {

@@ -23,6 +23,7 @@ export interface DriftRoutesDeps {
   drift: DriftReader
 }
 
+/** Adds the route that shows how what exists of a tenant differs from what should. */
 export function addDriftRoutes(app: Api, deps: DriftRoutesDeps): void {
   app.get(
     '/v1/tenants/:id/drift',

@@ -6,13 +6,14 @@ import type { Leadership } from '../platform/leader.ts'
 import { firstAnswer, healthInWords, type ReconcileStore, type Region, type RegionProbe } from '../reconcile/index.ts'
 import type { Condition } from '../tenants/index.ts'
 import { repeat } from '../platform/repeat.ts'
+import type { Log } from '../platform/log.ts'
 
 interface HomeWatchDeps {
   store: Pick<ReconcileStore, 'readyTenants' | 'snapshot' | 'recordObserved'>
   regions: ReadonlyMap<string, Pick<Region, 'runtimeUrls'>>
   probe: Pick<RegionProbe, 'tenantHealth'>
   clock: Clock
-  log: { warn(details: object, message: string): void }
+  log: Pick<Log, 'warn'>
 }
 
 const minIntervalMs = 60_000

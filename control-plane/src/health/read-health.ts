@@ -14,6 +14,10 @@ interface HealthReaderDeps extends SightDeps {
 
 const runtimeMilliseconds = 2_000
 
+/**
+ * Makes the reader of a tenant's health: what its runtime answers and, for one with services of its own, what the
+ * engine sees of them.
+ */
 export function createHealthReader(deps: HealthReaderDeps): HealthReader {
   return {
     async read(tenant) {

@@ -14,9 +14,11 @@ export interface HealthRoutesDeps {
   health: HealthReader
   /** Is the control database there? */
   ping(): Promise<boolean>
+  /** The current time. */
   now: () => Date
 }
 
+/** Adds the routes of health: the control plane's own and that of a tenant (specification, section 4.4). */
 export function addHealthRoutes(app: Api, deps: HealthRoutesDeps): void {
   app.get(
     '/health',

@@ -4,6 +4,7 @@ import type { Clock } from '../platform/clock.ts'
 import { firstAnswer, type RegionProbe } from '../reconcile/index.ts'
 import type { TenantSight } from './tenant-sight.ts'
 
+/** What `storedNow` needs. */
 export interface StoredNowDeps {
   clock: Pick<Clock, 'now' | 'timeout'>
   probe: Pick<RegionProbe, 'tenantUsage'>
@@ -11,7 +12,7 @@ export interface StoredNowDeps {
 
 const runtimeMilliseconds = 2_000
 
-/** Of the runtime that answers first; undefined when none can say. */
+/** What a tenant has stored now, as the runtime that answers first counts it; undefined when none can say within two seconds. */
 export async function storedNow(
   { clock, probe }: StoredNowDeps,
   sight: TenantSight | undefined,

@@ -3,6 +3,7 @@ import { storedNow, type StoredNowDeps } from './stored-now.ts'
 import { sightOf, type SightDeps } from './tenant-sight.ts'
 import type { StoredReader } from '../tenants/index.ts'
 
+/** Makes the reader of what a tenant has stored now, in bytes; it gives undefined when no runtime can say. */
 export function createStoredReader(deps: SightDeps & StoredNowDeps): StoredReader {
   return async (tenant) => {
     const usage = await storedNow(deps, await sightOf(deps, tenant))

@@ -4,12 +4,14 @@ import type { Engine } from '../engines/index.ts'
 import { type ReconcileStore, type Snapshot, isDedicated, type Region } from '../reconcile/index.ts'
 import type { Tenant } from '../tenants/index.ts'
 
+/** What `sightOf` needs. */
 export interface SightDeps {
   regions: ReadonlyMap<string, Region>
   store: Pick<ReconcileStore, 'snapshot'>
   clock: Pick<Clock, 'now' | 'timeout'>
 }
 
+/** A tenant at one instant, and where it can be looked at. */
 export interface TenantSight {
   snapshot: Snapshot
   region: Region
@@ -17,7 +19,10 @@ export interface TenantSight {
   engine: Engine | undefined
 }
 
-/** @returns undefined when the tenant has gone meanwhile, or its region was taken out of the configuration */
+/**
+ * Reads a tenant and finds its region and engine.
+ * @returns undefined when the tenant has gone meanwhile, or its region was taken out of the configuration
+ */
 export async function sightOf(
   { regions, store }: SightDeps,
   tenant: Pick<Tenant, 'id' | 'region'>,

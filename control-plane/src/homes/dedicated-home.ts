@@ -39,6 +39,10 @@ type RunInside = (command: readonly string[], input: string) => Promise<ExecResu
  */
 const psql = ['timeout', '35', 'psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=sqlstate']
 
+/**
+ * The home of a tenant whose Postgres is its own; its SQL is run by `psql` inside of that container. What `run` throws
+ * is thrown on.
+ */
 export function createDedicatedHome(run: RunInside, migrations: HomeMigration[]): HomeServer {
   const asSuperuser = (sql: string, transaction: readonly string[] = ['-1']) =>
     run([...psql, ...transaction, '-U', 'postgres', '-d', dedicatedDatabase, '-f', '-'], sql)

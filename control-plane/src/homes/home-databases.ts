@@ -29,6 +29,7 @@ import {
 import { damaged, readReport, type HomeReport } from './home-report.ts'
 import { newVerifiers, oneTimePassword } from './scram.ts'
 
+/** The homes of a region's shared Postgres, in databases that many tenants share. */
 export class HomeDatabases {
   readonly #postgresUrl: string
   readonly #migrations: HomeMigration[]
@@ -154,6 +155,7 @@ export class HomeDatabases {
     }
   }
 
+  /** Keeps a home's logins out and ends their sessions. A database that does not exist has none. */
   async endSessions(database: string, tenantId: string): Promise<void> {
     await this.#ifDatabase(database, async (pool) => {
       // Without LOGIN nobody comes back while the home is dropped.
@@ -162,6 +164,7 @@ export class HomeDatabases {
     })
   }
 
+  /** Removes a home's schema, with all that it holds, and its roles. What is absent is no error. */
   async dropHome(database: string, tenantId: string): Promise<void> {
     await this.#ifDatabase(database, async (pool) => {
       await pool.query(dropHomeSql(tenantId))
@@ -197,6 +200,7 @@ export class HomeDatabases {
     }
   }
 
+  /** Ends all connections to the server. */
   async close(): Promise<void> {
     await Promise.all([...this.#pools.values()].map((pool) => pool.end()))
   }

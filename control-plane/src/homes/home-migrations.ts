@@ -8,6 +8,10 @@ import { grantDefaultsSql, type SystemParts } from './home-sql.ts'
 import { homeRoles, pristineSchema } from './home-roles.ts'
 import { repairHomeSql, repairReportSql } from './repair-home-sql.ts'
 
+/**
+ * One migration of the service's tables in a home, in the order of `version`; `sql` may hold the tokens of
+ * `migrateHomeSql`.
+ */
 export interface HomeMigration {
   version: number
   name: string

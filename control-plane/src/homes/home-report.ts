@@ -18,7 +18,7 @@ export class HomeError extends Error {
 
 const maxNamed = 5
 
-/** @param lines of `repairReportSql` @throws HomeError where something could not be repaired */
+/** Reads what a repair of a home did. @param lines of `repairReportSql` @throws HomeError where something could not be repaired */
 export function readReport(lines: readonly string[]): HomeReport {
   const of = (kind: string) =>
     lines.filter((line) => line.startsWith(`${kind}|`)).map((line) => line.slice(kind.length + 1))
@@ -27,7 +27,7 @@ export function readReport(lines: readonly string[]): HomeReport {
   return { lost: of('lost') }
 }
 
-/** @param problems lines of `home_problems()` */
+/** Makes the error that names the first problems of a damaged home. @param problems lines of `home_problems()` */
 export function damaged(problems: readonly string[]): HomeError {
   const more = problems.length > maxNamed ? ` and ${problems.length - maxNamed} more` : ''
   return new HomeError(`the home is damaged: ${problems.slice(0, maxNamed).join('; ')}${more}`, {

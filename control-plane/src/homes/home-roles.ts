@@ -11,6 +11,7 @@ export interface HomeRoles {
 /** The logins of which the home's passwords are kept. */
 export const loginKinds = ['runtime', 'ddl', 'admin'] as const
 
+/** Names of a home's five roles; `runtime`, `ddl` and `admin` log in, `system` only while the home is migrated. */
 export function homeRoles(tenantId: string): HomeRoles {
   return {
     system: `${tenantId}_system`,

@@ -3,12 +3,17 @@
 
 import type { HomeReport } from './home-report.ts'
 
+/** Passwords of a home's three logins, as plain text. */
 export interface HomePasswords {
   runtime: string
   ddl: string
   admin: string
 }
 
+/**
+ * The database server that one tenant's home is on. Each call throws when the server can't be reached, and may be
+ * repeated.
+ */
 export interface HomeServer {
   /** Makes the database that holds the home and takes everybody's rights from it. `created` is told in between. */
   prepare(created: () => void | Promise<void>): Promise<void>
@@ -26,6 +31,8 @@ export interface HomeServer {
    * @throws HomeError HomeDamaged where they are not
    */
   check(tenantId: string, password: string): Promise<void>
+  /** Keeps the home's logins out and ends their sessions. */
   endSessions(tenantId: string): Promise<void>
+  /** Removes the home with all that it holds, and its roles. What is absent is no error. */
   drop(tenantId: string): Promise<void>
 }

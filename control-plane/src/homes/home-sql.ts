@@ -33,6 +33,7 @@ interface HomeConnectionLimits {
   admin: number
 }
 
+/** How many sessions each login of a home may have at once in a shared database. */
 export const homeConnectionLimits: HomeConnectionLimits = { runtime: 50, ddl: 4, admin: 10 }
 
 /**
@@ -183,6 +184,7 @@ export function openSystemLoginSql(tenantId: string, verifier: string): string {
   ].join(';\n')
 }
 
+/** Takes login and password from the system role again, and removes the pristine schema that a repair compares with. */
 export function closeSystemLoginSql(tenantId: string): string {
   return [
     `alter role ${identifier(homeRoles(tenantId).system)} with nologin password null`,

@@ -14,7 +14,7 @@ export function scramVerifier(password: string, salt: Buffer): string {
   return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${storedKey}:${serverKey}`
 }
 
-/** With fresh salts. */
+/** SCRAM-SHA-256 verifiers of a home's passwords, with fresh salts: Postgres stores them, and never sees the passwords. */
 export function newVerifiers({ runtime, ddl, admin }: HomePasswords): HomeVerifiers {
   const verifier = (password: string) => scramVerifier(password, randomBytes(16))
   return { runtime: verifier(runtime), ddl: verifier(ddl), admin: verifier(admin) }

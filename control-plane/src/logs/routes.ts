@@ -43,6 +43,10 @@ export interface LogRoutesDeps {
   clock: Pick<Clock, 'every' | 'sleep' | 'timeout'>
 }
 
+/**
+ * Adds the route for the logs of a tenant's own services, also as server-sent events. The number of followers at once
+ * is bounded.
+ */
 export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
   let followers = 0
 

@@ -6,13 +6,14 @@ import type { RunningTenant, RunningTenants } from '../tenants/index.ts'
 import type { PauseStore } from './store.ts'
 import { idleTenants, pauseAfter, watched, type WatchedGateway } from './idle-plan.ts'
 import { repeat } from '../platform/repeat.ts'
+import type { Log } from '../platform/log.ts'
 
 interface IdlePauseDeps {
   store: PauseStore & RunningTenants
   regions: ReadonlyMap<string, Pick<Region, 'config'>>
   probe: Pick<RegionProbe, 'activity'>
   clock: Clock
-  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+  log: Pick<Log, 'info' | 'warn'>
 }
 
 const longestInterval = 5_000

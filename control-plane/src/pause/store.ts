@@ -4,11 +4,13 @@ import type { Database } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
 import { raise } from '../tenants/index.ts'
 
+/** Writes pauses of tenants that nobody uses. */
 export interface PauseStore {
   /** @returns false when something was asked of the tenant since that generation, or is under way */
   pause(tenantId: string, generation: number, epoch: bigint): Promise<boolean>
 }
 
+/** The store of pauses on the control database. */
 export function createPauseStore(database: Database, now: () => Date): PauseStore {
   return {
     pause: (id, generation, epoch) =>

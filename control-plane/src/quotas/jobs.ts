@@ -4,6 +4,7 @@ import { monthBefore, monthText, nextMonth, startOfMonth } from '../platform/mon
 import { repeat } from '../platform/repeat.ts'
 import type { OperatorEvent } from '../webhooks/index.ts'
 import type { Leadership } from '../platform/leader.ts'
+import type { Log } from '../platform/log.ts'
 
 export const percents = [80, 100] as const
 /** The lower of them. */
@@ -29,7 +30,7 @@ export interface QuotaWatchStore {
 interface QuotaWatchDeps {
   store: QuotaWatchStore
   clock: Clock
-  log: { warn(details: object, message: string): void }
+  log: Pick<Log, 'warn'>
 }
 
 const intervalMilliseconds = 60_000

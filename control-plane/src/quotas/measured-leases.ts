@@ -2,6 +2,7 @@
 import type { LeaseGrant } from '@tenantry/contract'
 import type { RequestLeases } from './request-leases.ts'
 
+/** What is counted of gateways' calls for leases, for the metrics. */
 export interface LeaseMeasure {
   /** `refused`: a late call, or one of a gateway whose leases were ended. `failed`: it got no answer. */
   called(outcome: 'accepted' | 'refused' | 'failed'): void
@@ -9,6 +10,7 @@ export interface LeaseMeasure {
   asked(kind: 'requests' | 'connections', state: LeaseGrant['state']): void
 }
 
+/** Wraps leases so that each call is reported to `measure`; its result or error is passed on as it is. */
 export function measuredLeases(leases: RequestLeases, measure: LeaseMeasure): RequestLeases {
   return {
     async call(call) {

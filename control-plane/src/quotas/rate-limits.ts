@@ -1,7 +1,7 @@
 // How fast tenants may ask at a gateway: the plans' defaults, the operator's own for a plan, and those of one tenant. Pure.
 import type { RateLimit } from '@tenantry/contract'
 
-/** Of one tenant, instead of its plan's. */
+/** The rate of one tenant, instead of its plan's. */
 export type OwnRate = RateLimit | 'unlimited'
 
 /** What holds for a tenant; null is unlimited. */
@@ -10,12 +10,13 @@ export interface HeldRate {
   source: 'plan' | 'tenant'
 }
 
-/** Of `per_second` and `burst`: what seven digits say. */
+/** Greatest value of `per_second` and of `burst`, what seven digits can say. */
 export const greatestRate = 9_999_999
 
-/** By plan; null is unlimited, and so is a plan that is not named. */
+/** Rates by plan; null is unlimited, and so is a plan that is not named. */
 export type RateLimits = Readonly<Record<string, RateLimit | null>>
 
+/** Rate limits of plans that the operator's setting does not name (specification, section 7). */
 export const defaultRateLimits: RateLimits = {
   Free: { per_second: 100, burst: 500 },
   Pro: { per_second: 1_000, burst: 5_000 },
@@ -25,6 +26,7 @@ export const defaultRateLimits: RateLimits = {
 const entry = /^([A-Za-z][A-Za-z0-9_-]*)=(?:([1-9][0-9]{0,6})\/([1-9][0-9]{0,6})|none)$/
 
 /**
+ * Reads the setting `TENANTRY_RATE_LIMITS`.
  * @param text `Free=50/200,Pro=none`: requests a second and at once; plans that it leaves out keep their defaults
  * @throws Error that says which part is wrong
  */

@@ -5,6 +5,7 @@ import type { RequestLeases } from './request-leases.ts'
 
 const bodyLimit = 1024 * 1024
 
+/** Plugin with the internal route at which gateways lease requests and connections. */
 export function leaseRoutes(leases: RequestLeases): FastifyPluginAsync {
   return async (app) => {
     app.post<{ Body: LeaseCall }>(

@@ -12,6 +12,7 @@ const silentMilliseconds = 5_000
 /** For how long holders are asked to give back. */
 const recallMilliseconds = 3_000
 
+/** Leases of monthly requests and slots of connections, on the control database (specification, section 8). */
 export function createRequestLeases(database: Database, now: () => Date): RequestLeases {
   return {
     async call(call) {

@@ -11,6 +11,7 @@ interface Row {
   limit: bigint
 }
 
+/** How near tenants are to their quotas, on the control database. */
 export function createQuotaWatchStore(database: Database, now: () => Date): QuotaWatchStore {
   return {
     async untold(month) {

@@ -3,6 +3,7 @@ import type { Clock } from '../platform/clock.ts'
 import { EngineError } from '../engines/index.ts'
 import type { ChangeListener } from '../platform/change-feed.ts'
 import type { Leadership } from '../platform/leader.ts'
+import type { Log } from '../platform/log.ts'
 import type { Failpoint } from './failpoints.ts'
 import { failedAgain, keepsFailing, retryAfter, type FailureSeries } from './failure-series.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
@@ -28,11 +29,7 @@ interface ControllerDeps {
   clock: Clock
   /** Uniform in [0, 1). */
   random: () => number
-  log: {
-    info(details: object, message: string): void
-    warn(details: object, message: string): void
-    error(details: object, message: string): void
-  }
+  log: Log
   measure: ControllerMeasures
   orphanGraceSeconds: number
   /** Work beside the tenants' own, e.g. the warm pool; each runs until its signal aborts. */
@@ -41,9 +38,14 @@ interface ControllerDeps {
   concurrency?: number
 }
 
+/** What the controller reports to the metrics. */
 export interface ControllerMeasures {
   /** Told of every run that ended. */
   reconciled(outcome: 'done' | 'repaired' | 'failed', seconds: number): void
+  /**
+   * Told of every sweep of a region for orphans: how many it found and how many it removed; `corrected` when the
+   * region's own stack had drifted.
+   */
   swept(region: string, sweep: { seconds: number; orphans: number; removed: number; corrected: boolean }): void
   /** Asked when the metrics are. */
   queue(read: () => { depth: number; delayed: number; oldestSeconds: number }): void

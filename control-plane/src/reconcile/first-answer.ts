@@ -1,6 +1,9 @@
 // A question that any runtime of a tenant can answer.
 
-/** Of the runtime that answers first. `ask` gives undefined where the tenant is not known. @throws AggregateError when none answers */
+/**
+ * Asks all runtimes at once and gives the first answer. `ask` gives undefined where the tenant is not known.
+ * @throws AggregateError when none answers
+ */
 export function firstAnswer<T>(urls: readonly string[], ask: (url: string) => Promise<T | undefined>): Promise<T> {
   return Promise.any(
     urls.map(async (url) => {

@@ -3,6 +3,7 @@ import type { TenantHealth } from '@tenantry/contract'
 
 const longestComplaint = 200
 
+/** A runtime's health as one line for a condition's message: public, without control characters, of bounded length. */
 export function healthInWords({
   status,
   generation,

@@ -39,7 +39,12 @@ export interface Snapshot {
   operation: { id: string; attempts: number } | undefined
 }
 
+/**
+ * The reconciler's part of the control database. Calls with an `epoch` throw LeadershipLost once another control plane
+ * leads.
+ */
 export interface ReconcileStore {
+  /** Reads one tenant at one instant; undefined when there is no such tenant any more. */
   snapshot(tenantId: string): Promise<Snapshot | undefined>
   /** Ids of tenants whose observed state may differ from the wanted one, or that have something due. */
   unsettled(homeVersion: string): Promise<string[]>
@@ -51,7 +56,9 @@ export interface ReconcileStore {
   tenantIds(): Promise<Set<string>>
   /** Writes nothing; asked before anything is changed on an engine, which knows of no epochs. @throws LeadershipLost */
   confirmLead(epoch: bigint): Promise<void>
+  /** Marks an operation as running and counts the attempt. */
   beginOperation(operationId: string, epoch: bigint): Promise<void>
+  /** Records what an operation is doing now, for its readers. */
   recordStep(operationId: string, step: string, epoch: bigint): Promise<void>
   /** Digests of the images that the tenant's services run from now on; those it has already stay. */
   pinImages(tenantId: string, images: { postgres: string; runtime: string }, epoch: bigint): Promise<void>

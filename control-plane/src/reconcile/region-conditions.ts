@@ -4,17 +4,21 @@ import { EngineError } from '../engines/index.ts'
 import { reasonOf } from './not-ready.ts'
 import type { RegionCondition } from '../regions/index.ts'
 
+/** The condition of each region as the leading control plane last observed it, in memory. */
 export interface RegionConditions {
+  /** Records that the region's own stack is as it should be. */
   ready(region: string): void
-  /** @param otherwise is said when the error has no public words */
+  /** Records why the region is not as it should be. @param otherwise is said when the error has no public words */
   failed(region: string, error: unknown, otherwise: string): void
   /** Undefined when nobody has looked yet, or another control plane leads. */
   of(region: string): RegionCondition | undefined
+  /** Those of all regions that were observed, by region. */
   all(): ReadonlyMap<string, RegionCondition>
   /** Another leads. */
   forget(): void
 }
 
+/** Makes an empty record of regions' conditions. */
 export function createRegionConditions(clock: Pick<Clock, 'now'>): RegionConditions {
   const known = new Map<string, RegionCondition>()
   const say = (region: string, said: Omit<RegionCondition, 'type' | 'observed_at'>) =>

@@ -1,5 +1,6 @@
 // What a region needs beside its tenants: its own stack, an ear on its engine, a look at everything from time to time.
 import type { Clock } from '../platform/clock.ts'
+import type { Log } from '../platform/log.ts'
 import { planSteps, type ObservedHost, type Engine, EngineError } from '../engines/index.ts'
 import { volumeName, type Stack } from '../stacks/index.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
@@ -24,7 +25,7 @@ interface RegionLoopDeps {
   conditions: Pick<RegionConditions, 'ready' | 'failed'>
   /** Told of every look at the whole region. */
   measure: (sweep: { seconds: number; orphans: number; removed: number; corrected: boolean }) => void
-  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+  log: Pick<Log, 'info' | 'warn'>
 }
 
 const convergeMilliseconds = 180_000

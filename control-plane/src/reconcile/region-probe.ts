@@ -19,9 +19,17 @@ const booksMilliseconds = 30_000
 /** The longest is a gateway's activity, of all its tenants. */
 const maxAnswerBytes = 4 * 1024 * 1024
 
+/**
+ * Calls of the control plane to a region's runtimes and gateways about one tenant. Each throws when there is no valid
+ * answer in time.
+ */
 export interface RegionProbe {
   /** Undefined when the runtime does not know the tenant. @throws Error when it can't be asked */
   tenantHealth(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<TenantHealth | undefined>
+  /**
+   * What the tenant has stored now. Undefined when the runtime does not know the tenant. @throws Error when it can't be
+   * asked
+   */
   tenantUsage(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<TenantStorageUsage | undefined>
   /** Undefined when the gateway has no route. */
   route(gatewayUrl: string, tenantId: string, signal: AbortSignal): Promise<AppliedRoute | undefined>
@@ -31,12 +39,15 @@ export interface RegionProbe {
   removeData(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<void>
 }
 
+/** Calls to runtimes about the state of tenants' stores of files. */
 export interface StorageProbe {
   /** What the runtime has to tell of the stores of all its tenants. @throws Error when it can't be asked */
   storageState(runtimeUrl: string, signal: AbortSignal): Promise<StorageState | undefined>
+  /** What a tenant's own runtime reports of its store. Undefined when it does not know the tenant. @throws Error when it can't be asked */
   tenantStorageState(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<StorageState | undefined>
 }
 
+/** The call to a runtime for the books of a tenant's home, from which the ledger takes its hours. */
 export interface BooksProbe {
   /**
    * Of this hour and `hours` before it. Undefined when the runtime does not know the tenant.
@@ -45,6 +56,10 @@ export interface BooksProbe {
   tenantBooks(runtimeUrl: string, tenantId: string, hours: number, signal: AbortSignal): Promise<HomeBooks | undefined>
 }
 
+/**
+ * Makes the probe over HTTP. Calls end after 2 s, those for books after 30 s and the removal of data after 60 s;
+ * answers are bounded to 4 MiB.
+ */
 export function createRegionProbe(
   internalToken: string,
   fetch: typeof globalThis.fetch,

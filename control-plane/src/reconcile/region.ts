@@ -18,12 +18,14 @@ import {
 import type { RegionConfig } from '../regions/index.ts'
 import type { Snapshot } from './reconcile-store.ts'
 
+/** One region as the reconciler works in it: where its parts are, and what should run there. */
 export interface Region {
   config: RegionConfig
   /** Undefined where somebody else started the parts. */
   engine: Engine | undefined
   /** Whom to ask for a tenant's health, usage and data. */
   runtimeUrls(tenant: Pick<Snapshot, 'isolation'>): readonly string[]
+  /** The server of the tenant's home: the region's shared one, or the tenant's own. */
   home(tenant: Snapshot): HomeServer
   /** What should run for the tenant. @throws EngineError when it can't be said, e.g. for an image that is missing */
   stack(tenant: Snapshot, signal: AbortSignal): Promise<Stack>
@@ -40,6 +42,7 @@ export interface Region {
   awaitDatabase(tenant: Snapshot, signal: AbortSignal): Promise<void>
 }
 
+/** What a region is made from; `engine` is undefined where somebody else starts the parts. */
 export interface RegionOptions {
   config: RegionConfig
   engine: Engine | undefined
@@ -74,10 +77,12 @@ const logReasons: readonly { line: RegExp; code: EngineErrorCode; message: strin
   },
 ]
 
+/** Whether a tenant has a database and a runtime of its own, rather than the region's shared ones. */
 export function isDedicated({ isolation }: Pick<Snapshot, 'isolation'>): boolean {
   return isolation !== 'schema-per-tenant'
 }
 
+/** Makes a region of the operator's configuration. @throws RangeError for a range of networks that can't be */
 export function createRegion({ config, engine, homes, migrations, internalToken, clock }: RegionOptions): Region {
   const { docker } = config
   const range = docker === undefined ? undefined : parseRange(docker.network_range)

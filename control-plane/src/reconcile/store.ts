@@ -21,6 +21,7 @@ type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>
 
 const noSizes = { postgres: { memoryBytes: 0, cpuMillis: 0 }, runtime: { memoryBytes: 0, cpuMillis: 0 } }
 
+/** The reconciler's store on the control database; `seal` opens the tenants' secrets. */
 export function createReconcileStore(database: Database, seal: Seal, now: () => Date): ReconcileStore {
   /**
    * A write of the leader, in one statement that `leaderRow` fences.

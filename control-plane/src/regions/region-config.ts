@@ -50,6 +50,7 @@ export interface RegionConfig extends Pick<
 }
 
 /**
+ * Reads the operator's file of regions.
  * @param masterKey the passwords of what the control plane makes are derived from it
  * @throws Error that names the place in the file
  */

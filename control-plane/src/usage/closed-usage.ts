@@ -45,6 +45,7 @@ export interface StoredMonth {
   read(): ClosedMonth
 }
 
+/** What billing reads of the ledger; every read checks what is stored against its chain of hashes. */
 export interface ClosedUsage {
   /**
    * @param month its first instant, UTC

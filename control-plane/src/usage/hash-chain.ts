@@ -40,7 +40,7 @@ export function correctionLink(
   )
 }
 
-/** @returns the chain's hash after the hours, which are in order */
+/** Links hours to a tenant's chain. @returns its hash after the hours, which are in order */
 export function chainOf(previous: string, hours: readonly HourBucket[]): string {
   return hours.reduce(hourLink, previous)
 }

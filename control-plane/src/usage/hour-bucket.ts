@@ -29,6 +29,7 @@ export interface HourBucket {
   amounts: Amounts
 }
 
+/** Amounts of an hour in which nothing was used: all 0. */
 export function noAmounts(): Amounts {
   return {
     requests: 0n,

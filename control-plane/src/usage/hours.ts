@@ -1,6 +1,7 @@
 // Hours of the ledger, all UTC. Pure.
 import { hourOf } from '@tenantry/contract'
 
+/** Start of the UTC hour in which a moment lies. */
 export function startOfHour(at: Date): Date {
   return new Date(hourOf(at.getTime()))
 }

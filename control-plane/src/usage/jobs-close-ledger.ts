@@ -4,6 +4,7 @@ import type { Clock } from '../platform/clock.ts'
 import { nextMonth } from '../platform/months.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
+import type { Log } from '../platform/log.ts'
 import { startOfHour } from './hours.ts'
 import type { LedgerClosing, MissingSources, TenantRange } from './ledger-closing.ts'
 
@@ -23,12 +24,13 @@ interface LedgerState {
   missing: MissingSources
 }
 
+/** What the job needs that closes the ledger's hours and months. */
 export interface CloseLedgerDeps {
   closing: LedgerClosing
   /** Told after each pass; undefined when this control plane leads no longer. */
   measure: (state: LedgerState | undefined) => void
   clock: Clock
-  log: { warn(details: object, message: string): void }
+  log: Pick<Log, 'warn'>
 }
 
 /** Runs while this control plane leads. */

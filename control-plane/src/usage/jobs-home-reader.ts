@@ -6,6 +6,7 @@ import type { Clock } from '../platform/clock.ts'
 import { firstAnswer, type Region, type BooksProbe, type RegionProbe } from '../reconcile/index.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
+import type { Log } from '../platform/log.ts'
 import { completeUntil, forGood, heldReading, readingOf, type HomeState } from './home-reading.ts'
 import type { HomeReading, UsageLedger } from './usage-ledger.ts'
 import type { Isolation } from '../stacks/index.ts'
@@ -33,6 +34,7 @@ export interface HomeReadingStore {
   forget(tenantId: string): Promise<void>
 }
 
+/** What the job needs that reads into the ledger what homes store and which functions ran. */
 export interface HomeReaderDeps {
   store: HomeReadingStore
   ledger: Pick<UsageLedger, 'recordHome'>
@@ -41,7 +43,7 @@ export interface HomeReaderDeps {
   clock: Clock
   /** `held`: it was not asked, or did not answer, and stores what it stored. */
   measure: (outcome: 'read' | 'held' | 'failed') => void
-  log: { warn(details: object, message: string): void }
+  log: Pick<Log, 'warn'>
 }
 
 const intervalMilliseconds = 60_000
@@ -67,6 +69,7 @@ export function readHomes(deps: HomeReaderDeps): (leadership: Leadership) => Pro
     )
 }
 
+/** Makes the reader of tenants' homes: `look` reads those that are due, `readNow` one at once. */
 export function createHomeReader({ store, ledger, regions, probe, clock, measure, log }: HomeReaderDeps) {
   const keep = async (readings: HomeReading[], state: HomeState): Promise<void> => {
     // The state comes last: what was recorded is recorded again after a crash, and does no harm.

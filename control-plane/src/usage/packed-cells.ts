@@ -38,6 +38,7 @@ const placeOf = new Map(words.map((word, index) => [word, index + 1]))
 /** Counts by the key's parts, joined by line feeds. */
 export type Cells = Map<string, bigint>
 
+/** Adds a value to the count of its key; changes `cells`. */
 export function addToCell(cells: Cells, { meter, group, method, statusClass, bucket }: CellKey, value: bigint): void {
   const name = [meter, group, method, statusClass, bucket].join('\n')
   cells.set(name, (cells.get(name) ?? 0n) + value)
@@ -50,6 +51,7 @@ export function cellList(cells: Cells): { key: CellKey; value: bigint }[] {
   })
 }
 
+/** Packs counts as bytes, in the form that this file's head describes; no counts are no bytes. */
 export function packCells(cells: Cells): Uint8Array {
   if (cells.size === 0) return new Uint8Array()
   const bytes = [version]

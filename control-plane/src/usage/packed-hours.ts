@@ -20,6 +20,7 @@ interface Head {
 }
 
 /**
+ * Packs further hours of a month behind those that are packed.
  * @param packed what this has returned before, or nothing for an empty month
  * @param hours of that month, in order, none below zero
  * @throws Error for an hour that does not come after all that are packed

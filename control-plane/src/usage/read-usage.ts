@@ -18,6 +18,7 @@ interface UsageReaderDeps extends SightDeps, StoredNowDeps {
   history: PlanHistory
 }
 
+/** Makes the reader of usage for the API (specification, section 4.4). */
 export function createUsageReader(deps: UsageReaderDeps): UsageReader {
   const { books, tenants, history, clock } = deps
 

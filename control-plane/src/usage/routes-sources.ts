@@ -23,6 +23,7 @@ export interface UsageSourcesDeps extends WriteDeps {
   usageSources: UsageSources
 }
 
+/** Adds `/v1/usage/sources`: who counts usage, and how far each is complete. */
 export function addUsageSources(app: Api, deps: UsageSourcesDeps): void {
   app.get(
     '/v1/usage/sources',

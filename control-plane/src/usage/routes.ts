@@ -49,9 +49,11 @@ const TenantAnswer = Type.Union([UsageBody, SeriesBody])
 /** What the routes of usage are given. */
 export interface UsageRoutesDeps {
   usage: UsageReader
+  /** The current time. */
   now: () => Date
 }
 
+/** Adds the routes of usage: that of a tenant in a month, and of all tenants (specification, section 4.4). */
 export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
   const access = ['admin', 'read', 'billing'] as const
 

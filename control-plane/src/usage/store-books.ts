@@ -34,6 +34,7 @@ interface MonthRow {
   corrections: StoredCorrection[] | null
 }
 
+/** What the API reads of the ledger, on the control database. Each read sees one instant. */
 export function createUsageBooks(database: Database): UsageBooks {
   /** Nothing is open in a closed month: what came since is billed with another. */
   const read = async (tenantId: string, month: Date, withHours: boolean) => {

@@ -15,6 +15,7 @@ interface MonthRow {
   corrections: StoredCorrection[] | null
 }
 
+/** What billing reads of the ledger, on the control database. */
 export function createClosedUsage(database: Database): ClosedUsage {
   // One statement, one snapshot: a correction is never seen without the closing that made it one.
   const months = async (tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, StoredMonth>> => {

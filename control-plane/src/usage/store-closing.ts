@@ -10,6 +10,10 @@ import { bookTenants } from './store-booking.ts'
 
 const noTotals = amountsText(noAmounts())
 
+/**
+ * How the leader closes hours and months, on the control database. Its writes throw LeadershipLost once another control
+ * plane leads.
+ */
 export function createLedgerClosing(database: Database, now: () => Date): LedgerClosing {
   return {
     async completeUntil() {

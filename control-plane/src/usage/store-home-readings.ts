@@ -18,6 +18,7 @@ interface Row {
   file_byte_seconds: bigint | null
 }
 
+/** What was last read of each tenant's home, on the control database. */
 export function createHomeReadingStore(database: Database): HomeReadingStore {
   return {
     async homes(tenantId) {

@@ -23,6 +23,7 @@ interface Recorded {
   }[]
 }
 
+/** What comes into the ledger, on the control database. */
 export function createUsageLedger(database: Database, now: () => Date): UsageLedger {
   /**
    * One statement: a source says that it is complete only together with what makes it so. Counters of hours that were

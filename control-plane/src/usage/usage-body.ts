@@ -6,6 +6,7 @@ import { monthText } from '../platform/months.ts'
 import type { Usage, UsagePage, UsageSeries } from './usage-reader.ts'
 import { csv } from '../http/csv.ts'
 
+/** Resources that usage is broken down by, as the API names them (specification, section 2.6). */
 export const resourceNames = ['api_requests', 'storage', 'egress', 'realtime_connections', 'functions'] as const
 export type ResourceName = (typeof resourceNames)[number]
 
@@ -132,6 +133,7 @@ export const UsagePageBody = Type.Object({
   next_cursor: Type.Union([Type.String(), Type.Null()]),
 })
 
+/** A tenant's usage of a month as the API shows it, with the resources in `shown` alone. */
 export function toUsageBody(
   { resources, corrections, ...usage }: Usage,
   shown: readonly ResourceName[],
@@ -160,6 +162,7 @@ export function toSeriesBody(
   }
 }
 
+/** A page of many tenants' usage as the API shows it; amounts are decimal texts. */
 export function toPageBody({ tenants, ...page }: UsagePage, nextCursor: string | null): Static<typeof UsagePageBody> {
   return {
     ...page,

@@ -22,6 +22,7 @@ export interface HomeReading {
   completeUntil: Date
 }
 
+/** Takes in what gateways and homes have counted. */
 export interface UsageLedger {
   /**
    * Repeats and reordering do no harm: the greatest value of a counter stays.

@@ -6,13 +6,15 @@ import type { Region } from '../reconcile/index.ts'
 import { warmName, newSecrets } from '../tenants/index.ts'
 import type { WarmPoolStore, WarmTenant } from './store.ts'
 import { repeat } from '../platform/repeat.ts'
+import type { Log } from '../platform/log.ts'
 import { planPool } from './warm-pool-plan.ts'
 
+/** What the job needs that makes stacks in advance. */
 export interface WarmPoolDeps {
   store: WarmPoolStore
   regions: ReadonlyMap<string, Pick<Region, 'config' | 'images'>>
   clock: Clock
-  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+  log: Pick<Log, 'info' | 'warn'>
   /** Told of every look at a region's pool. */
   measure: (region: string, counts: Record<WarmTenant['state'], number>) => void
 }

@@ -32,6 +32,7 @@ export interface WarmPoolStore {
   removeWarm(tenantId: string, epoch: bigint): Promise<boolean>
 }
 
+/** The store of tenants made in advance, on the control database; `seal` closes their secrets. */
 export function createWarmPoolStore(database: Database, seal: Seal, now: () => Date): WarmPoolStore {
   return {
     async warmTenants(regionId) {

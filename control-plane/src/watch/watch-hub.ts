@@ -9,7 +9,9 @@ export interface Published {
   manifest: TenantManifest | undefined
 }
 
+/** Reads what watches are to be sent of tenants. */
 export interface PublishedSource {
+  /** Of all tenants, in no order. */
   all(): AsyncIterable<Published>
   /** Those of the tenants asked for that there are. */
   some(tenantIds: ReadonlySet<string>): Promise<Published[]>
@@ -20,6 +22,7 @@ export type WatchKind = 'route' | 'manifest'
 /** Takes lines; returns false when it is not keeping up and must be cut off. */
 type Watcher = (text: string) => boolean
 
+/** Holds what is published of all tenants in memory and sends it, and then each change, to every watch. */
 export class WatchHub {
   readonly #source: PublishedSource
   readonly #onProblem: (error: Error) => void
@@ -64,6 +67,7 @@ export class WatchHub {
     return () => this.#watchers[kind].delete(watcher)
   }
 
+  /** Sends a sign of life to every watch; to be called every `watchPingSeconds`. */
   ping(): void {
     for (const kind of ['route', 'manifest'] as const) this.#tell(kind, undefined, line({ type: 'ping' }))
   }
