@@ -98,6 +98,7 @@ export interface Outside {
   random: () => number
   log: Logger
   failpoint: Failpoint
+  /** Calls gateways and runtimes. Webhooks are sent otherwise, to checked addresses alone. */
   fetch: typeof fetch
   /** All addresses of a host name. @throws Error when there are none */
   resolve: (hostname: string) => Promise<string[]>
@@ -130,6 +131,7 @@ export interface ControlPlane {
   follow(signal: AbortSignal): Promise<void>
   /** Leads whenever no other control plane does, until the signal aborts. */
   lead(signal: AbortSignal, options?: LeadOptions): Promise<void>
+  /** Stops listening and ends all connections to databases; `follow` and `lead` must have returned. */
   close(): Promise<void>
 }
 
@@ -350,8 +352,14 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   }
 }
 
-/** Opens it, follows, leads and listens. @throws ConfigurationError */
-export async function startControlPlane(config: Config, outside: Outside): Promise<{ stop(): Promise<void> }> {
+/** A control plane that serves. */
+export interface RunningControlPlane {
+  /** Answers the requests in progress, ends its loops, and closes what it has opened. */
+  stop(): Promise<void>
+}
+
+/** Opens a control plane, follows, leads and listens. @throws ConfigurationError */
+export async function startControlPlane(config: Config, outside: Outside): Promise<RunningControlPlane> {
   const plane = await openControlPlane(config, outside)
   const stopping = new AbortController()
   const loops = Promise.all([plane.follow(stopping.signal), plane.lead(stopping.signal)])

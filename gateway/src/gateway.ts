@@ -25,6 +25,7 @@ import type { Ipv4Range } from './tenants/ipv4-range.ts'
 import { wakeThrough } from './waiting/wake.ts'
 import { WaitingRoom } from './waiting/waiting-room.ts'
 
+/** What a gateway is started with: its settings, and what is outside of it, such as time and chance. */
 export interface GatewayOptions {
   host: string
   /** 0 takes a free one, for tests. */
@@ -47,7 +48,9 @@ export interface GatewayOptions {
   now: () => number
   /** Milliseconds, monotonic. */
   elapsed: () => number
+  /** A new UUID: for each request, and for the start of the gateway. */
   newId: () => string
+  /** Calls the control plane. Tenants' requests are forwarded otherwise. */
   fetch: typeof globalThis.fetch
   /** Collects V8's young generation. */
   collect: () => void
@@ -69,13 +72,17 @@ export interface GatewayOptions {
   counterLimit?: number
 }
 
-/** As pino's. */
+/** A structured log, as pino writes it. */
 export interface Log {
+  /** Logs what happened as it should. */
   info(fields: object, message: string): void
+  /** Logs what went wrong and is tried again, or what an operator should look at. */
   warn(fields: object, message: string): void
+  /** Logs what helps to follow one request. */
   debug(fields: object, message: string): void
 }
 
+/** A gateway that listens; ports are those it was given by the system where 0 was asked for. */
 export interface Gateway {
   readonly port: number
   readonly internalPort: number
@@ -87,7 +94,10 @@ export interface Gateway {
 
 const sweepMilliseconds = 50
 
-/** @throws when a port is taken, a certificate is none, or the data directory cannot be read */
+/**
+ * Starts a gateway, which listens when this resolves.
+ * @throws Error when a port is taken, a certificate is none, or the data directory cannot be read
+ */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const onProblem = (problem: Error) => options.log.warn({ err: problem }, problem.message)
   const metering = await openMetering({ ...options, onProblem })
@@ -99,7 +109,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   }
 }
 
-/** The same with a metering that is open already, and is stopped with the gateway. */
+/** Starts a gateway as `startGateway` does, with a metering that is open already; it is stopped with the gateway. */
 export async function startGatewayWith(options: GatewayOptions, metering: Metering): Promise<Gateway> {
   const { log, controlUrl, internalToken, fetch } = options
   const limits = { ...defaultLimits, ...options.limits }

@@ -23,6 +23,7 @@ import type { Tenant } from './tenancy/tenant.ts'
 
 /** The tenants that a runtime serves. */
 export interface Tenants extends Pick<TenantRegistry, 'get' | 'load' | 'run'> {
+  /** All tenants that the runtime serves now. */
   all(): Iterable<Tenant>
 }
 
@@ -35,6 +36,7 @@ export interface Outside {
   elapsed: () => number
   /** Uniform in [0, 1). */
   random: () => number
+  /** Calls the control plane, or the gateway that relays to it. Functions' own requests are sent otherwise. */
   fetch: typeof fetch
   failpoint: StorageFailpoint
   /** Told of what went wrong in the background. */
@@ -68,6 +70,10 @@ export interface Runtime {
   close(): Promise<void>
 }
 
+/**
+ * Puts a runtime together; it reads no tenants and listens to nobody yet. @throws Error when the store of files can't
+ * be opened
+ */
 export async function openRuntime(config: Config, outside: Outside): Promise<Runtime> {
   const { onProblem, failpoint, log } = outside
   const now = () => new Date(outside.now())
@@ -185,8 +191,14 @@ export async function openRuntime(config: Config, outside: Outside): Promise<Run
 /** A stop waits so long for requests under way. */
 const drainMilliseconds = 10_000
 
-/** Opens it, starts it and listens. */
-export async function startRuntime(config: Config, outside: Outside): Promise<{ stop(): Promise<void> }> {
+/** A runtime that serves. */
+export interface RunningRuntime {
+  /** Answers the requests in progress, for ten seconds at most, ends its loops, and closes what it has opened. */
+  stop(): Promise<void>
+}
+
+/** Opens a runtime, starts it and listens. @throws Error when a part can't work, or the port is taken */
+export async function startRuntime(config: Config, outside: Outside): Promise<RunningRuntime> {
   const runtime = await openRuntime(config, outside)
   await runtime.start()
   const stopping = new AbortController()

@@ -9,6 +9,7 @@ export interface AuditRoutesDeps {
   audit: AuditLog
 }
 
+/** Adds the routes that read the audit log and check its chain of hashes. */
 export function addAuditRoutes(app: Api, deps: AuditRoutesDeps): void {
   app.get(
     '/v1/audit',

@@ -5,6 +5,7 @@ import { auditHash } from '../platform/audit-chain.ts'
 
 const batch = 1_000
 
+/** The audit log on the control database. */
 export function createAuditLog(database: Database): AuditLog {
   return {
     async list(limit, before) {

@@ -59,6 +59,7 @@ export interface BackupRecords {
   read(text: string | undefined, backupId: string): ReadRecord
 }
 
+/** Makes and reads the records that lie with backups; `seal` closes each backup's key. */
 export function createBackupRecords({ seal, installation }: { seal: Seal; installation: string }): BackupRecords {
   return {
     write(described, key) {

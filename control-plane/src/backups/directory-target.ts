@@ -16,7 +16,7 @@ const removing = '.removing'
 const entryName = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(\.making|\.removing)?$/
 const readBytes = 256 * 1024
 
-/** @param installation keeps those of two installations apart that share the directory */
+/** Makes a target of backups that is a directory. @param installation keeps those of two installations apart that share it */
 export function createDirectoryTarget(directory: string, installation: string): BackupTarget {
   const root = join(directory, installation)
   const quarantine = join(root, 'quarantine')
@@ -96,7 +96,7 @@ export function createDirectoryTarget(directory: string, installation: string): 
   }
 }
 
-/** @throws Error when backups can't be kept there */
+/** Checks at the start that the directory of the backups can be written; makes it where it is missing. @throws ConfigurationError */
 export async function checkDirectory(directory: string): Promise<void> {
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 })

@@ -1,5 +1,6 @@
 // What every job of a backup works with, and the places it works in.
 import type { Clock } from '../platform/clock.ts'
+import type { Log } from '../platform/log.ts'
 import type { Engine } from '../engines/index.ts'
 import { dedicatedDatabase, type HomeMigration } from '../homes/index.ts'
 import type { Region, Snapshot } from '../reconcile/index.ts'
@@ -23,7 +24,7 @@ export interface JobDeps {
   /** Of homes, of this version. */
   migrations: readonly HomeMigration[]
   clock: Clock
-  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+  log: Pick<Log, 'info' | 'warn'>
   epoch: bigint
 }
 

@@ -14,6 +14,7 @@ import { isScratchId, scratchId } from '../stacks/index.ts'
 import { surveyBackups, type FoundBackups } from './survey-backups.ts'
 import { runVerify } from './verify-job.ts'
 
+/** What the job needs that takes, restores, verifies and removes backups. */
 export interface BackupKeeperDeps extends Omit<JobDeps, 'epoch'> {
   /** Told of every job that ended. */
   measure: (kind: JobKind, outcome: 'succeeded' | 'failed', seconds: number) => void

@@ -11,6 +11,7 @@ import { ControlError } from '../platform/errors.ts'
 
 const Id = Type.Object({ id: Type.String() })
 
+/** Adds the routes of backups: list, take, remove, adopt, verify and restore. */
 export function addBackupRoutes(app: Api, deps: BackupRoutesDeps): void {
   addReadBackups(app, deps)
   addTakeBackup(app, deps)

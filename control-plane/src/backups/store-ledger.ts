@@ -12,6 +12,7 @@ import { ledWrite } from '../platform/led-write.ts'
 
 const open = { in: ['pending', 'running'] }
 
+/** The leader's part of the store of backups, on the control database. */
 export function createBackupLedger(database: Database, seal: Seal, now: () => Date): BackupLedger {
   /** @throws NotWanted */
   const change = async (

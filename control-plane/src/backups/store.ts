@@ -22,6 +22,7 @@ interface BackupStoreOptions {
   now: () => Date
 }
 
+/** The API's part of the store of backups, on the control database. */
 export function createBackupStore({ database, seal, now }: BackupStoreOptions): BackupStore {
   const listed = async (where: Prisma.BackupWhereInput, { limit, cursor }: PageRequest) => {
     const rows = await database.backup.findMany({

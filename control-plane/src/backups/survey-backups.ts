@@ -3,6 +3,7 @@
 // a recorded decision has begun to remove.
 import type { Backup } from './backup.ts'
 import type { BackupTarget, TargetEntry } from './backup-target.ts'
+import type { Log } from '../platform/log.ts'
 
 export interface FoundBackups {
   /** In the quarantine: the control database does not know them. */
@@ -15,7 +16,7 @@ interface Survey {
   target: BackupTarget
   /** State of every backup that the control database knows. */
   states: () => Promise<ReadonlyMap<string, Backup['state']>>
-  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+  log: Pick<Log, 'info' | 'warn'>
 }
 
 /** @param reported IDs of missing backups that an earlier call has logged; updated */

@@ -16,6 +16,7 @@ export interface UnknownBackups {
   get(ids: readonly string[], signal: AbortSignal): Promise<UnknownBackup[]>
 }
 
+/** Reads the backups in the target's quarantine, which the control database does not know. */
 export function createUnknownBackups(target: BackupTarget, records: BackupRecords): UnknownBackups {
   /** ID → whether all of it is there. */
   const quarantined = async () => {

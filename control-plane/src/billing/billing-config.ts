@@ -29,6 +29,10 @@ const BillingFile = Type.Object(
   closed,
 )
 
+/**
+ * The operator's file of prices: who sells, in which currency, and the price lists. A draft becomes final after
+ * `draftDays`.
+ */
 export interface BillingConfig {
   currency: string
   seller: Party

@@ -11,6 +11,7 @@ import type { Database } from '../platform/database.ts'
 import { createInvoiceLedger, createInvoiceStore } from './store-invoices.ts'
 import { createTenantNames } from '../tenants/index.ts'
 
+/** Billing, and the stores that it works with. */
 export interface BillingParts {
   billing: Billing
   invoices: InvoiceStore
@@ -35,7 +36,10 @@ export function openBilling(database: Database, config: BillingConfig | undefine
 /** What an error calls the file of prices. */
 const pricesSetting = 'TENANTRY_PRICES_FILE'
 
-/** @throws ConfigurationError when the prices do not fit the plans, or the invoices there are */
+/**
+ * Checks the prices before the control plane starts with them.
+ * @throws ConfigurationError when they do not fit the plans, or the currency of the invoices there are
+ */
 export async function checkBilling(
   { ledger }: Pick<BillingParts, 'ledger'>,
   config: BillingConfig,

@@ -11,6 +11,7 @@ export interface InvoicedTenantDeps {
   tenants: Pick<TenantStore, 'get'>
   invoices: InvoiceStore
   history: PlanHistory
+  /** The current time. */
   now: () => Date
 }
 

@@ -3,6 +3,7 @@ import type { Clock } from '../platform/clock.ts'
 import { ControlError } from '../platform/errors.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
+import type { Log } from '../platform/log.ts'
 import type { PlanHistory } from '../plans/index.ts'
 import type { ClosedUsage } from '../usage/index.ts'
 import type { Billing } from './billing.ts'
@@ -22,6 +23,7 @@ interface MissingInvoices {
   outdated: number
 }
 
+/** What the job needs that makes invoices of closed months. */
 export interface ClosingDeps {
   billing: Pick<Billing, 'composeAll'>
   config: BillingConfig
@@ -31,7 +33,7 @@ export interface ClosingDeps {
   clock: Clock
   /** Told after each look; undefined when this control plane leads no longer. */
   measure: (missing: readonly MissingInvoices[] | undefined) => void
-  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+  log: Pick<Log, 'info' | 'warn'>
 }
 
 const intervalMilliseconds = 600_000
@@ -54,6 +56,10 @@ export function closeMonths(deps: ClosingDeps): (leadership: Leadership) => Prom
   }
 }
 
+/**
+ * Makes the job that invoices months that are over. `look` does once what can be done now and returns after how many
+ * milliseconds to look again; it throws LeadershipLost once another control plane leads.
+ */
 export function createClosing(deps: ClosingDeps, epoch: bigint) {
   const { config, ledger, clock, log } = deps
   const finished = new Set<number>()

@@ -16,6 +16,7 @@ const eastAsian = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Scrip
 const fontNames = ['sans', 'sans-bold', 'han', 'han-bold'] as const
 type FontName = (typeof fontNames)[number]
 
+/** The files of the fonts that invoices as PDF are set in; they are read once, for the first of them. */
 export type PdfFonts = ReadonlyMap<FontName, Buffer>
 
 /** Reads the fonts' files: DejaVu Sans (Latin, Greek, Cyrillic, Arabic, Hebrew and others) and Noto Sans for Chinese and Japanese. */

@@ -47,6 +47,7 @@ export interface AdjustmentRoutesDeps extends AnswerDeps, InvoicedTenantDeps {
   billing: Billing
 }
 
+/** Adds the routes of adjustments: credits and one-time charges that an operator gives a tenant. */
 export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void {
   app.get(
     '/v1/tenants/:id/adjustments',

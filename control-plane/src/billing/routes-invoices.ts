@@ -37,6 +37,7 @@ export interface InvoiceRoutesDeps extends WriteDeps, InvoicedTenantDeps {
   pdfFonts(): Promise<PdfFonts>
 }
 
+/** Adds the routes of invoices, as JSON, CSV and PDF (specification, section 4.4). */
 export function addInvoiceRoutes(app: Api, deps: InvoiceRoutesDeps): void {
   addReadInvoices(app, deps)
   addUpcoming(app, deps)

@@ -30,6 +30,7 @@ interface AccessOptions {
   publicPrefix: string
 }
 
+/** Adds the hook that checks, before every route, whether the caller may use it (specification, section 5). */
 export function addAccess(app: FastifyInstance, options: AccessOptions): void {
   app.decorateRequest('platformKey', undefined)
   app.decorateRequest('ofTenant', undefined)

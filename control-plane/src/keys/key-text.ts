@@ -3,10 +3,12 @@ import { createHash, randomBytes } from 'node:crypto'
 
 export const platformKeyPrefix = 'tnp_'
 
+/** A new random platform key, `tnp_` and 256 bits in base64url. */
 export function newPlatformKey(): string {
   return `${platformKeyPrefix}${randomBytes(32).toString('base64url')}`
 }
 
+/** A new random API key of a tenant, `tn_publishable_` or `tn_secret_` and 256 bits in base64url. */
 export function newApiKey(kind: 'publishable' | 'secret'): string {
   return `tn_${kind}_${randomBytes(32).toString('base64url')}`
 }

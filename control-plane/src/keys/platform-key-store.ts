@@ -16,9 +16,11 @@ export interface PlatformKey {
   replacedBy: string | undefined
 }
 
+/** Platform keys, of which only the hash is stored. */
 export interface PlatformKeyStore {
   /** By the SHA-256 of the key's text; revoked and expired ones too. */
   find(sha256: string): Promise<PlatformKey | undefined>
+  /** All keys, revoked and expired ones too. */
   list(): Promise<PlatformKey[]>
   create(name: string, scope: Scope, text: string, write: RecordedWrite): Promise<PlatformKey>
   /** @throws ControlError KEY_NOT_FOUND, LAST_ADMIN_KEY */

@@ -25,9 +25,11 @@ const Id = Type.Object({ id: Type.String() })
 /** What the routes of platform keys are given. */
 export interface KeyRoutesDeps extends AnswerDeps {
   keys: PlatformKeyStore
+  /** The current time. */
   now: () => Date
 }
 
+/** Adds the routes of platform keys: list, create, rotate and revoke. */
 export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
   app.get(
     '/v1/keys',

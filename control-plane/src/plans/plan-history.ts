@@ -9,6 +9,7 @@ export interface PlanPeriod {
   until: Date
 }
 
+/** Which plan each tenant had when, from which invoices share out a month. */
 export interface PlanHistory {
   /**
    * The tenant's periods within [`from`, `to`), cut to it, oldest first; none is empty and no two overlap. Before the

@@ -14,6 +14,7 @@ export interface Plan {
   rate: RateLimit | null
 }
 
+/** Reads the plans that tenants can have (specification, section 8). */
 export interface PlanStore {
   /** In rising order. */
   list(): Promise<Plan[]>

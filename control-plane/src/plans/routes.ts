@@ -17,6 +17,7 @@ export interface PlanRoutesDeps {
   regionCondition(region: string): RegionCondition | undefined
 }
 
+/** Adds the route that lists plans and their quotas (specification, section 8). */
 export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
   app.get(
     '/v1/plans',

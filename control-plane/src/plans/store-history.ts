@@ -2,6 +2,7 @@
 import type { PlanHistory, PlanPeriod } from './plan-history.ts'
 import type { Database } from '../platform/database.ts'
 
+/** Which plan each tenant had when, on the control database. */
 export function createPlanHistory(database: Database): PlanHistory {
   const periodsOf: PlanHistory['periodsOf'] = async (tenantIds, from, to) => {
     const rows = await database.$queryRaw<

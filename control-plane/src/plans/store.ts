@@ -7,6 +7,7 @@ import { type RateLimits, toRate } from '../quotas/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 import type { Database } from '../platform/database.ts'
 
+/** The plans on the control database. */
 export function createPlanStore(database: Database): PlanStore {
   return {
     async list() {
@@ -35,7 +36,7 @@ export async function recordRateLimits(database: Database, limits: RateLimits): 
   }
 }
 
-/** @throws Error when tenants live in a region that is not configured */
+/** Checks the configured regions against the tenants there are. @throws Error when tenants live in a region that is not configured */
 export async function refuseUnknownRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
   const homeless = await database.tenant.groupBy({
     by: ['regionId'],

@@ -5,6 +5,7 @@ import type { Leadership } from '../platform/leader.ts'
 import type { RegionProbe } from '../reconcile/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 import { repeat } from '../platform/repeat.ts'
+import type { Log } from '../platform/log.ts'
 import type { Rollout, RolloutSubject } from './rollout.ts'
 import { componentError } from './rollout-image.ts'
 import { planRollout, type RolloutStep } from './rollout-plan.ts'
@@ -21,7 +22,7 @@ interface RolloutKeeperDeps {
   regions: ReadonlyMap<string, RolloutRegion>
   probe: Pick<RegionProbe, 'tenantHealth'>
   clock: Clock
-  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+  log: Pick<Log, 'info' | 'warn'>
 }
 
 const lookMilliseconds = 1_000

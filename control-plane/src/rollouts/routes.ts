@@ -90,6 +90,7 @@ export interface RolloutRoutesDeps extends AnswerDeps {
   clock: Pick<Clock, 'timeout'>
 }
 
+/** Adds the routes of rollouts: begin one, list them, show one and cancel one. */
 export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
   app.post(
     '/v1/rollouts',

@@ -10,6 +10,7 @@ import type { Lock } from '../platform/locks.ts'
 import { fromMoved, toRollout } from './store-rows.ts'
 import { openStates } from './store.ts'
 
+/** The leader's part of the store of rollouts, on the control database. */
 export function createRolloutLedger(database: Database, now: () => Date): RolloutLedger {
   return {
     async open() {

@@ -3,7 +3,7 @@ import type { Engine } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Tenant } from './tenant.ts'
 
-/** @param what stands in the message, e.g. `a restart` @throws ControlError NOT_DEDICATED */
+/** Checks that a tenant has services of its own. @param what stands in the message, e.g. `a restart` @throws ControlError NOT_DEDICATED */
 export function requireDedicated({ isolation }: Pick<Tenant, 'isolation'>, what: string): void {
   if (isolation !== 'schema-per-tenant') return
   throw new ControlError(
@@ -12,7 +12,7 @@ export function requireDedicated({ isolation }: Pick<Tenant, 'isolation'>, what:
   )
 }
 
-/** @throws ControlError ENGINE_FAILED when the tenant's region has no engine any more */
+/** The engine of a tenant's region. @throws ControlError ENGINE_FAILED when the tenant's region has no engine any more */
 export function engineOf(
   deps: { engineOf(region: string): Engine | undefined },
   { region }: Pick<Tenant, 'region'>,

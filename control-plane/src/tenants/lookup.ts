@@ -5,6 +5,7 @@ import { ControlError } from '../platform/errors.ts'
 import type { Tenant } from './tenant.ts'
 import type { TenantStore } from './tenant-store.ts'
 
+/** The tenant of an id in a request. @throws ControlError TENANT_NOT_FOUND, also for a text that is no tenant's id */
 export async function foundTenant(deps: { tenants: Pick<TenantStore, 'get'> }, id: string): Promise<Tenant> {
   const tenant = isTenantId(id) ? await deps.tenants.get(id) : undefined
   if (tenant === undefined) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')

@@ -70,12 +70,12 @@ export const reservedNames: ReadonlySet<string> = new Set([
 
 const warmNames = /^warm-[0-9a-f]{20}$/
 
-/** Of a tenant made in advance, until somebody claims it: nobody else can have it. */
+/** Name of a tenant made in advance, until a create claims it: no other tenant can have it. */
 export function warmName(tenantId: string): string {
   return `warm-${tenantId.slice('t_'.length)}`
 }
 
-/** @throws ControlError INVALID_NAME or RESERVED_NAME that says why */
+/** Checks the name that a tenant is to have. @throws ControlError INVALID_NAME or RESERVED_NAME that says why */
 export function checkName(name: string): void {
   const problem =
     name.length < 3 || name.length > 63

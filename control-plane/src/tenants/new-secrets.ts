@@ -2,6 +2,7 @@
 import { newApiKey, newSecret } from '../keys/index.ts'
 import type { SecretKind } from './tenant.ts'
 
+/** Random passwords, secrets and API keys for a new tenant, one of each kind, as plain text. */
 export function newSecrets(): Record<SecretKind, string> {
   return {
     runtime_password: newSecret(),

@@ -32,10 +32,12 @@ export interface ChangeTenantDeps extends AnswerDeps, WaitDeps {
   /** Of a region; undefined where somebody else started the parts. */
   engineOf(region: string): Engine | undefined
   clock: Pick<Clock, 'timeout'>
+  /** The current time. */
   now: () => Date
   deleteGraceSeconds: number
 }
 
+/** Adds the routes that change and delete a tenant and rotate its keys (specification, section 4.4). */
 export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
   const present = ({ tenant, operation }: TenantWrite) => ({
     ...toTenantBody(tenant, regionOf(deps, tenant)),

@@ -44,9 +44,11 @@ export interface CreateTenantDeps extends AnswerDeps, WaitDeps {
   /** Of a region; undefined where somebody else started the parts. */
   engineOf(region: string): Engine | undefined
   clock: Pick<Clock, 'timeout'>
+  /** The current time. */
   now: () => Date
 }
 
+/** Adds `POST /v1/tenants` (specification, section 4.4). */
 export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
   const hostDisk = hostDiskReader(deps)
   app.post(

@@ -23,6 +23,7 @@ export interface OperationRoutesDeps {
   tenants: TenantStore
 }
 
+/** Adds the routes that show operations: what was asked of tenants and how far it is. */
 export function addOperationRoutes(app: Api, deps: OperationRoutesDeps): void {
   app.get(
     '/v1/operations',

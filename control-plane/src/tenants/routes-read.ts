@@ -25,6 +25,7 @@ export interface ReadTenantsDeps {
   regions: readonly RegionConfig[]
 }
 
+/** Adds the routes that list tenants and show one (specification, section 4.4). */
 export function addReadTenants(app: Api, deps: ReadTenantsDeps): void {
   const present = (tenant: Tenant) => toTenantBody(tenant, regionOf(deps, tenant))
 

@@ -22,6 +22,7 @@ export interface RunTenantDeps extends AnswerDeps, WaitDeps {
   regions: readonly RegionConfig[]
 }
 
+/** Adds the routes that restart, pause and wake a tenant. */
 export function addRunTenant(app: Api, deps: RunTenantDeps): void {
   app.post(
     '/v1/tenants/:id/restart',

@@ -1,7 +1,7 @@
 // Names of tenants for their invoices, also of those that are gone.
 import type { Database } from '../platform/database.ts'
 
-/** Of one that is gone: the name that an operator last gave it, as the audit log says. */
+/** Makes the reader of names by tenant id. One that is gone has the name that an operator last gave it, by the audit log. */
 export function createTenantNames(
   database: Database,
 ): (tenantIds: readonly string[]) => Promise<ReadonlyMap<string, string>> {

@@ -34,6 +34,7 @@ const Conditions = Type.Array(
 const Size = Type.Object({ memory_bytes: Type.Integer(), cpu_millis: Type.Integer() })
 const Sizes = Type.Object({ postgres: Size, runtime: Size })
 
+/** A tenant of its row, with the plan's isolation and rate. */
 export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | null; plan: PlanRow }): Tenant {
   return {
     id: row.id,
@@ -84,10 +85,12 @@ export function fromSizes({ postgres, runtime }: ComponentSizes) {
   return { postgres: size(postgres), runtime: size(runtime) }
 }
 
+/** Conditions as they are stored; none where the stored value has another form. */
 export function toConditions(value: unknown): Condition[] {
   return Value.Check(Conditions, value) ? value : []
 }
 
+/** An operation of its row. */
 export function toOperation(row: OperationRow): Operation {
   return {
     id: row.id,

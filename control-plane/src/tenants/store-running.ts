@@ -11,10 +11,13 @@ export interface RunningTenant {
   updatedAt: Date
 }
 
+/** Reads which tenants with services of their own run. */
 export interface RunningTenants {
+  /** Those of a region that are ready and have no operation open, in order of their ids. */
   runningTenants(regionId: string): Promise<RunningTenant[]>
 }
 
+/** Which tenants run, on the control database. */
 export function createRunningTenants(database: Database): RunningTenants {
   return {
     async runningTenants(regionId) {

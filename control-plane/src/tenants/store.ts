@@ -37,6 +37,7 @@ interface TenantStoreOptions {
 const tenantIds = /^t_[0-9a-f]{20}$/
 const operationIds = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
+/** The tenant store on the control database; `seal` closes the tenants' secrets. */
 export function createTenantStore({ database, seal, now }: TenantStoreOptions): TenantStore {
   const make = async (transaction: Transaction, tenant: NewTenant): Promise<TenantCreated> => {
     const { id, name, plan, region, isolation, rateLimit, secrets } = tenant

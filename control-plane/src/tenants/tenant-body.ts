@@ -26,6 +26,7 @@ const Timestamp = Type.String({ description: 'ISO 8601, UTC' })
 const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
   Type.Union([schema, Type.Null()])
 
+/** An operation as the API shows it. */
 export const OperationBody = Type.Object({
   id: Type.String(),
   tenant_id: Type.String(),
@@ -45,6 +46,7 @@ const Size = Type.Object({
   cpu_millis: Type.Integer({ description: 'Thousandths of a core' }),
 })
 
+/** A tenant as the API shows it (specification, section 2.6). */
 export const TenantBody = Type.Object({
   tenant_id: Type.String(),
   name: Type.String(),
@@ -101,12 +103,14 @@ export const TenantBody = Type.Object({
 })
 export type TenantBody = Static<typeof TenantBody>
 
+/** A tenant's keys as plain text: only in the response that makes them. */
 export const KeysBody = Type.Object({
   publishable_key: Type.String(),
   secret_key: Type.String(),
   jwt_secret: Type.String(),
 })
 
+/** An operation as the API shows it. */
 export function toOperationBody(operation: Operation): OperationBody {
   return {
     id: operation.id,

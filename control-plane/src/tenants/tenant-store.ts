@@ -46,6 +46,7 @@ interface TenantFilter {
   namePrefix?: string
 }
 
+/** A tenant as a write has left it, and the operation that carries the change out. */
 export interface TenantWrite {
   tenant: Tenant
   operation: Operation
@@ -73,6 +74,7 @@ export interface TenantStore {
    */
   create(tenant: NewTenant, write: RecordedWrite): Promise<TenantCreated>
   get(id: string): Promise<Tenant | undefined>
+  /** Tenants that match every given field, the oldest first. */
   list(filter: TenantFilter, page: PageRequest): Promise<Page<Tenant>>
   /**
    * Raises the generation. `ifMatch` is the generation the caller has seen.
@@ -97,6 +99,7 @@ export interface TenantStore {
   /** Supersedes a pause under way. What is not paused stays as it is. @throws ControlError TENANT_NOT_FOUND, TENANT_DELETED */
   wake(id: string, write: RecordedWrite): Promise<TenantState>
   getOperation(id: string): Promise<Operation | undefined>
+  /** Operations that match every given field, the oldest first. */
   listOperations(
     filter: { tenantId?: string; kind?: OperationKind; state?: Operation['state'] },
     page: PageRequest,

@@ -6,10 +6,12 @@ import type { HeldRate } from '../quotas/index.ts'
 export type Desired = 'active' | 'suspended' | 'paused' | 'warm' | 'restoring' | 'deleted'
 
 export const statuses = ['pending', 'ready', 'suspended', 'paused', 'warm', 'deleting', 'failed'] as const
+/** What the reconciler last recorded of a tenant. */
 export type Status = (typeof statuses)[number]
 
 /** What to do about differences that nobody asked for. */
 export const driftPolicies = ['repair', 'report', 'ignore'] as const
+/** One of `driftPolicies`: repair a difference, show it in the condition `Drift` alone, or neither. */
 export type DriftPolicy = (typeof driftPolicies)[number]
 
 export const conditionTypes = ['Services', 'Home', 'Database', 'Runtime', 'Route', 'Drift', 'Disk', 'Loss'] as const
@@ -24,6 +26,7 @@ export interface Condition {
   observed_at: string
 }
 
+/** A tenant as the control plane knows it, without its secrets (specification, section 2.6). */
 export interface Tenant {
   id: string
   name: string
@@ -66,6 +69,7 @@ export interface ComponentSize {
   cpuMillis: number
 }
 
+/** What each service of a tenant with services of its own may take. */
 export interface ComponentSizes {
   postgres: ComponentSize
   runtime: ComponentSize
@@ -87,8 +91,10 @@ export const operationKinds = [
   'restore',
   'verify',
 ] as const
+/** What was asked of a tenant. */
 export type OperationKind = (typeof operationKinds)[number]
 
+/** One thing that was asked of a tenant, and how far it is. */
 export interface Operation {
   id: string
   tenantId: string
@@ -112,6 +118,7 @@ export const secretKinds = [
   'publishable_key',
   'secret_key',
 ] as const
+/** What a secret of a tenant is for. Several of one kind are live while it is rotated. */
 export type SecretKind = (typeof secretKinds)[number]
 
 /** Kinds of operations that do not change what should be, and so don't stand for a generation. */

@@ -3,12 +3,19 @@ import type { FastifyRequest } from 'fastify'
 import type { Tenant } from './tenant.ts'
 import type { TenantStore, TenantWrite } from './tenant-store.ts'
 
+/** What `waitUntilSettled` needs. */
 export interface WaitDeps {
   tenants: TenantStore
-  changes: { next(tenantId: string, signal: AbortSignal): Promise<void> }
+  changes: {
+    /** Resolves when the tenant was next observed, when changes may have been missed, or when the signal aborts. */
+    next(tenantId: string, signal: AbortSignal): Promise<void>
+  }
 }
 
-/** @returns tenant and operation as they are at the end; the tenant as last seen when it is gone by then */
+/**
+ * Waits until the operation of a write has ended, for `seconds` at most, or until the caller has gone.
+ * @returns tenant and operation as they are at the end; the tenant as last seen when it is gone by then
+ */
 export async function waitUntilSettled(
   deps: WaitDeps,
   write: TenantWrite,

@@ -3,19 +3,22 @@ import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
+import type { Log } from '../platform/log.ts'
 import { verdictOf } from './delivery-plan.ts'
 import type { Send } from './send-message.ts'
 import { messageBody, messageHeaders } from './webhook-message.ts'
 import type { DueDelivery, WebhookBacklog, WebhookOutbox } from './webhook-store.ts'
 
+/** What the job needs that sends operators' webhooks. */
 export interface DispatcherDeps {
   outbox: WebhookOutbox
   send: Send
   clock: Clock
+  /** Uniform in [0, 1), for the spread of repeats. */
   random: () => number
   /** Told from time to time; undefined when this control plane leads no longer. */
   measure: (backlog: WebhookBacklog | undefined) => void
-  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+  log: Pick<Log, 'info' | 'warn'>
 }
 
 const intervalMilliseconds = 1_000

@@ -60,9 +60,11 @@ export interface WebhookRoutesDeps extends AnswerDeps {
   webhooks: WebhookStore
   /** The first address of the URL's host that webhooks may not be sent to. */
   forbiddenAddress(url: string): Promise<string | undefined>
+  /** The current time. */
   now: () => Date
 }
 
+/** Adds the routes of operators' webhooks and their deliveries. */
 export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
   const tags = ['webhooks']
 

@@ -20,7 +20,7 @@ export async function emitOperatorEvent(
   return written === 1
 }
 
-/** As `emitOperatorEvent`, of many at once. */
+/** Writes many events for operators in one statement, each as `emitOperatorEvent` does. */
 export async function emitOperatorEvents(
   transaction: Pick<Transaction, '$executeRaw'>,
   events: readonly (OperatorEvent & { once: string })[],

@@ -22,6 +22,7 @@ interface DueRow {
   data: unknown
 }
 
+/** What is on its way to operators' webhooks, on the control database; `seal` opens the endpoints' secrets. */
 export function createWebhookOutbox(database: Database, seal: Seal, now: () => Date): WebhookOutbox {
   return {
     async handOut() {

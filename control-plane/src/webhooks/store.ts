@@ -16,6 +16,7 @@ interface WebhookStoreOptions {
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
+/** Operators' webhooks on the control database, as the API uses them. */
 export function createWebhookStore({ database, seal, now }: WebhookStoreOptions): WebhookStore {
   const found = async (from: Pick<Transaction, 'webhookEndpoint'>, id: string) => {
     const row = uuids.test(id) ? await from.webhookEndpoint.findUnique({ where: { id } }) : null

@@ -40,6 +40,7 @@ export class TenantRegistry {
     })
   }
 
+  /** The tenant as its newest manifest describes it; undefined for one that this runtime does not serve. */
   get(tenantId: string): Tenant | undefined {
     const known = this.#tenants.get(tenantId)
     if (known !== undefined) return known
@@ -74,10 +75,12 @@ export class TenantRegistry {
     return this.#table.synced || this.#table.size > 0
   }
 
+  /** Reads the tenants of an earlier run, so that they are served before the control plane is reached. */
   load(): Promise<void> {
     return this.#table.load()
   }
 
+  /** Follows the control plane's watch until the signal aborts. */
   run(signal: AbortSignal): Promise<void> {
     return this.#table.run(signal)
   }
