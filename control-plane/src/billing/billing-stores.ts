@@ -21,6 +21,7 @@ export interface BillingParts {
   usage: ClosedUsage
 }
 
+/** Puts billing together on the control database. Without a `config` no invoices are made. */
 export function openBilling(database: Database, config: BillingConfig | undefined, now: () => Date): BillingParts {
   const options = { database, now, numberPrefix: config?.numberPrefix ?? '' }
   const [invoices, adjustments, history, usage] = [

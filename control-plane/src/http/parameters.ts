@@ -59,6 +59,7 @@ export interface WriteContext {
   answerKey: AnswerKey | undefined
 }
 
+/** Reads who writes, and the `Idempotency-Key` if there is one. @throws ControlError INVALID_HEADER for a malformed key */
 export function writeContext(request: FastifyRequest): WriteContext {
   const keyId = request.platformKey?.id
   if (keyId === undefined) throw new Error('a write without a platform key')

@@ -22,6 +22,7 @@ export interface PlatformKeyStore {
   find(sha256: string): Promise<PlatformKey | undefined>
   /** All keys, revoked and expired ones too. */
   list(): Promise<PlatformKey[]>
+  /** Makes a key of the given text, of which only the hash is stored. */
   create(name: string, scope: Scope, text: string, write: RecordedWrite): Promise<PlatformKey>
   /** @throws ControlError KEY_NOT_FOUND, LAST_ADMIN_KEY */
   revoke(id: string, write: RecordedWrite): Promise<PlatformKey>

@@ -12,6 +12,7 @@ interface PlatformKeyStoreOptions {
   now: () => Date
 }
 
+/** The platform key store on the control database. */
 export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOptions): PlatformKeyStore {
   const live = () => ({ revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: now() } }] })
 

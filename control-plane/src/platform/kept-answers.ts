@@ -37,6 +37,7 @@ export interface KeptAnswers {
 /** A repeat that comes later than this is a new request. */
 const keptMilliseconds = 24 * 3_600_000
 
+/** Kept answers on the control database; `seal` closes them, because some contain secrets. */
 export function createKeptAnswers({
   database,
   seal,

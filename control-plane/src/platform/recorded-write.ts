@@ -18,6 +18,7 @@ export interface RecordedWrite {
 /** Runs the work in a transaction, which is rolled back when the work throws. */
 export type RecordWrite = <T>(actor: Actor, work: (write: RecordedWrite) => Promise<T>) => Promise<T>
 
+/** Recorded writes on the control database; `now` dates their entries in the audit log. */
 export function createRecordWrite(database: Database, now: () => Date): RecordWrite {
   return async <T>(actor: Actor, work: (write: RecordedWrite) => Promise<T>) => {
     const result = await database.$transaction(

@@ -15,6 +15,7 @@ interface RolloutStoreOptions {
 const rolloutIds = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export const openStates = ['running', 'rolling_back']
 
+/** The API's part of the store of rollouts, on the control database. */
 export function createRolloutStore({ database, now }: RolloutStoreOptions): RolloutStore {
   return {
     async create({ region, canary, ...rollout }, { transaction, audit }) {

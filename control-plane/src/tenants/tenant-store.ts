@@ -73,6 +73,7 @@ export interface TenantStore {
    * @throws ControlError NAME_TAKEN
    */
   create(tenant: NewTenant, write: RecordedWrite): Promise<TenantCreated>
+  /** Undefined when there is no such tenant. */
   get(id: string): Promise<Tenant | undefined>
   /** Tenants that match every given field, the oldest first. */
   list(filter: TenantFilter, page: PageRequest): Promise<Page<Tenant>>
@@ -98,6 +99,7 @@ export interface TenantStore {
   pause(id: string, write: RecordedWrite): Promise<TenantState>
   /** Supersedes a pause under way. What is not paused stays as it is. @throws ControlError TENANT_NOT_FOUND, TENANT_DELETED */
   wake(id: string, write: RecordedWrite): Promise<TenantState>
+  /** Undefined when there is no such operation. */
   getOperation(id: string): Promise<Operation | undefined>
   /** Operations that match every given field, the oldest first. */
   listOperations(

@@ -11,6 +11,7 @@ interface UsageSourcesOptions {
   now: () => Date
 }
 
+/** The ledger's sources on the control database, a page at a time. */
 export function createUsageSources({ database, now }: UsageSourcesOptions): UsageSources {
   return {
     async list(kind, { limit, cursor }) {

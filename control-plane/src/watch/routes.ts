@@ -16,6 +16,10 @@ interface InternalRoutesDeps extends WriteDeps {
   now: () => Date
 }
 
+/**
+ * Plugin with the routes for the installation's other parts: the watches, the push of usage, a tenant's own usage and
+ * the call to wake.
+ */
 export function internalRoutes({ hub, ledger, tenants, record, now }: InternalRoutesDeps): FastifyPluginAsync {
   return async (app) => {
     const access = 'internal'
