@@ -4,7 +4,8 @@ import { describeDay, describeInstant, describeMonth, shortDecimal } from './des
 import type { InvoiceBody, UpcomingBody } from './invoice-body.ts'
 import { currencyPlaces, decimalText, readDecimalText } from './money.ts'
 import { parseMonth } from '../platform/months.ts'
-import { lineHeight, PdfText, type PdfDocument, type PdfFonts, type TextStyle } from './pdf-text.ts'
+import type { PdfFonts } from './pdf-fonts.ts'
+import { lineHeight, PdfText, type PdfDocument, type TextStyle } from './pdf-text.ts'
 
 const page = { left: 56, right: 539, top: 56, bottom: 770, footer: 800 }
 const columns = {

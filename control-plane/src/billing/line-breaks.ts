@@ -1,0 +1,38 @@
+// Where a line of text may end: by Unicode's rules (UAX #14), and by a dictionary for scripts without spaces.
+import LineBreaker from 'linebreak'
+
+export interface LineBreak {
+  /** Index of the first UTF-16 code unit of the next line. */
+  position: number
+  isRequired: boolean
+}
+
+/** In order; the last one is the end of the text. */
+export function lineBreaksOf(text: string): LineBreak[] {
+  const breaker = new LineBreaker(text)
+  const breaks: LineBreak[] = []
+  let from = 0
+  for (let next = breaker.nextBreak(); next !== null; next = breaker.nextBreak()) {
+    const piece = text.slice(from, next.position)
+    for (const within of dictionaryBreaks(piece)) breaks.push({ position: from + within, isRequired: false })
+    breaks.push({ position: next.position, isRequired: next.required })
+    from = next.position
+  }
+  return breaks
+}
+
+// UAX #14 leaves these scripts, whose words stand without spaces between them, to a dictionary. Node's ICU has them.
+const unspaced = /[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
+const betweenWords = new RegExp(`${unspaced.source}$`, 'u')
+const words = new Intl.Segmenter('th', { granularity: 'word' })
+
+/** Only between two letters of such scripts: beside punctuation and digits UAX #14 has decided. */
+function dictionaryBreaks(piece: string): number[] {
+  if (!unspaced.test(piece)) return []
+  return [...words.segment(piece)]
+    .filter(
+      ({ segment, index }) =>
+        betweenWords.test(piece.slice(0, index)) && unspaced.test(String.fromCodePoint(segment.codePointAt(0) ?? 0)),
+    )
+    .map(({ index }) => index)
+}

@@ -1,0 +1,102 @@
+// The fonts of PDFs: opened once for all documents, and which of them prints a character.
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { create, type Font, type Glyph, type GlyphRun } from 'fontkit'
+
+const families = ['sans', 'han', 'korean', 'thai', 'devanagari'] as const
+type Family = (typeof families)[number]
+export type FontName = Family | `${Family}-bold`
+
+export type PdfFonts = ReadonlyMap<FontName, Font>
+
+/**
+ * Reads and opens the fonts' files: DejaVu Sans (Latin, Greek, Cyrillic, Arabic, Hebrew and others) and Noto Sans for
+ * Chinese and Japanese, Korean, Thai, and Devanagari.
+ */
+export async function loadPdfFonts(): Promise<PdfFonts> {
+  const { resolve } = createRequire(import.meta.url)
+  const dejavu = join(dirname(resolve('dejavu-fonts-ttf/package.json')), 'ttf')
+  const han = join(dirname(dirname(resolve('@embedpdf/fonts-sc'))), 'fonts')
+  const korean = join(dirname(dirname(resolve('@embedpdf/fonts-kr'))), 'fonts')
+  const thai = dirname(resolve('@expo-google-fonts/noto-sans-thai/package.json'))
+  const devanagari = dirname(resolve('@expo-google-fonts/noto-sans-devanagari/package.json'))
+  const files: [FontName, string][] = [
+    ['sans', join(dejavu, 'DejaVuSans.ttf')],
+    ['sans-bold', join(dejavu, 'DejaVuSans-Bold.ttf')],
+    ['han', join(han, 'NotoSansHans-Regular.otf')],
+    ['han-bold', join(han, 'NotoSansHans-Bold.otf')],
+    ['korean', join(korean, 'NotoSansKR-Regular.otf')],
+    ['korean-bold', join(korean, 'NotoSansKR-Bold.otf')],
+    ['thai', join(thai, '400Regular/NotoSansThai_400Regular.ttf')],
+    ['thai-bold', join(thai, '700Bold/NotoSansThai_700Bold.ttf')],
+    ['devanagari', join(devanagari, '400Regular/NotoSansDevanagari_400Regular.ttf')],
+    ['devanagari-bold', join(devanagari, '700Bold/NotoSansDevanagari_700Bold.ttf')],
+  ]
+  return new Map(await Promise.all(files.map(async ([name, file]) => [name, await openFont(file)] as const)))
+}
+
+async function openFont(file: string): Promise<Font> {
+  const font = create(await readFile(file))
+  if (!('layout' in font)) throw new Error(`${file} is a collection of fonts, not a font`)
+  return font
+}
+
+const eastAsian = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Bopomofo}\u3000-\u303f\uff00-\uffef]/u
+const regular = fontOrders('')
+const bold = fontOrders('-bold')
+
+/** The bold fonts lack some characters that the regular ones have, so that these come after them. */
+function fontOrders(weight: '' | '-bold'): { eastAsian: readonly FontName[]; others: readonly FontName[] } {
+  const named = (order: readonly Family[]): FontName[] => [
+    ...new Set([...order.map((family): FontName => `${family}${weight}`), ...order]),
+  ]
+  return {
+    eastAsian: named(['han', 'korean', 'sans', 'thai', 'devanagari']),
+    others: named(['sans', 'korean', 'han', 'thai', 'devanagari']),
+  }
+}
+
+/** The fonts in which a character is looked for, in this order. */
+export function fontOrder(characters: string, isBold: boolean): readonly FontName[] {
+  return (isBold ? bold : regular)[eastAsian.test(characters) ? 'eastAsian' : 'others']
+}
+
+export function hasCharacter(fonts: PdfFonts, name: FontName, character: string): boolean {
+  return fonts.get(name)?.hasGlyphForCodePoint(character.codePointAt(0) ?? 0) === true
+}
+
+/**
+ * The font for one document. It shares what was parsed of the file. Its glyphs are its own, since a glyph remembers the
+ * characters that it was first used for, and that becomes the document's table for reading text back.
+ *
+ * Text runs from left to right unless the feature `rtla` is wanted: PDFKit passes features, but no direction.
+ */
+export function fontOfDocument(font: Font): Font {
+  const glyphs = new Map<number, Glyph>()
+  const getGlyph = (id: number, codePoints: number[] = []): Glyph => {
+    const known = glyphs.get(id)
+    if (known !== undefined) return known
+    const glyph: Glyph = derive(font.getGlyph(id, codePoints), { codePoints })
+    glyphs.set(id, glyph)
+    return glyph
+  }
+  const runs = new Map<string, GlyphRun>()
+  const layout = (text: string, features: string[] = []): GlyphRun => {
+    const direction = features.includes('rtla') ? 'rtl' : 'ltr'
+    const known = runs.get(direction + text)
+    const run = known ?? font.layout.call(own, text, features, undefined, undefined, direction)
+    if (known === undefined) runs.set(direction + text, run)
+    // PDFKit changes the positions that it is given.
+    return derive(run, { positions: run.positions.map((position) => ({ ...position })) })
+  }
+  const own: Font = derive(font, { getGlyph, layout })
+  return own
+}
+
+/** An object that has everything of another one, but some properties of its own. */
+function derive<T extends object>(from: T, own: Partial<T>): T {
+  const derived: T = Object.create(from)
+  for (const [name, value] of Object.entries(own)) Object.defineProperty(derived, name, { value })
+  return derived
+}

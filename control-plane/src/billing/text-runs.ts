@@ -1,0 +1,116 @@
+// A line of text as runs that are each drawn at once: in one font and one direction.
+import bidiFactory from 'bidi-js'
+import { fontOrder, hasCharacter, type FontName, type PdfFonts } from './pdf-fonts.ts'
+
+export interface TextRun {
+  /** Index of its first UTF-16 code unit in the whole text. */
+  start: number
+  text: string
+  /** What the font prints for the text: without characters that are invisible, and with `\ufffd` for unknown ones. */
+  shown: string
+  font: FontName
+  isRightToLeft: boolean
+  /** A run that is not joined with its neighbours. */
+  isApart: boolean
+}
+
+const bidi = bidiFactory()
+export const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
+const replacement = '\ufffd'
+const ignorable = /^\p{Default_Ignorable_Code_Point}$/u
+const space = /^\s+$/u
+
+/** A text of which lines are taken. */
+export class RunText {
+  readonly #text: string
+  readonly #levels: ReturnType<typeof bidi.getEmbeddingLevels>
+  readonly #parts: readonly TextRun[]
+
+  constructor(text: string, isBold: boolean, fonts: PdfFonts) {
+    this.#text = text
+    this.#levels = bidi.getEmbeddingLevels(text)
+    const parts: TextRun[] = []
+    for (const { segment, index } of graphemes.segment(text)) {
+      const isRightToLeft = (this.#levels.levels[index] ?? 0) % 2 === 1
+      for (const part of partsOf(segment, isBold, fonts, parts.at(-1)))
+        parts.push(isRightToLeft ? rightToLeft(part, index) : { ...part, start: index + part.start })
+    }
+    this.#parts = parts
+  }
+
+  /** The runs of a line in the order in which they are read. */
+  runs(start: number, end: number): TextRun[] {
+    const runs: TextRun[] = []
+    for (const part of this.#parts) {
+      if (part.start < start || part.start >= end) continue
+      const last = runs.at(-1)
+      if (last !== undefined && belongsTo(part, last)) {
+        last.text += part.text
+        last.shown += part.shown
+      } else runs.push({ ...part })
+    }
+    return runs
+  }
+
+  /** The same runs in the order in which they are printed, from left to right. */
+  printed(runs: readonly TextRun[], start: number, end: number): TextRun[] {
+    const places = new Map(
+      bidi.getReorderedIndices(this.#text, this.#levels, start, end - 1).map((index, place) => [index, place]),
+    )
+    const place = (run: TextRun) => places.get(run.start) ?? 0
+    return runs.toSorted((a, b) => place(a) - place(b))
+  }
+}
+
+function belongsTo(part: TextRun, run: TextRun): boolean {
+  if (part.isRightToLeft !== run.isRightToLeft) return false
+  if (part.shown === '') return true
+  return part.font === run.font && !part.isApart && !run.isApart
+}
+
+/** Words, spaces and brackets each on their own: a run's glyphs are turned round as a whole. */
+function rightToLeft(part: TextRun, index: number): TextRun {
+  const mirrored = bidi.getMirroredCharacter(part.text)
+  return {
+    ...part,
+    start: index + part.start,
+    shown: mirrored ?? part.shown,
+    isRightToLeft: true,
+    isApart: mirrored !== null || space.test(part.text) || part.shown === replacement,
+  }
+}
+
+/** One part of a grapheme, or more where no font has all of its characters. */
+function partsOf(grapheme: string, isBold: boolean, fonts: PdfFonts, before: TextRun | undefined): TextRun[] {
+  const has = (font: FontName) => (character: string) => hasCharacter(fonts, font, character)
+  const part = (start: number, text: string, shown: string, font: FontName): TextRun => ({
+    start,
+    text,
+    shown,
+    font,
+    isRightToLeft: false,
+    isApart: false,
+  })
+  const order = fontOrder(grapheme, isBold)
+  if (space.test(grapheme)) {
+    // A space stays in the font of the word before it.
+    const font = [...(before === undefined ? [] : [before.font]), ...order].find((name) => has(name)(grapheme))
+    return [font === undefined ? part(0, grapheme, ' ', order[0] ?? 'sans') : part(0, grapheme, grapheme, font)]
+  }
+  const characters = Array.from(grapheme)
+  const visible = characters.filter((character) => !ignorable.test(character))
+  const whole = order.find((font) => visible.every(has(font)))
+  if (whole !== undefined) return [part(0, grapheme, characters.filter(has(whole)).join(''), whole)]
+  const first = order.find((font) => has(font)(characters[0] ?? ''))
+  // What no font has, such as an emoji, is replaced as a whole, however many characters it is made of.
+  if (first === undefined) return [part(0, grapheme, replacement, isBold ? 'sans-bold' : 'sans')]
+  const parts: TextRun[] = []
+  let start = 0
+  for (const character of characters) {
+    const font = order.find((name) => has(name)(character))
+    if (font !== undefined) parts.push(part(start, character, character, font))
+    else parts.push(part(start, character, ignorable.test(character) ? '' : replacement, isBold ? 'sans-bold' : 'sans'))
+    start += character.length
+  }
+  return parts
+}
