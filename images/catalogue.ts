@@ -20,7 +20,10 @@ const project = dirname(import.meta.dirname)
 /** Of the control plane's packages: those of the `prisma` command. */
 const unusedInContainers = ['prisma']
 
-/** Packages' tests, hidden files, types, source maps and texts; native code; Prisma for other databases than Postgres. */
+/**
+ * Packages' tests, hidden files, types, source maps and texts; native code; Prisma for other databases than Postgres;
+ * weights of fonts that no invoice is printed in, and pictures of fonts.
+ */
 const unwanted = new RegExp(
   [
     /^(?:tests?|benchmarks?|examples?|prebuilds)\//,
@@ -28,6 +31,8 @@ const unwanted = new RegExp(
     /\.test\.[cm]?js$/,
     /\.(?:map|markdown|md|mts|cts|ts)$/,
     /query_compiler_\w+\.(?:cockroachdb|mysql|sqlite|sqlserver)\./,
+    /(?:^|\/)NotoSans[A-Za-z]+(?:-|_\d00)(?!Regular|Bold)\w+\.[ot]tf$/,
+    /\.ttf\.png$/,
   ]
     .map(({ source }) => source)
     .join('|'),

@@ -7,8 +7,17 @@ export interface LineBreak {
   isRequired: boolean
 }
 
-/** In order; the last one is the end of the text. */
+export const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
+
+/** In order; the last one is the end of the text. None is within a grapheme, such as a space with an accent on it. */
 export function lineBreaksOf(text: string): LineBreak[] {
+  const within = graphemes.segment(text)
+  return unicodeBreaks(text).filter(
+    ({ position }) => position === text.length || within.containing(position)?.index === position,
+  )
+}
+
+function unicodeBreaks(text: string): LineBreak[] {
   const breaker = new LineBreaker(text)
   const breaks: LineBreak[] = []
   let from = 0

@@ -96,7 +96,11 @@ export function fontOfDocument(font: Font): Font {
 
 /** An object that has everything of another one, but some properties of its own. */
 function derive<T extends object>(from: T, own: Partial<T>): T {
-  const derived: T = Object.create(from)
-  for (const [name, value] of Object.entries(own)) Object.defineProperty(derived, name, { value })
+  const derived: unknown = Object.create(from, Object.getOwnPropertyDescriptors(own))
+  if (!isDerived(derived, from)) throw new Error('an object does not have the prototype that it was created with')
   return derived
+}
+
+function isDerived<T extends object>(value: unknown, from: T): value is T {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === from
 }

@@ -1,19 +1,10 @@
 // Text on a PDF's page in any of the scripts that our fonts have: broken into lines, put in order, aligned.
 import type { Font } from 'fontkit'
-import { lineBreaksOf } from './line-breaks.ts'
+import { graphemes, lineBreaksOf } from './line-breaks.ts'
 import { fontOfDocument, type FontName, type PdfFonts } from './pdf-fonts.ts'
-import { graphemes, RunText, type TextRun } from './text-runs.ts'
+import { isRightToLeft, RunText, type TextRun } from './text-runs.ts'
 
 export type PdfDocument = PDFKit.PDFDocument
-
-declare global {
-  namespace PDFKit.Mixins {
-    interface PDFFont {
-      /** PDFKit takes an opened font as well, which its types lack. */
-      registerFont(name: string, font: Font): this
-    }
-  }
-}
 
 export interface TextStyle {
   size: number
@@ -74,7 +65,7 @@ export class PdfText {
 
   #drawRun(run: TextRun, x: number, y: number, style: TextStyle): void {
     const { text, marks } = this.#readBack(run)
-    const isMarked = this.#mark(run, text === run.text && !(marks && !run.isRightToLeft))
+    const isMarked = this.#mark(run, text === run.text && !(marks && !isRightToLeft(run)))
     this.#document
       .font(run.font)
       .fontSize(style.size)
@@ -86,19 +77,21 @@ export class PdfText {
   /** Tells readers of the file the text where they would not find it by the glyphs. @returns whether a mark is open */
   #mark(run: TextRun, isReadBack: boolean): boolean {
     if (!isReadBack) this.#document.markContent('Span', { actual: run.text })
-    else if (run.isRightToLeft) this.#document.markContent('ReversedChars')
-    return !isReadBack || run.isRightToLeft
+    else if (isRightToLeft(run)) this.#document.markContent('ReversedChars')
+    return !isReadBack || isRightToLeft(run)
   }
 
   /** The text that the run's glyphs stand for, and whether any of them is moved to another glyph. */
-  #readBack({ shown, font, isRightToLeft }: TextRun): { text: string; marks: boolean } {
+  #readBack(part: TextRun): { text: string; marks: boolean } {
+    const { shown, font } = part
+    const isReversed = isRightToLeft(part)
     // PDFKit shapes what runs from left to right word by word.
-    const words = isRightToLeft ? [shown] : (shown.match(/[^ \t]*[ \t]|[^ \t]+/g) ?? [])
+    const words = isReversed ? [shown] : (shown.match(/[^ \t]*[ \t]|[^ \t]+/g) ?? [])
     let text = ''
     let marks = false
     for (const word of words) {
-      const run = this.#own.get(font)?.layout(word, isRightToLeft ? ['rtla'] : [])
-      const glyphs = isRightToLeft ? run?.glyphs.toReversed() : run?.glyphs
+      const run = this.#own.get(font)?.layout(word, isReversed ? ['rtla'] : [])
+      const glyphs = isReversed ? run?.glyphs.toReversed() : run?.glyphs
       text += (glyphs ?? []).map(({ codePoints }) => String.fromCodePoint(...codePoints)).join('')
       marks ||= run?.positions.some(({ xOffset, yOffset }) => xOffset !== 0 || yOffset !== 0) === true
     }
@@ -154,8 +147,8 @@ export class PdfText {
 }
 
 /** PDFKit passes features on to the font, but no direction. */
-function direction({ isRightToLeft }: TextRun): { features: PDFKit.Mixins.OpenTypeFeatures[] } | undefined {
-  return isRightToLeft ? { features: ['rtla'] } : undefined
+function direction(run: TextRun): { features: PDFKit.Mixins.OpenTypeFeatures[] } | undefined {
+  return isRightToLeft(run) ? { features: ['rtla'] } : undefined
 }
 
 export function lineHeight({ size }: TextStyle): number {

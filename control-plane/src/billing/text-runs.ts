@@ -1,5 +1,6 @@
 // A line of text as runs that are each drawn at once: in one font and one direction.
 import bidiFactory from 'bidi-js'
+import { graphemes } from './line-breaks.ts'
 import { fontOrder, hasCharacter, type FontName, type PdfFonts } from './pdf-fonts.ts'
 
 export interface TextRun {
@@ -9,16 +10,17 @@ export interface TextRun {
   /** What the font prints for the text: without characters that are invisible, and with `\ufffd` for unknown ones. */
   shown: string
   font: FontName
-  isRightToLeft: boolean
+  /** Unicode's embedding level: of odd ones the characters run from right to left. */
+  level: number
   /** A run that is not joined with its neighbours. */
   isApart: boolean
 }
 
 const bidi = bidiFactory()
-export const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
 const replacement = '\ufffd'
 const ignorable = /^\p{Default_Ignorable_Code_Point}$/u
 const space = /^\s+$/u
+const control = /\p{Cc}/u
 
 /** A text of which lines are taken. */
 export class RunText {
@@ -31,9 +33,11 @@ export class RunText {
     this.#levels = bidi.getEmbeddingLevels(text)
     const parts: TextRun[] = []
     for (const { segment, index } of graphemes.segment(text)) {
-      const isRightToLeft = (this.#levels.levels[index] ?? 0) % 2 === 1
-      for (const part of partsOf(segment, isBold, fonts, parts.at(-1)))
-        parts.push(isRightToLeft ? rightToLeft(part, index) : { ...part, start: index + part.start })
+      const level = this.#levels.levels[index] ?? 0
+      for (const part of partsOf(segment, isBold, fonts, parts.at(-1))) {
+        const placed = { ...part, start: index + part.start, level }
+        parts.push(isRightToLeft(placed) ? standingApart(placed) : placed)
+      }
     }
     this.#parts = parts
   }
@@ -44,10 +48,13 @@ export class RunText {
     for (const part of this.#parts) {
       if (part.start < start || part.start >= end) continue
       const last = runs.at(-1)
-      if (last !== undefined && belongsTo(part, last)) {
+      if (last === undefined || !belongsTo(part, last)) runs.push({ ...part })
+      else {
+        // Invisible characters at the beginning take the font of what follows.
+        if (last.shown === '') Object.assign(last, { font: part.font, isApart: part.isApart })
         last.text += part.text
         last.shown += part.shown
-      } else runs.push({ ...part })
+      }
     }
     return runs
   }
@@ -63,19 +70,21 @@ export class RunText {
 }
 
 function belongsTo(part: TextRun, run: TextRun): boolean {
-  if (part.isRightToLeft !== run.isRightToLeft) return false
-  if (part.shown === '') return true
+  if (part.level !== run.level) return false
+  if (part.shown === '' || run.shown === '') return true
   return part.font === run.font && !part.isApart && !run.isApart
 }
 
-/** Words, spaces and brackets each on their own: a run's glyphs are turned round as a whole. */
-function rightToLeft(part: TextRun, index: number): TextRun {
+export function isRightToLeft({ level }: TextRun): boolean {
+  return level % 2 === 1
+}
+
+/** From right to left, words, spaces and brackets are each on their own: a run's glyphs are turned round as a whole. */
+function standingApart(part: TextRun): TextRun {
   const mirrored = bidi.getMirroredCharacter(part.text)
   return {
     ...part,
-    start: index + part.start,
     shown: mirrored ?? part.shown,
-    isRightToLeft: true,
     isApart: mirrored !== null || space.test(part.text) || part.shown === replacement,
   }
 }
@@ -88,19 +97,20 @@ function partsOf(grapheme: string, isBold: boolean, fonts: PdfFonts, before: Tex
     text,
     shown,
     font,
-    isRightToLeft: false,
+    level: 0,
     isApart: false,
   })
   const order = fontOrder(grapheme, isBold)
   if (space.test(grapheme)) {
-    // A space stays in the font of the word before it.
+    // A space stays in the font of the word before it. Line feeds and tabs are printed as spaces.
     const font = [...(before === undefined ? [] : [before.font]), ...order].find((name) => has(name)(grapheme))
-    return [font === undefined ? part(0, grapheme, ' ', order[0] ?? 'sans') : part(0, grapheme, grapheme, font)]
+    const isPlain = font === undefined || control.test(grapheme)
+    return [part(0, grapheme, isPlain ? ' ' : grapheme, font ?? before?.font ?? 'sans')]
   }
   const characters = Array.from(grapheme)
   const visible = characters.filter((character) => !ignorable.test(character))
   const whole = order.find((font) => visible.every(has(font)))
-  if (whole !== undefined) return [part(0, grapheme, characters.filter(has(whole)).join(''), whole)]
+  if (whole !== undefined) return [part(0, grapheme, openSaraAm(characters.filter(has(whole)).join('')), whole)]
   const first = order.find((font) => has(font)(characters[0] ?? ''))
   // What no font has, such as an emoji, is replaced as a whole, however many characters it is made of.
   if (first === undefined) return [part(0, grapheme, replacement, isBold ? 'sans-bold' : 'sans')]
@@ -113,4 +123,12 @@ function partsOf(grapheme: string, isBold: boolean, fonts: PdfFonts, before: Tex
     start += character.length
   }
   return parts
+}
+
+/**
+ * Thai's letter SARA AM is a circle above the letter before it, and SARA AA. A tone mark of that letter is printed above
+ * the circle, although it is written before it. fontkit, unlike other shapers, leaves the two in the order of writing.
+ */
+function openSaraAm(grapheme: string): string {
+  return grapheme.replace(/([\u0e31\u0e34-\u0e37\u0e47-\u0e4e]*)\u0e33/g, '\u0e4d$1\u0e32')
 }

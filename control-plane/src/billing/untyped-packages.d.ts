@@ -27,3 +27,10 @@ declare module 'linebreak' {
     nextBreak(): Break | null
   }
 }
+
+declare namespace PDFKit.Mixins {
+  interface PDFFont {
+    /** PDFKit takes an opened font as well. */
+    registerFont(name: string, font: import('fontkit').Font): this
+  }
+}

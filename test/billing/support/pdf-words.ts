@@ -7,6 +7,8 @@ export interface PdfPiece {
   x: number
   y: number
   text: string
+  /** Glyphs of the font that print an empty box. */
+  missing: number
 }
 
 /** Of files as they are written here: no object streams, one content stream a page, texts as hexadecimal glyphs. */
@@ -56,31 +58,77 @@ function objectsOf(file: Buffer): Map<string, { head: string; body: Buffer }> {
 function glyphTable(map: string): Map<number, string> {
   const table = new Map<number, string>()
   for (const [, first = '', , list = ''] of map.matchAll(/<([0-9a-f]+)> <([0-9a-f]+)> \[([^\]]*)\]/gi)) {
-    for (const [nth, [, hex = '']] of [...list.matchAll(/<([0-9a-f]*)>/gi)].entries()) {
-      table.set(Number.parseInt(first, 16) + nth, Buffer.from(hex, 'hex').swap16().toString('utf16le'))
+    for (const [nth, [, hex = '']] of [...list.matchAll(/<([0-9a-f ]*)>/gi)].entries()) {
+      table.set(
+        Number.parseInt(first, 16) + nth,
+        Buffer.from(hex.replaceAll(' ', ''), 'hex').swap16().toString('utf16le'),
+      )
     }
   }
   return table
 }
 
+/** A run of glyphs, or all runs between two marks that say what their text is. */
 function piecesOf(content: string, fonts: ReadonlyMap<string, ReadonlyMap<number, string>>): Omit<PdfPiece, 'page'>[] {
   const pieces: Omit<PdfPiece, 'page'>[] = []
   let [font, x, y] = ['', 0, 0]
+  let mark: Mark | undefined
   for (const line of content.split('\n')) {
     const place = /^1 0 0 1 (\S+) (\S+) Tm$/.exec(line)
     if (place !== null) [x, y] = [Number(place[1]), Number(place[2])]
     font = /^\/(F\d+) \S+ Tf$/.exec(line)?.[1] ?? font
+    if (line === '/Span <<' || line === '/ReversedChars BMC')
+      mark = { isReversed: line === '/ReversedChars BMC', actual: undefined, pieces: [] }
+    const actual = /^\/ActualText \((.*)\)$/s.exec(line)?.[1]
+    if (mark !== undefined && actual !== undefined) mark.actual = literal(actual)
+    if (line === 'EMC' && mark !== undefined) {
+      pieces.push(...markedPiece(mark))
+      mark = undefined
+    }
     if (!line.endsWith('TJ')) continue
     const glyphs =
       [...line.matchAll(/<([0-9a-f]+)>/gi)]
         .map(([, hex]) => hex ?? '')
         .join('')
         .match(/.{4}/g) ?? []
-    pieces.push({
+    const texts = glyphs.map((glyph) => fonts.get(font)?.get(Number.parseInt(glyph, 16)) ?? '\ufffd')
+    ;(mark?.pieces ?? pieces).push({
       x,
       y,
-      text: glyphs.map((glyph) => fonts.get(font)?.get(Number.parseInt(glyph, 16)) ?? '\ufffd').join(''),
+      text: (mark?.isReversed === true ? texts.reverse() : texts).join(''),
+      missing: glyphs.filter((glyph) => glyph === '0000').length,
     })
   }
   return pieces
+}
+
+interface Mark {
+  isReversed: boolean
+  actual: string | undefined
+  pieces: Omit<PdfPiece, 'page'>[]
+}
+
+function markedPiece({ isReversed, actual, pieces }: Mark): Omit<PdfPiece, 'page'>[] {
+  const [first] = pieces
+  if (first === undefined) return []
+  const texts = pieces.map(({ text }) => text)
+  return [
+    {
+      ...first,
+      text: actual ?? (isReversed ? texts.reverse() : texts).join(''),
+      missing: pieces.reduce((sum, { missing }) => sum + missing, 0),
+    },
+  ]
+}
+
+/** The text of a string in parentheses: UTF-16 behind its mark, or ASCII. */
+function literal(escaped: string): string {
+  const controls: Record<string, string> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' }
+  const bytes = Buffer.from(
+    escaped.replace(/\\(.)/gs, (_, character: string) => controls[character] ?? character),
+    'latin1',
+  )
+  return bytes[0] === 0xfe && bytes[1] === 0xff
+    ? bytes.subarray(2).swap16().toString('utf16le')
+    : bytes.toString('latin1')
 }
