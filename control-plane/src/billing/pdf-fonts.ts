@@ -8,6 +8,7 @@ const families = ['sans', 'han', 'korean', 'thai', 'devanagari'] as const
 type Family = (typeof families)[number]
 export type FontName = Family | `${Family}-bold`
 
+/** The opened fonts that PDFs are set in, by name. */
 export type PdfFonts = ReadonlyMap<FontName, Font>
 
 /**
