@@ -11,6 +11,7 @@ import { serviceIdentity } from '#local/process/unprivileged.ts'
 import { compileFunction } from '#examples/functions/compile.ts'
 import { removeInstallation, startInstallation, type Installation } from '#test/support/installation.ts'
 import { freePort } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
 
 const services = ['postgres', 'control-plane', 'runtime', 'gateway']
 
@@ -250,6 +251,8 @@ t.test('an installation', { timeout: 240_000 }, async (t) => {
     installation.supervisor.kill('SIGINT')
     await gone
     t.match(installation.output().stderr, /a second signal/)
+    // What was killed may still be ending when its supervisor has gone.
+    await until(async () => (await processesOf(data)).length === 0, 'the end of every process')
     t.same(await processesOf(data), [], 'nothing runs any more')
   })
 })
