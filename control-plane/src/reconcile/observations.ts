@@ -26,7 +26,7 @@ export class Observations {
     return result
   }
 
-  /** Of work that does not show that the part is well: notes its failure alone. @throws what the work throws */
+  /** Notes a failure alone: the work does not show that the part is well when it succeeds. @throws what the work throws */
   async failureOf<T>(part: Part, work: () => Promise<T>): Promise<T> {
     try {
       return await work()

@@ -2,13 +2,15 @@
 import type { RoutePhase } from '@tenantry/contract'
 import { observed } from './conditions.ts'
 import { healthInWords } from './health-in-words.ts'
-import { NotReady } from './not-ready.ts'
+import { NotReady, type NotReadyCode } from './not-ready.ts'
 import type { Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { untilEvery } from './region-probe.ts'
 
 /** How long runtimes and gateways may take to show a change. */
 export const observeMilliseconds = 10_000
+
+type LastSeen = [code: NotReadyCode, message: string]
 
 /**
  * Waits until every runtime has logged in and found all well: its home and its database are well then, too.
@@ -20,7 +22,7 @@ export async function observeRuntimes(
   signal: AbortSignal,
   milliseconds: number,
 ): Promise<void> {
-  let seen: ConstructorParameters<typeof NotReady> = ['RUNTIME_UNREACHABLE', 'the runtime does not answer']
+  let seen: LastSeen = ['RUNTIME_UNREACHABLE', 'the runtime does not answer']
   const agrees = async (url: string, signal: AbortSignal) => {
     const health = await probe.tenantHealth(url, snapshot.id, signal).catch(() => null)
     if (health === undefined) seen = ['RUNTIME_UNHEALTHY', 'the runtime does not know the tenant']
@@ -30,12 +32,8 @@ export async function observeRuntimes(
     return health != null && health.generation >= snapshot.generation && health.status === 'healthy'
   }
   const bounded = AbortSignal.any([signal, clock.timeout(milliseconds)])
-  await observations.of('Runtime', () =>
-    untilEvery(region.runtimeUrls(snapshot), agrees, bounded, clock).catch((cause: unknown) => {
-      const [code, message] = seen
-      throw new NotReady(code, message, { cause })
-    }),
-  )
+  const everyAgrees = untilEvery(region.runtimeUrls(snapshot), agrees, bounded, clock)
+  await observations.of('Runtime', () => orNotReady(everyAgrees, () => seen))
   observations.note('Home', observed)
   observations.note('Database', observed)
 }
@@ -50,7 +48,7 @@ export async function observeRoute(
   { region, probe, clock, observations }: Reconciliation,
   signal: AbortSignal,
 ): Promise<void> {
-  let seen: ConstructorParameters<typeof NotReady> = ['GATEWAY_UNREACHABLE', 'the gateway does not answer']
+  let seen: LastSeen = ['GATEWAY_UNREACHABLE', 'the gateway does not answer']
   const agrees = async (url: string, signal: AbortSignal) => {
     const route = await probe.route(url, snapshot.id, signal).catch(() => null)
     if (route === null) {
@@ -71,10 +69,16 @@ export async function observeRoute(
     return false
   }
   const bounded = AbortSignal.any([signal, clock.timeout(observeMilliseconds)])
-  await observations.of('Route', () =>
-    untilEvery(region.config.gateway_internal_urls, agrees, bounded, clock).catch((cause: unknown) => {
-      const [code, message] = seen
-      throw new NotReady(code, message, { cause })
-    }),
-  )
+  const everyAgrees = untilEvery(region.config.gateway_internal_urls, agrees, bounded, clock)
+  await observations.of('Route', () => orNotReady(everyAgrees, () => seen))
+}
+
+/** Ends with the wait; one that fails says what was seen last. @throws NotReady */
+async function orNotReady(wait: Promise<void>, seen: () => LastSeen): Promise<void> {
+  try {
+    await wait
+  } catch (cause) {
+    const [code, message] = seen()
+    throw new NotReady(code, message, { cause })
+  }
 }

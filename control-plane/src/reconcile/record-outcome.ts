@@ -52,7 +52,7 @@ export async function recordKept(snapshot: Snapshot, { store, epoch, observation
   )
 }
 
-/** Until it is called failed, a tenant is said to be what it was last seen to be. */
+/** Records why a run failed. The tenant keeps the status that was last observed until it counts as failed. */
 export async function recordFailure(
   snapshot: Snapshot,
   { store, clock, epoch, observations }: Pick<Reconciliation, 'store' | 'clock' | 'epoch' | 'observations'>,

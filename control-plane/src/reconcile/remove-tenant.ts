@@ -34,7 +34,7 @@ export async function removeTenant(snapshot: Snapshot, run: Reconciliation, sign
   return { again: undefined, repaired: false }
 }
 
-/** In the reverse order of making: nobody serves it, then nothing is stored, then nothing is known. */
+/** Removes everything in the reverse order of its making: its routes, then its data, then its record. */
 async function purge(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
   const { store, failpoint, epoch } = run
   await failpoint('purge.before')
@@ -67,7 +67,7 @@ async function purgeShared(
   await failpoint('purge.home-dropped')
 }
 
-/** With its containers, network and volumes everything of the tenant's own is gone. */
+/** Removes the tenant's containers, network and volumes, which hold everything of its own. */
 async function purgeServices(
   snapshot: Snapshot,
   { region, failpoint }: Reconciliation,

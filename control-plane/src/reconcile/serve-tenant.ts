@@ -43,7 +43,7 @@ function isUnrouted(snapshot: Snapshot): boolean {
   return isDedicated(snapshot) && snapshot.routePhase !== 'ready'
 }
 
-/** From now on runtimes and gateways hear of the tenant by their watches (watch/). */
+/** Records home and route as published, which runtimes and gateways then receive by their watches (watch/). */
 async function publishHome(
   snapshot: Snapshot,
   { store, failpoint, homeVersion, epoch }: Reconciliation,
