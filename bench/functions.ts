@@ -6,7 +6,7 @@ import { command as handmade, constant, drop, forever, grow } from '#test/functi
 import { signToken } from '#bench/support/installed.ts'
 import { median, type Figures, type Report } from '#bench/figures.ts'
 import { event, openScene, type FunctionScene } from '#bench/support/function-scene.ts'
-import { inTurn, tell } from '#bench/support/in-turn.ts'
+import { inTurn, reportRounds } from '#bench/support/in-turn.ts'
 import { load } from '#bench/support/load.ts'
 import { residentBytes } from '#bench/support/memory.ts'
 
@@ -56,9 +56,9 @@ export async function throughput(scene: FunctionScene, report: Report): Promise<
     )
     const of = (results: typeof many, what: 'rps' | 'p50' | 'p99') =>
       Object.fromEntries(Object.entries(results).map(([way, each]) => [way, each.map((result) => result[what])]))
-    tell(report, `invocations, ${connections} connections, /s`, of(many, 'rps'))
-    tell(report, `invocations, ${connections} connections, p99 in ms`, of(many, 'p99'), 2)
-    tell(report, 'invocations one after the other, p50 in ms', of(alone, 'p50'), 2)
+    reportRounds(report, `invocations, ${connections} connections, /s`, of(many, 'rps'))
+    reportRounds(report, `invocations, ${connections} connections, p99 in ms`, of(many, 'p99'), 2)
+    reportRounds(report, 'invocations one after the other, p50 in ms', of(alone, 'p50'), 2)
     const figure = (results: typeof many, what: 'rps' | 'p50' | 'p99', unit: string, target: string) => {
       const [value, floor] = [
         median((results['runtime'] ?? []).map((result) => result[what])),
@@ -111,7 +111,7 @@ export async function killed(scene: FunctionScene, report: Report): Promise<Figu
     const before = await scene.executors()
     const begin = performance.now()
     const stuck = Array.from({ length: executors }, () =>
-      scene.ask(scene.tenant, scene.token, 'POST', '/functions/v1/invoke/stuck', event),
+      scene.send(scene.tenant, scene.token, 'POST', '/functions/v1/invoke/stuck', event),
     )
     await new Promise((resolve) => setTimeout(resolve, 300))
     await scene.invoke('next')
@@ -242,15 +242,15 @@ export async function neighbour(scene: FunctionScene, report: Report): Promise<F
       return p99
     },
   )
-  tell(report, 'REST beside, p99 in ms', measured, 2)
-  const [quiet, beside] = [median(measured['quiet'] ?? []), median(measured['beside hostile functions'] ?? [])]
-  return { neighbour_p99_ratio: { value: beside / quiet, unit: '×', target: '≤ 2' } }
+  reportRounds(report, 'REST beside, p99 in ms', measured, 2)
+  const [quiet, alongside] = [median(measured['quiet'] ?? []), median(measured['beside hostile functions'] ?? [])]
+  return { neighbour_p99_ratio: { value: alongside / quiet, unit: '×', target: '≤ 2' } }
 }
 
 /** Again and again, whatever is answered. */
 async function attack(scene: FunctionScene, name: string, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    const { status } = await scene.ask(scene.tenant, scene.token, 'POST', `/functions/v1/invoke/${name}`, event)
+    const { status } = await scene.send(scene.tenant, scene.token, 'POST', `/functions/v1/invoke/${name}`, event)
     if (status < 500) throw new Error(`the function ${name} was answered ${status}`)
   }
 }

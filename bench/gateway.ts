@@ -24,7 +24,7 @@ export async function figures(report: Report): Promise<Figures> {
   await control.start()
   const upstream = await startChild(support('http-upstream.ts'))
   try {
-    const upstreamPort = Number(upstream.said['port'])
+    const upstreamPort = Number(upstream.reported['port'])
     control.routes.put({
       tenant_id: 't_0123456789abcdef0123',
       name: 'acme',
@@ -52,7 +52,7 @@ async function measureThroughput(scratch: string, control: WatchSource<Route>, u
   try {
     const ways = {
       gateway: { port, path: '/t/acme/rest/v1/rows' },
-      bare: { port: Number(bare.said['port']), path: '/rest/v1/rows' },
+      bare: { port: Number(bare.reported['port']), path: '/rest/v1/rows' },
     }
     const one = ({ port, path }: { port: number; path: string }, milliseconds: number) =>
       load({ port, request: requestFor(path), connections, milliseconds })
@@ -82,7 +82,7 @@ async function measureMemory(scratch: string, control: WatchSource<Route>, repor
   const { gateway, port } = await startGateway(scratch, control)
   try {
     await load({ port, request: requestFor('/t/acme/rest/v1/rows'), connections: 4, milliseconds: 500 })
-    const { before, most } = await watchMemory(gateway.pid, async () => {
+    const { before, most: max } = await watchMemory(gateway.pid, async () => {
       for (let round = 0; round < bodyRepeats; round++) {
         const up = await timed(async () => {
           const arrived = await upload('POST', { port, path: '/t/acme/storage/v1/object/b/o', headers: {} }, bodyBytes)
@@ -95,8 +95,8 @@ async function measureMemory(scratch: string, control: WatchSource<Route>, repor
       }
     })
     const megabytes = (bytes: number) => bytes / 1024 / 1024
-    report(`gateway RSS ${megabytes(before).toFixed(1)} MB before, ${megabytes(most).toFixed(1)} MB at most`)
-    return megabytes(most - before)
+    report(`gateway RSS ${megabytes(before).toFixed(1)} MB before, ${megabytes(max).toFixed(1)} MB at most`)
+    return megabytes(max - before)
   } finally {
     await gateway.stop()
   }

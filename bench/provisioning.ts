@@ -91,12 +91,12 @@ async function created(platform: DockerPlatform, name: string): Promise<Tenant> 
     key: (body['keys'] as { secret_key: string }).secret_key,
     milliseconds: 0,
   }
-  await answers(platform, tenant)
+  await responses(platform, tenant)
   return { ...tenant, milliseconds: performance.now() - begin }
 }
 
 /** Asks until it is answered; a request that is held counts with the time it is held. */
-async function answers(platform: DockerPlatform, { name, key }: Pick<Tenant, 'name' | 'key'>): Promise<void> {
+async function responses(platform: DockerPlatform, { name, key }: Pick<Tenant, 'name' | 'key'>): Promise<void> {
   const deadline = performance.now() + 60_000
   for (;;) {
     const response = await platform.tenantCall(name, 'GET', '/storage/v1/bucket', { key }).catch(() => undefined)
@@ -136,7 +136,7 @@ async function bareStack(platform: DockerPlatform, n: number): Promise<number> {
     },
     { gatewayContainer: '', internalToken: 'x'.repeat(32) },
   )
-  const alone: Stack = { ...stack, networks: stack.networks.map((network) => ({ ...network, guests: [] })) }
+  const alone: Stack = { ...stack, networks: stack.networks.map((network) => ({ ...network, attachedContainers: [] })) }
   try {
     const begin = performance.now()
     await engine.converge(alone, signal)
@@ -177,7 +177,7 @@ async function recovered(platform: DockerPlatform, made: readonly Tenant[]): Pro
     if (victim === undefined) throw new Error(`${tenant.name} has no ${service}`)
     const begin = performance.now()
     await platform.kill(victim.name)
-    await answers(platform, tenant)
+    await responses(platform, tenant)
     times.push(performance.now() - begin)
   }
   return times
@@ -192,7 +192,7 @@ async function woken(platform: DockerPlatform, made: readonly Tenant[]): Promise
     // Until the engine has cleaned up after the stop.
     await sleep(1_000)
     const begin = performance.now()
-    await answers(platform, tenant)
+    await responses(platform, tenant)
     times.push(performance.now() - begin)
     await platform.until(tenant.id, (body) => body['status'] === 'ready')
   }

@@ -4,12 +4,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type pg from 'pg'
 import { median, noise, type Figure, type Figures, type Report } from '#bench/figures.ts'
-import { inTurn, tell } from '#bench/support/in-turn.ts'
+import { inTurn, reportRounds } from '#bench/support/in-turn.ts'
 import { createTenant, type InstalledTenant } from '#bench/support/installed.ts'
 import { load, wire, type LoadResult } from '#bench/support/load.ts'
 import { residentBytes, watchMemory } from '#bench/support/memory.ts'
 import { openScene, ownerCount, rowCount, todos, type RestScene } from '#bench/support/rest-scene.ts'
-import type { Place } from '#bench/support/transfer.ts'
+import type { Location } from '#bench/support/transfer.ts'
 
 const connections = 16
 const rounds = 9
@@ -89,11 +89,11 @@ function someRow({ users }: RestScene): { token: string; id: string } {
 function requests(
   scene: RestScene,
   { method, body }: Operation,
-  place: (token: string, id: string) => Place,
+  location: (token: string, id: string) => Location,
 ): () => Buffer {
   return () => {
     const { token, id } = someRow(scene)
-    const { path, headers } = place(token, id)
+    const { path, headers } = location(token, id)
     if (body === undefined) return wire(method, path, headers)
     const text = JSON.stringify(body())
     return Buffer.concat([
@@ -123,7 +123,7 @@ async function plans(scene: RestScene, report: Report): Promise<Figures> {
       const before = await readCounters(client)
       for (let n = 0; n < observedRequests; n++) {
         const { token, id } = someRow(scene)
-        await scene.ask(scene.tenant, token, 'GET', `/rest/v1${operations[name].path(id)}`, 200)
+        await scene.request(scene.tenant, token, 'GET', `/rest/v1${operations[name].path(id)}`, 200)
       }
       // Sessions tell what they have counted at the latest when they end.
       await endSessions(scene, client)
@@ -190,8 +190,8 @@ async function throughput(scene: RestScene, report: Report): Promise<Figures> {
         load({ ...way, connections, milliseconds: roundMilliseconds, status: operation.status }),
       )
       measured.set(name, results)
-      tell(report, `${name}, ${connections} connections, /s`, of(results, 'rps'))
-      tell(report, `${name}, p99 in ms`, of(results, 'p99'), 2)
+      reportRounds(report, `${name}, ${connections} connections, /s`, of(results, 'rps'))
+      reportRounds(report, `${name}, p99 in ms`, of(results, 'p99'), 2)
     }
   } finally {
     await bare.stop()
@@ -241,19 +241,19 @@ async function longList(scene: RestScene, report: Report): Promise<Figures> {
     connections: 8,
     milliseconds: 2_000,
   })
-  const { before, most } = await watchMemory(pid, async () => {
+  const { before, most: max } = await watchMemory(pid, async () => {
     for (let n = 0; n < listRepeats; n++) {
       const begin = performance.now()
-      const rows = await scene.ask(tenant, tenant.secretKey, 'GET', `/rest/v1/todos?limit=${rowCount}`, 200)
+      const rows = await scene.request(tenant, tenant.secretKey, 'GET', `/rest/v1/todos?limit=${rowCount}`, 200)
       if (!Array.isArray(rows) || rows.length !== rowCount)
         throw new Error(`a list of ${rowCount} rows had ${Array.isArray(rows) ? rows.length : 'none'}`)
       report(`list of ${rowCount} rows in ${(performance.now() - begin).toFixed(0)} ms`)
     }
   })
   report(
-    `lists of ${rowCount} rows: runtime ${(before / 1e6).toFixed(0)} MB before, ${(most / 1e6).toFixed(0)} MB at most`,
+    `lists of ${rowCount} rows: runtime ${(before / 1e6).toFixed(0)} MB before, ${(max / 1e6).toFixed(0)} MB at most`,
   )
-  return { stream_rss_growth_mb: { value: (most - before) / 1e6, unit: 'MB', target: '≤ 32' } }
+  return { stream_rss_growth_mb: { value: (max - before) / 1e6, unit: 'MB', target: '≤ 32' } }
 }
 
 async function reload(scene: RestScene, report: Report): Promise<Figures> {
@@ -262,7 +262,7 @@ async function reload(scene: RestScene, report: Report): Promise<Figures> {
   const times: number[] = []
   for (let n = 0; n <= reloads; n++) {
     const begin = performance.now()
-    await scene.ask(tenant, tenant.secretKey, 'POST', '/admin/reload-schemas', 200)
+    await scene.request(tenant, tenant.secretKey, 'POST', '/admin/reload-schemas', 200)
     if (n > 0) times.push(performance.now() - begin)
   }
   report(
@@ -292,7 +292,7 @@ async function registry(scene: RestScene, report: Report): Promise<Figures> {
   const touch = async (path: string) => {
     const before = await residentBytes(pid)
     await eachOf(made, async (tenant) => {
-      await scene.ask(tenant, tenant.secretKey, 'GET', path, 200)
+      await scene.request(tenant, tenant.secretKey, 'GET', path, 200)
     })
     return ((await residentBytes(pid)) - before) / 1e6
   }
@@ -307,8 +307,8 @@ async function registry(scene: RestScene, report: Report): Promise<Figures> {
 
 async function giveSchemas(scene: RestScene, tenant: InstalledTenant, many: number): Promise<void> {
   const schemas = Array.from({ length: many }, (_, n) => ({ ...todos, name: `collection_${n}` }))
-  await scene.ask(tenant, tenant.secretKey, 'POST', '/rest/v1/schemas', 201, schemas)
-  await scene.ask(tenant, tenant.secretKey, 'POST', '/admin/reload-schemas', 200)
+  await scene.request(tenant, tenant.secretKey, 'POST', '/rest/v1/schemas', 201, schemas)
+  await scene.request(tenant, tenant.secretKey, 'POST', '/admin/reload-schemas', 200)
 }
 
 /** Some at once. */

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { folderStatement } from '#tenant-runtime/storage/objects/folder-statement.ts'
 import { toWire } from '#tenant-runtime/database/statement.ts'
 import { median, quantile, type Figure, type Figures, type Report } from '#bench/figures.ts'
-import { beside, inTurn, tell } from '#bench/support/in-turn.ts'
+import { alongside, inTurn, reportRounds } from '#bench/support/in-turn.ts'
 import { load, wire } from '#bench/support/load.ts'
 import { watchMemory } from '#bench/support/memory.ts'
 import { openScene, type StorageScene } from '#bench/support/storage-scene.ts'
-import { download, upload, type Place } from '#bench/support/transfer.ts'
+import { download, upload, type Location } from '#bench/support/transfer.ts'
 
 const largeBytes = 100_000_000
 const smallBytes = 4096
@@ -73,13 +73,17 @@ async function largeBodies(scene: StorageScene, report: Report): Promise<Figures
         await Promise.all(Array.from({ length: parallel }, (_, n) => way(n)))
         return (parallel * largeBytes) / 1000 / (performance.now() - begin)
       })
-      figures[`${name}_100mb${suffix}_mbps`] = beside(speeds, 'runtime', 'bare', { unit: 'MB/s', target: goal, peer })
-      figures[`${name}_100mb${suffix}_gateway_mbps`] = beside(speeds, 'gateway', 'forwarder', {
+      figures[`${name}_100mb${suffix}_mbps`] = alongside(speeds, 'runtime', 'bare', {
         unit: 'MB/s',
         target: goal,
         peer,
       })
-      tell(report, `${name} 100 MB × ${parallel}, MB/s`, speeds)
+      figures[`${name}_100mb${suffix}_gateway_mbps`] = alongside(speeds, 'gateway', 'forwarder', {
+        unit: 'MB/s',
+        target: goal,
+        peer,
+      })
+      reportRounds(report, `${name} 100 MB × ${parallel}, MB/s`, speeds)
     }
   }
   return figures
@@ -88,8 +92,8 @@ async function largeBodies(scene: StorageScene, report: Report): Promise<Figures
 async function smallBodies(scene: StorageScene, report: Report): Promise<Figures> {
   let count = 0
   const body = Buffer.alloc(smallBytes, 'x')
-  const put = (method: string, place: (name: string) => Place) => () => {
-    const { path, headers } = place(`o-${count++}`)
+  const put = (method: string, location: (name: string) => Location) => () => {
+    const { path, headers } = location(`o-${count++}`)
     return Buffer.concat([
       wire(method, path, { ...headers, 'content-type': 'text/plain', 'content-length': String(smallBytes) }),
       body,
@@ -102,9 +106,9 @@ async function smallBodies(scene: StorageScene, report: Report): Promise<Figures
     },
     bare: { port: scene.atBare('').port, request: put('PUT', (name) => scene.atBare(`/small/${name}`)) },
   }
-  const get = (stored: number, place: (name: string) => Place) => {
+  const get = (stored: number, location: (name: string) => Location) => {
     const requests = Array.from({ length: stored }, (_, n) => {
-      const { path, headers } = place(`get-${n}`)
+      const { path, headers } = location(`get-${n}`)
       return wire('GET', path, headers)
     })
     let next = 0
@@ -139,8 +143,8 @@ async function smallBodies(scene: StorageScene, report: Report): Promise<Figures
       ]),
     )
     const speeds = await inTurn(runs, smallRounds, async (run) => (await run()).rps)
-    figures[`${name}_rps`] = beside(speeds, 'runtime', 'bare', { unit: '/s', target, peer })
-    tell(report, `${name}, ${connections} connections, /s`, speeds)
+    figures[`${name}_rps`] = alongside(speeds, 'runtime', 'bare', { unit: '/s', target, peer })
+    reportRounds(report, `${name}, ${connections} connections, /s`, speeds)
   }
   return figures
 }
@@ -160,11 +164,11 @@ async function memory(scene: StorageScene, report: Report): Promise<Figures> {
     // What any first requests load is not what large bodies take.
     const { port, path, headers } = scene.atRuntime('/bucket')
     await load({ port, request: wire('GET', path, headers), connections: 8, milliseconds: 1_000 })
-    const { before, most } = await watchMemory(pid, async () => {
+    const { before, most: max } = await watchMemory(pid, async () => {
       await Promise.all(Array.from({ length: 8 }, (_, n) => transfer(n)))
     })
-    report(`${name} 100 MB × 8: runtime ${(before / 1e6).toFixed(0)} MB before, ${(most / 1e6).toFixed(0)} MB at most`)
-    figures[`${name}_rss_growth_mb`] = { value: (most - before) / 1e6, unit: 'MB', target: '≤ 64' }
+    report(`${name} 100 MB × 8: runtime ${(before / 1e6).toFixed(0)} MB before, ${(max / 1e6).toFixed(0)} MB at most`)
+    figures[`${name}_rss_growth_mb`] = { value: (max - before) / 1e6, unit: 'MB', target: '≤ 64' }
   }
   return figures
 }

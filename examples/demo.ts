@@ -41,10 +41,10 @@ async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
 }
 
 /** The value of a client's answer; its error ends the demo. */
-function ok<T>(answer: { data: T; error: unknown }): NonNullable<T> {
-  assert.equal(answer.error, null, JSON.stringify(answer.error))
-  assert.ok(answer.data !== null && answer.data !== undefined, 'an answer without data')
-  return answer.data
+function ok<T>(response: { data: T; error: unknown }): NonNullable<T> {
+  assert.equal(response.error, null, JSON.stringify(response.error))
+  assert.ok(response.data !== null && response.data !== undefined, 'an answer without data')
+  return response.data
 }
 
 async function json(response: Response): Promise<Record<string, unknown>> {
@@ -191,12 +191,12 @@ await step(`deploy it (${wasm.length} bytes)`, async () => {
   await json(await fetch(`${url}/functions/v1/deploy`, { method: 'POST', headers, body: form }))
 })
 await step('Ada and Ben invoke it', async () => {
-  for (const [user, who] of [
+  for (const [user, caller] of [
     [ada, 'Ada'],
     [ben, 'Ben'],
   ] as const) {
-    const answer = JSON.stringify(ok(await user.client.functions.invoke('greet', { body: { name: who } })))
-    assert.ok(answer.includes(who) && answer.includes(user.id), `greet answered ${answer}`)
+    const response = JSON.stringify(ok(await user.client.functions.invoke('greet', { body: { name: caller } })))
+    assert.ok(response.includes(caller) && response.includes(user.id), `greet answered ${response}`)
   }
 })
 

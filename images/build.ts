@@ -6,7 +6,7 @@ import { hashOf, tarOf, type Entry } from './context.ts'
 import { follow } from './progress.ts'
 
 const buildMilliseconds = 15 * 60_000
-const longestTail = 4_000
+const maxTailLength = 4_000
 
 const contextLabel = 'tenantry.context'
 const baseLabel = 'tenantry.base'
@@ -64,7 +64,7 @@ async function buildImage(
       abortSignal: AbortSignal.timeout(buildMilliseconds),
     })
     try {
-      await follow(docker, stream, (text) => (tail = (tail + text).slice(-longestTail)))
+      await follow(docker, stream, (text) => (tail = (tail + text).slice(-maxTailLength)))
     } catch (cause) {
       throw new Error(`${tag} could not be built:\n${tail}`, { cause })
     }

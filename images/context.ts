@@ -19,16 +19,16 @@ export async function entriesOf(
   wanted: (below: string) => boolean = () => true,
 ): Promise<Entry[]> {
   const found: Entry[] = []
-  const look = async (below: string): Promise<void> => {
+  const poll = async (below: string): Promise<void> => {
     const at = join(source, below)
     const about = await lstat(at)
     if (about.isDirectory()) {
-      for (const name of await readdir(at)) if (name !== 'node_modules') await look(join(below, name))
+      for (const name of await readdir(at)) if (name !== 'node_modules') await poll(join(below, name))
     } else if (about.isFile() && wanted(below)) {
       found.push({ path: join(path, below), content: await readFile(at), isExecutable: (about.mode & 0o100) !== 0 })
     }
   }
-  await look('')
+  await poll('')
   return found
 }
 

@@ -7,10 +7,10 @@ const Line = Type.Object({ stream: Type.Optional(Type.String()), error: Type.Opt
 
 /**
  * Resolves at the end of the work.
- * @param said is given the text of each line
+ * @param reported is given the text of each line
  * @throws Error with what the engine says is wrong
  */
-export function follow(docker: Docker, stream: NodeJS.ReadableStream, said: (text: string) => void): Promise<void> {
+export function follow(docker: Docker, stream: NodeJS.ReadableStream, reported: (text: string) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     docker.modem.followProgress(
       stream,
@@ -20,7 +20,7 @@ export function follow(docker: Docker, stream: NodeJS.ReadableStream, said: (tex
         else reject(error)
       },
       (line: unknown) => {
-        if (Value.Check(Line, line) && line.stream !== undefined) said(line.stream)
+        if (Value.Check(Line, line) && line.stream !== undefined) reported(line.stream)
       },
     )
   })

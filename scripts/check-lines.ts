@@ -11,7 +11,7 @@ const tracked = execFileSync('git', ['ls-files', '-z', '--', ...paths], { encodi
 // A file that was removed stays tracked until that is staged.
 const found = tracked.filter((file) => file !== '' && existsSync(file)).flatMap(longLines)
 
-for (const place of found) console.log(place)
+for (const location of found) console.log(location)
 if (found.length > 0) console.log(`${found.length} lines are longer than ${maxCharacters} characters`)
 process.exitCode = found.length === 0 ? 0 : 1
 

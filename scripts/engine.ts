@@ -137,12 +137,12 @@ function projectsEngine(directory: string, stop: () => Promise<void>): Engine {
 }
 
 function foreignEngine(host: string): Engine {
-  const refuse = async () => {
+  const reject = async () => {
     throw new Error(
       `${host} is not the project's own engine; run as root without TENANTRY_DOCKER_HOST for tests that end it`,
     )
   }
-  return { host, docker: dockerAt(host), stop: async () => undefined, isOwn: false, restart: refuse, kill: refuse }
+  return { host, docker: dockerAt(host), stop: async () => undefined, isOwn: false, restart: reject, kill: reject }
 }
 
 /** @param timeout milliseconds that an answer may take; without it, any time */

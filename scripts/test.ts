@@ -31,12 +31,12 @@ const isFull = process.env['TENANTRY_SOAK'] === 'full'
 /** `NAME.soak.test.ts` takes too long for every run. */
 const isSoak = (file: string) => file.endsWith('.soak.test.ts')
 /** Files, or names of folders of `test/`. */
-const asked = process.argv.slice(2).flatMap((name) => (name.endsWith('.ts') ? [name] : testsOf(name)))
+const requested = process.argv.slice(2).flatMap((name) => (name.endsWith('.ts') ? [name] : testsOf(name)))
 /** `NAME.alone.test.ts` is in every run, and ends the engine: only the project's own may be ended. */
 const endsEngine = (file: string) => file.endsWith('.alone.test.ts')
 const files =
-  asked.length > 0
-    ? asked
+  requested.length > 0
+    ? requested
     : globSync('test/**/*.test.ts')
         .filter((file) => isFull || !isSoak(file))
         .sort()
@@ -46,7 +46,7 @@ const together = files.filter((file) => !isAlone(file))
 
 if (files.some(needsObjectStore)) await orEnd(ensureSwift())
 const engine = files.some(needsEngine) ? await orEnd(openEngineWithImages((line) => console.log(line))) : undefined
-const excluded = asked.length === 0 && engine?.isOwn === false ? files.filter(endsEngine) : []
+const excluded = requested.length === 0 && engine?.isOwn === false ? files.filter(endsEngine) : []
 for (const file of excluded)
   console.log(
     `not part of this run: ${file} kills the Docker Engine, and ${engine?.host ?? ''} is not the project's own`,
@@ -94,9 +94,9 @@ async function orEnd<T>(needed: Promise<T>): Promise<T> {
 async function runTap(files: readonly string[], options: readonly string[]): Promise<Totals> {
   if (files.length === 0) return { passed: 0, failed: 0 }
   // Full counts take what they take.
-  const patience = isFull ? ['--timeout=14400'] : []
+  const timeout = isFull ? ['--timeout=14400'] : []
   const nodeOptions = `${process.env['NODE_OPTIONS'] ?? ''} --require=${JSON.stringify(resolve('test/support/fail-on-queued-queries.cjs'))}`
-  const tap = spawn('tap', ['run', '--reporter=tap', ...patience, ...options, ...files], {
+  const tap = spawn('tap', ['run', '--reporter=tap', ...timeout, ...options, ...files], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, NODE_OPTIONS: nodeOptions },
   })

@@ -16,11 +16,11 @@ const server = createServer((request, response) => {
   pool
     .request({ path: request.url ?? '/', method: request.method as 'GET', headers, body: hasBody ? request : null })
     .then(
-      ({ statusCode, headers: answered, body }) => {
-        delete answered.connection
-        delete answered['keep-alive']
-        delete answered['transfer-encoding']
-        response.writeHead(statusCode, answered)
+      ({ statusCode, headers: result, body }) => {
+        delete result.connection
+        delete result['keep-alive']
+        delete result['transfer-encoding']
+        response.writeHead(statusCode, result)
         pipeline(body, response, () => undefined)
       },
       () => response.writeHead(502).end(),

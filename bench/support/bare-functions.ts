@@ -28,7 +28,7 @@ async function body(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-async function answer(input: Buffer): Promise<Buffer> {
+async function result(input: Buffer): Promise<Buffer> {
   const executor = idle.pop() ?? (await new Promise<Executor>((resolve) => waiting.push(resolve)))
   try {
     const { outcome, output } = await executor.run({
@@ -51,7 +51,7 @@ async function answer(input: Buffer): Promise<Buffer> {
 
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
   void body(request)
-    .then(answer)
+    .then(result)
     .then(
       (output) =>
         response

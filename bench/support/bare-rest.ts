@@ -36,7 +36,7 @@ interface Wire {
 }
 
 /** Prepared statements in one round trip; answers the last one's first column, of its first row. */
-class Trip {
+class RoundTrip {
   readonly done: Promise<string | null | undefined>
   readonly #parts: readonly Part[]
   readonly #known: Set<string>
@@ -106,9 +106,9 @@ async function run(idle: Connection[], parts: readonly Part[]): Promise<string> 
   const connection = idle.pop()
   if (connection === undefined) throw new Error('no connection is free')
   try {
-    const trip = new Trip(parts, connection.known)
-    connection.client.query(trip as unknown as pg.Submittable)
-    return (await trip.done) ?? ''
+    const roundTrip = new RoundTrip(parts, connection.known)
+    connection.client.query(roundTrip as unknown as pg.Submittable)
+    return (await roundTrip.done) ?? ''
   } finally {
     idle.push(connection)
   }
@@ -174,16 +174,20 @@ const ways = {
   '/plain': (_: Caller, part: Part) => run(plain, [part]),
 }
 
-for (const [prefix, answer] of Object.entries(ways)) {
+for (const [prefix, response] of Object.entries(ways)) {
   app.get<{ Params: { id: string } }>(`${prefix}/todos/:id`, async (request, reply) => {
     const caller = await callerOf(request)
-    const text = await answer(caller, { statement: statements.get, values: [request.params.id, caller.userId] })
+    const text = await response(caller, { statement: statements.get, values: [request.params.id, caller.userId] })
     return send(reply, text === '' ? 404 : 200, text)
   })
   app.get<{ Querystring: { done: string; limit: string } }>(`${prefix}/todos`, async (request, reply) => {
     const caller = await callerOf(request)
     const { done, limit } = request.query
-    return send(reply, 200, await answer(caller, { statement: statements.list, values: [done, caller.userId, limit] }))
+    return send(
+      reply,
+      200,
+      await response(caller, { statement: statements.list, values: [done, caller.userId, limit] }),
+    )
   })
   app.post<{ Body: Todo }>(`${prefix}/todos`, async (request, reply) => {
     const caller = await callerOf(request)
@@ -191,7 +195,7 @@ for (const [prefix, answer] of Object.entries(ways)) {
     return send(
       reply,
       201,
-      await answer(caller, {
+      await response(caller, {
         statement: statements.insert,
         values: [title, String(done), String(rank), caller.userId],
       }),
@@ -200,7 +204,7 @@ for (const [prefix, answer] of Object.entries(ways)) {
   app.patch<{ Params: { id: string }; Body: Todo }>(`${prefix}/todos/:id`, async (request, reply) => {
     const caller = await callerOf(request)
     const { done, rank } = request.body
-    const text = await answer(caller, {
+    const text = await response(caller, {
       statement: statements.update,
       values: [String(done), String(rank), request.params.id, caller.userId],
     })

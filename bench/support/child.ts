@@ -5,7 +5,7 @@ import { once } from 'node:events'
 export interface Child {
   pid: number
   /** The JSON that it printed first. */
-  said: Record<string, unknown>
+  reported: Record<string, unknown>
   stop(): Promise<void>
 }
 
@@ -19,10 +19,10 @@ export async function startChild(
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, ...environment },
   })
-  const said = await firstLine(child)
+  const reported = await firstLine(child)
   return {
     pid: child.pid ?? 0,
-    said,
+    reported,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return
       const gone = once(child, 'exit')

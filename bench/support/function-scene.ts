@@ -20,7 +20,7 @@ export interface FunctionScene {
   command(): Uint8Array<ArrayBuffer>
   /** A request as it goes over the wire, at the runtime. */
   request(tenant: InstalledTenant, token: string, method: string, path: string, body?: string): Buffer
-  ask(
+  send(
     tenant: InstalledTenant,
     token: string,
     method: string,
@@ -44,7 +44,7 @@ export interface FunctionScene {
 export const event = '{"name":"Ada"}'
 const commandBytes = 18 * 1024
 /** So often in a row nobody must be there. */
-const quietLooks = 8
+const quietPolls = 8
 const todos = {
   name: 'todos',
   fields: [
@@ -84,7 +84,7 @@ export async function openScene(directory: string): Promise<FunctionScene> {
           : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
       return Buffer.concat([wire(method, path, { ...headersOf(to, as), ...content }), Buffer.from(body ?? '')])
     },
-    async ask(to, as, method, path, body) {
+    async send(to, as, method, path, body) {
       const response = await fetch(`http://127.0.0.1:${runtimePort}${path}`, {
         method,
         headers: { ...headersOf(to, as), ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
@@ -106,19 +106,19 @@ export async function openScene(directory: string): Promise<FunctionScene> {
       if (response.status !== 201) throw new Error(`the function ${name}: ${response.status} ${text}`)
     },
     async invoke(name) {
-      const { status, text } = await scene.ask(tenant, token, 'POST', `/functions/v1/invoke/${name}`, event)
+      const { status, text } = await scene.send(tenant, token, 'POST', `/functions/v1/invoke/${name}`, event)
       if (status !== 200) throw new Error(`an invocation of ${name}: ${status} ${text}`)
     },
     async startBare(executors) {
       const file = join(directory, 'bare.wasm')
       await writeFile(file, filled(greet, 0))
       const bare = await startChild(new URL('./bare-functions.ts', import.meta.url).pathname, [file, String(executors)])
-      return { port: Number(bare.said['port']), stop: () => bare.stop() }
+      return { port: Number(bare.reported['port']), stop: () => bare.stop() }
     },
     runtimePid: () => installation.pid('runtime'),
     executors: async () => below(await installation.pid('runtime')),
     async endExecutors() {
-      for (let quiet = 0; quiet < quietLooks;) {
+      for (let quiet = 0; quiet < quietPolls;) {
         const pids = await scene.executors()
         for (const pid of pids) kill(pid)
         quiet = pids.length === 0 ? quiet + 1 : 0
@@ -152,17 +152,17 @@ async function fill(scene: FunctionScene): Promise<void> {
     ['/admin/reload-schemas', {}, 200],
     ['/rest/v1/todos', rows, 201],
   ] as const) {
-    const answer = await scene.ask(neighbour, neighbour.secretKey, 'POST', path, JSON.stringify(body))
-    if (answer.status !== status) throw new Error(`${path}: ${answer.status} ${answer.text.slice(0, 500)}`)
+    const response = await scene.send(neighbour, neighbour.secretKey, 'POST', path, JSON.stringify(body))
+    if (response.status !== status) throw new Error(`${path}: ${response.status} ${response.text.slice(0, 500)}`)
   }
 }
 
 async function untilServed(scene: FunctionScene, tenant: InstalledTenant): Promise<void> {
   const deadline = performance.now() + 20_000
   for (;;) {
-    const answer = await scene.ask(tenant, tenant.secretKey, 'GET', '/storage/v1/bucket').catch(() => undefined)
-    if (answer?.status === 200) return
-    if (performance.now() > deadline) throw new Error(`the tenant is not served: ${answer?.status}`)
+    const response = await scene.send(tenant, tenant.secretKey, 'GET', '/storage/v1/bucket').catch(() => undefined)
+    if (response?.status === 200) return
+    if (performance.now() > deadline) throw new Error(`the tenant is not served: ${response?.status}`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }

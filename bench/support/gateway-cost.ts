@@ -50,7 +50,7 @@ export async function gatewayCost(report: Report): Promise<Figures> {
     generation: 1,
     phase: 'ready',
     dedicated: false,
-    runtimes: [`http://127.0.0.1:${Number(upstream.said['port'])}`],
+    runtimes: [`http://127.0.0.1:${Number(upstream.reported['port'])}`],
   }
   control.routes.put({ ...route, tenant_id: 't_0123456789abcdef0123', name: 'free' })
   control.routes.put({
@@ -115,7 +115,7 @@ export async function gatewayCost(report: Report): Promise<Figures> {
 }
 
 async function measure(gateway: Child, tenant: string, milliseconds: number): Promise<Measured> {
-  const port = Number(gateway.said['port'])
+  const port = Number(gateway.reported['port'])
   await untilServed(port, tenant)
   const before = await processorNanoseconds(gateway.pid)
   const { requests, rps } = await load({

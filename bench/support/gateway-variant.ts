@@ -54,7 +54,7 @@ const gateway =
         unfinished: () => [],
         run: nothing,
         clockKnown: async () => undefined,
-        askHour: async () => undefined,
+        requestHour: async () => undefined,
         stop: async () => undefined,
       })
 console.log(JSON.stringify({ port: gateway.port }))

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 
 const small = Buffer.alloc(4096, 'x')
-const piece = Buffer.alloc(256 * 1024, 'x')
+const part = Buffer.alloc(256 * 1024, 'x')
 
 const server = createServer((request, response) => {
   const size = Number(/\/bytes\/(\d+)/.exec(request.url ?? '')?.[1] ?? small.length)
@@ -20,7 +20,7 @@ const server = createServer((request, response) => {
   let left = size
   const send = () => {
     while (left > 0) {
-      const chunk = left < piece.length ? piece.subarray(0, left) : piece
+      const chunk = left < part.length ? part.subarray(0, left) : part
       left -= chunk.length
       if (!response.write(chunk)) {
         response.once('drain', send)

@@ -17,7 +17,7 @@ export async function inTurn<Way, Measured>(
   return measured
 }
 
-export function beside(
+export function alongside(
   measured: Record<string, number[]>,
   ours: string,
   bare: string,
@@ -27,7 +27,7 @@ export function beside(
   return { value, floor, ratio: value / floor, ...rest }
 }
 
-export function tell(report: Report, what: string, measured: Record<string, number[]>, digits = 0): void {
+export function reportRounds(report: Report, what: string, measured: Record<string, number[]>, digits = 0): void {
   for (const [name, values] of Object.entries(measured)) {
     report(
       `${what}, ${name}: ${values.map((value) => value.toFixed(digits)).join(', ')} (noise ${noise(values).toFixed(0)} %)`,

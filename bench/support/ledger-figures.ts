@@ -7,7 +7,7 @@ import {
   toPageBody,
   toUsageBody,
   resourceNames,
-  createUsageBooks,
+  createUsagePostings,
   createLedgerClosing,
   closeAll,
   createUsageReader,
@@ -64,7 +64,7 @@ async function bytesPerTenantMonth({ sql, tenantIds }: LedgerScene): Promise<num
 async function reading({ database, month, tenantIds }: LedgerScene): Promise<{ one: number[]; page: number[] }> {
   const clock = { ...systemClock, now: () => new Date(nextMonth(month).getTime() - 1) }
   const reader = createUsageReader({
-    books: createUsageBooks(database),
+    books: createUsagePostings(database),
     plans: createPlanStore(database),
     history: createPlanHistory(database),
     clock,
@@ -128,9 +128,9 @@ async function monthInvoices({
   const parts = openBilling(database, config, now)
   const closing = createClosing({ ...parts, config, clock: { ...systemClock, now }, measure: () => undefined, log }, 0n)
   let milliseconds = 0
-  const { most } = await watchMemory(process.pid, async () => {
+  const { most: max } = await watchMemory(process.pid, async () => {
     milliseconds = await timed(async () => {
-      await closing.look(new AbortController().signal)
+      await closing.poll(new AbortController().signal)
     })
   })
   const [row] = await sql(
@@ -142,7 +142,7 @@ async function monthInvoices({
     if (row?.[name] !== tenantIds.length)
       throw new Error(`${name}: ${String(row?.[name])} of ${tenantIds.length} invoices`)
   }
-  return { seconds: milliseconds / 1000, bytes: most }
+  return { seconds: milliseconds / 1000, bytes: max }
 }
 
 async function timed(work: () => Promise<void>): Promise<number> {

@@ -55,7 +55,7 @@ function run(options: LoadOptions, end: number, latencies: number[]): Promise<vo
     const next = typeof given === 'function' ? given : () => once ?? Buffer.alloc(0)
     const socket = connect({ host: options.host ?? '127.0.0.1', port: options.port, noDelay: true })
     const sent: number[] = []
-    const reader = new AnswerReader(options.status ?? 200)
+    const reader = new ResponseReader(options.status ?? 200)
     const send = () => {
       sent.push(performance.now())
       socket.write(next())
@@ -67,10 +67,10 @@ function run(options: LoadOptions, end: number, latencies: number[]): Promise<vo
     socket.on('close', () => reject(new Error('the connection was closed')))
     socket.on('data', (chunk: Buffer) => {
       try {
-        const answers = reader.read(chunk)
+        const responses = reader.read(chunk)
         const now = performance.now()
-        for (let n = 0; n < answers; n++) latencies.push(now - (sent.shift() ?? now))
-        if (now < end) for (let n = 0; n < answers; n++) send()
+        for (let n = 0; n < responses; n++) latencies.push(now - (sent.shift() ?? now))
+        if (now < end) for (let n = 0; n < responses; n++) send()
         else if (sent.length === 0) finish(socket, resolve)
       } catch (cause) {
         socket.destroy()
@@ -87,7 +87,7 @@ function finish(socket: Socket, resolve: () => void): void {
 }
 
 /** Finds the ends of answers that say their Content-Length. */
-class AnswerReader {
+class ResponseReader {
   readonly #status: Buffer
   #pending: Buffer = Buffer.alloc(0)
   #bodyLeft = 0
@@ -98,14 +98,14 @@ class AnswerReader {
 
   /** @returns how many answers the chunk ended */
   read(chunk: Buffer): number {
-    let answers = 0
+    let responses = 0
     let at = 0
     while (at < chunk.length) {
       if (this.#bodyLeft > 0) {
         const taken = Math.min(this.#bodyLeft, chunk.length - at)
         this.#bodyLeft -= taken
         at += taken
-        if (this.#bodyLeft === 0) answers++
+        if (this.#bodyLeft === 0) responses++
         continue
       }
       const rest = this.#pending.length === 0 ? chunk.subarray(at) : Buffer.concat([this.#pending, chunk.subarray(at)])
@@ -117,9 +117,9 @@ class AnswerReader {
       at += headEnd + 4 - this.#pending.length
       this.#pending = Buffer.alloc(0)
       this.#bodyLeft = this.#lengthIn(rest.subarray(0, headEnd))
-      if (this.#bodyLeft === 0) answers++
+      if (this.#bodyLeft === 0) responses++
     }
-    return answers
+    return responses
   }
 
   #lengthIn(head: Buffer): number {

@@ -9,11 +9,11 @@ export async function residentBytes(pid: number): Promise<number> {
 /** Bytes before the work, and at most while it was done. */
 export async function watchMemory(pid: number, work: () => Promise<void>): Promise<{ before: number; most: number }> {
   const before = await residentBytes(pid)
-  let most = before
+  let max = before
   let done = false
   const watching = (async () => {
     while (!done) {
-      most = Math.max(most, await residentBytes(pid))
+      max = Math.max(max, await residentBytes(pid))
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
   })()
@@ -23,5 +23,5 @@ export async function watchMemory(pid: number, work: () => Promise<void>): Promi
     done = true
     await watching
   }
-  return { before, most }
+  return { before, most: max }
 }

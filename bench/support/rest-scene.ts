@@ -7,7 +7,7 @@ import pg from 'pg'
 import { startInstallation, type Installation } from '#test/support/installation.ts'
 import { startChild } from './child.ts'
 import { createTenant, readRegion, signToken, type InstalledTenant } from './installed.ts'
-import type { Place } from './transfer.ts'
+import type { Location } from './transfer.ts'
 
 export const rowCount = 100_000
 export const ownerCount = 1_000
@@ -27,9 +27,9 @@ export interface RestScene {
   users: readonly User[]
   installation: Installation
   /** Of a tenant, at the runtime. */
-  atRuntime(tenant: InstalledTenant, token: string, path: string): Place
+  atRuntime(tenant: InstalledTenant, token: string, path: string): Location
   /** @throws Error for any other status than that */
-  ask(
+  request(
     tenant: InstalledTenant,
     token: string,
     method: string,
@@ -84,7 +84,7 @@ export async function openScene(directory: string): Promise<RestScene> {
       path,
       headers: { authorization: `Bearer ${token}`, [internalTokenHeader]: internal, [tenantHeader]: id },
     }),
-    async ask(tenant, token, method, path, status, body) {
+    async request(tenant, token, method, path, status, body) {
       const { port, headers } = scene.atRuntime(tenant, token, path)
       const response = await fetch(`http://127.0.0.1:${port}${path}`, {
         method,
@@ -103,7 +103,7 @@ export async function openScene(directory: string): Promise<RestScene> {
         TENANT_ID: tenant.id,
         JWT_SECRET: tenant.jwtSecret,
       })
-      return { port: Number(bare.said['port']), stop: () => bare.stop() }
+      return { port: Number(bare.reported['port']), stop: () => bare.stop() }
     },
     session,
     async settle() {
@@ -126,8 +126,8 @@ export async function openScene(directory: string): Promise<RestScene> {
     },
   }
   await untilServed(scene)
-  await scene.ask(tenant, tenant.secretKey, 'POST', '/rest/v1/schemas', 201, todos)
-  await scene.ask(tenant, tenant.secretKey, 'POST', '/admin/reload-schemas', 200)
+  await scene.request(tenant, tenant.secretKey, 'POST', '/rest/v1/schemas', 201, todos)
+  await scene.request(tenant, tenant.secretKey, 'POST', '/admin/reload-schemas', 200)
   scene.users = await fill(scene)
   return scene
 }
@@ -169,7 +169,7 @@ async function untilServed(scene: RestScene): Promise<void> {
   const deadline = performance.now() + 20_000
   for (;;) {
     try {
-      await scene.ask(scene.tenant, scene.tenant.secretKey, 'GET', '/storage/v1/bucket', 200)
+      await scene.request(scene.tenant, scene.tenant.secretKey, 'GET', '/storage/v1/bucket', 200)
       return
     } catch (cause) {
       if (performance.now() > deadline) throw new Error('the tenant is not served', { cause })

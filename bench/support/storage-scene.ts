@@ -7,16 +7,16 @@ import pg from 'pg'
 import { startInstallation, type Installation } from '#test/support/installation.ts'
 import { startChild } from './child.ts'
 import { createTenant, readRegion, signToken } from './installed.ts'
-import type { Place } from './transfer.ts'
+import type { Location } from './transfer.ts'
 
 export interface StorageScene {
   installation: Installation
   /** Of the tenant's storage, as the user who owns its buckets: at the runtime, and through the gateway. */
-  atRuntime(path: string): Place
-  throughGateway(path: string): Place
+  atRuntime(path: string): Location
+  throughGateway(path: string): Location
   /** Of the bare server: by itself, and behind the bare forwarder. */
-  atBare(path: string): Place
-  throughForwarder(path: string): Place
+  atBare(path: string): Location
+  throughForwarder(path: string): Location
   /** Rows of the tenant's home, as the superuser. */
   rows(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
   /** A session with the home's superuser. */
@@ -41,7 +41,7 @@ export async function openScene(directory: string): Promise<StorageScene> {
   await mkdir(bareFiles)
   const startBare = async () => {
     const store = await startChild(support('bare-store.ts'), [bareFiles, region.postgres])
-    const forwarder = await startChild(support('bare-forwarder.ts'), [String(store.said['port'])])
+    const forwarder = await startChild(support('bare-forwarder.ts'), [String(store.reported['port'])])
     return { store, forwarder }
   }
   let bare = await startBare()
@@ -69,9 +69,13 @@ export async function openScene(directory: string): Promise<StorageScene> {
       path: `/t/${tenant.name}/storage/v1${path}`,
       headers: { authorization: `Bearer ${token}` },
     }),
-    atBare: (path) => ({ port: Number(bare.store.said['port']), path, headers: { authorization: `Bearer ${token}` } }),
+    atBare: (path) => ({
+      port: Number(bare.store.reported['port']),
+      path,
+      headers: { authorization: `Bearer ${token}` },
+    }),
     throughForwarder: (path) => ({
-      port: Number(bare.forwarder.said['port']),
+      port: Number(bare.forwarder.reported['port']),
       path,
       headers: { authorization: `Bearer ${token}` },
     }),

@@ -2,15 +2,15 @@
 import { connect } from 'node:net'
 import { once } from 'node:events'
 
-export interface Place {
+export interface Location {
   port: number
   path: string
   headers: Record<string, string>
 }
 
-const piece = Buffer.alloc(256 * 1024, 'x')
+const chunk = Buffer.alloc(256 * 1024, 'x')
 
-function head(method: string, { path, headers }: Place, length?: number): string {
+function head(method: string, { path, headers }: Location, length?: number): string {
   const all = {
     host: 'localhost',
     ...headers,
@@ -23,27 +23,27 @@ function head(method: string, { path, headers }: Place, length?: number): string
 }
 
 /** @returns the answer's body. @throws Error for any status but 200 */
-export async function upload(method: 'PUT' | 'POST', place: Place, bytes: number): Promise<string> {
-  const socket = connect({ port: place.port, host: '127.0.0.1', noDelay: true })
-  let answer = ''
-  socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
+export async function upload(method: 'PUT' | 'POST', location: Location, bytes: number): Promise<string> {
+  const socket = connect({ port: location.port, host: '127.0.0.1', noDelay: true })
+  let response = ''
+  socket.setEncoding('utf8').on('data', (text: string) => (response += text))
   const closed = once(socket, 'close')
-  socket.write(head(method, place, bytes))
-  for (let sent = 0; sent < bytes && answer === ''; sent += piece.length) {
-    if (!socket.write(sent + piece.length <= bytes ? piece : piece.subarray(0, bytes - sent)))
+  socket.write(head(method, location, bytes))
+  for (let sent = 0; sent < bytes && response === ''; sent += chunk.length) {
+    if (!socket.write(sent + chunk.length <= bytes ? chunk : chunk.subarray(0, bytes - sent)))
       await Promise.race([once(socket, 'drain'), closed])
   }
   await closed
-  if (!answer.startsWith('HTTP/1.1 200 ')) throw new Error(`an upload was answered ${answer.slice(0, 500)}`)
-  return answer.slice(answer.indexOf('\r\n\r\n') + 4)
+  if (!response.startsWith('HTTP/1.1 200 ')) throw new Error(`an upload was answered ${response.slice(0, 500)}`)
+  return response.slice(response.indexOf('\r\n\r\n') + 4)
 }
 
 /** Reads and forgets. @throws Error for any status but 200, and for another number of bytes */
-export async function download(place: Place, bytes: number): Promise<void> {
+export async function download(location: Location, bytes: number): Promise<void> {
   let begin = ''
   let received = 0
   const socket = connect({
-    port: place.port,
+    port: location.port,
     host: '127.0.0.1',
     onread: {
       buffer: Buffer.alloc(256 * 1024),
@@ -55,7 +55,7 @@ export async function download(place: Place, bytes: number): Promise<void> {
     },
   })
   const closed = once(socket, 'close')
-  socket.write(head('GET', place))
+  socket.write(head('GET', location))
   await closed
   const body = received - (begin.indexOf('\r\n\r\n') + 4)
   if (!begin.startsWith('HTTP/1.1 200 ') || body !== bytes)

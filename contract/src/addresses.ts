@@ -42,9 +42,9 @@ export function readNetworks(texts: readonly string[]): Networks {
   for (const text of texts) {
     const [address = '', bits, ...more] = text.split('/')
     const version = isIP(address)
-    const longest = version === 4 ? 32 : 128
-    const length = bits === undefined ? longest : Number(bits)
-    if (version === 0 || more.length > 0 || !/^\d{1,3}$/.test(bits ?? '0') || length > longest)
+    const max = version === 4 ? 32 : 128
+    const length = bits === undefined ? max : Number(bits)
+    if (version === 0 || more.length > 0 || !/^\d{1,3}$/.test(bits ?? '0') || length > max)
       throw new Error(`${JSON.stringify(text)} is no network: want one like 10.1.0.0/16 or fd00::/8`)
     networks.addSubnet(address, length, version === 4 ? 'ipv4' : 'ipv6')
   }

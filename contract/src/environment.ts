@@ -54,12 +54,12 @@ export class Environment<Name extends string> {
   }
 
   /** Reads a whole number from `least` to `most`, both included; `fallback` where the variable is not set. */
-  integer(name: Name, fallback: number, least: number, most: number): number {
+  integer(name: Name, fallback: number, least: number, max: number): number {
     const text = this.optional(name)
     if (text === undefined) return fallback
     const value = Number(text)
-    if (!Number.isInteger(value) || value < least || value > most) {
-      throw new ConfigurationError(`${name} is ${JSON.stringify(text)}: want a whole number from ${least} to ${most}`)
+    if (!Number.isInteger(value) || value < least || value > max) {
+      throw new ConfigurationError(`${name} is ${JSON.stringify(text)}: want a whole number from ${least} to ${max}`)
     }
     return value
   }

@@ -35,9 +35,9 @@ export const internalPaths = {
   watchManifests: '/internal/v1/watch/manifests',
   /** Control plane → watchers, NDJSON of `WatchLine<Route>`. */
   watchRoutes: '/internal/v1/watch/routes',
-  /** Gateway → control plane: `UsagePush` → `UsageAnswer`. */
+  /** Gateway → control plane: `UsagePush` → `UsageResponse`. */
   usage: '/internal/v1/usage',
-  /** Gateway → control plane: `LeaseCall`, answered by `LeaseAnswer`. */
+  /** Gateway → control plane: `LeaseCall`, answered by `LeaseResponse`. */
   leases: '/internal/v1/leases',
   /**
    * Runtime → control plane, and a dedicated tenant's runtime → gateway: `GET` → the tenant's usage, as the operators'
@@ -52,8 +52,8 @@ export const internalPaths = {
   tenantHealth: (tenantId: string) => `/internal/v1/tenants/${tenantId}/health`,
   /** As above: `GET` → `TenantStorageUsage`. */
   tenantUsage: (tenantId: string) => `/internal/v1/tenants/${tenantId}/usage`,
-  /** As above: `GET` → `HomeBooks`, of this hour and the `?hours=N` before it, at most 999. */
-  tenantBooks: (tenantId: string) => `/internal/v1/tenants/${tenantId}/books`,
+  /** As above: `GET` → `HomeCounters`, of this hour and the `?hours=N` before it, at most 999. */
+  tenantRecords: (tenantId: string) => `/internal/v1/tenants/${tenantId}/books`,
   /** On a runtime: `GET` → `StorageState`. */
   storageState: '/internal/v1/storage',
   /** On a runtime, and on a gateway for a dedicated tenant's: `GET` → `StorageState` of that tenant alone. */

@@ -86,7 +86,7 @@ export const SlotGrant = Type.Object({
 export type SlotGrant = Static<typeof SlotGrant>
 
 /** The control plane's response to a `LeaseCall`. */
-export const LeaseAnswer = Type.Object({
+export const LeaseResponse = Type.Object({
   /** The control plane's clock, and the end of its month, ISO 8601. */
   now: Type.String(),
   month: Type.String(),
@@ -100,4 +100,4 @@ export const LeaseAnswer = Type.Object({
   /** The same for slots. */
   slots_recalled: Type.Array(TenantId),
 })
-export type LeaseAnswer = Static<typeof LeaseAnswer>
+export type LeaseResponse = Static<typeof LeaseResponse>

@@ -42,7 +42,7 @@ const controlUrl: Setting = {
   setBy: 'launcher',
 }
 const installation: Setting = {
-  description: 'name of the installation, a UUID, as docker-door and the control plane share it',
+  description: 'name of the installation, a UUID, as docker-proxy and the control plane share it',
   fallback: 'made at the first start',
   setBy: 'launcher',
 }
@@ -253,9 +253,9 @@ export const runtimeSettings = {
   },
 } as const satisfies Settings
 
-/** Settings of docker-door. */
-export const dockerDoorSettings = {
-  TENANTRY_DOOR_SOCKET: { description: 'socket that it listens on', setBy: 'launcher', isPath: true },
+/** Settings of docker-proxy. */
+export const dockerProxySettings = {
+  TENANTRY_DOCKER_PROXY_SOCKET: { description: 'socket that it listens on', setBy: 'launcher', isPath: true },
   TENANTRY_DOCKER_SOCKET: {
     description: "the Docker Engine's socket",
     fallback: '`/var/run/docker.sock`',
@@ -267,8 +267,8 @@ export const dockerDoorSettings = {
     description: 'name of the installation, 8 to 64 letters, digits and dashes',
   },
   TENANTRY_NETWORK_RANGE: { description: "network of all tenants' networks, CIDR", setBy: 'launcher' },
-  TENANTRY_DOOR_IMAGES: { description: 'images that containers may run, between commas', setBy: 'launcher' },
-  TENANTRY_DOOR_GUESTS: {
+  TENANTRY_DOCKER_PROXY_IMAGES: { description: 'images that containers may run, between commas', setBy: 'launcher' },
+  TENANTRY_DOCKER_PROXY_ATTACHED: {
     description: "containers that may be attached to tenants' networks, between commas",
     fallback: 'none',
     setBy: 'launcher',
@@ -277,7 +277,7 @@ export const dockerDoorSettings = {
     description: 'name of the Compose project whose containers are started again',
     setBy: 'launcher',
   },
-  TENANTRY_DOOR_PUBLISHED: {
+  TENANTRY_DOCKER_PROXY_PUBLISHED: {
     description: 'ports that containers may publish, between commas',
     fallback: 'none',
     setBy: 'launcher',
@@ -291,12 +291,12 @@ export const dockerDoorSettings = {
 
 /** Settings of the watchdog, which runs from the same image. */
 export const watchdogSettings = {
-  TENANTRY_DOCKER_SOCKET: dockerDoorSettings.TENANTRY_DOCKER_SOCKET,
-  TENANTRY_COMPOSE_PROJECT: dockerDoorSettings.TENANTRY_COMPOSE_PROJECT,
+  TENANTRY_DOCKER_SOCKET: dockerProxySettings.TENANTRY_DOCKER_SOCKET,
+  TENANTRY_COMPOSE_PROJECT: dockerProxySettings.TENANTRY_COMPOSE_PROJECT,
   TENANTRY_LOG_LEVEL: logLevel,
-  TENANTRY_HOST: dockerDoorSettings.TENANTRY_HOST,
-  TENANTRY_PORT: dockerDoorSettings.TENANTRY_PORT,
-  TENANTRY_INTERNAL_TOKEN_FILE: dockerDoorSettings.TENANTRY_INTERNAL_TOKEN_FILE,
+  TENANTRY_HOST: dockerProxySettings.TENANTRY_HOST,
+  TENANTRY_PORT: dockerProxySettings.TENANTRY_PORT,
+  TENANTRY_INTERNAL_TOKEN_FILE: dockerProxySettings.TENANTRY_INTERNAL_TOKEN_FILE,
 } as const satisfies Settings
 
 /** Names that the project's tests and benchmarks read. A part ignores them: it may have inherited a test run's environment. */

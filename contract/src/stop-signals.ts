@@ -2,11 +2,11 @@
 
 /** Ends the process when `stop` has; with code 1 when it failed, which `onFailure` is told of. */
 export function stopOnSignals(stop: () => Promise<void>, onFailure: (error: unknown) => void): void {
-  let isAsked = false
+  let isRequested = false
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => {
-      if (isAsked) process.exit(1)
-      isAsked = true
+      if (isRequested) process.exit(1)
+      isRequested = true
       stop().then(
         () => process.exit(0),
         (error: unknown) => {

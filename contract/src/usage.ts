@@ -70,12 +70,12 @@ export const UsagePush = Type.Object({
 export type UsagePush = Static<typeof UsagePush>
 
 /** The control plane has stored a push. */
-export const UsageAnswer = Type.Object({
+export const UsageResponse = Type.Object({
   accepted: Type.Literal(true),
   /** The control plane's clock, ISO 8601. Hours are its hours. */
   now: Type.String(),
 })
-export type UsageAnswer = Static<typeof UsageAnswer>
+export type UsageResponse = Static<typeof UsageResponse>
 
 const Amount = Type.String({ pattern: '^[0-9]{1,30}$' })
 
@@ -92,7 +92,7 @@ export const HomeHour = Type.Object({
 export type HomeHour = Static<typeof HomeHour>
 
 /** A runtime's answer: what a tenant's home used, hour by hour. */
-export const HomeBooks = Type.Object({
+export const HomeCounters = Type.Object({
   tenant_id: TenantId,
   /** UUID; another one where the books were begun anew, as in a home from a backup. */
   books: Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' }),
@@ -105,7 +105,7 @@ export const HomeBooks = Type.Object({
   file_bytes: Type.Integer({ minimum: 0 }),
   hours: Type.Array(HomeHour),
 })
-export type HomeBooks = Static<typeof HomeBooks>
+export type HomeCounters = Static<typeof HomeCounters>
 
 /** A runtime's answer: what the tenant has stored now, in bytes and numbers. */
 export const TenantStorageUsage = Type.Object({

@@ -26,7 +26,7 @@ interface WatchedTableOptions<E extends Entry> {
   /** Called after every change that was applied; `undefined` when the tenant is gone. */
   onChange?: (tenantId: string, entry: E | undefined) => void
   /** Told of lost connections and unreadable lines; the table goes on by itself. */
-  onProblem?: (problem: Error) => void
+  onError?: (error: Error) => void
 }
 
 /**
@@ -77,7 +77,7 @@ export class WatchedTable<E extends Entry> {
         if (line !== '') this.#put(JSON.parse(line))
       }
     } catch (cause) {
-      this.#options.onProblem?.(new Error(`snapshot ${this.#options.file} is unreadable`, { cause }))
+      this.#options.onError?.(new Error(`snapshot ${this.#options.file} is unreadable`, { cause }))
     }
   }
 
@@ -98,7 +98,7 @@ export class WatchedTable<E extends Entry> {
         await this.#follow(signal, onLine)
       } catch (cause) {
         if (!isStopped() && outage.failed(performance.now())) {
-          this.#options.onProblem?.(
+          this.#options.onError?.(
             new Error(`watch ${this.#options.url} is lost; what was known before goes on being served`, { cause }),
           )
         }
@@ -155,7 +155,7 @@ export class WatchedTable<E extends Entry> {
     const schema = WatchLine(this.#options.schema)
     if (Value.Check(schema, line)) return line
     // A newer control plane may send what this part does not know yet: skip the line, keep the stream.
-    this.#options.onProblem?.(new Error('the watch sent a line of an unknown form'))
+    this.#options.onError?.(new Error('the watch sent a line of an unknown form'))
     return undefined
   }
 
@@ -196,7 +196,7 @@ export class WatchedTable<E extends Entry> {
       } catch (cause) {
         // Tried again with the watch's next line, which is a ping at the latest.
         this.#dirty = true
-        this.#options.onProblem?.(new Error(`snapshot ${this.#options.file} was not saved`, { cause }))
+        this.#options.onError?.(new Error(`snapshot ${this.#options.file} was not saved`, { cause }))
       } finally {
         this.#saving = undefined
       }

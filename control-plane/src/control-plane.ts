@@ -33,13 +33,13 @@ import { HomeDatabases, loadHomeMigrations, migrationsFingerprint } from './home
 import { createPlatformKeyStore, newPlatformKey, type PlatformKeyStore } from './keys/index.ts'
 import { createMetrics } from './metrics.ts'
 import { createPauseStore, pauseIdleTenants } from './pause/index.ts'
-import { createPlanStore, recordRateLimits, recordRegions, refuseUnknownRegions } from './plans/index.ts'
+import { createPlanStore, recordRateLimits, recordRegions, rejectUnknownRegions } from './plans/index.ts'
 import { ChangeFeed } from './platform/change-feed.ts'
 import type { Clock } from './platform/clock.ts'
 import { checkDatabaseGrants } from './platform/database-grants.ts'
 import { openDatabase } from './platform/database.ts'
 import { nameInstallation } from './platform/installation.ts'
-import { createKeptAnswers } from './platform/kept-answers.ts'
+import { createStoredResponses } from './platform/stored-responses.ts'
 import { lead, type Leadership } from './platform/leader.ts'
 import { migrate, readMigrations } from './platform/migrations.ts'
 import { freeNotificationQueues } from './platform/notification-queue.ts'
@@ -65,7 +65,7 @@ import {
   createHomeReader,
   createHomeReadingStore,
   createLedgerClosing,
-  createUsageBooks,
+  createUsagePostings,
   createUsageLedger,
   createUsageReader,
   createUsageSources,
@@ -76,7 +76,7 @@ import {
   createHostNames,
   createPublishedSource,
   internalRoutes,
-  tlsAsk,
+  requestTls,
   WatchHub,
   type PublishedSource,
 } from './watch/index.ts'
@@ -139,7 +139,7 @@ export interface ControlPlane {
 export async function openControlPlane(config: Config, outside: Outside): Promise<ControlPlane> {
   const { clock, log, random } = outside
   const now = () => clock.now()
-  const problem = (error: Error) => log.warn({ err: error }, error.message)
+  const violation = (error: Error) => log.warn({ err: error }, error.message)
   const applied = await migrate(config.controlDatabaseUrl, await readMigrations())
   if (applied.length > 0) log.info({ migrations: applied }, 'migrations applied')
 
@@ -147,7 +147,7 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   const database = openDatabase(config.controlDatabaseUrl)
   const stores = { database, seal, now }
   const record = createRecordWrite(database, now)
-  await refuseUnknownRegions(database, config.regions)
+  await rejectUnknownRegions(database, config.regions)
   await recordRegions(database, config.regions)
   await recordRateLimits(database, config.rateLimits)
   const keys = createPlatformKeyStore(stores)
@@ -175,8 +175,8 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   const regions = new Map(config.regions.map((region) => [region.id, openRegion(region)]))
   const published = createPublishedSource(database, seal, config.regions, config.maxUploadBytes, now)
   const probe = outside.probe?.(published) ?? createRegionProbe(config.internalToken, outside.fetch)
-  const changes = new ChangeFeed({ url: config.controlDatabaseUrl, database, onProblem: problem })
-  const hub = new WatchHub(published, problem)
+  const changes = new ChangeFeed({ url: config.controlDatabaseUrl, database, onError: violation })
+  const hub = new WatchHub(published, violation)
   const ledger = createUsageLedger(database, now)
   const plans = createPlanStore(database)
   const billing = openBilling(database, config.billing, now)
@@ -191,7 +191,7 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   const metrics = createMetrics(conditions, now)
   const tenants = createTenantStore(stores)
   const reconcileStore = createReconcileStore(database, seal, now)
-  const sight = { regions, store: reconcileStore, clock }
+  const statusSource = { regions, store: reconcileStore, clock }
   const webhookTargets = { reachable: config.webhooksMayReach, resolve: outside.resolve }
   const backups = await openBackups()
 
@@ -251,7 +251,7 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   const app = await buildApp({
     regions: config.regions,
     record,
-    answers: createKeptAnswers(stores),
+    responses: createStoredResponses(stores),
     tenants,
     plans,
     keys,
@@ -260,14 +260,14 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
     backups: { store: createBackupStore(stores), kept: backups },
     usageSources: createUsageSources(stores),
     usage: createUsageReader({
-      ...sight,
-      books: createUsageBooks(database),
+      ...statusSource,
+      books: createUsagePostings(database),
       tenants,
       plans,
       history: billing.history,
       probe,
     }),
-    stored: createStoredReader({ ...sight, probe }),
+    stored: createStoredReader({ ...statusSource, probe }),
     webhooks: createWebhookStore(stores),
     forbiddenAddress: createTargetCheck(webhookTargets),
     billing: billing.billing,
@@ -275,8 +275,8 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
     adjustments: billing.adjustments,
     history: billing.history,
     pdfFonts: () => (pdfFonts ??= loadPdfFonts()),
-    health: createHealthReader({ ...sight, probe }),
-    drift: createDriftReader(sight),
+    health: createHealthReader({ ...statusSource, probe }),
+    drift: createDriftReader(statusSource),
     regionCondition: (region) => conditions.of(region),
     engineOf: (region) => regions.get(region)?.engine,
     changes,
@@ -294,7 +294,7 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
     internal: async (instance) => {
       await instance.register(internalRoutes({ hub, ledger, tenants, record, now }))
       await instance.register(leaseRoutes(measuredLeases(createRequestLeases(database, now), metrics.metering.leases)))
-      await instance.register(tlsAsk({ regions: config.regions, hosts: createHostNames(database) }))
+      await instance.register(requestTls({ regions: config.regions, hosts: createHostNames(database) }))
     },
     metrics,
   })
@@ -317,7 +317,7 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
 
     lead: (signal, { onLead = () => undefined, hasJobs = true, ...options } = {}) =>
       lead(
-        { url: config.controlDatabaseUrl, onProblem: problem },
+        { url: config.controlDatabaseUrl, onError: violation },
         (leadership) => {
           log.info({ epoch: String(leadership.epoch) }, 'leading')
           onLead(leadership)

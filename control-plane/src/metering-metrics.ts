@@ -32,7 +32,7 @@ class Age {
   }
 
   /** @param since `none`: nothing waits; undefined: nobody knows here */
-  tell(since: Date | 'none' | undefined): void {
+  report(since: Date | 'none' | undefined): void {
     this.#since = since === 'none' ? undefined : since
     if (since === undefined) this.#gauge.remove()
     else this.#gauge.set(0)
@@ -92,8 +92,8 @@ export function createMeteringMetrics(registry: Registry, now: () => Date): Mete
   return {
     measures: {
       ledger(state) {
-        openHours.tell(state?.until)
-        openMonth.tell(state === undefined ? undefined : (state.openMonthEnd ?? 'none'))
+        openHours.report(state?.until)
+        openMonth.report(state === undefined ? undefined : (state.openMonthEnd ?? 'none'))
         if (state === undefined) missing.reset()
         else for (const kind of ['gateway', 'home'] as const) missing.set({ kind }, state.missing[kind])
       },
@@ -107,14 +107,14 @@ export function createMeteringMetrics(registry: Registry, now: () => Date): Mete
         }
       },
       webhooks(backlog) {
-        oldestDelivery.tell(backlog === undefined ? undefined : (backlog.oldest ?? 'none'))
+        oldestDelivery.report(backlog === undefined ? undefined : (backlog.oldest ?? 'none'))
         deliveries.reset()
         if (backlog !== undefined)
           for (const state of ['pending', 'dead'] as const) deliveries.set({ state }, backlog[state])
       },
       leases: {
         called: (outcome) => leaseCalls.inc({ outcome }),
-        asked: (kind, state) => leases.inc({ kind, state }),
+        requested: (kind, state) => leases.inc({ kind, state }),
       },
     },
     age() {

@@ -1,6 +1,6 @@
 // Metrics of the control plane, in Prometheus' text format.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { BackupKeeperDeps } from './backups/index.ts'
+import type { BackupJobDeps } from './backups/index.ts'
 import type { StorageWatchDeps } from './disk/index.ts'
 import type { WarmPoolDeps } from './warm-pool/index.ts'
 import { createMeteringMetrics, type MeteringMeasures } from './metering-metrics.ts'
@@ -12,8 +12,8 @@ export interface Metrics {
   controller: ControllerMeasures
   warmPool: WarmPoolDeps['measure']
   storage: StorageWatchDeps['measure']
-  backups: BackupKeeperDeps['measure']
-  foundBackups: BackupKeeperDeps['found']
+  backups: BackupJobDeps['measure']
+  foundBackups: BackupJobDeps['found']
   metering: MeteringMeasures
 }
 

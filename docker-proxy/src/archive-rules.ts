@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { extract, pack } from 'tar-stream'
-import { Refused } from './refused.ts'
+import { Rejected } from './rejected.ts'
 
 /** @throws Refused for links, devices, other places, and what is no archive */
 export async function remadeArchive(archive: Buffer): Promise<Buffer> {
@@ -21,14 +21,14 @@ export async function remadeArchive(archive: Buffer): Promise<Buffer> {
           const content = await buffer(entry)
           if (type === 'directory' && name === 'files/') made.entry({ ...owned, type })
           else if (type === 'file' && /^files\/[\w-][\w.-]*$/.test(name)) made.entry({ ...owned, type }, content)
-          else throw new Refused('the archive holds something else than files')
+          else throw new Rejected('the archive holds something else than files')
         }
       })(),
     ])
   } catch (cause) {
     made.destroy()
     await written.catch(() => undefined)
-    throw cause instanceof Refused ? cause : new Refused('the archive cannot be read', { cause })
+    throw cause instanceof Rejected ? cause : new Rejected('the archive cannot be read', { cause })
   }
   made.finalize()
   return written

@@ -11,10 +11,10 @@ import {
   ownVolume,
   ownVolumes,
   type Shown,
-} from './answers.ts'
+} from './responses.ts'
 import { checkedContainer } from './container-rules.ts'
 import type { Claim } from './claims.ts'
-import type { DoorRules } from './door-rules.ts'
+import type { ProxyRules } from './proxy-rules.ts'
 import {
   checkedCommand,
   checkedConnection,
@@ -25,7 +25,7 @@ import {
   checkedVolume,
   type Checked,
 } from './object-rules.ts'
-import { Refused } from './refused.ts'
+import { Rejected } from './rejected.ts'
 import { readTarget, type Target } from './request-target.ts'
 
 export interface Call {
@@ -40,10 +40,10 @@ export interface Call {
   /** `none`: a body of nothing, or of `{}`. */
   body: 'none' | 'archive' | { check: (body: unknown) => Checked }
   /** A JSON answer as it may be shown; bytes as they come; events; or the connection itself. */
-  answer: Shown | 'bytes' | 'events' | 'connection'
+  response: Shown | 'bytes' | 'events' | 'connection'
 }
 
-type Test = RegExp | ((text: string, rules: DoorRules) => boolean)
+type Test = RegExp | ((text: string, rules: ProxyRules) => boolean)
 
 interface Rule {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -53,8 +53,8 @@ interface Rule {
   query?: Readonly<Record<string, Test>>
   /** Must all be there. */
   needs?: readonly string[]
-  body?: 'archive' | ((body: unknown, rules: DoorRules, target: Target) => Checked)
-  answer?: Call['answer']
+  body?: 'archive' | ((body: unknown, rules: ProxyRules, target: Target) => Checked)
+  response?: Call['response']
 }
 
 const yes = /^true$/
@@ -71,23 +71,23 @@ const command = (name: string): Claim => ({ kind: 'exec', name })
 const nothing: Shown = () => ({})
 
 const rules: readonly Rule[] = [
-  { method: 'GET', path: '/_ping', answer: 'bytes' },
-  { method: 'GET', path: '/version', answer: only('Version', 'ApiVersion', 'MinAPIVersion') },
+  { method: 'GET', path: '/_ping', response: 'bytes' },
+  { method: 'GET', path: '/version', response: only('Version', 'ApiVersion', 'MinAPIVersion') },
   {
     method: 'GET',
     path: '/info',
-    answer: only('Name', 'MemTotal', 'NCPU', 'CgroupVersion', 'SecurityOptions', 'Warnings', 'DockerRootDir'),
+    response: only('Name', 'MemTotal', 'NCPU', 'CgroupVersion', 'SecurityOptions', 'Warnings', 'DockerRootDir'),
   },
-  { method: 'GET', path: '/images/*/json', answer: imageInShort },
-  { method: 'GET', path: '/events', query: { filters: wantsKnownEvents }, needs: ['filters'], answer: 'events' },
-  { method: 'GET', path: '/system/df', query: { type: /^volume$/ }, needs: ['type'], answer: ownVolumes },
+  { method: 'GET', path: '/images/*/json', response: imageInShort },
+  { method: 'GET', path: '/events', query: { filters: wantsKnownEvents }, needs: ['filters'], response: 'events' },
+  { method: 'GET', path: '/system/df', query: { type: /^volume$/ }, needs: ['type'], response: ownVolumes },
 
   {
     method: 'GET',
     path: '/containers/json',
-    query: { all: yes, filters: (text, own) => asksForOwn(text, own) || asksForMembers(text) },
+    query: { all: yes, filters: (text, own) => requestsOwn(text, own) || requestsMembers(text) },
     needs: ['filters'],
-    answer: containersInShort,
+    response: containersInShort,
   },
   {
     method: 'POST',
@@ -95,20 +95,20 @@ const rules: readonly Rule[] = [
     query: { name: /./ },
     needs: ['name'],
     body: (body, own, { query: { name = '' } }) => checkedContainer(name, body, own),
-    answer: only('Id', 'Warnings'),
+    response: only('Id', 'Warnings'),
   },
-  { method: 'GET', path: '/containers/*/json', answer: ownContainer },
-  { method: 'POST', path: '/containers/*/start', subject: startable, answer: nothing },
-  { method: 'POST', path: '/containers/*/unpause', subject: startable, answer: nothing },
-  { method: 'POST', path: '/containers/*/stop', subject: usable, query: { t: whole }, answer: nothing },
-  { method: 'POST', path: '/containers/*/update', subject: usable, body: checkedLimits, answer: only('Warnings') },
-  { method: 'DELETE', path: '/containers/*', subject: usable, query: { force: flag, v: flag }, answer: nothing },
+  { method: 'GET', path: '/containers/*/json', response: ownContainer },
+  { method: 'POST', path: '/containers/*/start', subject: startable, response: nothing },
+  { method: 'POST', path: '/containers/*/unpause', subject: startable, response: nothing },
+  { method: 'POST', path: '/containers/*/stop', subject: usable, query: { t: whole }, response: nothing },
+  { method: 'POST', path: '/containers/*/update', subject: usable, body: checkedLimits, response: only('Warnings') },
+  { method: 'DELETE', path: '/containers/*', subject: usable, query: { force: flag, v: flag }, response: nothing },
   {
     method: 'GET',
     path: '/containers/*/logs',
     subject: usable,
     query: { stdout: yes, stderr: yes, timestamps: yes, follow: flag, tail: whole, since: /^\d{1,12}(?:\.\d{1,9})?$/ },
-    answer: 'bytes',
+    response: 'bytes',
   },
   {
     method: 'GET',
@@ -116,7 +116,7 @@ const rules: readonly Rule[] = [
     subject: usable,
     query: { stream: /^false$/, 'one-shot': yes },
     needs: ['stream'],
-    answer: only('cpu_stats', 'memory_stats'),
+    response: only('cpu_stats', 'memory_stats'),
   },
   {
     method: 'GET',
@@ -124,7 +124,7 @@ const rules: readonly Rule[] = [
     subject: helper,
     query: { path: /^\/tenantry\/files$/ },
     needs: ['path'],
-    answer: 'bytes',
+    response: 'bytes',
   },
   {
     method: 'PUT',
@@ -133,53 +133,53 @@ const rules: readonly Rule[] = [
     query: { path: /^\/tenantry$/ },
     needs: ['path'],
     body: 'archive',
-    answer: nothing,
+    response: nothing,
   },
-  { method: 'POST', path: '/containers/*/exec', subject: startable, body: checkedCommand, answer: only('Id') },
-  { method: 'POST', path: '/exec/*/start', subject: command, body: checkedStart, answer: 'connection' },
-  { method: 'GET', path: '/exec/*/json', subject: command, answer: only('Running', 'ExitCode') },
+  { method: 'POST', path: '/containers/*/exec', subject: startable, body: checkedCommand, response: only('Id') },
+  { method: 'POST', path: '/exec/*/start', subject: command, body: checkedStart, response: 'connection' },
+  { method: 'GET', path: '/exec/*/json', subject: command, response: only('Running', 'ExitCode') },
 
   {
     method: 'GET',
     path: '/networks',
-    query: { filters: (text, own) => asksForOwn(text, own) || asksForName(text) },
+    query: { filters: (text, own) => requestsOwn(text, own) || requestsName(text) },
     needs: ['filters'],
-    answer: ownNetworks,
+    response: ownNetworks,
   },
-  { method: 'GET', path: '/networks/*', answer: ownNetwork },
-  { method: 'POST', path: '/networks/create', body: checkedNetwork, answer: only('Id', 'Warning') },
-  { method: 'POST', path: '/networks/*/connect', subject: network, body: checkedConnection, answer: nothing },
+  { method: 'GET', path: '/networks/*', response: ownNetwork },
+  { method: 'POST', path: '/networks/create', body: checkedNetwork, response: only('Id', 'Warning') },
+  { method: 'POST', path: '/networks/*/connect', subject: network, body: checkedConnection, response: nothing },
   {
     method: 'POST',
     path: '/networks/*/disconnect',
     body: (body, _own, { segments }) => checkedDisconnection(body, segments[1] ?? ''),
-    answer: nothing,
+    response: nothing,
   },
-  { method: 'DELETE', path: '/networks/*', subject: network, answer: nothing },
+  { method: 'DELETE', path: '/networks/*', subject: network, response: nothing },
 
   {
     method: 'GET',
     path: '/volumes',
     needs: ['filters'],
-    answer: ownVolumes,
-    query: { filters: (text, own) => asksForOwn(text, own) || asksForNamesakes(text) },
+    response: ownVolumes,
+    query: { filters: (text, own) => requestsOwn(text, own) || requestsNamesakes(text) },
   },
-  { method: 'GET', path: '/volumes/*', answer: ownVolume },
-  { method: 'POST', path: '/volumes/create', body: checkedVolume, answer: ownVolume },
-  { method: 'DELETE', path: '/volumes/*', subject: volume, answer: nothing },
+  { method: 'GET', path: '/volumes/*', response: ownVolume },
+  { method: 'POST', path: '/volumes/create', body: checkedVolume, response: ownVolume },
+  { method: 'DELETE', path: '/volumes/*', subject: volume, response: nothing },
 ]
 
 /** Without them the Engine's answer may mean something else, or there is none. */
 const withoutVersion = ['/_ping', '/version']
 
 /** @throws Refused */
-export function readCall(method: string | undefined, url: string | undefined, own: DoorRules): Call {
+export function readCall(method: string | undefined, url: string | undefined, own: ProxyRules): Call {
   const target = readTarget(url ?? '')
   const path = `/${target.segments.join('/')}`
   const rule = rules.find((candidate) => candidate.method === method && matches(candidate.path, target))
-  if (rule === undefined) throw new Refused(`${method ?? ''} ${path} is no call of Tenantry's`)
+  if (rule === undefined) throw new Rejected(`${method ?? ''} ${path} is no call of Tenantry's`)
   if (target.version === undefined && !withoutVersion.includes(rule.path))
-    throw new Refused('the path names no API version')
+    throw new Rejected('the path names no API version')
   checkQuery(rule, target.query, own)
   const { body } = rule
   return {
@@ -190,7 +190,7 @@ export function readCall(method: string | undefined, url: string | undefined, ow
     subject: rule.subject?.(target.segments[1] ?? ''),
     networks: readFilter(target.query['filters'] ?? '{}')['network'] ?? [],
     body: body === undefined ? 'none' : body === 'archive' ? body : { check: (given) => body(given, own, target) },
-    answer: rule.answer ?? 'bytes',
+    response: rule.response ?? 'bytes',
   }
 }
 
@@ -206,14 +206,14 @@ function matches(pattern: string, { segments }: Target): boolean {
   })
 }
 
-function checkQuery({ query = {}, needs = [] }: Rule, given: Readonly<Record<string, string>>, own: DoorRules): void {
+function checkQuery({ query = {}, needs = [] }: Rule, given: Readonly<Record<string, string>>, own: ProxyRules): void {
   for (const [name, text] of Object.entries(given)) {
     const test = Object.hasOwn(query, name) ? query[name] : undefined
     const passes = test instanceof RegExp ? test.test(text) : test?.(text, own)
-    if (passes !== true) throw new Refused(`the query's ${name} is not one of Tenantry's`)
+    if (passes !== true) throw new Rejected(`the query's ${name} is not one of Tenantry's`)
   }
   const missing = needs.find((name) => !Object.hasOwn(given, name))
-  if (missing !== undefined) throw new Refused(`the query has no ${missing}`)
+  if (missing !== undefined) throw new Rejected(`the query has no ${missing}`)
 }
 
 const Filter = Type.Record(Type.String(), Type.Array(Type.String(), { minItems: 1 }))
@@ -223,9 +223,9 @@ function readFilter(text: string): Readonly<Record<string, readonly string[]>> {
   try {
     filter = JSON.parse(text)
   } catch (cause) {
-    throw new Refused('the filter is no JSON', { cause })
+    throw new Rejected('the filter is no JSON', { cause })
   }
-  if (!Value.Check(Filter, filter)) throw new Refused('the filter is not understood')
+  if (!Value.Check(Filter, filter)) throw new Rejected('the filter is not understood')
   return filter
 }
 
@@ -233,7 +233,7 @@ function hasOnly(filter: object, ...names: readonly string[]): boolean {
   return Object.keys(filter).every((name) => names.includes(name))
 }
 
-function asksForOwn(text: string, { installation }: DoorRules): boolean {
+function requestsOwn(text: string, { installation }: ProxyRules): boolean {
   const filter = readFilter(text)
   const { label = [] } = filter
   const isStack = (one: string) => /^tenantry\.stack=[a-z0-9_-]+$/.test(one)
@@ -245,18 +245,18 @@ function asksForOwn(text: string, { installation }: DoorRules): boolean {
 }
 
 /** Of the members only what everybody on a network sees is shown. */
-function asksForMembers(text: string): boolean {
+function requestsMembers(text: string): boolean {
   const filter = readFilter(text)
   return hasOnly(filter, 'network') && (filter['network'] ?? []).length > 0
 }
 
-function asksForName(text: string): boolean {
+function requestsName(text: string): boolean {
   const filter = readFilter(text)
   return hasOnly(filter, 'name') && (filter['name'] ?? []).length === 1
 }
 
 /** Volumes named like ours, which the Engine makes without a label in the place of one that is gone. */
-function asksForNamesakes(text: string): boolean {
+function requestsNamesakes(text: string): boolean {
   const filter = readFilter(text)
   return hasOnly(filter, 'name') && (filter['name'] ?? []).every((name) => /^tenantry-(?:[a-z0-9_-]+-)?$/.test(name))
 }

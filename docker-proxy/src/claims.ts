@@ -1,11 +1,11 @@
 // What a call touches, and what must be true of it before the call goes on. Pure: the Engine's own account is handed in.
 import { isOwned, isUnlabelled } from '../../control-plane/src/engines/index.ts'
 import { stackOfVolume } from '../../control-plane/src/stacks/index.ts'
-import type { DoorRules } from './door-rules.ts'
-import { Refused } from './refused.ts'
+import type { ProxyRules } from './proxy-rules.ts'
+import { Rejected } from './rejected.ts'
 
 export type Claim =
-  | { kind: 'container'; name: string; may: 'be used' | 'start' | 'be a guest' | 'hold files' }
+  | { kind: 'container'; name: string; may: 'be used' | 'start' | 'be attached' | 'hold files' }
   | { kind: 'network'; name: string }
   | { kind: 'volume'; name: string; may?: 'be removed' }
   | { kind: 'image'; name: string }
@@ -24,11 +24,11 @@ export const helperSuffix = '-files'
 export function checkClaim(
   claim: Exclude<Claim, { kind: 'exec' | 'membership' }>,
   account: Account,
-  rules: DoorRules,
+  rules: ProxyRules,
 ): void {
-  const refuse = (why: string) => new Refused(`${claim.kind} ${claim.name} ${why}`)
+  const reject = (why: string) => new Rejected(`${claim.kind} ${claim.name} ${why}`)
   if (claim.kind === 'image') {
-    if (!isOurImage(account, rules)) throw refuse('is none of the images that may run')
+    if (!isOurImage(account, rules)) throw reject('is none of the images that may run')
     return
   }
   const owned = isOwned(labelsOf(claim.kind, account), rules)
@@ -36,15 +36,15 @@ export function checkClaim(
   if (claim.kind !== 'container') {
     // The Engine makes one where ours is gone. It keeps one that is in use.
     if (claim.kind === 'volume' && claim.may === 'be removed' && isNamesake(account)) return
-    if (!owned) throw refuse("is not this installation's")
+    if (!owned) throw reject("is not this installation's")
     return
   }
-  if (claim.may === 'be a guest' && rules.guests.includes(name)) return
-  if (!owned) throw refuse("is not this installation's")
+  if (claim.may === 'be attached' && rules.attachedContainers.includes(name)) return
+  if (!owned) throw reject("is not this installation's")
   const isHelper = name.endsWith(helperSuffix)
-  if (claim.may === 'start' && isHelper) throw refuse('was made for files and never runs')
+  if (claim.may === 'start' && isHelper) throw reject('was made for files and never runs')
   if (claim.may === 'hold files' && !(isHelper && statusOf(account) === 'created'))
-    throw refuse('was not made for files')
+    throw reject('was not made for files')
 }
 
 /** A volume that is named like one of a stack of ours, and is as the Engine itself makes it. */
@@ -74,7 +74,7 @@ function statusOf(account: Account): unknown {
 }
 
 /** By its tags and digests: nobody behind the door can give or take one. */
-function isOurImage({ RepoTags: tags, RepoDigests: digests }: Account, { images }: DoorRules): boolean {
+function isOurImage({ RepoTags: tags, RepoDigests: digests }: Account, { images }: ProxyRules): boolean {
   const references = [tags, digests].flatMap((list): unknown[] => (Array.isArray(list) ? list : []))
   return references.some((reference) => typeof reference === 'string' && images.includes(repositoryOf(reference)))
 }

@@ -1,22 +1,22 @@
 // The door's environment as one frozen value.
-import { ConfigurationError, Environment, dockerDoorSettings } from '@tenantry/contract'
+import { ConfigurationError, Environment, dockerProxySettings } from '@tenantry/contract'
 import { parseRange } from '../../control-plane/src/stacks/index.ts'
-import type { DoorRules } from './door-rules.ts'
+import type { ProxyRules } from './proxy-rules.ts'
 
-interface DoorConfig {
+interface ProxyConfig {
   /** Where the door listens, and where the Engine does: paths of sockets. */
   socket: string
   engineSocket: string
   /** Name of the Compose project that the door belongs to. */
   composeProject: string
-  rules: DoorRules
+  rules: ProxyRules
   logLevel: string
 }
 
 /** @throws Error that names the variable and what is wrong with it */
-export function readDoorConfig(variables: NodeJS.ProcessEnv): DoorConfig {
-  const environment = new Environment(dockerDoorSettings, variables)
-  const list = (name: keyof typeof dockerDoorSettings) =>
+export function readProxyConfig(variables: NodeJS.ProcessEnv): ProxyConfig {
+  const environment = new Environment(dockerProxySettings, variables)
+  const list = (name: keyof typeof dockerProxySettings) =>
     (environment.optional(name) ?? '')
       .split(',')
       .map((one) => one.trim())
@@ -24,18 +24,19 @@ export function readDoorConfig(variables: NodeJS.ProcessEnv): DoorConfig {
   const installation = environment.required('TENANTRY_INSTALLATION')
   if (!/^[A-Za-z0-9_-]{8,64}$/.test(installation))
     throw new ConfigurationError('TENANTRY_INSTALLATION must be 8 to 64 letters, digits and dashes')
-  const images = list('TENANTRY_DOOR_IMAGES')
-  if (images.length === 0) throw new ConfigurationError('TENANTRY_DOOR_IMAGES names no image: nothing could ever run')
+  const images = list('TENANTRY_DOCKER_PROXY_IMAGES')
+  if (images.length === 0)
+    throw new ConfigurationError('TENANTRY_DOCKER_PROXY_IMAGES names no image: nothing could ever run')
   return Object.freeze({
-    socket: environment.required('TENANTRY_DOOR_SOCKET'),
+    socket: environment.required('TENANTRY_DOCKER_PROXY_SOCKET'),
     engineSocket: environment.optional('TENANTRY_DOCKER_SOCKET') ?? '/var/run/docker.sock',
     composeProject: environment.required('TENANTRY_COMPOSE_PROJECT'),
     rules: {
       installation,
-      guests: list('TENANTRY_DOOR_GUESTS'),
+      attachedContainers: list('TENANTRY_DOCKER_PROXY_ATTACHED'),
       images,
       networkRange: parseRange(environment.required('TENANTRY_NETWORK_RANGE')),
-      published: list('TENANTRY_DOOR_PUBLISHED'),
+      published: list('TENANTRY_DOCKER_PROXY_PUBLISHED'),
     },
     logLevel: environment.logLevel(),
   })

@@ -12,9 +12,9 @@ import {
 import { ports } from '../../control-plane/src/stacks/index.ts'
 import { helperSuffix, type Claim } from './claims.ts'
 import { firstDifference } from './difference.ts'
-import type { DoorRules } from './door-rules.ts'
+import type { ProxyRules } from './proxy-rules.ts'
 import { ownLabels } from './owned-labels.ts'
-import { Refused } from './refused.ts'
+import { Rejected } from './rejected.ts'
 
 const Texts = Type.Array(Type.String())
 const Count = Type.Integer({ minimum: 1 })
@@ -62,12 +62,12 @@ export interface Made {
 }
 
 /** @throws Refused */
-export function checkedContainer(name: string, given: unknown, rules: DoorRules): Made {
-  if (!Value.Check(Body, given)) throw new Refused('the container is not one of the template')
+export function checkedContainer(name: string, given: unknown, rules: ProxyRules): Made {
+  if (!Value.Check(Body, given)) throw new Rejected('the container is not one of the template')
   const spec = specOf(name, given)
   const body: unknown = JSON.parse(JSON.stringify(name.endsWith(helperSuffix) ? helperBody(spec) : containerBody(spec)))
   const difference = firstDifference(given, body)
-  if (difference !== undefined) throw new Refused(`the container is not as the template makes it: ${difference}`)
+  if (difference !== undefined) throw new Rejected(`the container is not as the template makes it: ${difference}`)
   checkSpec(spec, rules)
   return {
     body: body as object,
@@ -92,14 +92,14 @@ function specOf(name: string, body: Body): ContainerSpec {
     volumes: host.Mounts.map(({ Source: volume, Target: path, ReadOnly: readOnly }) => ({ volume, path, readOnly })),
     scratch: host.Tmpfs,
     networks: Object.entries(body.NetworkingConfig?.EndpointsConfig ?? {}).map(
-      ([network, { Aliases: aliases, IPAMConfig: place }]) => ({
+      ([network, { Aliases: aliases, IPAMConfig: location }]) => ({
         network,
         aliases,
-        ...(place === undefined ? {} : { address: place.IPv4Address }),
+        ...(location === undefined ? {} : { address: location.IPv4Address }),
       }),
     ),
-    published: Object.entries(host.PortBindings).flatMap(([port, places]) =>
-      places.map(({ HostIp: hostAddress, HostPort: hostPort }) => ({
+    published: Object.entries(host.PortBindings).flatMap(([port, slots]) =>
+      slots.map(({ HostIp: hostAddress, HostPort: hostPort }) => ({
         containerPort: parseInt(port, 10),
         hostAddress,
         hostPort: Number(hostPort),
@@ -134,20 +134,20 @@ const imageReference = /^[a-z0-9][a-z0-9._/:@-]{0,254}$/
 const ownName = /^tenantry-[A-Za-z0-9_.-]{1,190}$/
 
 /** What the template leaves open. */
-function checkSpec(spec: ContainerSpec, rules: DoorRules): void {
+function checkSpec(spec: ContainerSpec, rules: ProxyRules): void {
   const labels = ownLabels(spec.name, toDocker(spec.labels), rules)
-  if (!user.test(spec.user)) throw new Refused('a container runs as a user and a group by number, and never as root')
-  if (!imageReference.test(spec.image)) throw new Refused('its image cannot be read')
+  if (!user.test(spec.user)) throw new Rejected('a container runs as a user and a group by number, and never as root')
+  if (!imageReference.test(spec.image)) throw new Rejected('its image cannot be read')
   for (const { volume, path } of spec.volumes) {
-    if (!ownName.test(volume)) throw new Refused('it may have volumes of ours alone')
-    if (!isOwnPath(path)) throw new Refused(`nothing may be mounted at ${path}`)
+    if (!ownName.test(volume)) throw new Rejected('it may have volumes of ours alone')
+    if (!isOwnPath(path)) throw new Rejected(`nothing may be mounted at ${path}`)
   }
   for (const [path, options] of Object.entries(spec.scratch)) {
     if (!isOwnPath(path) || !isScratch(options))
-      throw new Refused(`no scratch directory may be at ${path} with ${options}`)
+      throw new Rejected(`no scratch directory may be at ${path} with ${options}`)
   }
   for (const { network } of spec.networks)
-    if (!ownName.test(network)) throw new Refused('it may be on networks of ours alone')
+    if (!ownName.test(network)) throw new Rejected('it may be on networks of ours alone')
   if (spec.published.length > 0) checkPublished(spec, labels, rules)
   if (spec.name.endsWith(helperSuffix)) checkHelper(spec)
 }
@@ -163,14 +163,14 @@ function isScratch(options: string): boolean {
     .every((option) => /^(?:size=\d{1,12}[kmg]?|mode=[01]?[0-7]{3}|[ug]id=\d{1,5})$/.test(option))
 }
 
-function checkPublished({ published }: ContainerSpec, { stack, service }: Labels, rules: DoorRules): void {
+function checkPublished({ published }: ContainerSpec, { stack, service }: Labels, rules: ProxyRules): void {
   if (!stack.startsWith('region-') || service !== 'gateway')
-    throw new Refused('ports are published by the gateway of a region alone')
-  const inside: readonly number[] = [ports.gateway, ports.postgresDoor]
+    throw new Rejected('ports are published by the gateway of a region alone')
+  const inside: readonly number[] = [ports.gateway, ports.postgresProxy]
   for (const { containerPort, hostAddress, hostPort } of published) {
-    if (!inside.includes(containerPort)) throw new Refused(`the port ${containerPort} is not for outside`)
+    if (!inside.includes(containerPort)) throw new Rejected(`the port ${containerPort} is not for outside`)
     if (!rules.published.includes(`${hostAddress}:${hostPort}`))
-      throw new Refused(`nothing may be published at ${hostAddress}:${hostPort}`)
+      throw new Rejected(`nothing may be published at ${hostAddress}:${hostPort}`)
   }
 }
 
@@ -182,6 +182,6 @@ function checkHelper({ name, volumes, networks, published, scratch }: ContainerS
     name === `${only.volume}${helperSuffix}` &&
     only.path === '/tenantry/files'
   if (!isHelper || networks.length > 0 || published.length > 0 || Object.keys(scratch).length > 0) {
-    throw new Refused('a container for files has its one volume and nothing else')
+    throw new Rejected('a container for files has its one volume and nothing else')
   }
 }

@@ -6,9 +6,9 @@ export function firstDifference(given: unknown, wanted: unknown, path = ''): str
   if (!isContainer(given) || !isContainer(wanted) || Array.isArray(given) !== Array.isArray(wanted))
     return path === '' ? 'the body' : path
   for (const key of new Set([...Object.keys(given), ...Object.keys(wanted)])) {
-    const place = path === '' ? key : `${path}.${key}`
-    if (!Object.hasOwn(given, key) || !Object.hasOwn(wanted, key)) return place
-    const found = firstDifference(given[key], wanted[key], place)
+    const location = path === '' ? key : `${path}.${key}`
+    if (!Object.hasOwn(given, key) || !Object.hasOwn(wanted, key)) return location
+    const found = firstDifference(given[key], wanted[key], location)
     if (found !== undefined) return found
   }
   return undefined

@@ -11,7 +11,7 @@ export interface EngineRequest {
   contentType?: string
 }
 
-interface EngineAnswer {
+interface EngineResponse {
   status: number
   /** Parsed; undefined where there is none. */
   body: unknown
@@ -19,14 +19,14 @@ interface EngineAnswer {
 
 export interface EngineSocket {
   /** @throws Error when the Engine can't be reached, or its answer is too long or no JSON */
-  ask(call: EngineRequest, signal: AbortSignal): Promise<EngineAnswer>
+  request(call: EngineRequest, signal: AbortSignal): Promise<EngineResponse>
   open(call: EngineRequest, signal: AbortSignal): Promise<IncomingMessage>
   /** The connection itself, or the answer in its place. */
-  upgrade(call: EngineRequest, signal: AbortSignal): Promise<{ connection: Duplex } | { answer: IncomingMessage }>
+  upgrade(call: EngineRequest, signal: AbortSignal): Promise<{ connection: Duplex } | { response: IncomingMessage }>
 }
 
 /** Lists of a thousand containers have a few megabytes. */
-const longestAnswer = 64 * 1024 * 1024
+const maxResponseLength = 64 * 1024 * 1024
 
 export function engineSocket(socketPath: string): EngineSocket {
   function send(
@@ -52,24 +52,26 @@ export function engineSocket(socketPath: string): EngineSocket {
   }
 
   async function open(call: EngineRequest, signal: AbortSignal): Promise<IncomingMessage> {
-    const [answer] = (await once(send(call, {}, signal), 'response')) as [IncomingMessage]
-    return answer
+    const [response] = (await once(send(call, {}, signal), 'response')) as [IncomingMessage]
+    return response
   }
 
   return {
     open,
-    async ask(call, signal) {
-      const answer = await open(call, signal)
-      return { status: answer.statusCode ?? 502, body: await readJson(answer) }
+    async request(call, signal) {
+      const response = await open(call, signal)
+      return { status: response.statusCode ?? 502, body: await readJson(response) }
     },
     upgrade(call, signal) {
-      const { promise, resolve, reject } = Promise.withResolvers<{ connection: Duplex } | { answer: IncomingMessage }>()
+      const { promise, resolve, reject } = Promise.withResolvers<
+        { connection: Duplex } | { response: IncomingMessage }
+      >()
       send(call, { connection: 'Upgrade', upgrade: 'tcp' }, signal)
-        .on('upgrade', (_answer, connection: Duplex, head: Buffer) => {
+        .on('upgrade', (_response, connection: Duplex, head: Buffer) => {
           if (head.length > 0) connection.unshift(head)
           resolve({ connection })
         })
-        .on('response', (answer) => resolve({ answer }))
+        .on('response', (response) => resolve({ response }))
         .on('error', reject)
       return promise
     },
@@ -77,12 +79,12 @@ export function engineSocket(socketPath: string): EngineSocket {
 }
 
 /** @throws Error for more than 64 MiB, and for what is no JSON */
-export async function readJson(answer: IncomingMessage): Promise<unknown> {
+export async function readJson(response: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = []
   let length = 0
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
+  for await (const chunk of response as AsyncIterable<Buffer>) {
     length += chunk.length
-    if (length > longestAnswer) throw new Error('the Engine gave too long an answer')
+    if (length > maxResponseLength) throw new Error('the Engine gave too long an answer')
     chunks.push(chunk)
   }
   return length === 0 ? undefined : (JSON.parse(Buffer.concat(chunks).toString()) as unknown)

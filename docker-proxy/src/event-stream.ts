@@ -1,12 +1,12 @@
 // The Engine's events as they pass: one JSON object a line, those of others left out.
 import { linesOf } from '@tenantry/contract'
-import { ownEvent } from './answers.ts'
-import type { DoorRules } from './door-rules.ts'
+import { ownEvent } from './responses.ts'
+import type { ProxyRules } from './proxy-rules.ts'
 
 const maxLineBytes = 1024 * 1024
 
 /** @throws Error for a line that is too long or no JSON */
-export async function* ownEvents(source: AsyncIterable<Buffer>, rules: DoorRules): AsyncGenerator<string, undefined> {
+export async function* ownEvents(source: AsyncIterable<Buffer>, rules: ProxyRules): AsyncGenerator<string, undefined> {
   for await (const event of jsonLines(source)) {
     const shown = ownEvent(event, rules)
     if (shown !== undefined) yield `${JSON.stringify(shown)}\n`

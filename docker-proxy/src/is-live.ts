@@ -2,9 +2,9 @@
 import { request } from 'node:http'
 
 const call = request({ socketPath: process.argv[2] ?? '', path: '/_ping', agent: false, timeout: 4_000 })
-call.on('response', (answer) => {
-  process.exitCode = answer.statusCode === 200 ? 0 : 1
-  answer.resume()
+call.on('response', (response) => {
+  process.exitCode = response.statusCode === 200 ? 0 : 1
+  response.resume()
 })
 call.on('timeout', () => call.destroy(new Error('no answer')))
 call.on('error', () => {

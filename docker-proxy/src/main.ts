@@ -3,28 +3,28 @@ import { chmod, rm } from 'node:fs/promises'
 import { once } from 'node:events'
 import { readOrExit, stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
-import { readDoorConfig } from './config.ts'
-import { createDoor } from './door.ts'
+import { readProxyConfig } from './config.ts'
+import { createProxy } from './proxy.ts'
 import { engineSocket } from './engine-socket.ts'
 import { EngineGone, watchContainers } from './watchdog.ts'
 
-const config = readOrExit(() => readDoorConfig(process.env))
-const log = pino({ name: 'docker-door', level: config.logLevel, base: null })
+const config = readOrExit(() => readProxyConfig(process.env))
+const log = pino({ name: 'docker-proxy', level: config.logLevel, base: null })
 const engine = engineSocket(config.engineSocket)
-const door = createDoor({ rules: config.rules, engine, log })
+const proxy = createProxy({ rules: config.rules, engine, log })
 const stopping = new AbortController()
 
 // A socket that a kill left behind takes no connections, and keeps its name.
 await rm(config.socket, { force: true })
-door.server.listen(config.socket)
-await once(door.server, 'listening')
+proxy.server.listen(config.socket)
+await once(proxy.server, 'listening')
 await chmod(config.socket, 0o600)
 log.info({ installation: config.rules.installation }, 'the door is open')
 
 async function stop(): Promise<void> {
   log.info('the door closes')
   stopping.abort()
-  await door.close()
+  await proxy.close()
 }
 
 stopOnSignals(stop, (error) => log.error({ err: error }, 'the stop failed'))
@@ -35,6 +35,6 @@ try {
   if (!(error instanceof EngineGone)) throw error
   // The Engine starts the container again when it is back, with its new socket.
   log.warn({ err: error }, 'the door closes, and opens again with the Engine')
-  await door.close()
+  await proxy.close()
   process.exitCode = 1
 }

@@ -4,9 +4,9 @@ import { Type, type TSchema, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { restartPolicy } from '../../control-plane/src/engines/index.ts'
 import type { Claim } from './claims.ts'
-import type { DoorRules } from './door-rules.ts'
+import type { ProxyRules } from './proxy-rules.ts'
 import { ownLabels } from './owned-labels.ts'
-import { Refused } from './refused.ts'
+import { Rejected } from './rejected.ts'
 
 export interface Checked {
   body: object
@@ -21,7 +21,7 @@ const Labels = Type.Record(Type.String(), Type.String())
 const Volume = Type.Object({ Name: Type.String(), Driver: Type.Literal('local'), Labels }, closed)
 
 /** Without options: those of `local` mount any place of the host. */
-export function checkedVolume(given: unknown, rules: DoorRules): Checked {
+export function checkedVolume(given: unknown, rules: ProxyRules): Checked {
   const body = read(Volume, given, 'the volume')
   ownLabels(body.Name, body.Labels, rules)
   return { body, claims: [] }
@@ -48,17 +48,17 @@ const Network = Type.Object(
   closed,
 )
 
-export function checkedNetwork(given: unknown, rules: DoorRules): Checked {
+export function checkedNetwork(given: unknown, rules: ProxyRules): Checked {
   const body = read(Network, given, 'the network')
   const { stack } = ownLabels(body.Name, body.Labels, rules)
   const hasWayOut = rules.published.length > 0 && stack.startsWith('region-') && body.Name === `tenantry-${stack}-door`
-  if (!body.Internal && !hasWayOut) throw new Refused('a network has no way out')
+  if (!body.Internal && !hasWayOut) throw new Rejected('a network has no way out')
   const subnet = body.IPAM.Config[0]?.Subnet ?? ''
-  if (!isWithin(subnet, rules)) throw new Refused('its subnet is not of the range that was given to this installation')
+  if (!isWithin(subnet, rules)) throw new Rejected('its subnet is not of the range that was given to this installation')
   return { body, claims: [] }
 }
 
-function isWithin(subnet: string, { networkRange: { first, prefix } }: DoorRules): boolean {
+function isWithin(subnet: string, { networkRange: { first, prefix } }: ProxyRules): boolean {
   const [, address = '', length = ''] = /^(\d{1,3}(?:\.\d{1,3}){3})\/(\d{2})$/.exec(subnet) ?? []
   const octets = address.split('.').map(Number)
   const number = octets.reduce((sum, octet) => sum * 256 + octet, 0)
@@ -85,7 +85,7 @@ const Limits = Type.Object(
 /** Limits change, but stay limits. */
 export function checkedLimits(given: unknown): Checked {
   const body = read(Limits, given, 'the change')
-  if (body.MemorySwap !== body.Memory) throw new Refused('a container has no swap')
+  if (body.MemorySwap !== body.Memory) throw new Rejected('a container has no swap')
   return { body, claims: [] }
 }
 
@@ -101,7 +101,7 @@ const Connection = Type.Object({ Container: Name, EndpointConfig: Endpoint }, cl
 
 export function checkedConnection(given: unknown): Checked {
   const body = read(Connection, given, 'the connection')
-  return { body, claims: [{ kind: 'container', name: body.Container, may: 'be a guest' }] }
+  return { body, claims: [{ kind: 'container', name: body.Container, may: 'be attached' }] }
 }
 
 const Disconnection = Type.Object({ Container: Name, Force: Type.Literal(true) }, closed)
@@ -137,7 +137,7 @@ export function checkedStart(given: unknown): Checked {
 function read<T extends TSchema>(schema: T, given: unknown, what: string): Static<T> {
   if (Value.Check(schema, given)) return given
   const [first] = Value.Errors(schema, given)
-  throw new Refused(
+  throw new Rejected(
     `${what} is not as it must be${first === undefined ? '' : `: ${first.instancePath} ${first.message}`}`,
   )
 }

@@ -30,7 +30,7 @@ export class StoppedContainers {
       .map(([id]) => id)
   }
 
-  forget(id: string): void {
+  evict(id: string): void {
     this.#lifeCycles.delete(id)
   }
 }

@@ -67,13 +67,13 @@ export async function watchContainers(options: WatchdogOptions, signal: AbortSig
   async function follow(containers: StoppedContainers, until: AbortSignal): Promise<void> {
     const labels = [`com.docker.compose.project=${project}`, 'com.docker.compose.oneoff=False']
     const filters = JSON.stringify({ type: ['container'], event: ['start', 'stop', 'die', 'destroy'], label: labels })
-    const answer = await engine.open(
+    const response = await engine.open(
       { method: 'GET', path: `/${version}/events?since=1&filters=${encodeURIComponent(filters)}` },
       until,
     )
-    if (answer.statusCode !== 200)
-      throw new Error(`the Docker Engine answered ${answer.statusCode ?? 'nothing'} to the request for events`)
-    for await (const event of jsonLines(answer)) {
+    if (response.statusCode !== 200)
+      throw new Error(`the Docker Engine answered ${response.statusCode ?? 'nothing'} to the request for events`)
+    for await (const event of jsonLines(response)) {
       if (Value.Check(Event, event)) containers.observe({ id: event.Actor.ID, action: event.Action }, now())
     }
   }
@@ -87,14 +87,17 @@ export async function watchContainers(options: WatchdogOptions, signal: AbortSig
 
   /** A start that fails is tried again after the same time. */
   async function start(containers: StoppedContainers, id: string, until: AbortSignal): Promise<void> {
-    const soon = AbortSignal.any([until, AbortSignal.timeout(callMs)])
-    const { status, body } = await engine.ask({ method: 'POST', path: `/${version}/containers/${id}/start` }, soon)
+    const abortable = AbortSignal.any([until, AbortSignal.timeout(callMs)])
+    const { status, body } = await engine.request(
+      { method: 'POST', path: `/${version}/containers/${id}/start` },
+      abortable,
+    )
     if (status === 204) log.info({ container: id }, 'started a container that had been killed')
     // 304: it runs, or its restart policy is about to start it. 404: it is gone.
-    if (status === 204 || status === 304 || status === 404) containers.forget(id)
+    if (status === 204 || status === 304 || status === 404) containers.evict(id)
     else {
       containers.observe({ id, action: 'die' }, now())
-      log.warn({ container: id, status, answer: body }, "a container that had been killed can't be started")
+      log.warn({ container: id, status, response: body }, "a container that had been killed can't be started")
     }
   }
 }

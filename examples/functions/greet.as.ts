@@ -26,6 +26,6 @@ function member(json: string, name: string): string {
   return begin > 0 && end > begin ? json.substring(begin, end) : "";
 }
 
-const who = member(readInput(), "name");
+const user = member(readInput(), "name");
 const caller = process.env.has("TENANTRY_USER_ID") ? process.env.get("TENANTRY_USER_ID") : "";
-process.stdout.write('{"greeting":"Hello, ' + (who == "" ? "whoever you are" : who) + '!","user_id":"' + caller + '"}');
+process.stdout.write('{"greeting":"Hello, ' + (user == "" ? "whoever you are" : user) + '!","user_id":"' + caller + '"}');

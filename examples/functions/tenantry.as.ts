@@ -21,7 +21,7 @@ declare function hostTake(at: usize, size: i32): i32;
 export enum Level { Debug, Info, Warn, Error }
 
 /** What a call gave: its bytes, or the error as `{"code":…,"message":…}`. */
-export class Answer {
+export class ApiResponse {
   constructor(public readonly ok: bool, public readonly bytes: ArrayBuffer) {}
 
   get text(): string {
@@ -42,14 +42,14 @@ function pointer(bytes: ArrayBuffer): usize {
   return changetype<usize>(bytes);
 }
 
-function answer(result: i32): Answer {
+function response(result: i32): ApiResponse {
   const ok = result >= 0;
   const bytes = new ArrayBuffer(ok ? result : -(result + 1));
   hostTake(pointer(bytes), bytes.byteLength);
-  return new Answer(ok, bytes);
+  return new ApiResponse(ok, bytes);
 }
 
-function needed(what: string, given: Answer): ArrayBuffer {
+function needed(what: string, given: ApiResponse): ArrayBuffer {
   if (!given.ok) {
     log(Level.Error, what + ": " + given.text);
     unreachable();
@@ -66,15 +66,15 @@ export function log(level: Level, line: string): void {
 /** A variable of the function's configuration; `otherwise` when there is none. */
 export function env(name: string, otherwise: string = ""): string {
   const bytes = bytesOf(name);
-  const given = answer(hostEnv(pointer(bytes), bytes.byteLength));
+  const given = response(hostEnv(pointer(bytes), bytes.byteLength));
   return given.ok ? given.text : otherwise;
 }
 
 /** `parameters`: a JSON array for $1, $2 …, or nothing. */
-export function tryQuery(sql: string, parameters: string = ""): Answer {
+export function tryQuery(sql: string, parameters: string = ""): ApiResponse {
   const text = bytesOf(sql);
   const values = bytesOf(parameters);
-  return answer(hostQuery(pointer(text), text.byteLength, pointer(values), values.byteLength));
+  return response(hostQuery(pointer(text), text.byteLength, pointer(values), values.byteLength));
 }
 
 /** @returns `{"rows":[…],"count":n}` as JSON */
@@ -83,19 +83,19 @@ export function query(sql: string, parameters: string = ""): string {
 }
 
 /** `path`: `bucket/path/in/it`. */
-export function tryGet(path: string): Answer {
+export function tryGet(path: string): ApiResponse {
   const bytes = bytesOf(path);
-  return answer(hostGet(pointer(bytes), bytes.byteLength));
+  return response(hostGet(pointer(bytes), bytes.byteLength));
 }
 
 export function get(path: string): ArrayBuffer {
   return needed("storage_get", tryGet(path));
 }
 
-export function tryPut(path: string, type: string, bytes: ArrayBuffer): Answer {
+export function tryPut(path: string, type: string, bytes: ArrayBuffer): ApiResponse {
   const at = bytesOf(path);
   const kind = bytesOf(type);
-  return answer(hostPut(pointer(at), at.byteLength, pointer(kind), kind.byteLength, pointer(bytes), bytes.byteLength));
+  return response(hostPut(pointer(at), at.byteLength, pointer(kind), kind.byteLength, pointer(bytes), bytes.byteLength));
 }
 
 /** @returns the object as JSON: its `id`, `bucket`, `path`, `size` … */
@@ -103,9 +103,9 @@ export function put(path: string, type: string, bytes: ArrayBuffer): string {
   return String.UTF8.decode(needed("storage_put", tryPut(path, type, bytes)));
 }
 
-export function tryRemove(path: string): Answer {
+export function tryRemove(path: string): ApiResponse {
   const bytes = bytesOf(path);
-  return answer(hostDelete(pointer(bytes), bytes.byteLength));
+  return response(hostDelete(pointer(bytes), bytes.byteLength));
 }
 
 export function remove(path: string): void {
@@ -113,9 +113,9 @@ export function remove(path: string): void {
 }
 
 /** `request`: `{"method":…,"url":…,"headers":{…}}` as JSON. */
-export function tryFetch(request: string, body: ArrayBuffer = new ArrayBuffer(0)): Answer {
+export function tryFetch(request: string, body: ArrayBuffer = new ArrayBuffer(0)): ApiResponse {
   const bytes = bytesOf(request);
-  return answer(hostFetch(pointer(bytes), bytes.byteLength, pointer(body), body.byteLength));
+  return response(hostFetch(pointer(bytes), bytes.byteLength, pointer(body), body.byteLength));
 }
 
 export function fetched(request: string, body: ArrayBuffer = new ArrayBuffer(0)): Fetched {

@@ -18,7 +18,7 @@ export interface ControlCall {
 }
 
 /** The control plane answered, but did not do what it was asked for. */
-export class ControlRefused extends Error {
+export class ControlRejected extends Error {
   readonly status: number
   /** The answer's `Date`, or an empty text. */
   readonly date: string
@@ -49,12 +49,12 @@ export async function postToControl(
   })
   if (response.ok) return response
   await response.body?.cancel()
-  throw new ControlRefused(response)
+  throw new ControlRejected(response)
 }
 
 /** @throws when the answer is not of that shape */
-export async function answerAs<Schema extends TSchema>(schema: Schema, response: Response): Promise<Static<Schema>> {
-  const answer: unknown = await response.json()
-  if (!Value.Check(schema, answer)) throw new Error('the control plane gave an unreadable answer')
-  return answer
+export async function respondAs<Schema extends TSchema>(schema: Schema, response: Response): Promise<Static<Schema>> {
+  const result: unknown = await response.json()
+  if (!Value.Check(schema, result)) throw new Error('the control plane gave an unreadable answer')
+  return result
 }

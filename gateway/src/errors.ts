@@ -2,7 +2,7 @@
 import type { ErrorBody, Route } from '@tenantry/contract'
 
 /** An answer of the gateway's own instead of a runtime's. */
-export interface Refusal {
+export interface Rejection {
   readonly status: number
   /** Short tag. */
   readonly error: string
@@ -23,7 +23,7 @@ export interface Refusal {
 
 const bad = { status: 400, error: 'bad_request' } as const
 
-export const refusals = {
+export const rejections = {
   malformedRequest: { ...bad, code: 'MALFORMED_REQUEST', message: 'The request is not valid HTTP/1.1.', close: true },
   invalidFraming: {
     ...bad,
@@ -52,7 +52,7 @@ export const refusals = {
     code: 'METHOD_NOT_ALLOWED',
     message: 'This address is not served with that method.',
   },
-  connectRefused: {
+  connectRejected: {
     status: 405,
     error: 'method_not_allowed',
     code: 'METHOD_NOT_ALLOWED',
@@ -114,7 +114,7 @@ export const refusals = {
     message: 'The tenant was paused and is being woken; too many requests wait for that already.',
     retryAfter: 2,
   },
-  wakeRefused: {
+  wakeRejected: {
     status: 503,
     error: 'unavailable',
     code: 'TENANT_NOT_WOKEN',
@@ -161,10 +161,10 @@ export const refusals = {
     code: 'RUNTIME_TIMEOUT',
     message: "The tenant's runtime did not answer in time.",
   },
-} as const satisfies Record<string, Refusal>
+} as const satisfies Record<string, Rejection>
 
 /** The route's `reason` is the operator's public text. */
-export function tenantSuspended({ reason, payment_required }: Route): Refusal {
+export function tenantSuspended({ reason, payment_required }: Route): Rejection {
   return {
     ...(payment_required === true
       ? { status: 402, error: 'payment_required', code: 'PAYMENT_REQUIRED' }
@@ -174,27 +174,27 @@ export function tenantSuspended({ reason, payment_required }: Route): Refusal {
 }
 
 /** What a request of the tenant gets in its phase; undefined when it is to be forwarded. */
-export function refusalOfPhase(route: Route): Refusal | undefined {
+export function rejectionOfPhase(route: Route): Rejection | undefined {
   switch (route.phase) {
     case 'ready':
-      return route.runtimes.length === 0 ? refusals.tenantNotReady : undefined
+      return route.runtimes.length === 0 ? rejections.tenantNotReady : undefined
     case 'pending':
-      return refusals.tenantNotReady
+      return rejections.tenantNotReady
     case 'paused':
-      return refusals.tenantWaking
+      return rejections.tenantWaking
     case 'suspended':
       return tenantSuspended(route)
     case 'deleted':
-      return refusals.tenantNotFound
+      return rejections.tenantNotFound
   }
 }
 
-export function errorBody(refusal: Refusal): ErrorBody & Record<string, unknown> {
+export function errorBody(rejection: Rejection): ErrorBody & Record<string, unknown> {
   return {
-    statusCode: String(refusal.status),
-    error: refusal.error,
-    message: refusal.message,
-    code: refusal.code,
-    ...refusal.detail,
+    statusCode: String(rejection.status),
+    error: rejection.error,
+    message: rejection.message,
+    code: rejection.code,
+    ...rejection.detail,
   }
 }

@@ -9,15 +9,15 @@ import { LiveConnections } from './forward/live-connections.ts'
 import { PassedBytes } from './forward/passed-bytes.ts'
 import { RuntimeTokens } from './forward/runtime-tokens.ts'
 import { Upstreams } from './forward/upstreams.ts'
-import { Door } from './http/door.ts'
+import { HttpHandler } from './http/http-handler.ts'
 import { createInternalServer } from './http/internal-server.ts'
 import { createPublicServer } from './http/public-server.ts'
 import { defaultLimits, type Limits } from './limits.ts'
 import { openMetering, type Metering } from './meter/metering.ts'
-import { LeaseKeeper } from './quota/lease-keeper.ts'
-import { leaseFile, slotFile } from './quota/left-file.ts'
+import { LeaseRenewer } from './quota/lease-renewer.ts'
+import { leaseFile, slotFile } from './quota/persisted-lease.ts'
 import { Quota } from './quota/quota.ts'
-import { PostgresDoor } from './postgres-door/postgres-door.ts'
+import { PostgresProxy } from './postgres-proxy/postgres-proxy.ts'
 import { Relay } from './relay/relay.ts'
 import { RouteTable } from './routes/route-table.ts'
 import { ConnectionBounds, type TenantAddresses } from './tenants/connection-bounds.ts'
@@ -61,11 +61,11 @@ export interface GatewayOptions {
   /** Milliseconds between usage pushes. */
   pushInterval?: number
   /** Milliseconds for which a gateway that has never heard the hour waits with its first routes. */
-  clockPatience?: number
+  clockWait?: number
   /** Milliseconds between two calls about leases with nothing urgent. */
   leaseInterval?: number
   /** Milliseconds for which a request or a connection waits for a lease at most. */
-  leasePatience?: number
+  leaseWait?: number
   /** Milliseconds for which one call about leases is waited for. */
   leaseTimeout?: number
   /** Counters held at most; see CounterStore. */
@@ -99,8 +99,8 @@ const sweepMilliseconds = 50
  * @throws Error when a port is taken, a certificate is none, or the data directory cannot be read
  */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const onProblem = (problem: Error) => options.log.warn({ err: problem }, problem.message)
-  const metering = await openMetering({ ...options, onProblem })
+  const onError = (error: Error) => options.log.warn({ err: error }, error.message)
+  const metering = await openMetering({ ...options, onError })
   try {
     return await startGatewayWith(options, metering)
   } catch (cause) {
@@ -117,51 +117,51 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   const live = new LiveConnections()
   const tokens = new RuntimeTokens(internalToken)
   const { meter } = metering
-  const onProblem = (problem: Error) => log.warn({ err: problem }, problem.message)
-  const kept = (name: string) => ({ path: join(options.data, name), machineBoot: options.machineBoot ?? '', onProblem })
+  const onError = (error: Error) => log.warn({ err: error }, error.message)
+  const stored = (name: string) => ({ path: join(options.data, name), machineBoot: options.machineBoot ?? '', onError })
   const control: ControlPlane = { controlUrl, internalToken, fetch }
-  const leases = new LeaseKeeper({
+  const leases = new LeaseRenewer({
     control,
     source: options.source,
     boot: metering.boot,
     unfinished: metering.unfinished,
     now: options.now,
     elapsed: options.elapsed,
-    file: leaseFile(kept('leases.ndjson')),
-    slotFile: slotFile(kept('slots.ndjson')),
-    onProblem,
+    file: leaseFile(stored('leases.ndjson')),
+    slotFile: slotFile(stored('slots.ndjson')),
+    onError,
     waitingPerTenant: limits.leaseWaitingPerTenant,
     waiting: limits.leaseWaiting,
     ...(options.leaseInterval === undefined ? {} : { interval: options.leaseInterval }),
-    ...(options.leasePatience === undefined ? {} : { patience: options.leasePatience }),
+    ...(options.leaseWait === undefined ? {} : { maxWait: options.leaseWait }),
     ...(options.leaseTimeout === undefined ? {} : { timeout: options.leaseTimeout }),
   })
   leases.load()
   const quota = new Quota({ leases, elapsed: options.elapsed, now: options.now })
-  const waiting = new WaitingRoom({ limits, wake: wakeThrough(control), onProblem })
+  const waiting = new WaitingRoom({ limits, wake: wakeThrough(control), onError })
   const routes = new RouteTable({
     url: `${controlUrl}${internalPaths.watchRoutes}`,
     internalToken,
     file: join(options.data, 'routes.ndjson'),
     // New routes come with the hour that their requests are counted in, however late the control plane was.
     fetch: async (...call) => {
-      await metering.askHour()
+      await metering.requestHour()
       return fetch(...call)
     },
     onRuntimes: (added, removed) => upstreams.changed(added, removed),
     onUnserved: (tenantId, isGone) => {
       live.endOf(tenantId)
-      leases.slots.refuse(tenantId)
-      if (isGone) meter.forget(tenantId)
+      leases.slots.reject(tenantId)
+      if (isGone) meter.evict(tenantId)
     },
     onChanged: (tenantId, route) => {
       quota.changed(tenantId, route)
       waiting.changed(tenantId, route)
     },
-    onProblem,
+    onError,
   })
   await routes.load()
-  const door = new Door({
+  const httpHandler = new HttpHandler({
     domain: options.domain,
     routes,
     upstreams,
@@ -175,31 +175,31 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     newRequestId: options.newId,
     trustedProxies: options.trustedProxies ?? [],
     elapsed: options.elapsed,
-    onProblem: (problem, call) =>
-      log.debug({ err: problem, tenant: call.route.tenant_id, request: call.requestId }, 'a runtime failed a request'),
+    onError: (error, call) =>
+      log.debug({ err: error, tenant: call.route.tenant_id, request: call.requestId }, 'a runtime failed a request'),
   })
-  const publicServer = createPublicServer({ door, limits, newRequestId: options.newId, onProblem })
+  const publicServer = createPublicServer({ handler: httpHandler, limits, newRequestId: options.newId, onError })
   const relay = new Relay({ controlUrl, routes, tokens, limits })
   const internalServer = createInternalServer({ routes, meter, quota, relay, internalToken, limits })
-  const postgresDoor =
-    options.postgres && new PostgresDoor({ ...options.postgres, routes, waiting, meter, quota, live, limits })
+  const postgresProxy =
+    options.postgres && new PostgresProxy({ ...options.postgres, routes, waiting, meter, quota, live, limits })
   if (options.tenantAddresses !== undefined) {
     const bounds = new ConnectionBounds({
       addresses: options.tenantAddresses,
       elapsed: options.elapsed,
-      onRefused: (listener, address) =>
+      onRejected: (listener, address) =>
         log.warn({ listener, address }, 'an address of a tenant holds as many connections as it may; more are closed'),
     })
     bounds.apply('public', publicServer, limits.tenantConnections)
     bounds.apply('internal', internalServer, limits.tenantInternalConnections)
-    if (postgresDoor !== undefined) bounds.apply('postgres', postgresDoor.server, limits.tenantSqlConnections)
+    if (postgresProxy !== undefined) bounds.apply('postgres', postgresProxy.server, limits.tenantSqlConnections)
   }
   const [port = 0, internalPort = 0, postgresPort] = await listenOnAll([
     { server: publicServer, host: options.host, port: options.port },
     { server: internalServer, host: options.internalHost, port: options.internalPort },
-    ...(postgresDoor === undefined
+    ...(postgresProxy === undefined
       ? []
-      : [{ server: postgresDoor.server, host: options.host, port: postgresDoor.port }]),
+      : [{ server: postgresProxy.server, host: options.host, port: postgresProxy.port }]),
   ])
   metering.run()
   const watching = new AbortController()
@@ -208,14 +208,14 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   const watch = metering.clockKnown(watching.signal).then(() => routes.run(watching.signal))
   const lease = leases.run(leasing.signal)
   // Out of file descriptors, for one: those who have a connection are served on.
-  for (const server of [publicServer, internalServer, postgresDoor?.server]) server?.on('error', onProblem)
+  for (const server of [publicServer, internalServer, postgresProxy?.server]) server?.on('error', onError)
   log.info({ port, internalPort, postgresPort, routes: routes.size }, 'the gateway listens')
 
   const stop = async (grace: number): Promise<void> => {
-    door.closing = true
+    httpHandler.closing = true
     watching.abort()
     waiting.close()
-    postgresDoor?.close()
+    postgresProxy?.close()
     await closeWithin(publicServer, grace, () => live.endAll())
     internalServer.close()
     internalServer.closeAllConnections()

@@ -23,15 +23,15 @@ export interface Limits {
   /** How long a request whose runtime cannot be reached is tried again, from its first try. */
   reachTimeout: number
   /** From the whole request to the head of the runtime's answer. */
-  answerTimeout: number
+  responseTimeout: number
   /** The same for functions, which run up to 300 s (specification, section 8). */
-  functionAnswerTimeout: number
+  functionResponseTimeout: number
   /** Between two pieces of a runtime's answer. */
-  answerIdleTimeout: number
+  responseIdleTimeout: number
   /** How long a client waits for a runtime's `100 Continue` before its body is taken anyway. */
   continueTimeout: number
   /** What is still read of a body whose request was answered already, so that the answer gets through. */
-  leftoverBytes: number
+  remainingBytes: number
   /** Requests and SQL logins that wait for paused tenants to wake: for one tenant, for all of them, and how long. */
   waitingPerTenant: number
   waiting: number
@@ -51,8 +51,8 @@ export interface Limits {
   sqlSessionsPerTenant: number
   sqlSessions: number
   /** Connections beyond the sessions: those that no Postgres has let in yet, and cancellations; of them, one address. */
-  sqlStrangers: number
-  sqlStrangersPerAddress: number
+  sqlUnauthenticated: number
+  sqlUnauthenticatedPerAddress: number
   /** Clients that Postgres has not let in yet take places there too, those of the tenant's own runtime among them. */
   sqlLoginsPerTenant: number
   sqlLoginsPerTenantAndAddress: number
@@ -76,11 +76,11 @@ export const defaultLimits: Limits = {
   keepAliveTimeout: 65_000,
   connectTimeout: 2_000,
   reachTimeout: 2_000,
-  answerTimeout: 60_000,
-  functionAnswerTimeout: 310_000,
-  answerIdleTimeout: 300_000,
+  responseTimeout: 60_000,
+  functionResponseTimeout: 310_000,
+  responseIdleTimeout: 300_000,
   continueTimeout: 1_000,
-  leftoverBytes: 8 * 1024 * 1024,
+  remainingBytes: 8 * 1024 * 1024,
   waitingPerTenant: 100,
   waiting: 1_000,
   wakeTimeout: 20_000,
@@ -92,8 +92,8 @@ export const defaultLimits: Limits = {
   loginTimeout: 10_000,
   sqlSessionsPerTenant: 20,
   sqlSessions: 1_000,
-  sqlStrangers: 250,
-  sqlStrangersPerAddress: 50,
+  sqlUnauthenticated: 250,
+  sqlUnauthenticatedPerAddress: 50,
   sqlLoginsPerTenant: 15,
   sqlLoginsPerTenantAndAddress: 10,
   sqlWaitingPerAddress: 10,

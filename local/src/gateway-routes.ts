@@ -2,12 +2,12 @@
 // taken meanwhile, the kept ones lead to whoever has it now.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const longestMilliseconds = 15_000
+const maxMilliseconds = 15_000
 const pauseMilliseconds = 20
 
 /** @throws Error when the gateway has not heard of all routes in time */
 export async function untilRoutesAreKnown(gatewayUrl: string, signal: AbortSignal): Promise<void> {
-  const deadline = performance.now() + longestMilliseconds
+  const deadline = performance.now() + maxMilliseconds
   while (!(await areRoutesKnown(gatewayUrl, signal))) {
     if (performance.now() > deadline) throw new Error('the gateway has not heard of its routes from the control plane')
     await sleep(pauseMilliseconds, undefined, { signal })

@@ -33,7 +33,7 @@ const log = options.json
   : openLog(standardOutput, options.logLevel, process.stdout.isTTY)
 
 const stopping = new AbortController()
-const hurry = new AbortController()
+const expedite = new AbortController()
 let supervisor: Supervisor | undefined
 let release: (() => Promise<void>) | undefined
 // SIGHUP: the terminal was closed.
@@ -41,7 +41,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     if (stopping.signal.aborted) {
       log.warn('a second signal: what still runs is killed')
-      hurry.abort()
+      expedite.abort()
       return
     }
     log.info({ signal }, 'stopping')
@@ -187,7 +187,7 @@ async function endFor(error: ConfigurationError): Promise<void> {
 /** @param reason the last line of the log, where it was no signal */
 async function stop(code: number, reason?: string): Promise<void> {
   try {
-    await supervisor?.stop(hurry.signal)
+    await supervisor?.stop(expedite.signal)
     await release?.()
     log.info('stopped')
   } catch (error) {

@@ -19,7 +19,7 @@ function innerPorts(file: string): number {
  * `asked` is the control plane's port from the command line.
  * @throws PortTaken when a port that was asked for is not free, naming its holder and the remedy
  */
-export async function choosePorts(file: string, asked: number | undefined): Promise<Ports> {
+export async function choosePorts(file: string, requested: number | undefined): Promise<Ports> {
   const before = await rememberedPorts(file)
   const taken = new Set<number>()
   const choose = async (wanted: number | undefined, from: number) => {
@@ -28,11 +28,11 @@ export async function choosePorts(file: string, asked: number | undefined): Prom
     taken.add(port)
     return port
   }
-  if (asked !== undefined) {
-    for (const port of [asked, asked + 1]) await demandFree(port)
+  if (requested !== undefined) {
+    for (const port of [requested, requested + 1]) await demandFree(port)
   }
-  const control = await choose(asked ?? before?.control, asked ?? defaultPort)
-  const gateway = await choose(asked === undefined ? (before?.gateway ?? control + 1) : asked + 1, control + 1)
+  const control = await choose(requested ?? before?.control, requested ?? defaultPort)
+  const gateway = await choose(requested === undefined ? (before?.gateway ?? control + 1) : requested + 1, control + 1)
   const ports: Ports = {
     control,
     gateway,

@@ -61,7 +61,7 @@ export function postgresService(options: ServiceOptions, binaries: PostgresBinar
     cwd: data.root,
     environment: { PATH: '/usr/bin:/bin', LANG: 'C.UTF-8', TZ: 'UTC' },
     needs: [binaries.root, data.root],
-    ready: () => answers(postgresUrl(options, 'postgres')),
+    ready: () => responses(postgresUrl(options, 'postgres')),
     // Fast shutdown: sessions are ended, everything committed is kept.
     stopSignal: 'SIGINT',
     stopOrder: stopOrder.indexOf('postgres'),
@@ -180,7 +180,7 @@ function nodeService(
   }
 }
 
-async function answers(url: string): Promise<boolean> {
+async function responses(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 })
   client.on('error', () => undefined)
   try {

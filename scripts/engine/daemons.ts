@@ -16,7 +16,7 @@ import { allProcesses, commandLineOf, statOf } from '../../local/src/process/pro
 const run = promisify(execFile)
 
 /** The kernel takes 107 bytes for a socket's path, and the engine makes sockets of its own two directories deeper. */
-const longestDirectory = 64
+const maxDirectoryLength = 64
 const startMilliseconds = 60_000
 const stopMilliseconds = 60_000
 const pingMilliseconds = 5_000
@@ -34,7 +34,7 @@ export interface EngineSettings {
 /** Where the project's engine lives. Its images stay there between runs. */
 export function engineDirectory(project: string): string {
   const directory = join(project, '.tenantry', 'engine')
-  if (directory.length <= longestDirectory) return directory
+  if (directory.length <= maxDirectoryLength) return directory
   return join(tmpdir(), `tenantry-engine-${createHash('sha256').update(project).digest('hex').slice(0, 12)}`)
 }
 
@@ -47,11 +47,11 @@ export function dockerSocket(directory: string): string {
  * @throws Error with the end of the log of what did not start
  */
 export async function startDaemons(directory: string, settings: EngineSettings = {}): Promise<void> {
-  await refuseSecondEngine(directory)
+  await rejectSecondEngine(directory)
   await startDaemon(directory, 'containerd', () => takesConnections(containerdSocket(directory)))
   if ((await findDaemon(directory, 'dockerd')) === undefined) await prepareDockerd(directory, settings)
   // It takes connections long before it answers, and also when it is about to give up.
-  await startDaemon(directory, 'dockerd', () => answersPing(dockerSocket(directory)))
+  await startDaemon(directory, 'dockerd', () => respondsToPing(dockerSocket(directory)))
 }
 
 /** In the order in which they need each other; containers are stopped. */
@@ -152,7 +152,7 @@ async function findDaemon(directory: string, daemon: Daemon): Promise<number | u
 }
 
 /** A Docker Engine that starts removes the firewall rules that keep the networks of another one apart. */
-async function refuseSecondEngine(directory: string): Promise<void> {
+async function rejectSecondEngine(directory: string): Promise<void> {
   const own = await findDaemon(directory, 'dockerd')
   const namespace = await readlink('/proc/self/ns/net')
   for (const { pid, name } of await allProcesses()) {
@@ -183,15 +183,15 @@ async function takesConnections(socket: string): Promise<boolean> {
   }
 }
 
-async function answersPing(socketPath: string): Promise<boolean> {
-  const asked = request({ socketPath, path: '/_ping', signal: AbortSignal.timeout(pingMilliseconds) }).end()
+async function respondsToPing(socketPath: string): Promise<boolean> {
+  const requested = request({ socketPath, path: '/_ping', signal: AbortSignal.timeout(pingMilliseconds) }).end()
   try {
-    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    const [response] = (await once(requested, 'response')) as [IncomingMessage]
     return response.statusCode === 200
   } catch {
     return false
   } finally {
-    asked.on('error', () => undefined).destroy()
+    requested.on('error', () => undefined).destroy()
   }
 }
 

@@ -3,19 +3,19 @@ import { isTenantId, requestIdHeader } from '@tenantry/contract'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyRequest } from 'fastify'
 import { addCors } from './http/cors.ts'
-import { addErrorHandler, answerBadUrl } from './http/error-handler.ts'
+import { addErrorHandler, rejectBadUrl } from './http/error-handler.ts'
 import { addTenantHealth } from './http/tenant-health.ts'
 import { addTenantScope } from './http/tenant-scope.ts'
 import { parseJson } from './http/parse-json.ts'
 import './http/request-scope.ts'
-import type { Area } from './tenancy/area.ts'
+import type { RuntimeModule } from './tenancy/runtime-module.ts'
 import type { Authenticator } from './tenancy/authenticate.ts'
 import type { Tenant } from './tenancy/tenant.ts'
 
 export interface AppDeps {
   internalToken: string
   authenticator: Authenticator
-  areas: readonly Area[]
+  modules: readonly RuntimeModule[]
   tenantOf: (tenantId: string) => Tenant | undefined
   now: () => Date
   /** A request that may have changed something of a tenant has been answered. */
@@ -26,14 +26,14 @@ export interface AppDeps {
 /** Longest URL; filters of the REST interface can be long. */
 const maxUrlBytes = 64 * 1024
 
-export async function buildApp({ internalToken, authenticator, areas, tenantOf, now, onWrite, logger }: AppDeps) {
+export async function buildApp({ internalToken, authenticator, modules, tenantOf, now, onWrite, logger }: AppDeps) {
   const app = Fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 1024 * 1024,
     routerOptions: { maxParamLength: 8_192 },
     requestIdHeader,
-    frameworkErrors: answerBadUrl,
+    frameworkErrors: rejectBadUrl,
     http: { maxHeaderSize: maxUrlBytes + 32 * 1024 },
     // Schemas are TypeBox's, which makes no wrong ones; to check them takes a fifth of the start.
     ajv: {
@@ -67,12 +67,12 @@ export async function buildApp({ internalToken, authenticator, areas, tenantOf, 
   addErrorHandler(app)
   addTenantScope(app, { internalToken, authenticator, tenantOf: (id) => (isTenantId(id) ? tenantOf(id) : undefined) })
   addCors(app)
-  addTenantHealth(app, { areas, tenantOf, now })
+  addTenantHealth(app, { modules, tenantOf, now })
   app.addHook('onResponse', async ({ method, tenant }: FastifyRequest) => {
     // A request that got no further than the door has no tenant.
     if (method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS' && (tenant as Tenant | null) !== null)
       onWrite(tenant.id)
   })
-  for (const area of areas) await app.register(area.routes)
+  for (const module of modules) await app.register(module.routes)
   return app
 }

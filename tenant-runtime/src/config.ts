@@ -1,6 +1,6 @@
 // The environment as one frozen, validated value.
 import { ConfigurationError, Environment, runtimeSettings, type Networks } from '@tenantry/contract'
-import { longestPath } from './storage/object-path.ts'
+import { maxPathLength } from './storage/object-path.ts'
 import { defaultStorageLimits, type StorageLimits } from './storage/storage-limits.ts'
 import { backendName, type BackendName, type StorageSettings } from './storage/backend/open-backend.ts'
 import type { S3Settings } from './storage/backend/s3-connection.ts'
@@ -50,17 +50,12 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
 }
 
 function readStorageLimits(environment: RuntimeEnvironment): StorageLimits {
-  const { pathBytes, signedSeconds, longestSignedSeconds } = defaultStorageLimits
-  const longest = environment.integer(
-    'TENANTRY_MAX_SIGNED_URL_SECONDS',
-    longestSignedSeconds,
-    1,
-    10 * longestSignedSeconds,
-  )
+  const { pathBytes, signedSeconds, maxSignedSeconds } = defaultStorageLimits
+  const max = environment.integer('TENANTRY_MAX_SIGNED_URL_SECONDS', maxSignedSeconds, 1, 10 * maxSignedSeconds)
   return {
-    pathBytes: environment.integer('TENANTRY_MAX_PATH_BYTES', pathBytes, 1, longestPath),
-    signedSeconds: environment.integer('TENANTRY_SIGNED_URL_SECONDS', Math.min(signedSeconds, longest), 1, longest),
-    longestSignedSeconds: longest,
+    pathBytes: environment.integer('TENANTRY_MAX_PATH_BYTES', pathBytes, 1, maxPathLength),
+    signedSeconds: environment.integer('TENANTRY_SIGNED_URL_SECONDS', Math.min(signedSeconds, max), 1, max),
+    maxSignedSeconds: max,
   }
 }
 

@@ -17,7 +17,7 @@ const runtime = await startRuntime(config, {
   now: Date.now,
   elapsed: () => performance.now(),
   random: Math.random,
-  onProblem: (error) => log.warn({ err: error }, error.message),
+  onError: (error) => log.warn({ err: error }, error.message),
 })
 stopOnSignals(
   () => runtime.stop(),

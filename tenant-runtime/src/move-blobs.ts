@@ -13,7 +13,7 @@ import { dropOldStore, moveTenant, type MoveReport } from './storage/move-tenant
 import type { Tenant } from './tenancy/tenant.ts'
 import { TenantRegistry } from './tenancy/tenant-registry.ts'
 
-const mostAttempts = 5
+const maxAttempts = 5
 
 const usage = `usage: move-blobs [--drop] [TENANT…]
 
@@ -41,7 +41,7 @@ const registry = new TenantRegistry({
   connections,
   fetch,
   onChange: () => undefined,
-  onProblem: (problem) => process.stderr.write(`${problem.message}\n`),
+  onError: (error) => process.stderr.write(`${error.message}\n`),
 })
 await registry.load()
 const tenants = named.length === 0 ? [...registry.all()] : named.flatMap((id) => registry.get(id) ?? unknown(id))
@@ -51,8 +51,8 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => stopping.abort(new Error('stopped; what was moved stays moved')))
 const work = { pair, pause: () => pause(1_000, undefined, { signal: stopping.signal }), signal: stopping.signal }
 
-for (const tenant of tenants) await withPatience(() => (options.drop ? drop(tenant) : move(tenant)), tenant.id)
-say(`${tenants.length} tenants`)
+for (const tenant of tenants) await withTimeout(() => (options.drop ? drop(tenant) : move(tenant)), tenant.id)
+report(`${tenants.length} tenants`)
 await connections.close()
 process.exit()
 
@@ -66,23 +66,23 @@ async function openPair(): Promise<PairedBackend> {
 
 async function move(tenant: Tenant): Promise<void> {
   const onProgress = ({ copied }: MoveReport) => {
-    if (copied % 1_000 === 0) say(`${tenant.id}: ${copied} files copied`)
+    if (copied % 1_000 === 0) report(`${tenant.id}: ${copied} files copied`)
   }
-  const { objects, copied, copiedBytes, problems } = await moveTenant({ ...work, tenant, onProgress })
-  say(
+  const { objects, copied, copiedBytes, problems: errors } = await moveTenant({ ...work, tenant, onProgress })
+  report(
     `${tenant.id}: ${copied} files copied, ${copiedBytes} bytes; ` +
-      `${objects - problems.length} of ${objects} objects verified in ${pair.primary.name}`,
+      `${objects - errors.length} of ${objects} objects verified in ${pair.primary.name}`,
   )
-  for (const problem of problems) failed(tenant.id, problem)
+  for (const error of errors) failed(tenant.id, error)
 }
 
 async function drop(tenant: Tenant): Promise<void> {
   await dropOldStore({ ...work, tenant })
-  say(`${tenant.id}: dropped from ${pair.fallback.name}`)
+  report(`${tenant.id}: dropped from ${pair.fallback.name}`)
 }
 
 /** A store or a database that is away for a moment doesn't end hours of work. */
-async function withPatience(step: () => Promise<void>, tenantId: string): Promise<void> {
+async function withTimeout(step: () => Promise<void>, tenantId: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       stopping.signal.throwIfAborted()
@@ -90,7 +90,7 @@ async function withPatience(step: () => Promise<void>, tenantId: string): Promis
       return
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
-      const isPassing = error instanceof RuntimeError && error.status === 503 && attempt < mostAttempts
+      const isPassing = error instanceof RuntimeError && error.status === 503 && attempt < maxAttempts
       if (!isPassing) {
         failed(tenantId, message)
         return
@@ -107,11 +107,11 @@ function unknown(id: string): [] {
   return []
 }
 
-function say(line: string): void {
+function report(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-function failed(tenantId: string, problem: string): void {
+function failed(tenantId: string, error: string): void {
   process.exitCode = 1
-  process.stderr.write(`${tenantId}: ${problem}\n`)
+  process.stderr.write(`${tenantId}: ${error}\n`)
 }

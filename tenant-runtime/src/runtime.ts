@@ -5,18 +5,22 @@ import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import type { Config } from './config.ts'
 import { Connections, defaultConnectionLimits, type ConnectionLimits } from './database/connections.ts'
-import { createEventsArea, type EventsArea, type EventsAreaOptions } from './events/events-area.ts'
-import { createFunctionsArea, type FunctionsArea, type FunctionsAreaOptions } from './functions/functions-area.ts'
+import { createEventsModule, type EventsModule, type EventsModuleOptions } from './events/events-module.ts'
+import {
+  createFunctionsModule,
+  type FunctionsModule,
+  type FunctionsModuleOptions,
+} from './functions/functions-module.ts'
 import { followTables } from './functions/triggers/table-triggers.ts'
-import { createMeteringArea } from './metering/metering-area.ts'
-import { RunWitness } from './metering/run-witness.ts'
-import { WitnessFile } from './metering/witness-file.ts'
-import { createRestArea } from './rest/rest-area.ts'
+import { createMeteringModule } from './metering/metering-module.ts'
+import { ObservedRuns } from './metering/observed-runs.ts'
+import { ObservedRunsFile } from './metering/observed-runs-file.ts'
+import { createRestModule } from './rest/rest-module.ts'
 import type { BlobBackend } from './storage/backend/backend.ts'
 import { openBackend } from './storage/backend/open-backend.ts'
 import type { StorageFailpoint } from './storage/failpoints.ts'
-import { createStorageArea, type StorageArea, type StorageAreaOptions } from './storage/storage-area.ts'
-import type { Area } from './tenancy/area.ts'
+import { createStorageModule, type StorageModule, type StorageModuleOptions } from './storage/storage-module.ts'
+import type { RuntimeModule } from './tenancy/runtime-module.ts'
 import { Authenticator } from './tenancy/authenticate.ts'
 import { TenantRegistry } from './tenancy/tenant-registry.ts'
 import type { Tenant } from './tenancy/tenant.ts'
@@ -40,28 +44,28 @@ export interface Outside {
   fetch: typeof fetch
   failpoint: StorageFailpoint
   /** Told of what went wrong in the background. */
-  onProblem: (problem: Error) => void
+  onError: (error: Error) => void
   /** Without it, those that the control plane tells of. */
   tenants?: Tenants
   /** Without it, the configured one. */
   backend?: BlobBackend
   connectionLimits?: Partial<ConnectionLimits>
-  storage?: Pick<StorageAreaOptions, 'abandonedMilliseconds'>
-  functions?: Pick<FunctionsAreaOptions, 'limits' | 'followPace' | 'resolve' | 'hasWayOut' | 'dispatchPace'>
-  events?: Pick<EventsAreaOptions, 'mostSubscribers' | 'pace'>
+  storage?: Pick<StorageModuleOptions, 'abandonedMilliseconds'>
+  functions?: Pick<FunctionsModuleOptions, 'limits' | 'followPace' | 'resolve' | 'hasWayOut' | 'dispatchPace'>
+  events?: Pick<EventsModuleOptions, 'maxSubscribers' | 'pace'>
 }
 
 /** A runtime that serves nobody yet. */
 export interface Runtime {
   app: Awaited<ReturnType<typeof buildApp>>
   connections: Connections
-  storage: StorageArea
-  functions: FunctionsArea
-  events: EventsArea
+  storage: StorageModule
+  functions: FunctionsModule
+  events: EventsModule
   /** Drops what is held in memory of a tenant that is gone or has changed. */
-  forget(tenantId: string): void
+  evict(tenantId: string): void
   /** Something of the tenant's may have been written. */
-  poke(tenantId: string): void
+  notify(tenantId: string): void
   /** Once, before it listens; throws when a part can't work. */
   start(): Promise<void>
   /** Work in the background, until the signal aborts. */
@@ -75,15 +79,15 @@ export interface Runtime {
  * be opened
  */
 export async function openRuntime(config: Config, outside: Outside): Promise<Runtime> {
-  const { onProblem, failpoint, log } = outside
+  const { onError, failpoint, log } = outside
   const now = () => new Date(outside.now())
   const connections = new Connections({
     ...defaultConnectionLimits,
     total: config.maxConnections,
     ...outside.connectionLimits,
   })
-  const forget = (tenantId: string) => {
-    for (const area of areas) area.forget(tenantId)
+  const evict = (tenantId: string) => {
+    for (const module of modules) module.evict(tenantId)
   }
   const tenants: Tenants =
     outside.tenants ??
@@ -93,35 +97,35 @@ export async function openRuntime(config: Config, outside: Outside): Promise<Run
       file: join(config.data, 'manifests.ndjson'),
       connections,
       fetch: outside.fetch,
-      onChange: forget,
-      onProblem,
+      onChange: evict,
+      onError,
     })
   const tenantOf = (id: string) => tenants.get(id)
   const authenticator = new Authenticator(outside.now)
-  const poke = (tenantId: string) => {
-    events.poke(tenantId)
-    functions.poke(tenantId)
+  const notify = (tenantId: string) => {
+    events.notify(tenantId)
+    functions.notify(tenantId)
   }
-  const events = createEventsArea({
+  const events = createEventsModule({
     now,
     elapsed: outside.elapsed,
     authenticator,
     tenantOf,
-    onProblem,
+    onError,
     ...outside.events,
   })
-  const storage = createStorageArea({
+  const storage = createStorageModule({
     backend: outside.backend ?? (await openBackend(config.storage, config.data, failpoint)),
     tenants: () => tenants.all(),
     failpoint,
     limits: config.limits,
     now: outside.now,
-    onProblem,
+    onError,
     ...outside.storage,
   })
-  const runs = new RunWitness()
+  const runs = new ObservedRuns()
   const hasSiblings = config.siblings > 0
-  const functions: FunctionsArea = createFunctionsArea({
+  const functions: FunctionsModule = createFunctionsModule({
     now,
     elapsed: outside.elapsed,
     random: outside.random,
@@ -132,38 +136,38 @@ export async function openRuntime(config: Config, outside: Outside): Promise<Run
     tenantOf,
     hasSiblings,
     reachable: config.functionsMayReach,
-    onWrite: poke,
+    onWrite: notify,
     onConfinement: (confinement) => log.info({ confinement }, 'how functions are confined'),
-    onProblem,
+    onError,
     ...outside.functions,
   })
-  const rest = createRestArea({
+  const rest = createRestModule({
     now,
     hasSiblings,
     allowsRollback: config.allowsRollback,
     onTables: followTables,
-    onProblem,
+    onError,
   })
-  const metering = createMeteringArea({
+  const metering = createMeteringModule({
     ...config,
     fetch: outside.fetch,
     now,
     tenantOf,
-    onRead: (tenant) => events.keeper.look(tenant),
+    onRead: (tenant) => events.controller.poll(tenant),
     runs,
-    witnessFile: new WitnessFile({ path: join(config.data, 'run-witness.ndjson'), witness: runs, onProblem }),
+    observedFile: new ObservedRunsFile({ path: join(config.data, 'run-witness.ndjson'), observed: runs, onError }),
     documents: rest.documentBytes,
     files: storage.collector,
   })
-  const areas: Area[] = [storage, rest, functions, events, metering]
+  const modules: RuntimeModule[] = [storage, rest, functions, events, metering]
   const app = await buildApp({
     internalToken: config.internalToken,
     authenticator,
-    areas,
+    modules,
     tenantOf,
     now,
     logger: log,
-    onWrite: poke,
+    onWrite: notify,
   })
   return {
     app,
@@ -171,18 +175,18 @@ export async function openRuntime(config: Config, outside: Outside): Promise<Run
     storage,
     functions,
     events,
-    forget,
-    poke,
+    evict,
+    notify,
 
     async start() {
       await tenants.load()
-      for (const area of areas) await area.start()
+      for (const module of modules) await module.start()
     },
     async run(signal) {
-      await Promise.all([tenants.run(signal), ...areas.map((area) => area.run(signal))])
+      await Promise.all([tenants.run(signal), ...modules.map((module) => module.run(signal))])
     },
     async close() {
-      for (const area of areas) await area.close()
+      for (const module of modules) await module.close()
       await connections.close()
     },
   }

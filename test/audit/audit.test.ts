@@ -60,7 +60,7 @@ t.test('writes at the same time make one chain', async (t) => {
   const all = await entries()
   t.same(await verify(), { whole: true, entries: all.length, broken_at: null })
   const targets = all.slice(0, 20).map(({ target }) => target)
-  t.same(targets.sort(), made.map((answer) => (answer.body as CreatedTenant).tenant_id).sort())
+  t.same(targets.sort(), made.map((response) => (response.body as CreatedTenant).tenant_id).sort())
 })
 
 t.test('the log is read page by page, newest first', async (t) => {

@@ -91,9 +91,9 @@ t.test('backups and damage', async (t) => {
     )
     t.match(await verify(), { state: 'failed', error: /of the kind "policy"/ })
 
-    const refused = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'half' } })
-    t.match(await ended(platform, refused), { state: 'failed', error: /"policy"/ })
-    const { tenant_id: half } = refused.body
+    const rejected = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'half' } })
+    t.match(await ended(platform, rejected), { state: 'failed', error: /"policy"/ })
+    const { tenant_id: half } = rejected.body
     await gone(platform, String(half))
     const { containers, volumes } = await platform.host.observe(
       { installation: platform.installation, stack: String(half) },
@@ -121,9 +121,9 @@ t.test('backups and damage', async (t) => {
       `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
         select id, 'phantom', '${lost}', 1, 'text/plain', 'x' from storage_buckets where name = 'papers'`,
     )
-    const answer = await platform.call('POST', `/v1/tenants/${ada.id}/backups`)
-    t.match(await ended(platform, answer), { state: 'failed', error: /of an object is missing/ })
-    t.match(await platform.call('GET', `/v1/backups/${String(answer.body['id'])}`), {
+    const response = await platform.call('POST', `/v1/tenants/${ada.id}/backups`)
+    t.match(await ended(platform, response), { state: 'failed', error: /of an object is missing/ })
+    t.match(await platform.call('GET', `/v1/backups/${String(response.body['id'])}`), {
       body: { state: 'failed', error: /missing/ },
     })
     t.same(

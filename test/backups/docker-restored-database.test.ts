@@ -24,9 +24,9 @@ t.test('the control database is restored from a copy', async (t) => {
   await furnish(platform, ada, 100_000)
   const before = await seen(platform, ada)
   const take = async () => {
-    const answer = await platform.call('POST', `/v1/tenants/${ada.id}/backups`)
-    t.match(await ended(platform, answer), { state: 'succeeded' })
-    return String(answer.body['id'])
+    const response = await platform.call('POST', `/v1/tenants/${ada.id}/backups`)
+    t.match(await ended(platform, response), { state: 'succeeded' })
+    return String(response.body['id'])
   }
   const first = await take()
   await replaceDatabase(platform, 'create database control_copy template control')
@@ -50,7 +50,7 @@ t.test('the control database is restored from a copy', async (t) => {
             isolation: 'database-per-tenant',
             region: 'local',
             adoptable: true,
-            problem: null,
+            error: null,
           },
         ],
         next_cursor: null,
@@ -74,9 +74,9 @@ t.test('the control database is restored from a copy', async (t) => {
     t.match(await platform.call('GET', `/v1/tenants/${ada.id}/backups`), {
       body: { backups: [{ id: first }, { id: second }] },
     })
-    const answer = await platform.call('POST', `/v1/backups/${second}/restore`, { into: { name: 'grace' } })
-    t.match(await ended(platform, answer), { state: 'succeeded' })
-    t.same(await seen(platform, toOwner(answer.body)), before)
+    const response = await platform.call('POST', `/v1/backups/${second}/restore`, { into: { name: 'grace' } })
+    t.match(await ended(platform, response), { state: 'succeeded' })
+    t.same(await seen(platform, toOwner(response.body)), before)
   })
 
   t.test(

@@ -44,7 +44,7 @@ t.test('backups of a tenant of its own', async (t) => {
     if (deployed.status !== 201) throw new Error(await deployed.text())
     for (let n = 0; n < times; n++) await json(platform, 'ada', ada.key, 'POST', '/functions/v1/invoke/one', {})
   }
-  const runsTold = async () =>
+  const runsReported = async () =>
     Number(
       (
         await platform.sql(
@@ -59,18 +59,18 @@ t.test('backups of a tenant of its own', async (t) => {
     const churn = (async () => {
       for (let n = 0; writing; n++) await put(platform, 'ada', ada.key, `papers/churn-${n % 3}`, `${n}`)
     })()
-    const answer = await platform.call('POST', `/v1/tenants/${ada.id}/backups`, undefined, {
+    const response = await platform.call('POST', `/v1/tenants/${ada.id}/backups`, undefined, {
       'idempotency-key': 'first',
     })
-    t.match(answer, { status: 202, body: { tenant_id: ada.id, trigger: 'request', operation: { kind: 'backup' } } })
-    t.match(await ended(platform, answer), { state: 'succeeded', step: 'done', error: null })
+    t.match(response, { status: 202, body: { tenant_id: ada.id, trigger: 'request', operation: { kind: 'backup' } } })
+    t.match(await ended(platform, response), { state: 'succeeded', step: 'done', error: null })
     writing = false
     await churn
     const again = await platform.call('POST', `/v1/tenants/${ada.id}/backups`, undefined, {
       'idempotency-key': 'first',
     })
-    t.equal(again.body['id'], answer.body['id'], 'the same key takes no second one')
-    backupId = String(answer.body['id'])
+    t.equal(again.body['id'], response.body['id'], 'the same key takes no second one')
+    backupId = String(response.body['id'])
     t.match(await platform.call('GET', `/v1/backups/${backupId}`), {
       status: 200,
       body: { state: 'complete', bytes: Number, manifest_sha256: /^[0-9a-f]{64}$/ },
@@ -104,13 +104,13 @@ t.test('backups of a tenant of its own', async (t) => {
   })
 
   t.test('restored into a new tenant, all is there, and only the new keys open it', async (t) => {
-    const answer = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'grace' } })
-    t.match(answer, {
+    const response = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'grace' } })
+    t.match(response, {
       status: 202,
       body: { name: 'grace', plan: 'Pro', status: 'pending', operation: { kind: 'restore', state: 'pending' } },
     })
-    const grace = toOwner(answer.body)
-    t.match(await ended(platform, answer), { state: 'succeeded' })
+    const grace = toOwner(response.body)
+    t.match(await ended(platform, response), { state: 'succeeded' })
     t.match(await platform.call('GET', `/v1/tenants/${grace.id}`), {
       body: { status: 'ready', isolation: 'database-per-tenant' },
     })
@@ -122,9 +122,9 @@ t.test('backups of a tenant of its own', async (t) => {
         'a key of the first tenant',
       )
     }
-    const stranger = new URL(ada.url)
-    stranger.username = `${grace.id}_admin`
-    await t.rejects(query(stranger.href, 'select 1'), 'a password of the first tenant')
+    const outsider = new URL(ada.url)
+    outsider.username = `${grace.id}_admin`
+    await t.rejects(query(outsider.href, 'select 1'), 'a password of the first tenant')
 
     const rows = await query(
       grace.url,
@@ -180,7 +180,7 @@ t.test('backups of a tenant of its own', async (t) => {
     )
     await put(platform, 'ada', ada.key, 'papers/new.txt', 'new')
     t.match(await platform.call('GET', `/v1/tenants/${ada.id}`), { body: { status: 'ready' } })
-    t.equal(await runsTold(), 3, 'what the old home was used for is told')
+    t.equal(await runsReported(), 3, 'what the old home was used for is told')
   })
 
   t.test('… again and again: each run is told once, and files from the restore on under the new books', async (t) => {
@@ -188,7 +188,7 @@ t.test('backups of a tenant of its own', async (t) => {
     t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), {
       state: 'succeeded',
     })
-    t.equal(await runsTold(), 5)
+    t.equal(await runsReported(), 5)
     const swapped = await platform.sql('select read_at from home_readings where tenant_id = $1', [ada.id])
     const [fresh] = await query(ada.url, 'select books_began, counted_at, file_byte_us::text from storage_usage')
     t.ok(

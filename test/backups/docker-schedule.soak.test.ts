@@ -49,8 +49,8 @@ t.test('scheduled backups', async (t) => {
     t.same(others, [], 'a planned time has one, whatever is remembered of it')
     t.match(backup, { state: 'complete', trigger: 'schedule' })
     t.equal(new Date(String(backup?.['planned_at'])).getUTCMinutes(), 0)
-    const answer = await platform.call('POST', `/v1/backups/${String(backup?.['id'])}/verify`)
-    t.match(await ended(platform, answer), { state: 'succeeded' })
+    const response = await platform.call('POST', `/v1/backups/${String(backup?.['id'])}/verify`)
+    t.match(await ended(platform, response), { state: 'succeeded' })
   })
 
   t.test('a paused tenant that was used since is woken for it, and paused again', async (t) => {
@@ -91,8 +91,8 @@ t.test('scheduled backups', async (t) => {
         (await backups(platform)).filter(({ trigger, state }) => trigger === 'schedule' && state === 'complete')
           .length === 1 && !(await busy(platform)),
     )
-    const kept = await backups(platform)
-    t.same(kept.map(({ trigger, state }) => `${String(trigger)} ${String(state)}`).sort(), [
+    const stored = await backups(platform)
+    t.same(stored.map(({ trigger, state }) => `${String(trigger)} ${String(state)}`).sort(), [
       'request complete',
       'schedule complete',
     ])
@@ -101,7 +101,7 @@ t.test('scheduled backups', async (t) => {
         (file) => file.slice(platform.directory.length).split('/')[1],
       ),
     )
-    t.same([...directories].sort(), kept.map(({ id }) => id).sort())
+    t.same([...directories].sort(), stored.map(({ id }) => id).sort())
   })
 })
 

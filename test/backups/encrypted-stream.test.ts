@@ -10,7 +10,7 @@ const context = 'b1/database'
 const headBytes = 24
 const sealedChunk = chunkBytes + 16
 
-async function* pieces(...parts: Uint8Array[]) {
+async function* partsOf(...parts: Uint8Array[]) {
   yield* parts
 }
 
@@ -21,9 +21,9 @@ async function whole(source: AsyncIterable<Uint8Array>): Promise<Buffer> {
 }
 
 const seal = (plain: Uint8Array, name = context, withKey: Uint8Array = key) =>
-  whole(encrypted(pieces(plain), withKey, name))
+  whole(encrypted(partsOf(plain), withKey, name))
 const open = (sealed: Uint8Array, name = context, withKey: Uint8Array = key) =>
-  whole(decrypted(pieces(sealed), withKey, name))
+  whole(decrypted(partsOf(sealed), withKey, name))
 
 t.test('what comes out is what went in, however it is cut into pieces', async (t) => {
   for (const length of [0, 1, chunkBytes - 1, chunkBytes, chunkBytes + 1, 3 * chunkBytes, 3 * chunkBytes + 7]) {
@@ -35,11 +35,11 @@ t.test('what comes out is what went in, however it is cut into pieces', async (t
       fc.array(fc.uint8Array({ maxLength: 200_000 }), { maxLength: 6 }),
       fc.integer({ min: 1, max: 100_000 }),
       async (parts, cut) => {
-        const sealed = await whole(encrypted(pieces(...parts), key, context))
+        const sealed = await whole(encrypted(partsOf(...parts), key, context))
         const cuts = Array.from({ length: Math.ceil(sealed.length / cut) }, (_, at) =>
           sealed.subarray(at * cut, (at + 1) * cut),
         )
-        return (await whole(decrypted(pieces(...cuts), key, context))).equals(Buffer.concat(parts))
+        return (await whole(decrypted(partsOf(...cuts), key, context))).equals(Buffer.concat(parts))
       },
     ),
     { numRuns: 40, seed },
@@ -120,7 +120,7 @@ t.test('nothing unproven is passed on', async (t) => {
   sealed[headBytes + sealedChunk + 3] = (sealed[headBytes + sealedChunk + 3] ?? 0) ^ 1
   const passed: Buffer[] = []
   await t.rejects(async () => {
-    for await (const chunk of decrypted(pieces(sealed), key, context)) passed.push(chunk)
+    for await (const chunk of decrypted(partsOf(sealed), key, context)) passed.push(chunk)
   })
   t.ok(Buffer.concat(passed).equals(plain.subarray(0, chunkBytes)), 'the first chunk alone, which is whole')
 })

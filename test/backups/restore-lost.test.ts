@@ -60,7 +60,7 @@ t.test('one that is pending, stopped or being deleted is not', async (t) => {
 
 t.test('what was under way when the home was lost ends with the new generation, the restore does not', async (t) => {
   const id = await plane.addTenant({ status: 'failed' })
-  await plane.ask(id, 'resize', {})
+  await plane.request(id, 'resize', {})
   const { operation } = await restore(id)
   t.equal(await ledger.renew(id, plane.epoch), 3)
   const rows = await plane.sql('select kind, state from operations where tenant_id = $1 order by kind', [id])

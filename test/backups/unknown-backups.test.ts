@@ -83,11 +83,11 @@ t.test('a record', async (t) => {
   const id = randomUUID()
   const key = randomBytes(32)
   const text = records.write(described(id, 7, 'ab'), key)
-  const problem = (of: BackupRecords, changed: string | undefined, as = id) => of.read(changed, as).problem?.code
+  const error = (of: BackupRecords, changed: string | undefined, as = id) => of.read(changed, as).error?.code
 
   t.test('holds the key for whoever has the master key', (t) => {
     const read = records.read(text, id)
-    t.match(read, { description: { tenant_name: 'ada', plan: 'Pro', installation }, problem: undefined })
+    t.match(read, { description: { tenant_name: 'ada', plan: 'Pro', installation }, error: undefined })
     t.same(Buffer.from(read.key ?? []), key)
     t.notOk(text.includes(key.toString('base64')), 'and for nobody else')
     t.end()
@@ -106,19 +106,19 @@ t.test('a record', async (t) => {
               ? '2026-01-01T00:00:00.000Z'
               : `${String(value)}x`
       const record = JSON.parse(text) as Record<string, unknown>
-      const code = problem(records, JSON.stringify({ ...record, description: { ...description, [name]: other } }))
+      const code = error(records, JSON.stringify({ ...record, description: { ...description, [name]: other } }))
       t.equal(code, name === 'installation' ? 'OTHER_INSTALLATION' : 'RECORD_DAMAGED', name)
     }
     for (const broken of ['', '{}', 'null', text.slice(0, -3), text.replace('"format": 1', '"format": 2')])
-      t.equal(problem(records, broken), 'RECORD_DAMAGED', broken.slice(0, 20))
-    t.equal(problem(records, text, randomUUID()), 'RECORD_DAMAGED', 'of another backup')
-    t.equal(problem(records, undefined), 'NO_RECORD')
+      t.equal(error(records, broken), 'RECORD_DAMAGED', broken.slice(0, 20))
+    t.equal(error(records, text, randomUUID()), 'RECORD_DAMAGED', 'of another backup')
+    t.equal(error(records, undefined), 'NO_RECORD')
     t.end()
   })
 
   t.test('of another installation, or master key, says so', (t) => {
-    t.equal(problem(createBackupRecords({ seal, installation: randomUUID() }), text), 'OTHER_INSTALLATION')
-    t.equal(problem(createBackupRecords({ seal: createSeal(randomBytes(32)), installation }), text), 'OTHER_MASTER_KEY')
+    t.equal(error(createBackupRecords({ seal, installation: randomUUID() }), text), 'OTHER_INSTALLATION')
+    t.equal(error(createBackupRecords({ seal: createSeal(randomBytes(32)), installation }), text), 'OTHER_MASTER_KEY')
     t.end()
   })
 })
@@ -174,7 +174,7 @@ t.test('the API and the leader', async (t) => {
     const lost = new AbortController()
     const warnings: string[] = []
     let surveys = 0
-    const kept = keepBackups({
+    const stored = keepBackups({
       ledger,
       target,
       records,
@@ -189,7 +189,7 @@ t.test('the API and the leader', async (t) => {
     })({ epoch: BigInt(String(installed?.['epoch'])), lost: lost.signal })
     await until(async () => surveys > 0 && (await holds()))
     lost.abort()
-    await kept
+    await stored
     return warnings
   }
   const list = async (query: string) => {
@@ -237,12 +237,12 @@ t.test('the API and the leader', async (t) => {
       t.equal(warnings.filter((text) => text.includes('quarantine')).length, 6, 'the log tells of each')
       t.equal((await filesBelow(join(root, installation, 'quarantine'))).size, before, 'no file is gone')
 
-      const problems = new Map<unknown, unknown>()
+      const errors = new Map<unknown, unknown>()
       for (let cursor: string | null = ''; cursor !== null;) {
         const page = await list(`state=unknown&limit=2${cursor === '' ? '' : `&cursor=${cursor}`}`)
-        for (const { id, adoptable, problem } of page.backups) {
-          t.equal(adoptable, problem === null)
-          problems.set(id, (problem as { code: string } | null)?.code)
+        for (const { id, adoptable, error } of page.backups) {
+          t.equal(adoptable, error === null)
+          errors.set(id, (error as { code: string } | null)?.code)
         }
         cursor = page.next_cursor
       }
@@ -254,12 +254,12 @@ t.test('the API and the leader', async (t) => {
         [damaged, 'DAMAGED'],
         [{ id: unfinished }, 'INCOMPLETE'],
       ] as const
-      t.same(problems, new Map(expected.map(([{ id }, code]) => [id, code])))
+      t.same(errors, new Map(expected.map(([{ id }, code]) => [id, code])))
       for (const [{ id }, code] of expected) {
         if (code === undefined) continue
         t.match(
           await api.call('POST', `/v1/backups/${id}/adopt`),
-          { status: 409, body: { code: 'BACKUP_NOT_ADOPTABLE', problem: code } },
+          { status: 409, body: { code: 'BACKUP_NOT_ADOPTABLE', error: code } },
           code,
         )
         for (const use of ['verify', 'restore']) {
@@ -284,7 +284,7 @@ t.test('the API and the leader', async (t) => {
       )
       t.match(await api.call('GET', `/v1/backups/${old.id}`), {
         status: 200,
-        body: { state: 'unknown', problem: { code: 'NO_RECORD', message: /its key/ } },
+        body: { state: 'unknown', error: { code: 'NO_RECORD', message: /its key/ } },
       })
 
       for (const [{ id }, code] of expected.slice(1))

@@ -1,7 +1,7 @@
 // A backup whose verification failed for the last time reports that itself, whatever the reason was.
 import t from 'tap'
 import type { Job } from '#control-plane/backups/backup.ts'
-import { keepBackups, type BackupKeeperDeps } from '#control-plane/backups/jobs.ts'
+import { keepBackups, type BackupJobDeps } from '#control-plane/backups/jobs.ts'
 import type { BackupLedger } from '#control-plane/backups/backup-ledger.ts'
 import { NotWanted } from '#control-plane/backups/backup-error.ts'
 import { systemClock } from '#control-plane/platform/clock.ts'
@@ -52,7 +52,7 @@ async function recorded(job: Job, error: Error): Promise<(string | null)[]> {
     migrations: [],
     readHome: () => Promise.resolve(),
     tenant: () => Promise.resolve(undefined),
-  } as unknown as BackupKeeperDeps
+  } as unknown as BackupJobDeps
   await keepBackups(deps)({ epoch: 1n, lost: stop.signal }).catch(() => undefined)
   return verified
 }

@@ -222,9 +222,9 @@ t.test('what stands on a final invoice can be neither taken back nor changed', a
 t.test(
   'a draft made anew has it again, or not when it was taken back; no other invoice has it meanwhile',
   async (t) => {
-    const [kept, mistaken] = [await given(first.tenant_id, '5'), await given(first.tenant_id, '500')]
+    const [stored, mistaken] = [await given(first.tenant_id, '5'), await given(first.tenant_id, '500')]
     const draft = await close(first.tenant_id, 1, false)
-    t.ok(lineOf(draft, kept) !== undefined && lineOf(draft, mistaken) !== undefined)
+    t.ok(lineOf(draft, stored) !== undefined && lineOf(draft, mistaken) !== undefined)
     t.same(
       (await close(first.tenant_id, 2, false)).lines.filter(({ charge }) => charge === 'adjustment'),
       [],
@@ -235,7 +235,7 @@ t.test(
     t.equal(final.invoice_id, draft.invoice_id)
     t.same(
       final.lines.flatMap(({ adjustment_id: id }) => id ?? []),
-      [kept.adjustment_id, more.adjustment_id],
+      [stored.adjustment_id, more.adjustment_id],
     )
     t.same(
       (await close(first.tenant_id, 2)).lines.filter(({ charge }) => charge === 'adjustment'),
@@ -308,7 +308,7 @@ t.test(
     const chance = chanceOf(seed)
     let expected = 0n
     const check = async (step: string) => {
-      const standing = await api.sql(
+      const present = await api.sql(
         `select l->>'adjustment_id' as id, i.id as invoice from invoices i, jsonb_array_elements(i.content->'lines') l
        where i.tenant_id = $1 and i.state <> 'void' and l->>'charge' = 'adjustment'`,
         [id],
@@ -321,7 +321,7 @@ t.test(
       const sorted = (rows: Record<string, unknown>[]) =>
         rows.map((row) => `${String(row['id'])} ${String(row['invoice'])}`).sort()
       // A draft still shows what was taken back since.
-      t.same(sorted(standing.filter((row) => there.has(String(row['id'])))), sorted(billed), step)
+      t.same(sorted(present.filter((row) => there.has(String(row['id'])))), sorted(billed), step)
     }
     t.comment(`seed ${seed}`)
     for (let step = 0; step < effort({ small: 40, full: 600 }); step++) {

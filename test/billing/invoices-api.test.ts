@@ -106,11 +106,11 @@ t.test('it can be had as JSON, CSV and PDF, by extension and by Accept', async (
   const rows = csv.text.trimEnd().split('\r\n')
   t.equal(rows.length, 1 + invoice.lines.length + 3)
   t.match(rows.at(-1), new RegExp(`^NL-000001,final,${first.tenant_id},EUR,total,.*,${invoice.total},`))
-  for (const asked of [
+  for (const requested of [
     { name: `${text}.pdf`, headers: {} },
     { name: text, headers: { accept: 'application/pdf' } },
   ]) {
-    const pdf = await api.call('GET', `${path}/${asked.name}`, asked)
+    const pdf = await api.call('GET', `${path}/${requested.name}`, requested)
     t.same(
       [pdf.status, pdf.headers['content-type'], pdf.headers['content-disposition']],
       [200, 'application/pdf', 'inline; filename="invoice-NL-000001.pdf"'],

@@ -45,7 +45,7 @@ const sessions = async () =>
       )
     )[0]?.['count'],
   )
-const standing = async () =>
+const present = async () =>
   (
     await sql(`select (select count(*)::int from invoices) as invoices, (select last from invoice_numbers) as last,
       (select count(*)::int from invoices where number is not null) as numbered,
@@ -76,26 +76,26 @@ t.test('a batch that was killed before its end has left nothing, and the next on
   const idle = await sessions()
   await killWithinBatch()
   await until(async () => (await sessions()) <= idle, 'the killed sessions have ended')
-  t.same(await standing(), whole(0))
+  t.same(await present(), whole(0))
 
   const child = begin()
-  await until(async () => Number((await standing())?.['invoices']) >= 100, 'a batch is committed')
+  await until(async () => Number((await present())?.['invoices']) >= 100, 'a batch is committed')
   await kill(child)
   await until(async () => (await sessions()) <= idle, 'the killed sessions have ended')
-  const after = Number((await standing())?.['invoices'])
+  const after = Number((await present())?.['invoices'])
   t.ok(after === 100 || after === 200 || after === 300 || after === tenants, `${after} are whole batches`)
-  t.same(await standing(), whole(after))
+  t.same(await present(), whole(after))
 
   if (after < tenants) await killWithinBatch()
   await until(async () => (await sessions()) <= idle, 'the killed sessions have ended')
-  t.same(await standing(), whole(after))
+  t.same(await present(), whole(after))
 })
 
 t.test('whoever goes on makes what is missing, once', async (t) => {
   for (let again = 0; again < 2; again++) {
     const child = begin()
     t.same(await once(child, 'exit'), [0, null])
-    t.same(await standing(), whole(tenants))
+    t.same(await present(), whole(tenants))
   }
   t.same(
     await sql(

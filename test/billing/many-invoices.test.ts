@@ -110,12 +110,12 @@ t.test('however many tenants there are, the questions are as many', async (t) =>
   const database = openDatabase(api.controlUrl)
   t.teardown(() => database.$disconnect())
   const questions = async (ids: readonly string[]) => {
-    let asked = 0
+    let requested = 0
     const counted =
-      <Given extends unknown[], Answer>(ask: (...given: Given) => Answer) =>
+      <Given extends unknown[], ApiResponse>(request: (...given: Given) => ApiResponse) =>
       (...given: Given) => {
-        asked++
-        return ask(...given)
+        requested++
+        return request(...given)
       }
     const { usage, history, invoices, adjustments } = api.billing
     const deps: BillingDeps = {
@@ -131,7 +131,7 @@ t.test('however many tenants there are, the questions are as many', async (t) =>
       composed.map(({ tenantId, content }) => [tenantId, content?.tenant_id]),
       ids.map((id) => [id, id]),
     )
-    return asked
+    return requested
   }
   const ids = tenants.map(({ id }) => id)
   t.equal(await questions(ids), await questions(ids.slice(0, 1)))

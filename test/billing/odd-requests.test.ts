@@ -277,7 +277,7 @@ const ours = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(tenant.tenant_id, invoiceId, hookId) },
   { weight: 2, arbitrary: pick(ids) },
 )
-const asked = fc.record({
+const requested = fc.record({
   route: routes,
   ids: fc.tuple(ours, ours),
   month: fc.oneof(pick(months), pick(odd)),
@@ -305,48 +305,55 @@ const toUrl = (value: string, isEncoded: boolean) =>
 
 t.test('odd requests', { timeout: 300_000 }, async (t) => {
   t.comment(`seed ${seed}`)
-  let refused = 0
-  let answered = 0
+  let rejected = 0
+  let response = 0
   const before = await api.counts()
   await fc.assert(
-    fc.asyncProperty(asked, async ({ route, ids: [first, second], month, form, query, accept, body, isEncoded }) => {
-      const [method = '', template = ''] = route.split(' ')
-      let n = 0
-      const path = template.replace(/\{(\w+)\}/g, (_, name: string) =>
-        name === 'form'
-          ? toUrl(form, isEncoded)
-          : toUrl(name === 'month' ? month : n++ === 0 ? first : second, isEncoded),
-      )
-      const search = query.map(([name, value]) => `${toUrl(name, isEncoded)}=${toUrl(value, true)}`).join('&')
-      const isInternal = path.startsWith('/internal/')
-      const headers = {
-        ...(accept === undefined ? {} : { accept }),
-        ...(isInternal ? { 'x-tenantry-internal': internalToken } : {}),
-      }
-      const answer = await api.call(method, search === '' ? path : `${path}?${search}`, {
-        ...(method === 'GET' || method === 'DELETE' ? {} : body),
-        headers,
-        ...(isInternal ? { key: null } : {}),
-      })
-      if (answer.status >= 500)
-        throw new Error(
-          `${method} ${path.slice(0, 300)}?${search.slice(0, 300)} ${JSON.stringify(body).slice(0, 300)} ` +
-            `accept ${accept ?? '-'}: ${answer.status} ${answer.text}`,
+    fc.asyncProperty(
+      requested,
+      async ({ route, ids: [first, second], month, form, query, accept, body, isEncoded }) => {
+        const [method = '', template = ''] = route.split(' ')
+        let n = 0
+        const path = template.replace(/\{(\w+)\}/g, (_, name: string) =>
+          name === 'form'
+            ? toUrl(form, isEncoded)
+            : toUrl(name === 'month' ? month : n++ === 0 ? first : second, isEncoded),
         )
-      if (answer.status < 400) {
-        answered++
-        return
-      }
-      refused++
-      const said = answer.body as Record<string, unknown>
-      if (typeof said['code'] !== 'string' || typeof said['message'] !== 'string' || typeof said['error'] !== 'string')
-        throw new Error(`${method} ${path}: ${answer.text}`)
-      if (answer.text.length > 4_000)
-        throw new Error(`${method} ${path.slice(0, 300)}: an error of ${answer.text.length} characters`)
-    }),
+        const search = query.map(([name, value]) => `${toUrl(name, isEncoded)}=${toUrl(value, true)}`).join('&')
+        const isInternal = path.startsWith('/internal/')
+        const headers = {
+          ...(accept === undefined ? {} : { accept }),
+          ...(isInternal ? { 'x-tenantry-internal': internalToken } : {}),
+        }
+        const result = await api.call(method, search === '' ? path : `${path}?${search}`, {
+          ...(method === 'GET' || method === 'DELETE' ? {} : body),
+          headers,
+          ...(isInternal ? { key: null } : {}),
+        })
+        if (result.status >= 500)
+          throw new Error(
+            `${method} ${path.slice(0, 300)}?${search.slice(0, 300)} ${JSON.stringify(body).slice(0, 300)} ` +
+              `accept ${accept ?? '-'}: ${result.status} ${result.text}`,
+          )
+        if (result.status < 400) {
+          response++
+          return
+        }
+        rejected++
+        const reported = result.body as Record<string, unknown>
+        if (
+          typeof reported['code'] !== 'string' ||
+          typeof reported['message'] !== 'string' ||
+          typeof reported['error'] !== 'string'
+        )
+          throw new Error(`${method} ${path}: ${result.text}`)
+        if (result.text.length > 4_000)
+          throw new Error(`${method} ${path.slice(0, 300)}: an error of ${result.text.length} characters`)
+      },
+    ),
     { numRuns: effort({ small: 1_500, full: 60_000 }), seed, endOnFailure: false },
   )
-  t.ok(refused > 100 && answered > 50, `${refused} refused, ${answered} answered`)
+  t.ok(rejected > 100 && response > 50, `${rejected} refused, ${response} answered`)
   const after = await api.counts()
   for (const table of ['invoices', 'tenants', 'usage_counters']) t.equal(after[table], before[table], table)
   t.same(

@@ -8,12 +8,12 @@ import { fontOfDocument, loadPdfFonts, type FontName } from '#control-plane/bill
 import { PdfText, type TextStyle } from '#control-plane/billing/pdf-text.ts'
 import { RunText } from '#control-plane/billing/text-runs.ts'
 import { seed } from '#test/support/effort.ts'
-import { pdfPieces, type PdfPiece } from './support/pdf-words.ts'
+import { pdfChunks, type PdfChunk } from './support/pdf-words.ts'
 
 const fonts = await loadPdfFonts()
 const style: TextStyle = { size: 10 }
 
-async function pageOf(text: string, { width = 480, bold = false } = {}): Promise<{ file: Buffer; pieces: PdfPiece[] }> {
+async function pageOf(text: string, { width = 480, bold = false } = {}): Promise<{ file: Buffer; chunks: PdfChunk[] }> {
   const document = new PDFDocument({ margin: 0, size: 'A4', info: { CreationDate: new Date(0) } })
   const chunks: Buffer[] = []
   document.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -22,15 +22,15 @@ async function pageOf(text: string, { width = 480, bold = false } = {}): Promise
   document.end()
   await ended
   const file = Buffer.concat(chunks)
-  return { file, pieces: pdfPieces(file) }
+  return { file, chunks: pdfChunks(file) }
 }
 
 /** In the order in which the file has them, which is that of reading. */
-const textOf = (pieces: readonly PdfPiece[]) => pieces.map(({ text }) => text).join('')
+const textOf = (chunks: readonly PdfChunk[]) => chunks.map(({ text }) => text).join('')
 
-function isComplete(t: Test, pieces: readonly PdfPiece[], name: string): void {
+function isComplete(t: Test, chunks: readonly PdfChunk[], name: string): void {
   t.equal(
-    pieces.reduce((sum, { missing }) => sum + missing, 0),
+    chunks.reduce((sum, { missing }) => sum + missing, 0),
     0,
     `${name}: no empty box`,
   )
@@ -49,9 +49,9 @@ for (const [script, texts] of Object.entries(names)) {
   t.test(`${script}: each character is printed and read back, in both weights`, async (t) => {
     for (const text of texts) {
       for (const bold of [false, true]) {
-        const { pieces } = await pageOf(text, { bold })
-        t.equal(textOf(pieces), text)
-        isComplete(t, pieces, text)
+        const { chunks } = await pageOf(text, { bold })
+        t.equal(textOf(chunks), text)
+        isComplete(t, chunks, text)
         t.notOk(shownOf(text, bold).includes('\ufffd'), `${text}: nothing is replaced`)
       }
     }
@@ -90,18 +90,18 @@ t.test('letters of Devanagari are joined into conjuncts, and vowels stand where 
 t.test("a tone mark is above the circle of Thai's SARA AM", async (t) => {
   t.equal(shownOf('น้ำ'), 'น\u0e4d\u0e49\u0e32')
   t.equal(shownOf('กำ'), 'ก\u0e4d\u0e32')
-  const { pieces } = await pageOf('น้ำ กำ')
-  t.equal(textOf(pieces), 'น้ำ กำ')
+  const { chunks } = await pageOf('น้ำ กำ')
+  t.equal(textOf(chunks), 'น้ำ กำ')
 })
 
 t.test(
   'words and brackets of Hebrew and Arabic stand from right to left, numbers and Latin from left to right',
   async (t) => {
     const printed = async (text: string) =>
-      (await pageOf(text)).pieces
+      (await pageOf(text)).chunks
         .toSorted((a, b) => a.x - b.x)
-        .map((piece) => piece.text.trim())
-        .filter((piece) => piece !== '')
+        .map((chunk) => chunk.text.trim())
+        .filter((chunk) => chunk !== '')
     t.same(await printed('חברת ABC Ltd (ישראל) 12-34'), ['12-34', ')', 'ישראל', '(', 'ABC Ltd', 'חברת'])
     t.same(await printed('شركة 123 دبي'), ['دبي', '123', 'شركة'])
     t.same(await printed('Tel תל אביב 12 Aviv'), ['Tel', '12', 'אביב', 'תל', 'Aviv'])
@@ -125,12 +125,12 @@ t.test('what no font has is one replacement character each, and is still read ba
     ['x\u200b\u2060y\ufeffz', undefined],
     ['\u3164abc', 'abc'],
   ] as const) {
-    const { pieces } = await pageOf(text)
-    t.equal(textOf(pieces), text)
-    isComplete(t, pieces, text)
+    const { chunks } = await pageOf(text)
+    t.equal(textOf(chunks), text)
+    isComplete(t, chunks, text)
     if (shown !== undefined) t.equal(shownOf(text), shown)
   }
-  t.same((await pageOf('\u3164')).pieces, [], 'what is invisible alone leaves no trace')
+  t.same((await pageOf('\u3164')).chunks, [], 'what is invisible alone leaves no trace')
 })
 
 t.test('long texts end their lines between words or characters, within the width', async (t) => {
@@ -142,10 +142,10 @@ t.test('long texts end their lines between words or characters, within the width
     ['क्षत्रिय'.repeat(20), undefined],
     ['x'.repeat(120), undefined],
   ] as const) {
-    const { pieces } = await pageOf(text, { width })
-    t.equal(textOf(pieces), text)
-    isComplete(t, pieces, text.slice(0, 10))
-    const lines = [...Map.groupBy(pieces, ({ y }) => Math.round(y)).values()]
+    const { chunks } = await pageOf(text, { width })
+    t.equal(textOf(chunks), text)
+    isComplete(t, chunks, text.slice(0, 10))
+    const lines = [...Map.groupBy(chunks, ({ y }) => Math.round(y)).values()]
     t.ok(lines.length > 2, `${lines.length} lines`)
     t.ok(lines.every((line) => (line[0]?.x ?? 0) === 50))
     // Words of Thai are not cut, and Chinese punctuation begins no line.
@@ -153,32 +153,32 @@ t.test('long texts end their lines between words or characters, within the width
       for (const line of lines) t.equal(textOf(line).replace(new RegExp(words.join('|'), 'g'), ''), '', textOf(line))
     t.ok(lines.every((line) => !textOf(line).startsWith('，')))
     for (const line of lines) {
-      const end = Math.max(...line.map((piece) => piece.x))
+      const end = Math.max(...line.map((chunk) => chunk.x))
       t.ok(end < 50 + width)
     }
   }
   const korean = '대한민국 서울특별시 강남구 테헤란로 '.repeat(5).trim()
-  const { pieces } = await pageOf(korean, { width })
-  t.equal(textOf(pieces).replaceAll(' ', ''), korean.replaceAll(' ', ''))
+  const { chunks } = await pageOf(korean, { width })
+  t.equal(textOf(chunks).replaceAll(' ', ''), korean.replaceAll(' ', ''))
 })
 
 t.test('lines may end after hyphens and at line feeds, and not within numbers or before closing brackets', (t) => {
-  const pieces = (text: string) => {
+  const chunks = (text: string) => {
     let from = 0
     return lineBreaksOf(text).map(({ position }) => {
-      const piece = text.slice(from, position)
+      const chunk = text.slice(from, position)
       from = position
-      return piece
+      return chunk
     })
   }
-  t.same(pieces('Nord-Licht (1,234.50 EUR)'), ['Nord-', 'Licht ', '(1,234.50 ', 'EUR)'])
-  t.same(pieces('น้ำดื่ม (ไทย) 12'), ['น้ำ', 'ดื่ม ', '(ไทย) ', '12'])
+  t.same(chunks('Nord-Licht (1,234.50 EUR)'), ['Nord-', 'Licht ', '(1,234.50 ', 'EUR)'])
+  t.same(chunks('น้ำดื่ม (ไทย) 12'), ['น้ำ', 'ดื่ม ', '(ไทย) ', '12'])
   t.same(lineBreaksOf('a\nb'), [
     { position: 2, isRequired: true },
     { position: 3, isRequired: false },
   ])
   t.same(lineBreaksOf(''), [])
-  t.same(pieces('a \u0316b c'), ['a \u0316b ', 'c'], 'a space with an accent is not taken apart')
+  t.same(chunks('a \u0316b c'), ['a \u0316b ', 'c'], 'a space with an accent is not taken apart')
   t.end()
 })
 
@@ -191,10 +191,10 @@ t.test("a document's bytes do not depend on those before it", async (t) => {
 
 t.test('no text ends in an error or an empty box, and all that is visible is read back', async (t) => {
   const check = async (text: string) => {
-    const { pieces } = await pageOf(text, { width: 90 })
-    if (pieces.some(({ missing }) => missing > 0)) throw new Error(`an empty box in ${JSON.stringify(text)}`)
+    const { chunks } = await pageOf(text, { width: 90 })
+    if (chunks.some(({ missing }) => missing > 0)) throw new Error(`an empty box in ${JSON.stringify(text)}`)
     const visible = (all: string) => all.replace(/[\s\p{Default_Ignorable_Code_Point}]/gu, '')
-    if (visible(textOf(pieces)) !== visible(text)) throw new Error(`${JSON.stringify(text)} is not read back`)
+    if (visible(textOf(chunks)) !== visible(text)) throw new Error(`${JSON.stringify(text)} is not read back`)
   }
   for (const text of naughty.map(String)) await check(text)
   await fc.assert(

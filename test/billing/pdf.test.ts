@@ -8,7 +8,7 @@ import { invoicePdf } from '#control-plane/billing/invoice-pdf.ts'
 import { parseDecimal } from '#control-plane/billing/money.ts'
 import { loadPdfFonts } from '#control-plane/billing/pdf-fonts.ts'
 import { effort, seed } from '#test/support/effort.ts'
-import { pdfPieces, pdfRows } from './support/pdf-words.ts'
+import { pdfChunks, pdfRows } from './support/pdf-words.ts'
 import { billingConfig } from './support/prices.ts'
 import { simulateYear, type SimulatedYear } from './support/year.ts'
 
@@ -33,7 +33,7 @@ function invoiceParts(
       earlier: facts.slice(0, nth),
       corrections: facts.flatMap(({ corrections }) => corrections),
       adjustments: year.adjustments.filter(({ billedMonth }) => billedMonth.getTime() === own.month.getTime()),
-      linePlaces: 2,
+      linePositions: 2,
     },
     { seller: billingConfig.seller, buyer, notes: ['Please pay within 14 days.'] },
   )
@@ -96,7 +96,7 @@ for (let nth = 0; nth < years; nth++) {
           quantity === null ? [] : [{ at, place: price === null ? -2 : -3, quantity }],
         )
         t.same(
-          counted.map(({ at, place }) => table[at]?.at(place)?.split(' ')[0]?.replaceAll(',', '')),
+          counted.map(({ at, place: location }) => table[at]?.at(location)?.split(' ')[0]?.replaceAll(',', '')),
           counted.map(({ quantity }) => quantity.split(' ')[0]),
           `${invoice.month}: quantities`,
         )
@@ -120,17 +120,17 @@ t.test('the month under way says on each page that it is no invoice, and nowhere
     buyer: { name: 'A customer', lines: Array.from({ length: 10 }, (_, nth) => `Line ${nth}`) },
     lines: [...content.lines, ...content.lines, ...content.lines],
   }
-  const pieces = pdfPieces(
+  const chunks = pdfChunks(
     await invoicePdf(toUpcomingBody({ content: long, asOf: new Date('2026-11-21T14:00:00Z') }), fonts),
   )
-  const pages = Math.max(...pieces.map(({ page }) => page)) + 1
+  const pages = Math.max(...chunks.map(({ page }) => page)) + 1
   t.ok(pages > 1)
   for (let page = 0; page < pages; page++)
     t.ok(
-      pieces.some((piece) => piece.page === page && piece.text.includes('Preview, no invoice')),
+      chunks.some((chunk) => chunk.page === page && chunk.text.includes('Preview, no invoice')),
       `page ${page}`,
     )
-  const text = pieces.map((piece) => piece.text).join(' ')
+  const text = chunks.map((chunk) => chunk.text).join(' ')
   for (const words of ['This is not an invoice', '21 November 2026, 14:00 UTC', 'So far'])
     t.ok(text.includes(words), words)
   for (const words of ['Amount due', 'In your favour', 'BILL TO', 'Please pay', 'Number'])
@@ -152,15 +152,15 @@ t.test('names in other scripts can be read back, and nothing stands outside of t
     }),
     fonts,
   )
-  const pieces = pdfPieces(file)
-  const text = pieces.map((piece) => piece.text).join('')
+  const chunks = pdfChunks(file)
+  const text = chunks.map((chunk) => chunk.text).join('')
   for (const line of ['北京云端数据科技有限公司', ...lines]) t.ok(text.includes(line), line.slice(0, 20))
   t.notOk(text.includes('\ufffd'))
-  t.ok(pieces.every(({ x, y }) => x >= 50 && x < 545 && y > 20 && y < 800))
-  const pages = Math.max(...pieces.map(({ page }) => page)) + 1
+  t.ok(chunks.every(({ x, y }) => x >= 50 && x < 545 && y > 20 && y < 800))
+  const pages = Math.max(...chunks.map(({ page }) => page)) + 1
   t.ok(pages > 1)
   for (let page = 0; page < pages; page++)
-    t.ok(pieces.some((piece) => piece.page === page && piece.text === `Page ${page + 1} of ${pages}`))
+    t.ok(chunks.some((chunk) => chunk.page === page && chunk.text === `Page ${page + 1} of ${pages}`))
 })
 
 t.test('words of Hebrew and Arabic stand from right to left, and others among them from left to right', async (t) => {
@@ -169,9 +169,9 @@ t.test('words of Hebrew and Arabic stand from right to left, and others among th
     lines: ['חברת ABC Ltd ישראל', 'Tel תל אביב Aviv'],
   })
   const rows = pdfRows(await invoicePdf(invoice, fonts)).map((row) =>
-    row.map((piece) => piece.trim()).filter((piece) => piece !== ''),
+    row.map((chunk) => chunk.trim()).filter((chunk) => chunk !== ''),
   )
-  const order = (row: string[]) => row.map((piece) => Array.from(piece).sort().join(''))
+  const order = (row: string[]) => row.map((chunk) => Array.from(chunk).sort().join(''))
   const letters = (text: string) => Array.from(text).sort().join('')
   t.ok(rows.some((row) => JSON.stringify(order(row)) === JSON.stringify(['ישראל', 'ABC Ltd', 'חברת'].map(letters))))
   t.ok(rows.some((row) => JSON.stringify(order(row)) === JSON.stringify(['Tel', 'אביב', 'תל', 'Aviv'].map(letters))))

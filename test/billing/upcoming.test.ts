@@ -5,7 +5,7 @@ import { readDecimalText } from '#control-plane/billing/money.ts'
 import { readExport } from '#control-plane/billing/read-export.ts'
 import { verifyInvoice } from '#control-plane/billing/verify.ts'
 import { isError } from '#test/support/control-plane/api.ts'
-import { pdfPieces } from './support/pdf-words.ts'
+import { pdfChunks } from './support/pdf-words.ts'
 import { startBilledApi } from './support/billed-api.ts'
 import { amounts } from './support/prices.ts'
 import { cent, referenceCost } from './support/reference.ts'
@@ -20,9 +20,9 @@ const thisHour = new Date(Math.floor(Date.now() / 3_600_000) * 3_600_000)
 const { tenant_id: id } = await api.create()
 const path = `/v1/tenants/${id}/invoices`
 const upcoming = async () => {
-  const answer = await api.call('GET', `${path}/upcoming`)
-  if (answer.status !== 200) throw new Error(`the preview was answered ${answer.status}: ${answer.text}`)
-  return answer.body as UpcomingBody
+  const response = await api.call('GET', `${path}/upcoming`)
+  if (response.status !== 200) throw new Error(`the preview was answered ${response.status}: ${response.text}`)
+  return response.body as UpcomingBody
 }
 const costOf = async (of: Date, until: Date, usage: { hour: Date; requests: bigint }[]) =>
   referenceCost(
@@ -161,7 +161,7 @@ t.test('it can be had as JSON, CSV and PDF, and nothing is stored, numbered or b
     [file.headers['content-type'], file.headers['content-disposition']],
     ['application/pdf', `inline; filename="preview-${of}.pdf"`],
   )
-  t.ok(pdfPieces(file.rawPayload).some(({ text }) => text.includes('This is not an invoice')))
+  t.ok(pdfChunks(file.rawPayload).some(({ text }) => text.includes('This is not an invoice')))
   isError(t, await api.call('GET', `${path}/upcoming.xml`), 404, 'NOT_FOUND', 'xml', 'not found')
   isError(
     t,

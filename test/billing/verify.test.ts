@@ -28,9 +28,9 @@ await api.closeUntil(new Date(after.getTime() + 2 * 3_600_000))
 await api.makeInvoices()
 
 const textOf = async (path: string, accept = 'application/json') => {
-  const answer = await api.call('GET', `/v1/tenants/${tenant.tenant_id}/${path}`, { headers: { accept } })
-  if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status}: ${answer.text}`)
-  return answer.text
+  const response = await api.call('GET', `/v1/tenants/${tenant.tenant_id}/${path}`, { headers: { accept } })
+  if (response.status !== 200) throw new Error(`${path} was answered ${response.status}: ${response.text}`)
+  return response.text
 }
 const files = {
   first: await textOf(`invoices/${text}`),
@@ -40,26 +40,32 @@ const files = {
 }
 
 /** Runs the program on files of these contents. */
-async function verify(...contents: string[]): Promise<{ code: number; said: string }> {
+async function verify(...contents: string[]): Promise<{ code: number; reported: string }> {
   const paths = contents.map((_, nth) => join(folder, `file-${nth}`))
   await Promise.all(contents.map((content, nth) => writeFile(paths[nth] ?? '', content)))
   return new Promise((resolve) => {
-    execFile(process.execPath, [program, ...paths], (error, output, problems) =>
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, said: output + problems }),
+    execFile(process.execPath, [program, ...paths], (error, output, errors) =>
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, reported: output + errors }),
     )
   })
 }
 
 t.test('both invoices are verified, the second with its corrections, from JSON and CSV', async (t) => {
-  t.match(await verify(files.first, files.usage), { code: 0, said: /every figure was computed anew and is the same/ })
+  t.match(await verify(files.first, files.usage), {
+    code: 0,
+    reported: /every figure was computed anew and is the same/,
+  })
   t.ok((JSON.parse(files.second) as InvoiceBody).lines.some(({ correction }) => correction))
-  t.match(await verify(files.second, files.usage, files.nextUsage), { code: 0, said: /every figure/ })
+  t.match(await verify(files.second, files.usage, files.nextUsage), { code: 0, reported: /every figure/ })
 })
 
 t.test(
   'an invoice of before there were adjustments is verified, and one that lost or changed its adjustment is not',
   async (t) => {
-    t.match(await verify(files.first.replace(',"adjustments":[]', ''), files.usage), { code: 0, said: /every figure/ })
+    t.match(await verify(files.first.replace(',"adjustments":[]', ''), files.usage), {
+      code: 0,
+      reported: /every figure/,
+    })
     const invoice = JSON.parse(files.second) as InvoiceBody
     const given = invoice.basis.adjustments?.[0]
     if (given === undefined) throw new Error('the invoice has no adjustment')
@@ -67,53 +73,53 @@ t.test(
     const lines = invoice.lines.length
     t.match(await verify(changed([]), files.usage, files.nextUsage), {
       code: 1,
-      said: new RegExp(`there are ${lines} lines, but ${lines - 1} were computed`),
+      reported: new RegExp(`there are ${lines} lines, but ${lines - 1} were computed`),
     })
     t.match(await verify(changed([{ ...given, amount: '-12.500001' }]), files.usage, files.nextUsage), {
       code: 1,
-      said: new RegExp(`line ${lines}: exact_amount is -12.500000, but -12.500001 was computed`),
+      reported: new RegExp(`line ${lines}: exact_amount is -12.500000, but -12.500001 was computed`),
     })
     t.match(await verify(changed([{ ...given, description: 'bad will' }]), files.usage, files.nextUsage), {
       code: 1,
-      said: /adjustment_text is goodwill, but bad will was computed/,
+      reported: /adjustment_text is goodwill, but bad will was computed/,
     })
   },
 )
 
 t.test('what is missing or was changed is named', async (t) => {
-  t.match(await verify(files.second, files.nextUsage), { code: 1, said: /NOT verified/ })
+  t.match(await verify(files.second, files.nextUsage), { code: 1, reported: /NOT verified/ })
   t.match(await verify(files.first, files.usage.replace('"1234567"', '"1234566"')), {
     code: 1,
-    said: new RegExp(`${text}: the exported hours do not give the hash`),
+    reported: new RegExp(`${text}: the exported hours do not give the hash`),
   })
   t.match(await verify(files.second, files.usage.replace('"1111111"', '"1111112"'), files.nextUsage), {
     code: 1,
-    said: /correction 1 does not give its hash/,
+    reported: /correction 1 does not give its hash/,
   })
   const invoice = JSON.parse(files.first) as InvoiceBody
   t.match(await verify(JSON.stringify({ ...invoice, total: '0.000001' }), files.usage), {
     code: 1,
-    said: new RegExp(`total is 0.000001, but ${invoice.total} was computed`),
+    reported: new RegExp(`total is 0.000001, but ${invoice.total} was computed`),
   })
   t.match(
     await verify(
       files.first.replace('"percent":"19"', '"percent":"7"').replace('"percent":"20.5"', '"percent":"7"'),
       files.usage,
     ),
-    { code: 1, said: /tax_rate is/ },
+    { code: 1, reported: /tax_rate is/ },
   )
   t.match(await verify(files.first.replace('"resource":"requests"', '"resource":"egress"'), files.usage), {
     code: 1,
-    said: /resource is egress, but requests was computed/,
+    reported: /resource is egress, but requests was computed/,
   })
 })
 
 t.test('what is no invoice or no export by hour is refused', async (t) => {
-  t.match(await verify(files.first), { code: 2, said: /usage: verify-invoice/ })
-  t.match(await verify(files.usage, files.usage), { code: 2, said: /not an invoice/ })
-  t.match(await verify(files.first, await textOf(`usage/${text}`)), { code: 2, said: /not usage by hour/ })
+  t.match(await verify(files.first), { code: 2, reported: /usage: verify-invoice/ })
+  t.match(await verify(files.usage, files.usage), { code: 2, reported: /not an invoice/ })
+  t.match(await verify(files.first, await textOf(`usage/${text}`)), { code: 2, reported: /not usage by hour/ })
   t.match(await verify(files.first, await textOf(`usage/${text}?granularity=hour&resource=egress`)), {
     code: 2,
-    said: /some resources alone/,
+    reported: /some resources alone/,
   })
 })

@@ -34,7 +34,7 @@ function factsOf(year: SimulatedYear, closed: ClosedMonth): InvoiceFacts {
     earlier: earlier.map((month) => monthFacts(year, month)),
     corrections,
     adjustments: adjustmentsOf(year, closed.month),
-    linePlaces: 2,
+    linePositions: 2,
   }
 }
 

@@ -51,7 +51,7 @@ t.test('a stream whose lines hold data is given up where one is too long, before
   t.ok(read <= 65, 'it is not read to its end')
   const rules = {
     installation: 'i',
-    guests: [],
+    attachedContainers: [],
     images: [],
     networkRange: { first: 0, size: 1 },
     published: [],

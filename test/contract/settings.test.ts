@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import {
   controlPlaneSettings,
   developmentNames,
-  dockerDoorSettings,
+  dockerProxySettings,
   gatewaySettings,
   rejectUnknownSettings,
   runtimeSettings,
@@ -12,7 +12,7 @@ import {
 } from '@tenantry/contract'
 import t from 'tap'
 import { readConfig as readControlPlaneConfig } from '#control-plane/config.ts'
-import { readDoorConfig } from '#docker-proxy/config.ts'
+import { readProxyConfig } from '#docker-proxy/config.ts'
 import { passedSettings } from '#local/passed-settings.ts'
 import { readConfig as readGatewayConfig } from '#gateway/config.ts'
 import { readConfig as readRuntimeConfig } from '#tenant-runtime/config.ts'
@@ -26,7 +26,7 @@ const parts: [string, Settings, (variables: NodeJS.ProcessEnv) => unknown][] = [
   ['control plane', controlPlaneSettings, readControlPlaneConfig],
   ['gateway', gatewaySettings, readGatewayConfig],
   ['runtime', runtimeSettings, readRuntimeConfig],
-  ['docker-door', dockerDoorSettings, readDoorConfig],
+  ['docker-proxy', dockerProxySettings, readProxyConfig],
 ]
 
 t.test('every part rejects a setting that it does not have, with the one that was meant', async (t) => {
@@ -78,7 +78,7 @@ t.test('each container is given settings of its part only', async (t) => {
   const inImage = (name: string) => [...namesIn(read(`images/${name}/Dockerfile`).replace(/grep TENANTRY_ /g, ''))]
   const containers: [string, string[], Settings][] = [
     ['control-plane', [...given('control-plane'), ...inImage('control-plane')], controlPlaneSettings],
-    ['docker-door', [...given('docker-door'), ...inImage('control-plane')], dockerDoorSettings],
+    ['docker-proxy', [...given('docker-proxy'), ...inImage('control-plane')], dockerProxySettings],
     [
       'gateway',
       [...given('gateway'), ...inImage('gateway'), ...namesIn(read('control-plane/src/stacks/tenant-services.ts'))],

@@ -57,7 +57,7 @@ t.test('a watched table', async (t) => {
   const source = await watchSource()
   t.teardown(() => source.close())
   const file = join(scratch, 'deep', 'routes.ndjson')
-  const problems: string[] = []
+  const errors: string[] = []
   const changes: string[] = []
   const open = () =>
     new WatchedTable<Route>({
@@ -68,7 +68,7 @@ t.test('a watched table', async (t) => {
       fetch,
       onChange: (tenantId, entry) =>
         changes.push(`${tenantId === id(1) ? 1 : tenantId} ${entry?.generation ?? 'gone'}`),
-      onProblem: (problem) => problems.push(problem.message),
+      onError: (error) => errors.push(error.message),
     })
   const table = open()
   const stop = new AbortController()
@@ -102,7 +102,7 @@ t.test('a watched table', async (t) => {
     source.raw(`${JSON.stringify({ type: 'news', from: 'a newer version' })}\n${text.slice(0, 25)}`)
     source.raw(text.slice(25))
     await until(() => table.get(id(4)) !== undefined)
-    t.ok(problems.some((problem) => problem.includes('unknown form')))
+    t.ok(errors.some((error) => error.includes('unknown form')))
   })
 
   t.test('drops at the next whole set what that lacks', async (t) => {
@@ -125,17 +125,17 @@ t.test('a watched table', async (t) => {
   t.test('ignores a torn copy on disk and says so', async (t) => {
     const torn = join(scratch, 'torn.ndjson')
     await writeFile(torn, `${JSON.stringify(route(1))}\n{"tenant_id":`)
-    const told: string[] = []
+    const reported: string[] = []
     const table = new WatchedTable<Route>({
       url: source.url,
       internalToken: 'secret',
       schema: Route,
       file: torn,
       fetch,
-      onProblem: (problem) => told.push(problem.message),
+      onError: (error) => reported.push(error.message),
     })
     await table.load()
-    t.equal(told.length, 1)
+    t.equal(reported.length, 1)
   })
 })
 
@@ -147,19 +147,19 @@ t.test('a copy that could not be saved is saved later, without another change', 
   source.set([route(1)])
   const directory = join(scratch, 'kept')
   await writeFile(directory, 'in the way')
-  const problems: Error[] = []
+  const errors: Error[] = []
   const table = new WatchedTable<Route>({
     url: source.url,
     internalToken: 'token',
     schema: Route,
     file: join(directory, 'routes.ndjson'),
     fetch: globalThis.fetch,
-    onProblem: (problem) => problems.push(problem),
+    onError: (error) => errors.push(error),
   })
   const stop = new AbortController()
   const running = table.run(stop.signal)
-  await until(() => problems.length > 0)
-  t.match(problems[0]?.message, /was not saved/)
+  await until(() => errors.length > 0)
+  t.match(errors[0]?.message, /was not saved/)
   await rm(directory)
   source.send({ type: 'ping' })
   await until(async () => (await readFile(join(directory, 'routes.ndjson'), 'utf8').catch(() => '')).includes(id(1)))

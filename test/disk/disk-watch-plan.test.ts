@@ -1,7 +1,7 @@
 // What is said of a tenant's disk, and when it is suspended: pure.
 import * as fc from 'fast-check'
 import t from 'tap'
-import { allowedBytes, isNews, judgeDisk } from '#control-plane/disk/disk-watch-plan.ts'
+import { allowedBytes, isChanged, judgeDisk } from '#control-plane/disk/disk-watch-plan.ts'
 import type { Desired } from '#control-plane/tenants/tenant.ts'
 import { seed } from '#test/support/effort.ts'
 
@@ -67,10 +67,10 @@ t.test('a plan without a bound has none', (t) => {
 t.test('the same once more is no news', (t) => {
   const { condition } = judgeDisk(tenant, allowed, at)
   const later = judgeDisk(tenant, allowed, new Date(at.getTime() + 60_000)).condition
-  t.notOk(isNews(condition, later))
-  t.notOk(isNews(undefined, undefined))
-  t.ok(isNews(undefined, condition))
-  t.ok(isNews(condition, undefined))
-  t.ok(isNews(condition, judgeDisk(tenant, allowed * 2, at).condition))
+  t.notOk(isChanged(condition, later))
+  t.notOk(isChanged(undefined, undefined))
+  t.ok(isChanged(undefined, condition))
+  t.ok(isChanged(condition, undefined))
+  t.ok(isChanged(condition, judgeDisk(tenant, allowed * 2, at).condition))
   t.end()
 })

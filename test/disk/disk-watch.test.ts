@@ -3,7 +3,7 @@ import t from 'tap'
 import { createDiskWatch } from '#control-plane/disk/jobs.ts'
 import { createDiskWatchStore } from '#control-plane/disk/store.ts'
 import { createReconcileStore } from '#control-plane/reconcile/store.ts'
-import { isRefused, startPlane } from '#test/support/control-plane/plane.ts'
+import { isRejected, startPlane } from '#test/support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
 const { signal } = new AbortController()
@@ -16,19 +16,19 @@ const home = { type: 'Home', status: 'True', reason: 'Observed', message: '', ob
 
 /** Bytes of each tenant's volumes; undefined: the engine does not answer. */
 const watch = (bytes: Record<string, number> | undefined) => {
-  let asked = 0
+  let requested = 0
   const volumeBytes = (id: string) => {
-    asked++
+    requested++
     if (bytes === undefined) return Promise.reject(new Error('the engine does not answer'))
     return Promise.resolve({ data: bytes[id] ?? 0, files: 1 })
   }
-  const { look } = createDiskWatch(
+  const { poll } = createDiskWatch(
     plane.region().id,
     { volumeBytes },
     { store, clock: plane.clock, log: plane.log },
     plane.epoch,
   )
-  return { look: () => look(signal), asked: () => asked }
+  return { poll: () => poll(signal), requested: () => requested }
 }
 
 const seen = async (id: string) => {
@@ -51,7 +51,7 @@ t.test('a tenant that holds far more than its plan allows is suspended, with an 
     await plane.addTenant({ conditions: JSON.stringify([home]) }),
   ]
   const before = (await plane.tenant(small))['updated_at']
-  await watch({ [large]: much, [small]: 1000 }).look()
+  await watch({ [large]: much, [small]: 1000 }).poll()
   t.same(await seen(large), {
     desired: 'suspended',
     reason: 'it takes more disk than its plan allows',
@@ -69,22 +69,22 @@ t.test('a tenant that holds far more than its plan allows is suspended, with an 
 t.test('it is resumed by an operator, who has ten minutes to make room', async (t) => {
   const id = await plane.addTenant()
   const held = { [id]: much }
-  const { look } = watch(held)
-  await look()
+  const { poll } = watch(held)
+  await poll()
   await plane.settle()
   plane.clock.pass(3600)
-  await plane.ask(id, 'resume', { desired: 'active', suspend_reason: null })
+  await plane.request(id, 'resume', { desired: 'active', suspend_reason: null })
   await plane.settle()
-  await look()
+  await poll()
   t.match(await seen(id), { desired: 'active', conditions: ['Disk DiskExceeded'] })
   plane.clock.pass(601)
-  await look()
+  await poll()
   t.match(await seen(id), { desired: 'suspended' }, 'no room was made')
-  await plane.ask(id, 'resume', { desired: 'active', suspend_reason: null })
+  await plane.request(id, 'resume', { desired: 'active', suspend_reason: null })
   await plane.settle()
   held[id] = 5
   plane.clock.pass(601)
-  await look()
+  await poll()
   t.same(await seen(id), { desired: 'active', reason: null, generation: 5, conditions: [] }, 'and then it was')
 })
 
@@ -94,12 +94,12 @@ t.test('a home that is being copied, and one that is stopped, is only spoken of'
     "insert into operations (id, tenant_id, kind, generation, created_at) values (gen_random_uuid(), $1, 'restore', 0, now())",
     [copied],
   )
-  const { look } = watch({ [copied]: much, [paused]: much })
-  await look()
+  const { poll } = watch({ [copied]: much, [paused]: much })
+  await poll()
   t.match(await seen(copied), { desired: 'active', conditions: ['Disk DiskExceeded'] })
   t.match(await seen(paused), { desired: 'paused', conditions: ['Disk DiskExceeded'] })
   await plane.sql("update operations set state = 'failed' where tenant_id = $1", [copied])
-  await look()
+  await poll()
   t.match(await seen(copied), { desired: 'suspended' })
 })
 
@@ -107,27 +107,27 @@ t.test('whoever shares, has none yet or is being deleted is not looked at', asyn
   await plane.addTenant({ isolation: 'schema-per-tenant' })
   for (const desired of ['deleted', 'warm', 'restoring'])
     await plane.addTenant({ desired, ...(desired === 'deleted' ? { purge_after: plane.clock.now() } : {}) })
-  const { look, asked } = watch({})
-  await look()
-  t.equal(asked(), 0)
+  const { poll, requested } = watch({})
+  await poll()
+  t.equal(requested(), 0)
   const id = await plane.addTenant()
-  await look()
-  t.equal(asked(), 1)
+  await poll()
+  t.equal(requested(), 1)
   t.same((await seen(id)).conditions, [])
 })
 
 t.test('what was measured is not written when something else was asked for, or another leads', async (t) => {
   const id = await plane.addTenant()
-  await plane.ask(id, 'update', {})
+  await plane.request(id, 'update', {})
   t.equal(await store.suspend(id, 1, 'old', plane.epoch), false)
-  t.equal(await isRefused(store.suspend(id, 2, 'old', plane.epoch + 1n)), true)
-  t.equal(await isRefused(store.sayDisk(id, undefined, plane.epoch + 1n)), true)
-  await t.rejects(watch(undefined).look())
+  t.equal(await isRejected(store.suspend(id, 2, 'old', plane.epoch + 1n)), true)
+  t.equal(await isRejected(store.reportDisk(id, undefined, plane.epoch + 1n)), true)
+  await t.rejects(watch(undefined).poll())
   t.same(await seen(id), { desired: 'active', reason: null, generation: 2, conditions: [] })
 })
 
 t.test('the reconciler reads what was said', async (t) => {
   const id = await plane.addTenant()
-  await watch({ [id]: much }).look()
+  await watch({ [id]: much }).poll()
   t.match((await reconcileStore.snapshot(id))?.conditions, [{ type: 'Disk', status: 'False', reason: 'DiskExceeded' }])
 })

@@ -27,18 +27,18 @@ t.test(
       runtime_urls: ['http://a', 'http://b', 'http://away'],
       gateway_internal_urls: ['http://gate', 'http://gate-2'],
     }
-    const asked: string[] = []
-    const told: Record<string, StorageState | undefined> = {
+    const requested: string[] = []
+    const reported: Record<string, StorageState | undefined> = {
       'http://a': { tenants: { t_1: state(1, 2, 3), t_2: state(10, 0, 0) } },
       'http://b': { tenants: {} },
       // It speaks of others as well: that is not its to say.
       [own]: { tenants: { [own]: state(100, 200, 300), t_1: state(5_000, 5_000, 5_000) } },
     }
-    const answer = (who: string) => {
-      asked.push(who)
-      const said = told[who]
-      if (said === undefined) throw new Error('no answer')
-      return said
+    const response = (caller: string) => {
+      requested.push(caller)
+      const stated = reported[caller]
+      if (stated === undefined) throw new Error('no answer')
+      return stated
     }
     const metrics = createMetrics({ all: () => new Map() }, () => new Date())
     const watch = createStorageWatch(
@@ -47,28 +47,28 @@ t.test(
         ...plane,
         measure: metrics.storage,
         probe: {
-          storageState: async (url) => answer(url),
-          tenantStorageState: async (url, id) => (url === 'http://gate' ? answer(id) : answer('the other gateway')),
+          storageState: async (url) => response(url),
+          tenantStorageState: async (url, id) => (url === 'http://gate' ? response(id) : response('the other gateway')),
         },
       },
     )
     const read = async () => (await metrics.text()).split('\n').filter((line) => line.startsWith('tenantry_storage_'))
     t.same(await read(), [])
-    t.ok((await watch.look(signal)) > 0)
+    t.ok((await watch.poll(signal)) > 0)
     t.same(
-      asked.sort(),
+      requested.sort(),
       ['http://a', 'http://b', 'http://away', own, silent].sort(),
       'each once, and nobody who is paused',
     )
-    t.notOk(asked.includes(paused))
+    t.notOk(requested.includes(paused))
     t.same(await read(), [
       `tenantry_storage_phantoms{region="${config.id}"} 111`,
       `tenantry_storage_orphans{region="${config.id}"} 202`,
       `tenantry_storage_backlog{region="${config.id}"} 303`,
     ])
-    told['http://a'] = { tenants: {} }
-    told[own] = undefined
-    await watch.look(signal)
+    reported['http://a'] = { tenants: {} }
+    reported[own] = undefined
+    await watch.poll(signal)
     t.ok(
       (await read()).every((line) => line.endsWith(' 0')),
       'what was mended is not told any more',

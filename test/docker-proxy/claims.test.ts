@@ -1,7 +1,7 @@
 // Whose a container, network, volume or image is that a call names: ours by the Engine's own account, or the call is refused.
 import t from 'tap'
 import { checkClaim } from '#docker-proxy/claims.ts'
-import { installation, refused, rules, stack, volume } from './support/calls.ts'
+import { installation, rejected, rules, stack, volume } from './support/calls.ts'
 
 t.test("what is touched must be ours by the Engine's own account", async (t) => {
   const Labels = { 'tenantry.installation': installation, 'tenantry.stack': stack }
@@ -18,8 +18,8 @@ t.test("what is touched must be ours by the Engine's own account", async (t) => 
   const passes: [Parameters<typeof checkClaim>[0], object][] = [
     [{ kind: 'container', name: 'a', may: 'be used' }, mine],
     [{ kind: 'container', name: 'a', may: 'start' }, mine],
-    [{ kind: 'container', name: 'a', may: 'be a guest' }, mine],
-    [{ kind: 'container', name: 'a', may: 'be a guest' }, account('tenantry-gateway', {})],
+    [{ kind: 'container', name: 'a', may: 'be attached' }, mine],
+    [{ kind: 'container', name: 'a', may: 'be attached' }, account('tenantry-gateway', {})],
     [{ kind: 'container', name: 'a', may: 'hold files' }, made],
     [{ kind: 'network', name: 'a' }, mine],
     [{ kind: 'volume', name: 'a' }, mine],
@@ -39,12 +39,12 @@ t.test("what is touched must be ours by the Engine's own account", async (t) => 
   ]
   for (const [claim, of] of passes)
     t.doesNotThrow(() => checkClaim(claim, of as Record<string, unknown>, rules), JSON.stringify([claim, of]))
-  const refusedClaims: [Parameters<typeof checkClaim>[0], object][] = [
+  const rejectedClaims: [Parameters<typeof checkClaim>[0], object][] = [
     ...[account('a', {}), account('a', null), account('a', theirs), {}].flatMap(
       (of): [Parameters<typeof checkClaim>[0], object][] => [
         [{ kind: 'container', name: 'a', may: 'be used' }, of],
         [{ kind: 'container', name: 'a', may: 'start' }, of],
-        [{ kind: 'container', name: 'a', may: 'be a guest' }, of],
+        [{ kind: 'container', name: 'a', may: 'be attached' }, of],
         [{ kind: 'container', name: 'a', may: 'hold files' }, of],
         [{ kind: 'network', name: 'a' }, of],
         [{ kind: 'volume', name: 'a' }, of],
@@ -88,6 +88,6 @@ t.test("what is touched must be ours by the Engine's own account", async (t) => 
       { RepoTags: null, RepoDigests: null, Config: { Labels } },
     ],
   ]
-  for (const [claim, of] of refusedClaims)
-    t.throws(() => checkClaim(claim, of as Record<string, unknown>, rules), refused, JSON.stringify([claim, of]))
+  for (const [claim, of] of rejectedClaims)
+    t.throws(() => checkClaim(claim, of as Record<string, unknown>, rules), rejected, JSON.stringify([claim, of]))
 })

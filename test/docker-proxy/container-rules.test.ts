@@ -10,7 +10,7 @@ import {
   helperBody,
   installation,
   json,
-  refused,
+  rejected,
   rules,
   spec,
   stack,
@@ -185,9 +185,9 @@ t.test('a container that is not of the template is refused, whatever differs', a
   ]
   t.ok(escapes.length > 100, `${escapes.length} attempts`)
   for (const [path, value] of escapes)
-    t.throws(() => create(spec, changed(body, path, value)), refused, `${path} ${JSON.stringify(value)}`)
+    t.throws(() => create(spec, changed(body, path, value)), rejected, `${path} ${JSON.stringify(value)}`)
   for (const value of [undefined, null, 1, 'x', [], {}, { HostConfig: null }])
-    t.throws(() => create(spec, value), refused, JSON.stringify(value))
+    t.throws(() => create(spec, value), rejected, JSON.stringify(value))
 })
 
 t.test('a container of the template is refused where the template leaves too much open', async (t) => {
@@ -231,18 +231,18 @@ t.test('a container of the template is refused where the template leaves too muc
     ['no stack', { ...spec, labels: { ...spec.labels, stack: 'x' }, name: 'tenantry-x-runtime' }],
     ['odd labels', { ...spec, labels: { ...spec.labels, service: '../x' } }],
   ]
-  for (const [why, attempt] of attempts) t.throws(() => create(attempt, json(containerBody(attempt))), refused, why)
+  for (const [why, attempt] of attempts) t.throws(() => create(attempt, json(containerBody(attempt))), rejected, why)
   t.throws(
     () => create(gateway, json(containerBody(gateway)), { ...rules, published: [] }),
-    refused,
+    rejected,
     'ports where none are allowed',
   )
 })
 
 t.test('only a container for files has a root that can be written, and it has nothing else', async (t) => {
   const writable = helperBody(helper)
-  t.throws(() => create({ name: spec.name }, writable), refused, 'under the name of another')
-  t.throws(() => create(helper, json(containerBody(helper))), refused, 'with a root that cannot')
+  t.throws(() => create({ name: spec.name }, writable), rejected, 'under the name of another')
+  t.throws(() => create(helper, json(containerBody(helper))), rejected, 'with a root that cannot')
   const attempts: ContainerSpec[] = [
     {
       ...helper,
@@ -259,5 +259,5 @@ t.test('only a container for files has a root that can be written, and it has no
     { ...helper, published: gateway.published },
   ]
   for (const [at, attempt] of attempts.entries())
-    t.throws(() => create(attempt, helperBody(attempt)), refused, `attempt ${at}`)
+    t.throws(() => create(attempt, helperBody(attempt)), rejected, `attempt ${at}`)
 })

@@ -7,7 +7,7 @@ import {
   limits,
   network,
   passed,
-  refused,
+  rejected,
   region,
   rules,
   stack,
@@ -158,15 +158,15 @@ t.test('no other networks, volumes, limits and commands pass than ours', async (
   for (const [method, path, body, changes] of bodies) {
     t.doesNotThrow(() => passed(method, path, body), path)
     for (const [at, value] of changes)
-      t.throws(() => passed(method, path, changed(body, at, value)), refused, `${path} ${at} ${JSON.stringify(value)}`)
+      t.throws(() => passed(method, path, changed(body, at, value)), rejected, `${path} ${at} ${JSON.stringify(value)}`)
     for (const value of [undefined, null, [], 'x', 1])
-      t.throws(() => passed(method, path, value), refused, `${path} ${JSON.stringify(value)}`)
+      t.throws(() => passed(method, path, value), rejected, `${path} ${JSON.stringify(value)}`)
   }
-  const door = {
+  const proxy = {
     ...changed(network, 'Name', `tenantry-${region}-door`),
     Internal: false,
     Labels: { 'tenantry.installation': installation, 'tenantry.stack': region },
   }
-  t.doesNotThrow(() => passed('POST', '/networks/create', door), 'a way out where a gateway is published')
-  t.throws(() => passed('POST', '/networks/create', door, { ...rules, published: [] }), refused, 'and nowhere else')
+  t.doesNotThrow(() => passed('POST', '/networks/create', proxy), 'a way out where a gateway is published')
+  t.throws(() => passed('POST', '/networks/create', proxy, { ...rules, published: [] }), rejected, 'and nowhere else')
 })

@@ -10,7 +10,7 @@ import {
   network,
   own,
   passed,
-  refused,
+  rejected,
   rules,
   spec,
   stack,
@@ -130,7 +130,7 @@ t.test('all other calls of the Engine are refused', async (t) => {
     ['GET', '/'],
     ['GET', ''],
   ]
-  for (const [method, path] of others) t.throws(() => passed(method, path), refused, `${method} ${path}`)
+  for (const [method, path] of others) t.throws(() => passed(method, path), rejected, `${method} ${path}`)
 })
 
 t.test('a target that could be read in two ways is refused', async (t) => {
@@ -170,7 +170,7 @@ t.test('a target that could be read in two ways is refused', async (t) => {
     '/v1.41/system/df?__proto__=1',
     '/v1.41/system/df?constructor=1&type=volume',
   ])
-    t.throws(() => readCall('GET', target, rules), refused, target)
+    t.throws(() => readCall('GET', target, rules), rejected, target)
 })
 
 t.test('nothing is asked of the Engine beyond what is ours', async (t) => {
@@ -214,7 +214,7 @@ t.test('nothing is asked of the Engine beyond what is ours', async (t) => {
     `/containers/${spec.name}/archive?path=%2Fetc%2Fshadow`,
     `/containers/${spec.name}/archive`,
   ])
-    t.throws(() => passed('GET', path), refused, path)
+    t.throws(() => passed('GET', path), rejected, path)
   for (const path of [
     '?path=%2F',
     '?path=%2Fetc',
@@ -223,15 +223,19 @@ t.test('nothing is asked of the Engine beyond what is ours', async (t) => {
     '?path=%2Ftenantry&noOverwriteDirNonDir=0',
     '?path=%2Ftenantry&copyUIDGID=1',
   ]) {
-    t.throws(() => passed('PUT', `/containers/x/archive${path}`), refused, path)
+    t.throws(() => passed('PUT', `/containers/x/archive${path}`), rejected, path)
   }
   for (const path of ['?link=true', '?force=1', '?v=yes'])
-    t.throws(() => passed('DELETE', `/containers/x${path}`), refused, path)
-  t.throws(() => passed('DELETE', '/volumes/x?force=true'), refused)
-  t.throws(() => passed('POST', '/containers/x/start?detachKeys=a'), refused)
-  t.throws(() => passed('POST', '/containers/create', json(containerBody(spec))), refused, 'a container without a name')
+    t.throws(() => passed('DELETE', `/containers/x${path}`), rejected, path)
+  t.throws(() => passed('DELETE', '/volumes/x?force=true'), rejected)
+  t.throws(() => passed('POST', '/containers/x/start?detachKeys=a'), rejected)
+  t.throws(
+    () => passed('POST', '/containers/create', json(containerBody(spec))),
+    rejected,
+    'a container without a name',
+  )
   t.throws(
     () => passed('POST', `/containers/create?name=${spec.name}&platform=linux`, json(containerBody(spec))),
-    refused,
+    rejected,
   )
 })

@@ -92,6 +92,6 @@ t.test('a container counts as killed when it ended without a stop before or afte
   }
   const containers = new StoppedContainers()
   containers.observe({ id: 'c', action: 'die' }, 0)
-  containers.forget('c')
+  containers.evict('c')
   t.same(containers.overdue(6_000, 5_000), [])
 })

@@ -7,7 +7,7 @@ import type { ObservedContainer } from '#control-plane/engines/container-host.ts
 import { stackFor } from '#control-plane/stacks/stack-for.ts'
 import type { Stack } from '#control-plane/stacks/stack.ts'
 import { effort, seed } from '#test/support/effort.ts'
-import { made, type Changeable } from '#test/support/control-plane/stand-in-engine.ts'
+import { made, type Changeable } from '#test/support/control-plane/fake-engine.ts'
 
 const id = 't_0123456789abcdef0123'
 const size = { memoryBytes: 2 ** 30, cpuMillis: 1000, pids: 256 }
@@ -29,7 +29,7 @@ const restarted = stackFor({ ...input, restarts: 1 }, surroundings)
 const whole = (of: Stack): Changeable => structuredClone(made(of, made(stack)))
 
 /** By field, to `desired → observed`. */
-const told = (of: Stack, host: Changeable) =>
+const reported = (of: Stack, host: Changeable) =>
   Object.fromEntries(
     differences(of, host).map(({ component, field, desired, observed }) => [
       `${component} ${field}`,
@@ -134,16 +134,16 @@ t.test('each change by hand is told by its field', (t) => {
   for (const [what, change, wanted] of changes) {
     const host = whole(stack)
     change(host)
-    t.same(told(stack, host), wanted, what)
+    t.same(reported(stack, host), wanted, what)
   }
   const host = whole(stack)
   Object.assign(container(host), { imageId: 'sha256:cc' })
-  t.same(told(stack, host), { 'postgres image': 'sha256:aa → sha256:cc' }, 'another image under the name')
+  t.same(reported(stack, host), { 'postgres image': 'sha256:aa → sha256:cc' }, 'another image under the name')
   t.end()
 })
 
 t.test('a container of an earlier specification is told as that', (t) => {
-  const before = told(restarted, whole(stack))
+  const before = reported(restarted, whole(stack))
   t.match(
     Object.keys(before).filter((field) => field.endsWith('specification')),
     ['postgres specification', 'runtime specification'],
@@ -151,7 +151,7 @@ t.test('a container of an earlier specification is told as that', (t) => {
   const both = whole(stack)
   both.containers.push(...whole(restarted).containers)
   t.same(
-    Object.keys(told(restarted, both)).filter((field) => field.startsWith('container/')).length,
+    Object.keys(reported(restarted, both)).filter((field) => field.startsWith('container/')).length,
     2,
     'beside its successor it is one too many',
   )
@@ -159,12 +159,15 @@ t.test('a container of an earlier specification is told as that', (t) => {
 })
 
 t.test('of what is stopped only that counts, and that it has what it will need', (t) => {
-  t.same(told(stopped, whole(stopped)), {})
-  t.same(told(stopped, { ...whole(stopped), containers: [] }), {}, 'nothing needs to be there')
-  t.same(told(stopped, whole(stack)), { 'postgres state': 'stopped → running', 'runtime state': 'stopped → running' })
+  t.same(reported(stopped, whole(stopped)), {})
+  t.same(reported(stopped, { ...whole(stopped), containers: [] }), {}, 'nothing needs to be there')
+  t.same(reported(stopped, whole(stack)), {
+    'postgres state': 'stopped → running',
+    'runtime state': 'stopped → running',
+  })
   const torn = whole(stopped)
   torn.volumes = []
-  t.same(told(stopped, torn), {
+  t.same(reported(stopped, torn), {
     'volume/data existence': 'present → absent',
     'volume/files existence': 'present → absent',
   })

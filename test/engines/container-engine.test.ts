@@ -53,7 +53,7 @@ function engineWith(...containers: ObservedContainer[]) {
 
 const ours = `tenantry-${stack}-postgres-0123abcd`
 const newer = `tenantry-${stack}-postgres-89abcdef`
-const strangers = [
+const foreign = [
   'debug',
   `tenantry-${stack}-postgres-debug`,
   `tenantry-${stack}-postgres-0123abcd-secrets-files`,
@@ -62,11 +62,11 @@ const strangers = [
 ]
 
 t.test('a container with the labels of a service and a name of its own is nobody', async (t) => {
-  const engine = engineWith(container(ours, 1), ...strangers.map((name) => container(name, 9)))
+  const engine = engineWith(container(ours, 1), ...foreign.map((name) => container(name, 9)))
   t.equal((await engine.exec(stack, 'postgres', ['psql'], { signal })).stdout, ours)
   t.match(await Array.fromAsync(engine.logs(stack, 'postgres', { follow: false, tail: 1 }, signal)), [{ text: ours }])
   t.same(await engine.stats(stack, signal), { postgres: { cpuNanoseconds: 0, memoryBytes: ours.length } })
-  const alone = engineWith(...strangers.map((name) => container(name, 9)))
+  const alone = engineWith(...foreign.map((name) => container(name, 9)))
   await t.rejects(alone.exec(stack, 'postgres', ['psql'], { signal }), { code: 'NOT_FOUND' })
   await t.rejects(Array.fromAsync(alone.logs(stack, 'postgres', { follow: false, tail: 1 }, signal)), {
     code: 'NOT_FOUND',
@@ -93,7 +93,7 @@ t.test('a container that its host has lost hold of is made anew; any other refus
     scratch: {},
     networks: [],
     published: [],
-    isGuest: false,
+    isAttached: false,
     health: { command: ['true'], intervalSeconds: 60, timeoutSeconds: 10, retries: 2, startSeconds: 30 },
     resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 },
     user: '1',
@@ -101,7 +101,7 @@ t.test('a container that its host has lost hold of is made anew; any other refus
     replace: 'stop-first',
   }
   const wanted: Stack = { id: stack, state: 'running', networks: [], volumes: [], services: [service] }
-  const refusingWith = (code: EngineErrorCode) => {
+  const rejectingWith = (code: EngineErrorCode) => {
     const there = new Map([[containerName(stack, service), container(containerName(stack, service), 1, 'created')]])
     let lost = true
     const host: Partial<ContainerHost> = {
@@ -128,10 +128,10 @@ t.test('a container that its host has lost hold of is made anew; any other refus
         }).converge(wanted, signal),
     }
   }
-  const lost = refusingWith('CONTAINER_LOST')
+  const lost = rejectingWith('CONTAINER_LOST')
   await lost.converge()
   t.match([...lost.there.values()], [{ state: 'running', startedAt: '2026-01-01T00:00:02Z' }])
-  const full = refusingWith('DISK_FULL')
+  const full = rejectingWith('DISK_FULL')
   await t.rejects(full.converge(), { code: 'DISK_FULL' })
   t.match([...full.there.values()], [{ state: 'created', startedAt: '2026-01-01T00:00:01Z' }], 'it was not touched')
 })

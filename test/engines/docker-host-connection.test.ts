@@ -74,7 +74,7 @@ t.test('TLS with certificates on both sides', async (t) => {
   const tlsDirectory = await ours.clientDirectory(join(directory, 'client'))
   await worksOver(t, scene, { host: `tcp://127.0.0.1:${port}`, tlsDirectory })
 
-  const refused = async (what: string, address: DockerAddress) => {
+  const rejected = async (what: string, address: DockerAddress) => {
     const host = dockerHost(address)
     await t.rejects(
       host.info(signal),
@@ -84,16 +84,16 @@ t.test('TLS with certificates on both sides', async (t) => {
     host.close()
   }
   const strange = await theirs.clientDirectory(join(directory, 'strange'))
-  await refused('an authority that is not ours', { host: `tcp://127.0.0.1:${port}`, tlsDirectory: strange })
+  await rejected('an authority that is not ours', { host: `tcp://127.0.0.1:${port}`, tlsDirectory: strange })
   await writeFile(join(strange, 'ca.pem'), await readFile(join(tlsDirectory, 'ca.pem')))
-  await refused('a client that the Engine does not trust', { host: `tcp://127.0.0.1:${port}`, tlsDirectory: strange })
+  await rejected('a client that the Engine does not trust', { host: `tcp://127.0.0.1:${port}`, tlsDirectory: strange })
   const misnamed = await openTlsProxy(t, { ...(await ours.issue('DNS:elsewhere.example')), ca: ours.certificate })
-  await refused("another host's certificate", { host: `tcp://127.0.0.1:${misnamed}`, tlsDirectory })
+  await rejected("another host's certificate", { host: `tcp://127.0.0.1:${misnamed}`, tlsDirectory })
 })
 
 t.test('OpenSSH with known hosts', async (t) => {
   const scene = openScene(t)
-  const { port, identityFile, strangerFile, knownHostsFile, wrongKnownHostsFile, logins } = await startSshd(
+  const { port, identityFile, foreignFile, knownHostsFile, wrongKnownHostsFile, logins } = await startSshd(
     t,
     await temporary(t),
     engineSocket(),
@@ -103,7 +103,7 @@ t.test('OpenSSH with known hosts', async (t) => {
   const made = await logins()
   t.ok(made > 0 && made < 60, `connections are used again: ${made} were made`)
 
-  const refused = async (what: string, address: DockerAddress) => {
+  const rejected = async (what: string, address: DockerAddress) => {
     const host = dockerHost(address)
     await t.rejects(
       host.info(signal),
@@ -112,9 +112,9 @@ t.test('OpenSSH with known hosts', async (t) => {
     )
     host.close()
   }
-  await refused('a host with another key', { host, ssh: { identityFile, knownHostsFile: wrongKnownHostsFile } })
-  await refused('a host that is not known', { host, ssh: { identityFile, knownHostsFile: '/dev/null' } })
-  await refused('a key that the host does not let in', { host, ssh: { identityFile: strangerFile, knownHostsFile } })
+  await rejected('a host with another key', { host, ssh: { identityFile, knownHostsFile: wrongKnownHostsFile } })
+  await rejected('a host that is not known', { host, ssh: { identityFile, knownHostsFile: '/dev/null' } })
+  await rejected('a key that the host does not let in', { host, ssh: { identityFile: foreignFile, knownHostsFile } })
   t.equal(await logins(), made, 'none of them got in')
 })
 
@@ -147,7 +147,7 @@ t.test('ssh is asked for nothing but the Engine, and never asks back', (t) => {
 })
 
 t.test('addresses that are none are refused before anything is sent', (t) => {
-  const refused: [DockerAddress, RegExp][] = [
+  const rejected: [DockerAddress, RegExp][] = [
     [{ host: 'docker' }, /no URL/],
     [{ host: '' }, /no URL/],
     [{ host: 'http://127.0.0.1:2375' }, /not at http/],
@@ -159,7 +159,7 @@ t.test('addresses that are none are refused before anything is sent', (t) => {
     [{ host: 'ssh://-oProxyCommand=x' }, /no URL|host/],
     [{ host: 'ssh://-l%20x@-oProxyCommand' }, /host|user/],
   ]
-  for (const [address, message] of refused) t.throws(() => connectDocker(address), { message }, address.host)
+  for (const [address, message] of rejected) t.throws(() => connectDocker(address), { message }, address.host)
   t.throws(() => connectDocker({ host: 'tcp://127.0.0.1:2376', tlsDirectory: '/nowhere' }), { code: 'ENOENT' })
   t.end()
 })

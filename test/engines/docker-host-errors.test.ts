@@ -57,9 +57,11 @@ t.test('what the Engine refuses has a code and a sentence', async (t) => {
       code: 'SUBNET_TAKEN',
       message: cannot(`create network ${other.name}`, 'its subnet overlaps one that exists'),
     })
-    const place = { networks: [{ network: network.name, aliases: [], address: network.subnet.replace('.0/24', '.9') }] }
-    await scene.run('first', place)
-    await t.rejects(scene.run('second', place), {
+    const location = {
+      networks: [{ network: network.name, aliases: [], address: network.subnet.replace('.0/24', '.9') }],
+    }
+    await scene.run('first', location)
+    await t.rejects(scene.run('second', location), {
       code: 'ADDRESS_TAKEN',
       message: cannot(`start container ${scene.name('second')}`, 'its address is taken'),
     })
@@ -116,7 +118,7 @@ t.test('what the Engine refuses has a code and a sentence', async (t) => {
 
 t.test("the Engine's own words stay in the cause", async (t) => {
   const secret = '/var/lib/docker/volumes/x on 10.1.2.3'
-  const refusal = (status: number, text: string) =>
+  const rejection = (status: number, text: string) =>
     Object.assign(new Error(`(HTTP code ${status}) unexpected - ${text} `), { statusCode: status })
   const cases: [number, string, string][] = [
     [500, `write ${secret}: no space left on device`, 'DISK_FULL'],
@@ -148,7 +150,7 @@ t.test("the Engine's own words stay in the cause", async (t) => {
     [500, `something else about ${secret}`, 'ENGINE_FAILED'],
   ]
   for (const [status, text, code] of cases) {
-    const error = engineError('start container c', refusal(status, text))
+    const error = engineError('start container c', rejection(status, text))
     t.equal(error.code, code, text)
     t.match(error.message, /^cannot start container c: [^/\d]+( \(\d+\))?$/)
     t.ok(String(error.cause).includes(text))
@@ -288,10 +290,10 @@ t.test('the version spoken is the newest that both sides know', async (t) => {
 })
 
 t.test('answers that are none are failures', async (t) => {
-  const answers = ['', 'null', '[]', '<html>', '{"ApiVersion":7}']
-  for (const answer of answers) {
-    const host = dockerHost({ host: await openDouble(t, (_request, response) => response.end(answer)) })
-    await t.rejects(host.info(signal), { code: /^ENGINE_/ }, answer)
+  const responses = ['', 'null', '[]', '<html>', '{"ApiVersion":7}']
+  for (const result of responses) {
+    const host = dockerHost({ host: await openDouble(t, (_request, response) => response.end(result)) })
+    await t.rejects(host.info(signal), { code: /^ENGINE_/ }, result)
     host.close()
   }
 })
@@ -330,8 +332,8 @@ t.test('a command and a log that are cut off are failures', async (t) => {
     host.logs(worker, { follow: true, tail: 1 }, signal),
   ]) {
     const read = async () => {
-      let pieces = 0
-      for await (const piece of source as AsyncIterable<unknown>) if (piece !== null && ++pieces === 3) relay.cut()
+      let chunks = 0
+      for await (const chunk of source as AsyncIterable<unknown>) if (chunk !== null && ++chunks === 3) relay.cut()
     }
     await t.rejects(read(), { code: 'ENGINE_UNREACHABLE' })
   }

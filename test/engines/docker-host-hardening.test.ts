@@ -8,7 +8,7 @@ import { freePort } from '#test/support/postgres.ts'
 
 t.test('every container is created by the template', async (t) => {
   const scene = openScene(t)
-  const { host, hands, labels, signal, name } = scene
+  const { host, unguarded, labels, signal, name } = scene
   const network = scene.network('net')
   await host.createNetwork(network, signal)
   await host.createVolume({ name: name('data'), labels }, signal)
@@ -28,7 +28,7 @@ t.test('every container is created by the template', async (t) => {
     stopSeconds: 17,
   })
   await host.createContainer(spec, signal)
-  const { Config, HostConfig, Mounts } = await hands.getContainer(spec.name).inspect()
+  const { Config, HostConfig, Mounts } = await unguarded.getContainer(spec.name).inspect()
 
   t.match(Config, {
     User: '10001:10001',
@@ -125,8 +125,8 @@ t.test('a process inside finds itself shut in', async (t) => {
     t.match(status, new RegExp(`${set}:\\s+0{16}\n`))
   t.match(status, /NoNewPrivs:\s+1\n/)
   t.match(status, /Seccomp:\s+2\n/, 'seccomp filters')
-  for (const place of ['/', '/etc', '/var', '/run/secrets'])
-    t.match(await inside(`touch ${place}/new`), { code: 1, text: /Read-only file system|Permission denied/ })
+  for (const location of ['/', '/etc', '/var', '/run/secrets'])
+    t.match(await inside(`touch ${location}/new`), { code: 1, text: /Read-only file system|Permission denied/ })
   t.match(await inside('mount | grep " / "'), { text: /\(ro,/ })
   t.match(await inside('grep " /tmp " /proc/mounts'), { text: /nosuid,nodev,noexec.*size=1024k/ })
   t.match(await inside('cp /bin/true /tmp/program && /tmp/program'), { code: 126 })
@@ -166,7 +166,7 @@ t.test('a container that is not allowed out reaches nothing: not the host, not a
   await host.createNetwork(one, signal)
   await host.createNetwork(two, signal)
   // bash opens TCP connections by itself; perl is in the base image and answers.
-  const answer = [
+  const response = [
     'perl',
     '-MIO::Socket::INET',
     '-e',
@@ -176,19 +176,19 @@ t.test('a container that is not allowed out reaches nothing: not the host, not a
   const at = (network: { subnet: string }, host: number) => network.subnet.replace('.0/24', `.${host}`)
   const prisoner = await scene.run('prisoner', { networks: [{ network: one.name, aliases: ['prisoner'] }] })
   await scene.run('neighbour', {
-    command: answer,
+    command: response,
     networks: [{ network: one.name, aliases: ['neighbour'], address: at(one, 20) }],
   })
   await scene.run('stranger', {
-    command: answer,
+    command: response,
     networks: [{ network: two.name, aliases: ['stranger'], address: at(two, 20) }],
   })
-  const reach = async (from: string, place: string, port: number) => {
-    const script = `timeout 1 bash -c 'exec 3<>/dev/tcp/${place}/${port} && head -c 7 <&3'`
+  const reach = async (from: string, location: string, port: number) => {
+    const script = `timeout 1 bash -c 'exec 3<>/dev/tcp/${location}/${port} && head -c 7 <&3'`
     return (await host.exec(from, ['bash', '-c', script], { signal })).stdout
   }
-  const eventually = (from: string, place: string, port: number) =>
-    until(async () => (await reach(from, place, port)) || undefined)
+  const eventually = (from: string, location: string, port: number) =>
+    until(async () => (await reach(from, location, port)) || undefined)
   t.equal(await eventually(prisoner, 'neighbour', 7777), 'reached', 'its own network it does')
   const own = Object.values(networkInterfaces())
     .flat()

@@ -4,13 +4,13 @@ import fc from 'fast-check'
 import t from 'tap'
 import type Dockerode from 'dockerode'
 import { containerBody } from '#control-plane/engines/docker-container-body.ts'
-import { demultiplex, type Piece } from '#control-plane/engines/docker/frames.ts'
+import { demultiplex, type Chunk } from '#control-plane/engines/docker/frames.ts'
 import { readLines } from '#control-plane/engines/docker/logs.ts'
 import { observedContainer, observedNetwork } from '#control-plane/engines/docker/observed.ts'
 import { readStats } from '#control-plane/engines/docker/stats.ts'
 import { seed } from '#test/support/effort.ts'
 
-type Stream = Piece['stream']
+type Stream = Chunk['stream']
 
 function frame(stream: Stream, text: string | Buffer): Buffer {
   const payload = Buffer.from(text)
@@ -40,9 +40,9 @@ t.test('frames are told apart wherever the connection cuts them', async (t) => {
   await fc.assert(
     fc.asyncProperty(frames, fc.array(fc.nat(), { maxLength: 12 }), async (sent, cuts) => {
       const bytes = Buffer.concat(sent.map(([stream, payload]) => frame(stream, Buffer.from(payload))))
-      const pieces = await collect(demultiplex(cutAt(bytes, cuts)))
+      const chunks = await collect(demultiplex(cutAt(bytes, cuts)))
       const of = (wanted: Stream) =>
-        Buffer.concat(pieces.filter((piece) => piece.stream === wanted).map((piece) => piece.bytes)).toString('hex')
+        Buffer.concat(chunks.filter((chunk) => chunk.stream === wanted).map((chunk) => chunk.bytes)).toString('hex')
       for (const wanted of ['stdout', 'stderr'] as const) {
         if (
           of(wanted) !==
@@ -50,7 +50,7 @@ t.test('frames are told apart wherever the connection cuts them', async (t) => {
         )
           return false
       }
-      return pieces.filter(({ last }) => last).length === sent.filter(([, payload]) => payload.length > 0).length
+      return chunks.filter(({ last }) => last).length === sent.filter(([, payload]) => payload.length > 0).length
     }),
     { seed },
   )

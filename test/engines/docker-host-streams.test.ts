@@ -39,8 +39,8 @@ t.test('10 MB go in and come out again', async (t) => {
 
   const bytes = randomBytes(10_000_000)
   const output: Uint8Array[] = []
-  for await (const piece of host.execStream(worker, ['cat'], { input: inParts(bytes, 70_001), signal }))
-    output.push(piece)
+  for await (const chunk of host.execStream(worker, ['cat'], { input: inParts(bytes, 70_001), signal }))
+    output.push(chunk)
   t.equal(sha256(Buffer.concat(output)), sha256(bytes))
   const counted = await host.exec(worker, ['sha256sum'], { input: inParts(bytes, 1_000_003), signal })
   t.equal(counted.stdout, `${sha256(bytes)}  -\n`)
@@ -81,10 +81,10 @@ t.test('a stream of output ends with an error when its command does', async (t) 
   const worker = await scene.run('worker')
   const seen: string[] = []
   const drain = async () => {
-    for await (const piece of host.execStream(worker, ['sh', '-c', 'echo part; echo "disk gone" >&2; exit 9'], {
+    for await (const chunk of host.execStream(worker, ['sh', '-c', 'echo part; echo "disk gone" >&2; exit 9'], {
       signal,
     }))
-      seen.push(Buffer.from(piece).toString())
+      seen.push(Buffer.from(chunk).toString())
   }
   await t.rejects(drain(), { code: 'ENGINE_FAILED', message: `run sh in ${worker} ended with 9: disk gone` })
   t.same(seen, ['part\n'])
@@ -103,8 +103,8 @@ t.test('a command is let go of when its caller says so', async (t) => {
   caller.abort(reason)
   await t.rejects(waiting, reason)
   await t.rejects(host.exec(worker, ['true'], { signal: caller.signal }), reason, 'nor is anything begun')
-  for await (const piece of host.execStream(worker, ['yes'], { signal: scene.signal })) {
-    t.match(Buffer.from(piece).toString(), /^y\n/)
+  for await (const chunk of host.execStream(worker, ['yes'], { signal: scene.signal })) {
+    t.match(Buffer.from(chunk).toString(), /^y\n/)
     break
   }
 })
@@ -226,8 +226,8 @@ t.test('what the page cache holds is not counted', async (t) => {
 
 t.test('events tell which stack something happened to, of containers, networks and volumes', async (t) => {
   const scene = openScene(t)
-  const { host, hands, labels, owned, signal, name, stack } = scene
-  const stranger = openScene(t)
+  const { host, unguarded, labels, owned, signal, name, stack } = scene
+  const outsider = openScene(t)
   const before = scene.network('before')
   await host.createNetwork(before, signal)
   const caller = new AbortController()
@@ -243,17 +243,17 @@ t.test('events tell which stack something happened to, of containers, networks a
     return seen.length > 0 ? true : undefined
   })
 
-  await stranger.run('stranger')
+  await outsider.run('stranger')
   const worker = await scene.run('worker', {
     health: { command: ['true'], intervalSeconds: 1, timeoutSeconds: 5, retries: 1, startSeconds: 0 },
   })
   await happened('container create')
   await happened('container start')
   await happened('container health_status: healthy')
-  await hands.getContainer(worker).pause()
+  await unguarded.getContainer(worker).pause()
   await happened('container pause')
   await host.unpauseContainer(worker, signal)
-  await hands.getContainer(worker).kill({ signal: 'KILL' })
+  await unguarded.getContainer(worker).kill({ signal: 'KILL' })
   await happened('container die')
   await host.removeContainer(worker, owned, signal)
   await happened('container destroy')
@@ -263,17 +263,17 @@ t.test('events tell which stack something happened to, of containers, networks a
   await happened('network create')
   for (const network of [before, after]) {
     seen.length = 0
-    const guest = await scene.run('guest', { networks: [{ network: network.name, aliases: [] }] })
+    const attached = await scene.run('guest', { networks: [{ network: network.name, aliases: [] }] })
     await happened('network connect')
-    await hands.getNetwork(network.name).disconnect({ Container: guest, Force: true })
+    await unguarded.getNetwork(network.name).disconnect({ Container: attached, Force: true })
     await happened('network disconnect')
-    await host.removeContainer(guest, owned, signal)
+    await host.removeContainer(attached, owned, signal)
     await host.removeNetwork(network.name, owned, signal)
     await happened('network destroy')
   }
   await host.createVolume({ name: name('data'), labels }, signal)
   await happened('volume create')
-  await hands.getVolume(name('data')).remove()
+  await unguarded.getVolume(name('data')).remove()
   await happened('volume destroy')
   t.same([...new Set(seen.map((event) => event.stack))], [stack], 'nothing of others')
   t.notOk(

@@ -6,14 +6,14 @@ import { image, openScene, type Scene } from '#test/support/docker.ts'
 
 t.test('a container is refused while one of its volumes is missing, and makes none', async (t) => {
   const scene = openScene(t)
-  const { host, hands, owned, signal, name } = scene
+  const { host, unguarded, owned, signal, name } = scene
   const spec = scene.container('worker', { volumes: [{ volume: name('gone'), path: '/data', readOnly: false }] })
   await t.rejects(host.createContainer(spec, signal), {
     code: 'VOLUME_MISSING',
     message: `cannot create container ${spec.name}: volume ${name('gone')} is not there`,
   })
   t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })
-  await t.rejects(hands.getVolume(name('gone')).inspect())
+  await t.rejects(unguarded.getVolume(name('gone')).inspect())
 })
 
 t.test('a volume that is used is not removed', async (t) => {
@@ -67,7 +67,7 @@ function secretsScene(t: Test): { scene: Scene; volume: string; read: () => Prom
 
 t.test("files in a volume are its user's alone to read, and nobody's to write", async (t) => {
   const { scene, volume, read } = secretsScene(t)
-  const { host, hands, labels, owned, signal } = scene
+  const { host, unguarded, labels, owned, signal } = scene
   await host.createVolume({ name: volume, labels }, signal)
   await host.writeFiles(volume, image, '10001', { password: 'first\n', 'tls.key': 'ключ\n' }, labels, signal)
   t.equal(
@@ -103,7 +103,7 @@ t.test("files in a volume are its user's alone to read, and nobody's to write", 
   )
   t.same((await host.observe(owned, signal)).containers, [])
   t.same(
-    (await hands.getVolume(volume).inspect()).Labels['tenantry.service'],
+    (await unguarded.getVolume(volume).inspect()).Labels['tenantry.service'],
     labels.service,
     'and the volume is labelled as it was',
   )

@@ -4,7 +4,7 @@ import t from 'tap'
 import type { ObservedContainer } from '#control-plane/engines/container-host.ts'
 import { image, openScene, randomSubnet, until, type Scene } from '#test/support/docker.ts'
 
-async function look({ host, owned, signal }: Scene, name: string): Promise<ObservedContainer> {
+async function poll({ host, owned, signal }: Scene, name: string): Promise<ObservedContainer> {
   const found = (await host.observe(owned, signal)).containers.find((container) => container.name === name)
   if (found === undefined) throw new Error(`${name} is not there`)
   return found
@@ -15,9 +15,9 @@ function foreign(kind: string, name: string): { code: string; message: string } 
 }
 
 t.test('an Engine tells what it is', async (t) => {
-  const { host, hands, signal } = openScene(t)
+  const { host, unguarded, signal } = openScene(t)
   const info = await host.info(signal)
-  const own = (await hands.info()) as { Name: string; MemTotal: number; NCPU: number; CgroupVersion: string }
+  const own = (await unguarded.info()) as { Name: string; MemTotal: number; NCPU: number; CgroupVersion: string }
   t.match(info, { name: own.Name, memoryBytes: own.MemTotal, cpus: own.NCPU })
   t.match(info.apiVersion, /^1\.\d+$/)
   t.equal(
@@ -27,8 +27,8 @@ t.test('an Engine tells what it is', async (t) => {
 })
 
 t.test('an image that is there has an id, one that is not has none', async (t) => {
-  const { host, hands, signal } = openScene(t)
-  t.same(await host.image(image, signal), { id: (await hands.getImage(image).inspect()).Id, component: undefined })
+  const { host, unguarded, signal } = openScene(t)
+  t.same(await host.image(image, signal), { id: (await unguarded.getImage(image).inspect()).Id, component: undefined })
   t.equal(await host.image('tenantry/no-such-image:at-all', signal), undefined)
 })
 
@@ -67,13 +67,13 @@ t.test('a stack is made, found as it was asked for, and removed', async (t) => {
 
   await host.startContainer(spec.name, signal)
   await host.startContainer(spec.name, signal)
-  const running = await look(scene, spec.name)
+  const running = await poll(scene, spec.name)
   t.match(running, { state: 'running', networks: { [network.name]: { aliases: ['worker', 'other'], address } } })
   t.ok(Date.parse(running.startedAt ?? '') > 0)
 
   await host.stopContainer(spec.name, 0, signal)
   await host.stopContainer(spec.name, 0, signal)
-  const stopped = await look(scene, spec.name)
+  const stopped = await poll(scene, spec.name)
   t.match(stopped, { state: 'exited', exitCode: 137, networks: { [network.name]: { address } } })
   t.same((await host.observe(owned, signal)).networks[0]?.members, [spec.name], 'a stopped member is a member')
 
@@ -94,8 +94,8 @@ t.test('only what has our labels is seen, of one stack or of all', async (t) => 
   const { host, labels, installation, signal, name } = scene
   await host.createVolume({ name: name('mine'), labels }, signal)
   await host.createVolume({ name: name('other-stack'), labels: { installation, stack: 'region-x' } }, signal)
-  const stranger = openScene(t)
-  await stranger.host.createVolume({ name: stranger.name('theirs'), labels: stranger.labels }, signal)
+  const outsider = openScene(t)
+  await outsider.host.createVolume({ name: outsider.name('theirs'), labels: outsider.labels }, signal)
   const names = async (owned: object) =>
     (await host.observe({ installation, ...owned }, signal)).volumes.map((volume) => volume.name).sort()
   t.same(await names({}), [name('mine'), name('other-stack')].sort())
@@ -140,11 +140,11 @@ t.test('many at once make one', async (t) => {
 
 t.test('of two networks of one name, the older is kept', async (t) => {
   const scene = openScene(t)
-  const { host, hands, owned, signal } = scene
+  const { host, unguarded, owned, signal } = scene
   const network = scene.network('net')
   // Another control plane's request, which the Engine takes when the name is not checked.
   const raced = async (): Promise<string> => {
-    const made = await hands.createNetwork({
+    const made = await unguarded.createNetwork({
       Name: network.name,
       CheckDuplicate: false,
       IPAM: { Driver: 'default', Config: [{ Subnet: randomSubnet() }] },
@@ -164,7 +164,7 @@ t.test('of two networks of one name, the older is kept', async (t) => {
 
 t.test('what is not ours is neither adopted nor removed', async (t) => {
   const scene = openScene(t)
-  const { host, hands, labels, owned, signal, name, installation } = scene
+  const { host, unguarded, labels, owned, signal, name, installation } = scene
   const { installation: another } = openScene(t)
   const theirs = { 'tenantry.installation': another, 'tenantry.stack': scene.stack }
   // With a label of somebody's, and with another installation's; volumes without any: docker-unlabelled-volumes.test.ts.
@@ -172,13 +172,13 @@ t.test('what is not ours is neither adopted nor removed', async (t) => {
     ['plain', { owner: 'somebody' }],
     ['theirs', theirs],
   ] as const) {
-    const container = await hands.createContainer({ name: name(`c-${kind}`), Image: image, Cmd: ['true'], Labels })
-    const network = await hands.createNetwork({
+    const container = await unguarded.createContainer({ name: name(`c-${kind}`), Image: image, Cmd: ['true'], Labels })
+    const network = await unguarded.createNetwork({
       Name: name(`n-${kind}`),
       Labels,
       IPAM: { Driver: 'default', Config: [{ Subnet: randomSubnet() }] },
     })
-    const volume = await hands.createVolume({ Name: name(`v-${kind}`), Labels })
+    const volume = await unguarded.createVolume({ Name: name(`v-${kind}`), Labels })
     t.teardown(async () => {
       await container.remove().catch(() => undefined)
       await network.remove().catch(() => undefined)
@@ -234,7 +234,7 @@ t.test('a container on two networks has its place on both, also when its making 
   await host.createContainer({ ...spec, networks: spec.networks.slice(0, 1) }, signal)
   await host.createContainer(spec, signal)
   await host.startContainer(spec.name, signal)
-  t.match((await look(scene, spec.name)).networks, {
+  t.match((await poll(scene, spec.name)).networks, {
     [one.name]: { aliases: ['first'] },
     [two.name]: { aliases: ['second'], address },
   })
@@ -242,7 +242,7 @@ t.test('a container on two networks has its place on both, also when its making 
 
 t.test('connecting is repeatable, and mends a place that is not as wanted', async (t) => {
   const scene = openScene(t)
-  const { host, hands, signal } = scene
+  const { host, unguarded, signal } = scene
   const network = scene.network('net')
   await host.createNetwork(network, signal)
   const home = scene.network('home')
@@ -251,14 +251,14 @@ t.test('connecting is repeatable, and mends a place that is not as wanted', asyn
   const address = network.subnet.replace('.0/24', '.9')
   for (const round of ['first', 'again']) {
     await host.connect(network.name, worker, ['guest'], address, signal)
-    t.match((await look(scene, worker)).networks, { [network.name]: { aliases: ['guest'], address } }, round)
+    t.match((await poll(scene, worker)).networks, { [network.name]: { aliases: ['guest'], address } }, round)
   }
-  await hands.getNetwork(network.name).disconnect({ Container: worker, Force: true })
-  t.same((await look(scene, worker)).networks[network.name], undefined)
-  await hands.getNetwork(network.name).connect({ Container: worker })
+  await unguarded.getNetwork(network.name).disconnect({ Container: worker, Force: true })
+  t.same((await poll(scene, worker)).networks[network.name], undefined)
+  await unguarded.getNetwork(network.name).connect({ Container: worker })
   await host.connect(network.name, worker, ['guest'], address, signal)
   t.match(
-    (await look(scene, worker)).networks,
+    (await poll(scene, worker)).networks,
     { [network.name]: { aliases: ['guest'], address } },
     'after hands had connected it otherwise',
   )
@@ -266,18 +266,18 @@ t.test('connecting is repeatable, and mends a place that is not as wanted', asyn
 
 t.test('a stopped container finds a network again that was removed by hand', async (t) => {
   const scene = openScene(t)
-  const { host, hands, owned, signal } = scene
+  const { host, unguarded, owned, signal } = scene
   const network = scene.network('net')
   await host.createNetwork(network, signal)
   const worker = await scene.run('worker', { networks: [{ network: network.name, aliases: ['worker'] }] })
   await host.stopContainer(worker, 0, signal)
-  await hands.getNetwork(network.name).remove()
+  await unguarded.getNetwork(network.name).remove()
   await host.createNetwork(network, signal)
-  t.same((await look(scene, worker)).networks, {}, 'it is not on the new one, whatever its name')
+  t.same((await poll(scene, worker)).networks, {}, 'it is not on the new one, whatever its name')
   t.same((await host.observe(owned, signal)).networks[0]?.members, [])
   await host.connect(network.name, worker, ['worker'], undefined, signal)
   await host.startContainer(worker, signal)
-  t.match((await look(scene, worker)).networks, { [network.name]: { aliases: ['worker'] } })
+  t.match((await poll(scene, worker)).networks, { [network.name]: { aliases: ['worker'] } })
 })
 
 t.test('a network goes with its guests on it, running and stopped; the guests stay', async (t) => {
@@ -286,10 +286,10 @@ t.test('a network goes with its guests on it, running and stopped; the guests st
   const [network, home] = [scene.network('net'), scene.network('home')]
   await host.createNetwork(network, signal)
   await host.createNetwork(home, signal)
-  const guests = await Promise.all(
+  const attachedContainers = await Promise.all(
     ['running', 'stopped'].map((suffix) => scene.run(suffix, { networks: [{ network: home.name, aliases: [] }] })),
   )
-  for (const guest of guests) await host.connect(network.name, guest, ['gateway'], undefined, signal)
+  for (const attached of attachedContainers) await host.connect(network.name, attached, ['gateway'], undefined, signal)
   await host.stopContainer(scene.name('stopped'), 0, signal)
   await host.removeNetwork(network.name, owned, signal)
   t.same(
@@ -297,34 +297,34 @@ t.test('a network goes with its guests on it, running and stopped; the guests st
     [home.name],
   )
   await host.startContainer(scene.name('stopped'), signal)
-  for (const guest of guests)
-    t.match(await look(scene, guest), { state: 'running', networks: { [network.name]: undefined, [home.name]: {} } })
+  for (const attached of attachedContainers)
+    t.match(await poll(scene, attached), { state: 'running', networks: { [network.name]: undefined, [home.name]: {} } })
 })
 
 t.test('limits change while it runs', async (t) => {
   const scene = openScene(t)
-  const { host, hands, signal } = scene
+  const { host, unguarded, signal } = scene
   const worker = await scene.run('worker')
   for (const resources of [
     { memoryBytes: 256 * 1024 * 1024, cpuMillis: 1500, pids: 64 },
     { memoryBytes: 32 * 1024 * 1024, cpuMillis: 250, pids: 16 },
   ]) {
     await host.updateResources(worker, resources, signal)
-    t.match(await look(scene, worker), { state: 'running', resources })
-    const { HostConfig } = await hands.getContainer(worker).inspect()
+    t.match(await poll(scene, worker), { state: 'running', resources })
+    const { HostConfig } = await unguarded.getContainer(worker).inspect()
     t.equal(HostConfig.MemorySwap, resources.memoryBytes, 'no swap')
   }
 })
 
 t.test('a paused container goes on; one that is not paused is no error', async (t) => {
   const scene = openScene(t)
-  const { host, hands, signal } = scene
+  const { host, unguarded, signal } = scene
   const worker = await scene.run('worker')
-  await hands.getContainer(worker).pause()
-  t.match(await look(scene, worker), { state: 'paused' })
+  await unguarded.getContainer(worker).pause()
+  t.match(await poll(scene, worker), { state: 'paused' })
   for (const round of ['first', 'again']) {
     await host.unpauseContainer(worker, signal)
-    t.match(await look(scene, worker), { state: 'running' }, round)
+    t.match(await poll(scene, worker), { state: 'running' }, round)
   }
 })
 
@@ -333,7 +333,7 @@ t.test('how a container ended is seen', async (t) => {
   const { host, signal } = scene
   const failed = await scene.run('failed', { command: ['sh', '-c', 'exit 7'] })
   const restarting = await until(async () => {
-    const found = await look(scene, failed)
+    const found = await poll(scene, failed)
     return found.restarts > 0 ? found : undefined
   })
   t.equal(restarting.exitCode, 7)
@@ -342,7 +342,7 @@ t.test('how a container ended is seen', async (t) => {
     resources: { memoryBytes: 16 * 1024 * 1024, cpuMillis: 1000, pids: 16 },
   })
   const outOfMemory = await until(async () => {
-    const found = await look(scene, greedy)
+    const found = await poll(scene, greedy)
     return found.outOfMemory ? found : undefined
   })
   t.ok(outOfMemory.outOfMemory)
@@ -357,7 +357,7 @@ t.test('health is what its check says', async (t) => {
   const sick = await scene.run('sick', { health: check(['false']) })
   const healthOf = (name: string) =>
     until(async () => {
-      const { health } = await look(scene, name)
+      const { health } = await poll(scene, name)
       return health === 'starting' || health === 'none' ? undefined : health
     })
   t.same([await healthOf(well), await healthOf(sick)], ['healthy', 'unhealthy'])

@@ -1,15 +1,15 @@
 // Volumes that Docker makes by itself, for a container that names one which is gone: they are told apart from ours and from
-// strangers', never used, and removed where they hold nothing; through docker-door, too.
+// strangers', never used, and removed where they hold nothing; through docker-proxy, too.
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
 import { dockerHost, type DockerHost } from '#control-plane/engines/docker/docker-host.ts'
-import { openDoor } from '#test/docker-proxy/support/door.ts'
+import { openProxy } from '#test/docker-proxy/support/proxy.ts'
 import { engineSocket, image, openScene, type Scene } from '#test/support/docker.ts'
 import { openDouble } from '#test/support/engine-double.ts'
 
 /** A container of somebody's whose volume is not there. */
-async function forceVolume({ hands, installation }: Scene, volume: string, command = ['true']) {
-  const container = await hands.createContainer({
+async function forceVolume({ unguarded, installation }: Scene, volume: string, command = ['true']) {
+  const container = await unguarded.createContainer({
     Image: image,
     Cmd: command,
     Labels: { 'tenantry.installation': installation },
@@ -22,16 +22,16 @@ const mounting = (scene: Scene, volume: string) =>
   scene.container('worker', { volumes: [{ volume: scene.name(volume), path: '/var/lib/data', readOnly: false }] })
 
 async function checkUnlabelled(t: Test, scene: Scene, host: DockerHost): Promise<void> {
-  const { hands, owned, labels, name, signal } = scene
+  const { unguarded, owned, labels, name, signal } = scene
   const [empty, full, theirs] = [name('empty'), name('full'), name('theirs')]
   const holder = await forceVolume(scene, empty)
-  t.equal((await hands.getVolume(empty).inspect()).Labels, null, 'Docker gave it no label')
+  t.equal((await unguarded.getVolume(empty).inspect()).Labels, null, 'Docker gave it no label')
   const writer = await forceVolume(scene, full, ['sh', '-c', 'echo precious > /var/lib/data/file'])
   await writer.start()
   await writer.wait()
-  await hands.createVolume({ Name: theirs, Labels: { owner: 'somebody' } })
+  await unguarded.createVolume({ Name: theirs, Labels: { owner: 'somebody' } })
   t.teardown(async () => {
-    for (const volume of [full, theirs]) await hands.getVolume(volume).remove()
+    for (const volume of [full, theirs]) await unguarded.getVolume(volume).remove()
   })
 
   t.same((await host.observe(owned, signal)).unlabelledVolumes.toSorted(), [empty, full])
@@ -47,7 +47,7 @@ async function checkUnlabelled(t: Test, scene: Scene, host: DockerHost): Promise
   await holder.remove()
   await host.createVolume({ name: empty, labels }, signal)
   t.match(
-    (await hands.getVolume(empty).inspect()).Labels,
+    (await unguarded.getVolume(empty).inspect()).Labels,
     { 'tenantry.stack': owned.stack },
     'an empty one is replaced by ours',
   )
@@ -55,14 +55,14 @@ async function checkUnlabelled(t: Test, scene: Scene, host: DockerHost): Promise
 
   await forceVolume(scene, empty).then((container) => container.remove())
   await host.removeUnlabelledVolume(empty, signal)
-  await t.rejects(hands.getVolume(empty).inspect(), { message: /no such volume/i }, 'or removed')
+  await t.rejects(unguarded.getVolume(empty).inspect(), { message: /no such volume/i }, 'or removed')
   await host.removeUnlabelledVolume(empty, signal)
 
   await writer.remove()
   for (const volume of [full, theirs]) {
     await t.rejects(host.createVolume({ name: volume, labels }, signal), { code: 'FOREIGN_OBJECT' })
     await t.rejects(host.removeUnlabelledVolume(volume, signal), { code: 'FOREIGN_OBJECT' })
-    await hands.getVolume(volume).inspect()
+    await unguarded.getVolume(volume).inspect()
   }
 }
 
@@ -71,27 +71,28 @@ t.test('a volume without a label, straight at the engine', async (t) => {
   await checkUnlabelled(t, scene, scene.host)
 })
 
-t.test('a volume without a label, through docker-door', async (t) => {
-  const scene = await openDoor(t)
-  await checkUnlabelled(t, scene, scene.door)
+t.test('a volume without a label, through docker-proxy', async (t) => {
+  const scene = await openProxy(t)
+  await checkUnlabelled(t, scene, scene.proxy)
 })
 
 t.test('a volume that goes away between the look for it and the creation of its container', async (t) => {
   const scene = openScene(t)
-  const { hands, labels, owned, name, signal } = scene
+  const { unguarded, labels, owned, name, signal } = scene
   const volume = name('data')
   let mayRemove = true
   const engine = dockerHost({
-    host: await openDouble(t, (incoming, answer) => {
+    host: await openDouble(t, (incoming, response) => {
       const pass = () => {
         const { method, url: path, headers } = incoming
         const call = request({ socketPath: engineSocket(), method, path, headers, agent: false }, (given) => {
-          answer.writeHead(given.statusCode ?? 502, given.headers)
-          given.pipe(answer)
+          response.writeHead(given.statusCode ?? 502, given.headers)
+          given.pipe(response)
         })
         incoming.pipe(call)
       }
-      if (mayRemove && /\/containers\/create/.test(incoming.url ?? '')) void hands.getVolume(volume).remove().then(pass)
+      if (mayRemove && /\/containers\/create/.test(incoming.url ?? ''))
+        void unguarded.getVolume(volume).remove().then(pass)
       else pass()
     }),
   })
@@ -114,7 +115,7 @@ t.test('a volume that goes away between the look for it and the creation of its 
 })
 
 t.test('files are added to a volume, and what it holds stays', async (t) => {
-  const { host, hands, labels, name, signal, run } = openScene(t)
+  const { host, unguarded, labels, name, signal, run } = openScene(t)
   await host.createVolume({ name: name('data'), labels }, signal)
   await host.addFiles(name('data'), image, '10001:10001', { first: '1' }, labels, signal)
   await host.addFiles(name('data'), image, '10001:10001', { second: '2' }, labels, signal)
@@ -125,5 +126,5 @@ t.test('files are added to a volume, and what it holds stays', async (t) => {
     { signal },
   )
   t.equal(stdout, '. 700 10001:10001\nfirst 400 10001:10001\nsecond 400 10001:10001\n12')
-  await hands.getContainer(worker).remove({ force: true })
+  await unguarded.getContainer(worker).remove({ force: true })
 })

@@ -6,26 +6,26 @@ import { EventReader, openStream, type SentEvent } from '#test/support/event-rea
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { effort } from '#test/support/effort.ts'
 
-const mostSubscribers = 4
+const maxSubscribers = 4
 
-interface Asked {
+interface Requested {
   query?: string
   last?: string
   headers?: Record<string, string>
 }
 
-const headersOf = (tenant: TestTenant, who: string | undefined, { last, headers = {} }: Asked) => ({
-  ...tenant.as(who),
+const headersOf = (tenant: TestTenant, caller: string | undefined, { last, headers = {} }: Requested) => ({
+  ...tenant.as(caller),
   ...(last === undefined ? {} : { 'last-event-id': last }),
   ...headers,
 })
 
-function open(tenant: TestTenant, who: string | undefined, asked: Asked = {}): Promise<IncomingMessage> {
-  return openStream(tenant, `/events/v1${asked.query ?? ''}`, headersOf(tenant, who, asked))
+function open(tenant: TestTenant, caller: string | undefined, requested: Requested = {}): Promise<IncomingMessage> {
+  return openStream(tenant, `/events/v1${requested.query ?? ''}`, headersOf(tenant, caller, requested))
 }
 
-function follow(tenant: TestTenant, who: string | undefined, asked: Asked = {}): Promise<EventReader> {
-  return EventReader.open(tenant, `/events/v1${asked.query ?? ''}`, headersOf(tenant, who, asked))
+function follow(tenant: TestTenant, caller: string | undefined, requested: Requested = {}): Promise<EventReader> {
+  return EventReader.open(tenant, `/events/v1${requested.query ?? ''}`, headersOf(tenant, caller, requested))
 }
 
 /** Tries again for a minute, as long as it fails. */
@@ -39,14 +39,14 @@ async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
   }
 }
 
-async function bucket(tenant: TestTenant, who: string, name: string, policy = 'private') {
-  const { status, text } = await tenant.ask('POST', '/storage/v1/bucket', { as: who, body: { name, policy } })
+async function bucket(tenant: TestTenant, caller: string, name: string, policy = 'private') {
+  const { status, text } = await tenant.request('POST', '/storage/v1/bucket', { as: caller, body: { name, policy } })
   if (status !== 201) throw new Error(text)
 }
 
-async function put(tenant: TestTenant, who: string, path: string) {
-  const { status, text } = await tenant.ask('POST', `/storage/v1/object/${path}`, {
-    as: who,
+async function put(tenant: TestTenant, caller: string, path: string) {
+  const { status, text } = await tenant.request('POST', `/storage/v1/object/${path}`, {
+    as: caller,
     body: 'x',
     headers: { 'content-type': 'text/plain' },
   })
@@ -55,8 +55,8 @@ async function put(tenant: TestTenant, who: string, path: string) {
 
 t.test('events', async (t) => {
   const runtime = await startRuntime(t, {
-    pace: { heartbeat: 100, patience: 500, farewell: 20_000, again: 50 },
-    mostSubscribers,
+    pace: { heartbeat: 100, timeout: 500, farewell: 20_000, again: 50 },
+    maxSubscribers,
   })
 
   t.test('each subscriber gets what their row-level security lets them see, as the specification has it', async (t) => {
@@ -69,7 +69,7 @@ t.test('events', async (t) => {
       nobody: await follow(tenant, undefined),
       service: await follow(tenant, 'service'),
     }
-    t.match(readers.ada.answer.headers, {
+    t.match(readers.ada.response.headers, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',
     })
@@ -116,7 +116,7 @@ t.test('events', async (t) => {
     })
     for (const name of ['one', 'two']) {
       await put(tenant, 'ada', `${name}/a.txt`)
-      await tenant.ask('DELETE', `/storage/v1/object/${name}/a.txt`, { as: 'ada' })
+      await tenant.request('DELETE', `/storage/v1/object/${name}/a.txt`, { as: 'ada' })
     }
     t.match(
       (await reader.until(1)).map(({ data }) => data),
@@ -133,10 +133,14 @@ t.test('events', async (t) => {
       ['', { 'last-event-id': '9'.repeat(19) }, 'INVALID_EVENT_ID'],
       ['', { 'last-event-id': '9999999' }, 'INVALID_EVENT_ID'],
     ] as const) {
-      const answer = await tenant.ask('GET', `/events/v1${path}`, { as: 'ada', headers })
-      t.match({ status: answer.status, ...answer.json() }, { status: 400, code }, `${path} ${JSON.stringify(headers)}`)
+      const response = await tenant.request('GET', `/events/v1${path}`, { as: 'ada', headers })
+      t.match(
+        { status: response.status, ...response.json() },
+        { status: 400, code },
+        `${path} ${JSON.stringify(headers)}`,
+      )
     }
-    t.equal((await tenant.ask('GET', '/events/v1', { headers: { authorization: 'Bearer x.y.z' } })).status, 401)
+    t.equal((await tenant.request('GET', '/events/v1', { headers: { authorization: 'Bearer x.y.z' } })).status, 401)
   })
 
   t.test('a lower number that commits later is not passed by', async (t) => {
@@ -206,15 +210,15 @@ t.test('events', async (t) => {
         jsonb_build_object('n', n, 'text', repeat('x', 20000)) from generate_series(1, ${count}) n`,
     )
     const before = process.memoryUsage().rss
-    const others = await Promise.all(Array.from({ length: mostSubscribers - 1 }, () => follow(tenant, 'ada')))
-    const answer = await open(tenant, 'service', { last: from })
+    const others = await Promise.all(Array.from({ length: maxSubscribers - 1 }, () => follow(tenant, 'ada')))
+    const response = await open(tenant, 'service', { last: from })
     // There is room for another as soon as the slow one is cut off.
     const turn = await patiently(() => follow(tenant, 'ada'))
     for (const other of [...others, turn]) other.leave()
     t.ok(process.memoryUsage().rss - before < 100e6, 'little is read ahead of them')
-    const reader = new EventReader(answer)
+    const reader = new EventReader(response)
     const deadline = Date.now() + 15_000
-    while (!reader.answer.complete && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10))
+    while (!reader.response.complete && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10))
     const end = reader.events.at(-1)
     t.match(end, { event: 'end', data: { code: 'SLOW_READER', message: /not read in time/ } })
     const got = reader.events.slice(0, -1)
@@ -250,7 +254,7 @@ t.test('events', async (t) => {
       await follow(tenant, 'ada'),
       await follow(tenant, 'ada'),
     ]
-    t.match((await tenant.ask('GET', '/events/v1', { as: 'ada' })).json(), {
+    t.match((await tenant.request('GET', '/events/v1', { as: 'ada' })).json(), {
       statusCode: '503',
       code: 'TOO_MANY_SUBSCRIBERS',
     })

@@ -10,7 +10,7 @@ const follow = (tenant: TestTenant, last: string) =>
   EventReader.open(tenant, '/events/v1', { ...tenant.as('service'), 'last-event-id': last })
 
 async function bucket(tenant: TestTenant, name: string): Promise<void> {
-  const { status, text } = await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name } })
+  const { status, text } = await tenant.request('POST', '/storage/v1/bucket', { as: 'service', body: { name } })
   if (status !== 201) throw new Error(text)
 }
 
@@ -26,7 +26,7 @@ const goneUpTo = async (tenant: TestTenant) =>
   (await tenant.rows('select up_to::int as up_to from event_log_gone'))[0]?.['up_to']
 
 t.test('how long events are kept', async (t) => {
-  const runtime = await startRuntime(t, { pace: { heartbeat: 100, patience: 500, farewell: 20_000, again: 50 } })
+  const runtime = await startRuntime(t, { pace: { heartbeat: 100, timeout: 500, farewell: 20_000, again: 50 } })
 
   t.test('those that are older than a week go, a batch at a time, and the rest stays', async (t) => {
     const tenant = await runtime.addTenant()
@@ -46,11 +46,11 @@ t.test('how long events are kept', async (t) => {
     )
     t.equal(await runtime.trimEvents(tenant.id, { bytes: 10_000_000 }), 0)
     const removed = await runtime.trimEvents(tenant.id, { bytes: 50_000, batch: 100 })
-    const kept = await numbers(tenant)
-    t.equal(kept.length + removed, 1000)
+    const stored = await numbers(tenant)
+    t.equal(stored.length + removed, 1000)
     t.same(
-      kept,
-      Array.from({ length: kept.length }, (_, n) => removed + n + 1),
+      stored,
+      Array.from({ length: stored.length }, (_, n) => removed + n + 1),
       'the newest are there',
     )
     const [{ bytes } = { bytes: 0 }] = await tenant.rows(
@@ -63,8 +63,8 @@ t.test('how long events are kept', async (t) => {
     const tenant = await runtime.addTenant()
     await log(tenant, { events: 6, old: 4 })
     await runtime.trimEvents(tenant.id, {})
-    const refused = await tenant.ask('GET', '/events/v1', { as: 'service', headers: { 'last-event-id': '3' } })
-    t.match({ status: refused.status, ...refused.json() }, { status: 410, code: 'EVENTS_GONE' })
+    const rejected = await tenant.request('GET', '/events/v1', { as: 'service', headers: { 'last-event-id': '3' } })
+    t.match({ status: rejected.status, ...rejected.json() }, { status: 410, code: 'EVENTS_GONE' })
     const reader = await follow(tenant, '4')
     t.same(
       (await reader.until(2)).map(({ data }) => data['bucket']),
@@ -95,7 +95,7 @@ t.test('how long events are kept', async (t) => {
     const tenant = await runtime.addTenant()
     await log(tenant, { events: 3, old: 2 })
     const readHome = async () => {
-      const { status } = await tenant.ask('GET', internalPaths.tenantBooks(tenant.id))
+      const { status } = await tenant.request('GET', internalPaths.tenantRecords(tenant.id))
       t.equal(status, 200)
     }
     await readHome()
@@ -112,8 +112,12 @@ t.test('how long events are kept', async (t) => {
   t.test('nobody else removes what is newer', async (t) => {
     const tenant = await runtime.addTenant()
     await log(tenant, { events: 2, old: 2 })
-    for (const who of ['service', 'ada'])
-      t.equal((await tenant.ask('DELETE', '/rest/v1/event_log?seq=gt.0', { as: who })).status >= 400, true, who)
+    for (const caller of ['service', 'ada'])
+      t.equal(
+        (await tenant.request('DELETE', '/rest/v1/event_log?seq=gt.0', { as: caller })).status >= 400,
+        true,
+        caller,
+      )
     const client = new pg.Client({ connectionString: tenant.home.url })
     await client.connect()
     for (const role of ['service_role', 'authenticated', '']) {

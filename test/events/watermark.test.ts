@@ -53,7 +53,7 @@ t.test('nothing appears at or below the watermark, and it reaches the end when a
       let seenAt: ReadonlySet<bigint> = new Set()
       // The number is read before the snapshot is made; others go on in between.
       let last = log.lastSeq
-      const look = () => {
+      const poll = () => {
         const before = mark.final
         const later = log.begin()
         mark = advance(mark, { last, later, ended: log.oldestOf(later) })
@@ -68,12 +68,12 @@ t.test('nothing appears at or below the watermark, and it reaches the end when a
         else if (one.do === 'write') log.write(one.which)
         else if (one.do === 'end') log.end(one.which, one.commits)
         else if (one.do === 'number') last = log.lastSeq
-        else look()
+        else poll()
       }
       while (log.running.size > 0) log.end(0, true)
       last = log.lastSeq
-      look()
-      look()
+      poll()
+      poll()
       return mark.final === log.lastSeq && mark.pending === undefined
     }),
     { seed, numRuns: effort({ small: 2_000, full: 100_000 }) },

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { compileCSource } from '#examples/functions/compile-native.ts'
-import { startRuntime, type Answer } from '#test/support/runtime.ts'
+import { startRuntime, type ApiResponse } from '#test/support/runtime.ts'
 import { deploy, invoke } from './support/deployed.ts'
 
 const secrets = {
@@ -106,14 +106,14 @@ t.test('no secret of a function is ever shown, whichever way it says it', { time
   })
   t.equal(deployed.status, 201, deployed.text)
   const shown: string[] = []
-  const see = (what: string, { status, text, headers }: Answer) =>
+  const see = (what: string, { status, text, headers }: ApiResponse) =>
     shown.push(`${what}: ${status} ${JSON.stringify(headers)} ${text}`)
   for (const [way, expected] of Object.entries(ways)) {
     for (const what of [...Object.keys(secrets), webhookSecret]) {
-      const answer = await invoke(tenant, 'leaky', `${way} ${what}`)
+      const response = await invoke(tenant, 'leaky', `${way} ${what}`)
       // A header's name is no place for a key of several lines: what that makes of it is another answer, and no concern here.
-      if (what !== 'KEY') t.equal(answer.status, expected, `${way}: ${answer.text}`)
-      see(way, answer)
+      if (what !== 'KEY') t.equal(response.status, expected, `${way}: ${response.text}`)
+      see(way, response)
     }
   }
   // What is written when the answer is out already.
@@ -127,13 +127,13 @@ t.test('no secret of a function is ever shown, whichever way it says it', { time
     )
   t.equal(await ends(), 4 * Object.keys(ways).length)
   for (const path of ['logs?limit=1000', 'invocations?limit=100', 'usage']) {
-    const answer = await tenant.ask('GET', `/functions/v1/leaky/${path}`, { as: 'service' })
-    t.equal(answer.status, 200, answer.text)
-    see(path, answer)
+    const response = await tenant.request('GET', `/functions/v1/leaky/${path}`, { as: 'service' })
+    t.equal(response.status, 200, response.text)
+    see(path, response)
   }
   for (const table of ['function_invocations', 'function_logs', 'event_log'])
     shown.push(JSON.stringify(await tenant.rows(`select * from ${table}`)))
-  see('records', await tenant.ask('GET', '/rest/v1/function_invocations?limit=1000', { as: 'service' }))
+  see('records', await tenant.request('GET', '/rest/v1/function_invocations?limit=1000', { as: 'service' }))
   t.ok(runtime.problems.length > 0, 'the runtime has said something')
   shown.push(...runtime.problems)
 

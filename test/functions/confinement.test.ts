@@ -43,7 +43,7 @@ const hasNamespaces = await run('unshare', [
 )
 
 /** What the probe tells, and what the system tells of its process. */
-async function look(t: Test, confinement: Confinement, { withPermissions }: { withPermissions: boolean }) {
+async function poll(t: Test, confinement: Confinement, { withPermissions }: { withPermissions: boolean }) {
   const scratch = await mkdtemp(join(tmpdir(), 'tenantry-confined-'))
   const secret = join(scratch, 'secret')
   const writable = join(tmpdir(), `tenantry-confined-${randomUUID()}`)
@@ -70,19 +70,19 @@ async function look(t: Test, confinement: Confinement, { withPermissions }: { wi
     await rm(writable, { force: true })
   })
   child.stdin.write(JSON.stringify({ port: address.port, secret, others: [process.pid], writable }))
-  const [answer] = (await once(child.stdout, 'data')) as [Buffer]
-  const pid = await guestOf(child.pid ?? 0)
+  const [response] = (await once(child.stdout, 'data')) as [Buffer]
+  const pid = await attachedContainerOf(child.pid ?? 0)
   const [status, limits] = await Promise.all([
     readFile(`/proc/${pid}/status`, 'utf8'),
     readFile(`/proc/${pid}/limits`, 'utf8'),
   ])
-  return { told: JSON.parse(answer.toString()) as Record<string, unknown>, status, limits, pid, child, gone }
+  return { told: JSON.parse(response.toString()) as Record<string, unknown>, status, limits, pid, child, gone }
 }
 
 /** The last of a chain of processes. */
-async function guestOf(pid: number): Promise<number> {
+async function attachedContainerOf(pid: number): Promise<number> {
   const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim()
-  return children === '' ? pid : guestOf(Number(children))
+  return children === '' ? pid : attachedContainerOf(Number(children))
 }
 
 /** A dead process is there until its parent, or the system in its place, has asked for its end. */
@@ -102,8 +102,8 @@ t.test('the strongest that the machine has is found', async (t) => {
 t.test('Node says no to everything, in namespaces of its own and without', async (t) => {
   const found = await findConfinement()
   for (const confinement of [found, { ...found, namespaces: [] }]) {
-    const { told } = await look(t, confinement, { withPermissions: true })
-    t.match(told, {
+    const { told: reported } = await poll(t, confinement, { withPermissions: true })
+    t.match(reported, {
       connect: 'ERR_ACCESS_DENIED',
       listen: 'ERR_ACCESS_DENIED',
       readSecret: 'ERR_ACCESS_DENIED',
@@ -113,25 +113,25 @@ t.test('Node says no to everything, in namespaces of its own and without', async
       worker: 'ERR_ACCESS_DENIED',
       code: /disallowed/,
     })
-    t.same(told['environment'], { TZ: 'UTC' })
+    t.same(reported['environment'], { TZ: 'UTC' })
   }
 })
 
 t.test('behind that the system does, as far as the machine allows', async (t) => {
   const confinement = await findConfinement()
-  const { told, status, limits, pid } = await look(t, confinement, { withPermissions: false })
-  t.same(told['environment'], { TZ: 'UTC' })
-  t.equal(told['write'], 'EFBIG', 'no file can be written, wherever it lies')
+  const { told: reported, status, limits, pid } = await poll(t, confinement, { withPermissions: false })
+  t.same(reported['environment'], { TZ: 'UTC' })
+  t.equal(reported['write'], 'EFBIG', 'no file can be written, wherever it lies')
   if (confinement.namespaces.includes('net')) {
-    t.equal(told['interfaces'], 0)
-    t.match(told['connect'], /ENETUNREACH|ECONNREFUSED/, 'not even the machine itself')
+    t.equal(reported['interfaces'], 0)
+    t.match(reported['connect'], /ENETUNREACH|ECONNREFUSED/, 'not even the machine itself')
   }
   if (confinement.namespaces.includes('pid'))
-    t.same(told['signal'], ['ESRCH'], 'the runtime is no process that it could name')
-  if (confinement.namespaces.includes('mount')) t.equal(told['processes'], 1)
+    t.same(reported['signal'], ['ESRCH'], 'the runtime is no process that it could name')
+  if (confinement.namespaces.includes('mount')) t.equal(reported['processes'], 1)
   if (confinement.user === 'own') {
-    t.not(told['uid'], process.getuid?.())
-    t.equal(told['readSecret'], 'EACCES', "a file of the runtime's")
+    t.not(reported['uid'], process.getuid?.())
+    t.equal(reported['readSecret'], 'EACCES', "a file of the runtime's")
   }
   t.match(status, /NoNewPrivs:\t1/)
   for (const set of ['CapPrm', 'CapEff', 'CapInh', 'CapAmb']) t.match(status, new RegExp(`${set}:\\t0+\\n`))
@@ -172,7 +172,7 @@ t.test('it leaves a quarter of the cores alone, and one at least', async (t) => 
 })
 
 t.test('it is gone with the process that the runtime knows', async (t) => {
-  const { pid, child, gone } = await look(t, await findConfinement(), { withPermissions: true })
+  const { pid, child, gone } = await poll(t, await findConfinement(), { withPermissions: true })
   child.kill('SIGKILL')
   await gone
   await buried(pid)
@@ -193,8 +193,8 @@ t.test('it dies with the runtime, whatever it is doing', async (t) => {
   const runtime = spawn(process.execPath, ['--input-type=module', '-e', source], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const [said] = (await once(runtime.stdout, 'data')) as [Buffer]
-  const pid = Number(said.toString())
+  const [reported] = (await once(runtime.stdout, 'data')) as [Buffer]
+  const pid = Number(reported.toString())
   t.ok((await readFile(`/proc/${pid}/cmdline`, 'utf8')).includes('--permission'))
   runtime.kill('SIGKILL')
   await once(runtime, 'close')

@@ -177,7 +177,7 @@ t.test(
     t.teardown(() => client.end())
     await client.query("select set_config('app.role', 'anon', false)")
     const attack = "set_config('app.role','service_role',false)"
-    const piece = fc.constantFrom(
+    const chunk = fc.constantFrom(
       "'",
       "''",
       '"',
@@ -250,9 +250,9 @@ t.test(
     let run = 0
     await fc.assert(
       fc.asyncProperty(
-        fc.oneof(fc.array(piece, { minLength: 1, maxLength: 14 }), fc.array(trap, { minLength: 1, maxLength: 6 })),
-        async (pieces) => {
-          const sql = `select 1 ${pieces.join('')}`
+        fc.oneof(fc.array(chunk, { minLength: 1, maxLength: 14 }), fc.array(trap, { minLength: 1, maxLength: 6 })),
+        async (chunks) => {
+          const sql = `select 1 ${chunks.join('')}`
           let text: string
           try {
             text = guardStatement(sql, true).text

@@ -13,7 +13,7 @@ t.test('examples', { timeout: 600_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   const schema = (name: string, ...fields: object[]) =>
-    tenant.ask('POST', '/rest/v1/schemas', {
+    tenant.request('POST', '/rest/v1/schemas', {
       as: 'service',
       body: {
         name,
@@ -32,9 +32,9 @@ t.test('examples', { timeout: 600_000 }, async (t) => {
     ).status,
     201,
   )
-  t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
+  t.equal((await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
   const invoke = (name: string, as: string, body: string | Buffer) =>
-    tenant.ask('POST', `/functions/v1/invoke/${name}`, {
+    tenant.request('POST', `/functions/v1/invoke/${name}`, {
       as,
       body,
       headers: { 'content-type': 'application/octet-stream' },
@@ -71,10 +71,10 @@ t.test('examples', { timeout: 600_000 }, async (t) => {
       ['name\na,b', /more fields/],
       ['name) select 1; drop table contacts; --\nx', /does not exist|STATEMENT_REFUSED/],
     ]
-    for (const [csv, says] of bad) {
-      const answer = await invoke('import-csv', 'ada', csv)
-      t.equal(answer.status, 422, answer.text)
-      t.match(answer.text.replaceAll('\\"', '"'), says)
+    for (const [csv, reports] of bad) {
+      const response = await invoke('import-csv', 'ada', csv)
+      t.equal(response.status, 422, response.text)
+      t.match(response.text.replaceAll('\\"', '"'), reports)
     }
     t.equal((await contacts()).length, 3)
     const many = ['name,age', ...Array.from({ length: 20_000 }, (_, n) => `person ${n},${n % 100}`)].join('\n')
@@ -93,7 +93,7 @@ t.test('examples', { timeout: 600_000 }, async (t) => {
     })
     const png = await readFile(join(examples, 'lighthouse.png'))
     const jpeg = Buffer.from('ffd8ffe000104a46494600010100000100010000ffffc0001108001a002b03012200021101031101', 'hex')
-    t.equal((await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'pictures' } })).status, 201)
+    t.equal((await tenant.request('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'pictures' } })).status, 201)
     const files: [name: string, type: string, bytes: Buffer][] = [
       ['coast.png', 'image/png', png],
       ['small.jpg', 'image/jpeg', jpeg],
@@ -104,7 +104,7 @@ t.test('examples', { timeout: 600_000 }, async (t) => {
     for (const [name, type, body] of files)
       t.equal(
         (
-          await tenant.ask('POST', `/storage/v1/object/pictures/${name}`, {
+          await tenant.request('POST', `/storage/v1/object/pictures/${name}`, {
             as: 'ada',
             headers: { 'content-type': type },
             body,
@@ -136,20 +136,24 @@ t.test('examples', { timeout: 600_000 }, async (t) => {
       ['new', new Date().toISOString()],
     ])
       t.equal(
-        (await tenant.ask('POST', '/rest/v1/contacts', { as: 'ada', body: { owner_id: 'ada', name, since } })).status,
+        (await tenant.request('POST', '/rest/v1/contacts', { as: 'ada', body: { owner_id: 'ada', name, since } }))
+          .status,
         201,
       )
-    t.equal((await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'digests' } })).status, 201)
+    t.equal(
+      (await tenant.request('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'digests' } })).status,
+      201,
+    )
     await deployFunction(tenant, {
       name: 'nightly-digest',
       wasm: await compileFunction('nightly-digest'),
       config: { role: 'service_role', environment: { TABLE: 'contacts', TIME_FIELD: 'since' } },
     })
-    const answer = await invoke('nightly-digest', 'service', '')
-    t.equal(answer.status, 200, answer.text)
-    const path = String(answer.json()['digest'])
+    const response = await invoke('nightly-digest', 'service', '')
+    t.equal(response.status, 200, response.text)
+    const path = String(response.json()['digest'])
     t.match(path, /^digests\/contacts\/\d{4}-\d\d-\d\d\.json$/)
-    const digest = await tenant.ask('GET', `/storage/v1/object/${path}`, { as: 'service' })
+    const digest = await tenant.request('GET', `/storage/v1/object/${path}`, { as: 'service' })
     t.match(digest.headers['content-type'], 'application/json')
     t.match(digest.json(), { records: 2, latest: [{ name: 'new', owner_id: 'ada' }] })
     t.equal((digest.json()['latest'] as unknown[]).length, 1)

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
 import { Executor, type Run } from '#tenant-runtime/functions/executor/executor.ts'
 import { callLimit } from '#tenant-runtime/functions/executor/protocol.ts'
-import { RunCalls, type HostAnswer, type HostCall } from '#tenant-runtime/functions/executor/run-calls.ts'
+import { RunCalls, type HostResponse, type HostCall } from '#tenant-runtime/functions/executor/run-calls.ts'
 import { hashOf } from '#tenant-runtime/functions/function-store.ts'
 import { hostFunctions } from '#tenant-runtime/functions/module/abi.ts'
 import { checkModule } from '#tenant-runtime/functions/module/check-module.ts'
@@ -56,7 +56,7 @@ async function start(t: Test): Promise<Executor> {
   return executor
 }
 
-const ok = (text: string): HostAnswer => ({ ok: true, bytes: Buffer.from(text) })
+const ok = (text: string): HostResponse => ({ ok: true, bytes: Buffer.from(text) })
 
 t.test('calls and their answers', async (t) => {
   const wasm = await compileSource(source)
@@ -90,7 +90,7 @@ t.test('calls and their answers', async (t) => {
   })
 
   t.test("an error is the guest's to handle; what it does not handle ends it", async (t) => {
-    const fail = async (): Promise<HostAnswer> => ({ ok: false, bytes: Buffer.from('{"code":"NO"}') })
+    const fail = async (): Promise<HostResponse> => ({ ok: false, bytes: Buffer.from('{"code":"NO"}') })
     const handled = await executor.run({ module, ...runOf('handled', fail) })
     t.equal(handled.output.toString(), 'false {"code":"NO"}')
     let log = ''
@@ -192,7 +192,7 @@ const functionType = (parameters: number, results: number) => [
 
 t.test('addresses outside of the memory are errors that the guest sees', async (t) => {
   const executor = await start(t)
-  const asked: HostCall[] = []
+  const requested: HostCall[] = []
   const runs = async (name: string, given: number[], wanted: (result: number[]) => number[]) => {
     const { parameters, results } = hostFunctions[name] ?? { parameters: 0, results: 0 }
     const call = [...given.flatMap(constant), 0x10, 0]
@@ -206,7 +206,7 @@ t.test('addresses outside of the memory are errors that the guest sees', async (
     const { outcome } = await executor.run({
       module: prepareModule(wasm, hashOf(wasm)),
       ...runOf('', async (call) => {
-        asked.push(call)
+        requested.push(call)
         return ok('')
       }),
     })
@@ -234,7 +234,7 @@ t.test('addresses outside of the memory are errors that the guest sees', async (
       }
     }
   }
-  t.same(asked, [], 'the runtime is not asked')
+  t.same(requested, [], 'the runtime is not asked')
   t.match(await runs('log', [1, 65_536, 1], (call) => call), { kind: 'trapped', message: /outside of the memory/ })
   t.same(
     await runs('log', [99, 0, 10], (call) => call),
@@ -282,10 +282,10 @@ t.test('imports of the host: those that it has, as they are', async (t) => {
 })
 
 t.test('an executor that breaks the rules is found out', async (t) => {
-  const answered = Promise.withResolvers<HostAnswer>()
+  const response = Promise.withResolvers<HostResponse>()
   const sent: string[] = []
-  const start = (answer: () => Promise<HostAnswer> = () => answered.promise) =>
-    new RunCalls(answer, ({ bytes }) => sent.push(Buffer.from(bytes).toString()))
+  const start = (result: () => Promise<HostResponse> = () => response.promise) =>
+    new RunCalls(result, ({ bytes }) => sent.push(Buffer.from(bytes).toString()))
   const call = (head: object = {}, bytes = 'ab') =>
     [
       { kind: 'call', name: 'storage_get', parts: [2], ...head } as Parameters<RunCalls['take']>[0],
@@ -309,8 +309,8 @@ t.test('an executor that breaks the rules is found out', async (t) => {
   calls.take(...call())
   t.throws(() => calls.take(...call()), /without the answer/, 'a second call before the answer')
   t.throws(() => calls.checkIdle(), /without the answer/, 'an end before the answer')
-  answered.resolve({ ok: true, bytes: Buffer.from('first') })
-  await answered.promise
+  response.resolve({ ok: true, bytes: Buffer.from('first') })
+  await response.promise
   await new Promise(setImmediate)
   calls.checkIdle()
   calls.take(...call())

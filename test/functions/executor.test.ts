@@ -79,21 +79,21 @@ t.test('what a command has', async (t) => {
   `
   const module = prepared(await compileSource(source))
   const { run } = await startExecutor(t)
-  const said = async (input: string, options: RunOptions = {}) => {
+  const reported = async (input: string, options: RunOptions = {}) => {
     const { outcome, output } = await run(module, { input, ...options })
     t.same(outcome, { kind: 'exited', code: 0 }, input)
     return output.toString()
   }
-  t.equal(await said('echo: äöü €'), 'echo: äöü €', 'standard input and output')
-  t.equal(await said('x'.repeat(100_000)), 'x'.repeat(100_000), 'more than one read')
-  t.equal(await said('arguments'), 'test')
+  t.equal(await reported('echo: äöü €'), 'echo: äöü €', 'standard input and output')
+  t.equal(await reported('x'.repeat(100_000)), 'x'.repeat(100_000), 'more than one read')
+  t.equal(await reported('arguments'), 'test')
   t.equal(
-    await said('environment', { environment: ['COLOUR=blue'] }),
+    await reported('environment', { environment: ['COLOUR=blue'] }),
     'blue false',
     "its own variables, and none of the host's",
   )
-  t.equal(await said('clock'), 'true true')
-  t.not(await said('random'), await said('random'))
+  t.equal(await reported('clock'), 'true true')
+  t.not(await reported('random'), await reported('random'))
   t.match(await run(module, { input: 'exit' }), { outcome: { kind: 'exited', code: 7 } })
   t.match(await run(module, { input: 'log' }), { outcome: { kind: 'exited', code: 0 }, log: 'error: a line of log' })
   t.match(await run(module, { input: 'trap' }), { outcome: { kind: 'trapped', message: /unreachable/ } })
@@ -102,7 +102,7 @@ t.test('what a command has', async (t) => {
   const much = await run(module, { input: 'grow', megabytes: 32 })
   t.equal(much.outcome.kind, 'trapped', 'memory beyond the limit is not had')
   t.ok(much.memoryPeak <= 32 * megabyte, `peak ${much.memoryPeak}`)
-  t.equal(await said('as good as new'), 'as good as new')
+  t.equal(await reported('as good as new'), 'as good as new')
 })
 
 t.test('an instance begins with clean memory, whoever ran before', async (t) => {

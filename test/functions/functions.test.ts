@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
 import { effort } from '#test/support/effort.ts'
-import { startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
+import { startRuntime, type ApiResponse, type TestTenant } from '#test/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { executorsOf, killAll, sendForm } from './support/deployed.ts'
 import { command, constant, drop, forever, unreachable } from './support/wasm.ts'
@@ -40,7 +40,7 @@ interface Deployment {
 function deploy(
   tenant: TestTenant,
   { name = 'manners', wasm, trigger = '"Http"', config, description = 'has manners', as = 'service' }: Deployment,
-): Promise<Answer> {
+): Promise<ApiResponse> {
   return sendForm(
     tenant,
     'POST',
@@ -57,7 +57,7 @@ function deploy(
 }
 
 const invoke = (tenant: TestTenant, body: string, as = 'ada', name = 'manners') =>
-  tenant.ask('POST', `/functions/v1/invoke/${name}`, {
+  tenant.request('POST', `/functions/v1/invoke/${name}`, {
     as: as === 'nobody' ? undefined : as,
     body,
     headers: { 'content-type': 'text/plain' },
@@ -68,11 +68,11 @@ const records = (tenant: TestTenant, where = 'true') =>
     from "${tenant.id}".function_invocations i join "${tenant.id}".functions f on f.id = i.function_id
     where ${where} order by i.timestamp, i.id`)
 
-function shape(t: Test, answer: Answer, status: number, code: string, says: RegExp): void {
-  const body = answer.json()
-  t.equal(answer.status, status, answer.text)
+function shape(t: Test, response: ApiResponse, status: number, code: string, reports: RegExp): void {
+  const body = response.json()
+  t.equal(response.status, status, response.text)
   t.equal(body['code'], code)
-  t.match(body['message'], says)
+  t.match(body['message'], reports)
   t.type(body['error'], 'string')
 }
 
@@ -82,19 +82,19 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
   const wasm = await compileSource(source)
 
   t.test('deploying', async (t) => {
-    const answer = await deploy(tenant, {
+    const response = await deploy(tenant, {
       wasm,
       config: { timeout: 2, max_memory: 16_777_216, environment: { SECRET: canary } },
     })
-    t.equal(answer.status, 201, answer.text)
-    t.same(Object.keys(answer.json()).sort(), ['created_at', 'id', 'name', 'wasm_hash'])
-    t.equal(answer.json()['wasm_hash'], createHash('sha256').update(wasm).digest('hex'))
+    t.equal(response.status, 201, response.text)
+    t.same(Object.keys(response.json()).sort(), ['created_at', 'id', 'name', 'wasm_hash'])
+    t.equal(response.json()['wasm_hash'], createHash('sha256').update(wasm).digest('hex'))
     const [event] = await tenant.rows(`select type, payload from "${tenant.id}".event_log order by seq desc limit 1`)
     t.match(event, { type: 'functions.deployed', payload: { name: 'manners' } })
   })
 
   t.test('reading: all of it but the bytes', async (t) => {
-    const one = (await tenant.ask('GET', '/functions/v1/manners', { as: 'service' })).json()
+    const one = (await tenant.request('GET', '/functions/v1/manners', { as: 'service' })).json()
     t.match(one, {
       name: 'manners',
       description: 'has manners',
@@ -105,8 +105,10 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
       config: { timeout: 2, max_memory: 16_777_216, environment: { SECRET: canary } },
     })
     t.notOk(Object.keys(one).some((key) => /wasm_(bytes|data)/.test(key)))
-    t.match((await tenant.ask('GET', '/functions/v1', { as: 'service' })).list(), [{ name: 'manners', enabled: true }])
-    const shown = await tenant.ask('GET', '/rest/v1/functions?select=*', { as: 'service' })
+    t.match((await tenant.request('GET', '/functions/v1', { as: 'service' })).list(), [
+      { name: 'manners', enabled: true },
+    ])
+    const shown = await tenant.request('GET', '/rest/v1/functions?select=*', { as: 'service' })
     t.notMatch(shown.text, canary, 'the collection shows no configuration')
     t.notMatch(shown.text, /wasm_data/)
   })
@@ -133,7 +135,8 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
       [{ name: 'manners', wasm }, 409, 'FUNCTION_EXISTS', /exists/],
       [{ name: 'next', wasm, as: 'ada' }, 403, 'FORBIDDEN', /service role/],
     ]
-    for (const [deployment, status, code, says] of bad) shape(t, await deploy(tenant, deployment), status, code, says)
+    for (const [deployment, status, code, reports] of bad)
+      shape(t, await deploy(tenant, deployment), status, code, reports)
     shape(
       t,
       await sendForm(tenant, 'POST', '/functions/v1/deploy', { name: 'next', surprise: '1' }),
@@ -143,14 +146,14 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
     )
     shape(
       t,
-      await tenant.ask('POST', '/functions/v1/deploy', { as: 'service', body: { name: 'next' } }),
+      await tenant.request('POST', '/functions/v1/deploy', { as: 'service', body: { name: 'next' } }),
       400,
       'INVALID_FUNCTION',
       /multipart/,
     )
     shape(
       t,
-      await tenant.ask('POST', '/functions/v1/deploy', {
+      await tenant.request('POST', '/functions/v1/deploy', {
         as: 'service',
         body: 'x',
         headers: { 'content-type': 'multipart/form-data; boundary=a' },
@@ -162,7 +165,7 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
     const cut = '--a\r\nContent-Disposition: form-data; name="wasm"; filename="x.wasm"\r\n\r\nabc'
     shape(
       t,
-      await tenant.ask('POST', '/functions/v1/deploy', {
+      await tenant.request('POST', '/functions/v1/deploy', {
         as: 'service',
         body: cut,
         headers: { 'content-type': 'multipart/form-data; boundary=a' },
@@ -205,18 +208,18 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
       [201, 'text/csv', '1', 'a,b'],
     )
     t.equal(
-      (await tenant.ask('POST', '/functions/v1/manners', { as: 'ada', body: 'alias' })).text,
+      (await tenant.request('POST', '/functions/v1/manners', { as: 'ada', body: 'alias' })).text,
       'alias',
       'the path of functions clients',
     )
-    t.equal((await tenant.ask('PUT', '/functions/v1/invoke/manners', { as: 'ada', body: 'put' })).text, 'put')
+    t.equal((await tenant.request('PUT', '/functions/v1/invoke/manners', { as: 'ada', body: 'put' })).text, 'put')
     shape(t, await invoke(tenant, 'x', 'nobody'), 401, 'UNAUTHORIZED', /signed-in/)
     shape(t, await invoke(tenant, 'x', 'ada', 'missing'), 404, 'NO_SUCH_FUNCTION', /no such function/)
   })
 
   t.test('the unmodified client', async (t) => {
-    const answer = await tenant.client('ada').functions.invoke<unknown>('manners', { body: { hello: 'there' } })
-    t.match(answer, { error: null, data: { hello: 'there' } })
+    const response = await tenant.client('ada').functions.invoke<unknown>('manners', { body: { hello: 'there' } })
+    t.match(response, { error: null, data: { hello: 'there' } })
     const failed = await tenant.client('ada').functions.invoke('manners', { body: 'fail' })
     t.equal(failed.data, null)
     t.equal((failed.error as { name: string }).name, 'FunctionsHttpError')
@@ -234,10 +237,10 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
     const all = await records(tenant)
     t.notMatch(JSON.stringify(all), canary)
     t.notMatch(runtime.problems.join('\n'), canary)
-    const one = (await tenant.ask('GET', '/functions/v1/manners', { as: 'service' })).json()
+    const one = (await tenant.request('GET', '/functions/v1/manners', { as: 'service' })).json()
     t.equal(one['invocation_count'], all.length)
     t.equal(one['last_invocation'], (all.at(-1) as { timestamp: Date }).timestamp.toISOString())
-    const own = (await tenant.ask('GET', '/rest/v1/function_invocations', { as: 'ben' })).list()
+    const own = (await tenant.request('GET', '/rest/v1/function_invocations', { as: 'ben' })).list()
     t.match(own, [{ user_id: 'ben', status: 'error' }], 'its caller sees it')
     t.equal(own.length, 1, "and no other's")
   })
@@ -254,7 +257,7 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
   })
 
   t.test('changing', async (t) => {
-    const patch = (body: object) => tenant.ask('PATCH', '/functions/v1/manners', { as: 'service', body })
+    const patch = (body: object) => tenant.request('PATCH', '/functions/v1/manners', { as: 'service', body })
     const changed = await patch({ config: { timeout: 3, environment: { SECRET: null, COLOUR: 'blue' } } })
     t.equal(changed.status, 200, changed.text)
     t.match(changed.json(), { config: { timeout: 3, max_memory: 16_777_216, environment: { COLOUR: 'blue' } } })
@@ -285,9 +288,15 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
   })
 
   t.test('deleting', async (t) => {
-    t.equal((await tenant.ask('DELETE', '/functions/v1/spoiled', { as: 'ada' })).status, 403)
-    t.equal((await tenant.ask('DELETE', '/functions/v1/spoiled', { as: 'service' })).status, 204)
-    shape(t, await tenant.ask('DELETE', '/functions/v1/spoiled', { as: 'service' }), 404, 'NO_SUCH_FUNCTION', /no such/)
+    t.equal((await tenant.request('DELETE', '/functions/v1/spoiled', { as: 'ada' })).status, 403)
+    t.equal((await tenant.request('DELETE', '/functions/v1/spoiled', { as: 'service' })).status, 204)
+    shape(
+      t,
+      await tenant.request('DELETE', '/functions/v1/spoiled', { as: 'service' }),
+      404,
+      'NO_SUCH_FUNCTION',
+      /no such/,
+    )
     shape(t, await invoke(tenant, '', 'ada', 'spoiled'), 404, 'NO_SUCH_FUNCTION', /no such/)
   })
 })
@@ -314,8 +323,10 @@ t.test('an update under load: every invocation runs wholly on one version', { ti
     }),
   )
   for (let round = 0; round < effort({ small: 6, full: 50 }); round++) {
-    const answer = await sendForm(tenant, 'PATCH', '/functions/v1/manners', { wasm: round % 2 === 0 ? second : first })
-    t.equal(answer.status, 200, answer.text)
+    const response = await sendForm(tenant, 'PATCH', '/functions/v1/manners', {
+      wasm: round % 2 === 0 ? second : first,
+    })
+    t.equal(response.status, 200, response.text)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   isOver = true
@@ -340,13 +351,13 @@ t.test(
       201,
     )
     const ids = new Set<string>()
-    let answered = 0
+    let response = 0
     let isOver = false
     const load = Promise.all(
       Array.from({ length: 4 }, async () => {
         while (!isOver) {
           const { status, headers, text } = await invoke(tenant, '')
-          answered++
+          response++
           if (status === 200) ids.add(String(headers['x-invocation-id']))
           // Running, or still starting.
           else t.match(text, /HOST_FUNCTION_ERROR|FUNCTIONS_BUSY/)
@@ -360,11 +371,11 @@ t.test(
     }
     isOver = true
     await load
-    const kept = await records(tenant)
-    t.equal(kept.length, answered, `${answered} answers`)
-    t.equal(kept.filter(({ status }) => status === 'success').length, ids.size)
+    const stored = await records(tenant)
+    t.equal(stored.length, response, `${response} answers`)
+    t.equal(stored.filter(({ status }) => status === 'success').length, ids.size)
     t.ok(
-      kept.some(({ status }) => status === 'error'),
+      stored.some(({ status }) => status === 'error'),
       'some were killed',
     )
   },

@@ -3,31 +3,31 @@ import t from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
 import { until } from '#test/support/until.ts'
 import { startRuntime } from '#test/support/runtime.ts'
-import { askHost } from './support/asker.ts'
+import { callHost } from './support/asker.ts'
 import { deployFunction } from './support/deployed.ts'
 import { setUp } from './support/notes-tenant.ts'
 
 t.test('storage', { timeout: 180_000 }, async (t) => {
   const { tenant } = await setUp(t, {}, { file_bytes: 20_000_000 })
-  for (const [who, name, policy] of [
+  for (const [caller, name, policy] of [
     ['ada', 'hers', 'private'],
     ['ben', 'his', 'private'],
     ['ben', 'shown', 'public'],
     ['ben', 'shared', 'authenticated'],
   ] as const) {
-    t.equal((await tenant.ask('POST', '/storage/v1/bucket', { as: who, body: { name, policy } })).status, 201)
+    t.equal((await tenant.request('POST', '/storage/v1/bucket', { as: caller, body: { name, policy } })).status, 201)
     t.equal(
       (
-        await tenant.ask('POST', `/storage/v1/object/${name}/there.txt`, {
-          as: who,
+        await tenant.request('POST', `/storage/v1/object/${name}/there.txt`, {
+          as: caller,
           headers: { 'content-type': 'text/plain' },
-          body: `of ${who}`,
+          body: `of ${caller}`,
         })
       ).status,
       200,
     )
   }
-  const host = (as: string, what: string, ...parts: string[]) => askHost(tenant, 'asker', as, what, ...parts)
+  const host = (as: string, what: string, ...parts: string[]) => callHost(tenant, 'asker', as, what, ...parts)
   const objects = async () =>
     (
       await tenant.rows(
@@ -59,9 +59,13 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
     t.match(put.json(), { bucket: 'hers', path: 'a b/ä.txt', size: 5, content_type: 'text/plain', owner_id: 'ada' })
     t.equal(
       (
-        await tenant.ask('GET', `/storage/v1/object/hers/${encodeURIComponent('a b')}/${encodeURIComponent('ä.txt')}`, {
-          as: 'ada',
-        })
+        await tenant.request(
+          'GET',
+          `/storage/v1/object/hers/${encodeURIComponent('a b')}/${encodeURIComponent('ä.txt')}`,
+          {
+            as: 'ada',
+          },
+        )
       ).text,
       'hello',
     )
@@ -91,7 +95,7 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
     t.equal((await host('ada', 'get', 'hers/large')).text, '6291000')
     t.equal(
       (
-        await tenant.ask('POST', '/storage/v1/object/hers/larger', {
+        await tenant.request('POST', '/storage/v1/object/hers/larger', {
           as: 'ada',
           headers: { 'content-type': 'text/plain' },
           body: Buffer.alloc(6_291_457),
@@ -103,7 +107,7 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
     t.equal((await host('ada', 'put much', 'hers/second', 'text/plain', '6291000')).ok, true)
     t.equal((await host('ada', 'put much', 'hers/third', 'text/plain', '6291000')).code, 'QUOTA_EXCEEDED')
     t.equal(
-      (await tenant.ask('PUT', '/storage/v1/bucket/hers', { as: 'ada', body: { allowed_mime_types: ['image/*'] } }))
+      (await tenant.request('PUT', '/storage/v1/bucket/hers', { as: 'ada', body: { allowed_mime_types: ['image/*'] } }))
         .status,
       200,
     )
@@ -111,9 +115,9 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
   })
 
   t.test('one that has the service role reaches all', async (t) => {
-    t.equal((await askHost(tenant, 'master', 'ada', 'get', 'his/there.txt')).text, 'of ben')
-    t.equal((await askHost(tenant, 'master', 'ada', 'put', 'his/new.txt', 'text/plain', 'x')).ok, true)
-    t.equal((await askHost(tenant, 'master', 'ada', 'remove', 'his/there.txt')).ok, true)
+    t.equal((await callHost(tenant, 'master', 'ada', 'get', 'his/there.txt')).text, 'of ben')
+    t.equal((await callHost(tenant, 'master', 'ada', 'put', 'his/new.txt', 'text/plain', 'x')).ok, true)
+    t.equal((await callHost(tenant, 'master', 'ada', 'remove', 'his/there.txt')).ok, true)
     t.same(
       (await objects()).filter((line) => line.startsWith('his')),
       ['his new.txt '],
@@ -126,7 +130,8 @@ t.test(
   { timeout: 180_000 },
   async (t) => {
     const { tenant } = await setUp(t)
-    const patch = (config: object) => tenant.ask('PATCH', '/functions/v1/asker', { as: 'service', body: { config } })
+    const patch = (config: object) =>
+      tenant.request('PATCH', '/functions/v1/asker', { as: 'service', body: { config } })
     for (const bad of [
       { role: 'owner' },
       { role: null },
@@ -141,11 +146,12 @@ t.test(
       { http_hosts: ['*.10.0.0.1'] },
       { http_hosts: Array<string>(33).fill('a.example') },
     ]) {
-      const answer = await patch(bad)
-      t.equal(answer.status, 400, JSON.stringify(bad))
-      t.match(answer.json(), { code: 'INVALID_FUNCTION', message: /config\.(role|http_hosts)/ })
+      const response = await patch(bad)
+      t.equal(response.status, 400, JSON.stringify(bad))
+      t.match(response.json(), { code: 'INVALID_FUNCTION', message: /config\.(role|http_hosts)/ })
     }
-    const count = async () => (await askHost(tenant, 'asker', 'ada', 'query', 'select count(*) as n from notes')).json()
+    const count = async () =>
+      (await callHost(tenant, 'asker', 'ada', 'query', 'select count(*) as n from notes')).json()
     t.same(await count(), { rows: [{ n: 1 }], count: 1 })
     t.match(
       (await patch({ role: 'service_role', http_hosts: ['API.example.com', '*.Example.org:8443', '[::1]:80'] })).json(),
@@ -174,18 +180,18 @@ t.test(
     for (const name of ['notes', 'copies'])
       t.equal(
         (
-          await tenant.ask('POST', '/rest/v1/schemas', {
+          await tenant.request('POST', '/rest/v1/schemas', {
             as: 'service',
             body: { name, fields, rls_policy: { type: 'ownership', owner_field: 'owner_id' } },
           })
         ).status,
         201,
       )
-    t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
-    t.equal((await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'seen' } })).status, 201)
+    t.equal((await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
+    t.equal((await tenant.request('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'seen' } })).status, 201)
     const copies = await compileSource(`import { query } from './tenantry.as'
     process.stdout.write(query('insert into copies (owner_id, text) select owner_id, text from notes returning text'))`)
-    const tells = await compileSource(`import { env, put, query, tryPut } from './tenantry.as'
+    const reports = await compileSource(`import { env, put, query, tryPut } from './tenantry.as'
     put('seen/' + env('TENANTRY_FUNCTION'), 'application/json', String.UTF8.encode(query('select count(*) as n from copies')))`)
     const on = (table: string) => ({ Database: { table, operation: 'Insert' } })
     await deployFunction(tenant, { name: 'nobody', wasm: copies, trigger: on('notes') })
@@ -197,13 +203,17 @@ t.test(
     })
     await deployFunction(tenant, {
       name: 'teller',
-      wasm: tells,
+      wasm: reports,
       trigger: on('copies'),
       config: { role: 'service_role' },
     })
     t.equal(
-      (await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: { owner_id: 'ada', text: 'the lamp is lit' } }))
-        .status,
+      (
+        await tenant.request('POST', '/rest/v1/notes', {
+          as: 'ada',
+          body: { owner_id: 'ada', text: 'the lamp is lit' },
+        })
+      ).status,
       201,
     )
     const ended = () =>
@@ -212,7 +222,7 @@ t.test(
           where i.error_message is distinct from 'interrupted' order by 1`,
       )
     await until(async () => (await ended()).length === 3, 'three functions were to run')
-    t.same((await tenant.ask('GET', '/storage/v1/object/seen/teller', { as: 'service' })).json(), {
+    t.same((await tenant.request('GET', '/storage/v1/object/seen/teller', { as: 'service' })).json(), {
       rows: [{ n: 1 }],
       count: 1,
     })

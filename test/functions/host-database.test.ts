@@ -2,13 +2,13 @@
 // failures.
 import t from 'tap'
 import { reservedCollections, systemCollections } from '#tenant-runtime/rest/registry/system-collections.ts'
-import { askHost } from './support/asker.ts'
+import { callHost } from './support/asker.ts'
 import { canary, notes, setUp } from './support/notes-tenant.ts'
 
 t.test('db_query', { timeout: 240_000 }, async (t) => {
   const { tenant } = await setUp(t)
   const query = (as: string, sql: string, parameters: unknown[] = [], fn = 'asker') =>
-    askHost(tenant, fn, as, 'query', sql, JSON.stringify(parameters))
+    callHost(tenant, fn, as, 'query', sql, JSON.stringify(parameters))
 
   t.test("a caller's function reads the caller's rows, and nobody else's", async (t) => {
     t.same((await query('ada', 'select owner_id, text from notes')).json(), {
@@ -166,9 +166,9 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
       ['select 1/0', '[]', 'INVALID_FIELD', /division by zero/],
     ]
     for (const [sql, parameters, code, message] of codes) {
-      const asked = await askHost(tenant, 'asker', 'ada', 'query', sql, parameters)
-      t.equal(asked.code, code, `${sql}: ${asked.text}`)
-      t.match(asked.text, message)
+      const requested = await callHost(tenant, 'asker', 'ada', 'query', sql, parameters)
+      t.equal(requested.code, code, `${sql}: ${requested.text}`)
+      t.match(requested.text, message)
     }
   })
 
@@ -189,12 +189,12 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
   t.test('what a function waits for at its deadline does not happen', async (t) => {
     const slow = `with n as (insert into notes (owner_id, text) values ('ada', 'too late') returning 1),
         s as (select pg_sleep(60) from n) select * from s`
-    const answer = await tenant.ask('POST', '/functions/v1/invoke/asker', {
+    const response = await tenant.request('POST', '/functions/v1/invoke/asker', {
       as: 'ada',
       body: ['query', slow, '', ''].join('\u001e'),
       headers: { 'content-type': 'text/plain' },
     })
-    t.equal(answer.status, 504, answer.text)
+    t.equal(response.status, 504, response.text)
     for (;;) {
       const [open] = await tenant.rows(
         "select count(*)::int as n from pg_stat_activity where usename = $1 and query like '%too late%'",
@@ -209,17 +209,17 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
   })
 
   t.test("a failure that is not handled is the function's, and tells no secret", async (t) => {
-    const answer = await tenant.ask('POST', '/functions/v1/invoke/asker', {
+    const response = await tenant.request('POST', '/functions/v1/invoke/asker', {
       as: 'ada',
       body: ['must', `select '${canary}'::int`].join('\u001e'),
       headers: { 'content-type': 'text/plain' },
     })
-    t.equal(answer.status, 500)
-    t.equal(answer.json()['code'], 'HOST_FUNCTION_ERROR')
-    t.match(answer.json()['message'], /db_query: .*invalid input syntax for type integer.*\[redacted\]/)
-    t.notMatch(answer.text, canary)
+    t.equal(response.status, 500)
+    t.equal(response.json()['code'], 'HOST_FUNCTION_ERROR')
+    t.match(response.json()['message'], /db_query: .*invalid input syntax for type integer.*\[redacted\]/)
+    t.notMatch(response.text, canary)
     const [record] = await tenant.rows('select status, error_message from function_invocations where id = $1', [
-      answer.headers['x-invocation-id'] ??
+      response.headers['x-invocation-id'] ??
         (await tenant.rows('select id from function_invocations order by timestamp desc limit 1'))[0]?.['id'],
     ])
     t.equal(record?.['status'], 'error')
@@ -257,33 +257,33 @@ t.test(
       (select count(*) from pg_cursors where is_holdable) as cursors,
       (select count(*) from pg_listening_channels()) as channels,
       (select count(*) from notes) as notes`
-    const clean = (await askHost(tenant, 'asker', 'ada', 'query', state)).json()
+    const clean = (await callHost(tenant, 'asker', 'ada', 'query', state)).json()
     t.match(clean, {
       rows: [
         { timeout: '30s', role: 'authenticated', schema: tenant.id, prepared: 0, cursors: 0, channels: 0, notes: 1 },
       ],
     })
     for (const [n, [what]] of messes.entries()) {
-      t.ok((await askHost(tenant, 'asker', 'ada', 'query', `select mess_${n}()`)).ok, what)
-      t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, what)
+      t.ok((await callHost(tenant, 'asker', 'ada', 'query', `select mess_${n}()`)).ok, what)
+      t.same((await callHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, what)
       t.equal(
-        (await tenant.ask('GET', '/rest/v1/notes', { as: 'ada' })).list().length,
+        (await tenant.request('GET', '/rest/v1/notes', { as: 'ada' })).list().length,
         1,
         `${what}: a request after it`,
       )
     }
-    t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
+    t.equal((await tenant.request('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
     for (const [n, [what]] of messes.entries()) {
       t.equal(
-        (await tenant.ask('POST', `/rest/v1/rpc/mess_${n}`, { as: 'ada', body: {} })).text,
+        (await tenant.request('POST', `/rest/v1/rpc/mess_${n}`, { as: 'ada', body: {} })).text,
         '1',
         `${what}, by REST`,
       )
-      t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, `${what}, by REST`)
+      t.same((await callHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, `${what}, by REST`)
     }
-    t.equal((await askHost(tenant, 'asker', 'ada', 'query', 'select fails()')).ok, false)
-    t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, 'after one that failed')
-    t.ok((await askHost(tenant, 'master', 'ada', 'query', "select set_config('work_mem', '64kB', false)")).ok)
-    t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, 'after one of the service')
+    t.equal((await callHost(tenant, 'asker', 'ada', 'query', 'select fails()')).ok, false)
+    t.same((await callHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, 'after one that failed')
+    t.ok((await callHost(tenant, 'master', 'ada', 'query', "select set_config('work_mem', '64kB', false)")).ok)
+    t.same((await callHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, 'after one of the service')
   },
 )

@@ -8,10 +8,10 @@ import { readConfig } from '#tenant-runtime/config.ts'
 import { isReachable, readNetworks } from '@tenantry/contract'
 import { allowsHost, checkHost } from '#tenant-runtime/functions/host/http-hosts.ts'
 import { effort, seed } from '#test/support/effort.ts'
-import { ask, none, serve } from './support/fetching.ts'
+import { fetchFrom, none, serve } from './support/fetching.ts'
 
 t.test("addresses that are not the internet's are refused", async (t) => {
-  const refused = [
+  const rejected = [
     '0.0.0.0',
     '0.1.2.3',
     '10.0.0.1',
@@ -80,7 +80,7 @@ t.test("addresses that are not the internet's are refused", async (t) => {
     '1:2:3',
     '2606:4700::1111%eth0',
   ]
-  for (const address of refused) t.notOk(isReachable(address, none), address)
+  for (const address of rejected) t.notOk(isReachable(address, none), address)
   for (const address of [
     '1.1.1.1',
     '8.8.8.8',
@@ -250,13 +250,14 @@ t.test('inner addresses are not reached, however they are written', async (t) =>
     // Even where the developer has written it into the list.
     const hosts = [new URL(url).host]
     t.equal(
-      (await ask({ url }, { hosts, reachable: none, resolve: async () => Promise.reject(new Error('no name')) })).code,
+      (await fetchFrom({ url }, { hosts, reachable: none, resolve: async () => Promise.reject(new Error('no name')) }))
+        .code,
       'ADDRESS_REFUSED',
       host,
     )
   }
   const named = (addresses: string[]) =>
-    ask(
+    fetchFrom(
       { url: `http://a.example:${port}` },
       { hosts: [`a.example:${port}`], reachable: none, resolve: async () => addresses },
     )
@@ -276,18 +277,18 @@ t.test('inner addresses are not reached, however they are written', async (t) =>
 
 t.test('a name is resolved once, and the connection goes to what was looked at', async (t) => {
   const { port, seen } = await serve(t, (_request, response) => response.end('reached'))
-  let asked = 0
+  let requested = 0
   // The second answer of a rebinding name would be an inner address.
-  const resolve = async () => (asked++ === 0 ? ['127.0.0.1'] : ['127.0.0.2'])
-  const answer = await ask(
+  const resolve = async () => (requested++ === 0 ? ['127.0.0.1'] : ['127.0.0.2'])
+  const result = await fetchFrom(
     { url: `http://rebinding.example:${port}` },
     { hosts: [`rebinding.example:${port}`], reachable: readNetworks(['127.0.0.1']), resolve },
   )
-  t.equal(answer.body.toString(), 'reached')
-  t.equal(asked, 1)
+  t.equal(result.body.toString(), 'reached')
+  t.equal(requested, 1)
   t.equal(
     (
-      await ask(
+      await fetchFrom(
         { url: `http://rebinding.example:${port}` },
         { hosts: [`rebinding.example:${port}`], reachable: readNetworks(['127.0.0.1']), resolve },
       )

@@ -10,9 +10,9 @@ import { namesDefaultRoute } from '#tenant-runtime/functions/host/default-route.
 import { listen } from '#test/support/listen.ts'
 import { makeAuthority } from '#test/support/tls.ts'
 import { startRuntime } from '#test/support/runtime.ts'
-import { askHost, compileAsker } from './support/asker.ts'
+import { callHost, compileAsker } from './support/asker.ts'
 import { deployFunction } from './support/deployed.ts'
-import { ask, none, serve } from './support/fetching.ts'
+import { fetchFrom, none, serve } from './support/fetching.ts'
 
 t.test('a request and its answer', async (t) => {
   const { port, seen } = await serve(t, (_request, response) =>
@@ -27,7 +27,7 @@ t.test('a request and its answer', async (t) => {
       .end('the\nanswer'),
   )
   const hosts = [`api.example:${port}`]
-  const answer = await ask(
+  const result = await fetchFrom(
     {
       method: 'put',
       url: `http://api.example:${port}/a/../b?c=d#e`,
@@ -35,9 +35,9 @@ t.test('a request and its answer', async (t) => {
     },
     { hosts, body: 'the body' },
   )
-  t.same([answer.status, answer.body.toString(), answer.headers['content-type']], [201, 'the\nanswer', 'text/x'])
+  t.same([result.status, result.body.toString(), result.headers['content-type']], [201, 'the\nanswer', 'text/x'])
   t.same(
-    ['keep-alive', 'proxy-authenticate', 'connection', 'transfer-encoding'].filter((name) => name in answer.headers),
+    ['keep-alive', 'proxy-authenticate', 'connection', 'transfer-encoding'].filter((name) => name in result.headers),
     [],
   )
   t.match(seen[0], {
@@ -52,9 +52,9 @@ t.test('a request and its answer', async (t) => {
       'user-agent': 'tenantry',
     },
   })
-  t.match((await ask({ url: `http://api.example:${port}` }, { hosts })).status, 201, 'GET is meant')
-  t.equal((await ask({ url: `http://other.example:${port}` }, { hosts })).code, 'HOST_NOT_ALLOWED')
-  t.equal((await ask({ url: `http://api.example:${port}` }, { hosts: [] })).code, 'HOST_NOT_ALLOWED')
+  t.match((await fetchFrom({ url: `http://api.example:${port}` }, { hosts })).status, 201, 'GET is meant')
+  t.equal((await fetchFrom({ url: `http://other.example:${port}` }, { hosts })).code, 'HOST_NOT_ALLOWED')
+  t.equal((await fetchFrom({ url: `http://api.example:${port}` }, { hosts: [] })).code, 'HOST_NOT_ALLOWED')
 })
 
 t.test('what is no request is told so, and nothing is sent', async (t) => {
@@ -102,12 +102,12 @@ t.test('what is no request is told so, and nothing is sent', async (t) => {
   ]
   for (const request of bad)
     t.equal(
-      (await ask(request, { hosts: [`a.example:${port}`, 'a.example', '*.example'] })).code,
+      (await fetchFrom(request, { hosts: [`a.example:${port}`, 'a.example', '*.example'] })).code,
       'INVALID_REQUEST',
       JSON.stringify(request).slice(0, 80),
     )
   t.equal(
-    (await ask({ url }, { hosts: [`a.example:${port}`], body: 'x' })).code,
+    (await fetchFrom({ url }, { hosts: [`a.example:${port}`], body: 'x' })).code,
     'INVALID_REQUEST',
     'a GET with a body',
   )
@@ -124,10 +124,10 @@ t.test('redirects are looked at as the request was', async (t) => {
   const hosts = [`a.example:${port}`, `b.example:${port}`]
   const from = (status: number, to: string) => `http://a.example:${port}/${status}/${encodeURIComponent(to)}`
   const last = () => seen.at(-1)
-  t.equal((await ask({ url: from(302, '/there') }, { hosts })).body.toString(), 'arrived')
+  t.equal((await fetchFrom({ url: from(302, '/there') }, { hosts })).body.toString(), 'arrived')
   t.equal(
     (
-      await ask(
+      await fetchFrom(
         { url: from(301, `http://b.example:${port}/`), headers: { authorization: 'x', cookie: 'y', 'x-mine': 'z' } },
         { hosts },
       )
@@ -139,9 +139,9 @@ t.test('redirects are looked at as the request was', async (t) => {
     [`b.example:${port}`, undefined, undefined, 'z'],
     'credentials stay behind',
   )
-  await ask({ url: from(303, '/'), method: 'PUT', headers: { 'content-type': 'a/b' } }, { hosts, body: 'body' })
+  await fetchFrom({ url: from(303, '/'), method: 'PUT', headers: { 'content-type': 'a/b' } }, { hosts, body: 'body' })
   t.same([last()?.method, last()?.body, last()?.headers['content-type']], ['GET', '', undefined])
-  await ask({ url: from(307, '/'), method: 'POST' }, { hosts, body: 'body' })
+  await fetchFrom({ url: from(307, '/'), method: 'POST' }, { hosts, body: 'body' })
   t.same([last()?.method, last()?.body], ['POST', 'body'])
   const before = seen.length
   const away: [to: string, code: string][] = [
@@ -152,9 +152,9 @@ t.test('redirects are looked at as the request was', async (t) => {
     [`//c.example:${port}/`, 'HOST_NOT_ALLOWED'],
     ['http://[', 'INVALID_REQUEST'],
   ]
-  for (const [to, code] of away) t.equal((await ask({ url: from(302, to) }, { hosts })).code, code, to)
+  for (const [to, code] of away) t.equal((await fetchFrom({ url: from(302, to) }, { hosts })).code, code, to)
   t.equal(seen.length, before + away.length, 'none was followed')
-  const inner = await ask(
+  const inner = await fetchFrom(
     { url: from(302, `http://b.example:${port}/`) },
     {
       hosts,
@@ -164,7 +164,7 @@ t.test('redirects are looked at as the request was', async (t) => {
   )
   t.equal(inner.code, 'ADDRESS_REFUSED', 'a redirect to an allowed name with an inner address')
   const loop = seen.length
-  t.equal((await ask({ url: `http://a.example:${port}/loop` }, { hosts })).code, 'TOO_MANY_REDIRECTS')
+  t.equal((await fetchFrom({ url: `http://a.example:${port}/loop` }, { hosts })).code, 'TOO_MANY_REDIRECTS')
   t.equal(seen.length, loop + 6)
 })
 
@@ -172,15 +172,15 @@ t.test("over TLS the certificate must be the host's, though the connection goes 
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-tls-'))
   t.teardown(() => rm(directory, { recursive: true }))
   const authority = await makeAuthority(directory)
-  const asked: unknown[] = []
+  const requested: unknown[] = []
   const server = createTlsServer(await authority.issue('DNS:api.example'), (request, response) => {
-    asked.push([request.socket instanceof TLSSocket ? request.socket.servername : undefined, request.headers.host])
+    requested.push([request.socket instanceof TLSSocket ? request.socket.servername : undefined, request.headers.host])
     if (request.url === '/down') response.writeHead(302, { location: `http://api.example:${port}/` }).end()
     else response.end('secret')
   })
   const port = await listen(t, server)
   const hosts = [`api.example:${port}`, `other.example:${port}`, `127.0.0.1:${port}`]
-  const of = (host: string, path = '') => ask({ url: `https://${host}:${port}/${path}` }, { hosts })
+  const of = (host: string, path = '') => fetchFrom({ url: `https://${host}:${port}/${path}` }, { hosts })
   t.match(
     await of('api.example'),
     { code: 'FETCH_FAILED', message: /CERT|SIGNATURE/ },
@@ -190,11 +190,11 @@ t.test("over TLS the certificate must be the host's, though the connection goes 
   setDefaultCACertificates([...known, authority.certificate])
   t.teardown(() => setDefaultCACertificates(known))
   t.equal((await of('api.example')).body.toString(), 'secret')
-  t.same(asked, [['api.example', `api.example:${port}`]])
+  t.same(requested, [['api.example', `api.example:${port}`]])
   for (const host of ['other.example', '127.0.0.1'])
     t.match(await of(host), { code: 'FETCH_FAILED', message: /ALTNAME/ }, host)
   t.equal((await of('api.example', 'down')).code, 'INVALID_REQUEST', 'nothing goes on without it')
-  t.equal(asked.length, 2)
+  t.equal(requested.length, 2)
 })
 
 t.test('what the other side does wrong', async (t) => {
@@ -211,7 +211,7 @@ t.test('what the other side does wrong', async (t) => {
   })
   const hosts = [`a.example:${port}`]
   const of = (path: string, signal?: AbortSignal) =>
-    ask({ url: `http://a.example:${port}${path}` }, { hosts, ...(signal === undefined ? {} : { signal }) })
+    fetchFrom({ url: `http://a.example:${port}${path}` }, { hosts, ...(signal === undefined ? {} : { signal }) })
   t.equal((await of('/much')).code, 'ANSWER_TOO_LARGE')
   t.equal((await of('/endless')).code, 'ANSWER_TOO_LARGE')
   t.equal((await of('/fits')).body.length, 5 * megabyte.length)
@@ -220,7 +220,7 @@ t.test('what the other side does wrong', async (t) => {
   t.match(await of('/upgrade'), { code: 'FETCH_FAILED' })
   t.notMatch((await of('/close')).message, /127/, 'no address is told')
   t.equal((await of('/never', AbortSignal.timeout(100))).code, 'FETCH_FAILED', 'it ends with the invocation')
-  const resolving = ask(
+  const resolving = fetchFrom(
     { url: `http://a.example:${port}` },
     { hosts, signal: AbortSignal.timeout(100), resolve: () => new Promise(() => undefined) },
   )
@@ -231,7 +231,7 @@ t.test('a fetch that gets nowhere says why', async (t) => {
   const failing = (code: string) => async () =>
     Promise.reject(Object.assign(new Error('getaddrinfo of 10.0.0.2'), { code }))
   const of = (code: string, wayOut: boolean, reachable = none) =>
-    ask(
+    fetchFrom(
       { url: 'http://a.example' },
       { hosts: ['a.example'], reachable, resolve: failing(code), hasWayOut: async () => wayOut },
     )
@@ -253,12 +253,12 @@ t.test('a fetch that gets nowhere says why', async (t) => {
     'names of networks that the operator named are looked up all the same',
   )
   t.match(await of('ENOTFOUND', false, inner), { code: 'FETCH_FAILED', message: /does not exist/ })
-  let asked = 0
-  const resolve = async () => Promise.reject(new Error(`asked ${asked++}`))
+  let requested = 0
+  const resolve = async () => Promise.reject(new Error(`asked ${requested++}`))
   const closed = (url: string, hosts: string[]) =>
-    ask({ url }, { hosts, reachable: none, resolve, hasWayOut: async () => false })
+    fetchFrom({ url }, { hosts, reachable: none, resolve, hasWayOut: async () => false })
   t.match(await closed('http://a.example', ['a.example']), noWayOut)
-  t.equal(asked, 0, 'nobody waits for a resolver that gives up after seconds')
+  t.equal(requested, 0, 'nobody waits for a resolver that gives up after seconds')
   t.equal((await closed('http://b.example', ['a.example'])).code, 'HOST_NOT_ALLOWED')
   t.equal((await closed('http://127.0.0.1', ['127.0.0.1'])).code, 'ADDRESS_REFUSED')
 })
@@ -287,7 +287,7 @@ t.test('a deployed function fetches from the hosts of its list', { timeout: 180_
   const open = await startRuntime(t, { mayReach: ['127.0.0.0/8'], resolve: async () => ['127.0.0.1'] })
   const tenant = await open.addTenant()
   await deployFunction(tenant, { name: 'asker', wasm, config: { http_hosts: [`api.example:${port}`] } })
-  const fetched = await askHost(
+  const fetched = await callHost(
     tenant,
     'asker',
     'ada',
@@ -297,7 +297,7 @@ t.test('a deployed function fetches from the hosts of its list', { timeout: 180_
   )
   t.match(fetched.text, /^{"status":200,"headers":{.*}}\nyou said hello$/)
   t.equal(
-    (await askHost(tenant, 'asker', 'ada', 'fetch', JSON.stringify({ url: `http://other.example:${port}/x` }))).code,
+    (await callHost(tenant, 'asker', 'ada', 'fetch', JSON.stringify({ url: `http://other.example:${port}/x` }))).code,
     'HOST_NOT_ALLOWED',
   )
   t.equal(seen.length, 1)
@@ -310,7 +310,7 @@ t.test('a deployed function fetches from the hosts of its list', { timeout: 180_
   })
   for (const host of ['127.0.0.1', 'localhost'])
     t.equal(
-      (await askHost(other, 'asker', 'ada', 'fetch', JSON.stringify({ url: `http://${host}:${port}/x` }))).code,
+      (await callHost(other, 'asker', 'ada', 'fetch', JSON.stringify({ url: `http://${host}:${port}/x` }))).code,
       'ADDRESS_REFUSED',
       host,
     )

@@ -9,8 +9,8 @@ import { dataLimit } from '#tenant-runtime/functions/executor/confinement.ts'
 import { Executor } from '#tenant-runtime/functions/executor/executor.ts'
 import { checkModule } from '#tenant-runtime/functions/module/check-module.ts'
 import { effort, seed } from '#test/support/effort.ts'
-import { startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
-import { deploy, executorsOf, guestsOf, invoke } from './support/deployed.ts'
+import { startRuntime, type ApiResponse, type TestTenant } from '#test/support/runtime.ts'
+import { deploy, executorsOf, attachedContainersOf, invoke } from './support/deployed.ts'
 import type { Ending, Hostile } from './support/hostile-module-parts.ts'
 import { hostile } from './support/hostile-modules.ts'
 import { command } from './support/wasm.ts'
@@ -42,7 +42,8 @@ class MemoryWatch {
 
   async #watch(): Promise<void> {
     while (!this.#isOver) {
-      for (const pid of await guestsOf(process.pid)) this.peak = Math.max(this.peak, (await memoryOf(pid)).peak)
+      for (const pid of await attachedContainersOf(process.pid))
+        this.peak = Math.max(this.peak, (await memoryOf(pid)).peak)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }
@@ -53,23 +54,23 @@ async function meet(
   tenant: TestTenant,
   { wasm, ends, input }: Pick<Hostile, 'wasm' | 'ends' | 'input'>,
   name = 'hostile',
-): Promise<{ answer: Answer; ending: Ending | undefined; milliseconds: number; timeout: number }> {
+): Promise<{ response: ApiResponse; ending: Ending | undefined; milliseconds: number; timeout: number }> {
   // What is to end by itself has time for that on a slow machine.
   const timeout = [ends].flat().includes('stopped') ? 1 : 10
   const deployed = await deploy(tenant, { name, wasm: wasm(), config: { timeout, max_memory: maxMemory } })
   if (deployed.status !== 201)
     return {
-      answer: deployed,
+      response: deployed,
       ending: deployed.status >= 400 && deployed.status < 500 ? 'refused' : undefined,
       milliseconds: 0,
       timeout,
     }
   const begin = performance.now()
-  const answer = await invoke(tenant, name, input)
+  const response = await invoke(tenant, name, input)
   const milliseconds = performance.now() - begin
-  await tenant.ask('DELETE', `/functions/v1/${name}`, { as: 'service' })
+  await tenant.request('DELETE', `/functions/v1/${name}`, { as: 'service' })
   const endings: Partial<Record<number, Ending>> = { 200: 'harmless', 500: 'failed', 504: 'stopped' }
-  return { answer, ending: endings[answer.status], milliseconds, timeout }
+  return { response, ending: endings[response.status], milliseconds, timeout }
 }
 
 const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
@@ -94,20 +95,20 @@ t.test('a corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
       await Promise.all(
         Array.from({ length: lanes }, async (_, lane) => {
           for (let next = left.shift(); next !== undefined; next = left.shift()) {
-            const { what, ends, says = /(?:)/ } = next
-            const { answer, ending, milliseconds, timeout } = await meet(tenant, next, `hostile-${lane}`)
+            const { what, ends, reports = /(?:)/ } = next
+            const { response, ending, milliseconds, timeout } = await meet(tenant, next, `hostile-${lane}`)
             t.ok(
               ending !== undefined && [ends].flat().includes(ending),
-              `${what}: ${ending ?? 'something else'}, ${answer.status} ${answer.text.slice(0, 200)}`,
+              `${what}: ${ending ?? 'something else'}, ${response.status} ${response.text.slice(0, 200)}`,
             )
-            if (ending !== 'harmless') t.match(answer.json()['message'], says, what)
+            if (ending !== 'harmless') t.match(response.json()['message'], reports, what)
             if (ending === 'stopped') overruns.push(milliseconds - timeout * 1_000)
             const calm = await invoke(neighbour, 'calm')
             t.equal(calm.status, 200, `after ${what}: the neighbour's function, ${calm.text}`)
           }
         }),
       )
-      t.same((await neighbour.ask('GET', '/rest/v1/functions?select=name', { as: 'service' })).list(), [
+      t.same((await neighbour.request('GET', '/rest/v1/functions?select=name', { as: 'service' })).list(), [
         { name: 'calm' },
       ])
     }
@@ -116,10 +117,10 @@ t.test('a corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
     t.same(records, [{ n: 0 }], 'records went with their functions')
   })
   t.same(await executorsOf(process.pid), [], 'no executor is left behind')
-  const most = 1.1 * (before.peak + dataLimit(maxMemory) - before.data)
+  const max = 1.1 * (before.peak + dataLimit(maxMemory) - before.data)
   t.ok(
-    peak > 0 && peak <= most,
-    `an executor had ${Math.round(peak / megabyte)} MB at most, ${Math.round(most / megabyte)} MB may be`,
+    peak > 0 && peak <= max,
+    `an executor had ${Math.round(peak / megabyte)} MB at most, ${Math.round(max / megabyte)} MB may be`,
   )
   const inMedian = `${median(overruns).toFixed(0)} ms beyond the deadline in the median`
   const times = `${overruns.length} stopped, ${inMedian}, ${Math.max(...overruns).toFixed(0)} ms at most`
@@ -134,19 +135,19 @@ t.test('a real module, cut and with bits flipped in each of its parts', { timeou
   const { sections } = checkModule(whole)
   const endings = new Map<string, number>()
   const meetChanged = async (wasm: Uint8Array<ArrayBuffer>, what: string) => {
-    const { answer, ending } = await meet(tenant, { wasm: () => wasm, ends: 'stopped' })
+    const { response, ending } = await meet(tenant, { wasm: () => wasm, ends: 'stopped' })
     endings.set(ending ?? 'none', (endings.get(ending ?? 'none') ?? 0) + 1)
-    if (ending === undefined) t.fail(`${what}: ${answer.status} ${answer.text}`)
+    if (ending === undefined) t.fail(`${what}: ${response.status} ${response.text}`)
   }
   for (const { id, begin, end, content } of sections) {
     for (const at of new Set([begin, begin + 1, content, content + 1, Math.floor((content + end) / 2), end - 1])) {
-      const answer = await deploy(tenant, { name: 'hostile', wasm: whole.slice(0, at) })
+      const response = await deploy(tenant, { name: 'hostile', wasm: whole.slice(0, at) })
       // Cut before a section of its own making, it may be whole by chance.
       t.ok(
-        answer.status === 400 || (answer.status === 201 && at === begin),
-        `section ${id} cut at ${at}: ${answer.text}`,
+        response.status === 400 || (response.status === 201 && at === begin),
+        `section ${id} cut at ${at}: ${response.text}`,
       )
-      if (answer.status === 201) await tenant.ask('DELETE', '/functions/v1/hostile', { as: 'service' })
+      if (response.status === 201) await tenant.request('DELETE', '/functions/v1/hostile', { as: 'service' })
     }
     for (const at of [begin, begin + 1, content, Math.min(content + 1, end - 1)]) {
       const changed = whole.slice()
@@ -162,9 +163,9 @@ t.test('a real module, cut and with bits flipped in each of its parts', { timeou
     }),
     { seed, numRuns: effort({ small: 40, full: 2_000 }) },
   )
-  for (const { section, place, bit } of flips) {
+  for (const { section, place: location, bit } of flips) {
     const { begin, end } = sections[section] ?? { begin: 0, end: 1 }
-    const at = begin + Math.floor(place * (end - begin - 1))
+    const at = begin + Math.floor(location * (end - begin - 1))
     const changed = whole.slice()
     changed[at] = (changed[at] ?? 0) ^ (1 << bit)
     await meetChanged(changed, `bit ${bit} of byte ${at}`)

@@ -6,7 +6,7 @@ import { WrittenEnds } from '#tenant-runtime/functions/invocations/written-ends.
 import { until } from '#test/support/until.ts'
 import { startRuntime } from '#test/support/runtime.ts'
 import { deployFunction } from './support/deployed.ts'
-import { ended, onProblem, recordsOf } from './support/invocations.ts'
+import { ended, onError, recordsOf } from './support/invocations.ts'
 import { openTenant } from './support/open-tenant.ts'
 import { command } from './support/wasm.ts'
 
@@ -19,14 +19,14 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     const functionId = await deployFunction(tenant, { name: 'one', wasm: command() })
     const invocationIds = ['whole', 'end', 'kept']
     for (const invocationId of invocationIds)
-      await beginInvocation(inside, { name: 'one', invocationId, trigger: 'http', userId: 'ada' }, onProblem)
+      await beginInvocation(inside, { name: 'one', invocationId, trigger: 'http', userId: 'ada' }, onError)
     const log = { at: 0, lines: [], bytes: 0 }
     await Promise.all(
       invocationIds.map((invocationId) =>
         endInvocation(
           inside,
           { ...ended, begun: { functionId, trigger: 'http', userId: 'ada', at: 0 }, invocationId, log },
-          onProblem,
+          onError,
         ),
       ),
     )
@@ -57,12 +57,12 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
       invocationId,
       begun: { functionId: randomUUID(), trigger: 'http', userId: null, at: 0 } as const,
     })
-    const asked: string[][] = []
+    const requested: string[][] = []
     const lost: unknown[] = []
     let fails: Error | undefined
     const written = new WrittenEnds({
       makeSafe: async (ends) => {
-        asked.push(ends.map(({ invocationId }) => invocationId))
+        requested.push(ends.map(({ invocationId }) => invocationId))
         if (fails !== undefined) throw fails
       },
       isPassing: (cause) => cause instanceof Error && cause.message === 'away',
@@ -70,7 +70,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     })
     written.add([end('a')])
     await written.settled()
-    t.same(asked, [], 'without a doubt nobody waits')
+    t.same(requested, [], 'without a doubt nobody waits')
     written.doubt()
     fails = new Error('away')
     await t.rejects(written.settled(), { message: 'away' })
@@ -78,9 +78,9 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     await t.rejects(written.settled(), { message: 'away' }, 'as long as it lasts')
     fails = undefined
     await written.settled()
-    t.same(asked, [['a'], ['a', 'b'], ['a', 'b']])
+    t.same(requested, [['a'], ['a', 'b'], ['a', 'b']])
     await written.settled()
-    t.equal(asked.length, 3)
+    t.equal(requested.length, 3)
     written.add([end('c')])
     written.doubt()
     fails = new Error('refused')

@@ -14,7 +14,7 @@ import { effort } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
 import { startRuntime } from '#test/support/runtime.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
-import { ended, onProblem, recordsOf } from './support/invocations.ts'
+import { ended, onError, recordsOf } from './support/invocations.ts'
 import { openTenant } from './support/open-tenant.ts'
 import { command } from './support/wasm.ts'
 
@@ -33,7 +33,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
         beginInvocation(
           inside,
           { name, invocationId: `i${n}`, trigger: n === 6 ? 'webhook' : 'database', userId: n === 3 ? 'a"\\{}' : null },
-          onProblem,
+          onError,
         ),
       ),
     )
@@ -69,14 +69,14 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
             invocationId,
             ...(n === 1 ? { status: 'error', errorMessage: 'half \ud800 and \0' } : {}),
           },
-          onProblem,
+          onError,
         ),
       ),
     )
     await endInvocation(
       inside,
       { ...ended, begun: begunAs, invocationId: 'i0', status: 'error', errorMessage: 'a second end' },
-      onProblem,
+      onError,
     )
     t.match(
       (await recordsOf(tenant)).map(({ id, status, duration_ms, cpu_ms, memory_peak, error_message }) => [
@@ -97,11 +97,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     await tenant.rows("delete from function_invocations where id = 'i6'")
     await Promise.all(
       ['i6', 'i1'].map((invocationId) =>
-        endInvocation(
-          inside,
-          { ...ended, begun: begunAs, invocationId, log: { at: 0, lines: [], bytes: 0 } },
-          onProblem,
-        ),
+        endInvocation(inside, { ...ended, begun: begunAs, invocationId, log: { at: 0, lines: [], bytes: 0 } }, onError),
       ),
     )
     t.match(
@@ -121,8 +117,8 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
       'one that the database has lost is written with its end',
     )
     t.match(await tenant.rows('select invocation_id from function_logs'), [{ invocation_id: 'i6' }])
-    await tenant.ask('DELETE', '/functions/v1/one', { as: 'service' })
-    await endInvocation(inside, { ...ended, begun: begunAs, invocationId: 'i0' }, onProblem)
+    await tenant.request('DELETE', '/functions/v1/one', { as: 'service' })
+    await endInvocation(inside, { ...ended, begun: begunAs, invocationId: 'i0' }, onError)
     t.same(
       (await recordsOf(tenant)).filter(({ name }) => name === 'one'),
       [],
@@ -136,13 +132,13 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     const functionId = await deployFunction(tenant, { name: 'one', wasm: command() })
     const { tenant: inside, close } = openTenant(tenant)
     const begin = { name: 'one', invocationId: 'i1', trigger: 'http', userId: null } as const
-    await beginInvocation(inside, begin, onProblem)
+    await beginInvocation(inside, begin, onError)
     t.match(await recordsOf(tenant), [{ state: 'interrupted', status: 'error', error_message: 'interrupted' }])
     const end = { ...ended, begun: { functionId, trigger: 'http', userId: null, at: 0 }, invocationId: 'i1' } as const
-    await endInvocation(inside, { ...end, status: 'error', errorMessage: 'interrupted' }, onProblem)
-    await endInvocation(inside, end, onProblem)
+    await endInvocation(inside, { ...end, status: 'error', errorMessage: 'interrupted' }, onError)
+    await endInvocation(inside, end, onError)
     t.match(await recordsOf(tenant), [{ state: 'ended', status: 'error', error_message: 'interrupted' }])
-    const shown = (await tenant.ask('GET', '/rest/v1/function_invocations', { as: 'service' })).list()
+    const shown = (await tenant.request('GET', '/rest/v1/function_invocations', { as: 'service' })).list()
     t.notOk(
       shown.some((record) => 'state' in record),
       'the state is not a part of the API',
@@ -161,7 +157,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
         (await beginInvocation(
           inside,
           { name: 'quick', invocationId: randomUUID(), trigger: 'http', userId: null },
-          onProblem,
+          onError,
         ))
       t.equal(rememberedFunction(inside, 'quick'), fn)
       return fn
@@ -186,7 +182,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
               log: n === 1 ? { ...log, lines: [...log.lines] } : undefined,
             },
             fn,
-            onProblem,
+            onError,
           ),
         ),
       )
@@ -212,23 +208,18 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     const changes = [{ enabled: false }, { enabled: true }, { config: { environment: { A: '1' } } }]
     for (const change of changes) {
       if (change.enabled === true) {
-        t.equal((await tenant.ask('PATCH', '/functions/v1/quick', { as: 'service', body: change })).status, 200)
+        t.equal((await tenant.request('PATCH', '/functions/v1/quick', { as: 'service', body: change })).status, 200)
         continue
       }
       await remembered()
-      t.equal((await tenant.ask('PATCH', '/functions/v1/quick', { as: 'service', body: change })).status, 200)
+      t.equal((await tenant.request('PATCH', '/functions/v1/quick', { as: 'service', body: change })).status, 200)
       t.same(await record(`after ${JSON.stringify(change)}`), [false], JSON.stringify(change))
       t.equal(rememberedFunction(inside, 'quick'), undefined, 'and it is to be looked for again')
     }
     const last = await remembered()
-    t.equal((await tenant.ask('DELETE', '/functions/v1/quick', { as: 'service' })).status, 204)
+    t.equal((await tenant.request('DELETE', '/functions/v1/quick', { as: 'service' })).status, 204)
     t.equal(
-      await recordInvocation(
-        inside,
-        { ...ended, begun, invocationId: 'late', version: last.updatedAt },
-        last,
-        onProblem,
-      ),
+      await recordInvocation(inside, { ...ended, begun, invocationId: 'late', version: last.updatedAt }, last, onError),
       false,
     )
     t.same(await recordsOf(tenant), [])
@@ -242,12 +233,12 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
       const forever = [0x03, 0x40, 0x0c, 0x00, 0x0b]
       await deployFunction(tenant, { name: 'spin', wasm: command({ code: forever }), config: { timeout: 1 } })
       for (const count of [1, 2]) {
-        const answer = invoke(tenant, 'spin')
+        const response = invoke(tenant, 'spin')
         await until(
           async () =>
             (await recordsOf(tenant)).filter(({ error_message }) => error_message === 'interrupted').length === 1,
         )
-        t.equal((await answer).status, 504)
+        t.equal((await response).status, 504)
         t.same(
           (await recordsOf(tenant)).map(({ status }) => status),
           Array.from({ length: count }, () => 'timeout'),
@@ -271,12 +262,12 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
         }
       }),
     )
-    const kept = await recordsOf(tenant)
+    const stored = await recordsOf(tenant)
     t.same(
-      kept.map(({ id }) => id),
+      stored.map(({ id }) => id),
       ids.sort(),
     )
-    t.ok(kept.every(({ status }) => status === 'success'))
+    t.ok(stored.every(({ status }) => status === 'success'))
   })
 
   t.test(
@@ -299,7 +290,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
           }),
         )
         while (statuses.length < 8) await new Promise(setImmediate)
-        t.equal((await tenant.ask('DELETE', '/functions/v1/brief', { as: 'service' })).status, 204)
+        t.equal((await tenant.request('DELETE', '/functions/v1/brief', { as: 'service' })).status, 204)
         deleted = true
         await load
         t.ok(
@@ -335,7 +326,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
           return beginInvocation(
             inside,
             { name: 'planned', invocationId: randomUUID(), trigger: 'schedule', userId: null, claim: claim(at) },
-            onProblem,
+            onError,
           )
         }),
       )
@@ -348,7 +339,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
         beginInvocation(
           inside,
           { name: 'missing', invocationId: 'x', trigger: 'schedule', userId: null, claim: claim('noon') },
-          onProblem,
+          onError,
         ),
         { code: 'NO_SUCH_FUNCTION' },
       )

@@ -8,8 +8,8 @@ import { openControl, startProcess, type RuntimeProcess } from '#test/storage/su
 import { openScene, type Scene } from '#test/storage/support/scene.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
-import { signToken, startRuntime, type Answer } from '#test/support/runtime.ts'
-import { deploy, executorsOf, guestsOf, invoke, killAll, type Asker } from './support/deployed.ts'
+import { signToken, startRuntime, type ApiResponse } from '#test/support/runtime.ts'
+import { deploy, executorsOf, attachedContainersOf, invoke, killAll, type Asker } from './support/deployed.ts'
 import { command } from './support/wasm.ts'
 
 const workers = 6
@@ -28,7 +28,7 @@ const busy = `
 /** What came of one invocation to whoever made it; `none`: no answer. */
 type Came = 'success' | 'failure' | 'refused' | 'none'
 
-function cameOf({ status, text }: Answer): Came {
+function cameOf({ status, text }: ApiResponse): Came {
   if (status === 200) return 'success'
   // Its process was killed: it was accepted, and has a record.
   if (status === 500 && text.includes('HOST_FUNCTION_ERROR')) return 'failure'
@@ -74,13 +74,13 @@ class Callers {
         { sub, role: 'authenticated', exp: Math.floor(Date.now() / 1000) + 3600 },
         this.#scene.manifest.jwt_secrets[0] ?? '',
       )
-      const answer = await this.runtime
-        .ask('POST', '/functions/v1/invoke/busy', '', {
+      const response = await this.runtime
+        .request('POST', '/functions/v1/invoke/busy', '', {
           authorization: `Bearer ${token}`,
           'content-type': 'text/plain',
         })
         .catch(() => undefined)
-      if (answer !== undefined) this.came.set(sub, cameOf(answer))
+      if (response !== undefined) this.came.set(sub, cameOf(response))
       // A runtime that is being started again refuses connections faster than anybody should ask for them.
       else await new Promise((resolve) => setTimeout(resolve, 20))
     }
@@ -92,7 +92,9 @@ t.test('executors, runtime and Postgres are killed under load', { timeout: 3_600
   const control = await openControl(t, scene)
   const chance = chanceOf(seed)
   let runtime = await startProcess(t, scene, control, {})
-  const asker: Asker = { ask: (method, path, { body, headers } = {}) => runtime.ask(method, path, body, headers) }
+  const asker: Asker = {
+    request: (method, path, { body, headers } = {}) => runtime.request(method, path, body, headers),
+  }
   const deployed = await deploy(asker, { name: 'busy', wasm: await compileCSource(busy) })
   t.equal(deployed.status, 201, deployed.text)
   const callers = new Callers(scene, runtime)
@@ -112,10 +114,10 @@ t.test('executors, runtime and Postgres are killed under load', { timeout: 3_600
     if (kind === 'executor') killAll(await executorsOf(runtime.pid))
     else if (kind === 'postgres') await scene.postgres.crash()
     else {
-      const guests = await guestsOf(runtime.pid)
+      const attachedContainers = await attachedContainersOf(runtime.pid)
       await runtime.kill()
       await until(
-        async () => !(await readdir('/proc')).some((entry) => guests.includes(Number(entry))),
+        async () => !(await readdir('/proc')).some((entry) => attachedContainers.includes(Number(entry))),
         'executors outlived their runtime',
       )
       callers.runtime = runtime = await startProcess(t, scene, control, {})
@@ -185,11 +187,11 @@ t.test('disabled or deleted under load: 404 at once', { timeout: 600_000 }, asyn
       }),
     )
     await until(async () => statuses.has(200))
-    const answer =
+    const response =
       round % 2 === 0
-        ? await tenant.ask('PATCH', '/functions/v1/brief', { as: 'service', body: { enabled: false } })
-        : await tenant.ask('DELETE', '/functions/v1/brief', { as: 'service' })
-    t.ok(answer.status < 300, answer.text)
+        ? await tenant.request('PATCH', '/functions/v1/brief', { as: 'service', body: { enabled: false } })
+        : await tenant.request('DELETE', '/functions/v1/brief', { as: 'service' })
+    t.ok(response.status < 300, response.text)
     state.isGone = true
     await load
     t.same([...new Set(late)], [404], `round ${round}`)
@@ -199,7 +201,7 @@ t.test('disabled or deleted under load: 404 at once', { timeout: 600_000 }, asyn
     )
     if (round % 2 === 0)
       t.equal(
-        (await tenant.ask('PATCH', '/functions/v1/brief', { as: 'service', body: { enabled: true } })).status,
+        (await tenant.request('PATCH', '/functions/v1/brief', { as: 'service', body: { enabled: true } })).status,
         200,
       )
   }

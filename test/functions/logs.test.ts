@@ -3,7 +3,7 @@ import { readFile, readdir } from 'node:fs/promises'
 import t from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
 import { executorProgram } from '#tenant-runtime/functions/executor/executor-program.ts'
-import { mostBytes, mostRuns } from '#tenant-runtime/functions/logs/log-keeper.ts'
+import { maxBytes, maxRuns } from '#tenant-runtime/functions/logs/log-retention.ts'
 import { until } from '#test/support/until.ts'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
@@ -41,16 +41,16 @@ interface Line {
 }
 
 async function read(tenant: TestTenant, name: string, query = ''): Promise<{ logs: Line[]; next: string | null }> {
-  const answer = await tenant.ask('GET', `/functions/v1/${name}/logs${query}`, { as: 'service' })
-  if (answer.status !== 200) throw new Error(answer.text)
-  const { logs, next_cursor: next } = answer.json()
+  const response = await tenant.request('GET', `/functions/v1/${name}/logs${query}`, { as: 'service' })
+  if (response.status !== 200) throw new Error(response.text)
+  const { logs, next_cursor: next } = response.json()
   return { logs: logs as Line[], next: next as string | null }
 }
 
 const idOf = ({ headers }: { headers: Record<string, unknown> }) => String(headers['x-invocation-id'])
 
 t.test('logs', { timeout: 180_000 }, async (t) => {
-  const runtime = await startRuntime(t, { pace: { heartbeat: 100, patience: 500, farewell: 20_000, again: 50 } })
+  const runtime = await startRuntime(t, { pace: { heartbeat: 100, timeout: 500, farewell: 20_000, again: 50 } })
   const tenant = await runtime.addTenant()
   const wasm = await compileSource(source)
   await deployFunction(tenant, {
@@ -92,10 +92,10 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     t.equal((await read(tenant, 'talker', `?level=error&since=${before}`)).logs.length, 4)
     t.same((await read(tenant, 'talker', `?until=${before}`)).logs, [])
     t.same((await read(tenant, 'talker', `?since=${new Date(Date.now() + 60_000).toISOString()}`)).logs, [])
-    const kept = await tenant.rows(
+    const stored = await tenant.rows(
       'select f.name, l.invocation_id, l.lines, l.timestamp from function_logs l join functions f on f.id = l.function_id order by seq',
     )
-    t.match(kept, [
+    t.match(stored, [
       { name: 'talker', invocation_id: first, lines: [{ message: 'one' }, { message: 'two' }, { message: 'three' }] },
       { invocation_id: second, lines: [{ level: 'error', message: 'four' }] },
     ])
@@ -116,22 +116,22 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
   })
 
   t.test('no secret is in a log, a record or an error, in one piece or torn', async (t) => {
-    const said: string[] = []
+    const reported: string[] = []
     for (const wish of ['secret', 'pieces', 'wrapped', 'pem', 'broken off', 'long', 'at the edge']) {
-      const answer = await invoke(tenant, 'talker', wish)
-      said.push(answer.text)
+      const response = await invoke(tenant, 'talker', wish)
+      reported.push(response.text)
       const [last] = (await read(tenant, 'talker', '?limit=1')).logs
-      said.push(
+      reported.push(
         ...(await read(tenant, 'talker', `?invocation_id=${last?.invocation_id}`)).logs.map(({ message }) => message),
       )
     }
-    t.match(said.join('\n'), /it is \[redacted\]!\n.*it is \[redacted\]\n/s)
-    said.push(
+    t.match(reported.join('\n'), /it is \[redacted\]!\n.*it is \[redacted\]\n/s)
+    reported.push(
       JSON.stringify(await tenant.rows('select lines from function_logs')),
       JSON.stringify(await tenant.rows('select error_message from function_invocations')),
       ...runtime.problems,
     )
-    const all = said.join('\n')
+    const all = reported.join('\n')
     for (const part of [
       canary,
       canary.slice(0, 9),
@@ -158,12 +158,12 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
   })
 
   t.test('the service reads them, nobody else; what is wrong is said', async (t) => {
-    t.equal((await tenant.ask('GET', '/functions/v1/talker/logs', { as: 'ada' })).status, 403)
-    t.equal((await tenant.ask('GET', '/functions/v1/talker/logs')).status, 401)
-    t.equal((await tenant.ask('GET', '/rest/v1/function_logs', { as: 'service' })).status, 404)
-    t.equal((await tenant.ask('GET', '/functions/v1/missing/logs', { as: 'service' })).status, 404)
-    t.equal((await tenant.ask('GET', '/functions/v1/missing/logs?follow=true', { as: 'service' })).status, 404)
-    for (const [query, code, says] of [
+    t.equal((await tenant.request('GET', '/functions/v1/talker/logs', { as: 'ada' })).status, 403)
+    t.equal((await tenant.request('GET', '/functions/v1/talker/logs')).status, 401)
+    t.equal((await tenant.request('GET', '/rest/v1/function_logs', { as: 'service' })).status, 404)
+    t.equal((await tenant.request('GET', '/functions/v1/missing/logs', { as: 'service' })).status, 404)
+    t.equal((await tenant.request('GET', '/functions/v1/missing/logs?follow=true', { as: 'service' })).status, 404)
+    for (const [query, code, reports] of [
       ['limit=0', 'BAD_REQUEST', /"limit"/],
       ['limit=1001', 'BAD_REQUEST', /1 to 1000/],
       ['limit=1&limit=2', 'BAD_REQUEST', /once/],
@@ -177,14 +177,14 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
       ['follow=true&limit=1', 'BAD_REQUEST', /follows/],
       ['sort=up', 'UNKNOWN_PARAMETER', /"sort"/],
     ] as const) {
-      const answer = await tenant.ask('GET', `/functions/v1/talker/logs?${query}`, { as: 'service' })
-      t.match({ status: answer.status, ...answer.json() }, { status: 400, code, message: says }, query)
+      const response = await tenant.request('GET', `/functions/v1/talker/logs?${query}`, { as: 'service' })
+      t.match({ status: response.status, ...response.json() }, { status: 400, code, message: reports }, query)
     }
-    const answer = await tenant.ask('GET', '/functions/v1/talker/logs?follow=true', {
+    const response = await tenant.request('GET', '/functions/v1/talker/logs?follow=true', {
       as: 'service',
       headers: { 'last-event-id': '99999999999' },
     })
-    t.match({ status: answer.status, ...answer.json() }, { status: 400, code: 'INVALID_EVENT_ID' })
+    t.match({ status: response.status, ...response.json() }, { status: 400, code: 'INVALID_EVENT_ID' })
   })
 
   t.test('the newest runs are kept, within their bounds', async (t) => {
@@ -205,17 +205,17 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
           )
         )[0]?.['count'],
       )
-    await fill(mostRuns + 500, 10)
+    await fill(maxRuns + 500, 10)
     // A look comes with every hundredth run.
     for (let n = 0; n < 99; n++) await invoke(tenant, 'old', 'again')
-    await until(async () => (await count()) <= mostRuns + 100)
-    t.ok((await count()) >= mostRuns)
+    await until(async () => (await count()) <= maxRuns + 100)
+    t.ok((await count()) >= maxRuns)
     t.same((await read(tenant, 'old', `?invocation_id=${last}`)).logs, [], 'the oldest are gone')
-    await fill(16, mostBytes / 8)
+    await fill(16, maxBytes / 8)
     for (let n = 0; n < 100; n++) await invoke(tenant, 'old', 'again')
     await until(async () => (await count()) < 200)
     t.match((await read(tenant, 'old', '?limit=1')).logs, [{ message: 'again' }])
-    t.equal((await tenant.ask('DELETE', '/functions/v1/old', { as: 'service' })).status, 204)
+    t.equal((await tenant.request('DELETE', '/functions/v1/old', { as: 'service' })).status, 204)
     t.equal(
       Number(
         (
@@ -231,7 +231,10 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     const headers = { ...tenant.as('service'), accept: 'text/event-stream' }
     const reader = await EventReader.open(tenant, '/functions/v1/talker/logs', headers)
     const one = await EventReader.open(tenant, '/functions/v1/talker/logs?follow=true&level=warn', tenant.as('service'))
-    t.match(reader.answer.headers, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' })
+    t.match(reader.response.headers, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store',
+    })
     const id = idOf(await invoke(tenant, 'talker', 'live one\nlive two'))
     const [first, second] = await reader.until(2)
     t.match(
@@ -257,7 +260,7 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     runtime.clock.ahead = 2 * 3_600_000
     t.match((await brief.untilOver()).at(-1), { event: 'end', data: { code: 'INVALID_TOKEN' } })
     t.same(
-      runtime.problems.filter((problem) => /is not recorded|are still there/.test(problem)),
+      runtime.problems.filter((error) => /is not recorded|are still there/.test(error)),
       [],
     )
   })

@@ -6,7 +6,7 @@ import { query } from '#test/support/postgres.ts'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { deploy, invoke } from './support/deployed.ts'
 
-const saying = (text: string) => compileSource(`process.stdout.write(${JSON.stringify(text)})`)
+const reporting = (text: string) => compileSource(`process.stdout.write(${JSON.stringify(text)})`)
 
 /** As a tenant's developer does, with the home's own login. */
 const withSql = ({ id, home }: TestTenant, sql: string) =>
@@ -23,7 +23,7 @@ t.test("a tenant that writes the hash of another tenant's module does not run it
   const runtime = await startRuntime(t)
   const owner = await runtime.addTenant({ name: 'owner' })
   const thief = await runtime.addTenant({ name: 'thief' })
-  const [prices, wasm] = [await saying("the owner's prices"), await saying('my own')]
+  const [prices, wasm] = [await reporting("the owner's prices"), await reporting('my own')]
   const deployed = await deploy(owner, { name: 'prices', wasm: prices })
   t.equal(deployed.status, 201, deployed.text)
   const hash = String(deployed.json()['wasm_hash'])
@@ -46,14 +46,14 @@ t.test("a tenant that writes the hash of another tenant's module does not run it
   t.equal((await thief.rows('select 1 from functions where wasm_hash = $1', [hash])).length, 3, 'the hash is stored')
   for (const name of ['fresh', 'used', 'inserted']) {
     for (const attempt of ['first', 'second']) {
-      const answer = await invoke(thief, name)
-      t.equal(answer.status, 500, answer.text)
+      const response = await invoke(thief, name)
+      t.equal(response.status, 500, response.text)
       t.match(
-        answer.json(),
+        response.json(),
         { code: 'HOST_FUNCTION_ERROR', message: /not the one that was deployed/ },
         `${name}: ${attempt}`,
       )
-      t.notMatch(answer.text, /prices/)
+      t.notMatch(response.text, /prices/)
     }
   }
   t.equal((await invoke(thief, 'copied')).text, 'my own')

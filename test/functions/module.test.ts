@@ -8,7 +8,7 @@ import { u32Bytes } from '#tenant-runtime/functions/module/reader.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { bytes, command, constant, drop, grow, i32, magic, name, section, vector } from './support/wasm.ts'
 
-function refusal(module: Uint8Array): RuntimeError | undefined {
+function rejection(module: Uint8Array): RuntimeError | undefined {
   try {
     checkModule(module)
     return undefined
@@ -123,10 +123,10 @@ const hostile: [what: string, module: Uint8Array, code: string, says: RegExp][] 
 ]
 
 t.test('each hostile module is refused with what is wrong with it', async (t) => {
-  for (const [what, module, code, says] of hostile) {
-    const error = refusal(module)
+  for (const [what, module, code, reports] of hostile) {
+    const error = rejection(module)
     t.equal(error?.code, code, what)
-    t.match(error?.message, says, what)
+    t.match(error?.message, reports, what)
   }
   t.ok(hostile.length >= 30)
 })
@@ -142,7 +142,7 @@ t.test('any bytes are refused or taken, never anything else', async (t) => {
       (at, value, cut) => {
         const changed = good.slice(0, cut === 0 ? good.length : cut)
         if (at < changed.length) changed[at] = value
-        if (refusal(changed) !== undefined) return
+        if (rejection(changed) !== undefined) return
         taken++
         importMemory(changed, checkModule(changed))
       },

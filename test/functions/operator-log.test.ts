@@ -27,7 +27,7 @@ t.test("failures of a tenant's code", { timeout: 120_000 }, async (t) => {
     `create function fails() returns void language plpgsql as
     $$ begin raise exception using errcode = 'PT500', message = 'it is mine'; end $$`,
   )
-  t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
+  t.equal((await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
 
   t.match((await invoke(tenant, 'exits')).json(), {
     statusCode: '500',
@@ -36,7 +36,7 @@ t.test("failures of a tenant's code", { timeout: 120_000 }, async (t) => {
   })
   t.match((await invoke(tenant, 'traps')).json(), { statusCode: '500', code: 'HOST_FUNCTION_ERROR' })
   t.match((await invoke(tenant, 'hangs')).json(), { statusCode: '504', code: 'FUNCTION_TIMEOUT' })
-  const raised = await tenant.ask('POST', '/rest/v1/rpc/fails', { as: 'service', body: {} })
+  const raised = await tenant.request('POST', '/rest/v1/rpc/fails', { as: 'service', body: {} })
   t.match(raised.json(), { statusCode: '500', message: 'it is mine' })
 
   const lines = runtime.problems.map((line) => JSON.parse(line) as LogLine)
@@ -48,7 +48,7 @@ t.test("failures of a tenant's code", { timeout: 120_000 }, async (t) => {
   t.equal(lines.filter(({ msg }) => msg === "a tenant's code failed").length, 4, 'at "debug" it is there')
   t.notMatch(runtime.problems.join(''), /canary-of-the-log|it is mine/, 'without what the tenant wrote')
 
-  const { logs } = (await tenant.ask('GET', '/functions/v1/exits/logs', { as: 'service' })).json()
+  const { logs } = (await tenant.request('GET', '/functions/v1/exits/logs', { as: 'service' })).json()
   t.match(JSON.stringify(logs), /canary-of-the-log/)
   t.match(await tenant.rows('select status, error_message from function_invocations order by timestamp'), [
     { status: 'error', error_message: /canary-of-the-log/ },

@@ -6,7 +6,7 @@ import { FrameReader, encodeFrame, type Reply } from '#tenant-runtime/functions/
 import { RunLog } from '#tenant-runtime/functions/executor/run-log.ts'
 import { FairQueue } from '#tenant-runtime/functions/executor/fair-queue.ts'
 import { checkName, checkTrigger, defaultConfig, mergeConfig } from '#tenant-runtime/functions/function.ts'
-import { readAnswer } from '#tenant-runtime/functions/invocations/function-answer.ts'
+import { readResponse } from '#tenant-runtime/functions/invocations/function-response.ts'
 import { Secrets, redact } from '#tenant-runtime/functions/invocations/redact.ts'
 import { requestVariables } from '#tenant-runtime/functions/invocations/request-variables.ts'
 import { effort, seed } from '#test/support/effort.ts'
@@ -27,7 +27,7 @@ t.test('turns: tenants alternate, and functions within a tenant', async (t) => {
 
 t.test('answers', async (t) => {
   const of = (text: string) => {
-    const { status, headers, body } = readAnswer(Buffer.from(text))
+    const { status, headers, body } = readResponse(Buffer.from(text))
     return [status, headers['content-type'], body.toString()]
   }
   t.same(of('{"a":1}'), [200, 'application/json; charset=utf-8', '{"a":1}'])
@@ -42,7 +42,7 @@ t.test('answers', async (t) => {
     [200, 'text/plain; charset=utf-8', 'Status of things: good'],
     'a text that only looks like one',
   )
-  t.equal(readAnswer(Buffer.from('Status: 302\nLocation: /x\nX-Mine: 1\n\n')).headers['location'], '/x')
+  t.equal(readResponse(Buffer.from('Status: 302\nLocation: /x\nX-Mine: 1\n\n')).headers['location'], '/x')
   for (const head of [
     'Status: 100',
     'Status: 999',
@@ -52,7 +52,7 @@ t.test('answers', async (t) => {
     'Status: 200\nX-Tenantry-Tenant: t',
     'Status: 200\nX-A: \u0001',
   ]) {
-    t.throws(() => readAnswer(Buffer.from(`${head}\n\n`)), SyntaxError, head)
+    t.throws(() => readResponse(Buffer.from(`${head}\n\n`)), SyntaxError, head)
   }
 })
 
@@ -121,10 +121,10 @@ t.test('frames come whole out of any pieces', async (t) => {
 t.test('a flood of small writes becomes few pieces, whole and in order', async (t) => {
   const sent: [string, string][] = []
   const log = new RunLog(10_000, (level, text) => sent.push([level, Buffer.from(text).toString()]))
-  const piece = Buffer.from('x')
+  const chunk = Buffer.from('x')
   for (let n = 0; n < 9_990; n++) {
-    piece[0] = 97 + (n % 26)
-    log.write(n === 5_000 ? 'warn' : 'info', piece)
+    chunk[0] = 97 + (n % 26)
+    log.write(n === 5_000 ? 'warn' : 'info', chunk)
   }
   log.write('info', Buffer.from('0123456789abc'))
   log.end()
@@ -153,9 +153,9 @@ t.test('a function is told of the request, but for credentials', async (t) => {
     'x-tenantry-token': 'canary',
     'x-tenantry-tenant': 'canary',
   }
-  const told = requestVariables({ method: 'PUT', url: '/functions/v1/invoke/a?b=c%20d&b=e?', headers })
+  const reported = requestVariables({ method: 'PUT', url: '/functions/v1/invoke/a?b=c%20d&b=e?', headers })
   t.same(
-    { ...told, TENANTRY_HEADERS: JSON.parse(told['TENANTRY_HEADERS'] ?? '') as unknown },
+    { ...reported, TENANTRY_HEADERS: JSON.parse(reported['TENANTRY_HEADERS'] ?? '') as unknown },
     {
       TENANTRY_METHOD: 'PUT',
       TENANTRY_QUERY: 'b=c%20d&b=e?',

@@ -53,18 +53,19 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
   const tenant = await runtime.addTenant()
   const id = await deployFunction(tenant, { name: 'usage', wasm: command() })
   await record(tenant, id)
-  const ask = (path: string, as: string | undefined = 'service') => tenant.ask('GET', `/functions/v1/${path}`, { as })
+  const request = (path: string, as: string | undefined = 'service') =>
+    tenant.request('GET', `/functions/v1/${path}`, { as })
   const list = async (query: string) => {
-    const answer = await ask(`usage/invocations?${query}`)
-    if (answer.status !== 200) throw new Error(answer.text)
-    const { invocations, next_cursor: next } = answer.json()
+    const response = await request(`usage/invocations?${query}`)
+    if (response.status !== 200) throw new Error(response.text)
+    const { invocations, next_cursor: next } = response.json()
     return { ids: (invocations as { id: string }[]).map(({ id }) => Number(id.slice(-3))), next: next as string | null }
   }
   const wanted = (isWanted: (one: Made, n: number) => boolean) =>
     made.flatMap((one, n) => (isWanted(one, n) ? [n] : [])).reverse()
 
   t.test('invocations: newest first, each once, whatever is filtered and however long pages are', async (t) => {
-    t.match((await ask('usage/invocations?limit=1')).json(), {
+    t.match((await request('usage/invocations?limit=1')).json(), {
       invocations: [
         {
           id: `${id}-119`,
@@ -116,7 +117,7 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
     ] as const) {
       const [since, until] = [begin + hour, begin + 15 * hour]
       const { total, buckets, ...rest } = (
-        await ask(`usage/usage?since=${time(since)}&until=${time(until)}&granularity=${granularity}`)
+        await request(`usage/usage?since=${time(since)}&until=${time(until)}&granularity=${granularity}`)
       ).json()
       t.same(rest, { since: time(since), until: time(until), granularity })
       const counted = made.filter(({ at }) => at >= since && at < until)
@@ -131,10 +132,10 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
       t.same(total, summed(counted))
     }
     t.same(
-      (await ask('usage/usage?since=2026-03-01&until=2026-04-01')).json()['total'],
+      (await request('usage/usage?since=2026-03-01&until=2026-04-01')).json()['total'],
       summed(made.filter(({ at }) => at < Date.UTC(2026, 3, 1))),
     )
-    t.same((await ask('usage/usage?since=2025-01-01&until=2025-01-02')).json(), {
+    t.same((await request('usage/usage?since=2025-01-01&until=2025-01-02')).json(), {
       since: '2025-01-01T00:00:00.000Z',
       until: '2025-01-02T00:00:00.000Z',
       granularity: 'day',
@@ -145,11 +146,11 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
 
   t.test('of all functions, under a name that none can have', async (t) => {
     await record(tenant, await deployFunction(tenant, { name: 'other', wasm: command() }))
-    const { total } = (await ask('-/usage?since=2026-03-01&until=2026-05-01')).json()
+    const { total } = (await request('-/usage?since=2026-03-01&until=2026-05-01')).json()
     t.same(total, summed([...made, ...made]))
-    t.same((await ask('other/usage?since=2026-03-01&until=2026-05-01')).json()['total'], summed(made))
+    t.same((await request('other/usage?since=2026-03-01&until=2026-05-01')).json()['total'], summed(made))
     const fresh = await runtime.addTenant()
-    t.match((await fresh.ask('GET', '/functions/v1/-/usage', { as: 'service' })).json(), {
+    t.match((await fresh.request('GET', '/functions/v1/-/usage', { as: 'service' })).json(), {
       total: summed([]),
       buckets: [],
     })
@@ -163,7 +164,7 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
       ),
     })
     t.equal((await invoke(tenant, 'busy')).status, 200)
-    const { total } = (await ask('busy/usage')).json() as { total: ReturnType<typeof summed> }
+    const { total } = (await request('busy/usage')).json() as { total: ReturnType<typeof summed> }
     t.match(total, { invocations: { success: 1, error: 0, timeout: 0 } })
     t.ok(
       total.cpu_ms > 0 && total.duration_ms > 0 && total.memory_peak >= 65_536 && total.memory_byte_seconds > 0,
@@ -182,29 +183,29 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
       wasm: await compileSource("process.stdout.write(process.env.has('COLOUR') ? process.env.get('COLOUR') : 'none')"),
       config: { environment: { COLOUR: 'blue' } },
     })
-    const said = [(await invoke(tenant, 'told')).text]
+    const reported = [(await invoke(tenant, 'told')).text]
     for (const colour of ['green', null, 'red']) {
       t.equal(
         (
-          await tenant.ask('PATCH', '/functions/v1/told', {
+          await tenant.request('PATCH', '/functions/v1/told', {
             as: 'service',
             body: { config: { environment: { COLOUR: colour } } },
           })
         ).status,
         200,
       )
-      said.push(...(await Promise.all([1, 2, 3].map(() => invoke(tenant, 'told')))).map(({ text }) => text))
+      reported.push(...(await Promise.all([1, 2, 3].map(() => invoke(tenant, 'told')))).map(({ text }) => text))
     }
-    t.same(said, ['blue', 'green', 'green', 'green', 'none', 'none', 'none', 'red', 'red', 'red'])
+    t.same(reported, ['blue', 'green', 'green', 'green', 'none', 'none', 'none', 'red', 'red', 'red'])
   })
 
   t.test('the service alone asks; what is wrong is said', async (t) => {
     for (const what of ['invocations', 'usage']) {
-      t.equal((await ask(`usage/${what}`, 'ada')).status, 403)
-      t.equal((await tenant.ask('GET', `/functions/v1/usage/${what}`)).status, 401)
-      t.match((await ask(`missing/${what}`)).json(), { code: 'NO_SUCH_FUNCTION' })
+      t.equal((await request(`usage/${what}`, 'ada')).status, 403)
+      t.equal((await tenant.request('GET', `/functions/v1/usage/${what}`)).status, 401)
+      t.match((await request(`missing/${what}`)).json(), { code: 'NO_SUCH_FUNCTION' })
     }
-    for (const [path, code, says] of [
+    for (const [path, code, reports] of [
       ['invocations?status=done', 'BAD_REQUEST', /success, error, timeout/],
       ['invocations?trigger=webhook', 'BAD_REQUEST', /http, database, schedule/],
       ['invocations?cursor=AAAA', 'BAD_REQUEST', /"cursor"/],
@@ -216,8 +217,8 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
       ['usage?since=2024-01-01&until=2026-01-01', 'BAD_REQUEST', /366 days/],
       ['usage?since=2026-13-01', 'BAD_REQUEST', /"since"/],
     ] as const) {
-      const answer = await ask(`usage/${path}`)
-      t.match({ status: answer.status, ...answer.json() }, { status: 400, code, message: says }, path)
+      const response = await request(`usage/${path}`)
+      t.match({ status: response.status, ...response.json() }, { status: 400, code, message: reports }, path)
     }
   })
 
@@ -225,7 +226,7 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
     const [counted] = await tenant.rows(
       "select count(*)::int as count from function_invocations where timestamp >= date_trunc('month', now(), 'UTC')",
     )
-    const { total } = (await ask('-/usage')).json() as { total: ReturnType<typeof summed> }
+    const { total } = (await request('-/usage')).json() as { total: ReturnType<typeof summed> }
     t.equal(
       Object.values(total.invocations).reduce((sum, count) => sum + count),
       counted?.['count'],

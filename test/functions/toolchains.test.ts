@@ -57,9 +57,9 @@ t.test('the output of each compiler is taken, and does the same', { timeout: 600
     const deployed = await deploy(tenant, { name, wasm, config: { environment: { COLOUR: 'blue' } } })
     t.equal(deployed.status, 201, deployed.text)
     for (const input of ['', 'grün €', 'x'.repeat(50_000)]) {
-      const answer = await invoke(tenant, name, input)
+      const response = await invoke(tenant, name, input)
       t.same(
-        [answer.status, answer.json()],
+        [response.status, response.json()],
         [200, { name, colour: 'blue', input }],
         `${name}: ${input.length} characters`,
       )

@@ -12,30 +12,30 @@ import { until } from '#test/support/until.ts'
 import { readAll } from './support/assemblyscript.ts'
 
 /** Writes down what it was told. */
-const keeper = () =>
+const controller = () =>
   compileSource(`${readAll}
 import { query } from './tenantry.as'
 query("insert into heard (number) values (($1::jsonb -> 'record' ->> 'number')::integer)", '[' + readAll() + ']')
 `)
 
-async function deploy({ ask }: RuntimeProcess, wasm: Uint8Array<ArrayBuffer>): Promise<void> {
+async function deploy({ request: send }: RuntimeProcess, wasm: Uint8Array<ArrayBuffer>): Promise<void> {
   const form = new FormData()
   form.set('name', 'keeper')
   form.set('trigger', '{"Database":{"table":"source","operation":"Insert"}}')
   form.set('config', '{"role":"service_role"}')
   form.set('wasm', new Blob([wasm]), 'keeper.wasm')
   const request = new Request('http://runtime', { method: 'POST', body: form })
-  const answer = await ask('POST', '/functions/v1/deploy', Buffer.from(await request.arrayBuffer()), {
+  const response = await send('POST', '/functions/v1/deploy', Buffer.from(await request.arrayBuffer()), {
     'content-type': request.headers.get('content-type') ?? '',
   })
-  if (answer.status !== 201) throw new Error(answer.text)
+  if (response.status !== 201) throw new Error(response.text)
 }
 
 t.test('a bulk insert is told record by record while runtime and Postgres crash', { timeout: 3_600_000 }, async (t) => {
   const scene = await openScene(t)
   const control = await openControl(t, scene)
   const chance = chanceOf(seed)
-  const wasm = await keeper()
+  const wasm = await controller()
   await query(
     scene.home.adminUrl,
     `
@@ -48,7 +48,7 @@ t.test('a bulk insert is told record by record while runtime and Postgres crash'
   const count = effort({ small: 400, full: 10_000 })
   const bulk = (from: number, to: number) =>
     query(scene.home.adminUrl, `insert into source select generate_series(${from}, ${to})`)
-  const heard = async () =>
+  const received = async () =>
     (await scene.rows('select number from heard order by place')).map(({ number }) => Number(number))
 
   // A statement that a crash takes back tells nothing.
@@ -78,7 +78,7 @@ t.test('a bulk insert is told record by record while runtime and Postgres crash'
     runtime = await startProcess(t, scene, control, {})
     if (crash === 1) await bulk(half + 1, count)
     const enough = Math.floor((crash * count) / (crashes + 1)) + chance.below(10)
-    await until(async () => (await heard()).length >= enough, `after crash ${crash - 1} nothing came`, 120_000)
+    await until(async () => (await received()).length >= enough, `after crash ${crash - 1} nothing came`, 120_000)
     if (crash % 2 === 0) await scene.postgres.crash()
     await runtime.kill()
   }
@@ -88,7 +88,7 @@ t.test('a bulk insert is told record by record while runtime and Postgres crash'
     'not all was told',
     600_000,
   )
-  const all = await heard()
+  const all = await received()
   t.same(
     [...new Set(all)],
     Array.from({ length: count }, (_, n) => n + 1),

@@ -1,6 +1,6 @@
 // Functions that are told of changes: every change, in order, until they take it, whoever wrote it and whatever breaks.
 import t from 'tap'
-import { mostAttempts, waitAfter } from '#tenant-runtime/functions/triggers/retry.ts'
+import { maxAttempts, waitAfter } from '#tenant-runtime/functions/triggers/retry.ts'
 import { effort } from '#test/support/effort.ts'
 import { query } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
@@ -20,9 +20,9 @@ t.test('a change is told with the record as it is and as it was, whoever wrote i
   for (const operation of ['Insert', 'Update', 'Delete'])
     await deployFunction(tenant, { name: operation.toLowerCase(), wasm: listener, trigger: onNotes(operation) })
   t.same(await status(tenant, 'insert'), { trigger_status: 'ready' })
-  const made = await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'one' } })
+  const made = await tenant.request('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'one' } })
   const { id } = made.json()
-  await tenant.ask('PATCH', `/rest/v1/notes/${String(id)}`, { as: 'ada', body: { text: 'two' } })
+  await tenant.request('PATCH', `/rest/v1/notes/${String(id)}`, { as: 'ada', body: { text: 'two' } })
   await query(tenant.home.adminUrl, "update notes set id = '00000000-0000-4000-8000-000000000000'")
   await query(tenant.home.adminUrl, 'delete from notes')
   const moved = '00000000-0000-4000-8000-000000000000'
@@ -44,8 +44,8 @@ t.test('a change is told with the record as it is and as it was, whoever wrote i
   t.notMatch(JSON.stringify(shown), 'tenant_id', 'what is not a field is not told')
   await query(tenant.home.adminUrl, "begin; insert into notes (text) values ('never'); rollback")
   t.equal((await waiting(tenant)).length, 4, 'what is taken back is not told')
-  const refused = await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'x', owner_id: 'ben' } })
-  t.equal(refused.status, 403)
+  const rejected = await tenant.request('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'x', owner_id: 'ben' } })
+  t.equal(rejected.status, 403)
   t.equal((await waiting(tenant)).length, 4)
 })
 
@@ -55,12 +55,12 @@ t.test('each of many records in one statement is told, in their order, to each f
   for (const name of ['first', 'second'])
     await deployFunction(tenant, { name, wasm: listener, trigger: onNotes('Insert') })
   await query(tenant.home.adminUrl, "insert into notes (text) select 'note ' || n from generate_series(1, 10000) n")
-  const told = await tenant.rows(
+  const reported = await tenant.rows(
     `select f.name, array_agg(payload -> 'record' ->> 'text' order by seq) as texts from function_deliveries d
       join functions f on f.id = d.function_id group by 1 order by 1`,
   )
   const texts = Array.from({ length: 10_000 }, (_, n) => `note ${n + 1}`)
-  t.same(told, [
+  t.same(reported, [
     { name: 'first', texts },
     { name: 'second', texts },
   ])
@@ -87,7 +87,7 @@ t.test(
     clock.stopped = clock.now()
     await query(tenant.home.adminUrl, "insert into notes (text) values ('broken'), ('fine'), ('broken'), ('fine')")
     const attempts = async () => (await waiting(tenant)).map((delivery) => [delivery['state'], delivery['attempts']])
-    for (let attempt = 1; attempt < mostAttempts; attempt++) {
+    for (let attempt = 1; attempt < maxAttempts; attempt++) {
       await until(async () => (await waiting(tenant))[0]?.['attempts'] === attempt)
       t.same(
         await attempts(),
@@ -103,59 +103,59 @@ t.test(
       const wait = (first as { next_attempt_at: Date }).next_attempt_at.getTime() - clock.now()
       t.equal(wait, waitAfter(attempt, 0.5), `after attempt ${attempt} it waits ${wait} ms`)
       clock.stopped += wait
-      runtime.poke(tenant.id)
+      runtime.notify(tenant.id)
     }
     await until(async () => (await waiting(tenant))[0]?.['state'] === 'dead' && (await waiting(tenant)).length === 3)
     t.equal(await runs(tenant), 1, 'the next one was told')
-    for (let attempt = 1; attempt < mostAttempts; attempt++) {
+    for (let attempt = 1; attempt < maxAttempts; attempt++) {
       await until(async () => (await waiting(tenant))[1]?.['attempts'] === attempt)
       clock.stopped += waitAfter(attempt, 0.5) ?? 0
-      runtime.poke(tenant.id)
+      runtime.notify(tenant.id)
     }
     await until(
       async () =>
         (await waiting(tenant)).length === 2 && (await waiting(tenant)).every(({ state }) => state === 'dead'),
     )
-    t.equal(await runs(tenant, 'error'), 2 * mostAttempts)
+    t.equal(await runs(tenant, 'error'), 2 * maxAttempts)
     t.equal(await runs(tenant), 2)
 
-    const dead = await tenant.ask('GET', '/functions/v1/listener/deliveries?status=dead&limit=1', { as: 'service' })
+    const dead = await tenant.request('GET', '/functions/v1/listener/deliveries?status=dead&limit=1', { as: 'service' })
     const page = dead.json() as { deliveries: Record<string, unknown>[]; next_cursor: string }
     t.match(page.deliveries, [
       {
         status: 'dead',
-        attempts: mostAttempts,
+        attempts: maxAttempts,
         last_error: /exited with code 1.*it can not take this/,
         payload: { record: { text: 'broken' } },
       },
     ])
     const rest = (
-      await tenant.ask('GET', `/functions/v1/listener/deliveries?status=dead&limit=5&cursor=${page.next_cursor}`, {
+      await tenant.request('GET', `/functions/v1/listener/deliveries?status=dead&limit=5&cursor=${page.next_cursor}`, {
         as: 'service',
       })
     ).json() as typeof page
     t.equal(rest.deliveries.length, 1)
     t.equal(rest.next_cursor, null)
-    t.equal((await tenant.ask('GET', '/functions/v1/listener/deliveries', { as: 'ada' })).status, 403)
+    t.equal((await tenant.request('GET', '/functions/v1/listener/deliveries', { as: 'ada' })).status, 403)
 
-    await tenant.ask('PATCH', '/functions/v1/listener', {
+    await tenant.request('PATCH', '/functions/v1/listener', {
       as: 'service',
       body: { config: { environment: { REPAIRED: 'yes' } } },
     })
-    const replayed = await tenant.ask(
+    const replayed = await tenant.request(
       'POST',
       `/functions/v1/listener/deliveries/${String(page.deliveries[0]?.['seq'])}/replay`,
       { as: 'service' },
     )
     t.same(replayed.json(), { replayed: 1 })
     await until(async () => (await waiting(tenant)).length === 1)
-    t.same((await tenant.ask('POST', '/functions/v1/listener/deliveries/replay', { as: 'service' })).json(), {
+    t.same((await tenant.request('POST', '/functions/v1/listener/deliveries/replay', { as: 'service' })).json(), {
       replayed: 1,
     })
     await until(async () => (await waiting(tenant)).length === 0)
     t.equal(await runs(tenant), 4)
     t.equal(
-      (await tenant.ask('POST', '/functions/v1/listener/deliveries/1/replay', { as: 'service' })).json()['code'],
+      (await tenant.request('POST', '/functions/v1/listener/deliveries/1/replay', { as: 'service' })).json()['code'],
       'NO_SUCH_DELIVERY',
     )
   },
@@ -171,14 +171,20 @@ t.test('an answer of 400 or more is a failure; a delivery can be dropped', async
   const [delivery] = await waiting(tenant)
   t.equal(delivery?.['last_error'], 'the function answered with the status 422')
   t.equal(
-    (await tenant.ask('DELETE', `/functions/v1/listener/deliveries/${String(delivery?.['seq'])}`, { as: 'service' }))
-      .status,
+    (
+      await tenant.request('DELETE', `/functions/v1/listener/deliveries/${String(delivery?.['seq'])}`, {
+        as: 'service',
+      })
+    ).status,
     204,
   )
   t.same(await waiting(tenant), [])
   t.equal(
-    (await tenant.ask('DELETE', `/functions/v1/listener/deliveries/${String(delivery?.['seq'])}`, { as: 'service' }))
-      .status,
+    (
+      await tenant.request('DELETE', `/functions/v1/listener/deliveries/${String(delivery?.['seq'])}`, {
+        as: 'service',
+      })
+    ).status,
     404,
   )
 })
@@ -297,7 +303,7 @@ t.test('of two runtimes that serve the same tenant one delivers, and each change
       tenant.home.adminUrl,
       `insert into notes (text) select 'note ' || n from generate_series(1, ${count / 5}) n`,
     )
-    other.poke()
+    other.notify()
   }
   await until(async () => (await waiting(tenant)).length === 0)
   t.equal(await runs(tenant), count)
@@ -310,15 +316,15 @@ t.test('what is told counts as documents', async (t) => {
   await makeNotes(tenant)
   await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
   const rows = Array.from({ length: 500 }, (_, n) => ({ text: `note ${n}`.padEnd(500, 'x') }))
-  const answers: number[] = []
+  const responses: number[] = []
   for (let n = 0; n < 5; n++)
-    answers.push((await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: rows })).status)
-  t.ok(answers.includes(413), `the answers were ${answers.join(', ')}`)
+    responses.push((await tenant.request('POST', '/rest/v1/notes', { as: 'ada', body: rows })).status)
+  t.ok(responses.includes(413), `the answers were ${responses.join(', ')}`)
 })
 
 t.test('waits double, by chance a quarter longer or shorter, and end', async (t) => {
   t.same(
-    Array.from({ length: mostAttempts }, (_, n) => waitAfter(n + 1, 0.5)),
+    Array.from({ length: maxAttempts }, (_, n) => waitAfter(n + 1, 0.5)),
     [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, undefined],
   )
   t.same([waitAfter(1, 0), waitAfter(1, 1)], [750, 1_250])

@@ -41,7 +41,7 @@ async function open(t: Parameters<typeof startRuntime>[0]) {
   const hourly = `${new Date(begin).getUTCMinutes()} * * * *`
   const goTo = (time: number) => {
     clock.stopped = time
-    runtime.poke(tenant.id)
+    runtime.notify(tenant.id)
   }
   return { runtime, tenant, clock, begin, hourly, goTo }
 }
@@ -124,7 +124,7 @@ t.test('what is no schedule, or too dense, is refused by name', async (t) => {
     '0 9 * * MON-FRI',
   ])
     t.same(check({ cron }), { Schedule: { cron } }, cron)
-  const refused = (schedule: object, message: RegExp) =>
+  const rejected = (schedule: object, message: RegExp) =>
     t.throws(
       () => check(schedule),
       { constructor: RuntimeError, code: 'INVALID_FUNCTION', message },
@@ -138,7 +138,7 @@ t.test('what is no schedule, or too dense, is refused by name', async (t) => {
     '@secondly',
     '15,14 * * * * *',
   ])
-    refused({ cron }, /comes every [\d.]+ s; once a minute is the most|no cron expression/)
+    rejected({ cron }, /comes every [\d.]+ s; once a minute is the most|no cron expression/)
   for (const cron of [
     'soon',
     '61 * * * *',
@@ -150,11 +150,11 @@ t.test('what is no schedule, or too dense, is refused by name', async (t) => {
     '* * * * x',
     '@never',
   ])
-    refused({ cron }, /cron/)
-  for (const cron of ['0 0 30 2 *', '0 0 31 4,6 *']) refused({ cron }, /never comes/)
+    rejected({ cron }, /cron/)
+  for (const cron of ['0 0 30 2 *', '0 0 31 4,6 *']) rejected({ cron }, /never comes/)
   for (const timezone of ['Mars/Olympus', '+05:00', 'Europe', ''])
-    refused({ cron: '0 0 * * *', timezone }, /time zone|"trigger" must be/)
-  refused({ cron: '0 0 * * *', missed: 'always' }, /"missed"/)
+    rejected({ cron: '0 0 * * *', timezone }, /time zone|"trigger" must be/)
+  rejected({ cron: '0 0 * * *', missed: 'always' }, /"missed"/)
   t.same(check({ cron: '0 0 * * *', timezone: 'Asia/Kathmandu', missed: 'skip' }), {
     Schedule: { cron: '0 0 * * *', timezone: 'Asia/Kathmandu', missed: 'skip' },
   })
@@ -163,7 +163,7 @@ t.test('what is no schedule, or too dense, is refused by name', async (t) => {
 t.test('a function runs when its time comes, and says when the next is', async (t) => {
   const { tenant, begin, hourly, goTo } = await open(t)
   await deployFunction(tenant, { name: 'nightly', wasm: nightly, trigger: { Schedule: { cron: hourly } } })
-  const shown = async () => (await tenant.ask('GET', '/functions/v1/nightly', { as: 'service' })).json()['next_run']
+  const shown = async () => (await tenant.request('GET', '/functions/v1/nightly', { as: 'service' })).json()['next_run']
   t.equal(await shown(), new Date(begin).toISOString())
   goTo(begin)
   await until(async () => (await times(tenant)).some(([, status]) => status === 'success'))
@@ -178,7 +178,7 @@ t.test('a function runs when its time comes, and says when the next is', async (
     (await planned(tenant)).map(({ trigger }) => trigger),
     ['schedule', 'schedule'],
   )
-  const list = (await tenant.ask('GET', '/functions/v1/nightly/schedule?limit=1', { as: 'service' })).json()
+  const list = (await tenant.request('GET', '/functions/v1/nightly/schedule?limit=1', { as: 'service' })).json()
   t.match(list, {
     planned: [
       { planned_at: new Date(begin + hour).toISOString(), outcome: 'run', reason: null, invocation_id: String },
@@ -186,10 +186,12 @@ t.test('a function runs when its time comes, and says when the next is', async (
     next_cursor: new Date(begin + hour).toISOString(),
   })
   const rest = (
-    await tenant.ask('GET', `/functions/v1/nightly/schedule?cursor=${String(list['next_cursor'])}`, { as: 'service' })
+    await tenant.request('GET', `/functions/v1/nightly/schedule?cursor=${String(list['next_cursor'])}`, {
+      as: 'service',
+    })
   ).json()
   t.match(rest, { planned: [{ planned_at: new Date(begin).toISOString() }], next_cursor: null })
-  t.equal((await tenant.ask('GET', '/functions/v1/nightly/schedule', { as: 'ada' })).status, 403)
+  t.equal((await tenant.request('GET', '/functions/v1/nightly/schedule', { as: 'ada' })).status, 403)
 })
 
 t.test('of the times that were missed the latest runs once, or none', async (t) => {
@@ -222,12 +224,12 @@ t.test('of the times that were missed the latest runs once, or none', async (t) 
 t.test("times from before the schedule was made, or enabled, are nobody's", async (t) => {
   const { tenant, begin, hourly, goTo } = await open(t)
   await deployFunction(tenant, { name: 'nightly', wasm: nightly, trigger: { Schedule: { cron: hourly } } })
-  await tenant.ask('PATCH', '/functions/v1/nightly', { as: 'service', body: { enabled: false } })
-  t.equal((await tenant.ask('GET', '/functions/v1/nightly', { as: 'service' })).json()['next_run'], null)
-  await tenant.ask('PATCH', '/functions/v1/nightly', { as: 'service', body: { enabled: true } })
+  await tenant.request('PATCH', '/functions/v1/nightly', { as: 'service', body: { enabled: false } })
+  t.equal((await tenant.request('GET', '/functions/v1/nightly', { as: 'service' })).json()['next_run'], null)
+  await tenant.request('PATCH', '/functions/v1/nightly', { as: 'service', body: { enabled: true } })
   // The database's clock is the one that says since when: as if it had been enabled just now.
   await tenant.rows('update functions set trigger_since = $1', [new Date(begin + 3 * hour + minute).toISOString()])
-  await tenant.ask('PATCH', '/functions/v1/nightly', { as: 'service', body: { config: { timeout: 20 } } })
+  await tenant.request('PATCH', '/functions/v1/nightly', { as: 'service', body: { config: { timeout: 20 } } })
   tenant.change({})
   goTo(begin + 4 * hour)
   const time = new Date(begin + 4 * hour).toISOString()
@@ -248,7 +250,7 @@ t.test('a time that comes while the last run goes on is skipped, and that is see
   goTo(begin + minute)
   await until(async () => (await planned(tenant)).length === 2)
   t.equal((await planned(tenant))[1]?.['skipped'], 'overlap')
-  t.match((await tenant.ask('GET', '/functions/v1/slow/schedule', { as: 'service' })).json()['planned'], [
+  t.match((await tenant.request('GET', '/functions/v1/slow/schedule', { as: 'service' })).json()['planned'], [
     { outcome: 'skipped', reason: 'overlap', invocation_id: null },
     { outcome: 'run' },
   ])
@@ -296,8 +298,8 @@ t.test('two runtimes that serve the same tenant run every planned time once', as
     clock.stopped = begin + round * minute
     // Both see the time come, or one of them does.
     await until(async () => {
-      if (round % 3 !== 1) runtime.poke(tenant.id)
-      if (round % 3 !== 2) other.poke()
+      if (round % 3 !== 1) runtime.notify(tenant.id)
+      if (round % 3 !== 2) other.notify()
       return (await planned(tenant)).filter(({ status }) => status === 'success').length === 2 * (round + 1)
     })
   }
@@ -332,12 +334,12 @@ t.test('a runtime learns of functions that another one has deployed, changed or 
   const comeTo = async (time: number, holds: () => Promise<boolean>) => {
     now = time
     await until(async () => {
-      other.poke()
+      other.notify()
       return holds()
     })
   }
   await comeTo(begin, async () => (await times(tenant)).some(([, status]) => status === 'success'))
-  await tenant.ask('PATCH', '/functions/v1/nightly', {
+  await tenant.request('PATCH', '/functions/v1/nightly', {
     as: 'service',
     body: { trigger: hourlyAt(begin + 30 * minute) },
   })
@@ -348,7 +350,7 @@ t.test('a runtime learns of functions that another one has deployed, changed or 
     (await times(tenant)).map(([time]) => time),
     [begin, begin + 30 * minute].map((time) => new Date(time).toISOString()),
   )
-  await tenant.ask('PATCH', '/functions/v1/nightly', { as: 'service', body: { enabled: false } })
+  await tenant.request('PATCH', '/functions/v1/nightly', { as: 'service', body: { enabled: false } })
   await deployFunction(tenant, { name: 'second', wasm: nightly, trigger: hourlyAt(begin + 45 * minute) })
   await comeTo(begin + 2 * hour, async () =>
     (await planned(tenant)).some(({ name, status }) => name === 'second' && status === 'success'),

@@ -17,7 +17,7 @@ t.test(
     const { tenant } = await open(t)
     await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
     t.match(await status(tenant, 'listener'), { trigger_status: 'waiting', trigger_reason: /no table "notes" yet/ })
-    await tenant.ask('POST', '/rest/v1/schemas', {
+    await tenant.request('POST', '/rest/v1/schemas', {
       as: 'service',
       body: { name: 'notes', fields, rls_policy: { type: 'ownership', owner_field: 'owner_id' } },
     })
@@ -30,7 +30,7 @@ t.test(
     )
     await reload(tenant)
     t.same(await status(tenant, 'listener'), { trigger_status: 'ready' })
-    await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'one' } })
+    await tenant.request('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'one' } })
     await until(async () => (await runs(tenant)) === 1)
   },
 )
@@ -51,12 +51,12 @@ t.test(
       ).map(({ tgname }) => tgname)
     const insert = () => query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
     t.same(await triggers(), ['functions_insert'])
-    await tenant.ask('PATCH', '/functions/v1/listener', { as: 'service', body: { enabled: false } })
+    await tenant.request('PATCH', '/functions/v1/listener', { as: 'service', body: { enabled: false } })
     t.match(await status(tenant, 'listener'), { trigger_status: 'waiting', trigger_reason: /disabled/ })
     await insert()
     t.same(await waiting(tenant), [])
     t.same(await triggers(), [], 'writers of the table pay nothing')
-    await tenant.ask('PATCH', '/functions/v1/listener', {
+    await tenant.request('PATCH', '/functions/v1/listener', {
       as: 'service',
       body: { enabled: true, trigger: onNotes('Update') },
     })
@@ -65,7 +65,7 @@ t.test(
     t.same(await triggers(), ['functions_update'])
     await query(tenant.home.adminUrl, "update notes set text = 'two'")
     t.equal((await waiting(tenant)).length, 2)
-    t.equal((await tenant.ask('DELETE', '/functions/v1/listener', { as: 'service' })).status, 204)
+    t.equal((await tenant.request('DELETE', '/functions/v1/listener', { as: 'service' })).status, 204)
     t.same(await waiting(tenant), [], 'its deliveries go with it')
     await query(tenant.home.adminUrl, "update notes set text = 'three'")
     t.same(await waiting(tenant), [])

@@ -48,7 +48,7 @@ const ours = (message: Message, signWith: string | Buffer = secret) => ({
 })
 
 const send = (tenant: TestTenant, name: string, headers: Record<string, string>, body: string | Buffer) =>
-  tenant.ask('POST', `/functions/v1/webhook/${name}`, {
+  tenant.request('POST', `/functions/v1/webhook/${name}`, {
     headers: { 'content-type': 'application/json', ...headers },
     body,
   })
@@ -123,43 +123,43 @@ t.test(
     const { tenant, message, clock } = await open()
     const one = message('{"is":"one"}')
     const good = ours(one)
-    const refused = async (
+    const rejected = async (
       headers: Record<string, string>,
       what: RegExp,
       body: string | Buffer = one.body,
       name = 'ours',
     ) => {
-      const answer = await send(tenant, name, headers, body)
-      t.equal(answer.status, 401, String(what))
-      t.match(answer.json(), { code: 'INVALID_WEBHOOK', message: what })
-      t.notMatch(answer.text, secret)
+      const response = await send(tenant, name, headers, body)
+      t.equal(response.status, 401, String(what))
+      t.match(response.json(), { code: 'INVALID_WEBHOOK', message: what })
+      t.notMatch(response.text, secret)
     }
     const without = (name: string) => Object.fromEntries(Object.entries(good).filter(([header]) => header !== name))
-    await refused({}, /not signed: send webhook-id, webhook-timestamp and webhook-signature, or tenantry-id/)
-    for (const name of Object.keys(good)) await refused(without(name), new RegExp(`the header "${name}" is missing`))
-    await refused({ ...good, 'tenantry-timestamp': 'now' }, /must be a time in seconds/)
-    await refused({ ...good, 'tenantry-timestamp': '-5' }, /must be a time in seconds/)
-    await refused({ ...good, 'tenantry-signature': signature(secret, one, 'hex') }, /no signature of version 1/)
-    await refused({ ...good, 'tenantry-signature': 'v1=abcd' }, /no signature of version 1/)
-    await refused({ ...good, 'tenantry-id': 'a b' }, /visible ASCII/)
-    await refused({ ...good, 'tenantry-id': 'a'.repeat(257) }, /256 visible/)
-    await refused({ ...good, 'tenantry-id': 'another' }, /no signature fits/)
-    await refused({ ...good, 'tenantry-timestamp': String(one.at + 1) }, /no signature fits/)
-    await refused(good, /no signature fits/, '{"is":"two"}')
-    await refused(good, /no signature fits/, '')
-    await refused(ours(one, 'another secret'), /no signature fits/)
-    await refused(good, /no signature fits/, one.body, 'common')
-    await refused(
+    await rejected({}, /not signed: send webhook-id, webhook-timestamp and webhook-signature, or tenantry-id/)
+    for (const name of Object.keys(good)) await rejected(without(name), new RegExp(`the header "${name}" is missing`))
+    await rejected({ ...good, 'tenantry-timestamp': 'now' }, /must be a time in seconds/)
+    await rejected({ ...good, 'tenantry-timestamp': '-5' }, /must be a time in seconds/)
+    await rejected({ ...good, 'tenantry-signature': signature(secret, one, 'hex') }, /no signature of version 1/)
+    await rejected({ ...good, 'tenantry-signature': 'v1=abcd' }, /no signature of version 1/)
+    await rejected({ ...good, 'tenantry-id': 'a b' }, /visible ASCII/)
+    await rejected({ ...good, 'tenantry-id': 'a'.repeat(257) }, /256 visible/)
+    await rejected({ ...good, 'tenantry-id': 'another' }, /no signature fits/)
+    await rejected({ ...good, 'tenantry-timestamp': String(one.at + 1) }, /no signature fits/)
+    await rejected(good, /no signature fits/, '{"is":"two"}')
+    await rejected(good, /no signature fits/, '')
+    await rejected(ours(one, 'another secret'), /no signature fits/)
+    await rejected(good, /no signature fits/, one.body, 'common')
+    await rejected(
       { ...good, authorization: `Bearer ${tenant.secretKey}`, 'tenantry-signature': `v1=${'0'.repeat(64)}` },
       /no signature fits/,
     )
     for (const seconds of [301, -301]) {
       const late = { ...one, at: one.at + seconds }
       clock.stopped = one.at * 1_000
-      await refused(ours(late), new RegExp(`is ${late.at}, but here it is ${one.at}: more than 300 s apart`))
+      await rejected(ours(late), new RegExp(`is ${late.at}, but here it is ${one.at}: more than 300 s apart`))
     }
     const statements = tenant.statements()
-    await refused({ ...good, 'tenantry-timestamp': String(one.at - 1_000) }, /more than 300 s apart/)
+    await rejected({ ...good, 'tenantry-timestamp': String(one.at - 1_000) }, /more than 300 s apart/)
     t.equal(tenant.statements(), statements, 'the database is not asked for a message that is too old')
     t.same(await records(tenant), [])
     t.same(await tenant.rows('select * from function_webhook_ids'), [])
@@ -215,19 +215,19 @@ t.test('a message that is sent again and again runs once', async (t) => {
   const { tenant, message } = await open()
   const one = message('{"is":"one"}')
   const replays = effort({ small: 200, full: 1_000 })
-  const answers: string[] = []
+  const responses: string[] = []
   let left = replays
   await Promise.all(
     Array.from({ length: 8 }, async () => {
       while (left-- > 0) {
         const { status, text } = await send(tenant, 'ours', ours(one), one.body)
-        answers.push(status === 200 ? text : String(status))
+        responses.push(status === 200 ? text : String(status))
       }
     }),
   )
-  t.equal(answers.length, replays)
+  t.equal(responses.length, replays)
   t.equal((await records(tenant)).length, 1, 'one run')
-  const kinds = new Set(answers)
+  const kinds = new Set(responses)
   t.ok(kinds.delete(`webhook anon ${one.id} {"is":"one"}`), 'one of them was answered by the function')
   t.ok(kinds.delete('{"duplicate":true}'))
   t.ok(
@@ -258,10 +258,10 @@ t.test('a message that failed may be sent again under its id', async (t) => {
     (await records(tenant)).map(({ status }) => status),
     ['error', 'error', 'error'],
   )
-  const refused = message('refuse')
+  const rejected = message('refuse')
   for (let n = 0; n < 2; n++)
     t.equal(
-      (await send(tenant, 'ours', ours(refused), refused.body)).status,
+      (await send(tenant, 'ours', ours(rejected), rejected.body)).status,
       422,
       'so may one that the function refused',
     )
@@ -288,31 +288,31 @@ t.test('only an enabled function with this trigger can be reached so', async (t)
   const one = message('{"is":"one"}')
   for (const name of ['nobody', 'http', 'A', 'x'.repeat(300)])
     t.equal((await send(tenant, name, ours(one), one.body)).json()['code'], 'NO_SUCH_FUNCTION', name.slice(0, 10))
-  await tenant.ask('PATCH', '/functions/v1/ours', { as: 'service', body: { enabled: false } })
+  await tenant.request('PATCH', '/functions/v1/ours', { as: 'service', body: { enabled: false } })
   t.equal((await send(tenant, 'ours', ours(one), one.body)).status, 404)
-  await tenant.ask('PATCH', '/functions/v1/ours', {
+  await tenant.request('PATCH', '/functions/v1/ours', {
     as: 'service',
     body: { enabled: true, trigger: { Webhook: { secret: 'a new one' } } },
   })
   t.equal((await send(tenant, 'ours', ours(one), one.body)).status, 401, 'a secret that was changed is changed at once')
   t.equal((await send(tenant, 'ours', ours(one, 'a new one'), one.body)).status, 200)
-  t.equal((await tenant.ask('GET', '/functions/v1/webhook/ours', { headers: ours(one) })).status, 404)
+  t.equal((await tenant.request('GET', '/functions/v1/webhook/ours', { headers: ours(one) })).status, 404)
 })
 
 t.test('the secret shows in no error, record or log', async (t) => {
   const { runtime, tenant, message } = await open()
   const failing = message(`fail with ${secret}`)
-  const answers = [
+  const responses = [
     await send(tenant, 'ours', ours(failing), failing.body),
     await invoke(tenant, 'ours', `fail with ${secret}`),
     await invoke(tenant, 'common', `fail with ${encoded} and ${key.toString('base64')}`),
   ]
   t.same(
-    answers.map(({ status }) => status),
+    responses.map(({ status }) => status),
     [500, 500, 500],
   )
-  for (const { text } of answers) t.match(text, /fail with \[redacted\]/)
-  const seen = JSON.stringify([answers.map(({ text }) => text), await records(tenant), runtime.problems])
+  for (const { text } of responses) t.match(text, /fail with \[redacted\]/)
+  const seen = JSON.stringify([responses.map(({ text }) => text), await records(tenant), runtime.problems])
   for (const text of [secret, encoded, key.toString('base64')]) t.notMatch(seen, text)
 })
 

@@ -12,7 +12,7 @@ const module = prepareModule(wasm, hashOf(wasm))
 
 const errno = { badDescriptor: 8, notCapable: 76, invalid: 28, illegalSeek: 70, notDirectory: 54, notSocket: 57 }
 
-async function ask(
+async function request(
   t: Test,
   wish: string,
   { input = Buffer.alloc(0), environment = [] }: { input?: Buffer; environment?: string[] } = {},
@@ -35,18 +35,18 @@ async function ask(
 const ended = { kind: 'exited', code: 0 }
 
 t.test('arguments: its name alone', async (t) => {
-  t.match(await ask(t, 'arguments'), { outcome: ended, lines: ['basics', '(end)'] })
+  t.match(await request(t, 'arguments'), { outcome: ended, lines: ['basics', '(end)'] })
 })
 
 t.test('environment: what it was given, in whole, and nothing else', async (t) => {
   const environment = ['EMPTY=', 'EQUALS=a=b', 'TEXT=grün €', `LONG=${'x'.repeat(30_000)}`]
-  const { outcome, lines } = await ask(t, 'environment', { environment })
+  const { outcome, lines } = await request(t, 'environment', { environment })
   t.same(outcome, ended)
   t.same(lines, ['WISH=environment', ...environment, 'missing: none'])
 })
 
 t.test('clocks: the time of day, one that never goes back, their resolution, and no others', async (t) => {
-  const { outcome, lines } = await ask(t, 'clocks')
+  const { outcome, lines } = await request(t, 'clocks')
   t.same(outcome, ended)
   const [realtime = '', ...others] = lines
   t.ok(Math.abs(Number(realtime.split(' ')[1]) - Date.now()) < 60_000, realtime)
@@ -59,29 +59,33 @@ t.test('clocks: the time of day, one that never goes back, their resolution, and
 })
 
 t.test('random numbers: of any length, each time others', async (t) => {
-  t.match(await ask(t, 'random'), { outcome: ended, lines: ['0 0', 'same 0', 'large 0', 'missing 0'] })
+  t.match(await request(t, 'random'), { outcome: ended, lines: ['0 0', 'same 0', 'large 0', 'missing 0'] })
 })
 
 t.test('standard input: to its end, in pieces of any size', async (t) => {
   const input = Buffer.from(Array.from({ length: 300_000 }, (_, index) => index % 251))
   const sum = input.reduce((sum, byte) => (Math.imul(sum, 31) + byte) >>> 0, 0)
-  for (const piece of [1, 7, 4_096, 1_000_000]) {
-    const { lines } = await ask(t, `input ${piece}`, { input })
-    t.same(lines, [`300000 bytes, ${Math.ceil(300_000 / piece)} reads, sum ${sum}, at the end 0 0`])
+  for (const chunk of [1, 7, 4_096, 1_000_000]) {
+    const { lines } = await request(t, `input ${chunk}`, { input })
+    t.same(lines, [`300000 bytes, ${Math.ceil(300_000 / chunk)} reads, sum ${sum}, at the end 0 0`])
   }
-  t.same((await ask(t, 'input 100')).lines, ['0 bytes, 0 reads, sum 0, at the end 0 0'], 'and an empty one')
+  t.same((await request(t, 'input 100')).lines, ['0 bytes, 0 reads, sum 0, at the end 0 0'], 'and an empty one')
 })
 
 t.test('reads into several places, and writes out of several', async (t) => {
-  t.same((await ask(t, 'scattered', { input: Buffer.from('abcdefgh') })).lines, ['6 ab cdef', 'one two three', '14'])
+  t.same((await request(t, 'scattered', { input: Buffer.from('abcdefgh') })).lines, [
+    '6 ab cdef',
+    'one two three',
+    '14',
+  ])
 })
 
 t.test('standard output and error: each in its order', async (t) => {
-  t.match(await ask(t, 'interleaved'), { outcome: ended, lines: ['0', '2', '4'], log: '1\n3\n' })
+  t.match(await request(t, 'interleaved'), { outcome: ended, lines: ['0', '2', '4'], log: '1\n3\n' })
 })
 
 t.test('output of single bytes', async (t) => {
-  const { outcome, output } = await ask(t, 'single bytes')
+  const { outcome, output } = await request(t, 'single bytes')
   t.same(outcome, ended)
   t.ok(output.equals(Buffer.alloc(2_000_000, 'x')))
   t.ok(output.length < outputLimit)
@@ -89,27 +93,27 @@ t.test('output of single bytes', async (t) => {
 
 t.test('exit codes: of main, of exit with what was written before, of _Exit without', async (t) => {
   for (const code of [0, 1, 42, 255]) {
-    t.match(await ask(t, `return ${code}`), { outcome: { kind: 'exited', code } })
-    const exited = await ask(t, `exit ${code}`)
+    t.match(await request(t, `return ${code}`), { outcome: { kind: 'exited', code } })
+    const exited = await request(t, `exit ${code}`)
     t.same([exited.outcome, exited.output.toString()], [{ kind: 'exited', code }, 'written before the exit'])
-    const left = await ask(t, `_exit ${code}`)
+    const left = await request(t, `_exit ${code}`)
     t.same([left.outcome, left.output.toString()], [{ kind: 'exited', code }, ''])
   }
 })
 
 t.test('abort is a trap', async (t) => {
-  t.match(await ask(t, 'abort'), { outcome: { kind: 'trapped', message: /unreachable/ } })
+  t.match(await request(t, 'abort'), { outcome: { kind: 'trapped', message: /unreachable/ } })
 })
 
 t.test('sleep: for a time, until a time, and not at all until one that is past', async (t) => {
-  t.match(await ask(t, 'sleep'), {
+  t.match(await request(t, 'sleep'), {
     outcome: ended,
     lines: ['nanosleep 0 0', 'slept 1', 'until 0', 'reached 1', 'past 0 0'],
   })
 })
 
 t.test('poll: standard streams are ready, others are none', async (t) => {
-  t.same((await ask(t, 'poll', { input: Buffer.from('x') })).lines, [
+  t.same((await request(t, 'poll', { input: Buffer.from('x') })).lines, [
     'ready 2 1 1',
     'none 1 1',
     `unknown clock ${errno.invalid}`,
@@ -119,18 +123,18 @@ t.test('poll: standard streams are ready, others are none', async (t) => {
 })
 
 t.test('sched_yield', async (t) => {
-  t.match(await ask(t, 'yield'), { outcome: ended })
+  t.match(await request(t, 'yield'), { outcome: ended })
 })
 
 t.test('whatever asks for a file by its name is told that it may not', async (t) => {
-  const { outcome, lines } = await ask(t, 'files')
+  const { outcome, lines } = await request(t, 'files')
   t.same(outcome, ended)
   t.equal(lines.length, 16)
   for (const line of lines) t.match(line, new RegExp(` -1 ${errno.notCapable}$`))
 })
 
 t.test('descriptors: there are three, and what they can', async (t) => {
-  const { outcome, lines } = await ask(t, 'descriptors')
+  const { outcome, lines } = await request(t, 'descriptors')
   t.same(outcome, ended)
   const bad = `-1 ${errno.badDescriptor}`
   t.same(lines, [

@@ -6,16 +6,16 @@ import t from 'tap'
 import { Value } from 'typebox/value'
 import { WebSocket } from 'ws'
 import { until } from '#test/support/until.ts'
-import { ask, startSetting, token, type Setting } from './support/gateway.ts'
+import { send, startSetting, token, type Setting } from './support/gateway.ts'
 
 async function whole({ gateway }: Setting): Promise<Activity> {
-  const { status, body } = await ask(gateway.internalPort, {
+  const { status, body } = await send(gateway.internalPort, {
     path: '/internal/v1/activity',
     headers: { 'x-tenantry-internal': token },
   })
-  const answer: unknown = JSON.parse(body)
-  if (status !== 200 || !Value.Check(Activity, answer)) throw new Error(`activity is ${status} ${body}`)
-  return answer
+  const response: unknown = JSON.parse(body)
+  if (status !== 200 || !Value.Check(Activity, response)) throw new Error(`activity is ${status} ${body}`)
+  return response
 }
 
 async function activity(setting: Setting): Promise<Activity['tenants']> {
@@ -29,7 +29,7 @@ t.test('activity is what is under way and when something last began or ended', a
   const { tenant_id } = await setting.add('acme')
   await setting.add('unused')
   t.same(await activity(setting), {})
-  await ask(port, { path: '/t/acme/x' })
+  await send(port, { path: '/t/acme/x' })
   await until(async () => (await activity(setting))[tenant_id]?.open === 0)
   t.same(await activity(setting), { [tenant_id]: { last_request_at: '2026-05-01T10:00:00.000Z', open: 0 } })
   now += 60_000
@@ -56,7 +56,7 @@ t.test("it says since when anything is known: the gateway's start", async (t) =>
   const setting = await startSetting(t, { now: () => now })
   await setting.add('acme')
   now += 60_000
-  await ask(setting.gateway.port, { path: '/t/acme/x' })
+  await send(setting.gateway.port, { path: '/t/acme/x' })
   t.equal((await whole(setting)).since, '2026-05-01T10:00:00.000Z')
   await setting.restart()
   t.same(await whole(setting), { since: '2026-05-01T10:01:00.000Z', tenants: {} })
@@ -67,11 +67,11 @@ t.test('refused and broken requests leave nothing open, and a tenant that is gon
   const { port } = setting.gateway
   const route = await setting.add('acme')
   for (const path of ['/t/acme/internal/v1/x', '/t/acme/half/100', '/t/acme/close', '/t/acme/status/204']) {
-    await ask(port, { path }).catch(() => undefined)
+    await send(port, { path }).catch(() => undefined)
   }
-  await ask(port, { path: '/t/acme/early', method: 'PUT', body: Buffer.alloc(100_000) })
+  await send(port, { path: '/t/acme/early', method: 'PUT', body: Buffer.alloc(100_000) })
   await until(async () => (await activity(setting))[route.tenant_id]?.open === 0)
   setting.control.routes.remove(route.tenant_id)
   await until(async () => !(route.tenant_id in (await activity(setting))))
-  t.equal((await ask(port, { path: '/t/acme/x' })).status, 404)
+  t.equal((await send(port, { path: '/t/acme/x' })).status, 404)
 })

@@ -7,8 +7,8 @@ import { effort, seed } from '#test/support/effort.ts'
 
 const trusted = parseIpv4Ranges('10.0.0.0/30, 192.168.7.7') ?? []
 const nothing = { for: '', proto: '', host: '' }
-const origin = (peer: string, said: Partial<typeof nothing>) =>
-  clientOrigin(peer, { host: 'acme.localhost', forwarded: { ...nothing, ...said } }, trusted)
+const origin = (peer: string, reported: Partial<typeof nothing>) =>
+  clientOrigin(peer, { host: 'acme.localhost', forwarded: { ...nothing, ...reported } }, trusted)
 
 t.test('the right-most address that is no trusted proxy is the client', async (t) => {
   const cases: [string, string, string][] = [

@@ -13,7 +13,7 @@ const readerIdleTimeout = 50
 function startClient() {
   const request = new IncomingMessage(new Socket())
   const response = new ServerResponse(request)
-  const told: string[] = []
+  const reported: string[] = []
   const gateway = { isClosing: false }
   const client = new ClientResponse({
     request,
@@ -24,8 +24,8 @@ function startClient() {
     limits: { ...defaultLimits, readerIdleTimeout },
     isClosing: () => gateway.isClosing,
   })
-  const reader = { readerReady: () => void told.push('ready'), readerIdle: () => void told.push('idle') }
-  return { request, response, client, reader, told, gateway }
+  const reader = { readerReady: () => void reported.push('ready'), readerIdle: () => void reported.push('idle') }
+  return { request, response, client, reader, told: reported, gateway }
 }
 
 /** Resolves when a client has had three times the time that it has. */
@@ -77,34 +77,34 @@ t.test('what is left of a request is read on only where the connection serves an
 })
 
 t.test('a client that takes nothing is idle after its time, once', async (t) => {
-  const { client, reader, told } = startClient()
+  const { client, reader, told: reported } = startClient()
   client.awaitReader(reader)
-  await until(() => told.length > 0)
+  await until(() => reported.length > 0)
   await timePassed()
-  t.same(told, ['idle'])
+  t.same(reported, ['idle'])
 })
 
 t.test('a client that takes more is ready, and its time stands still until the next wait', async (t) => {
-  const { client, response, reader, told } = startClient()
+  const { client, response, reader, told: reported } = startClient()
   for (let n = 0; n < 3; n++) {
     client.awaitReader(reader)
     client.awaitReader(reader)
     response.emit('drain')
   }
   await timePassed()
-  t.same(told, ['ready', 'ready', 'ready'], 'told once each, and no wait is left behind')
+  t.same(reported, ['ready', 'ready', 'ready'], 'told once each, and no wait is left behind')
   t.equal(response.listenerCount('drain'), 1)
   client.awaitReader(reader)
-  await until(() => told.length > 3)
-  t.equal(told[3], 'idle')
+  await until(() => reported.length > 3)
+  t.equal(reported[3], 'idle')
 })
 
 t.test('a response that is released waits for no reader, and its body is destroyed', async (t) => {
-  const { client, reader, told } = startClient()
-  const body = client.openBody(() => told.push('stopped'))
+  const { client, reader, told: reported } = startClient()
+  const body = client.openBody(() => reported.push('stopped'))
   client.awaitReader(reader)
   client.release()
   await timePassed()
-  t.same(told, [])
+  t.same(reported, [])
   t.ok(body.destroyed)
 })

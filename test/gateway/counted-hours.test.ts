@@ -7,7 +7,7 @@ import type { Counter } from '@tenantry/contract'
 import t from 'tap'
 import { ControlClock } from '#gateway/meter/control-clock.ts'
 import { until } from '#test/support/until.ts'
-import { ask, startSetting, type Setting } from './support/gateway.ts'
+import { send, startSetting, type Setting } from './support/gateway.ts'
 
 const hour = 3_600_000
 const day = 24 * hour
@@ -27,11 +27,11 @@ for (const skew of [-day, day, -40 * 60_000, 40 * 60_000]) {
       setting.control.now = () => new Date(Date.now() + start)
       await setting.restart()
       await setting.add('acme')
-      await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
+      await send(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
       await until(() => requests(setting) === 1)
       await setting.control.stop()
       await setting.restart()
-      await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
+      await send(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
       await setting.control.start()
       await until(() => requests(setting) === 2)
       t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
@@ -49,7 +49,7 @@ t.test('a gateway whose clock is set while it runs goes on in the same hour', as
   await setting.add('acme')
   for (const next of [0, day, -day, 40 * day]) {
     skew = next
-    await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
+    await send(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
   }
   await until(() => requests(setting) === 4)
   t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
@@ -63,13 +63,13 @@ t.test(
     await control.stop()
     await rm(join(setting.data, 'control-clock.json'))
     // No push tells it the time.
-    await setting.restart({ clockPatience: 1, pushInterval: day })
+    await setting.restart({ clockWait: 1, pushInterval: day })
     const start = Date.parse('2026-03-31T23:10:00.000Z') - Date.now()
     control.now = () => new Date(Date.now() + start)
     control.pushes.length = 0
     await control.start()
     await setting.add('acme')
-    await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
+    await send(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
     await setting.gateway.stop(0)
     t.equal(requests(setting), 1)
     t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
@@ -85,20 +85,21 @@ t.test('an hour is complete once all that was counted in it is acknowledged, of 
   await setting.restart()
   control.pushes.length = 0
   await setting.add('acme')
-  const lastSaid = () => control.pushes.findLast(({ complete_until }) => complete_until !== undefined)?.complete_until
-  await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
+  const lastReported = () =>
+    control.pushes.findLast(({ complete_until }) => complete_until !== undefined)?.complete_until
+  await send(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
   await until(() => requests(setting) === 1)
-  await until(() => lastSaid() === '2026-03-31T21:00:00.000Z')
+  await until(() => lastReported() === '2026-03-31T21:00:00.000Z')
   later = hour
-  await until(() => lastSaid() === '2026-03-31T22:00:00.000Z')
+  await until(() => lastReported() === '2026-03-31T22:00:00.000Z')
   // Counted in the 22nd hour, but never acknowledged by the control plane, and then by another start.
-  control.pushAnswer = () => 'refused'
-  await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
+  control.pushResponse = () => 'refused'
+  await send(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
   await setting.restart()
   t.equal(requests(setting), 1)
   later = 2 * hour
-  control.pushAnswer = () => 'stored'
-  await until(() => lastSaid() === '2026-03-31T23:00:00.000Z')
+  control.pushResponse = () => 'stored'
+  await until(() => lastReported() === '2026-03-31T23:00:00.000Z')
   t.equal(requests(setting), 2)
   // Of every push: what a later one still brings lies in no hour that was said to be complete.
   const greatest = new Map<string, number>()
@@ -125,14 +126,14 @@ t.test('the clock runs on by itself, never goes back, and forgets nothing that i
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-clock-'))
   t.teardown(() => rm(directory, { recursive: true, force: true }))
   const file = join(directory, 'control-clock.json')
-  const problems: string[] = []
+  const errors: string[] = []
   const time = { wall: 1_000_000, elapsed: 500 }
   const open = async () => {
     const clock = new ControlClock({
       now: () => time.wall,
       elapsed: () => time.elapsed,
       file,
-      onProblem: ({ message }) => problems.push(message),
+      onError: ({ message }) => errors.push(message),
     })
     await clock.load()
     return clock
@@ -141,24 +142,24 @@ t.test('the clock runs on by itself, never goes back, and forgets nothing that i
   t.notOk(clock.known)
   t.equal(clock.now(), 1_000_000, 'its own, as long as nothing else is known')
   time.elapsed += 100
-  await clock.heard(new Date(500_000).toISOString(), time.elapsed - 100)
+  await clock.received(new Date(500_000).toISOString(), time.elapsed - 100)
   t.ok(clock.known)
   t.equal(clock.now(), 500_050, 'the answer was under way for half of the time')
   time.elapsed += 1_000
   time.wall -= 86_400_000
   t.equal(clock.now(), 501_050)
-  await clock.heard(new Date(400_000).toISOString(), time.elapsed)
+  await clock.received(new Date(400_000).toISOString(), time.elapsed)
   t.equal(clock.now(), 501_050, 'it waits rather than go back')
   time.wall = 2_000_000
-  await clock.heard(new Date(600_000).toISOString(), time.elapsed)
+  await clock.received(new Date(600_000).toISOString(), time.elapsed)
   t.equal(clock.now(), 600_000)
   time.wall += 5_000
   t.equal((await open()).now(), 605_000)
-  await clock.heard('yesterday', time.elapsed)
+  await clock.received('yesterday', time.elapsed)
   t.equal(clock.now(), 600_000)
   await writeFile(file, '{"behind_milliseconds":"1"}')
   t.notOk((await open()).known)
   await writeFile(file, 'x')
   t.notOk((await open()).known)
-  t.same(problems, Array(2).fill("what was kept of the control plane's clock can not be read"))
+  t.same(errors, Array(2).fill("what was kept of the control plane's clock can not be read"))
 })

@@ -7,7 +7,7 @@ import { tenantToken } from '@tenantry/contract'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { until } from '#test/support/until.ts'
-import { appliedRoute, ask, newTenantId, sendRaw, startSetting, token } from './support/gateway.ts'
+import { appliedRoute, send, newTenantId, sendRaw, startSetting, token } from './support/gateway.ts'
 import { startUpstream } from './support/upstream.ts'
 
 async function ownRuntime(t: Test) {
@@ -23,8 +23,8 @@ t.test("every kind of request carries the tenant's token to its own runtime", as
   await add('shared')
   const { port } = gateway
   for (const name of ['acme', 'shared']) {
-    await ask(port, { path: `/t/${name}/bytes/3` })
-    await ask(port, { path: `/t/${name}/echo`, method: 'POST', body: 'ordinary' })
+    await send(port, { path: `/t/${name}/bytes/3` })
+    await send(port, { path: `/t/${name}/echo`, method: 'POST', body: 'ordinary' })
     const events = httpRequest({
       agent: false,
       host: '127.0.0.1',
@@ -45,8 +45,8 @@ t.test("every kind of request carries the tenant's token to its own runtime", as
     expecting.flushHeaders()
     await once(expecting, 'continue')
     expecting.end('expecting')
-    const [answered] = (await once(expecting, 'response')) as [IncomingMessage]
-    t.equal(String((await answered.toArray())[0]), 'expecting')
+    const [response] = (await once(expecting, 'response')) as [IncomingMessage]
+    t.equal(String((await response.toArray())[0]), 'expecting')
     const early = httpRequest({
       agent: false,
       host: '127.0.0.1',
@@ -78,13 +78,13 @@ t.test('a tenant that moves to a runtime of its own is known there by its own to
   const { gateway, upstream, add, put } = await startSetting(t)
   const own = await ownRuntime(t)
   const route = await add('acme')
-  await ask(gateway.port, { path: '/t/acme/x' })
+  await send(gateway.port, { path: '/t/acme/x' })
   await put({ ...route, generation: 2, dedicated: true, runtimes: [own.url] })
-  await ask(gateway.port, { path: '/t/acme/x' })
+  await send(gateway.port, { path: '/t/acme/x' })
   t.equal(upstream.seen[0]?.headers['x-tenantry-internal'], token)
   t.equal(own.seen[0]?.headers['x-tenantry-internal'], tenantToken(token, route.tenant_id))
   await put({ ...route, generation: 3, dedicated: false })
-  await ask(gateway.port, { path: '/t/acme/x' })
+  await send(gateway.port, { path: '/t/acme/x' })
   t.equal(upstream.seen[1]?.headers['x-tenantry-internal'], token)
 })
 
@@ -92,7 +92,7 @@ t.test("a repeated request to an own runtime keeps to the tenant's token", async
   const { gateway, add } = await startSetting(t)
   const own = await ownRuntime(t)
   await add('acme', { dedicated: true, runtimes: ['http://127.0.0.1:1', own.url] })
-  for (let n = 0; n < 4; n++) await ask(gateway.port, { path: '/t/acme/x' })
+  for (let n = 0; n < 4; n++) await send(gateway.port, { path: '/t/acme/x' })
   t.equal(own.seen.length, 4)
   t.notMatch(JSON.stringify(own.seen), token)
 })
@@ -104,7 +104,7 @@ t.test('suspended for payment is 402 with the reason, otherwise 403', async (t) 
     reason: 'The invoice of May is unpaid.',
     payment_required: true,
   })
-  const unpaid = await ask(gateway.port, { path: '/t/acme/x' })
+  const unpaid = await send(gateway.port, { path: '/t/acme/x' })
   t.equal(unpaid.status, 402)
   t.same(JSON.parse(unpaid.body), {
     statusCode: '402',
@@ -113,7 +113,7 @@ t.test('suspended for payment is 402 with the reason, otherwise 403', async (t) 
     message: 'The tenant is suspended: The invoice of May is unpaid.',
   })
   await put({ ...route, generation: 2, payment_required: false })
-  const held = await ask(gateway.port, { path: '/t/acme/x' })
+  const held = await send(gateway.port, { path: '/t/acme/x' })
   t.equal(held.status, 403)
   t.match(JSON.parse(held.body), { code: 'TENANT_SUSPENDED', message: /The invoice of May/ })
 })
@@ -127,10 +127,10 @@ t.test('routes that an earlier version kept are left out until the control plane
   await setting.gateway.stop(0)
   await writeFile(join(setting.data, 'routes.ndjson'), `${JSON.stringify(old)}\n${JSON.stringify(known)}`)
   await setting.restart()
-  t.equal((await ask(setting.gateway.port, { path: '/t/acme/x' })).status, 404)
-  t.equal((await ask(setting.gateway.port, { path: '/t/known/x' })).status, 200)
+  t.equal((await send(setting.gateway.port, { path: '/t/acme/x' })).status, 404)
+  t.equal((await send(setting.gateway.port, { path: '/t/known/x' })).status, 200)
   setting.control.routes.put({ ...old, phase: 'ready', dedicated: false })
   await setting.control.start()
   await until(async () => (await appliedRoute(setting.gateway, tenantId)).status === 200, 'the route')
-  t.equal((await ask(setting.gateway.port, { path: '/t/acme/x' })).status, 200)
+  t.equal((await send(setting.gateway.port, { path: '/t/acme/x' })).status, 200)
 })

@@ -5,7 +5,7 @@ import { until } from '#test/support/until.ts'
 import { sendRaw, startSetting } from './support/gateway.ts'
 
 /** The time limit for a response's head in these tests, in milliseconds. */
-const answerTimeout = 300
+const responseTimeout = 300
 
 const head = (path: string, length: number, expect: boolean) =>
   `POST /t/acme${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${length}\r\n${expect ? 'Expect: 100-continue\r\n' : ''}\r\n`
@@ -35,7 +35,7 @@ async function begin(t: Test, port: number, path: string, length: number, expect
 /** Resolves when the limit has passed three times. */
 async function limitPassed(): Promise<void> {
   const begun = performance.now()
-  await until(() => performance.now() - begun > 3 * answerTimeout)
+  await until(() => performance.now() - begun > 3 * responseTimeout)
 }
 
 const statusesOf = ({ text }: Client) => [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status))
@@ -44,13 +44,13 @@ for (const expect of [true, false]) {
   const which = expect ? 'with Expect' : 'without Expect'
 
   t.test(`an upload that takes longer than the limit is taken as long as it moves, ${which}`, async (t) => {
-    const { gateway, upstream, add } = await startSetting(t, { limits: { answerTimeout } })
+    const { gateway, upstream, add } = await startSetting(t, { limits: { responseTimeout } })
     await add('acme')
     const begun = performance.now()
     const length = 100_000
     const uploading = await begin(t, gateway.port, '/sink', length, expect)
     let sent = 0
-    while (performance.now() - begun < 3 * answerTimeout) {
+    while (performance.now() - begun < 3 * responseTimeout) {
       uploading.socket.write('x')
       sent++
       await until(() => upstream.received === sent, 'a piece at the runtime')
@@ -62,7 +62,7 @@ for (const expect of [true, false]) {
   })
 
   t.test(`a client that pauses between two pieces has the limit of bodies, ${which}`, async (t) => {
-    const { gateway, upstream, add } = await startSetting(t, { limits: { answerTimeout } })
+    const { gateway, upstream, add } = await startSetting(t, { limits: { responseTimeout } })
     await add('acme')
     const uploading = await begin(t, gateway.port, '/sink', 2, expect)
     uploading.socket.write('x')
@@ -75,7 +75,7 @@ for (const expect of [true, false]) {
 
   t.test(`a function has the functions' own limit, ${which}`, async (t) => {
     const { gateway, upstream, add } = await startSetting(t, {
-      limits: { answerTimeout, functionAnswerTimeout: 60_000 },
+      limits: { responseTimeout, functionResponseTimeout: 60_000 },
     })
     await add('acme')
     const invoking = await begin(t, gateway.port, '/functions/v1/slow/wait', 3, expect)
@@ -88,13 +88,13 @@ for (const expect of [true, false]) {
   })
 
   for (const [what, path, limits] of [
-    ['a function beyond its own limit', '/functions/v1/slow/wait', { functionAnswerTimeout: answerTimeout }],
-    ['a runtime that has the body and does not respond', '/wait', { answerTimeout }],
-    ['a runtime that takes no more of the body', '/stall', { answerTimeout }],
+    ['a function beyond its own limit', '/functions/v1/slow/wait', { functionResponseTimeout: responseTimeout }],
+    ['a runtime that has the body and does not respond', '/wait', { responseTimeout }],
+    ['a runtime that takes no more of the body', '/stall', { responseTimeout }],
   ] as const) {
     t.test(`${what} is a 504, ${which}`, async (t) => {
       const { gateway, upstream, add } = await startSetting(t, {
-        limits: { ...limits, bodyIdleTimeout: 60_000, leftoverBytes: 64 * 1024 * 1024 },
+        limits: { ...limits, bodyIdleTimeout: 60_000, remainingBytes: 64 * 1024 * 1024 },
       })
       await add('acme')
       const body = path === '/stall' ? Buffer.alloc(32 * 1024 * 1024) : Buffer.alloc(3)
@@ -107,7 +107,7 @@ for (const expect of [true, false]) {
   }
 
   t.test(`a client that does not send its body is a 408, ${which}`, async (t) => {
-    const { gateway, upstream, add } = await startSetting(t, { limits: { bodyIdleTimeout: answerTimeout } })
+    const { gateway, upstream, add } = await startSetting(t, { limits: { bodyIdleTimeout: responseTimeout } })
     await add('acme')
     const one = await begin(t, gateway.port, '/sink', 3, expect)
     await until(() => /HTTP\/1\.1 408 [^]*REQUEST_TIMEOUT/.test(one.text), 'the 408')
@@ -115,7 +115,7 @@ for (const expect of [true, false]) {
   })
 
   t.test(`a runtime that stops in the middle of its response is cut off, ${which}`, async (t) => {
-    const { gateway, upstream, add } = await startSetting(t, { limits: { answerIdleTimeout: answerTimeout } })
+    const { gateway, upstream, add } = await startSetting(t, { limits: { responseIdleTimeout: responseTimeout } })
     await add('acme')
     const one = await begin(t, gateway.port, '/events', 1, expect)
     one.socket.write('x')

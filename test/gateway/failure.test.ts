@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http'
 import { connect, createServer } from 'node:net'
 import t from 'tap'
 import { until } from '#test/support/until.ts'
-import { ask, sendRaw, startSetting } from './support/gateway.ts'
+import { send, sendRaw, startSetting } from './support/gateway.ts'
 import { startUpstream } from './support/upstream.ts'
 
 t.test('a client that leaves ends its request at the runtime', async (t) => {
@@ -36,9 +36,9 @@ t.test('a client that leaves ends its request at the runtime', async (t) => {
 t.test('a runtime that breaks off is never passed off as whole', async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
-  await t.rejects(ask(gateway.port, { path: '/t/acme/half' }), 'chunked: the connection is cut')
-  await t.rejects(ask(gateway.port, { path: '/t/acme/half/100' }), 'by length: the connection is cut')
-  const closed = await ask(gateway.port, { path: '/t/acme/close', method: 'POST', body: 'x' })
+  await t.rejects(send(gateway.port, { path: '/t/acme/half' }), 'chunked: the connection is cut')
+  await t.rejects(send(gateway.port, { path: '/t/acme/half/100' }), 'by length: the connection is cut')
+  const closed = await send(gateway.port, { path: '/t/acme/close', method: 'POST', body: 'x' })
   t.equal(closed.status, 502)
   t.equal((JSON.parse(closed.body) as { code: string }).code, 'BAD_GATEWAY')
 })
@@ -46,9 +46,9 @@ t.test('a runtime that breaks off is never passed off as whole', async (t) => {
 t.test('a safe request is asked once more when the connection broke, a changing one never', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
-  t.equal((await ask(gateway.port, { path: '/t/acme/close' })).status, 502)
+  t.equal((await send(gateway.port, { path: '/t/acme/close' })).status, 502)
   t.equal(upstream.seen.length, 2)
-  t.equal((await ask(gateway.port, { path: '/t/acme/close', method: 'DELETE' })).status, 502)
+  t.equal((await send(gateway.port, { path: '/t/acme/close', method: 'DELETE' })).status, 502)
   t.equal(upstream.seen.length, 3)
 })
 
@@ -63,7 +63,7 @@ t.test('an unreadable answer is a 502', async (t) => {
   t.teardown(() => server.close())
   const { port } = server.address() as { port: number }
   await add('acme', { runtimes: [`http://127.0.0.1:${port}`] })
-  t.equal((await ask(gateway.port, { path: '/t/acme/', method: 'POST' })).status, 502)
+  t.equal((await send(gateway.port, { path: '/t/acme/', method: 'POST' })).status, 502)
 })
 
 t.test('an unreachable runtime is a 503 with Retry-After, and another one is asked first', async (t) => {
@@ -71,35 +71,35 @@ t.test('an unreachable runtime is a 503 with Retry-After, and another one is ask
   const gone = await startUpstream()
   await gone.stop()
   const route = await add('acme', { runtimes: [gone.url] })
-  const { status, headers, body } = await ask(gateway.port, { path: '/t/acme/head', method: 'POST', body: 'x' })
+  const { status, headers, body } = await send(gateway.port, { path: '/t/acme/head', method: 'POST', body: 'x' })
   t.equal(status, 503)
   t.equal(headers['retry-after'], '1')
   t.equal((JSON.parse(body) as { code: string }).code, 'RUNTIME_UNREACHABLE')
   await put({ ...route, generation: 2, runtimes: [gone.url, upstream.url] })
   for (let n = 0; n < 6; n++) {
-    const answered = await ask(gateway.port, { path: '/t/acme/head', method: 'POST', body: `body ${n}` })
-    t.equal(answered.status, 200)
-    t.equal((JSON.parse(answered.body) as { body: string }).body, `body ${n}`, 'with its whole body')
+    const response = await send(gateway.port, { path: '/t/acme/head', method: 'POST', body: `body ${n}` })
+    t.equal(response.status, 200)
+    t.equal((JSON.parse(response.body) as { body: string }).body, `body ${n}`, 'with its whole body')
   }
   await put({ ...route, generation: 3, runtimes: [] })
-  t.equal((await ask(gateway.port, { path: '/t/acme/head' })).status, 503)
+  t.equal((await send(gateway.port, { path: '/t/acme/head' })).status, 503)
 })
 
 t.test('a runtime that comes back is served again', async (t) => {
   const { gateway, upstream, add } = await startSetting(t, { limits: { reachTimeout: 300 } })
   await add('acme')
-  t.equal((await ask(gateway.port, { path: '/t/acme/head' })).status, 200)
+  t.equal((await send(gateway.port, { path: '/t/acme/head' })).status, 200)
   await upstream.stop()
-  t.equal((await ask(gateway.port, { path: '/t/acme/head' })).status, 503)
+  t.equal((await send(gateway.port, { path: '/t/acme/head' })).status, 503)
   const again = await startUpstream(upstream.port)
   t.teardown(() => again.stop())
-  t.equal((await ask(gateway.port, { path: '/t/acme/head' })).status, 200)
+  t.equal((await send(gateway.port, { path: '/t/acme/head' })).status, 200)
 })
 
 t.test('a runtime that does not answer in time is a 504', async (t) => {
-  const { gateway, upstream, add } = await startSetting(t, { limits: { answerTimeout: 300 } })
+  const { gateway, upstream, add } = await startSetting(t, { limits: { responseTimeout: 300 } })
   await add('acme')
-  const { status, body } = await ask(gateway.port, { path: '/t/acme/hang' })
+  const { status, body } = await send(gateway.port, { path: '/t/acme/hang' })
   t.equal(status, 504)
   t.equal((JSON.parse(body) as { code: string }).code, 'RUNTIME_TIMEOUT')
   await until(() => upstream.open === 0, 'the end at the runtime')
@@ -163,7 +163,7 @@ t.test('a stop finishes what is under way', async (t) => {
   socket.write('POST /t/acme/sink HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhello')
   await until(() => upstream.received === 5)
   const stopped = gateway.stop()
-  await t.rejects(ask(gateway.port, { path: '/t/acme/head' }), 'nothing new is taken')
+  await t.rejects(send(gateway.port, { path: '/t/acme/head' }), 'nothing new is taken')
   socket.write('world')
   await stopped
   t.match(got, /^HTTP\/1\.1 200 OK\r\n/)

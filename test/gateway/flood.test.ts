@@ -7,7 +7,7 @@ import type { GatewayOptions } from '#gateway/gateway.ts'
 import { defaultLimits } from '#gateway/limits.ts'
 import { parseIpv4Range } from '#gateway/tenants/ipv4-range.ts'
 import { until } from '#test/support/until.ts'
-import { ask, startSetting, type Setting } from './support/gateway.ts'
+import { send, startSetting, type Setting } from './support/gateway.ts'
 import { errorFields, startup } from './support/sql-wire.ts'
 
 const bounds = { tenantConnections: 8, tenantInternalConnections: 6, tenantSqlConnections: 4 }
@@ -60,13 +60,13 @@ async function statusFor(port: number, path: string, localAddress: string): Prom
 }
 
 /** What the door says to a user of no tenant, or nothing. */
-async function sqlAnswer(port: number, localAddress: string): Promise<string | undefined> {
+async function sqlResponse(port: number, localAddress: string): Promise<string | undefined> {
   const client = connect({ host: '127.0.0.1', port, localAddress })
-  const pieces: Buffer[] = []
-  client.on('data', (piece: Buffer) => pieces.push(piece)).on('error', () => undefined)
+  const chunks: Buffer[] = []
+  client.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => undefined)
   client.write(startup(['user', 'nobody']))
   await new Promise((resolve) => client.on('close', resolve))
-  return pieces.length === 0 ? undefined : errorFields(Buffer.concat(pieces))['C']
+  return chunks.length === 0 ? undefined : errorFields(Buffer.concat(chunks))['C']
 }
 
 function opensAndCloses(url: string): Promise<boolean> {
@@ -85,17 +85,17 @@ t.test('a flood from one address leaves others served, and room is made again wh
   const served = {
     public: (from: string) => statusFor(ports.public, '/t/acme/bytes/3', from),
     internal: (from: string) => statusFor(ports.internal, '/internal/v1/live', from),
-    postgres: (from: string) => sqlAnswer(ports.postgres, from),
+    postgres: (from: string) => sqlResponse(ports.postgres, from),
   }
   const good = { public: 200, internal: 200, postgres: '28000' }
-  const most = {
+  const max = {
     public: bounds.tenantConnections,
     internal: bounds.tenantInternalConnections,
     postgres: bounds.tenantSqlConnections,
   }
   for (const listener of ['public', 'internal', 'postgres'] as const) {
     const sockets = await openMany(t, ports[listener], flood, flooder)
-    t.equal(await leftOpen(sockets, most[listener]), most[listener], `${listener}: as many as one may`)
+    t.equal(await leftOpen(sockets, max[listener]), max[listener], `${listener}: as many as one may`)
     t.not(await served[listener](flooder), good[listener], `${listener}: the flooder gets no further`)
     t.equal(await served[listener](neighbour), good[listener], `${listener}: another tenant is served`)
     t.equal(await served[listener]('127.0.0.1'), good[listener], `${listener}: so is whoever is no tenant`)
@@ -120,7 +120,7 @@ t.test("addresses outside the range, and the region's own within it, hold as man
     for (const port of Object.values(portsOf(setting))) {
       const sockets = await openMany(t, port, flood, from)
       // Answered after them, so that the gateway has seen them all.
-      await (port === setting.gateway.postgresPort ? sqlAnswer(port, from) : statusFor(port, '/health', from))
+      await (port === setting.gateway.postgresPort ? sqlResponse(port, from) : statusFor(port, '/health', from))
       t.equal(sockets.filter(({ closed }) => !closed).length, flood)
     }
   }
@@ -128,12 +128,12 @@ t.test("addresses outside the range, and the region's own within it, hold as man
 
 t.test('an IPv4 tenant at a listener of IPv6 is bounded as well', async (t) => {
   const setting = await startSetting(t, { ...tenants, host: '::', internalHost: '::' })
-  for (const [listener, most] of [
+  for (const [listener, max] of [
     ['public', bounds.tenantConnections],
     ['internal', bounds.tenantInternalConnections],
     ['postgres', bounds.tenantSqlConnections],
   ] as const) {
-    t.equal(await leftOpen(await openMany(t, portsOf(setting)[listener], flood, flooder), most), most, listener)
+    t.equal(await leftOpen(await openMany(t, portsOf(setting)[listener], flood, flooder), max), max, listener)
   }
 })
 
@@ -141,26 +141,26 @@ t.test('the log names each flooding address once a minute at most', async (t) =>
   let now = 0
   const setting = await startSetting(t, { ...tenants, elapsed: () => now })
   const { public: port, internal } = portsOf(setting)
-  const refuseOne = async (at: number, from: string) => {
-    const before = told().length
+  const rejectOne = async (at: number, from: string) => {
+    const before = reported().length
     t.not(await statusFor(at, '/health', from), 404)
-    return told().length - before
+    return reported().length - before
   }
-  const told = () =>
+  const reported = () =>
     setting.problems.filter((fields) => typeof fields === 'object' && fields !== null && 'address' in fields)
   for (const from of [flooder, neighbour])
     await leftOpen(await openMany(t, port, flood, from), bounds.tenantConnections)
-  t.same(told(), [
+  t.same(reported(), [
     { listener: 'public', address: flooder },
     { listener: 'public', address: neighbour },
   ])
   await leftOpen(await openMany(t, internal, flood, flooder), bounds.tenantInternalConnections)
   now = 59_999
-  t.equal(await refuseOne(port, flooder), 0)
+  t.equal(await rejectOne(port, flooder), 0)
   now = 60_000
-  t.equal(await refuseOne(port, flooder), 1)
-  t.equal(await refuseOne(port, flooder), 0)
-  t.equal(await refuseOne(port, neighbour), 1)
+  t.equal(await rejectOne(port, flooder), 1)
+  t.equal(await rejectOne(port, flooder), 0)
+  t.equal(await rejectOne(port, neighbour), 1)
 })
 
 t.test('connections to runtimes are bounded together; whoever is beyond is told to come again', async (t) => {
@@ -174,30 +174,30 @@ t.test('connections to runtimes are bounded together; whoever is beyond is told 
   )
   t.teardown(() => held.forEach((request) => request.destroy()))
   await until(() => setting.upstream.open === 2)
-  const refused = await ask(port, { path: '/t/acme/bytes/3' })
-  t.match(JSON.parse(refused.body), { statusCode: '503', code: 'GATEWAY_BUSY' })
-  t.equal(refused.headers['retry-after'], '1')
-  const upgrade = await ask(port, { path: '/t/acme/ws', headers: { connection: 'Upgrade', upgrade: 'websocket' } })
+  const rejected = await send(port, { path: '/t/acme/bytes/3' })
+  t.match(JSON.parse(rejected.body), { statusCode: '503', code: 'GATEWAY_BUSY' })
+  t.equal(rejected.headers['retry-after'], '1')
+  const upgrade = await send(port, { path: '/t/acme/ws', headers: { connection: 'Upgrade', upgrade: 'websocket' } })
   t.match(JSON.parse(upgrade.body), { statusCode: '503', code: 'GATEWAY_BUSY' })
   await setting.add('away', { runtimes: ['http://127.0.0.1:1'] })
   held[0]?.destroy()
-  await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200, 'room again')
+  await until(async () => (await send(port, { path: '/t/acme/bytes/3' })).status === 200, 'room again')
   held[1]?.destroy()
   await until(() => setting.upstream.open === 0)
   for (let n = 0; n < 4; n++)
     await until(() => opensAndCloses(`ws://127.0.0.1:${port}/t/acme/ws`), 'room for an upgrade')
   // What could not be opened takes no place.
-  for (let n = 0; n < 4; n++) t.match((await ask(port, { path: '/t/away/head' })).body, /RUNTIME_UNREACHABLE/)
+  for (let n = 0; n < 4; n++) t.match((await send(port, { path: '/t/away/head' })).body, /RUNTIME_UNREACHABLE/)
   t.match(
-    (await ask(port, { path: '/t/away/ws', headers: { connection: 'Upgrade', upgrade: 'websocket' } })).body,
+    (await send(port, { path: '/t/away/ws', headers: { connection: 'Upgrade', upgrade: 'websocket' } })).body,
     /RUNTIME_UNREACHABLE/,
   )
-  t.equal((await ask(port, { path: '/t/acme/bytes/3' })).status, 200)
+  t.equal((await send(port, { path: '/t/acme/bytes/3' })).status, 200)
 })
 
 t.test('all that may be open at once fits the file descriptors of the container', (t) => {
-  const { connections, internalConnections, runtimeSockets, sqlSessions, sqlStrangers } = defaultLimits
-  const held = connections + runtimeSockets + 2 * internalConnections + 2 * (sqlSessions + sqlStrangers)
+  const { connections, internalConnections, runtimeSockets, sqlSessions, sqlUnauthenticated } = defaultLimits
+  const held = connections + runtimeSockets + 2 * internalConnections + 2 * (sqlSessions + sqlUnauthenticated)
   t.ok(held + 512 < 16_384, `${held} and some for files and calls`)
   t.end()
 })

@@ -22,7 +22,7 @@ interface Forgery {
 const get = (path: string, headers = '', method = 'GET') => `${method} ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`
 const last = 'Connection: close\r\n'
 const on = (route: Route, path: string, headers = '', method = 'GET') => get(`/t/${route.name}${path}`, headers, method)
-const refused = (code: string) => new RegExp(`"${code}"`)
+const wasRejected = (code: string) => new RegExp(`"${code}"`)
 const wanted = ({ tenant_id: id }: Route) =>
   [
     'X-Tenantry-Tenant',
@@ -127,7 +127,7 @@ const forgeries: Forgery[] = [
     what: "an absolute target of the other's, our Host",
     bytes: (ours, theirs) =>
       `GET http://${theirs.name}.localhost/bytes/10 HTTP/1.1\r\nHost: ${ours.name}.localhost\r\n\r\n`,
-    waitFor: refused('INVALID_TARGET'),
+    waitFor: wasRejected('INVALID_TARGET'),
     ours: [0, 0, 0],
   },
   {
@@ -144,7 +144,7 @@ const forgeries: Forgery[] = [
     what: 'two Hosts',
     bytes: (ours, theirs) =>
       `GET /bytes/10 HTTP/1.1\r\nHost: ${ours.name}.localhost\r\nHost: ${theirs.name}.localhost\r\n\r\n`,
-    waitFor: refused('INVALID_HOST'),
+    waitFor: wasRejected('INVALID_HOST'),
     ours: [0, 0, 0],
   },
   {
@@ -161,7 +161,7 @@ const forgeries: Forgery[] = [
   {
     what: "the parts' own paths at no tenant's address",
     bytes: () => get('/internal/v1/usage', `X-Tenantry-Internal: ${token}\r\nContent-Length: 0\r\n${last}`, 'POST'),
-    waitFor: refused('NOT_FOUND'),
+    waitFor: wasRejected('NOT_FOUND'),
     ours: [0, 0, 0],
   },
   ...[
@@ -178,7 +178,7 @@ const forgeries: Forgery[] = [
   ].map((path): Forgery => ({
     what: `the parts' own paths: ${path}`,
     bytes: (ours) => on(ours, path, `X-Tenantry-Internal: ${token}\r\nContent-Length: 2\r\n${last}`, 'POST') + '{}',
-    waitFor: refused('NOT_FOUND'),
+    waitFor: wasRejected('NOT_FOUND'),
     ours: [0, 0, 0],
     rejected: 1,
   })),
@@ -186,14 +186,14 @@ const forgeries: Forgery[] = [
     what: 'a length given twice',
     bytes: (ours) =>
       on(ours, '/sink', 'Content-Length: 0\r\nContent-Length: 50\r\n', 'POST') + on(ours, '/bytes/10', last),
-    waitFor: refused('MALFORMED_REQUEST'),
+    waitFor: wasRejected('MALFORMED_REQUEST'),
     ours: [0, 0, 0],
   },
   {
     what: 'a length and chunks',
     bytes: (ours) =>
       `${on(ours, '/sink', 'Content-Length: 5\r\nTransfer-Encoding: chunked\r\n', 'POST')}0\r\n\r\n${on(ours, '/bytes/10', last)}`,
-    waitFor: refused('MALFORMED_REQUEST'),
+    waitFor: wasRejected('MALFORMED_REQUEST'),
     ours: [0, 0, 0],
   },
   {
@@ -234,7 +234,8 @@ const forgeries: Forgery[] = [
 t.test('forged requests', { timeout: 60_000 }, async (t) => {
   const setting = await startSetting(t)
   const { gateway, upstream, control } = setting
-  const told: { what: string; route: Route; text: string; expected: [number, number, number]; rejected: number }[] = []
+  const reported: { what: string; route: Route; text: string; expected: [number, number, number]; rejected: number }[] =
+    []
   for (const [n, forgery] of forgeries.entries()) {
     const [ours, theirs] = [await setting.add(`ours-${n}`), await setting.add(`theirs-${n}`)]
     const text = await sendRaw(
@@ -242,7 +243,7 @@ t.test('forged requests', { timeout: 60_000 }, async (t) => {
       forgery.bytes(ours, theirs),
       forgery.waitFor === undefined ? {} : { waitFor: forgery.waitFor },
     )
-    told.push(
+    reported.push(
       { what: forgery.what, route: ours, text, expected: forgery.ours, rejected: forgery.rejected ?? 0 },
       { what: `${forgery.what}: the other`, route: theirs, text, expected: forgery.theirs ?? [0, 0, 0], rejected: 0 },
     )
@@ -257,7 +258,7 @@ t.test('forged requests', { timeout: 60_000 }, async (t) => {
     text,
     expected: [requests, reached, bytes],
     rejected,
-  } of told) {
+  } of reported) {
     const total = (meter: string) =>
       control.total((counter) => counter.tenant_id === route.tenant_id && counter.meter === meter)
     t.equal(total('requests'), requests, what)
@@ -273,8 +274,9 @@ t.test('forged requests', { timeout: 60_000 }, async (t) => {
     t.equal(total('refused_requests'), 0, what)
   }
   t.equal(
-    upstream.seen.filter(({ headers }) => !told.some(({ route }) => route.tenant_id === headers['x-tenantry-tenant']))
-      .length,
+    upstream.seen.filter(
+      ({ headers }) => !reported.some(({ route }) => route.tenant_id === headers['x-tenantry-tenant']),
+    ).length,
     0,
     'nothing reached the runtime for anybody else',
   )

@@ -26,7 +26,7 @@ t.test('what has come of a stream while it waits for its slot follows the head',
   const scene = paths['awaiting-slot']()
   scene.response.write(abc)
   scene.slot.go()
-  t.same(scene.news(), [
+  t.same(scene.changes(), [
     'slot taken',
     'head 200',
     'counted 200 after 0',
@@ -38,29 +38,29 @@ t.test('what has come of a stream while it waits for its slot follows the head',
     'resumed',
   ])
   scene.live.endOf('t')
-  t.same(scene.news(), [...streamCutOff, `runtime aborted${gaveUp}`])
+  t.same(scene.changes(), [...streamCutOff, `runtime aborted${gaveUp}`])
   scene.live.endOf('t')
-  t.same(scene.news(), [], 'it is live no longer')
+  t.same(scene.changes(), [], 'it is live no longer')
 })
 
 t.test('a stream that gets no slot is refused for the quota, and its runtime let go', async (t) => {
-  const refused = ['refusal QUOTA_CONNECTIONS', 'refused', 'given back', ...concluded('QUOTA_CONNECTIONS')]
+  const rejected = ['refusal QUOTA_CONNECTIONS', 'refused', 'given back', ...concluded('QUOTA_CONNECTIONS')]
   const late = paths['awaiting-slot']()
-  late.slot.refuse(noSlots)
-  t.same(late.news(), [...refused, `runtime aborted: ${noSlots.message}`])
+  late.slot.reject(noSlots)
+  t.same(late.changes(), [...rejected, `runtime aborted: ${noSlots.message}`])
   const early = forwardedIn(startScene({ slots: 'used up' }))
   early.response.begin(200, eventStream, early.source)
-  t.same(early.news(), [...refused, `call aborted: ${noSlots.message}`])
+  t.same(early.changes(), [...rejected, `call aborted: ${noSlots.message}`])
 })
 
 t.test('a stream that is over before its slot is decided is told nothing of it', async (t) => {
-  for (const decide of [({ slot }: Scene) => slot.refuse(noSlots), ({ slot }: Scene) => slot.go()]) {
+  for (const decide of [({ slot }: Scene) => slot.reject(noSlots), ({ slot }: Scene) => slot.go()]) {
     const scene = paths['awaiting-slot']()
     scene.response.clientGone()
-    scene.news()
+    scene.changes()
     decide(scene)
     t.same(
-      scene.news().filter((what) => what !== 'slot taken'),
+      scene.changes().filter((what) => what !== 'slot taken'),
       [],
     )
   }
@@ -70,21 +70,21 @@ t.test('a stream of known length that ends while it waits for its slot ends once
   const scene = forwardedIn(startScene({ slots: 'awaited' }))
   scene.response.begin(200, { ...eventStream, 'content-length': '3' }, scene.source)
   scene.response.write(abc)
-  scene.news()
+  scene.changes()
   scene.response.end()
-  t.same(scene.news(), ['slot left', 'head 200', 'counted 200 after 0', 'used', 'egress 3', ...concluded('abc')])
+  t.same(scene.changes(), ['slot left', 'head 200', 'counted 200 after 0', 'used', 'egress 3', ...concluded('abc')])
 })
 
 t.test('the last chunk of a body of known length ends the response', async (t) => {
   const scene = forwardedIn(startScene())
   scene.response.begin(200, ofThree, scene.source)
-  scene.news()
+  scene.changes()
   scene.response.write(abc.subarray(0, 2))
-  t.same(scene.news(), ['egress 2', 'write ab'])
+  t.same(scene.changes(), ['egress 2', 'write ab'])
   scene.response.write(abc.subarray(2))
-  t.same(scene.news(), ['egress 1', ...concluded('c')])
+  t.same(scene.changes(), ['egress 1', ...concluded('c')])
   scene.response.end()
-  t.same(scene.news(), [], 'what the runtime says afterwards is ignored')
+  t.same(scene.changes(), [], 'what the runtime says afterwards is ignored')
 })
 
 t.test('a response without a body has no length to wait for', async (t) => {
@@ -95,14 +95,14 @@ t.test('a response without a body has no length to wait for', async (t) => {
   ] as const) {
     const scene = forwardedIn(startScene(conditions))
     scene.response.begin(status, ofThree, scene.source)
-    scene.news()
+    scene.changes()
     scene.response.end()
-    t.same(scene.news(), concluded('- without length'))
+    t.same(scene.changes(), concluded('- without length'))
   }
   const head = forwardedIn(startScene({ isHead: true }))
   head.response.fail(badGateway)
   t.notOk(
-    head.news().some((what) => what.startsWith('egress')),
+    head.changes().some((what) => what.startsWith('egress')),
     'a refusal neither',
   )
 })
@@ -110,9 +110,9 @@ t.test('a response without a body has no length to wait for', async (t) => {
 t.test('what the runtime rejects costs nothing', async (t) => {
   const scene = forwardedIn(startScene())
   scene.response.begin(401, { 'content-length': '3', 'x-tenantry-rejected': '1' }, scene.source)
-  t.same(scene.news(), ['head 401', 'rejected 401', 'given back'])
+  t.same(scene.changes(), ['head 401', 'rejected 401', 'given back'])
   scene.response.write(abc)
-  t.same(scene.news(), concluded('abc'))
+  t.same(scene.changes(), concluded('abc'))
 })
 
 t.test('a head that cannot be written is a 502, and releases its slot', async (t) => {
@@ -122,7 +122,7 @@ t.test('a head that cannot be written is a 502, and releases its slot', async (t
   ] as const) {
     const scene = forwardedIn(startScene({ isHeadUnwritable: true }))
     scene.response.begin(200, headers, scene.source)
-    t.same(scene.news(), [
+    t.same(scene.changes(), [
       ...slot,
       'refusal BAD_GATEWAY',
       'counted 502 after 0',
@@ -137,19 +137,19 @@ t.test('a head that cannot be written is a 502, and releases its slot', async (t
 t.test('the last response of a connection says so', async (t) => {
   const scene = forwardedIn(startScene({ isLast: true }))
   scene.response.begin(200, text, scene.source)
-  t.equal(scene.news()[0], 'head 200 close')
+  t.equal(scene.changes()[0], 'head 200 close')
 })
 
 t.test('a client that takes no more holds the runtime back, until it does or is given up', async (t) => {
   const scene = forwardedIn(startScene({ isFull: true }))
   scene.response.begin(200, text, scene.source)
-  scene.news()
+  scene.changes()
   scene.response.write(abc)
-  t.same(scene.news(), ['egress 3', 'write abc', 'paused', 'reader awaited'])
+  t.same(scene.changes(), ['egress 3', 'write abc', 'paused', 'reader awaited'])
   scene.response.readerReady()
-  t.same(scene.news(), ['resumed'])
+  t.same(scene.changes(), ['resumed'])
   scene.response.readerIdle()
-  t.same(scene.news(), [...cutOff, `runtime aborted${gaveUp}`])
+  t.same(scene.changes(), [...cutOff, `runtime aborted${gaveUp}`])
 })
 
 t.test(
@@ -162,16 +162,16 @@ t.test(
       const scene = paths[path]()
       scene.response.takeBody()
       scene.stopSending()
-      t.equal(scene.news()[1], 'refusal REQUEST_TIMEOUT close', path)
+      t.equal(scene.changes()[1], 'refusal REQUEST_TIMEOUT close', path)
     }
   },
 )
 
 t.test('a request that has come whole is not what cannot be read', async (t) => {
   const whole = forwardedIn(startScene({ hasWholeRequest: true }))
-  t.notOk(whole.response.refuseUnreadable(malformedRequest))
-  t.ok(paths.forwarded().response.refuseUnreadable(malformedRequest))
-  t.notOk(paths.sending().response.refuseUnreadable(malformedRequest))
+  t.notOk(whole.response.rejectUnreadable(malformedRequest))
+  t.ok(paths.forwarded().response.rejectUnreadable(malformedRequest))
+  t.notOk(paths.sending().response.rejectUnreadable(malformedRequest))
 })
 
 t.test('whatever comes in whatever order, all is counted and released once', async (t) => {
@@ -180,7 +180,7 @@ t.test('whatever comes in whatever order, all is counted and released once', asy
     ['begin three bytes', ({ response, source }) => response.begin(200, ofThree, source)],
     ['take the body', ({ response }) => void response.takeBody()],
     ['grant a slot', ({ slot }) => slot.go()],
-    ['refuse a slot', ({ slot }) => slot.refuse(noSlots)],
+    ['refuse a slot', ({ slot }) => slot.reject(noSlots)],
     ['stop sending', ({ stopSending }) => stopSending()],
     ['end what is live', ({ live }) => live.endAll()],
   ]

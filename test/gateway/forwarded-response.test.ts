@@ -18,13 +18,13 @@ const left = ': the client left'
 type Effects = Partial<Record<Path, string[]>>
 
 const nothing = { received: [], queued: [], admitted: [], forwarded: [], 'awaiting-slot': [], sending: [], stream: [] }
-const refusedAs = (code: string, close = '') => [`refusal ${code}${close}`]
+const rejectedAs = (code: string, close = '') => [`refusal ${code}${close}`]
 const concluded = (code: string) => ['ended', 'released', 'over', `end ${code}`]
 
 /** A refusal of the gateway's own in all states before the head was sent. */
-function refusedBefore(code: string, status: number, close = ''): Effects {
-  const free = [...refusedAs(code, close), `rejected ${status}`, ...concluded(code)]
-  const paid = [...refusedAs(code, close), `counted ${status} after 0`, 'used', `egress ${code.length}`]
+function rejectedBefore(code: string, status: number, close = ''): Effects {
+  const free = [...rejectedAs(code, close), `rejected ${status}`, ...concluded(code)]
+  const paid = [...rejectedAs(code, close), `counted ${status} after 0`, 'used', `egress ${code.length}`]
   return {
     received: free,
     queued: free,
@@ -62,7 +62,7 @@ const effects: Record<keyof typeof events, Effects> = {
   proceed: { admitted: [], forwarded: [] },
   forwardedTo: { admitted: [], forwarded: [] },
   awaitContinue: both('continue awaited'),
-  askForBody: { ...both('body opened', 'continue sent'), 'awaiting-slot': [], sending: [], stream: [] },
+  requestBody: { ...both('body opened', 'continue sent'), 'awaiting-slot': [], sending: [], stream: [] },
   inform: { ...nothing, forwarded: ['interim 103'] },
   begin: { forwarded: ['head 200', 'counted 200 after 0', 'used'] },
   write: { 'awaiting-slot': [], sending: ['egress 3', 'write abc'], stream: ['egress 3', 'write abc'] },
@@ -72,12 +72,12 @@ const effects: Record<keyof typeof events, Effects> = {
     stream: ['ended', 'slot released', 'stream closed', 'released', 'over', 'end - without length'],
   },
   switchProtocols: { forwarded: ['detached', 'counted 101 after 0', 'used', 'ended', 'released', 'over'] },
-  refuse: refusedBefore(unreachable.code, 503),
-  refuseAndClose: refusedBefore(unreachable.code, 503, ' close'),
-  fail: { ...refusedBefore(unreachable.code, 503), sending: cutOff, stream: streamCutOff },
-  giveUp: givenUp(refusedBefore(badGateway.code, 502), gaveUp),
-  readerIdle: givenUp(refusedBefore(badGateway.code, 502), gaveUp),
-  giveUpAndClose: givenUp(refusedBefore(bodyTimeout.code, 408, ' close'), stopped),
+  reject: rejectedBefore(unreachable.code, 503),
+  rejectAndClose: rejectedBefore(unreachable.code, 503, ' close'),
+  fail: { ...rejectedBefore(unreachable.code, 503), sending: cutOff, stream: streamCutOff },
+  giveUp: givenUp(rejectedBefore(badGateway.code, 502), gaveUp),
+  readerIdle: givenUp(rejectedBefore(badGateway.code, 502), gaveUp),
+  giveUpAndClose: givenUp(rejectedBefore(bodyTimeout.code, 408, ' close'), stopped),
   readerReady: { ...nothing, sending: ['resumed'], stream: ['resumed'] },
   clientGone: {
     received: ['rejected 499', 'ended', 'released', 'over'],
@@ -96,8 +96,8 @@ const effects: Record<keyof typeof events, Effects> = {
     sending: ['ended', 'released', 'over', `runtime aborted${left}`],
     stream: ['ended', 'slot released', 'stream closed', 'released', 'over', `runtime aborted${left}`],
   },
-  refuseUnreadable: {
-    ...givenUp(refusedBefore(malformedRequest.code, 400, ' close'), `: ${malformedRequest.message}`),
+  rejectUnreadable: {
+    ...givenUp(rejectedBefore(malformedRequest.code, 400, ' close'), `: ${malformedRequest.message}`),
     'awaiting-slot': [],
     sending: [],
     stream: [],
@@ -112,7 +112,7 @@ for (const [name, event] of Object.entries(events)) {
       if (expected === undefined)
         t.throws(() => event(scene), { message: /^A forwarded request cannot / }, `${path}: throws`)
       else event(scene)
-      t.same(scene.news(), expected ?? [], path)
+      t.same(scene.changes(), expected ?? [], path)
     }
   })
 }

@@ -1,7 +1,7 @@
 // What of a client's request, and of a runtime's answer, passes the gateway.
 import t from 'tap'
 import { parseIpv4Ranges } from '#gateway/tenants/ipv4-range.ts'
-import { ask, sendRaw, startSetting, token } from './support/gateway.ts'
+import { send, sendRaw, startSetting, token } from './support/gateway.ts'
 
 interface Shown {
   headers: Record<string, string>
@@ -11,7 +11,7 @@ interface Shown {
 t.test('what a client says under internal or forwarded names never reaches the runtime', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   const route = await add('acme')
-  const { body } = await ask(gateway.port, {
+  const { body } = await send(gateway.port, {
     path: '/t/acme/head',
     headers: [
       'Host',
@@ -68,7 +68,7 @@ t.test('what a client says under internal or forwarded names never reaches the r
 t.test(
   'of a trusted proxy its word about the client is taken, by every kind of request, and of nobody else',
   async (t) => {
-    const said = [
+    const reported = [
       'X-Forwarded-For',
       '6.6.6.6, 203.0.113.7',
       'X-Forwarded-Proto',
@@ -88,10 +88,10 @@ t.test(
       const { gateway, upstream, add } = await startSetting(t, { trustedProxies: parseIpv4Ranges(trusted) ?? [] })
       await add('acme')
       const { port } = gateway
-      const headers = ['Host', 'localhost:1234', ...said]
-      await ask(port, { path: '/t/acme/head', headers })
-      await ask(port, { path: '/t/acme/refused', headers: [...headers, 'Connection', 'Upgrade', 'Upgrade', 'raw'] })
-      await ask(port, {
+      const headers = ['Host', 'localhost:1234', ...reported]
+      await send(port, { path: '/t/acme/head', headers })
+      await send(port, { path: '/t/acme/refused', headers: [...headers, 'Connection', 'Upgrade', 'Upgrade', 'raw'] })
+      await send(port, {
         path: '/t/acme/early',
         method: 'PUT',
         headers: [...headers, 'Expect', '100-continue', 'Content-Length', '1'],
@@ -137,9 +137,9 @@ t.test('a request id of the client is kept when it is one, else made', async (t)
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   const idOf = async (headers: string[]) => {
-    const answered = await ask(gateway.port, { path: '/t/acme/head', headers: ['Host', 'localhost', ...headers] })
-    t.equal(answered.headers['x-request-id'], upstream.seen.at(-1)?.headers['x-request-id'], 'the same on both sides')
-    return answered.headers['x-request-id']
+    const response = await send(gateway.port, { path: '/t/acme/head', headers: ['Host', 'localhost', ...headers] })
+    t.equal(response.headers['x-request-id'], upstream.seen.at(-1)?.headers['x-request-id'], 'the same on both sides')
+    return response.headers['x-request-id']
   }
   t.equal(await idOf(['X-Request-Id', 'abc-123']), 'abc-123')
   t.match(await idOf([]), /^[0-9a-f-]{36}$/)
@@ -151,21 +151,21 @@ t.test('a request id of the client is kept when it is one, else made', async (t)
 t.test("a runtime's answer passes as it is but for connection, framing and internal headers", async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
-  const odd = await ask(gateway.port, { path: '/t/acme/odd', headers: { 'x-request-id': 'mine' } })
+  const odd = await send(gateway.port, { path: '/t/acme/odd', headers: { 'x-request-id': 'mine' } })
   t.equal(odd.headers['x-named'], undefined)
   t.equal(odd.headers['x-tenantry-secret'], undefined)
   t.equal(odd.headers['x-request-id'], 'mine')
   t.same(odd.headers['set-cookie'], ['a=1', 'b=2'])
   t.equal(odd.headers['x-kept'], 'ünï')
   t.equal(odd.body, 'odd')
-  const sized = await ask(gateway.port, { path: '/t/acme/bytes/5' })
+  const sized = await send(gateway.port, { path: '/t/acme/bytes/5' })
   t.equal(sized.headers['content-length'], '5')
   t.equal(sized.headers['transfer-encoding'], undefined)
   t.equal(sized.rawHeaders.filter((name) => name.toLowerCase() === 'date').length, 1)
-  const chunked = await ask(gateway.port, { path: '/t/acme/chunked/5' })
+  const chunked = await send(gateway.port, { path: '/t/acme/chunked/5' })
   t.equal(chunked.headers['transfer-encoding'], 'chunked')
   t.equal(chunked.body, 'xxxxx')
-  const trailers = await ask(gateway.port, { path: '/t/acme/trailers' })
+  const trailers = await send(gateway.port, { path: '/t/acme/trailers' })
   t.equal(trailers.headers.trailer, undefined)
   t.equal(trailers.body, 'body')
 })

@@ -22,11 +22,11 @@ t.test('of a segment that is cut or garbled, every whole frame counts, and nothi
   t.same(valuesIn(bytes), new Map(keys.map((key, nth) => [key.tenant_id, 35 + nth + 1])))
   fc.assert(
     fc.property(fc.nat(bytes.length), (end) => {
-      const { counters, torn, damaged, origin: said } = readSegment(bytes.subarray(0, end))
+      const { counters, torn, damaged, origin: reported } = readSegment(bytes.subarray(0, end))
       const whole = frames.filter((frame) => frame.end <= end)
       const last = whole.at(-1)?.end ?? 0
       if (torn !== end - last || damaged !== 0) return false
-      if (whole.length > 0 && said?.boot !== origin.boot) return false
+      if (whole.length > 0 && reported?.boot !== origin.boot) return false
       // The nth frame after the head raises the keys in turn.
       return counters.every(({ tenant_id, value }) => value === lastValue(keys, tenant_id, whole.length - 1))
     }),
@@ -104,7 +104,13 @@ t.test('a segment begins with all that is open, and replaces those before it', a
 })
 
 t.test('while the disk is full counts are in memory, and it says so; then all are written', async (t) => {
-  const { store, journal, counted, directory, problems } = await open(t, {}, async (directory) => {
+  const {
+    store,
+    journal,
+    counted,
+    directory,
+    problems: errors,
+  } = await open(t, {}, async (directory) => {
     // Every write to it fails for want of space.
     await symlink('/dev/full', join(directory, `${origin.boot}-1.journal`))
   })
@@ -114,7 +120,7 @@ t.test('while the disk is full counts are in memory, and it says so; then all ar
   journal.kept(() => (goesOn = true))
   await turn()
   t.ok(goesOn, 'the answer ends all the same')
-  t.same(problems, ['the journal of counts can not be written: counts are in memory alone'])
+  t.same(errors, ['the journal of counts can not be written: counts are in memory alone'])
   store.add(id, 'requests', { group: 'rest' }, 1)
   for (let nth = 0; nth < 3; nth++) {
     await journal.tick()
@@ -122,7 +128,7 @@ t.test('while the disk is full counts are in memory, and it says so; then all ar
   }
   t.same(await counted(), [[id, 'requests', 2]])
   t.same(
-    problems,
+    errors,
     ['the journal of counts can not be written: counts are in memory alone', 'the journal of counts is written again'],
     'each once',
   )
@@ -134,27 +140,27 @@ t.test('a journal whose directory can not be made costs no count in memory', asy
   t.teardown(() => rm(parent, { recursive: true, force: true }))
   const directory = join(parent, 'journal')
   await writeFile(directory, 'in the way')
-  const problems: string[] = []
+  const errors: string[] = []
   const store = new CounterStore(() => 0, 1000)
   const journal = new Journal({
     ...origin,
     directory,
     store,
     elapsed: () => 0,
-    onProblem: ({ message }) => problems.push(message),
+    onError: ({ message }) => errors.push(message),
   })
   await journal.start()
   store.add(newTenantId(), 'requests', { group: 'rest' }, 1)
   await turn()
   await journal.tick()
-  t.same(problems, ['the journal of counts can not be written: counts are in memory alone'])
+  t.same(errors, ['the journal of counts can not be written: counts are in memory alone'])
   t.equal(store.take(10).length, 1)
   await rm(directory)
   await mkdir(directory)
   await journal.tick()
   await turn()
   await journal.tick()
-  t.equal(problems.at(-1), 'the journal of counts is written again')
+  t.equal(errors.at(-1), 'the journal of counts is written again')
   await journal.close(false)
   t.equal((await readJournals(directory, '', () => t.fail('it can be read')))[0]?.counters.length, 1)
 })
@@ -176,8 +182,8 @@ t.test(
     )
     await writeFile(join(directory, 'notes.journal'), 'of somebody else')
     await mkdir(join(directory, `${randomUUID()}-1.journal`))
-    const problems: string[] = []
-    const replays = await readJournals(directory, 'gateway-now', ({ message }) => problems.push(message))
+    const errors: string[] = []
+    const replays = await readJournals(directory, 'gateway-now', ({ message }) => errors.push(message))
     t.same(
       new Map(replays.map(({ boot, source }) => [boot, source])),
       new Map([
@@ -191,9 +197,9 @@ t.test(
       [11, 12],
       'the greatest of both segments',
     )
-    t.equal(problems.length, 3)
-    for (const said of [/can't be read/, /is damaged: \d+ of \d+ bytes/, /ends in a write that was cut: 3 bytes/]) {
-      t.equal(problems.filter((problem) => said.test(problem)).length, 1, String(said))
+    t.equal(errors.length, 3)
+    for (const reported of [/can't be read/, /is damaged: \d+ of \d+ bytes/, /ends in a write that was cut: 3 bytes/]) {
+      t.equal(errors.filter((error) => reported.test(error)).length, 1, String(reported))
     }
   },
 )
@@ -213,11 +219,11 @@ function keyOf(tenant_id: string, nth: number): CounterKey {
 /** The keys first, then `length` frames that raise the first, second, … in turn to 1, 2, … */
 function segmentOf(keys: CounterKey[], length: number) {
   const writer = new FrameWriter()
-  const pieces: Buffer[] = []
+  const chunks: Buffer[] = []
   const write = (content: () => void) => {
     writer.begin()
     content()
-    pieces.push(Buffer.from(writer.end()))
+    chunks.push(Buffer.from(writer.end()))
   }
   write(() => writer.origin(origin))
   for (const [nth, key] of keys.entries()) {
@@ -228,7 +234,7 @@ function segmentOf(keys: CounterKey[], length: number) {
   }
   for (let nth = 0; nth < length; nth++) write(() => writer.value(nth % keys.length, nth + 1))
   let end = 0
-  return { bytes: Buffer.concat(pieces), frames: pieces.map((piece) => ({ end: (end += piece.length) })) }
+  return { bytes: Buffer.concat(chunks), frames: chunks.map((chunk) => ({ end: (end += chunk.length) })) }
 }
 
 function valuesIn(bytes: Buffer): Map<string, number> {
@@ -251,14 +257,14 @@ async function open(
 ) {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-journal-'))
   await before(directory)
-  const problems: string[] = []
+  const errors: string[] = []
   const store = new CounterStore(() => 0, 100_000)
   const journal = new Journal({
     ...origin,
     directory,
     store,
     elapsed: () => 0,
-    onProblem: ({ message }) => problems.push(message),
+    onError: ({ message }) => errors.push(message),
     ...more,
   })
   await journal.start()
@@ -270,5 +276,5 @@ async function open(
     const [replay] = await readJournals(directory, '', () => undefined)
     return (replay?.counters ?? []).map(({ tenant_id, meter, value }) => [tenant_id, meter, value] as const)
   }
-  return { store, journal, directory, problems, counted }
+  return { store, journal, directory, problems: errors, counted }
 }

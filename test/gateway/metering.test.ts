@@ -9,7 +9,7 @@ import { CounterStore } from '#gateway/meter/counter-store.ts'
 import { Meter } from '#gateway/meter/meter.ts'
 import { seed } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
-import { ask, newTenantId, startSetting, type Setting } from './support/gateway.ts'
+import { send, newTenantId, startSetting, type Setting } from './support/gateway.ts'
 
 const hour = 3_600_000
 
@@ -77,7 +77,7 @@ t.test('a thousand mixed requests, some left in the middle, count exactly', asyn
           expect(tenant.tenant_id, kind.group, method, '4xx')
           continue
         }
-        const { body } = await ask(gateway.port, {
+        const { body } = await send(gateway.port, {
           path: `/t/${tenant.name}${kind.path}`,
           method: kind.method,
           ...(kind.body === undefined ? {} : { body: kind.body }),
@@ -142,9 +142,9 @@ t.test('a request has been counted before its answer ends', async (t) => {
 t.test('requests for no tenant and unreadable ones count for nobody', async (t) => {
   const setting = await startSetting(t)
   await setting.add('acme')
-  await ask(setting.gateway.port, { path: '/t/nobody/x' })
-  await ask(setting.gateway.port, { path: '/health' })
-  await ask(setting.gateway.port, { path: '/t/acme/x', headers: { 'x-big': 'a'.repeat(20_000) } })
+  await send(setting.gateway.port, { path: '/t/nobody/x' })
+  await send(setting.gateway.port, { path: '/health' })
+  await send(setting.gateway.port, { path: '/t/acme/x', headers: { 'x-big': 'a'.repeat(20_000) } })
   await setting.gateway.stop()
   t.equal(
     setting.control.total(() => true),
@@ -195,20 +195,20 @@ t.test('push connections count at their peak, and their bytes as egress', async 
 t.test('lost acknowledgements, refusals and an absent control plane change no count', async (t) => {
   const setting = await startSetting(t)
   const { tenant_id } = await setting.add('acme')
-  const answers = ['lost', 'refused', 'lost', 'stored'] as const
-  setting.control.pushAnswer = (nth) => answers[nth % answers.length] ?? 'stored'
+  const responses = ['lost', 'refused', 'lost', 'stored'] as const
+  setting.control.pushResponse = (nth) => responses[nth % responses.length] ?? 'stored'
   for (let n = 0; n < 40; n++) {
-    await ask(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })
+    await send(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })
     if (n === 10) await setting.control.stop()
     if (n === 30) await setting.control.start()
   }
-  setting.control.pushAnswer = () => 'stored'
+  setting.control.pushResponse = () => 'stored'
   await until(() => requests(setting, tenant_id) === 40, 'all counts')
   t.equal(egress(setting, tenant_id), 400)
   t.equal(new Set(setting.control.pushes.map(({ boot }) => boot)).size, 1)
   for (const { source } of setting.control.pushes) t.equal(source, 'gateway-test-0')
   await setting.restart()
-  await until(async () => (await ask(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })).status === 200)
+  await until(async () => (await send(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })).status === 200)
   await setting.gateway.stop()
   t.equal(requests(setting, tenant_id), 41, 'a new incarnation counts beside the old one')
   t.same(
@@ -228,10 +228,10 @@ t.test('lost acknowledgements, refusals and an absent control plane change no co
 t.test('a gateway that stops with counts nobody has taken does not say that it owes nothing', async (t) => {
   const setting = await startSetting(t)
   const { tenant_id } = await setting.add('acme')
-  await ask(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })
+  await send(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })
   await until(() => requests(setting, tenant_id) === 1)
-  setting.control.pushAnswer = () => 'refused'
-  await ask(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })
+  setting.control.pushResponse = () => 'refused'
+  await send(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })
   await setting.gateway.stop()
   t.same(
     setting.control.pushes.filter(({ stopped }) => stopped),

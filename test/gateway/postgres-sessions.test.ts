@@ -9,13 +9,13 @@ import { query, startPostgres, type TestPostgres } from '#test/support/postgres.
 import { until } from '#test/support/until.ts'
 import { selfSigned } from './support/certificate.ts'
 import { newTenantId, startSetting, type Setting } from './support/gateway.ts'
-import { activityOf, addTenant, doorOf, withDoor } from './support/postgres-door.ts'
+import { activityOf, addTenant, proxyOf, withProxy } from './support/postgres-proxy.ts'
 import { cancelRequest, errorFields, exchange, sslRequest, startup } from './support/sql-wire.ts'
 
 t.test('with a real Postgres', async (t) => {
   const server = await startPostgres()
   t.teardown(() => server.stop())
-  const setting = await startSetting(t, withDoor)
+  const setting = await startSetting(t, withProxy)
   const { route, login } = await addRealTenant(setting, server, 'acme')
   const other = await addRealTenant(setting, server, 'other')
 
@@ -46,20 +46,20 @@ t.test('with a real Postgres', async (t) => {
     const cancelled = t.rejects(client.query('select pg_sleep(60)'), { code: '57014' })
     await untilSleeping(server, 2)
     t.equal(
-      (await exchange(doorOf(setting), cancelRequest(Buffer.concat([key.subarray(0, 4), randomBytes(4)])))).length,
+      (await exchange(proxyOf(setting), cancelRequest(Buffer.concat([key.subarray(0, 4), randomBytes(4)])))).length,
       0,
     )
     t.equal(await sleepers(server), 2, 'a wrong secret does nothing')
-    t.equal((await exchange(doorOf(setting), cancelRequest(key))).length, 0)
+    t.equal((await exchange(proxyOf(setting), cancelRequest(key))).length, 0)
     await cancelled
     t.equal(await sleepers(server), 1)
     const bystanderKey = keyOf(bystander)
     const ended = t.rejects(sleeping, { code: '57014' })
-    await exchange(doorOf(setting), cancelRequest(bystanderKey))
+    await exchange(proxyOf(setting), cancelRequest(bystanderKey))
     await ended
     await client.end()
     await until(async () => (await activityOf(setting, route.tenant_id))?.open === 0)
-    t.equal((await exchange(doorOf(setting), cancelRequest(key))).length, 0, 'a key of a session that is over')
+    t.equal((await exchange(proxyOf(setting), cancelRequest(key))).length, 0, 'a key of a session that is over')
   })
 
   t.test('sessions count as connections, as activity, and their bytes as egress', async (t) => {
@@ -77,7 +77,7 @@ t.test('with a real Postgres', async (t) => {
   })
 
   t.test('one session too many is told so after its password, as a client expects it', async (t) => {
-    const narrow = await startSetting(t, { ...withDoor, limits: { sqlSessionsPerTenant: 1 } })
+    const narrow = await startSetting(t, { ...withProxy, limits: { sqlSessionsPerTenant: 1 } })
     const { login } = await addRealTenant(narrow, server, 'narrow')
     const client = await connected(t, login)
     await t.rejects(connected(t, login), { code: '53300', message: 'Too many sessions are open already.' })
@@ -128,9 +128,9 @@ t.test('with a real Postgres', async (t) => {
     const key = keyOf(client)
     const cancelled = t.rejects(client.query('select pg_sleep(60)'), { code: '57014' })
     await untilSleeping(server, 1)
-    await exchange(doorOf(secure), cancelRequest(key))
+    await exchange(proxyOf(secure), cancelRequest(key))
     await cancelled
-    const early = await exchange(doorOf(secure), Buffer.concat([sslRequest, startup(['user', login.user])]))
+    const early = await exchange(proxyOf(secure), Buffer.concat([sslRequest, startup(['user', login.user])]))
     t.equal(errorFields(early)['C'], '08P01', 'what is sent ahead of the answer to an SSLRequest is not taken')
     const ended = endOf(client)
     await secure.gateway.stop()
@@ -152,7 +152,7 @@ async function addRealTenant(
   const route = await addTenant(setting, name, `127.0.0.1:${server.port}`)
   const login = {
     host: '127.0.0.1',
-    port: doorOf(setting),
+    port: proxyOf(setting),
     user: `${route.tenant_id}_admin`,
     password: newTenantId(),
     database: 'postgres',

@@ -13,7 +13,7 @@ import { freePort } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 import { WatchSource } from '#test/support/watch-source.ts'
 import { selfSigned } from './support/certificate.ts'
-import { ask, newTenantId, token } from './support/gateway.ts'
+import { send, newTenantId, token } from './support/gateway.ts'
 import { errorFields, sslRequest, startup } from './support/sql-wire.ts'
 import { startUpstream } from './support/upstream.ts'
 
@@ -43,10 +43,10 @@ t.test('the environment is read strictly and frozen', async (t) => {
     logLevel: 'info',
   })
   t.ok(Object.isFrozen(config))
-  const door = { TENANTRY_INTERNAL_HOST: '0.0.0.0', TENANTRY_POSTGRES_PORT: '5433' }
+  const proxy = { TENANTRY_INTERNAL_HOST: '0.0.0.0', TENANTRY_POSTGRES_PORT: '5433' }
   const tls = { TENANTRY_POSTGRES_TLS_CERT_FILE: '/x/cert', TENANTRY_POSTGRES_TLS_KEY_FILE: '/x/key' }
-  t.match(readConfig({ ...whole, ...door }), { internalHost: '0.0.0.0', postgres: { port: 5433, tls: undefined } })
-  t.same(readConfig({ ...whole, ...door, ...tls }).postgres, {
+  t.match(readConfig({ ...whole, ...proxy }), { internalHost: '0.0.0.0', postgres: { port: 5433, tls: undefined } })
+  t.same(readConfig({ ...whole, ...proxy, ...tls }).postgres, {
     port: 5433,
     tls: { certFile: '/x/cert', keyFile: '/x/key' },
   })
@@ -81,18 +81,18 @@ t.test('the environment is read strictly and frozen', async (t) => {
     [{ TENANTRY_TRUSTED_PROXIES: '10.1.2.3,' }, /TENANTRY_TRUSTED_PROXIES is not valid/],
     [{ TENANTRY_TRUSTED_PROXIES: '10.1.2.3/16' }, /TENANTRY_TRUSTED_PROXIES is not valid/],
     [{ TENANTRY_TRUSTED_PROXIES: 'caddy' }, /TENANTRY_TRUSTED_PROXIES is not valid/],
-    [{ ...door, TENANTRY_POSTGRES_TLS_KEY_FILE: '/x/key' }, /TENANTRY_POSTGRES_TLS_CERT_FILE and \S+ go together/],
+    [{ ...proxy, TENANTRY_POSTGRES_TLS_KEY_FILE: '/x/key' }, /TENANTRY_POSTGRES_TLS_CERT_FILE and \S+ go together/],
   ]
   for (const [change, message] of wrong) t.throws(() => readConfig({ ...whole, ...change }), { message })
 })
 
 t.test('a start that cannot be says why and ends', async (t) => {
   const child = start({})
-  let said = ''
-  child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()))
+  let reported = ''
+  child.stderr?.on('data', (chunk: Buffer) => (reported += chunk.toString()))
   const [code] = (await once(child, 'close')) as [number]
   t.equal(code, 78)
-  t.match(said, /^the gateway cannot start: .*TENANTRY_PORT is missing.*\n$/)
+  t.match(reported, /^the gateway cannot start: .*TENANTRY_PORT is missing.*\n$/)
 })
 
 t.test('it logs JSON, serves on when nobody reads the log, and pushes its last counts when stopped', async (t) => {
@@ -108,24 +108,24 @@ t.test('it logs JSON, serves on when nobody reads the log, and pushes its last c
     runtimes: [upstream.url],
     dedicated: false,
   })
-  await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200)
+  await until(async () => (await send(port, { path: '/t/acme/bytes/3' })).status === 200)
   child.stdout?.destroy()
   child.stderr?.destroy()
   // Each lost watch is a line of log.
   await control.stop()
-  await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200)
+  await until(async () => (await send(port, { path: '/t/acme/bytes/3' })).status === 200)
   await control.start()
   await until(() => control.routes.watchers === 1)
   const before = control.total(({ meter }) => meter === 'requests')
-  for (let n = 0; n < 10; n++) t.equal((await ask(port, { path: '/t/acme/bytes/3' })).status, 200)
+  for (let n = 0; n < 10; n++) t.equal((await send(port, { path: '/t/acme/bytes/3' })).status, 200)
   const gone = once(child, 'exit')
   child.kill('SIGTERM')
   t.same(await gone, [0, null])
   t.ok(control.total(({ meter }) => meter === 'requests') >= before + 10)
-  const answered = control.total(({ meter, status_class }) => meter === 'requests' && status_class === '2xx')
+  const response = control.total(({ meter, status_class }) => meter === 'requests' && status_class === '2xx')
   t.equal(
     control.total(({ meter }) => meter === 'egress_bytes'),
-    answered * 3,
+    response * 3,
   )
 })
 
@@ -139,15 +139,15 @@ t.test('a second signal ends it at once', async (t) => {
     runtimes: [upstream.url],
     dedicated: false,
   })
-  await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200)
-  const hanging = ask(port, { path: '/t/acme/hang' })
+  await until(async () => (await send(port, { path: '/t/acme/bytes/3' })).status === 200)
+  const hanging = send(port, { path: '/t/acme/hang' })
   const cut = t.rejects(hanging)
   await until(() => upstream.open === 1)
   const gone = once(child, 'exit')
   child.kill('SIGINT')
   await until(
     async () =>
-      ask(port, { path: '/health' }).then(
+      send(port, { path: '/health' }).then(
         () => false,
         () => true,
       ),
@@ -220,7 +220,7 @@ async function startProcess(t: Test, more: Record<string, string> = {}) {
   })
   await until(
     async () =>
-      ask(internalPort, { path: '/internal/v1/live' }).then(
+      send(internalPort, { path: '/internal/v1/live' }).then(
         ({ status }) => status === 200,
         () => false,
       ),

@@ -5,7 +5,7 @@ import { Activity, type Route } from '@tenantry/contract'
 import t from 'tap'
 import { Value } from 'typebox/value'
 import { until } from '#test/support/until.ts'
-import { ask, sendRaw, startSetting, token, type Setting } from './support/gateway.ts'
+import { send, sendRaw, startSetting, token, type Setting } from './support/gateway.ts'
 
 const nobody = ['http://127.0.0.1:1', 'http://no-such-host.invalid:1']
 const patient = { limits: { reachTimeout: 20_000 } }
@@ -13,7 +13,7 @@ const handshake = 'GET /t/acme/raw HTTP/1.1\r\nHost: localhost\r\nConnection: Up
 
 /** Requests under way. */
 async function open({ gateway }: Setting, { tenant_id }: Route): Promise<number> {
-  const { body } = await ask(gateway.internalPort, {
+  const { body } = await send(gateway.internalPort, {
     path: '/internal/v1/activity',
     headers: { 'x-tenantry-internal': token },
   })
@@ -27,9 +27,9 @@ t.test('each kind of request is served when its runtime can be reached after all
     const setting = await startSetting(t, patient)
     const { gateway, upstream, add, put } = setting
     const route = await add('acme', { dedicated: true, runtimes: [runtime] })
-    const read = ask(gateway.port, { path: '/t/acme/head' })
-    const write = ask(gateway.port, { path: '/t/acme/echo', method: 'POST', body: 'b'.repeat(300_000) })
-    const remove = ask(gateway.port, { path: '/t/acme/head', method: 'DELETE' })
+    const read = send(gateway.port, { path: '/t/acme/head' })
+    const write = send(gateway.port, { path: '/t/acme/echo', method: 'POST', body: 'b'.repeat(300_000) })
+    const remove = send(gateway.port, { path: '/t/acme/head', method: 'DELETE' })
     const expecting = httpRequest({
       agent: false,
       host: '127.0.0.1',
@@ -40,7 +40,7 @@ t.test('each kind of request is served when its runtime can be reached after all
     })
     expecting.on('continue', () => expecting.end('go on'))
     expecting.flushHeaders()
-    const answered = once(expecting, 'response')
+    const result = once(expecting, 'response')
     const raw = sendRaw(gateway.port, `${handshake}early`, { waitFor: /early$/ })
     await until(async () => (await open(setting, route)) === 5)
     t.equal(upstream.seen.length, 0)
@@ -49,7 +49,7 @@ t.test('each kind of request is served when its runtime can be reached after all
     t.equal(shown.headers['x-tenantry-tenant'], route.tenant_id, 'each header once')
     t.equal((await write).body.length, 300_000)
     t.equal((await remove).status, 200)
-    const [response] = (await answered) as [IncomingMessage]
+    const [response] = (await result) as [IncomingMessage]
     t.equal(String((await response.toArray())[0]), 'go on')
     t.match(await raw, /hello early$/)
     t.equal(upstream.seen.length, 5)
@@ -63,17 +63,17 @@ t.test('one that does not come is a 503 with Retry-After, however it is out of r
     await setting.add(`acme-${n}`, { dedicated: true, runtimes: [runtime] })
     const path = `/t/acme-${n}/echo`
     const upgrade = { connection: 'Upgrade', upgrade: 'raw' }
-    for (const asked of [
+    for (const requested of [
       { path },
       { path, method: 'POST', body: 'x' },
       { path, headers: upgrade },
       { path, method: 'PUT', headers: { expect: '100-continue', 'content-length': 1 }, body: 'x' },
     ]) {
-      const { status, headers, body } = await ask(port, asked)
+      const { status, headers, body } = await send(port, requested)
       t.same(
         [status, headers['retry-after'], (JSON.parse(body) as { code: string }).code],
         [503, '1', 'RUNTIME_UNREACHABLE'],
-        `${runtime} ${JSON.stringify(asked)}`,
+        `${runtime} ${JSON.stringify(requested)}`,
       )
     }
   }
@@ -89,12 +89,12 @@ t.test('while it is tried again a client may leave, and the tenant may be suspen
   await until(async () => (await open(setting, route)) === 1)
   leaving.destroy()
   await until(async () => (await open(setting, route)) === 0)
-  const staying = ask(gateway.port, { path: '/t/acme/x' })
+  const staying = send(gateway.port, { path: '/t/acme/x' })
   await until(async () => (await open(setting, route)) === 1)
   await put({ ...route, generation: 2, phase: 'suspended', reason: 'unpaid' })
   t.match(JSON.parse((await staying).body), { code: 'TENANT_SUSPENDED' })
   await put({ ...route, generation: 3, runtimes: [upstream.url] })
-  t.equal((await ask(gateway.port, { path: '/t/acme/bytes/3' })).status, 200)
+  t.equal((await send(gateway.port, { path: '/t/acme/bytes/3' })).status, 200)
   t.same(
     upstream.seen.map(({ url }) => url),
     ['/bytes/3'],

@@ -7,13 +7,13 @@ import { tenantToken } from '@tenantry/contract'
 import t, { type Test } from 'tap'
 import { until } from '#test/support/until.ts'
 import { startFrontedSetting } from './support/control-front.ts'
-import { ask, newTenantId, startSetting, token, type Setting } from './support/gateway.ts'
+import { send, newTenantId, startSetting, token, type Setting } from './support/gateway.ts'
 import { startUpstream } from './support/upstream.ts'
 
 const watchPath = '/internal/v1/watch/manifests'
 
 function asInstallation({ gateway }: Setting, path: string, method = 'GET') {
-  return ask(gateway.internalPort, { path, method, headers: { 'x-tenantry-internal': token } })
+  return send(gateway.internalPort, { path, method, headers: { 'x-tenantry-internal': token } })
 }
 
 async function openWatch(t: Test, { gateway }: Setting, withToken: string): Promise<IncomingMessage> {
@@ -66,13 +66,13 @@ t.test("a tenant's runtime asks for its own tenant's usage through the gateway, 
   const setting = await startFrontedSetting(t)
   const [id, other] = [newTenantId(), newTenantId()]
   const own = tenantToken(token, id)
-  const asked = (path: string, method = 'GET') =>
-    ask(setting.gateway.internalPort, { path, method, headers: { 'x-tenantry-internal': own } })
+  const requested = (path: string, method = 'GET') =>
+    send(setting.gateway.internalPort, { path, method, headers: { 'x-tenantry-internal': own } })
   const path = `/internal/v1/tenants/${id}/own-usage?month=2026-11&granularity=day`
-  const answer = await asked(path)
-  t.same([answer.status, answer.body], [200, '{"month":"2026-11"}'])
-  t.same(setting.front.usageAsked, [`${own} ${path}`])
-  const table = await ask(setting.gateway.internalPort, {
+  const response = await requested(path)
+  t.same([response.status, response.body], [200, '{"month":"2026-11"}'])
+  t.same(setting.front.usageRequested, [`${own} ${path}`])
+  const table = await send(setting.gateway.internalPort, {
     path,
     method: 'GET',
     headers: { 'x-tenantry-internal': own, accept: 'text/csv' },
@@ -82,16 +82,16 @@ t.test("a tenant's runtime asks for its own tenant's usage through the gateway, 
     [200, 'text/csv; charset=utf-8', 'month\r\n2026-11\r\n'],
     'in the form that it asks for',
   )
-  for (const refused of [
+  for (const rejected of [
     `/internal/v1/tenants/${other}/own-usage`,
     `/internal/v1/tenants/${id}/own-usage/../../${other}/own-usage`,
     `${path}&x=/../${other}`,
     `/internal/v1/tenants/${id}/usage`,
   ]) {
-    t.ok((await asked(refused)).status >= 400, refused)
+    t.ok((await requested(rejected)).status >= 400, rejected)
   }
-  t.ok((await asked(path, 'POST')).status >= 400)
-  t.equal(setting.front.usageAsked.length, 2)
+  t.ok((await requested(path, 'POST')).status >= 400)
+  t.equal(setting.front.usageRequested.length, 2)
 })
 
 t.test('a reader that takes nothing holds the control plane back', async (t) => {
@@ -129,13 +129,13 @@ t.test('what the control plane says to a watch passes, and that it is away is sa
     response.writeHead(403, { 'content-type': 'application/json' }).end('{"code":"X"}')
   const own = tenantToken(token, newTenantId())
   const headers = { 'x-tenantry-internal': own }
-  const refused = await ask(setting.gateway.internalPort, { path: watchPath, headers })
-  t.same([refused.status, refused.body], [403, '{"code":"X"}'])
+  const rejected = await send(setting.gateway.internalPort, { path: watchPath, headers })
+  t.same([rejected.status, rejected.body], [403, '{"code":"X"}'])
   setting.front.serveWatch = (response) => response.destroy()
-  const broken = await ask(setting.gateway.internalPort, { path: watchPath, headers })
+  const broken = await send(setting.gateway.internalPort, { path: watchPath, headers })
   t.match([broken.status, JSON.parse(broken.body)], [502, { statusCode: '502', code: 'CONTROL_FAILED' }])
   await setting.restart({ controlUrl: 'http://127.0.0.1:1' })
-  const away = await ask(setting.gateway.internalPort, { path: watchPath, headers })
+  const away = await send(setting.gateway.internalPort, { path: watchPath, headers })
   t.match([away.status, JSON.parse(away.body)], [503, { statusCode: '503', code: 'CONTROL_UNREACHABLE' }])
 })
 
@@ -162,8 +162,8 @@ t.test("a tenant's token opens nothing else, and no other token opens the watch"
     `/internal/v1/routes/${other.tenant_id}`,
     '/internal/v1/routes/',
     '/internal/v1/activity',
-    ...['health', 'usage', 'storage', 'data'].flatMap((area) =>
-      [tenant_id, other.tenant_id].map((id) => `/internal/v1/tenants/${id}/${area}`),
+    ...['health', 'usage', 'storage', 'data'].flatMap((module) =>
+      [tenant_id, other.tenant_id].map((id) => `/internal/v1/tenants/${id}/${module}`),
     ),
     `/internal/v1/tenants/${tenant_id}/wake`,
     '/internal/v1/watch/routes',
@@ -174,7 +174,7 @@ t.test("a tenant's token opens nothing else, and no other token opens the watch"
   ]
   for (const path of paths) {
     for (const method of ['GET', 'POST', 'DELETE']) {
-      const { status, body } = await ask(gateway.internalPort, {
+      const { status, body } = await send(gateway.internalPort, {
         path,
         method,
         headers: { 'x-tenantry-internal': own },
@@ -183,7 +183,7 @@ t.test("a tenant's token opens nothing else, and no other token opens the watch"
     }
   }
   t.equal(
-    (await ask(gateway.internalPort, { path: watchPath, method: 'POST', headers: { 'x-tenantry-internal': own } }))
+    (await send(gateway.internalPort, { path: watchPath, method: 'POST', headers: { 'x-tenantry-internal': own } }))
       .status,
     403,
   )
@@ -197,7 +197,7 @@ t.test("a tenant's token opens nothing else, and no other token opens the watch"
   ]) {
     const headers = wrong === undefined ? {} : { 'x-tenantry-internal': wrong }
     for (const path of [watchPath, '/internal/v1/activity', `/internal/v1/tenants/${tenant_id}/health`]) {
-      t.equal((await ask(gateway.internalPort, { path, headers })).status, 403, `${wrong ?? 'none'} at ${path}`)
+      t.equal((await send(gateway.internalPort, { path, headers })).status, 403, `${wrong ?? 'none'} at ${path}`)
     }
   }
   t.equal((await asInstallation(setting, watchPath)).status, 404, 'the installation watches at the control plane')
@@ -214,8 +214,8 @@ t.test("the control plane asks a tenant's own runtime, which sees the tenant's t
     ['GET', 'usage'],
     ['DELETE', 'data'],
   ]
-  for (const [method, area] of calls) {
-    const path = `/internal/v1/tenants/${tenant_id}/${area}`
+  for (const [method, module] of calls) {
+    const path = `/internal/v1/tenants/${tenant_id}/${module}`
     const { status, headers, body } = await asInstallation(setting, path, method)
     t.equal(status, 200)
     t.equal(headers['content-type'], 'application/json')
@@ -246,8 +246,8 @@ t.test('an unknown tenant and a shared one are not found', async (t) => {
 
 t.test("a runtime's own statuses pass; one that cannot be reached, breaks off or is late is said so", async (t) => {
   const setting = await startSetting(t, { limits: { relayTimeout: 100 } })
-  let answer: (response: ServerResponse) => unknown = () => undefined
-  const server = createServer((_, response) => answer(response))
+  let result: (response: ServerResponse) => unknown = () => undefined
+  const server = createServer((_, response) => result(response))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => {
@@ -259,17 +259,17 @@ t.test("a runtime's own statuses pass; one that cannot be reached, breaks off or
   const route = await setting.add('acme', { dedicated: true, runtimes: [url] })
   const health = () => asInstallation(setting, `/internal/v1/tenants/${route.tenant_id}/health`)
   for (const status of [200, 403, 404, 500, 503]) {
-    answer = (response) => response.writeHead(status).end(String(status))
+    result = (response) => response.writeHead(status).end(String(status))
     const { status: got, body } = await health()
     t.same([got, body], [status, String(status)])
   }
-  answer = (response) => response.writeHead(204).end()
+  result = (response) => response.writeHead(204).end()
   t.equal((await health()).status, 204)
-  answer = () => undefined
+  result = () => undefined
   t.match(JSON.parse((await health()).body), { statusCode: '504', code: 'RUNTIME_TIMEOUT' })
-  answer = (response) => response.destroy()
+  result = (response) => response.destroy()
   t.match(JSON.parse((await health()).body), { statusCode: '502', code: 'BAD_GATEWAY' })
-  answer = (response) => response.writeHead(200, { 'content-length': 100 }).write('half', () => response.destroy())
+  result = (response) => response.writeHead(200, { 'content-length': 100 }).write('half', () => response.destroy())
   await t.rejects(health(), 'half an answer is cut')
   for (const [n, runtimes] of [['http://127.0.0.1:1'], [], ['http://no-such-host.invalid:1']].entries()) {
     await setting.put({ ...route, generation: 2 + n, runtimes })

@@ -7,17 +7,17 @@ import type { Route } from '@tenantry/contract'
 import t from 'tap'
 import { WebSocket } from 'ws'
 import { until } from '#test/support/until.ts'
-import { appliedRoute, ask, newTenantId, startSetting, type Setting } from './support/gateway.ts'
+import { appliedRoute, send, newTenantId, startSetting, type Setting } from './support/gateway.ts'
 
-async function answerOf(setting: Setting, name: string): Promise<[status: number, code: string | undefined]> {
-  const { status, body } = await ask(setting.gateway.port, { path: `/t/${name}/head` })
+async function responseOf(setting: Setting, name: string): Promise<[status: number, code: string | undefined]> {
+  const { status, body } = await send(setting.gateway.port, { path: `/t/${name}/head` })
   return [status, status === 200 ? undefined : (JSON.parse(body) as { code: string }).code]
 }
 
 t.test('every phase has its answer, and a change of phase takes effect', async (t) => {
   const setting = await startSetting(t)
   const route = await setting.add('acme', { phase: 'pending' })
-  const pending = await ask(setting.gateway.port, { path: '/t/acme/head' })
+  const pending = await send(setting.gateway.port, { path: '/t/acme/head' })
   t.equal(pending.status, 503)
   t.equal(pending.headers['retry-after'], '1')
   t.match(JSON.parse(pending.body), { statusCode: '503', code: 'TENANT_NOT_READY' })
@@ -27,9 +27,9 @@ t.test('every phase has its answer, and a change of phase takes effect', async (
     'a page can read it',
   )
   await setting.put({ ...route, generation: 2, phase: 'ready' })
-  t.same(await answerOf(setting, 'acme'), [200, undefined])
+  t.same(await responseOf(setting, 'acme'), [200, undefined])
   await setting.put({ ...route, generation: 3, phase: 'suspended', reason: 'The invoice of May is unpaid.' })
-  const suspended = await ask(setting.gateway.port, { path: '/t/acme/head' })
+  const suspended = await send(setting.gateway.port, { path: '/t/acme/head' })
   t.equal(suspended.status, 403)
   t.match(JSON.parse(suspended.body), {
     statusCode: '403',
@@ -37,9 +37,9 @@ t.test('every phase has its answer, and a change of phase takes effect', async (
     message: /The invoice of May is unpaid\./,
   })
   await setting.put({ ...route, generation: 4, phase: 'ready' })
-  t.same(await answerOf(setting, 'acme'), [200, undefined])
+  t.same(await responseOf(setting, 'acme'), [200, undefined])
   await setting.put({ ...route, generation: 5, phase: 'deleted' })
-  t.same(await answerOf(setting, 'acme'), [404, 'TENANT_NOT_FOUND'])
+  t.same(await responseOf(setting, 'acme'), [404, 'TENANT_NOT_FOUND'])
 })
 
 t.test('who is connected when a tenant is suspended or deleted is disconnected', async (t) => {
@@ -70,19 +70,19 @@ t.test('who is connected when a tenant is suspended or deleted is disconnected',
     t.equal(String((await once(bystander, 'message'))[0]), 'still here')
     bystander.terminate()
   }
-  t.equal((await answerOf(setting, other.name))[0], 200)
+  t.equal((await responseOf(setting, other.name))[0], 200)
 })
 
 t.test('a new name holds at once and the old one is free for another tenant', async (t) => {
   const setting = await startSetting(t)
   const first = await setting.add('acme')
   await setting.put({ ...first, generation: 2, name: 'apex' })
-  t.same(await answerOf(setting, 'acme'), [404, 'TENANT_NOT_FOUND'])
-  t.same(await answerOf(setting, 'apex'), [200, undefined])
+  t.same(await responseOf(setting, 'acme'), [404, 'TENANT_NOT_FOUND'])
+  t.same(await responseOf(setting, 'apex'), [200, undefined])
   const second = await setting.add('acme')
-  await answerOf(setting, 'acme')
+  await responseOf(setting, 'acme')
   t.equal(setting.upstream.seen.at(-1)?.headers['x-tenantry-tenant'], second.tenant_id)
-  await answerOf(setting, 'apex')
+  await responseOf(setting, 'apex')
   t.equal(setting.upstream.seen.at(-1)?.headers['x-tenantry-tenant'], first.tenant_id)
 })
 
@@ -92,9 +92,9 @@ t.test('two tenants may exchange their names in either order', async (t) => {
   const b = await setting.add('beta')
   await setting.put({ ...a, generation: 2, name: 'beta' })
   await setting.put({ ...b, generation: 2, name: 'alpha' })
-  await answerOf(setting, 'beta')
+  await responseOf(setting, 'beta')
   t.equal(setting.upstream.seen.at(-1)?.headers['x-tenantry-tenant'], a.tenant_id)
-  await answerOf(setting, 'alpha')
+  await responseOf(setting, 'alpha')
   t.equal(setting.upstream.seen.at(-1)?.headers['x-tenantry-tenant'], b.tenant_id)
 })
 
@@ -103,17 +103,17 @@ t.test('a tenant that goes takes only its own claim to a name', async (t) => {
   const gone = await setting.add('acme')
   const heir = await setting.add('acme')
   await setting.put({ ...gone, generation: 2, phase: 'deleted' })
-  await answerOf(setting, 'acme')
+  await responseOf(setting, 'acme')
   t.equal(setting.upstream.seen.at(-1)?.headers['x-tenantry-tenant'], heir.tenant_id)
   setting.control.routes.remove(gone.tenant_id)
   await until(async () => (await appliedRoute(setting.gateway, gone.tenant_id)).status === 404)
-  t.same(await answerOf(setting, 'acme'), [200, undefined])
+  t.same(await responseOf(setting, 'acme'), [200, undefined])
   const rival = await setting.add('acme')
   await setting.put({ ...rival, generation: 2, name: 'rival' })
-  await answerOf(setting, 'acme')
+  await responseOf(setting, 'acme')
   t.equal(setting.upstream.seen.at(-1)?.headers['x-tenantry-tenant'], heir.tenant_id, 'the first claim holds again')
   setting.control.routes.remove(heir.tenant_id)
-  await until(async () => (await answerOf(setting, 'acme'))[0] === 404)
+  await until(async () => (await responseOf(setting, 'acme'))[0] === 404)
 })
 
 t.test('an older generation never replaces a newer one', async (t) => {
@@ -121,7 +121,7 @@ t.test('an older generation never replaces a newer one', async (t) => {
   const route = await setting.add('acme', { generation: 5 })
   setting.control.routes.put({ ...route, generation: 4, phase: 'suspended' })
   await setting.add('after')
-  t.same(await answerOf(setting, 'acme'), [200, undefined])
+  t.same(await responseOf(setting, 'acme'), [200, undefined])
 })
 
 t.test('lines of an unknown form are skipped', async (t) => {
@@ -130,7 +130,7 @@ t.test('lines of an unknown form are skipped', async (t) => {
   setting.control.routes.sendRaw('{"type":"put","entry":{"tenant_id":"../../etc","name":"x"}}')
   setting.control.routes.sendRaw('{"type":"from-the-future"}')
   await setting.add('acme')
-  t.same(await answerOf(setting, 'acme'), [200, undefined])
+  t.same(await responseOf(setting, 'acme'), [200, undefined])
   t.ok(setting.problems.length >= 2, 'and reported')
 })
 
@@ -142,15 +142,15 @@ t.test('without a control plane the gateway serves on, also after a restart of i
   await until(async () => (await readFile(file, 'utf8').catch(() => '')).includes('unpaid'), 'the snapshot')
   t.equal((await stat(file)).mode & 0o777, 0o600)
   await setting.control.stop()
-  t.same(await answerOf(setting, 'acme'), [200, undefined])
+  t.same(await responseOf(setting, 'acme'), [200, undefined])
   await setting.restart()
-  t.same(await answerOf(setting, 'acme'), [200, undefined])
-  t.same(await answerOf(setting, 'held'), [403, 'TENANT_SUSPENDED'])
-  t.match(JSON.parse((await ask(setting.gateway.port, { path: '/health' })).body), { routes: 2, routes_synced: false })
+  t.same(await responseOf(setting, 'acme'), [200, undefined])
+  t.same(await responseOf(setting, 'held'), [403, 'TENANT_SUSPENDED'])
+  t.match(JSON.parse((await send(setting.gateway.port, { path: '/health' })).body), { routes: 2, routes_synced: false })
   // What changed meanwhile is caught up on.
   setting.control.routes.remove(route.tenant_id)
   await setting.control.start()
-  await until(async () => (await answerOf(setting, 'acme'))[0] === 404, 'the deletion')
+  await until(async () => (await responseOf(setting, 'acme'))[0] === 404, 'the deletion')
 })
 
 t.test('routes of a thousand tenants with renames and deletions lead where they should', async (t) => {
@@ -175,9 +175,9 @@ t.test('routes of a thousand tenants with renames and deletions lead where they 
   await setting.add('last')
   for (let n = 0; n < 1000; n += 37) {
     const name = n % 3 === 0 ? `renamed-${n}` : `tenant-${n}`
-    const [status] = await answerOf(setting, name)
+    const [status] = await responseOf(setting, name)
     t.equal(status, n % 3 === 1 ? 404 : 200, name)
     if (status === 200) t.equal(setting.upstream.seen.at(-1)?.headers['x-tenantry-tenant'], routes[n]?.tenant_id)
-    if (n % 3 === 0) t.equal((await answerOf(setting, `tenant-${n}`))[0], 404, 'the old name')
+    if (n % 3 === 0) t.equal((await responseOf(setting, `tenant-${n}`))[0], 404, 'the old name')
   }
 })

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { resolve } from '#gateway/resolve/resolve.ts'
 import { isInternalPath } from '#gateway/resolve/internal-path.ts'
-import { ask, startSetting } from './support/gateway.ts'
+import { send, startSetting } from './support/gateway.ts'
 
 t.test('a tenant is found by a host below the domain, else by path', async (t) => {
   const cases: [host: string, path: string, found: ReturnType<typeof resolve>][] = [
@@ -68,7 +68,7 @@ t.test('internal paths are recognised however they are written', async (t) => {
 t.test('requests reach the runtime by host and by path, byte for byte', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   const route = await add('acme')
-  const byHost = await ask(gateway.port, {
+  const byHost = await send(gateway.port, {
     path: '/head/a%2Fb//c?x=%20+&y',
     headers: { host: `ACME.localhost:${gateway.port}` },
   })
@@ -76,11 +76,11 @@ t.test('requests reach the runtime by host and by path, byte for byte', async (t
   t.equal(upstream.seen[0]?.url, '/head/a%2Fb//c?x=%20+&y')
   t.equal(upstream.seen[0]?.headers['x-tenantry-tenant'], route.tenant_id)
   t.equal(upstream.seen[0]?.headers['x-tenantry-base-path'], '')
-  const byPath = await ask(gateway.port, { path: '/t/acme/../head/%2e%2e/./?q=1?2' })
+  const byPath = await send(gateway.port, { path: '/t/acme/../head/%2e%2e/./?q=1?2' })
   t.equal(byPath.status, 200)
   t.equal(upstream.seen[1]?.url, '/../head/%2e%2e/./?q=1?2')
   t.equal(upstream.seen[1]?.headers['x-tenantry-base-path'], '/t/acme')
-  const absolute = await ask(gateway.port, {
+  const absolute = await send(gateway.port, {
     path: 'http://acme.localhost/head?z',
     headers: { host: 'acme.localhost' },
   })
@@ -104,8 +104,8 @@ t.test('whoever asks for no tenant or for the inside gets an error in the one fo
     ['/x', 'acme.localhost/evil', 400, 'INVALID_HOST'],
   ]
   for (const [path, host, status, code] of corpus) {
-    const { body, headers, ...answered } = await ask(gateway.port, { path, method: 'OPTIONS', headers: { host } })
-    t.equal(answered.status, status, path)
+    const { body, headers, ...response } = await send(gateway.port, { path, method: 'OPTIONS', headers: { host } })
+    t.equal(response.status, status, path)
     t.match(JSON.parse(body), { statusCode: String(status), code, error: /./, message: /./ }, path)
     t.equal(headers['content-type'], 'application/json; charset=utf-8')
     t.match(headers['x-request-id'], /^[0-9a-f-]{36}$/)
@@ -116,7 +116,7 @@ t.test('whoever asks for no tenant or for the inside gets an error in the one fo
 t.test('the bare gateway host answers its health', async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
-  const { status, body } = await ask(gateway.port, { path: '/health', headers: { host: 'localhost' } })
+  const { status, body } = await send(gateway.port, { path: '/health', headers: { host: 'localhost' } })
   t.equal(status, 200)
   t.same(JSON.parse(body), { status: 'healthy', routes: 1, routes_synced: true })
 })
@@ -126,14 +126,14 @@ t.test('the internal server shows routes to those with the token, and liveness t
   const route = await add('acme')
   const port = gateway.internalPort
   const path = `/internal/v1/routes/${route.tenant_id}`
-  t.equal((await ask(port, { path: '/internal/v1/live' })).status, 200)
-  t.equal((await ask(port, { path })).status, 403)
-  t.equal((await ask(port, { path, headers: { 'x-tenantry-internal': 'wrong' } })).status, 403)
+  t.equal((await send(port, { path: '/internal/v1/live' })).status, 200)
+  t.equal((await send(port, { path })).status, 403)
+  t.equal((await send(port, { path, headers: { 'x-tenantry-internal': 'wrong' } })).status, 403)
   const headers = { 'x-tenantry-internal': 'the-internal-token-of-this-test' }
-  const shown = await ask(port, { path, headers })
+  const shown = await send(port, { path, headers })
   t.equal(shown.status, 200)
   t.same(JSON.parse(shown.body), { ...route, leased: true })
-  t.equal((await ask(port, { path: '/internal/v1/routes/t_00000000000000000000', headers })).status, 404)
-  t.equal((await ask(port, { path: '/internal/v1/routes/../x', headers })).status, 404)
-  t.equal((await ask(port, { path, method: 'POST', headers })).status, 405)
+  t.equal((await send(port, { path: '/internal/v1/routes/t_00000000000000000000', headers })).status, 404)
+  t.equal((await send(port, { path: '/internal/v1/routes/../x', headers })).status, 404)
+  t.equal((await send(port, { path, method: 'POST', headers })).status, 405)
 })

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { effort, seed } from '#test/support/effort.ts'
-import { ask, sendRaw, startSetting } from './support/gateway.ts'
+import { send, sendRaw, startSetting } from './support/gateway.ts'
 
 const hidden = 'GET /t/acme/head/hidden HTTP/1.1\r\nHost: localhost\r\n\r\n'
 const post = (headers: string, body = '') => `POST /t/acme/sink HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n${body}`
@@ -138,7 +138,12 @@ t.test('what is strange but unambiguous passes', async (t) => {
 })
 
 t.test('whatever is sent, the gateway serves on and nobody is shown to the runtime as another tenant', async (t) => {
-  const { gateway, upstream, add, problems } = await startSetting(t, {
+  const {
+    gateway,
+    upstream,
+    add,
+    problems: errors,
+  } = await startSetting(t, {
     limits: { headTimeout: 50, bodyIdleTimeout: 50, continueTimeout: 20 },
   })
   const route = await add('acme')
@@ -190,7 +195,7 @@ t.test('whatever is sent, the gateway serves on and nobody is shown to the runti
     }),
     { seed, numRuns: effort({ small: 300, full: 20_000 }) },
   )
-  t.equal((await ask(gateway.port, { path: '/t/acme/bytes/3' })).body, 'xxx')
+  t.equal((await send(gateway.port, { path: '/t/acme/bytes/3' })).body, 'xxx')
   t.ok(upstream.seen.length > 0, `${upstream.seen.length} reached the runtime`)
   t.ok(upstream.seen.every(({ headers }) => headers['x-tenantry-tenant'] === route.tenant_id))
   // By host name the whole path is the tenant's, and `/t/acme/…` no more than a path that nothing serves.
@@ -199,5 +204,5 @@ t.test('whatever is sent, the gateway serves on and nobody is shown to the runti
     [],
     'nothing internal is reached',
   )
-  t.same(problems, [], 'no defect showed')
+  t.same(errors, [], 'no defect showed')
 })

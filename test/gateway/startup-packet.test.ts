@@ -1,16 +1,16 @@
 // What the Postgres door reads of both sides, without sockets: startup packets, cancel keys, and its own refusals.
 import fc from 'fast-check'
 import t from 'tap'
-import { fatalMessage, sqlRefusal, sqlRefusals } from '#gateway/postgres-door/fatal.ts'
-import { SessionStart } from '#gateway/postgres-door/session-start.ts'
-import { packetLength, readStartupPacket } from '#gateway/postgres-door/startup-packet.ts'
-import { refusals, tenantSuspended } from '#gateway/errors.ts'
+import { fatalMessage, sqlRejection, sqlRejections } from '#gateway/postgres-proxy/fatal.ts'
+import { SessionStart } from '#gateway/postgres-proxy/session-start.ts'
+import { packetLength, readStartupPacket } from '#gateway/postgres-proxy/startup-packet.ts'
+import { rejections, tenantSuspended } from '#gateway/errors.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import {
   cancelRequest,
   errorFields,
   gssRequest,
-  letIn,
+  admit,
   message,
   packet,
   sslRequest,
@@ -129,7 +129,7 @@ t.test(
           const found: string[] = []
           for (let at = 0, n = 0; at < bytes.length; n++) {
             const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
-            const { cancelKey } = start.look(bytes.subarray(at, at + size))
+            const { cancelKey } = start.poll(bytes.subarray(at, at + size))
             if (cancelKey !== undefined) found.push(cancelKey)
             at += size
           }
@@ -145,18 +145,21 @@ t.test(
 t.test(
   'whether the server lets a client in is seen once, at the end of that very message, however its bytes are cut',
   async (t) => {
-    const asks = Buffer.concat([
+    const requests = Buffer.concat([
       message('R', Buffer.from('0000000a534352414d00', 'hex')),
       message('R', Buffer.from('0000000c', 'hex')),
-      message('S', letIn),
+      message('S', admit),
     ])
     const conversations: [Buffer, number | undefined][] = [
-      [Buffer.concat([letIn, message('Z', 'I')]), letIn.length],
-      [Buffer.concat([asks, letIn, message('S', 'a\0b\0'), letIn, message('Z', 'I')]), asks.length + letIn.length],
-      [Buffer.concat([asks, message('E', 'SFATAL\0\0')]), undefined],
+      [Buffer.concat([admit, message('Z', 'I')]), admit.length],
+      [
+        Buffer.concat([requests, admit, message('S', 'a\0b\0'), admit, message('Z', 'I')]),
+        requests.length + admit.length,
+      ],
+      [Buffer.concat([requests, message('E', 'SFATAL\0\0')]), undefined],
       [Buffer.concat([message('R', Buffer.alloc(8)), message('R', Buffer.alloc(3))]), undefined],
-      [Buffer.concat([message('Z', 'I'), letIn]), undefined],
-      [Buffer.concat([message('S', Buffer.alloc(70_000)), letIn]), undefined],
+      [Buffer.concat([message('Z', 'I'), admit]), undefined],
+      [Buffer.concat([message('S', Buffer.alloc(70_000)), admit]), undefined],
     ]
     for (const [nth, [bytes, expected]] of conversations.entries()) {
       fc.assert(
@@ -165,8 +168,8 @@ t.test(
           const seen: number[] = []
           for (let at = 0, n = 0; at < bytes.length; n++) {
             const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
-            const { letInAt } = start.look(bytes.subarray(at, at + size))
-            if (letInAt !== undefined) seen.push(at + letInAt)
+            const { admittedAt } = start.poll(bytes.subarray(at, at + size))
+            if (admittedAt !== undefined) seen.push(at + admittedAt)
             at += size
           }
           return seen.length === (expected === undefined ? 0 : 1) && seen[0] === expected
@@ -187,13 +190,13 @@ t.test('refusals over HTTP read in SQL as what they are', async (t) => {
     runtimes: [],
     dedicated: true,
   }
-  t.same(sqlRefusal(tenantSuspended({ ...route, reason: 'unpaid' })), {
+  t.same(sqlRejection(tenantSuspended({ ...route, reason: 'unpaid' })), {
     code: '28000',
     message: 'The tenant is suspended: unpaid',
   })
-  t.equal(sqlRefusal(refusals.tenantNotFound), sqlRefusals.unknownUser)
-  for (const refusal of [refusals.tenantNotReady, refusals.tenantWaking, refusals.tooManyWaiting])
-    t.equal(sqlRefusal(refusal).code, '57P03')
+  t.equal(sqlRejection(rejections.tenantNotFound), sqlRejections.unknownUser)
+  for (const rejection of [rejections.tenantNotReady, rejections.tenantWaking, rejections.tooManyWaiting])
+    t.equal(sqlRejection(rejection).code, '57P03')
   t.same(errorFields(fatalMessage({ code: '28000', message: 'Überall' })), {
     S: 'FATAL',
     V: 'FATAL',

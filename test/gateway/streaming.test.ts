@@ -5,14 +5,14 @@ import { request as httpRequest, type ClientRequest, type IncomingMessage } from
 import { connect } from 'node:net'
 import t from 'tap'
 import { until } from '#test/support/until.ts'
-import { ask, sendRaw, startSetting } from './support/gateway.ts'
+import { send, sendRaw, startSetting } from './support/gateway.ts'
 import { megabyte } from './support/upstream.ts'
 
 const large = 100 * megabyte
 /** What kernels and buffers on the way may hold while nobody takes anything: far less than the body. */
 const inFlight = 24 * megabyte
 
-async function answerTo(request: ClientRequest): Promise<IncomingMessage> {
+async function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   return response
 }
@@ -20,7 +20,7 @@ async function answerTo(request: ClientRequest): Promise<IncomingMessage> {
 t.test('100 MB go up and down whole, by length and chunked', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
-  const piece = Buffer.alloc(megabyte, 'abcdefg')
+  const part = Buffer.alloc(megabyte, 'abcdefg')
   for (const headers of [{ 'content-length': large }, {}]) {
     const before = upstream.received
     const request = httpRequest({
@@ -31,10 +31,10 @@ t.test('100 MB go up and down whole, by length and chunked', async (t) => {
       method: 'POST',
       headers,
     })
-    const answered = answerTo(request)
-    for (let sent = 0; sent < large; sent += piece.length) if (!request.write(piece)) await once(request, 'drain')
+    const result = responseTo(request)
+    for (let sent = 0; sent < large; sent += part.length) if (!request.write(part)) await once(request, 'drain')
     request.end()
-    const response = await answered
+    const response = await result
     response.resume()
     await once(response, 'end')
     t.equal(response.statusCode, 200)
@@ -42,7 +42,7 @@ t.test('100 MB go up and down whole, by length and chunked', async (t) => {
   }
   for (const path of [`/t/acme/bytes/${large}`, `/t/acme/chunked/${large}`]) {
     const request = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path }).end()
-    const response = await answerTo(request)
+    const response = await responseTo(request)
     let received = 0
     for await (const chunk of response) received += (chunk as Buffer).length
     t.equal(received, large, path)
@@ -53,7 +53,7 @@ t.test('what is sent comes back byte for byte', async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
   const body = Buffer.from(Array.from({ length: 3 * megabyte }, (_, index) => (index * index) & 0xff))
-  const { body: back, headers } = await ask(gateway.port, {
+  const { body: back, headers } = await send(gateway.port, {
     path: '/t/acme/echo',
     method: 'PUT',
     headers: { 'content-type': 'image/png' },
@@ -75,7 +75,7 @@ t.test('a reader that stalls holds the runtime back', async (t) => {
     port: gateway.port,
     path: `/t/acme/bytes/${large}`,
   }).end()
-  const response = await answerTo(request)
+  const response = await responseTo(request)
   response.pause()
   const settled = await stillness(() => upstream.sent)
   t.ok(settled < inFlight, `${settled} bytes left the runtime`)
@@ -90,10 +90,10 @@ t.test('a runtime that stalls holds the sender back', async (t) => {
   const socket = connect(gateway.port, '127.0.0.1')
   socket.on('error', () => undefined)
   socket.write(`POST /t/acme/stall HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${large}\r\n\r\n`)
-  const piece = Buffer.alloc(64 * 1024, 'x')
+  const chunk = Buffer.alloc(64 * 1024, 'x')
   let stopped = false
   const sending = (async () => {
-    while (!stopped) if (!socket.write(piece)) await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+    while (!stopped) if (!socket.write(chunk)) await Promise.race([once(socket, 'drain'), once(socket, 'close')])
   })()
   await until(() => upstream.open === 1)
   const settled = await stillness(() => socket.bytesWritten - socket.writableLength)
@@ -115,7 +115,7 @@ t.test('an event stream is delivered as it comes', async (t) => {
     path: '/t/acme/events',
     headers: { accept: 'text/event-stream' },
   }).end()
-  const response = await answerTo(request)
+  const response = await responseTo(request)
   const [first] = (await once(response, 'data')) as [Buffer]
   t.equal(first.toString(), 'data: first\n\n')
   request.destroy()
@@ -156,7 +156,7 @@ t.test('an early refusal reaches a client that is still sending', async (t) => {
   await add('acme')
   const body = Buffer.alloc(4 * megabyte, 'x')
   for (const path of ['/t/acme/early', '/t/nobody/x']) {
-    const { status } = await ask(gateway.port, { path, method: 'POST', body })
+    const { status } = await send(gateway.port, { path, method: 'POST', body })
     t.equal(status, path.includes('acme') ? 413 : 404)
   }
 })

@@ -53,10 +53,10 @@ t.test('a refused upgrade is an ordinary answer', async (t) => {
   const handshake = (path: string) =>
     `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
     'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n'
-  const refused = await sendRaw(gateway.port, handshake('/t/acme/refused'))
-  t.match(refused, /^HTTP\/1\.1 401 Unauthorized\r\n/)
-  t.match(refused, /x-why: key\r\n/i)
-  t.match(refused, /\r\n\r\nno$/)
+  const rejected = await sendRaw(gateway.port, handshake('/t/acme/refused'))
+  t.match(rejected, /^HTTP\/1\.1 401 Unauthorized\r\n/)
+  t.match(rejected, /x-why: key\r\n/i)
+  t.match(rejected, /\r\n\r\nno$/)
   t.match(await sendRaw(gateway.port, handshake('/t/nobody/x')), /^HTTP\/1\.1 404 [^]*TENANT_NOT_FOUND/)
   t.match(await sendRaw(gateway.port, handshake('/t/held/x')), /^HTTP\/1\.1 403 [^]*unpaid/)
   t.match(await sendRaw(gateway.port, handshake('/t/dead/x')), /^HTTP\/1\.1 503 [^]*RUNTIME_UNREACHABLE/)

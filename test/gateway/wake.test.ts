@@ -7,12 +7,12 @@ import { Value } from 'typebox/value'
 import { WebSocket } from 'ws'
 import { until } from '#test/support/until.ts'
 import { startFrontedSetting } from './support/control-front.ts'
-import { ask, sendRaw, token, type Setting } from './support/gateway.ts'
+import { send, sendRaw, token, type Setting } from './support/gateway.ts'
 import { megabyte } from './support/upstream.ts'
 
 /** Requests that wait, or are otherwise under way. */
 async function open({ gateway }: Setting, tenantId: string): Promise<number> {
-  const { body } = await ask(gateway.internalPort, {
+  const { body } = await send(gateway.internalPort, {
     path: '/internal/v1/activity',
     headers: { 'x-tenantry-internal': token },
   })
@@ -25,16 +25,17 @@ t.test('a request wakes its tenant and is answered when it is ready', async (t) 
   const setting = await startFrontedSetting(t)
   const { gateway, front, upstream, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
-  const answers = Array.from({ length: 5 }, (_, n) =>
-    ask(gateway.port, { path: `/t/acme/echo?${n}`, method: 'POST', body: `body ${n}` }),
+  const responses = Array.from({ length: 5 }, (_, n) =>
+    send(gateway.port, { path: `/t/acme/echo?${n}`, method: 'POST', body: `body ${n}` }),
   )
   await until(async () => (await open(setting, route.tenant_id)) === 5)
   t.same(new Set(front.wakes), new Set([route.tenant_id]))
   t.equal(upstream.seen.length, 0, 'nothing reached the runtime')
   await put({ ...route, generation: 2, phase: 'ready' })
-  for (const [n, { status, body }] of (await Promise.all(answers)).entries()) t.same([status, body], [200, `body ${n}`])
+  for (const [n, { status, body }] of (await Promise.all(responses)).entries())
+    t.same([status, body], [200, `body ${n}`])
   t.ok(front.wakes.length < 5, 'not a wake for each of them')
-  t.equal((await ask(gateway.port, { path: '/t/acme/x' })).status, 200)
+  t.equal((await send(gateway.port, { path: '/t/acme/x' })).status, 200)
 })
 
 t.test('a body is not read while its request is held, and passes whole afterwards', async (t) => {
@@ -74,9 +75,9 @@ t.test('a client that waits for 100 Continue and one that upgrades are held alik
     method: 'PUT',
     headers: { expect: '100-continue' },
   })
-  let isAsked = false
+  let isRequested = false
   expecting.on('continue', () => {
-    isAsked = true
+    isRequested = true
     expecting.end('go on')
   })
   expecting.flushHeaders()
@@ -88,7 +89,7 @@ t.test('a client that waits for 100 Continue and one that upgrades are held alik
     { waitFor: /early bytes$/ },
   )
   await until(async () => (await open(setting, route.tenant_id)) === 3)
-  t.notOk(isAsked, 'the body is not asked for')
+  t.notOk(isRequested, 'the body is not asked for')
   await put({ ...route, generation: 2, phase: 'ready' })
   const [response] = (await once(expecting, 'response')) as [IncomingMessage]
   t.equal(String((await response.toArray())[0]), 'go on')
@@ -106,15 +107,15 @@ t.test('too many are refused with Retry-After, and a client that leaves frees it
   const leaving = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/x' })
     .on('error', () => undefined)
     .end()
-  const staying = ask(gateway.port, { path: '/t/acme/stays' })
+  const staying = send(gateway.port, { path: '/t/acme/stays' })
   await until(async () => (await open(setting, route.tenant_id)) === 2)
-  const refused = await ask(gateway.port, { path: '/t/acme/x' })
-  t.equal(refused.status, 503)
-  t.equal(refused.headers['retry-after'], '2')
-  t.match(JSON.parse(refused.body), { statusCode: '503', code: 'TOO_MANY_WAITING' })
+  const rejected = await send(gateway.port, { path: '/t/acme/x' })
+  t.equal(rejected.status, 503)
+  t.equal(rejected.headers['retry-after'], '2')
+  t.match(JSON.parse(rejected.body), { statusCode: '503', code: 'TOO_MANY_WAITING' })
   leaving.destroy()
   await until(async () => (await open(setting, route.tenant_id)) === 1)
-  const next = ask(gateway.port, { path: '/t/acme/next' })
+  const next = send(gateway.port, { path: '/t/acme/next' })
   await until(async () => (await open(setting, route.tenant_id)) === 2)
   await put({ ...route, generation: 2, phase: 'ready' })
   t.same([(await staying).status, (await next).status], [200, 200])
@@ -123,9 +124,9 @@ t.test('too many are refused with Retry-After, and a client that leaves frees it
 
 t.test('at the deadline a held request is refused with Retry-After', async (t) => {
   const setting = await startFrontedSetting(t, { limits: { wakeTimeout: 50 } })
-  setting.front.wakeAnswer = () => 'hang'
+  setting.front.wakeResponse = () => 'hang'
   await setting.add('acme', { phase: 'paused', dedicated: true })
-  const late = await ask(setting.gateway.port, { path: '/t/acme/x', method: 'POST', body: 'x' })
+  const late = await send(setting.gateway.port, { path: '/t/acme/x', method: 'POST', body: 'x' })
   t.equal(late.status, 503)
   t.equal(late.headers['retry-after'], '2')
   t.match(JSON.parse(late.body), { code: 'TENANT_WAKING' })
@@ -141,17 +142,17 @@ t.test('a wake that fails is asked for again, one that is refused is said so', a
   const setting = await startFrontedSetting(t)
   const { front, gateway, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
-  front.wakeAnswer = () => (front.wakes.length < 3 ? 503 : 202)
-  const answer = ask(gateway.port, { path: '/t/acme/x' })
+  front.wakeResponse = () => (front.wakes.length < 3 ? 503 : 202)
+  const response = send(gateway.port, { path: '/t/acme/x' })
   await until(() => front.wakes.length >= 3)
   await put({ ...route, generation: 2, phase: 'ready' })
-  t.equal((await answer).status, 200)
-  front.wakeAnswer = () => 409
+  t.equal((await response).status, 200)
+  front.wakeResponse = () => 409
   await put({ ...route, generation: 3, phase: 'paused' })
-  const refused = await ask(gateway.port, { path: '/t/acme/x' })
-  t.equal(refused.status, 503)
-  t.equal(refused.headers['retry-after'], '5')
-  t.match(JSON.parse(refused.body), { code: 'TENANT_NOT_WOKEN' })
+  const rejected = await send(gateway.port, { path: '/t/acme/x' })
+  t.equal(rejected.status, 503)
+  t.equal(rejected.headers['retry-after'], '5')
+  t.match(JSON.parse(rejected.body), { code: 'TENANT_NOT_WOKEN' })
 })
 
 t.test('held requests of a tenant that is suspended, and of a gateway that stops, are refused', async (t) => {
@@ -159,8 +160,8 @@ t.test('held requests of a tenant that is suspended, and of a gateway that stops
   const { gateway, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
   const other = await add('other', { phase: 'paused', dedicated: true })
-  const suspended = ask(gateway.port, { path: '/t/acme/x' })
-  const stopped = ask(gateway.port, { path: '/t/other/x' })
+  const suspended = send(gateway.port, { path: '/t/acme/x' })
+  const stopped = send(gateway.port, { path: '/t/other/x' })
   await until(async () => (await open(setting, route.tenant_id)) === 1 && (await open(setting, other.tenant_id)) === 1)
   await put({ ...route, generation: 2, phase: 'suspended', payment_required: true, reason: 'unpaid' })
   t.equal((await suspended).status, 402)
@@ -175,8 +176,8 @@ t.test('internal paths of a paused tenant wake nobody, and a pending tenant is n
   const { gateway, front, add } = setting
   await add('acme', { phase: 'paused', dedicated: true })
   await add('young', { phase: 'pending', dedicated: true })
-  t.equal((await ask(gateway.port, { path: '/t/acme/internal/v1/x' })).status, 404)
-  const pending = await ask(gateway.port, { path: '/t/young/x' })
+  t.equal((await send(gateway.port, { path: '/t/acme/internal/v1/x' })).status, 404)
+  const pending = await send(gateway.port, { path: '/t/young/x' })
   t.same([pending.status, pending.headers['retry-after']], [503, '1'])
   t.same(front.wakes, [])
 })

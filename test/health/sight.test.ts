@@ -59,18 +59,18 @@ t.test('no services, no drift; an engine that can not be asked is said to be tha
   t.match(await drift(shared.tenant_id), { drifted: false, differences: [] })
   const { tenant_id: id } = await dedicated()
   api.engine.isReachable = false
-  const answer = await get(id, 'drift')
+  const response = await get(id, 'drift')
   const ofShared = await get(shared.tenant_id, 'drift')
   api.engine.isReachable = true
-  isError(t, answer, 503, 'ENGINE_UNREACHABLE', 'cannot be reached', 'drift')
+  isError(t, response, 503, 'ENGINE_UNREACHABLE', 'cannot be reached', 'drift')
   t.same(ofShared.status, 200)
   isError(t, await get('t_00000000000000000000', 'drift'), 404, 'TENANT_NOT_FOUND', 'tenant', 'drift of nobody')
 })
 
 t.test('before its services are begun, that is the difference', async (t) => {
   api.engine.isReachable = false
-  const answer = await api.call('POST', '/v1/tenants', { body: { name: newName(), plan: 'Pro', region: 'cloud' } })
-  const { tenant_id: id } = answer.body as { tenant_id: string }
+  const response = await api.call('POST', '/v1/tenants', { body: { name: newName(), plan: 'Pro', region: 'cloud' } })
+  const { tenant_id: id } = response.body as { tenant_id: string }
   t.match(await drift(id), {
     drifted: true,
     differences: [{ component: 'services', desired: 'present', observed: 'absent' }],

@@ -19,7 +19,7 @@ t.test('mending a home', async (t) => {
 
   await t.test('of which the schema is gone makes nothing', async (t) => {
     const id = 't_00000000000000000001'
-    t.equal(await homes.mendHome('homes', id, passwords), 'missing')
+    t.equal(await homes.repairHome('homes', id, passwords), 'missing')
     t.equal(await count(`pg_namespace where nspname = '${id}'`), 0)
     t.equal(await count(`pg_roles where rolname like '${id}%'`), 0)
   })
@@ -32,7 +32,7 @@ t.test('mending a home', async (t) => {
       `create table "${tenantId}".notes as select 1 as id; alter role "${runtime}" nologin`,
     )
     await t.rejects(homes.checkLogin('homes', tenantId, passwords.runtime))
-    t.equal(await homes.mendHome('homes', tenantId, passwords), 'to be migrated')
+    t.equal(await homes.repairHome('homes', tenantId, passwords), 'to be migrated')
     await t.resolves(homes.checkLogin('homes', tenantId, passwords.runtime))
     t.equal(await count(`"${tenantId}".notes`), 1)
     t.equal(

@@ -12,7 +12,7 @@ import {
 import { createHomeSql, noLoginSql } from '#control-plane/homes/home-sql.ts'
 import { homeRoles } from '#control-plane/homes/home-roles.ts'
 import { scramVerifier } from '#control-plane/homes/scram.ts'
-import { askHost, compileAsker } from '#test/functions/support/asker.ts'
+import { callHost, compileAsker } from '#test/functions/support/asker.ts'
 import { deployFunction } from '#test/functions/support/deployed.ts'
 import { createHome, migrateHome, migrationsDirectory } from '#test/support/home.ts'
 import { query, startPostgres, type TestPostgres } from '#test/support/postgres.ts'
@@ -79,7 +79,7 @@ t.test('no statement changes a table of the service', { timeout: 600_000 }, asyn
       // A role may give up its own rights; they are given back.
       await query(home.adminUrl, 'drop owned by current_user').catch(() => undefined)
       const homes = new HomeDatabases(postgres.url('postgres'), await loadHomeMigrations(migrationsDirectory))
-      t.equal(await homes.mendHome('homes', home.tenantId, passwords), 'to be migrated')
+      t.equal(await homes.repairHome('homes', home.tenantId, passwords), 'to be migrated')
       t.same(await homes.migrateHome('homes', home.tenantId), { lost: [] })
       await homes.checkLogin('homes', home.tenantId, passwords.runtime)
       await homes.close()
@@ -138,11 +138,11 @@ t.test('nothing that a key can call changes one', { timeout: 600_000 }, async (t
       /^(drop|alter|truncate|create|grant|revoke|comment|lock|do|set|reset|reassign)/.test(statement),
     )
   for (const statement of statements)
-    t.equal((await askHost(tenant, 'master', 'ada', 'query', statement)).ok, false, statement)
+    t.equal((await callHost(tenant, 'master', 'ada', 'query', statement)).ok, false, statement)
   for (const name of ['usage_hours', 'home_structure', 'home_problems', 'storage_objects']) {
     const schema = { name, fields: [{ name: 'id', type: 'uuid', primary: true }], rls_policy: { type: 'service' } }
-    const answer = await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: schema })
-    if (answer.status < 300) t.equal(name, 'home_problems', 'only the name of a function is free for a table')
+    const response = await tenant.request('POST', '/rest/v1/schemas', { as: 'service', body: schema })
+    if (response.status < 300) t.equal(name, 'home_problems', 'only the name of a function is free for a table')
   }
   // A schema written with SQL, past every check: the reload refuses it or leaves the table alone.
   await query(
@@ -150,7 +150,7 @@ t.test('nothing that a key can call changes one', { timeout: 600_000 }, async (t
     `insert into schemas (name, fields, rls_policy)
       values ('usage_hours', '[{"name":"id","type":"uuid","primary":true}]', '{"type":"service"}')`,
   )
-  const reload = await tenant.ask('POST', '/admin/reload-schemas', { as: 'service', body: {} })
+  const reload = await tenant.request('POST', '/admin/reload-schemas', { as: 'service', body: {} })
   t.ok(reload.status >= 400 && reload.status < 500, reload.text)
   // What a reload runs of the tenant's runs as the reload's login: it may not take a table down either.
   await query(
@@ -164,14 +164,14 @@ t.test('nothing that a key can call changes one', { timeout: 600_000 }, async (t
   const fields = (more: object[]) => [{ name: 'id', type: 'uuid', primary: true }, ...more]
   t.equal(
     (
-      await tenant.ask('POST', '/rest/v1/schemas', {
+      await tenant.request('POST', '/rest/v1/schemas', {
         as: 'service',
         body: { name: 'notes', fields: fields([]), rls_policy: { type: 'service' } },
       })
     ).status,
     201,
   )
-  t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
+  t.equal((await tenant.request('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
   await query(
     tenant.home.adminUrl,
     'insert into notes default values; alter table notes add check (evil() is not null)',
@@ -180,9 +180,9 @@ t.test('nothing that a key can call changes one', { timeout: 600_000 }, async (t
     tenant.home.adminUrl,
     `update schemas set fields = '${JSON.stringify(fields([{ name: 'text', type: 'string', required: true, default: 'a' }]))}'`,
   )
-  await tenant.ask('POST', '/admin/reload-schemas', { as: 'service', body: {} })
+  await tenant.request('POST', '/admin/reload-schemas', { as: 'service', body: {} })
   t.same(await structure(), before)
-  t.equal((await tenant.ask('GET', '/health')).status, 200)
+  t.equal((await tenant.request('GET', '/health')).status, 200)
 })
 
 t.test('a home that was made before there was a system role', { timeout: 600_000 }, async (t) => {
@@ -220,10 +220,10 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
     return { id, admin: url(roles.admin, passwords.admin) }
   }
   const upgrade = async (id: string) => {
-    t.equal(await homes.mendHome('homes', id, passwords), 'to be migrated')
+    t.equal(await homes.repairHome('homes', id, passwords), 'to be migrated')
     return homes.migrateHome('homes', id)
   }
-  const problems = (id: string) => query(superuser, `select * from "${id}".home_problems()`)
+  const errors = (id: string) => query(superuser, `select * from "${id}".home_problems()`)
 
   await t.test('is upgraded with its rows', async (t) => {
     const { id, admin } = await oldHome()
@@ -240,7 +240,7 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
         (select json_agg(o)::text from "${id}".storage_objects o) as objects`,
     )
     t.same(await upgrade(id), { lost: [] })
-    t.same(await problems(id), [])
+    t.same(await errors(id), [])
     t.same(
       await query(
         superuser,
@@ -310,7 +310,7 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
       const { id, admin } = await oldHome()
       await query(admin, sql.replaceAll('$id', id))
       t.same(await upgrade(id), { lost })
-      t.same(await problems(id), [])
+      t.same(await errors(id), [])
       await homes.checkLogin('homes', id, passwords.runtime)
     })
     // A superuser's own doing with a table's name is the superuser's to undo.
@@ -319,16 +319,16 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
       const home = await createHome(postgres)
       const id = home.tenantId
       await query(`${superuser}?options=${encodeURIComponent(`-c search_path=${id}`)}`, sql.replaceAll('$id', id))
-      t.not((await problems(id)).length, 0)
-      await homes.mendHome('homes', id, passwords)
+      t.not((await errors(id)).length, 0)
+      await homes.repairHome('homes', id, passwords)
       // Something else with the name of a table is moved aside already, and an heir is cut off.
-      if ((await problems(id)).length > 0)
+      if ((await errors(id)).length > 0)
         await t.rejects(homes.checkLogin('homes', id, passwords.runtime), {
           reason: 'HomeDamaged',
           message: /^the home is damaged: /,
         })
       t.same(await homes.migrateHome('homes', id), { lost })
-      t.same(await problems(id), [])
+      t.same(await errors(id), [])
       await homes.checkLogin('homes', id, passwords.runtime)
     })
   }
@@ -337,7 +337,7 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
     const home = await createHome(postgres)
     const id = home.tenantId
     await query(superuser, `alter table "${id}".usage_hours alter column value type numeric(40, 2)`)
-    await homes.mendHome('homes', id, passwords)
+    await homes.repairHome('homes', id, passwords)
     await t.rejects(homes.migrateHome('homes', id), {
       reason: 'HomeDamaged',
       message: /the column "usage_hours.value" is altered/,

@@ -5,7 +5,7 @@ import { internalToken, isError, startApi } from '#test/support/control-plane/ap
 
 const api = await startApi(t)
 
-const everybody = ['admin', 'read', 'billing'] as const
+const allScopes = ['admin', 'read', 'billing'] as const
 const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'GET /health': 'public',
   'GET /openapi.json': 'public',
@@ -19,8 +19,8 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'POST /internal/v1/tenants/:id/wake': 'internal',
   'GET /metrics': ['admin', 'read'],
   'POST /v1/tenants': ['admin'],
-  'GET /v1/tenants': everybody,
-  'GET /v1/tenants/:id': everybody,
+  'GET /v1/tenants': allScopes,
+  'GET /v1/tenants/:id': allScopes,
   'PATCH /v1/tenants/:id': ['admin'],
   'DELETE /v1/tenants/:id': ['admin'],
   'POST /v1/tenants/:id/keys/rotate': ['admin'],
@@ -30,22 +30,22 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'GET /v1/tenants/:id/health': ['admin', 'read'],
   'GET /v1/tenants/:id/drift': ['admin', 'read'],
   'GET /v1/tenants/:id/logs': ['admin', 'read'],
-  'GET /v1/tenants/:id/usage': everybody,
-  'GET /v1/tenants/:id/usage/:month': everybody,
-  'GET /v1/usage': everybody,
-  'GET /v1/usage/sources': everybody,
+  'GET /v1/tenants/:id/usage': allScopes,
+  'GET /v1/tenants/:id/usage/:month': allScopes,
+  'GET /v1/usage': allScopes,
+  'GET /v1/usage/sources': allScopes,
   'DELETE /v1/usage/sources/:source': ['admin'],
-  'GET /v1/tenants/:id/invoices': everybody,
-  'GET /v1/tenants/:id/invoices.csv': everybody,
-  'GET /v1/tenants/:id/invoices/upcoming': everybody,
-  'GET /v1/tenants/:id/invoices/upcoming.:extension': everybody,
-  'GET /v1/tenants/:id/invoices/:invoice': everybody,
+  'GET /v1/tenants/:id/invoices': allScopes,
+  'GET /v1/tenants/:id/invoices.csv': allScopes,
+  'GET /v1/tenants/:id/invoices/upcoming': allScopes,
+  'GET /v1/tenants/:id/invoices/upcoming.:extension': allScopes,
+  'GET /v1/tenants/:id/invoices/:invoice': allScopes,
   'POST /v1/tenants/:id/invoices/close': ['admin', 'billing'],
   'POST /v1/tenants/:id/invoices/:invoice/void': ['admin', 'billing'],
-  'GET /v1/tenants/:id/adjustments': everybody,
+  'GET /v1/tenants/:id/adjustments': allScopes,
   'POST /v1/tenants/:id/adjustments': ['admin', 'billing'],
   'DELETE /v1/tenants/:id/adjustments/:adjustment': ['admin', 'billing'],
-  'GET /v1/tenants/:id/buyer': everybody,
+  'GET /v1/tenants/:id/buyer': allScopes,
   'PUT /v1/tenants/:id/buyer': ['admin', 'billing'],
   'GET /v1/operations': ['admin', 'read'],
   'GET /v1/operations/:id': ['admin', 'read'],
@@ -61,8 +61,8 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'DELETE /v1/backups/:id': ['admin'],
   'POST /v1/backups/:id/restore': ['admin'],
   'POST /v1/backups/:id/verify': ['admin'],
-  'GET /v1/plans': everybody,
-  'GET /v1/regions': everybody,
+  'GET /v1/plans': allScopes,
+  'GET /v1/regions': allScopes,
   'GET /v1/keys': ['admin'],
   'POST /v1/keys': ['admin'],
   'DELETE /v1/keys/:id': ['admin'],
@@ -120,10 +120,10 @@ t.test('every route opens to its scopes and to nobody else', async (t) => {
       names: string,
       headers: Record<string, string> = {},
     ) => {
-      const answer = await call(key, headers)
-      if (method === 'HEAD') t.same(answer.status, status, `${route} ${code}`)
-      else isError(t, answer, status, code, names, route)
-      return answer
+      const response = await call(key, headers)
+      if (method === 'HEAD') t.same(response.status, status, `${route} ${code}`)
+      else isError(t, response, status, code, names, route)
+      return response
     }
     if (access === 'public') {
       for (const key of [null, api.keys.billing, revoked.key]) t.same((await call(key)).status, 200, `${route} is open`)
@@ -141,7 +141,7 @@ t.test('every route opens to its scopes and to nobody else', async (t) => {
       await denied(null, 401, 'INVALID_KEY', 'not known', { authorization: `Basic ${api.keys.admin}` })
       await denied(revoked.key, 401, 'REVOKED_KEY', 'revoked')
       await denied(expired.key, 401, 'REVOKED_KEY', 'expired')
-      for (const scope of everybody) {
+      for (const scope of allScopes) {
         if (access.includes(scope))
           t.notOk([401, 403, 500].includes((await call(api.keys[scope])).status), `${route} is open to ${scope}`)
         else await denied(api.keys[scope], 403, 'WRONG_SCOPE', access.join(' or '))
@@ -179,8 +179,8 @@ t.test('without its database the API lives, says so, and lets nobody in', async 
   await api.postgres.stop()
   t.match(await api.call('GET', '/health'), { status: 503, body: { status: 'unhealthy', observed_at: String } })
   t.match(await api.call('GET', '/internal/v1/live'), { status: 200, body: { status: 'live' } })
-  const answer = await api.call('GET', '/v1/tenants')
-  isError(t, answer, 503, 'UNAVAILABLE', 'database', 'a list')
-  t.same(answer.headers['retry-after'], '1')
-  t.notMatch(answer.text, String(api.postgres.port), 'nothing of where it is')
+  const response = await api.call('GET', '/v1/tenants')
+  isError(t, response, 503, 'UNAVAILABLE', 'database', 'a list')
+  t.same(response.headers['retry-after'], '1')
+  t.notMatch(response.text, String(api.postgres.port), 'nothing of where it is')
 })

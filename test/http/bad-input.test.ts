@@ -2,10 +2,10 @@
 import t from 'tap'
 import { reservedNames } from '#control-plane/tenants/names.ts'
 import { newName, startApi } from '#test/support/control-plane/api.ts'
-import { good, refusedBy, type Case } from './support/refusals.ts'
+import { good, rejectedBy, type Case } from './support/rejections.ts'
 
 const api = await startApi(t, { cloud: true })
-const refused = refusedBy(api)
+const rejected = rejectedBy(api)
 const create = (what: string, body: unknown, status: number, code: string, names: string): Case => [
   what,
   'POST',
@@ -18,7 +18,7 @@ const create = (what: string, body: unknown, status: number, code: string, names
 
 t.test('a body with a field too many, too few or of another type', async (t) => {
   const { name, plan, region } = good()
-  await refused(t, [
+  await rejected(t, [
     create('unknown field', { ...good(), colour: 'red' }, 400, 'UNKNOWN_FIELD', '"colour"'),
     create('unknown field, though null', { ...good(), tenant_id: null }, 400, 'UNKNOWN_FIELD', '"tenant_id"'),
     create('no name', { plan, region }, 400, 'MISSING_FIELD', '"name"'),
@@ -65,7 +65,7 @@ t.test('a body that is no JSON, or too large', async (t) => {
     code,
     names,
   ]
-  await refused(t, [
+  await rejected(t, [
     send('broken off', '{"name": "acme", "plan": "Fr', 400, 'INVALID_JSON', 'body'),
     send('no JSON at all', 'name=acme', 400, 'INVALID_JSON', 'body'),
     send('empty', '', 400, 'INVALID_JSON', 'body'),
@@ -109,7 +109,7 @@ t.test('a name that is no DNS label, or is reserved, or is taken', async (t) => 
     '🦊🦊🦊',
   ]
   const spare = await api.create()
-  await refused(t, [
+  await rejected(t, [
     ...bad.map((name) => create(`name ${JSON.stringify(name)}`, { ...good(), name }, 400, 'INVALID_NAME', 'name')),
     ...bad.map((name): Case => [
       `new name ${JSON.stringify(name)}`,
@@ -143,7 +143,7 @@ t.test('a name that is no DNS label, or is reserved, or is taken', async (t) => 
 t.test('a plan, region or isolation that is not to be had', async (t) => {
   const { tenant_id: id } = await api.create()
   const pair = ['database-per-tenant', 'cluster-per-tenant']
-  await refused(t, [
+  await rejected(t, [
     create(
       'unknown plan',
       { ...good(), plan: 'Gold' },
@@ -184,7 +184,7 @@ t.test('a change that is none', async (t) => {
     code,
     names,
   ]
-  await refused(t, [
+  await rejected(t, [
     patch('nothing', {}, 'INVALID_FIELD', 'body'),
     patch('region', { region: 'local' }, 'UNKNOWN_FIELD', '"region"'),
     patch('isolation', { isolation: 'schema-per-tenant' }, 'UNKNOWN_FIELD', '"isolation"'),
@@ -231,7 +231,7 @@ t.test('a setting out of its bounds', async (t) => {
     patch({ resources: { postgres: size } }, `"resources.postgres.${names}"`),
     patch({ resources: { runtime: size } }, `"resources.runtime.${names}"`),
   ]
-  await refused(t, [
+  await rejected(t, [
     ...['', 'x'.repeat(201), 'two\nlines', 'a\u0000', '\u001b[31m', '\u0085', '\u2028', 'half \ud83e', 7, ['x']].map(
       reason,
     ),
@@ -241,7 +241,7 @@ t.test('a setting out of its bounds', async (t) => {
     ...[-1, 1, 9, 30 * 86_400 + 1, 0.5, '60'].map((seconds) =>
       patch({ pause_after_seconds: seconds }, '"pause_after_seconds"'),
     ),
-    ...[0, 366, 1.5, null, '7'].map((kept) => patch({ backups_kept: kept }, '"backups_kept"')),
+    ...[0, 366, 1.5, null, '7'].map((stored) => patch({ backups_kept: stored }, '"backups_kept"')),
     ...[
       [0, 1],
       [1, 0],
@@ -277,10 +277,10 @@ t.test('a setting out of its bounds', async (t) => {
   ])
   t.same((await api.tenant(id)).generation, generation)
   for (const backup_schedule of ['0 0 * * *', ' 59  23 1 * 0 ', '5 */2 * * *', '0 3 29 2 *']) {
-    const answer = await api.call('PATCH', `/v1/tenants/${id}`, {
+    const response = await api.call('PATCH', `/v1/tenants/${id}`, {
       body: { backup_schedule },
       headers: { prefer: 'wait=30' },
     })
-    t.match(answer, { status: 200, body: { backup_schedule } }, backup_schedule)
+    t.match(response, { status: 200, body: { backup_schedule } }, backup_schedule)
   }
 })

@@ -1,10 +1,10 @@
 // Whatever an operator gets wrong in a path, a query or a header is a 4xx that names it, and makes nothing.
 import t from 'tap'
 import { isError, startApi } from '#test/support/control-plane/api.ts'
-import { good, refusedBy, type Case } from './support/refusals.ts'
+import { good, rejectedBy, type Case } from './support/rejections.ts'
 
 const api = await startApi(t, { cloud: true })
-const refused = refusedBy(api)
+const rejected = rejectedBy(api)
 
 t.test('a tenant, operation or key that there is not', async (t) => {
   const ids = [
@@ -16,7 +16,7 @@ t.test('a tenant, operation or key that there is not', async (t) => {
     "'%20or%20true--",
     'T_00000000000000000000',
   ]
-  await refused(t, [
+  await rejected(t, [
     ...ids.flatMap((id): Case[] => [
       [`GET ${id}`, 'GET', `/v1/tenants/${id}`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`PATCH ${id}`, 'PATCH', `/v1/tenants/${id}`, { body: { suspended: true } }, 404, 'TENANT_NOT_FOUND', 'tenant'],
@@ -69,7 +69,7 @@ t.test('a query parameter that is unknown, repeated or of no sense', async (t) =
   const limits = ['0', '1001', '-1', '1e2', 'ten', '', '1.5', '%201']
   const months = ['2026-13', '2026-00', '26-01', '2026-1', 'now', '2026-01-01', '0000-01']
   const other = Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', 'x'])).toString('base64url')
-  await refused(t, [
+  await rejected(t, [
     ...[...lists, ...plain].map((path) => get(`${path}?page=2`, 'UNKNOWN_PARAMETER', '"page"')),
     ...lists.map((path) => get(`${path}?limit=1&limit=2`, 'INVALID_PARAMETER', '"limit" may stand only once')),
     ...lists.flatMap((path) => limits.map((limit) => get(`${path}?limit=${limit}`, 'INVALID_PARAMETER', '"limit"'))),
@@ -106,8 +106,8 @@ t.test('what Postgres can not hold is nothing that there is, or is refused by na
   const before = await api.counts()
   const nul = Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', 't_\u0000'])).toString('base64url')
   for (const query of ['plan=%00', 'region=a%00', 'name_prefix=%00', `cursor=${nul}`]) {
-    const answer = await api.call('GET', `/v1/tenants?${query}`)
-    isError(t, answer, 400, 'INVALID_PARAMETER', query.split('=')[0] ?? '', query)
+    const response = await api.call('GET', `/v1/tenants?${query}`)
+    isError(t, response, 400, 'INVALID_PARAMETER', query.split('=')[0] ?? '', query)
   }
   isError(
     t,
@@ -118,8 +118,8 @@ t.test('what Postgres can not hold is nothing that there is, or is refused by na
     'tenant_id=%00',
   )
   for (const name of ['a\u0000b', 'half a \ud83e', '\udd8a']) {
-    const answer = await api.call('POST', '/v1/keys', { body: { name, scope: 'read' } })
-    isError(t, answer, 400, 'INVALID_FIELD', 'name', `the key's name ${JSON.stringify(name)}`)
+    const response = await api.call('POST', '/v1/keys', { body: { name, scope: 'read' } })
+    isError(t, response, 400, 'INVALID_FIELD', 'name', `the key's name ${JSON.stringify(name)}`)
   }
   t.same(await api.counts(), before)
   t.same((await api.call('POST', '/v1/keys', { body: { name: 'a whole 🦊', scope: 'read' } })).status, 201)
@@ -136,7 +136,7 @@ t.test('a header that makes no sense', async (t) => {
     code,
     names,
   ]
-  await refused(t, [
+  await rejected(t, [
     ...['soon', '-1', '1.5', ''].map((wait) => with_('prefer', `wait=${wait}`, 'INVALID_HEADER', 'Prefer: wait')),
     ...['', 'with space', 'ü', 'x'.repeat(256)].map((key) =>
       with_('idempotency-key', key, 'INVALID_HEADER', 'Idempotency-Key'),

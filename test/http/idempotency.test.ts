@@ -1,16 +1,16 @@
 // `Idempotency-Key`: one write and one answer, however often and however close together a request comes, and whatever fails.
 import t from 'tap'
 import type { TenantBody } from '#control-plane/tenants/index.ts'
-import { isError, newName, startApi, type Answer, type CreatedTenant } from '#test/support/control-plane/api.ts'
+import { isError, newName, startApi, type ApiResponse, type CreatedTenant } from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t)
 
 const good = (name = newName()) => ({ name, plan: 'Free', region: 'local' })
 const withKey = (key = newName('key')) => ({ 'idempotency-key': key })
-const isReplayed = ({ headers }: Answer) => headers['idempotency-replayed'] === 'true'
-const kept = async (key: string) =>
+const isReplayed = ({ headers }: ApiResponse) => headers['idempotency-replayed'] === 'true'
+const stored = async (key: string) =>
   (await api.sql('select answer is not null as answered from idempotency_records where key = $1', [key])).map(
-    ({ answered }) => answered,
+    ({ response }) => response,
   )
 
 t.test('requests at the same time under one key make one write, and all get its answer', async (t) => {
@@ -28,11 +28,11 @@ t.test('requests at the same time under one key make one write, and all get its 
   for (const [path, body, table] of cases) {
     const headers = withKey()
     const before = await api.counts()
-    const answers = await Promise.all(Array.from({ length: 8 }, () => api.call('POST', path, { body, headers })))
-    const [first] = answers
+    const responses = await Promise.all(Array.from({ length: 8 }, () => api.call('POST', path, { body, headers })))
+    const [first] = responses
     t.ok([200, 201].includes(first?.status ?? 0), `${path} is answered ${first?.status}`)
-    t.same(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size, 1, 'with one answer')
-    t.same(answers.filter(isReplayed).length, 7, 'of which seven are repeats')
+    t.same(new Set(responses.map(({ status, text }) => `${status} ${text}`)).size, 1, 'with one answer')
+    t.same(responses.filter(isReplayed).length, 7, 'of which seven are repeats')
     const after = await api.counts()
     for (const one of new Set([table, 'audit_log', 'idempotency_records']))
       t.same(after[one], (before[one] ?? 0) + 1, `and one row more in ${one}`)
@@ -43,10 +43,10 @@ t.test('requests at the same time under one key make one write, and all get its 
 t.test('of different requests at the same time under one key, one is done', async (t) => {
   const headers = withKey()
   const bodies = Array.from({ length: 6 }, () => good())
-  const answers = await Promise.all(bodies.map((body) => api.call('POST', '/v1/tenants', { body, headers })))
-  t.same(answers.filter(({ status }) => status === 201).length, 1)
-  for (const answer of answers.filter(({ status }) => status !== 201))
-    isError(t, answer, 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'another one')
+  const responses = await Promise.all(bodies.map((body) => api.call('POST', '/v1/tenants', { body, headers })))
+  t.same(responses.filter(({ status }) => status === 201).length, 1)
+  for (const response of responses.filter(({ status }) => status !== 201))
+    isError(t, response, 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'another one')
   t.same(
     (await api.sql('select name from tenants where name = any($1)', [bodies.map(({ name }) => name)])).length,
     1,
@@ -58,8 +58,8 @@ t.test('a request that waits for one that fails is done in its place', async (t)
   const taken = await api.create()
   const headers = withKey('used-by-a-refusal')
   const both = await Promise.all([1, 2].map(() => api.call('POST', '/v1/tenants', { body: good(taken.name), headers })))
-  for (const answer of both) isError(t, answer, 409, 'NAME_TAKEN', taken.name, 'a refusal')
-  t.same(await kept('used-by-a-refusal'), [], 'uses no key up')
+  for (const response of both) isError(t, response, 409, 'NAME_TAKEN', taken.name, 'a refusal')
+  t.same(await stored('used-by-a-refusal'), [], 'uses no key up')
   t.same((await api.call('POST', '/v1/tenants', { body: good(), headers })).status, 201)
 })
 
@@ -72,8 +72,8 @@ t.test('a write whose answer cannot be kept is not done', async (t) => {
   t.same((await api.call('POST', '/v1/tenants', { body, headers })).status, 500)
   t.same(await api.counts(), before, 'nothing was written')
   await api.sql('drop trigger refuse on idempotency_records')
-  const answer = await api.call('POST', '/v1/tenants', { body, headers })
-  t.same([answer.status, isReplayed(answer)], [201, false])
+  const response = await api.call('POST', '/v1/tenants', { body, headers })
+  t.same([response.status, isReplayed(response)], [201, false])
 })
 
 t.test('what was kept with the write is the answer when the last one could not be kept', async (t) => {

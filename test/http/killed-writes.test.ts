@@ -43,7 +43,7 @@ const rowsOf = async (table: string) =>
 const counts = async () => ({
   tenants: await rowsOf('tenants'),
   operations: await rowsOf('operations'),
-  answers: await rowsOf('idempotency_records'),
+  responses: await rowsOf('idempotency_records'),
   entries: await rowsOf('audit_log'),
 })
 const verify = async () => (await platform.call('GET', '/v1/audit/verify')).body
@@ -59,14 +59,14 @@ async function killAt(plane: Service, table: string, name: string): Promise<void
   await holder.connect()
   await holder.query('begin')
   await holder.query(`lock table ${table} in share mode`)
-  const answer = create(name)
+  const response = create(name)
   await until(
     async () =>
       (await query(url, `select 1 from pg_locks where not granted and relation = '${table}'::regclass`)).length > 0,
     `the write waits for ${table}`,
   )
   await kill(plane)
-  if ((await answer) !== undefined) throw new Error('it was answered all the same')
+  if ((await response) !== undefined) throw new Error('it was answered all the same')
   await holder.query('rollback')
   await holder.end()
   await until(
@@ -85,10 +85,10 @@ t.test('killed before the commit: nothing is left, and the repeat is done as new
     t.same(await counts(), before, `nothing is left of the one that reached ${table}`)
     plane = await platform.startControlPlane()
     t.match(await create(name), { status: 201, isReplayed: false })
-    const { tenants, operations, answers, entries } = before
+    const { tenants, operations, responses, entries } = before
     t.same(
       await counts(),
-      { tenants: tenants + 1, operations: operations + 1, answers: answers + 1, entries: entries + 1 },
+      { tenants: tenants + 1, operations: operations + 1, responses: responses + 1, entries: entries + 1 },
       'the repeat has made it once',
     )
     t.match(await verify(), { whole: true, entries: entries + 1 })
@@ -123,10 +123,10 @@ t.test('killed in the midst of many writes, again and again: each is done once, 
   const before = await counts()
   const seen = new Map<string, Set<string>>(names.map((name) => [name, new Set()]))
   const send = async (name: string) => {
-    const answer = await create(name)
-    if (answer === undefined) return false
-    if (answer.status !== 201) throw new Error(`${name}: ${answer.status} ${JSON.stringify(answer.body)}`)
-    seen.get(name)?.add(`${answer.body.tenant_id} ${answer.body.keys.secret_key}`)
+    const response = await create(name)
+    if (response === undefined) return false
+    if (response.status !== 201) throw new Error(`${name}: ${response.status} ${JSON.stringify(response.body)}`)
+    seen.get(name)?.add(`${response.body.tenant_id} ${response.body.keys.secret_key}`)
     return true
   }
   let kills = 0
@@ -138,23 +138,23 @@ t.test('killed in the midst of many writes, again and again: each is done once, 
     await until(async () => (await rowsOf('tenants')) >= Math.min(made, before.tenants + names.length), 'some commits')
     await kill(plane)
     kills++
-    const answered = await sent
-    left = left.filter((_, nth) => !answered[nth])
+    const response = await sent
+    left = left.filter((_, nth) => !response[nth])
   }
   t.comment(`killed ${kills} times`)
   const calm = await platform.startControlPlane()
   for (const name of names) await send(name)
   t.same(
-    [...seen].filter(([, answers]) => answers.size !== 1),
+    [...seen].filter(([, responses]) => responses.size !== 1),
     [],
     'whatever was answered under one key is one answer',
   )
-  const { tenants, operations, answers, entries } = before
+  const { tenants, operations, responses, entries } = before
   const count = names.length
   t.same(await counts(), {
     tenants: tenants + count,
     operations: operations + count,
-    answers: answers + count,
+    responses: responses + count,
     entries: entries + count,
   })
   t.match(await verify(), { whole: true, entries: entries + count })

@@ -11,9 +11,9 @@ const statuses = ['pending', 'ready', 'suspended', 'failed', 'deleting']
 const ids: string[] = []
 
 async function make(name: string, plan: string): Promise<string> {
-  const answer = await api.call('POST', '/v1/tenants', { body: { name, plan, region: 'local' } })
-  if (answer.status !== 201) throw new Error(answer.text)
-  return (answer.body as TenantBody).tenant_id
+  const response = await api.call('POST', '/v1/tenants', { body: { name, plan, region: 'local' } })
+  if (response.status !== 201) throw new Error(response.text)
+  return (response.body as TenantBody).tenant_id
 }
 
 for (let nth = 0; nth < 25; nth++) {
@@ -32,9 +32,9 @@ interface Page {
 async function pages(path: string, between: () => Promise<unknown> = () => Promise.resolve()): Promise<Page[]> {
   const found: Page[] = []
   for (let cursor: string | null = ''; cursor !== null;) {
-    const answer = await api.call('GET', cursor === '' ? path : `${path}&cursor=${cursor}`)
-    if (answer.status !== 200) throw new Error(answer.text)
-    const page = answer.body as Page
+    const response = await api.call('GET', cursor === '' ? path : `${path}&cursor=${cursor}`)
+    if (response.status !== 200) throw new Error(response.text)
+    const page = response.body as Page
     found.push(page)
     cursor = page.next_cursor
     if (cursor !== null) await between()

@@ -12,8 +12,8 @@ import { engineDirectory } from '#scripts/engine/daemons.ts'
 async function fakeEngine(t: Test, api: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-test-'))
   const socket = join(directory, 'docker.sock')
-  const server = createServer((_request, answer) =>
-    answer.setHeader('content-type', 'application/json').end(JSON.stringify({ ApiVersion: api, Version: 'x' })),
+  const server = createServer((_request, response) =>
+    response.setHeader('content-type', 'application/json').end(JSON.stringify({ ApiVersion: api, Version: 'x' })),
   )
   server.listen(socket)
   await once(server, 'listening')

@@ -5,14 +5,14 @@ import { createSandbox, until, type ExecResult, type Running, type Sandbox } fro
 const kills = 20
 const killedAtOnce = 2
 
-async function answers(server: Running): Promise<boolean> {
+async function responses(server: Running): Promise<boolean> {
   if (!(await server.isRunning())) throw new Error(`Postgres has ended: ${await server.logs()}`)
   return (await server.exec(['pg_isready', '--quiet', '--host=/run/postgresql'])).code === 0
 }
 
 async function startServer(sandbox: Sandbox, data: string, secrets?: string): Promise<Running> {
   const server = await sandbox.start('postgres', { data, ...(secrets === undefined ? {} : { secrets }) })
-  await until('Postgres to answer', () => answers(server))
+  await until('Postgres to answer', () => responses(server))
   return server
 }
 
@@ -49,7 +49,7 @@ function login(server: Running, user: string, password: string): Promise<ExecRes
 }
 
 /** Starts on a volume that it must refuse; what it says. */
-async function refusal(t: Test, sandbox: Sandbox, data: string): Promise<string> {
+async function rejection(t: Test, sandbox: Sandbox, data: string): Promise<string> {
   const server = await sandbox.start('postgres', { data })
   t.equal(await server.ended(), 1)
   return server.logs()
@@ -89,16 +89,16 @@ t.test('where the volume is named, an empty one becomes a cluster with permissio
   const environment = { TENANTRY_VOLUME: 'tenantry-x-data' }
   const data = await sandbox.volume()
   const listing = 'cd /var/lib/postgresql && find . -mindepth 1 ! -name lock | sort'
-  const rejected = async (what: string, says: RegExp) => {
+  const rejected = async (what: string, reports: RegExp) => {
     const before = await sandbox.shell('postgres', data, listing)
     const server = await sandbox.start('postgres', { data, environment })
     t.equal(await server.ended(), 1, what)
-    t.match(await server.logs(), says, what)
+    t.match(await server.logs(), reports, what)
     t.equal(await sandbox.shell('postgres', data, listing), before, `${what}: nothing was changed`)
   }
   const start = async () => {
     const server = await sandbox.start('postgres', { data, environment })
-    await until('Postgres to answer', () => answers(server))
+    await until('Postgres to answer', () => responses(server))
     return server
   }
   const noPermission =
@@ -137,7 +137,7 @@ t.test('a data directory from before volumes were named gets its owner', async (
   t.equal((await before.exec(['ls', '/var/lib/postgresql'])).output, '17\nlock')
   await before.container.remove({ force: true })
   const server = await sandbox.start('postgres', { data, environment: { TENANTRY_VOLUME: 'tenantry-x-data' } })
-  await until('Postgres to answer', () => answers(server))
+  await until('Postgres to answer', () => responses(server))
   t.equal(await sql(server, 'select answer from kept', 'home'), '42')
   t.equal((await server.exec(['cat', '/var/lib/postgresql/owner'])).output, 'tenantry-x-data')
 })
@@ -148,7 +148,7 @@ t.test('settings are arguments, and can not open another door', async (t) => {
     data: await sandbox.volume(),
     command: ['-c', 'max_connections=33', '-c', 'port=6000', '-c', 'hba_file=/tmp/mine'],
   })
-  await until('Postgres to answer', () => answers(server))
+  await until('Postgres to answer', () => responses(server))
   t.equal(
     await sql(
       server,
@@ -162,7 +162,7 @@ t.test('a container that is killed during its first start comes up whole the nex
   const sandbox = createSandbox(t)
   const undisturbed = await sandbox.start('postgres', { data: await sandbox.volume() })
   const started = performance.now()
-  await until('Postgres to answer', () => answers(undisturbed))
+  await until('Postgres to answer', () => responses(undisturbed))
   const usual = performance.now() - started
   let halfMade = 0
   const killAndStart = async (number: number) => {
@@ -174,7 +174,7 @@ t.test('a container that is killed during its first start comes up whole the nex
     // Killed early enough, it has made nothing yet.
     if ((await sandbox.shell('postgres', data, 'ls /var/lib/postgresql/* || true')).includes('data.making')) halfMade++
     await server.container.start()
-    await until('Postgres to answer', () => answers(server))
+    await until('Postgres to answer', () => responses(server))
     t.equal(
       await sql(server, "select count(*) from pg_class where relname = 'pg_class'", 'home'),
       '1',
@@ -207,7 +207,7 @@ t.test('a server that is killed starts again with its data, whatever its lock fi
     await server.container.wait()
     await sandbox.shell('postgres', data, `printf '%b' '${left.replaceAll('\n', '\\n')}' > $PGDATA/postmaster.pid`)
     await server.container.start()
-    await until('Postgres to answer', () => answers(server))
+    await until('Postgres to answer', () => responses(server))
     t.equal(await sql(server, 'select answer from kept', 'home'), '42', JSON.stringify(left))
   }
 })
@@ -216,7 +216,7 @@ t.test('only one container runs on a volume', async (t) => {
   const sandbox = createSandbox(t)
   const data = await sandbox.volume()
   const server = await startServer(sandbox, data)
-  t.match(await refusal(t, sandbox, data), /another container runs on this volume/)
+  t.match(await rejection(t, sandbox, data), /another container runs on this volume/)
   t.equal(await sql(server, 'select 1'), '1')
 })
 
@@ -225,24 +225,27 @@ t.test('a data directory of another version, or of something else, is refused an
   const cases = [
     {
       make: 'mkdir -p $PGDATA && echo 16 > $PGDATA/PG_VERSION',
-      says: /the data directory is of Postgres 16; this image is 17/,
+      reports: /the data directory is of Postgres 16; this image is 17/,
     },
     {
       make: 'mkdir -p /var/lib/postgresql/16/data && echo 16 > /var/lib/postgresql/16/data/PG_VERSION',
-      says: /holds a data directory of Postgres 16 at \/var\/lib\/postgresql\/16\/data; this image is 17/,
+      reports: /holds a data directory of Postgres 16 at \/var\/lib\/postgresql\/16\/data; this image is 17/,
     },
     {
       make: 'echo 15 > /var/lib/postgresql/PG_VERSION',
-      says: /holds a data directory of Postgres 15 at \/var\/lib\/postgresql; this image is 17/,
+      reports: /holds a data directory of Postgres 15 at \/var\/lib\/postgresql; this image is 17/,
     },
-    { make: 'mkdir -p $PGDATA && echo precious > $PGDATA/file', says: /holds files, but no PG_VERSION: not touched/ },
+    {
+      make: 'mkdir -p $PGDATA && echo precious > $PGDATA/file',
+      reports: /holds files, but no PG_VERSION: not touched/,
+    },
   ]
   const listing = 'cd /var/lib/postgresql && find . -type f ! -name lock -exec cat {} + -print'
-  for (const { make, says } of cases) {
+  for (const { make, reports } of cases) {
     const data = await sandbox.volume()
     await sandbox.shell('postgres', data, make)
     const before = await sandbox.shell('postgres', data, listing)
-    t.match(await refusal(t, sandbox, data), says)
+    t.match(await rejection(t, sandbox, data), reports)
     t.equal(await sandbox.shell('postgres', data, listing), before)
   }
 })
@@ -286,7 +289,7 @@ t.test("with a password file the superuser's password is what the file says, and
   await server.container.kill({ signal: 'SIGKILL' })
   await server.container.wait()
   await server.container.start()
-  await until('Postgres to answer', () => answers(server))
+  await until('Postgres to answer', () => responses(server))
   t.match((await login(server, 'postgres', first)).output, /password authentication failed/)
   t.same(await login(server, 'postgres', 'second'), { code: 0, output: 'postgres' })
 

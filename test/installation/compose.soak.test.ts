@@ -104,7 +104,7 @@ t.test(
         'caddy',
         'control-plane',
         'database',
-        'docker-door',
+        'docker-proxy',
         'gateway',
         'watchdog',
       ])
@@ -132,16 +132,16 @@ t.test(
         for (const nothing of [HostConfig.CapAdd, HostConfig.Devices] as unknown[])
           t.ok(nothing === null || (Array.isArray(nothing) && nothing.length === 0), Name)
         t.match([HostConfig.PidMode, HostConfig.UTSMode, HostConfig.UsernsMode], ['', '', ''], Name)
-        const hasSocket = service === 'docker-door' || service === 'watchdog'
+        const hasSocket = service === 'docker-proxy' || service === 'watchdog'
         t.equal(
           Mounts.some(({ Source }) => Source === engineSocket()),
           hasSocket,
           `${Name} ${hasSocket ? 'has' : 'lacks'} the engine's socket`,
         )
         if (hasSocket) t.same(Object.keys(NetworkSettings.Networks), ['none'])
-        const told = JSON.stringify(await docker.getContainer(Id).inspect())
+        const reported = JSON.stringify(await docker.getContainer(Id).inspect())
         t.notOk(
-          secrets.some((secret) => told.includes(secret)),
+          secrets.some((secret) => reported.includes(secret)),
           `${Name} tells no secret`,
         )
       }
@@ -153,11 +153,11 @@ t.test(
           ({ code }) => code === 0,
         )
       t.equal(await reach('control-plane', 'database', 5432), true)
-      for (const service of ['gateway', 'caddy', 'docker-door'])
+      for (const service of ['gateway', 'caddy', 'docker-proxy'])
         t.equal(await reach(service, 'database', 5432), false, `${service} has no way to the control database`)
       t.equal(await reach('caddy', 'gateway', 4401), true)
       t.equal(await reach('gateway', 'control-plane', 4400), true)
-      t.equal(await reach('docker-door', 'control-plane', 4400), false)
+      t.equal(await reach('docker-proxy', 'control-plane', 4400), false)
       const runtimes = await docker.listContainers({
         filters: { label: [`tenantry.stack=${tenant.tenant_id}`, 'tenantry.service=runtime'] },
       })
@@ -190,7 +190,7 @@ t.test(
       const { request } = require('node:http')
       const ask = (method, path, body) => new Promise((resolve) => {
         const headers = { 'content-type': 'application/json' }
-        const call = request({ socketPath: '/run/docker-door/door.sock', method, path, headers }, (answer) =>
+        const call = request({ socketPath: '/run/docker-proxy/docker-proxy.sock', method, path, headers }, (answer) =>
           resolve(answer.resume().statusCode))
         call.end(body === undefined ? undefined : JSON.stringify(body))
       })
@@ -209,8 +209,8 @@ t.test(
     await t.test('a tenant is backed up and the backup restored aside, all through the door', async (t) => {
       const post = async (path: string) => {
         const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', prefer: 'wait=60' }
-        const answer = await fetch(`${controlUrl}${path}`, { method: 'POST', headers, body: '{}' })
-        return (await answer.json()) as { id: string; operation: { state: string; error: string | null } }
+        const response = await fetch(`${controlUrl}${path}`, { method: 'POST', headers, body: '{}' })
+        return (await response.json()) as { id: string; operation: { state: string; error: string | null } }
       }
       const backup = await post(`/v1/tenants/${tenant.tenant_id}/backups`)
       t.match(backup.operation, { state: 'succeeded', error: null })

@@ -14,7 +14,7 @@ const bodyBytes = 3_000
 
 /** Of one kind of request. */
 interface Tally {
-  answered: number
+  response: number
   bytes: number
   /** Sent, and not answered whole. */
   lost: number
@@ -36,12 +36,12 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
   const id = String(body['tenant_id'])
   const key = (body['keys'] as { secret_key: string }).secret_key
   // All that is asked counts, so it goes the same way.
-  const uploads: Tally = { answered: 0, bytes: 0, lost: 0 }
-  const downloads: Tally = { answered: 0, bytes: 0, lost: 0 }
+  const uploads: Tally = { response: 0, bytes: 0, lost: 0 }
+  const downloads: Tally = { response: 0, bytes: 0, lost: 0 }
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   t.teardown(() => agent.destroy())
   const { port } = new URL(platform.gatewayUrl)
-  const ask = async (
+  const send = async (
     tally: Tally,
     method: string,
     path: string,
@@ -61,21 +61,21 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
       const [response] = (await once(request, 'response')) as [IncomingMessage]
       let bytes = 0
       for await (const chunk of response) bytes += (chunk as Buffer).length
-      tally.answered++
+      tally.response++
       tally.bytes += bytes
       return response.statusCode
     } catch (cause) {
-      const isRefused = cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED'
-      if (!isRefused) tally.lost++
+      const isRejected = cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED'
+      if (!isRejected) tally.lost++
       return undefined
     }
   }
   const statuses = new Map<string, number>()
-  const note = (what: string, answered: number | undefined) =>
-    statuses.set(`${what} ${answered ?? 'lost'}`, (statuses.get(`${what} ${answered ?? 'lost'}`) ?? 0) + 1)
+  const note = (what: string, response: number | undefined) =>
+    statuses.set(`${what} ${response ?? 'lost'}`, (statuses.get(`${what} ${response ?? 'lost'}`) ?? 0) + 1)
   note(
     'bucket',
-    await ask(
+    await send(
       uploads,
       'POST',
       '/storage/v1/bucket',
@@ -84,18 +84,18 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
     ),
   )
   const content = Buffer.alloc(bodyBytes, 7)
-  note('first', await ask(uploads, 'POST', '/storage/v1/object/files/first', content))
+  note('first', await send(uploads, 'POST', '/storage/v1/object/files/first', content))
   t.same(Object.fromEntries(statuses), { 'bucket 201': 1, 'first 200': 1 })
   let isOver = false
   let nth = 0
   const clients = Array.from({ length: connections }, async (_, number) => {
     while (!isOver) {
-      const answered =
+      const response =
         number % 4 === 0
-          ? await ask(uploads, 'POST', `/storage/v1/object/files/file-${nth++}`, content)
-          : await ask(downloads, 'GET', '/storage/v1/object/files/first')
-      note(number % 4 === 0 ? 'upload' : 'download', answered)
-      if (answered === undefined) await wait(20)
+          ? await send(uploads, 'POST', `/storage/v1/object/files/file-${nth++}`, content)
+          : await send(downloads, 'GET', '/storage/v1/object/files/first')
+      note(number % 4 === 0 ? 'upload' : 'download', response)
+      if (response === undefined) await wait(20)
     }
   })
   for (let kill = 0; kill < kills; kill++) {
@@ -119,12 +119,12 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
   await Promise.all(clients)
 
   const all: Tally = {
-    answered: uploads.answered + downloads.answered,
+    response: uploads.response + downloads.response,
     bytes: uploads.bytes + downloads.bytes,
     lost: uploads.lost + downloads.lost,
   }
   t.comment(
-    `${kills} kills: ${all.answered} answered, ${all.lost} lost; ${JSON.stringify(Object.fromEntries(statuses))}`,
+    `${kills} kills: ${all.response} answered, ${all.lost} lost; ${JSON.stringify(Object.fromEntries(statuses))}`,
   )
   t.ok(all.lost > 0, 'something was under way at a kill')
   t.ok(all.lost <= kills * 2 * connections)
@@ -142,11 +142,11 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
       }
       return { requests: requests.count, bytes: egress.bytes, files: storage.files_count }
     },
-    (now) => now.requests >= all.answered && now.bytes >= all.bytes,
+    (now) => now.requests >= all.response && now.bytes >= all.bytes,
   )
-  const within = (what: string, least: number, count: number, most: number) =>
-    t.ok(least <= count && count <= most, `${what}: ${least} ≤ ${count} ≤ ${most}`)
-  within('requests', all.answered, counted.requests, all.answered + all.lost)
+  const within = (what: string, least: number, count: number, max: number) =>
+    t.ok(least <= count && count <= max, `${what}: ${least} ≤ ${count} ≤ ${max}`)
+  within('requests', all.response, counted.requests, all.response + all.lost)
   within('bytes', all.bytes, counted.bytes, all.bytes + all.lost * bodyBytes)
   const stored = 1 + (statuses.get('upload 200') ?? 0)
   within('files', stored, counted.files, stored + uploads.lost)

@@ -56,7 +56,7 @@ t.test('housekeeping', { timeout: 280_000 }, async (t) => {
   }
   const put = (name: string, key: string, text: string) =>
     platform.tenantCall(name, 'POST', '/storage/v1/object/system/kept.txt', { key, body: text, type: 'text/plain' })
-  const kept = async (name: string, key: string) =>
+  const stored = async (name: string, key: string) =>
     (await platform.tenantCall(name, 'GET', '/storage/v1/object/system/kept.txt', { key })).text()
   const runtimeImage = async (id: string) => {
     const [container = ''] = (
@@ -95,8 +95,11 @@ t.test('housekeeping', { timeout: 280_000 }, async (t) => {
 
   t.test('a create takes the stack that was made in advance, and its keys hold', async (t) => {
     t.equal(first.id, ready)
-    t.same([await kept(first.name, first.key), await kept(second.name, second.key)], ['of the first', 'of the second'])
-    t.not(await kept(first.name, second.key), 'of the first', "another's key opens nothing")
+    t.same(
+      [await stored(first.name, first.key), await stored(second.name, second.key)],
+      ['of the first', 'of the second'],
+    )
+    t.not(await stored(first.name, second.key), 'of the first', "another's key opens nothing")
     const metrics = await fetch(`${platform.controlUrl}/metrics`, {
       headers: { authorization: `Bearer ${platform.platformKey}` },
     })
@@ -107,7 +110,7 @@ t.test('housekeeping', { timeout: 280_000 }, async (t) => {
     t.match(await rollout(images.works, 120), { state: 'succeeded', error: null, wave: 2 })
     for (const { id, name, key } of [first, second]) {
       t.equal(await runtimeImage(id), await digest(images.works), `${name} runs it`)
-      t.match(await kept(name, key), `of the ${name}`)
+      t.match(await stored(name, key), `of the ${name}`)
     }
   })
 
@@ -119,7 +122,7 @@ t.test('housekeeping', { timeout: 280_000 }, async (t) => {
     })
     for (const { id, name, key } of [first, second]) {
       t.equal(await runtimeImage(id), await digest(images.works), `${name} runs what it ran`)
-      t.match(await kept(name, key), `of the ${name}`)
+      t.match(await stored(name, key), `of the ${name}`)
     }
   })
 
@@ -131,7 +134,7 @@ t.test('housekeeping', { timeout: 280_000 }, async (t) => {
       '',
       'nothing of it runs',
     )
-    t.equal(await kept(first.name, first.key), 'of the first')
+    t.equal(await stored(first.name, first.key), 'of the first')
     t.match(await platform.until(first.id, ({ status }) => status === 'ready'), { status: 'ready' })
     t.match(
       (await platform.call('GET', `/v1/tenants/${second.id}`)).body,

@@ -15,7 +15,7 @@ t.test('a region on Docker with two shared runtimes', { timeout: 300_000 }, asyn
   )
   t.match([status, body['status'], body['isolation']], [201, 'ready', 'schema-per-tenant'])
   const key = (body['keys'] as { secret_key: string }).secret_key
-  const ask = async (method: string, path: string, json?: unknown) => {
+  const request = async (method: string, path: string, json?: unknown) => {
     const response = await platform.tenantCall('shared', method, path, {
       key,
       ...(json === undefined ? {} : { body: JSON.stringify(json), type: 'application/json' }),
@@ -37,13 +37,13 @@ t.test('a region on Docker with two shared runtimes', { timeout: 300_000 }, asyn
         { name: 'text', type: 'string' },
       ]
       t.equal(
-        (await ask('POST', '/rest/v1/schemas', { name: field, fields, rls_policy: { type: 'service' } })).status,
+        (await request('POST', '/rest/v1/schemas', { name: field, fields, rls_policy: { type: 'service' } })).status,
         201,
       )
-      t.match(await ask('POST', '/admin/reload-schemas'), { status: 200, text: new RegExp(field) })
+      t.match(await request('POST', '/admin/reload-schemas'), { status: 200, text: new RegExp(field) })
       await sleep(1_000)
       for (let n = 0; n < 10; n++)
-        t.equal((await ask('GET', `/rest/v1/${field}`)).status, 200, `${field}, request ${n}`)
+        t.equal((await request('GET', `/rest/v1/${field}`)).status, 200, `${field}, request ${n}`)
     }
   })
 
@@ -57,13 +57,13 @@ t.test('a region on Docker with two shared runtimes', { timeout: 300_000 }, asyn
       t.equal(put.status, 200)
       await put.body?.cancel()
       for (let again = 0; again < 4; again++)
-        t.same(await ask('GET', `/storage/v1/object/system/file-${n}`), { status: 200, text: `text ${n}` })
+        t.same(await request('GET', `/storage/v1/object/system/file-${n}`), { status: 200, text: `text ${n}` })
     }
   })
 
   t.test('one runtime killed: the other serves, and it comes back', async (t) => {
     await platform.kill((await containers()).find(({ name }) => name.includes('runtime-1'))?.name ?? '')
-    for (let n = 0; n < 20; n++) t.equal((await ask('GET', '/rest/v1/first')).status, 200)
+    for (let n = 0; n < 20; n++) t.equal((await request('GET', '/rest/v1/first')).status, 200)
     const deadline = Date.now() + 60_000
     const isBack = async () => {
       const { containers: all } = await platform.host.observe(
@@ -81,7 +81,7 @@ t.test('a region on Docker with two shared runtimes', { timeout: 300_000 }, asyn
   t.test('a control plane that comes back adopts what runs, and changes nothing', async (t) => {
     const before = await containers()
     await platform.stopControlPlanes()
-    t.equal((await ask('GET', '/rest/v1/first')).status, 200, 'served meanwhile')
+    t.equal((await request('GET', '/rest/v1/first')).status, 200, 'served meanwhile')
     await platform.startControlPlane()
     // Longer than the first look at everything.
     await sleep(5_000)

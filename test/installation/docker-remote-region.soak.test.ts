@@ -204,7 +204,7 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
   await t.test(
     'containers reach nothing out in the world, nor anything on the link but the control plane',
     async (t) => {
-      const outside = createServer((_request, answer) => answer.end()).listen(0, '0.0.0.0')
+      const outside = createServer((_request, response) => response.end()).listen(0, '0.0.0.0')
       await once(outside, 'listening')
       t.teardown(() => outside.close())
       const { port: worldPort } = outside.address() as { port: number }

@@ -16,18 +16,18 @@ const project = new URL('../../', import.meta.url).pathname
 t.test('unlabelled volumes with the name of one of its tenants are removed, and no others', async (t) => {
   await ensureCompose()
   const scene = openScene(t)
-  const { host, hands, labels, installation, stack, name, signal } = scene
-  const strangers = [`tenantry-t_${'0'.repeat(20)}-data`, `x${name('data')}`]
+  const { host, unguarded, labels, installation, stack, name, signal } = scene
+  const foreign = [`tenantry-t_${'0'.repeat(20)}-data`, `x${name('data')}`]
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-remove-'))
-  const names = async () => (await hands.listVolumes()).Volumes.map((volume) => volume.Name)
+  const names = async () => (await unguarded.listVolumes()).Volumes.map((volume) => volume.Name)
   t.teardown(async () => {
-    for (const volume of [...strangers, name('theirs')]) await hands.getVolume(volume).remove()
+    for (const volume of [...foreign, name('theirs')]) await unguarded.getVolume(volume).remove()
     await rm(directory, { recursive: true })
   })
   await host.createVolume({ name: name('files'), labels: { installation, stack } }, signal)
   await scene.run('runtime', { labels })
-  for (const volume of [name('data'), ...strangers]) await hands.createVolume({ Name: volume })
-  await hands.createVolume({
+  for (const volume of [name('data'), ...foreign]) await unguarded.createVolume({ Name: volume })
+  await unguarded.createVolume({
     Name: name('theirs'),
     Labels: { 'tenantry.installation': 'another', 'tenantry.stack': stack },
   })
@@ -51,5 +51,5 @@ t.test('unlabelled volumes with the name of one of its tenants are removed, and 
     (await names()).filter((volume) => volume.includes(stack)).toSorted(),
     [name('theirs'), `x${name('data')}`].toSorted(),
   )
-  t.ok((await names()).includes(strangers[0] ?? ''), "a stack's volume that is not this installation's stays")
+  t.ok((await names()).includes(foreign[0] ?? ''), "a stack's volume that is not this installation's stays")
 })

@@ -35,7 +35,7 @@ async function createTenant(installation: Installation, name: string): Promise<T
   return { name, key: body.keys.secret_key }
 }
 
-async function ask(
+async function request(
   installation: Installation,
   tenant: Tenant,
   method: string,
@@ -55,8 +55,8 @@ async function ask(
 
 /** Something in each area, so that what is kept can be looked for later. */
 async function fill(installation: Installation, tenant: Tenant, wasm: Uint8Array<ArrayBuffer>): Promise<void> {
-  await ask(installation, tenant, 'POST', '/storage/v1/object/system/kept.txt', 'kept', 'text/plain')
-  await ask(
+  await request(installation, tenant, 'POST', '/storage/v1/object/system/kept.txt', 'kept', 'text/plain')
+  await request(
     installation,
     tenant,
     'POST',
@@ -70,8 +70,8 @@ async function fill(installation: Installation, tenant: Tenant, wasm: Uint8Array
       rls_policy: { type: 'service' },
     }),
   )
-  await ask(installation, tenant, 'POST', '/admin/reload-schemas', '{}')
-  await ask(installation, tenant, 'POST', '/rest/v1/notes', '{"id":1,"text":"kept"}')
+  await request(installation, tenant, 'POST', '/admin/reload-schemas', '{}')
+  await request(installation, tenant, 'POST', '/rest/v1/notes', '{"id":1,"text":"kept"}')
   const form = new FormData()
   form.set('name', 'greet')
   form.set('wasm', new Blob([wasm]), 'greet.wasm')
@@ -85,19 +85,19 @@ async function fill(installation: Installation, tenant: Tenant, wasm: Uint8Array
 
 /** All that `fill` left is there, and every area still takes something new. */
 async function checkServes(t: Test, installation: Installation, tenant: Tenant, when: string): Promise<void> {
-  t.equal(await ask(installation, tenant, 'GET', '/storage/v1/object/system/kept.txt'), 'kept', `${when}: the file`)
+  t.equal(await request(installation, tenant, 'GET', '/storage/v1/object/system/kept.txt'), 'kept', `${when}: the file`)
   t.match(
-    JSON.parse(await ask(installation, tenant, 'GET', '/rest/v1/notes?id=eq.1')),
+    JSON.parse(await request(installation, tenant, 'GET', '/rest/v1/notes?id=eq.1')),
     [{ text: 'kept' }],
     `${when}: the row`,
   )
   t.match(
-    JSON.parse(await ask(installation, tenant, 'POST', '/functions/v1/invoke/greet', '{"name":"Ada"}')),
+    JSON.parse(await request(installation, tenant, 'POST', '/functions/v1/invoke/greet', '{"name":"Ada"}')),
     { greeting: 'Hello, Ada!' },
     `${when}: the function`,
   )
-  await ask(installation, tenant, 'POST', '/storage/v1/object/system/new.txt', when, 'text/plain')
-  t.equal(await ask(installation, tenant, 'GET', '/storage/v1/object/system/new.txt'), when, `${when}: a new file`)
+  await request(installation, tenant, 'POST', '/storage/v1/object/system/new.txt', when, 'text/plain')
+  t.equal(await request(installation, tenant, 'GET', '/storage/v1/object/system/new.txt'), when, `${when}: a new file`)
 }
 
 /** Asks again until it is answered: what dies is back within moments. */
@@ -173,9 +173,9 @@ t.test('an installation', { timeout: 240_000 }, async (t) => {
     await once(holder, 'listening')
     const { port } = holder.address() as { port: number }
     const scratch = await mkdtemp(join(tmpdir(), 'tenantry-port-'))
-    const refused = await failedStart(['--data', join(scratch, 'data'), '--port', String(port)])
-    t.equal(refused.code, 1)
-    t.match(refused.stdout, new RegExp(`port ${port} is taken by .*process ${process.pid}.*--port N`))
+    const rejected = await failedStart(['--data', join(scratch, 'data'), '--port', String(port)])
+    t.equal(rejected.code, 1)
+    t.match(rejected.stdout, new RegExp(`port ${port} is taken by .*process ${process.pid}.*--port N`))
     holder.close()
     await rm(scratch, { recursive: true, force: true })
   })
@@ -198,9 +198,9 @@ t.test('an installation', { timeout: 240_000 }, async (t) => {
       process.kill(before, 'SIGKILL')
       await eventually(async () => {
         if ((await pidOf(service)) === before) throw new Error(`${service} is not back yet`)
-        await ask(installation, tenant, 'GET', '/storage/v1/object/system/kept.txt')
+        await request(installation, tenant, 'GET', '/storage/v1/object/system/kept.txt')
       })
-      await eventually(() => ask(installation, tenant, 'POST', '/functions/v1/invoke/greet', '{}'))
+      await eventually(() => request(installation, tenant, 'POST', '/functions/v1/invoke/greet', '{}'))
       await checkServes(t, installation, tenant, `${service} killed`)
     }
     await eventually(() => createTenant(installation, 'after-kills'))

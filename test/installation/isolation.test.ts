@@ -175,7 +175,7 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
     }
     let client = await connected()
     t.teardown(() => client.end())
-    const refused = async (sql: string, label = sql) => {
+    const rejected = async (sql: string, label = sql) => {
       const outcome = await client.query(sql).then(
         (result) => JSON.stringify(Array.isArray(result) ? [] : result.rows).slice(0, 100),
         (error: unknown) => error,
@@ -289,7 +289,7 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
       'alter system set port = 1',
       'checkpoint',
     ])
-      await refused(sql)
+      await rejected(sql)
     const { rows } = await client.query<{ query: string }>(
       "select query from pg_stat_activity where usename like 't\\_%' and usename not like $1",
       [`${eve.id}%`],
@@ -303,10 +303,10 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
     const other = new URL(eve.databaseUrl)
     for (const database of ['postgres', 'template1']) {
       other.pathname = `/${database}`
-      const stranger = new pg.Client({ connectionString: other.href })
-      stranger.on('error', () => undefined)
-      await t.rejects(stranger.connect(), /permission denied/, `no way into ${database}`)
-      await stranger.end().catch(() => undefined)
+      const outsider = new pg.Client({ connectionString: other.href })
+      outsider.on('error', () => undefined)
+      await t.rejects(outsider.connect(), /permission denied/, `no way into ${database}`)
+      await outsider.end().catch(() => undefined)
     }
   })
 

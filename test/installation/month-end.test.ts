@@ -22,7 +22,7 @@ import {
   tallyOf,
   textOf,
   type Customer,
-  type UsageAnswer,
+  type UsageResponse,
 } from './support/billed-customers.ts'
 
 const [second, hour, day] = [1_000, 3_600_000, 86_400_000]
@@ -71,7 +71,7 @@ async function create(name: string, plan: string): Promise<Customer> {
 
 let turn = 0
 /** By one gateway after the other. @returns the answer's status */
-async function ask(customer: Customer, month: Date, method: string, path: string, body?: string): Promise<number> {
+async function request(customer: Customer, month: Date, method: string, path: string, body?: string): Promise<number> {
   const tally = tallyOf(customer, textOf(month))
   const response = await platform.tenantCall(customer.name, method, path, {
     key: customer.key,
@@ -87,7 +87,8 @@ async function ask(customer: Customer, month: Date, method: string, path: string
   return response.status
 }
 
-const download = (customer: Customer, month: Date) => ask(customer, month, 'GET', '/storage/v1/object/files/kept.txt')
+const download = (customer: Customer, month: Date) =>
+  request(customer, month, 'GET', '/storage/v1/object/files/kept.txt')
 
 async function downloads(customer: Customer, month: Date, count: number): Promise<number[]> {
   const statuses: number[] = []
@@ -111,11 +112,11 @@ async function until(
 /** The clock is set, and the gateways have heard of it. */
 async function moveTo(at: Date): Promise<void> {
   await clock.moveTo(at)
-  const heard = 'select count(*)::int as count from usage_sources where tenant_id is null and last_seen_at >= $1'
+  const received = 'select count(*)::int as count from usage_sources where tenant_id is null and last_seen_at >= $1'
   for (const gateway of [0, 1])
     await platform.tenantCall(other.name, 'GET', '/storage/v1/bucket', { key: other.key, gateway })
   await until(
-    async () => (await sql(heard, [at.toISOString()]))[0]?.['count'] === 2,
+    async () => (await sql(received, [at.toISOString()]))[0]?.['count'] === 2,
     'the gateways speak to the control plane',
   )
 }
@@ -127,7 +128,7 @@ const someTime = async () => {
 }
 
 const usage = async ({ id }: Customer, path: string) =>
-  (await platform.call('GET', `/v1/tenants/${id}/usage${path}`)).body as unknown as UsageAnswer
+  (await platform.call('GET', `/v1/tenants/${id}/usage${path}`)).body as unknown as UsageResponse
 
 const get = (path: string) =>
   fetch(`${platform.controlUrl}${path}`, { headers: { authorization: `Bearer ${platform.platformKey}` } })
@@ -178,16 +179,16 @@ async function checkMonth(t: Test, customer: Customer, month: Date): Promise<voi
 
 t.test('over the end of a month by itself', { timeout: 120_000 }, async (t) => {
   for (const customer of customers) {
-    t.equal(await ask(customer, first, 'POST', '/storage/v1/bucket', '{"name":"files","policy":"public"}'), 201)
-    t.equal(await ask(customer, first, 'POST', '/storage/v1/object/files/kept.txt', 'x'.repeat(fileBytes)), 200)
+    t.equal(await request(customer, first, 'POST', '/storage/v1/bucket', '{"name":"files","policy":"public"}'), 201)
+    t.equal(await request(customer, first, 'POST', '/storage/v1/object/files/kept.txt', 'x'.repeat(fileBytes)), 200)
   }
   const stored = clock.now()
   await downloads(grown, first, 3)
   await moveTo(new Date(first.getTime() + 20 * day))
   t.equal((await platform.call('PATCH', `/v1/tenants/${grown.id}`, { plan: 'Pro' }, { prefer: 'wait=30' })).status, 200)
   await downloads(grown, first, 30)
-  const answers = await downloads(small, first, quota + 6)
-  t.equal(answers.filter((status) => status === 200).length, quota - 2, 'the Free quota is served, and no more')
+  const responses = await downloads(small, first, quota + 6)
+  t.equal(responses.filter((status) => status === 200).length, quota - 2, 'the Free quota is served, and no more')
   await downloads(big, first, 25)
 
   await moveTo(new Date(next.getTime() - hour))
@@ -322,8 +323,8 @@ t.test(
 
     for (const [nth, step] of steps.entries()) if ((nth + 1) % effort({ small: 3, full: 1 }) === 0) await killAt(step)
     receiver.isSilent = true
-    const heard = new Set(receiver.messages.map(({ id }) => id))
-    await killAt('nothing', () => receiver.messages.some(({ id }) => !heard.has(id)))
+    const received = new Set(receiver.messages.map(({ id }) => id))
+    await killAt('nothing', () => receiver.messages.some(({ id }) => !received.has(id)))
     receiver.isSilent = false
     const delivered = () =>
       sql(

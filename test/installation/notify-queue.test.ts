@@ -42,7 +42,7 @@ async function connect(t: Test, url: string): Promise<pg.Client> {
 async function fill(client: pg.Client): Promise<void> {
   const payload = 'x'.repeat(7_900)
   for (;;) {
-    const refused = await client
+    const rejected = await client
       .query(`select pg_notify('full', n || '${payload}') from generate_series(1, 20) as n`)
       .then(
         () => false,
@@ -51,7 +51,7 @@ async function fill(client: pg.Client): Promise<void> {
           throw error
         },
       )
-    if (refused) return
+    if (rejected) return
   }
 }
 

@@ -15,19 +15,19 @@ import {
 import { until } from '#test/support/until.ts'
 
 const run = promisify(execFile)
-const services = ['database', 'docker-door', 'watchdog', 'control-plane', 'gateway', 'caddy']
+const services = ['database', 'docker-proxy', 'watchdog', 'control-plane', 'gateway', 'caddy']
 const tenants = { shared: 'Free', dedicated: 'Pro' }
 
 async function createTenants({ controlUrl, key, region }: ComposePlatform): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', prefer: 'wait=60' }
   for (const [name, plan] of Object.entries(tenants)) {
-    const answer = await fetch(`${controlUrl}/v1/tenants`, {
+    const response = await fetch(`${controlUrl}/v1/tenants`, {
       method: 'POST',
       headers,
       body: JSON.stringify({ name, plan, region }),
     })
-    const text = await answer.text()
-    if (!/"status":"ready"/.test(text)) throw new Error(`the tenant ${name} is not ready: ${answer.status} ${text}`)
+    const text = await response.text()
+    if (!/"status":"ready"/.test(text)) throw new Error(`the tenant ${name} is not ready: ${response.status} ${text}`)
   }
 }
 
@@ -60,7 +60,7 @@ async function stateOf({ docker }: ComposePlatform, name: string): Promise<objec
   return { name, state: container?.State, restart: container?.HostConfig.RestartPolicy }
 }
 
-/** Everything runs, tenants are served, and the control plane reaches the engine through docker-door. */
+/** Everything runs, tenants are served, and the control plane reaches the engine through docker-proxy. */
 async function untilServed(platform: ComposePlatform, containers: readonly string[], what: string): Promise<void> {
   const missing = async () => {
     const running = await starts(platform)
@@ -83,9 +83,9 @@ async function untilServed(platform: ComposePlatform, containers: readonly strin
   await until(async () => {
     // Connections that were kept open break with what was killed.
     const headers = { authorization: `Bearer ${platform.key}` }
-    const answer = await fetch(`${platform.controlUrl}/v1/regions`, { headers }).catch(() => undefined)
-    if (answer?.status !== 200) return false
-    const { regions } = (await answer.json()) as {
+    const response = await fetch(`${platform.controlUrl}/v1/regions`, { headers }).catch(() => undefined)
+    if (response?.status !== 200) return false
+    const { regions } = (await response.json()) as {
       regions: { conditions: { type: string; status: string; observed_at: string }[] }[]
     }
     const ready = regions[0]?.conditions.find(({ type }) => type === 'Ready')
@@ -115,8 +115,8 @@ async function survivesOutages(
     if (!isLiveRestore) continue
     const after = await starts(platform)
     // These two are started again to get the engine's new socket.
-    const kept = containers.filter((container) => !/docker-door|watchdog/.test(container))
-    const startsOf = (some: ReadonlyMap<string, string>) => kept.map((container) => [container, some.get(container)])
+    const stored = containers.filter((container) => !/docker-proxy|watchdog/.test(container))
+    const startsOf = (some: ReadonlyMap<string, string>) => stored.map((container) => [container, some.get(container)])
     t.same(startsOf(after), startsOf(before), `${outage}: nothing else was stopped`)
   }
 }
@@ -140,8 +140,8 @@ t.test('the compose platform comes back by itself', { timeout: 900_000 }, async 
   await t.test('after docker kill of its containers', async (t) => {
     // The two that watch each other, one after the other.
     for (const killed of [
-      services.filter((service) => service !== 'watchdog' && service !== 'docker-door'),
-      ['docker-door'],
+      services.filter((service) => service !== 'watchdog' && service !== 'docker-proxy'),
+      ['docker-proxy'],
       ['watchdog'],
     ]) {
       const before = await starts(platform)

@@ -16,7 +16,7 @@ import { openShell, shellBlocks, type Shell } from '#test/support/runbook.ts'
 import { until } from '#test/support/until.ts'
 
 const project = new URL('../../', import.meta.url).pathname
-const patience = 300_000
+const timeout = 300_000
 
 const today = new Date()
 /** Over, and closed when its tenants have been there for so long. */
@@ -135,7 +135,7 @@ async function install(t: Test): Promise<Installation> {
       )
     },
     'the platform',
-    patience,
+    timeout,
   )
   await shell.run(`export KEY=${installation.key}`)
   return installation
@@ -166,8 +166,8 @@ async function ofTenant(
     },
   })
   call.end(body)
-  const [answer] = (await once(call, 'response')) as [IncomingMessage]
-  return { status: answer.statusCode ?? 0, bytes: Buffer.concat((await answer.toArray()) as Buffer[]) }
+  const [response] = (await once(call, 'response')) as [IncomingMessage]
+  return { status: response.statusCode ?? 0, bytes: Buffer.concat((await response.toArray()) as Buffer[]) }
 }
 
 async function create(installation: Installation, name: string, plan: string): Promise<Owner> {
@@ -204,7 +204,7 @@ async function untilReady(installation: Installation, { id, name }: Owner): Prom
         () => false,
       ),
     `${name} is ready`,
-    patience,
+    timeout,
   )
 }
 
@@ -224,7 +224,7 @@ async function seen(installation: Installation, owners: readonly Owner[]): Promi
           () => false,
         ),
       `${name} is served`,
-      patience,
+      timeout,
     )
     const tenant = (await call('GET', `/v1/tenants/${id}`)).body
     everything[`${name}: tenant`] = ['name', 'plan', 'region', 'isolation', 'status', 'created'].map(
@@ -283,7 +283,7 @@ async function backUp({ call }: Installation, { id }: Owner): Promise<string> {
   await until(
     async () => (await call('GET', `/v1/backups/${String(body['id'])}`)).body['state'] === 'complete',
     'the backup is complete',
-    patience,
+    timeout,
   )
   return String(body['id'])
 }
@@ -296,11 +296,11 @@ async function invoice({ shell, call }: Installation, owners: readonly Owner[]):
   for (const { id } of owners) {
     await until(
       async () => {
-        const answer = await call('POST', `/v1/tenants/${id}/invoices/close`, { month }).catch(() => undefined)
-        return answer?.status === 200 && answer.body['state'] === 'final'
+        const response = await call('POST', `/v1/tenants/${id}/invoices/close`, { month }).catch(() => undefined)
+        return response?.status === 200 && response.body['state'] === 'final'
       },
       'the invoice',
-      patience,
+      timeout,
     )
   }
 }
@@ -335,7 +335,7 @@ t.test('an installation is restored by the runbooks', { timeout: 1_800_000 }, as
           () => false,
         ),
       'the younger backup is listed as unknown',
-      patience,
+      timeout,
     )
     t.match(await shell.run(adopt), new RegExp(`"id":"${second}".*"state":"complete"`))
     t.same(await seen(installation, owners), before)

@@ -27,9 +27,9 @@ t.test('a tenant of the platform serves the storage clients', { timeout: 180_000
   }
   for (const [n, version] of versions.entries()) {
     // Another policy for each caller: all of them are tried without the gateway.
-    for (const [actor, who] of actors.entries()) {
+    for (const [actor, caller] of actors.entries()) {
       const policy = policies[(n + actor) % policies.length] ?? 'public'
-      await t.test(`${version}, ${who}, ${policy} buckets`, (t) =>
+      await t.test(`${version}, ${caller}, ${policy} buckets`, (t) =>
         checkCalls(t, tenancy, version, policy, actor, `${policy}-${actor}-${n}`),
       )
     }

@@ -21,9 +21,9 @@ const works = async (key: string) => (await api.call('GET', '/v1/plans', { key }
 const firstId = (await list())[0]?.id ?? ''
 
 t.test('a key is shown once; what is kept is its hash', async (t) => {
-  const answer = await api.call('POST', '/v1/keys', { body: { name: 'night job', scope: 'billing' } })
-  const made = answer.body as Key
-  t.same(answer.status, 201)
+  const response = await api.call('POST', '/v1/keys', { body: { name: 'night job', scope: 'billing' } })
+  const made = response.body as Key
+  t.same(response.status, 201)
   t.match(made, {
     name: 'night job',
     scope: 'billing',
@@ -64,9 +64,9 @@ t.test('a bad key is refused by name and not made', async (t) => {
 t.test('an Idempotency-Key makes one key, also when it is sent many times at once', async (t) => {
   const body = { name: newName('once'), scope: 'read' }
   const headers = { 'idempotency-key': newName() }
-  const answers = await Promise.all(Array.from({ length: 5 }, () => api.call('POST', '/v1/keys', { body, headers })))
-  const [first] = answers
-  for (const answer of answers) t.match(answer, { status: 201, body: first?.body as object })
+  const responses = await Promise.all(Array.from({ length: 5 }, () => api.call('POST', '/v1/keys', { body, headers })))
+  const [first] = responses
+  for (const response of responses) t.match(response, { status: 201, body: first?.body as object })
   const later = await api.call('POST', '/v1/keys', { body, headers })
   t.match(later, { status: 201, headers: { 'idempotency-replayed': 'true' } })
   t.same(later.body, first?.body, 'the answer that was lost is given again, with the key')
@@ -82,12 +82,12 @@ t.test('an Idempotency-Key makes one key, also when it is sent many times at onc
 t.test('a revoked key ends at once and stays in the list', async (t) => {
   const { id, key } = await api.newKey('read')
   t.same(await works(key), 200)
-  const answer = await api.call('DELETE', `/v1/keys/${id}`)
-  t.match(answer, { status: 200, body: { id, revoked_at: String } })
+  const response = await api.call('DELETE', `/v1/keys/${id}`)
+  t.match(response, { status: 200, body: { id, revoked_at: String } })
   isError(t, await api.call('GET', '/v1/plans', { key }), 401, 'REVOKED_KEY', 'revoked', 'its use')
   const again = await api.call('DELETE', `/v1/keys/${id}`)
-  t.same(again.body, answer.body, 'revoked again, it was revoked when it was')
-  t.same(await read(id), answer.body)
+  t.same(again.body, response.body, 'revoked again, it was revoked when it was')
+  t.same(await read(id), response.body)
   isError(
     t,
     await api.call('POST', `/v1/keys/${id}/rotate`, { body: {} }),
@@ -100,9 +100,9 @@ t.test('a revoked key ends at once and stays in the list', async (t) => {
 
 t.test('a rotated key and its successor are both live until the overlap ends', async (t) => {
   const old = await api.newKey('billing')
-  const answer = await api.call('POST', `/v1/keys/${old.id}/rotate`, { body: { overlap_seconds: 120 } })
-  const next = answer.body as Key
-  t.match(answer, { status: 201, body: { scope: 'billing', key: /^tnp_/, expires_at: null, replaced_by: null } })
+  const response = await api.call('POST', `/v1/keys/${old.id}/rotate`, { body: { overlap_seconds: 120 } })
+  const next = response.body as Key
+  t.match(response, { status: 201, body: { scope: 'billing', key: /^tnp_/, expires_at: null, replaced_by: null } })
   t.not(next.id, old.id)
   t.match(await read(old.id), { replaced_by: next.id, revoked_at: null, expires_at: String })
   t.same([await works(old.key), await works(next.key)], [200, 200], 'both')
@@ -151,7 +151,7 @@ t.test('the last admin key that lasts is not revoked, however it is tried', asyn
   t.same(await works(rotated.key), 200)
   const pair = [await api.newKey('admin'), await api.newKey('admin')]
   t.same((await api.call('DELETE', `/v1/keys/${rotated.id}`)).status, 200, 'with others it may go')
-  const answers = await Promise.all(pair.map(({ id, key }) => api.call('DELETE', `/v1/keys/${id}`, { key })))
-  t.same(answers.map(({ status }) => status).sort(), [200, 409], 'of two that revoke themselves at once one is left')
+  const responses = await Promise.all(pair.map(({ id, key }) => api.call('DELETE', `/v1/keys/${id}`, { key })))
+  t.same(responses.map(({ status }) => status).sort(), [200, 409], 'of two that revoke themselves at once one is left')
   t.same((await others()).length, 1)
 })

@@ -87,7 +87,7 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
   const created = await call(installation, 'POST', '/v1/tenants', { name: 'acme', plan: 'Free', region: 'local' })
   t.equal(created.status, 201)
   const tenant = (await created.json()) as Tenant
-  const ask = (method: string, path: string, body?: object, headers = {}) =>
+  const request = (method: string, path: string, body?: object, headers = {}) =>
     fetch(`${installation.gatewayUrl}/t/acme${path}`, {
       method,
       headers: { authorization: `Bearer ${tenant.keys.secret_key}`, 'content-type': 'application/json', ...headers },
@@ -121,11 +121,11 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
       fields: [{ name: 'id', type: 'number', primary: true }],
       rls_policy: { type: 'service' },
     }
-    t.equal((await ask('POST', '/rest/v1/schemas', schema)).status, 201)
-    t.equal((await ask('POST', '/admin/reload-schemas')).status, 200)
-    const inserted = await ask('POST', '/rest/v1/notes', { id: 1 }, { prefer: 'tx=rollback' })
+    t.equal((await request('POST', '/rest/v1/schemas', schema)).status, 201)
+    t.equal((await request('POST', '/admin/reload-schemas')).status, 200)
+    const inserted = await request('POST', '/rest/v1/notes', { id: 1 }, { prefer: 'tx=rollback' })
     t.equal(inserted.headers.get('preference-applied'), 'tx=rollback')
-    t.same(await (await ask('GET', '/rest/v1/notes')).json(), [])
+    t.same(await (await request('GET', '/rest/v1/notes')).json(), [])
   })
 
   t.test('the demo takes the platform key from standard input', async (t) => {

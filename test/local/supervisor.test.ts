@@ -27,7 +27,7 @@ interface Scene {
   configurationErrors: ConfigurationError[]
 }
 
-const says = (text: string) => (line: Line) => line.msg.startsWith(text)
+const reports = (text: string) => (line: Line) => line.msg.startsWith(text)
 
 async function openScene(t: Test): Promise<Scene> {
   const runDirectory = await mkdtemp(join(tmpdir(), 'tenantry-supervisor-'))
@@ -56,21 +56,21 @@ async function openScene(t: Test): Promise<Scene> {
   })
   const until = (found: (line: Line) => boolean) =>
     new Promise<Line>((resolve) => {
-      const look = () => {
+      const poll = () => {
         const line = lines.find(found)
         if (line === undefined) return
-        waiting.delete(look)
+        waiting.delete(poll)
         resolve(line)
       }
-      waiting.add(look)
-      look()
+      waiting.add(poll)
+      poll()
     })
   return {
     supervisor,
     lines,
     configurationErrors,
     until,
-    running: async () => Number(/^running (\d+)$/.exec((await until(says('running'))).msg)?.[1]),
+    running: async () => Number(/^running (\d+)$/.exec((await until(reports('running'))).msg)?.[1]),
   }
 }
 
@@ -129,7 +129,7 @@ t.test('bytes of any kind are a line, and no output is an error', async (t) => {
   const script = `echo running $$; printf '${odd}'
 printf '%s\\n' '${deep}'; printf 'no end'; exec sleep 1000 >&- 2>&-`
   await scene.supervisor.start(shell('talker', script))
-  await scene.until(says('no end'))
+  await scene.until(reports('no end'))
   const texts = scene.lines
     .filter(({ service, msg }) => service === 'talker' && !msg.startsWith('running'))
     .map(({ msg }) => msg)
@@ -208,7 +208,7 @@ t.test('a wrong configuration ends the start with its message, and is not tried 
     ),
   )
   process.kill(await scene.running(), 'SIGKILL')
-  await scene.until(says('a service is not started again'))
+  await scene.until(reports('a service is not started again'))
   t.same(
     scene.configurationErrors.map(({ message }) => message),
     ['later: it is broken now'],
@@ -252,7 +252,7 @@ t.test('a stop while a service is being restarted ends, and leaves nothing', asy
   const stop = scene.supervisor.stop(new AbortController().signal)
   stopped.resolve(undefined)
   await stop
-  t.notOk(scene.lines.some(says('running')), 'nothing was started any more')
+  t.notOk(scene.lines.some(reports('running')), 'nothing was started any more')
   t.same(await groupMembers(first), [])
   await t.rejects(scene.supervisor.start(shell('too-late', 'exec sleep 1000')), {
     message: /all of them are being stopped/,

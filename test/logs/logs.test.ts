@@ -61,7 +61,7 @@ t.test('the end of a log, of as many lines as are asked for', async (t) => {
 })
 
 t.test('what makes no sense, or is not there, is refused by name', async (t) => {
-  const refused: [string, number, string, string][] = [
+  const rejected: [string, number, string, string][] = [
     ['&tail=1001', 400, 'INVALID_PARAMETER', '"tail"'],
     ['&tail=-1', 400, 'INVALID_PARAMETER', '"tail"'],
     ['&since=yesterday', 400, 'INVALID_PARAMETER', '"since"'],
@@ -69,7 +69,7 @@ t.test('what makes no sense, or is not there, is refused by name', async (t) => 
     ['&follow=yes', 400, 'INVALID_PARAMETER', '"follow"'],
     ['&lines=5', 400, 'UNKNOWN_PARAMETER', '"lines"'],
   ]
-  for (const [query, status, code, names] of refused) isError(t, await logs(query), status, code, names, query)
+  for (const [query, status, code, names] of rejected) isError(t, await logs(query), status, code, names, query)
   isError(t, await api.call('GET', `/v1/tenants/${id}/logs`), 400, 'INVALID_PARAMETER', '"component"', 'no component')
   isError(
     t,
@@ -90,8 +90,8 @@ t.test('what makes no sense, or is not there, is refused by name', async (t) => 
   api.engine.isReachable = false
   const unreachable = [await logs(), await logs('&follow=true')]
   api.engine.isReachable = true
-  for (const answer of unreachable)
-    isError(t, answer, 503, 'ENGINE_UNREACHABLE', 'cannot be reached', 'without an engine')
+  for (const response of unreachable)
+    isError(t, response, 503, 'ENGINE_UNREACHABLE', 'cannot be reached', 'without an engine')
   const stack = api.engine.stacks.get(id)
   api.engine.stacks.set(id, { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })
   const absent = await logs('&follow=true')
@@ -137,8 +137,8 @@ t.test('an engine that goes away ends it, and says so', async (t) => {
 })
 
 t.test('a reader that takes nothing is cut off, and nothing is read ahead of it', async (t) => {
-  api.clock.patience = 300
-  t.teardown(() => (api.clock.patience = Infinity))
+  api.clock.timeout = 300
+  t.teardown(() => (api.clock.timeout = Infinity))
   const { port } = new URL(url)
   const socket = connect(Number(port), '127.0.0.1')
   socket.on('error', () => undefined)
@@ -163,8 +163,8 @@ t.test('a reader that takes nothing is cut off, and nothing is read ahead of it'
 })
 
 t.test('a reader of a silent log hears that it is still there', async (t) => {
-  api.clock.patience = 100
-  t.teardown(() => (api.clock.patience = Infinity))
+  api.clock.timeout = 100
+  t.teardown(() => (api.clock.timeout = Infinity))
   const { events, lines } = await follow(t, '&tail=0')
   await until(() => events.filter((event) => '' in event).length > 2, 'comments')
   t.same(lines(), [])

@@ -3,49 +3,49 @@ import t from 'tap'
 import type { Activity } from '@tenantry/contract'
 import { createIdlePause } from '#control-plane/pause/jobs.ts'
 import type { RegionConfig } from '#control-plane/regions/region-config.ts'
-import { isRefused, startPlane } from '#test/support/control-plane/plane.ts'
+import { isRejected, startPlane } from '#test/support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
 const { signal } = new AbortController()
 
 /** Answers of the region's gateways by URL; undefined: it does not answer. */
-const watch = (told: Record<string, Activity | undefined>, pauseAfter?: number) => {
+const watch = (reported: Record<string, Activity | undefined>, pauseAfter?: number) => {
   const config: RegionConfig = {
     ...plane.region(pauseAfter === undefined ? {} : { pause_after_seconds: pauseAfter }),
-    gateway_internal_urls: Object.keys(told),
+    gateway_internal_urls: Object.keys(reported),
   }
-  let asked = 0
+  let requested = 0
   const probe = {
     async activity(url: string) {
-      asked++
-      const activity = told[url]
+      requested++
+      const activity = reported[url]
       if (activity === undefined) throw new Error('no answer')
       return activity
     },
   }
-  const { look } = createIdlePause({ config }, { ...plane, regions: new Map(), probe }, plane.epoch)
-  return { look: () => look(signal), asked: () => asked }
+  const { poll } = createIdlePause({ config }, { ...plane, regions: new Map(), probe }, plane.epoch)
+  return { poll: () => poll(signal), requested: () => requested }
 }
 
 const seen = (id: string, open = 0) => ({ [id]: { last_request_at: plane.clock.now().toISOString(), open } })
 const started = plane.clock.now().toISOString()
-const says = (tenants: Activity['tenants'], since = started): Activity => ({ since, tenants })
-const quiet = (): Record<string, Activity> => ({ 'http://a': says({}), 'http://b': says({}) })
+const reports = (tenants: Activity['tenants'], since = started): Activity => ({ since, tenants })
+const quiet = (): Record<string, Activity> => ({ 'http://a': reports({}), 'http://b': reports({}) })
 const desired = async (id: string) => (await plane.tenant(id))['desired']
 
 t.beforeEach(() => plane.nextRegion())
 
 t.test('a tenant that nobody uses is paused: wanted, with an operation, in one step', async (t) => {
   const id = await plane.addTenant()
-  const told = quiet()
-  const { look } = watch(told, 60)
-  await look()
-  told['http://b'] = says(seen(id))
+  const reported = quiet()
+  const { poll } = watch(reported, 60)
+  await poll()
+  reported['http://b'] = reports(seen(id))
   plane.clock.pass(59)
-  await look()
+  await poll()
   t.same(await desired(id), 'active', 'the last request is 59 s old')
   plane.clock.pass(1)
-  await look()
+  await poll()
   t.match(await plane.tenant(id), {
     desired: 'paused',
     status: 'ready',
@@ -56,24 +56,24 @@ t.test('a tenant that nobody uses is paused: wanted, with an operation, in one s
   t.match(await plane.sql('select kind, state, generation from operations where tenant_id = $1', [id]), [
     { kind: 'pause', state: 'pending', generation: 2 },
   ])
-  await look()
+  await poll()
   t.match(await plane.tenant(id), { generation: 2 }, 'once')
 })
 
 t.test("its own time holds before the region's, and 0 is never", async (t) => {
-  const [soon, never, late] = [
+  const [abortable, never, late] = [
     await plane.addTenant({ pause_after_seconds: 20 }),
     await plane.addTenant({ pause_after_seconds: 0 }),
     await plane.addTenant(),
   ]
-  const { look } = watch(quiet(), 60)
-  await look()
+  const { poll } = watch(quiet(), 60)
+  await poll()
   plane.clock.pass(20)
-  await look()
-  t.same([await desired(soon), await desired(never), await desired(late)], ['paused', 'active', 'active'])
+  await poll()
+  t.same([await desired(abortable), await desired(never), await desired(late)], ['paused', 'active', 'active'])
   plane.clock.pass(1000)
-  await look()
-  t.same([await desired(soon), await desired(never), await desired(late)], ['paused', 'active', 'paused'])
+  await poll()
+  t.same([await desired(abortable), await desired(never), await desired(late)], ['paused', 'active', 'paused'])
 })
 
 t.test('only tenants with a stack of their own that run and of which nothing is under way', async (t) => {
@@ -95,10 +95,10 @@ t.test('only tenants with a stack of their own that run and of which nothing is 
     [busy],
   )
   const idle = await plane.addTenant()
-  const { look } = watch(quiet(), 10)
-  await look()
+  const { poll } = watch(quiet(), 10)
+  await poll()
   plane.clock.pass(10)
-  await look()
+  await poll()
   t.same(await plane.sql("select id from tenants where region_id = $1 and desired = 'paused'", [plane.region().id]), [
     { id: idle },
   ])
@@ -111,20 +111,20 @@ t.test(
   'unknown is not idle: while one gateway does not answer nobody is paused, and what it knew is forgotten',
   async (t) => {
     const id = await plane.addTenant()
-    const told: Record<string, Activity | undefined> = quiet()
-    const { look } = watch(told, 30)
-    await look()
-    told['http://b'] = undefined
+    const reported: Record<string, Activity | undefined> = quiet()
+    const { poll } = watch(reported, 30)
+    await poll()
+    reported['http://b'] = undefined
     plane.clock.pass(100)
-    await look()
+    await poll()
     t.same(await desired(id), 'active')
-    told['http://b'] = says({})
-    await look()
+    reported['http://b'] = reports({})
+    await poll()
     plane.clock.pass(29)
-    await look()
+    await poll()
     t.same(await desired(id), 'active', 'it counts from its first answer')
     plane.clock.pass(1)
-    await look()
+    await poll()
     t.same(await desired(id), 'paused')
   },
 )
@@ -132,89 +132,89 @@ t.test(
 t.test('after a new start of the control plane, or of a gateway, it counts from the first answer', async (t) => {
   const id = await plane.addTenant()
   plane.clock.pass(1000)
-  const told = quiet()
-  const { look } = watch(told, 30)
-  await look()
+  const reported = quiet()
+  const { poll } = watch(reported, 30)
+  await poll()
   t.same(await desired(id), 'active', 'nothing is known yet')
-  told['http://a'] = says(seen(id))
+  reported['http://a'] = reports(seen(id))
   plane.clock.pass(10)
-  await look()
+  await poll()
   // The gateway is started anew, right after another request that nobody heard of.
-  told['http://a'] = says({})
+  reported['http://a'] = reports({})
   plane.clock.pass(10)
-  await look()
+  await poll()
   plane.clock.pass(29)
-  await look()
+  await poll()
   t.same(await desired(id), 'active')
   plane.clock.pass(1)
-  await look()
+  await poll()
   t.same(await desired(id), 'paused')
 })
 
 t.test("a gateway's start that nobody noticed counts as well: who came right before it is not known", async (t) => {
   const id = await plane.addTenant()
-  const told = quiet()
-  const { look } = watch(told, 30)
-  await look()
+  const reported = quiet()
+  const { poll } = watch(reported, 30)
+  await poll()
   plane.clock.pass(20)
   // A request, and a new start, between two looks.
-  told['http://a'] = says({}, plane.clock.now().toISOString())
+  reported['http://a'] = reports({}, plane.clock.now().toISOString())
   plane.clock.pass(29)
-  await look()
+  await poll()
   t.same(await desired(id), 'active')
   plane.clock.pass(1)
-  await look()
+  await poll()
   t.same(await desired(id), 'paused')
 })
 
 t.test('who was just woken or changed stays for its time', async (t) => {
   const id = await plane.addTenant()
-  const { look } = watch(quiet(), 30)
-  await look()
+  const { poll } = watch(quiet(), 30)
+  await poll()
   plane.clock.pass(40)
-  await look()
+  await poll()
   await plane.settle()
   t.same(await desired(id), 'paused')
   plane.clock.pass(100)
-  await plane.ask(id, 'wake', { desired: 'active' })
+  await plane.request(id, 'wake', { desired: 'active' })
   await plane.settle()
-  await look()
+  await poll()
   t.match(await plane.tenant(id), { desired: 'active', status: 'ready' })
   plane.clock.pass(30)
-  await look()
+  await poll()
   t.same(await desired(id), 'paused')
 })
 
 t.test('a change that came in between wins', async (t) => {
   const id = await plane.addTenant()
-  await plane.ask(id, 'update', {})
+  await plane.request(id, 'update', {})
   t.equal(await plane.store.pause(id, 1, plane.epoch), false, 'of a newer generation')
   t.equal(await plane.store.pause(id, 2, plane.epoch), false, 'while an operation is under way')
   await plane.settle()
   t.equal(await plane.store.pause(id, 1, plane.epoch), false, 'of an older generation')
   t.match(await plane.tenant(id), { desired: 'active', generation: 2 })
-  const answers = await Promise.all([plane.store.pause(id, 2, plane.epoch), plane.store.pause(id, 2, plane.epoch)])
-  t.same(answers.toSorted(), [false, true], 'of two at once one does it')
+  const responses = await Promise.all([plane.store.pause(id, 2, plane.epoch), plane.store.pause(id, 2, plane.epoch)])
+  t.same(responses.toSorted(), [false, true], 'of two at once one does it')
   t.match(await plane.tenant(id), { desired: 'paused', generation: 3 })
 })
 
 t.test('where nobody may be paused no gateway is asked; else as often as the shortest time needs', async (t) => {
   await plane.addTenant()
   const without = watch(quiet())
-  t.equal(await without.look(), 5_000)
-  t.equal(without.asked(), 0)
-  t.equal(await watch(quiet(), 60).look(), 5_000)
-  t.equal(await watch(quiet(), 10).look(), 2_500)
-  t.equal(await watch(quiet(), 1).look(), 1_000)
+  t.equal(await without.poll(), 5_000)
+  t.equal(without.requested(), 0)
+  t.equal(await watch(quiet(), 60).poll(), 5_000)
+  t.equal(await watch(quiet(), 10).poll(), 2_500)
+  t.equal(await watch(quiet(), 1).poll(), 1_000)
 })
 
 t.test('who does not lead any more pauses nobody', async (t) => {
   const id = await plane.addTenant()
-  const { look } = watch(quiet(), 10)
-  await look()
+  const { poll } = watch(quiet(), 10)
+  await poll()
   plane.clock.pass(10)
   await plane.changeLeader()
-  t.ok(await isRefused(look()))
+  t.ok(await isRejected(poll()))
   t.same(await desired(id), 'active')
   plane.epoch += 1n
 })

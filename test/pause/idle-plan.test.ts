@@ -21,7 +21,7 @@ const activity = (last: number, open = 0, start = -1_000): Activity => ({
 })
 const silence = (start: number): Activity => ({ ...started(start), tenants: {} })
 const nothing = silence(-1_000)
-const gateway = (since: number, told: Activity): WatchedGateway => ({ since: at(since), activity: told })
+const gateway = (since: number, reported: Activity): WatchedGateway => ({ since: at(since), activity: reported })
 
 t.test('the cases: now is 100 s, the region pauses after 30 s', async (t) => {
   const cases: { what: string; tenant?: RunningTenant; gateways: WatchedGateway[]; idle: boolean }[] = [

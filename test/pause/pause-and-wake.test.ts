@@ -47,7 +47,7 @@ const region = {
   home: () => ({
     prepare: notUsed,
     create: notUsed,
-    mend: notUsed,
+    repair: notUsed,
     migrate: notUsed,
     check: async () => undefined,
     endSessions: notUsed,
@@ -92,7 +92,7 @@ const reconcile = async (id: string, failpoint: Failpoint = () => undefined) => 
       clock: plane.clock,
       epoch: plane.epoch,
       observations: new Observations(plane.clock),
-      refusedSubnets: new Map(),
+      rejectedSubnets: new Map(),
     },
     signal,
   )
@@ -104,7 +104,7 @@ const runningTenant = async () => {
   await reconcile(id)
   return id
 }
-const wake = (id: string) => plane.ask(id, 'wake', { desired: 'active' })
+const wake = (id: string) => plane.request(id, 'wake', { desired: 'active' })
 const operations = async (id: string) =>
   (await plane.sql('select kind, state from operations where tenant_id = $1 order by generation', [id])).map(
     ({ kind, state }) => `${String(kind)} ${String(state)}`,

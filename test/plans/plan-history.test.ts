@@ -17,8 +17,8 @@ const history = createPlanHistory(database)
 const ever = [new Date(0), new Date('2100-01-01')] as const
 const periods = (id: string) => history.periods(id, ...ever)
 const change = async (id: string, body: object) => {
-  const answer = await api.call('PATCH', `/v1/tenants/${id}`, { body, headers: { prefer: 'wait=30' } })
-  if (answer.status !== 200) throw new Error(answer.text)
+  const response = await api.call('PATCH', `/v1/tenants/${id}`, { body, headers: { prefer: 'wait=30' } })
+  if (response.status !== 200) throw new Error(response.text)
   return new Date((await api.tenant(id)).updated_at)
 }
 

@@ -3,7 +3,7 @@
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import type { TenantBody } from '#control-plane/tenants/index.ts'
-import { isError, newName, startApi, type Answer, type CreatedTenant } from '#test/support/control-plane/api.ts'
+import { isError, newName, startApi, type ApiResponse, type CreatedTenant } from '#test/support/control-plane/api.ts'
 import { until } from '#test/support/until.ts'
 
 const api = await startApi(t, { control: false })
@@ -11,7 +11,7 @@ const api = await startApi(t, { control: false })
 const body = (name = newName()) => ({ name, plan: 'Free', region: 'local' })
 const create = (name?: string) => api.call('POST', '/v1/tenants', { body: body(name) })
 const pathOf = ({ tenant_id: id }: TenantBody) => `/v1/tenants/${id}`
-const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status).sort((a, b) => a - b)
+const statuses = (responses: readonly ApiResponse[]) => responses.map(({ status }) => status).sort((a, b) => a - b)
 
 /** A tenant that nothing is in progress of, as a reconciler would have left it. */
 async function settled(name?: string): Promise<CreatedTenant> {
@@ -56,11 +56,11 @@ const verify = async () => (await api.call('GET', '/v1/audit/verify')).body
 t.test('while a write of one tenant is held open, those of others go on', async (t) => {
   const [held, other] = [await settled(), await settled()]
   const release = await hold(t, 'select 1 from tenants where id = $1 for update', [held.tenant_id])
-  const answered: string[] = []
-  const noting = async (name: string, call: Promise<Answer>) => {
-    const answer = await call
-    answered.push(name)
-    return answer
+  const response: string[] = []
+  const noting = async (name: string, call: Promise<ApiResponse>) => {
+    const result = await call
+    response.push(name)
+    return result
   }
   const first = noting('change', api.call('PATCH', pathOf(held), { body: { plan: 'Pro' } }))
   await untilWaiting(1)
@@ -73,7 +73,7 @@ t.test('while a write of one tenant is held open, those of others go on', async 
   await api.newKey('read')
   t.same((await api.call('PATCH', pathOf(held), { body: { plan: 'Gold' } })).status, 400, 'a rejected change')
   t.match(await verify(), { whole: true }, 'the audit log is whole meanwhile')
-  t.same(answered, [], 'those of the one that is held wait')
+  t.same(response, [], 'those of the one that is held wait')
 
   await release()
   t.match(await first, { status: 200, body: { plan: 'Pro', generation: 2 } })
@@ -101,9 +101,9 @@ t.test('of two creations with one name, the later waits for the earlier', async 
   const both = [create(name), create(name)]
   await untilWaiting(2)
   await release()
-  const answers = await Promise.all(both)
-  t.same(statuses(answers), [201, 409])
-  const [rejected] = answers.filter(({ status }) => status === 409)
+  const responses = await Promise.all(both)
+  t.same(statuses(responses), [201, 409])
+  const [rejected] = responses.filter(({ status }) => status === 409)
   if (rejected !== undefined) isError(t, rejected, 409, 'NAME_TAKEN', name, 'the later one')
   const after = await api.counts()
   for (const table of ['tenants', 'operations', 'audit_log'])
@@ -126,12 +126,12 @@ t.test('a name that a failed creation has held is free for the next', async (t) 
 t.test("two tenants that take each other's names are both refused, and neither waits for ever", async (t) => {
   for (let round = 0; round < 10; round++) {
     const [one, two] = [await settled(), await settled()]
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       api.call('PATCH', pathOf(one), { body: { name: two.name } }),
       api.call('PATCH', pathOf(two), { body: { name: one.name } }),
     ])
-    t.same(statuses(answers), [409, 409])
-    for (const answer of answers) isError(t, answer, 409, 'NAME_TAKEN', 'taken', 'a name of the other')
+    t.same(statuses(responses), [409, 409])
+    for (const response of responses) isError(t, response, 409, 'NAME_TAKEN', 'taken', 'a name of the other')
   }
 })
 
@@ -200,9 +200,9 @@ t.test('two admin keys that are revoked at the same time do not both go', async 
   const [first] = keys.keys.filter(({ scope }) => scope === 'admin')
   const other = await api.newKey('admin')
   const revoke = (id: string) => api.call('DELETE', `/v1/keys/${id}`)
-  const answers = await Promise.all([revoke(first?.id ?? ''), revoke(other.id)])
-  t.same(statuses(answers), [200, 409])
-  const [rejected] = answers.filter(({ status }) => status === 409)
+  const responses = await Promise.all([revoke(first?.id ?? ''), revoke(other.id)])
+  t.same(statuses(responses), [200, 409])
+  const [rejected] = responses.filter(({ status }) => status === 409)
   t.match(rejected?.body, { code: 'LAST_ADMIN_KEY' })
 })
 

@@ -28,9 +28,9 @@ async function cutOffLeader(): Promise<void> {
 }
 
 const create = async () => {
-  const answer = await api.call('POST', '/v1/tenants', { body: { name: newName(), plan: 'Free', region: 'local' } })
-  if (answer.status !== 201) throw new Error(answer.text)
-  return (answer.body as CreatedTenant).tenant_id
+  const response = await api.call('POST', '/v1/tenants', { body: { name: newName(), plan: 'Free', region: 'local' } })
+  if (response.status !== 201) throw new Error(response.text)
+  return (response.body as CreatedTenant).tenant_id
 }
 
 const allReady = async () =>
@@ -63,15 +63,15 @@ t.test('a leader that is cut off in the middle of its work is followed by the ot
     api.region.agrees = true
     await until(allReady, 'readiness of all')
 
-    const [refused = ''] = ids
+    const [rejected = ''] = ids
     // But for the times, which change when the new leader looks again.
     const stored = () =>
       api.sql(
         `select desired, status, reason, home_version, route_phase, generation, observed_generation from tenants where id = $1
          union all select kind, state, error, step, null, generation, null from operations where tenant_id = $1`,
-        [refused],
+        [rejected],
       )
-    const operationId = String((await api.sql('select id from operations where tenant_id = $1', [refused]))[0]?.['id'])
+    const operationId = String((await api.sql('select id from operations where tenant_id = $1', [rejected]))[0]?.['id'])
     const unchanged = await stored()
     const store = api.reconcileStore
     const observed = {
@@ -83,9 +83,9 @@ t.test('a leader that is cut off in the middle of its work is followed by the ot
     }
     for (const [what, write] of Object.entries({
       beginOperation: () => store.beginOperation(operationId, oldEpoch),
-      recordPublished: () => store.recordPublished(refused, { homeVersion: null, routePhase: 'deleted' }, oldEpoch),
-      recordObserved: () => store.recordObserved(refused, observed, oldEpoch),
-      removeTenant: () => store.removeTenant(refused, oldEpoch),
+      recordPublished: () => store.recordPublished(rejected, { homeVersion: null, routePhase: 'deleted' }, oldEpoch),
+      recordObserved: () => store.recordObserved(rejected, observed, oldEpoch),
+      removeTenant: () => store.removeTenant(rejected, oldEpoch),
     })) {
       const error: unknown = await write().then(
         () => undefined,

@@ -189,7 +189,7 @@ t.test(
     const id = (nth: number) => `t_${String(nth).padStart(20, '0')}`
     const [made, later] = ['2026-01-10T08:00:00.123Z', '2026-02-20T09:30:00.456Z']
     await query(url, "insert into regions (id, engine, domain) values ('local', 'process', 'localhost')")
-    const add = (nth: number, plan: string, desired: string, more: { name?: string; asked?: string } = {}) =>
+    const add = (nth: number, plan: string, desired: string, more: { name?: string; requested?: string } = {}) =>
       query(
         url,
         `insert into tenants (id, name, plan_id, region_id, isolation, desired, status,
@@ -203,16 +203,16 @@ t.test(
           desired === 'deleted' ? 'deleting' : desired === 'warm' ? 'warm' : 'ready',
           made,
           later,
-          more.asked ?? null,
+          more.requested ?? null,
         ],
       )
     const running = ['active', 'suspended', 'paused', 'restoring'] as const
     for (const [nth, desired] of running.entries()) await add(nth, nth % 2 === 0 ? 'Free' : 'Pro', desired)
-    await add(4, 'Enterprise', 'deleted', { asked: later })
+    await add(4, 'Enterprise', 'deleted', { requested: later })
     // The clock had stepped back before it was deleted.
-    await add(5, 'Pro', 'deleted', { asked: '2026-01-10T07:59:00.000Z' })
+    await add(5, 'Pro', 'deleted', { requested: '2026-01-10T07:59:00.000Z' })
     await add(6, 'Free', 'warm', { name: `warm-${id(6).slice(2)}` })
-    await add(7, 'Free', 'deleted', { name: `warm-${id(7).slice(2)}`, asked: later })
+    await add(7, 'Free', 'deleted', { name: `warm-${id(7).slice(2)}`, requested: later })
     // Free until the day on which it was changed: no table had kept that.
     await add(8, 'Free', 'active')
     await query(url, "update tenants set plan_id = 'Pro' where id = $1", [id(8)])

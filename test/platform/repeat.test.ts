@@ -14,7 +14,7 @@ t.test('it is done at once, then when it asked to be', async (t) => {
   const ended = repeat(
     {
       clock,
-      onProblem: () => undefined,
+      onError: () => undefined,
       work: async () => (times.push(clock.now().getTime() - begin), times.length * 1000),
     },
     stopping.signal,
@@ -32,13 +32,13 @@ t.test('it is done at once, then when it asked to be', async (t) => {
 t.test('what one run throws is told, and it goes on; a lead that was lost is not told', async (t) => {
   const clock = stoppedClock()
   const stopping = new AbortController()
-  const problems: unknown[] = []
+  const errors: unknown[] = []
   const faults = [new Error('first'), new LeadershipLost('second'), undefined]
   let runs = 0
   const ended = repeat(
     {
       clock,
-      onProblem: (error) => problems.push(error),
+      onError: (error) => errors.push(error),
       async work() {
         const fault = faults[runs++]
         if (fault !== undefined) throw fault
@@ -51,7 +51,7 @@ t.test('what one run throws is told, and it goes on; a lead that was lost is not
     await turn()
     clock.pass(1)
   }
-  t.same(problems, [faults[0]])
+  t.same(errors, [faults[0]])
   t.equal(runs, 4, 'after 5 s each time that it failed')
   stopping.abort()
   await ended
@@ -59,6 +59,6 @@ t.test('what one run throws is told, and it goes on; a lead that was lost is not
 
 t.test('stopped before it began it does nothing', async (t) => {
   let runs = 0
-  await repeat({ clock: stoppedClock(), onProblem: () => undefined, work: async () => ++runs }, AbortSignal.abort())
+  await repeat({ clock: stoppedClock(), onError: () => undefined, work: async () => ++runs }, AbortSignal.abort())
   t.equal(runs, 0)
 })

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { SlotReport } from '@tenantry/contract'
 import t from 'tap'
 import { decideSlots } from '#control-plane/quotas/slot-plan.ts'
-import { slotFile } from '#gateway/quota/left-file.ts'
-import { SlotKeeper } from '#gateway/quota/slot-keeper.ts'
+import { slotFile } from '#gateway/quota/persisted-lease.ts'
+import { SlotRenewer } from '#gateway/quota/slot-renewer.ts'
 import { Slots } from '#gateway/quota/slots.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { chanceOf } from '#test/simulation/chance.ts'
@@ -22,18 +22,18 @@ t.test(
   "what waits is granted while a slot is nobody's, and others are asked for theirs when none is left",
   async (t) => {
     const decide = (more: Partial<Parameters<typeof decideSlots>[0]>) =>
-      decideSlots({ limit: 100, own: 0, others: 0, reclaimable: 0, ask: 3, waiting: 1, ...more })
+      decideSlots({ limit: 100, own: 0, others: 0, reclaimable: 0, request: 3, waiting: 1, ...more })
     t.same(decide({}), { amount: 3, state: 'granted', recall: false })
     t.same(decide({ others: 98 }), { amount: 1, state: 'granted', recall: false }, 'near the end nothing in advance')
     t.same(decide({ others: 100 }), { amount: 0, state: 'exhausted', recall: false })
     t.same(decide({ others: 100, reclaimable: 2 }), { amount: 0, state: 'pending', recall: true })
     t.same(
-      decide({ others: 100, reclaimable: 2, ask: 0, waiting: 0 }),
+      decide({ others: 100, reclaimable: 2, request: 0, waiting: 0 }),
       { amount: 0, state: 'granted', recall: false },
       'nobody is asked for what nobody waits for',
     )
     t.same(
-      decide({ own: 10, others: 100, ask: 0, waiting: 0 }),
+      decide({ own: 10, others: 100, request: 0, waiting: 0 }),
       { amount: 0, state: 'granted', recall: true },
       'but when the plan allows fewer than are held',
     )
@@ -48,14 +48,14 @@ t.test('slots that were not in use for a while are given back, all of them when 
   for (let nth = 0; nth < 8; nth++) t.ok(slots.take(1))
   for (let nth = 0; nth < 7; nth++) slots.close()
   t.match(slots.report(1_000, true), { open: 1, keep: 10 }, 'they may come back')
-  t.notOk(slots.hasNews(4_000, true))
+  t.notOk(slots.hasChanges(4_000, true))
   t.match(slots.report(6_000, true), { keep: 10 })
-  t.ok(slots.hasNews(12_000, true))
-  t.notOk(slots.hasNews(12_000, false), 'who is cut off keeps what it has')
+  t.ok(slots.hasChanges(12_000, true))
+  t.notOk(slots.hasChanges(12_000, false), 'who is cut off keeps what it has')
   t.match(slots.report(12_000, true), { open: 1, keep: 3 }, 'two are ready for the next')
   slots.close()
   slots.report(20_000, true)
-  t.match(slots.report(30_000, true), { open: 0, keep: 0, ask: 0, waiting: 0 })
+  t.match(slots.report(30_000, true), { open: 0, keep: 0, request: 0, waiting: 0 })
 })
 
 t.test(
@@ -67,18 +67,18 @@ t.test(
     for (let nth = 0; nth < 5; nth++) slots.take(0)
     slots.changeLimit(3, 0)
     t.notOk(slots.take(0))
-    t.match(slots.report(0, true), { open: 5, keep: 5, ask: 0, waiting: 0 })
+    t.match(slots.report(0, true), { open: 5, keep: 5, request: 0, waiting: 0 })
     slots.close()
     t.notOk(slots.take(0))
-    t.match(slots.report(0, true), { open: 4, keep: 4, ask: 0 })
+    t.match(slots.report(0, true), { open: 4, keep: 4, request: 0 })
     slots.changeLimit(Infinity, 0)
     t.ok(slots.take(0))
-    t.match(slots.report(0, true), { open: 0, keep: 0, ask: 0, waiting: 0 }, 'without a quota nothing is held')
+    t.match(slots.report(0, true), { open: 0, keep: 0, request: 0, waiting: 0 }, 'without a quota nothing is held')
     slots.changeLimit(7, 0)
     t.notOk(slots.take(0))
     t.match(
       slots.report(0, true),
-      { open: 5, keep: 0, ask: 5, waiting: 5 },
+      { open: 5, keep: 0, request: 5, waiting: 5 },
       'with one again, all that is open asks for its slot',
     )
   },
@@ -106,89 +106,89 @@ t.test(
 t.test(
   'who waits is told once: when there is a place, when there is none, when nobody may wait any longer',
   async (t) => {
-    const answer = { now: '', month: '', resets_at: '', accepted: true, grants: [], recalled: [], slots_recalled: [] }
+    const response = { now: '', month: '', resets_at: '', accepted: true, grants: [], recalled: [], slots_recalled: [] }
     const written: object[] = []
     const file = slotFile({
       path: join(t.testdir(), 'slots.ndjson'),
       machineBoot: '',
-      onProblem: (problem) => written.push(problem),
+      onError: (error) => written.push(error),
     })
-    const keeper = new SlotKeeper({
+    const controller = new SlotRenewer({
       file,
       waitingPerTenant: 3,
       waiting: 3,
-      patience: 60_000,
+      maxWait: 60_000,
       elapsed: () => 0,
       want: () => undefined,
       isAway: () => false,
     })
-    const slots = keeper.of(id)
-    keeper.limit(slots, 100)
-    const told: string[] = []
+    const slots = controller.of(id)
+    controller.limit(slots, 100)
+    const reported: string[] = []
     const wait = (name: string) =>
-      keeper.take(slots, () => ({
-        go: () => told.push(`${name} goes`),
-        exhausted: () => told.push(`${name} is too many`),
-        unknown: () => told.push(`${name} is sent away`),
+      controller.take(slots, () => ({
+        go: () => reported.push(`${name} goes`),
+        exhausted: () => reported.push(`${name} is too many`),
+        unknown: () => reported.push(`${name} is sent away`),
       }))
     t.match(
       [wait('a'), wait('b'), wait('c')].map(({ taken }) => taken),
       ['waits', 'waits', 'waits'],
     )
     t.same(wait('d'), { taken: 'full' })
-    const reports = keeper.reports(10)
+    const reports = controller.reports(10)
     t.match(reports, [{ open: 0, keep: 0, waiting: 3 }])
-    t.notOk(keeper.apply({ ...answer, slots: [grant(1, 1, 'exhausted')] }, reports))
-    t.same(told, ['a goes', 'b is too many', 'c is too many'])
-    t.same([keeper.waiting, slots.open], [0, 1])
+    t.notOk(controller.apply({ ...response, slots: [grant(1, 1, 'exhausted')] }, reports))
+    t.same(reported, ['a goes', 'b is too many', 'c is too many'])
+    t.same([controller.waiting, slots.open], [0, 1])
     const leaving = wait('e')
     t.same(leaving, { taken: 'exhausted' })
-    keeper.apply({ ...answer, slots: [grant(1, 1)] }, keeper.reports(10))
+    controller.apply({ ...response, slots: [grant(1, 1)] }, controller.reports(10))
     wait('f')
     wait('g').leave?.()
-    keeper.refuse('t_00000000000000000001')
-    t.equal(keeper.waiting, 1)
-    keeper.refuse(id)
-    t.same(told.slice(3), ['f is sent away'])
-    t.same([keeper.waiting, slots.open, written], [0, 1, []])
+    controller.reject('t_00000000000000000001')
+    t.equal(controller.waiting, 1)
+    controller.reject(id)
+    t.same(reported.slice(3), ['f is sent away'])
+    t.same([controller.waiting, slots.open, written], [0, 1, []])
   },
 )
 
 t.test(
   'a tenant that is served again while the return of its slots is under way gets some, whatever that is answered',
   async (t) => {
-    const answer = { now: '', month: '', resets_at: '', accepted: true, grants: [], recalled: [], slots_recalled: [] }
+    const response = { now: '', month: '', resets_at: '', accepted: true, grants: [], recalled: [], slots_recalled: [] }
     for (const late of [[], [grant(0)]]) {
       const file = slotFile({
         path: join(t.testdir(), 'slots.ndjson'),
         machineBoot: '',
-        onProblem: (problem) => t.fail(problem.message),
+        onError: (error) => t.fail(error.message),
       })
       let now = 0
-      const keeper = new SlotKeeper({
+      const controller = new SlotRenewer({
         file,
         waitingPerTenant: 3,
         waiting: 3,
-        patience: 60_000,
+        maxWait: 60_000,
         elapsed: () => now,
         want: () => undefined,
         isAway: () => false,
       })
-      const slots = keeper.of(id)
-      keeper.limit(slots, 100)
-      keeper.serve(slots, true)
-      keeper.apply({ ...answer, slots: [grant(2)] }, keeper.reports(10))
+      const slots = controller.of(id)
+      controller.limit(slots, 100)
+      controller.serve(slots, true)
+      controller.apply({ ...response, slots: [grant(2)] }, controller.reports(10))
       t.equal(slots.isHeld, true)
-      keeper.serve(slots, false)
+      controller.serve(slots, false)
       now = 20_000
-      const reports = keeper.reports(10)
-      t.match(reports, [{ keep: 0, ask: 0 }], 'it is suspended')
-      keeper.serve(slots, true)
-      keeper.apply({ ...answer, slots: late }, reports)
+      const reports = controller.reports(10)
+      t.match(reports, [{ keep: 0, request: 0 }], 'it is suspended')
+      controller.serve(slots, true)
+      controller.apply({ ...response, slots: late }, reports)
       t.equal(slots.isHeld, false, 'it has none yet')
-      const again = keeper.reports(10)
-      t.match(again, [{ keep: 0, ask: 2 }], 'and asks for some')
-      keeper.apply({ ...answer, slots: [grant(2)] }, again)
+      const again = controller.reports(10)
+      t.match(again, [{ keep: 0, request: 2 }], 'and asks for some')
+      controller.apply({ ...response, slots: [grant(2)] }, again)
       t.equal(slots.isHeld, true)
     }
   },
@@ -198,14 +198,14 @@ t.test(
   `gateways that come, go, die and lose answers never have more open than the plan allows, and find every slot again (seed ${seed})`,
   async (t) => {
     const random = chanceOf(seed).next
-    const below = (most: number) => Math.floor(random() * most)
+    const below = (max: number) => Math.floor(random() * max)
     const limit = 12
     /** The control plane's side. */
     const held = new Map<string, number>()
     const openOf = new Map<string, number>()
     let recalled = false
     const sum = (counts: Iterable<number>) => [...counts].reduce((total, count) => total + count, 0)
-    const answer = (name: string, { keep, open, ask, waiting }: SlotReport) => {
+    const response = (name: string, { keep, open, ask: request, waiting }: SlotReport) => {
       held.set(name, Math.min(held.get(name) ?? 0, keep))
       const own = held.get(name) ?? 0
       openOf.set(name, Math.min(own, open))
@@ -213,7 +213,7 @@ t.test(
       const reclaimable = sum(
         [...held].map(([other, slots]) => (other === name ? 0 : slots - (openOf.get(other) ?? 0))),
       )
-      const decision = decideSlots({ limit, own, others, reclaimable, ask, waiting })
+      const decision = decideSlots({ limit, own, others, reclaimable, request, waiting })
       recalled = decision.recall
       held.set(name, own + decision.amount)
       return { tenant_id: id, held: own + decision.amount, limit, open: sum(openOf.values()), state: decision.state }
@@ -228,7 +228,7 @@ t.test(
     const total = () => sum([...gateways.values()].map(({ open }) => open))
     const wait = (slots: Slots) =>
       slots.waiters.add({ go: () => undefined, exhausted: () => undefined, unknown: () => undefined })
-    let [refused, most] = [0, 0]
+    let [rejected, max] = [0, 0]
     const steps = effort({ small: 20_000, full: 400_000 })
     for (let now = 0; now < steps; now++) {
       const name = names[below(names.length)] ?? 'a'
@@ -242,11 +242,11 @@ t.test(
       } else if (what < 0.99) {
         const isLost = random() < 0.2
         const report = slots.report(now * 50, true)
-        const answered = isLost && random() < 0.5 ? undefined : answer(name, report)
-        if (!isLost && answered !== undefined) {
-          slots.granted(answered, report.open, now * 50)
+        const result = isLost && random() < 0.5 ? undefined : response(name, report)
+        if (!isLost && result !== undefined) {
+          slots.granted(result, report.open, now * 50)
           slots.isRecalled = recalled
-          if (answered.state === 'exhausted') refused += slots.leaveAll().length
+          if (result.state === 'exhausted') rejected += slots.leaveAll().length
         }
       } else {
         // Its sockets end with it, and the next incarnation's first call frees what it held.
@@ -254,14 +254,14 @@ t.test(
         held.set(name, 0)
         openOf.set(name, 0)
       }
-      most = Math.max(most, total())
+      max = Math.max(max, total())
       if (sum(held.values()) > limit || total() > limit)
         t.fail(`step ${now}: ${sum(held.values())} are held, ${total()} open`)
       for (const [other, one] of gateways)
         if (one.held > (held.get(other) ?? 0)) t.fail(`step ${now}: ${other} goes by slots that it was not granted`)
     }
-    t.equal(most, limit, 'all were in use at some time')
-    t.ok(refused > 0)
+    t.equal(max, limit, 'all were in use at some time')
+    t.ok(rejected > 0)
     for (const slots of gateways.values()) {
       slots.leaveAll()
       while (slots.open > 0) slots.close()
@@ -269,7 +269,7 @@ t.test(
     for (let round = 0; round < 4; round++) {
       for (const [name, slots] of gateways) {
         const now = steps * 50 + round * 20_000
-        slots.granted(answer(name, slots.report(now, true)), 0, now)
+        slots.granted(response(name, slots.report(now, true)), 0, now)
       }
     }
     t.same(sum(held.values()), 0, 'nothing is lost')
@@ -280,27 +280,29 @@ t.test('those that always have news keep no other tenant from being told of', as
   const file = slotFile({
     path: join(t.testdir(), 'slots.ndjson'),
     machineBoot: '',
-    onProblem: (problem) => t.fail(problem.message),
+    onError: (error) => t.fail(error.message),
   })
-  const keeper = new SlotKeeper({
+  const controller = new SlotRenewer({
     file,
     waitingPerTenant: 3,
     waiting: 100,
-    patience: 60_000,
+    maxWait: 60_000,
     elapsed: () => 0,
     want: () => undefined,
     isAway: () => false,
   })
   const ids = ['a', 'b', 'c', 'd', 'e'].map((last) => `t_0000000000000000000${last}`)
   for (const one of ids) {
-    const slots = keeper.of(one)
-    keeper.limit(slots, 100)
+    const slots = controller.of(one)
+    controller.limit(slots, 100)
     t.match(
-      keeper.take(slots, () => ({ go: () => undefined, exhausted: () => undefined, unknown: () => undefined })),
+      controller.take(slots, () => ({ go: () => undefined, exhausted: () => undefined, unknown: () => undefined })),
       { taken: 'waits' },
     )
   }
-  const told = [keeper.reports(2), keeper.reports(2), keeper.reports(2)].flat().map(({ tenant_id: one }) => one)
-  t.same(new Set(told), new Set(ids))
-  keeper.refuseAll()
+  const reported = [controller.reports(2), controller.reports(2), controller.reports(2)]
+    .flat()
+    .map(({ tenant_id: one }) => one)
+  t.same(new Set(reported), new Set(ids))
+  controller.rejectAll()
 })

@@ -114,7 +114,7 @@ t.test('a gateway that is cut off serves within what it holds, and no other gets
   const {
     addTenant,
     gateways: [cut, other],
-  } = await startQuotaSetting(t, api, 2, {}, { leasePatience: 1_000 })
+  } = await startQuotaSetting(t, api, 2, {}, { leaseWait: 1_000 })
   if (cut === undefined || other === undefined) throw new Error('there are two')
   const { name, tenant_id: id } = await addTenant('Free', connections)
   t.ok(isOpen(await openRaw(t, portOf(cut), name)))
@@ -148,7 +148,7 @@ t.test(
     const {
       addTenant,
       gateways: [killed, other],
-    } = await startQuotaSetting(t, api, 2, {}, { leasePatience: 1_000 })
+    } = await startQuotaSetting(t, api, 2, {}, { leaseWait: 1_000 })
     if (killed === undefined || other === undefined) throw new Error('there are two')
     const { name, tenant_id: id } = await addTenant('Free', connections)
     t.equal((await openMany(t, [killed], name, 7)).filter(isOpen).length, 7)
@@ -249,25 +249,29 @@ t.test('calls that come late, twice or of an earlier incarnation change nothing'
       boot,
       sequence,
       unfinished: boot === later ? [early] : [],
-      slots: [{ tenant_id: id, open: 0, keep: 0, ask: 0, waiting: 0, ...report }],
+      slots: [{ tenant_id: id, open: 0, keep: 0, request: 0, waiting: 0, ...report }],
     })
     return body
   }
-  t.match(await call(early, 2, { ask: 2, waiting: 2 }), {
+  t.match(await call(early, 2, { request: 2, waiting: 2 }), {
     accepted: true,
     slots: [{ tenant_id: id, held: 2, limit, open: 2, state: 'granted' }],
   })
-  t.match(await call(early, 2, { ask: 2, waiting: 2 }), { accepted: false, slots: [] }, 'twice')
-  t.match(await call(early, 1, { ask: 2, waiting: 2 }), { accepted: false, slots: [] }, 'late')
+  t.match(await call(early, 2, { request: 2, waiting: 2 }), { accepted: false, slots: [] }, 'twice')
+  t.match(await call(early, 1, { request: 2, waiting: 2 }), { accepted: false, slots: [] }, 'late')
   t.same((await slotsOf(api, id))['late'], [2, 2])
-  t.match(await call(later, 1, { ask: 1, waiting: 1 }), { slots: [{ held: 1, open: 1 }] }, "the earlier one's are free")
   t.match(
-    await call(early, 3, { open: 2, keep: 2, ask: 5, waiting: 5 }),
+    await call(later, 1, { request: 1, waiting: 1 }),
+    { slots: [{ held: 1, open: 1 }] },
+    "the earlier one's are free",
+  )
+  t.match(
+    await call(early, 3, { open: 2, keep: 2, request: 5, waiting: 5 }),
     { accepted: true, slots: [] },
     'its counts may still come, but it has no connections',
   )
   t.same((await slotsOf(api, id))['late'], [1, 1])
   t.match(await call(later, 2, { open: 1, keep: 1 }), { slots: [{ held: 1 }] })
-  const stranger = await call(later, 3, {})
-  t.same([stranger.slots.map(({ held }) => held), 'late' in (await slotsOf(api, id))], [[0], false])
+  const outsider = await call(later, 3, {})
+  t.same([outsider.slots.map(({ held }) => held), 'late' in (await slotsOf(api, id))], [[0], false])
 })

@@ -3,7 +3,7 @@ import { internalPaths, internalTokenHeader, type AppliedRoute } from '@tenantry
 import t from 'tap'
 import { internalToken, startApi } from '#test/support/control-plane/api.ts'
 import { until } from '#test/support/until.ts'
-import { ask, leased, openRaw, slotsOf, startQuotaSetting, type QuotaGateway } from './support/gateways.ts'
+import { send, leased, openRaw, slotsOf, startQuotaSetting, type QuotaGateway } from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })
 const quota = 400
@@ -13,18 +13,18 @@ const limits = { requests_per_month: quota, connections: 24 }
 /** What the gateway says of the tenant. */
 async function appliedAt({ gateway }: QuotaGateway, tenantId: string): Promise<AppliedRoute> {
   return JSON.parse(
-    (await ask(gateway.internalPort, internalPaths.route(tenantId), { [internalTokenHeader]: internalToken })).body,
+    (await send(gateway.internalPort, internalPaths.route(tenantId), { [internalTokenHeader]: internalToken })).body,
   ) as AppliedRoute
 }
 
 t.test(
   'requests and connections of a tenant nobody has used yet are served while the control plane is away',
   async (t) => {
-    const { addTenant, gateways } = await startQuotaSetting(t, api, 3, { leasePatience: 1 })
+    const { addTenant, gateways } = await startQuotaSetting(t, api, 3, { leaseWait: 1 })
     const { name, tenant_id: id } = await addTenant('Free', limits)
     for (const one of gateways) one.reachable = false
     for (const { gateway } of gateways) {
-      t.equal((await ask(gateway.port, `/t/${name}/status/200`)).status, 200)
+      t.equal((await send(gateway.port, `/t/${name}/status/200`)).status, 200)
       t.equal((await openRaw(t, gateway.port, name)).status, 101)
     }
     const { granted } = await leased(api, id)
@@ -35,13 +35,13 @@ t.test(
 t.test(
   'also by a gateway that was killed before the first request, and is started while the control plane is away',
   async (t) => {
-    const { addTenant, gateways } = await startQuotaSetting(t, api, 2, { leasePatience: 1 })
+    const { addTenant, gateways } = await startQuotaSetting(t, api, 2, { leaseWait: 1 })
     const { name, tenant_id: id } = await addTenant('Free', limits)
     for (const one of gateways) {
       await one.kill()
       await one.start()
       t.equal((await appliedAt(one, id)).leased, true)
-      t.equal((await ask(one.gateway.port, `/t/${name}/status/200`)).status, 200)
+      t.equal((await send(one.gateway.port, `/t/${name}/status/200`)).status, 200)
       t.equal((await openRaw(t, one.gateway.port, name)).status, 101)
     }
   },
@@ -52,9 +52,9 @@ t.test('a gateway whose calls for a lease are not answered does not say that it 
     routes,
     addTenant,
     gateways: [first, second],
-  } = await startQuotaSetting(t, api, 2, { leasePatience: 1 })
+  } = await startQuotaSetting(t, api, 2, { leaseWait: 1 })
   if (first === undefined || second === undefined) throw new Error('there are two')
-  first.loseAnswers = Infinity
+  first.loseResponses = Infinity
   const known = await addTenant('Enterprise', { requests_per_month: null })
   const { name, tenant_id: id } = known
   await api.sql("update tenants set plan_id = 'Free' where id = $1", [id])
@@ -63,13 +63,13 @@ t.test('a gateway whose calls for a lease are not answered does not say that it 
   await until(async () => (await appliedAt(first, id)).generation === 2, 'the route')
   t.equal((await appliedAt(first, id)).leased, false)
   await until(
-    async () => (await ask(first.gateway.port, `/t/${name}/status/200`)).status === 503,
+    async () => (await send(first.gateway.port, `/t/${name}/status/200`)).status === 503,
     'the end of its patience',
   )
-  const refused = await ask(first.gateway.port, `/t/${name}/status/200`)
-  t.match(JSON.parse(refused.body), { statusCode: '503', code: 'QUOTA_UNAVAILABLE' })
-  t.equal(refused.headers['retry-after'], '1')
-  first.loseAnswers = 0
+  const rejected = await send(first.gateway.port, `/t/${name}/status/200`)
+  t.match(JSON.parse(rejected.body), { statusCode: '503', code: 'QUOTA_UNAVAILABLE' })
+  t.equal(rejected.headers['retry-after'], '1')
+  first.loseResponses = 0
   await until(async () => (await appliedAt(first, id)).leased === true, 'a lease')
 })
 
@@ -81,7 +81,7 @@ t.test('a month that is known to be used up is a 429, also while the control pla
   if (only === undefined) throw new Error('there is one')
   await api.sql("update plans set requests_per_month = 3 where id = 'Pro'")
   const { name } = await addTenant('Pro', { requests_per_month: 3 })
-  const get = async () => (await ask(only.gateway.port, `/t/${name}/status/200`)).status
+  const get = async () => (await send(only.gateway.port, `/t/${name}/status/200`)).status
   for (let nth = 0; nth < 3; nth++) t.equal(await get(), 200)
   await until(async () => (await get()) === 429, "the end of the month's requests")
   only.reachable = false
@@ -96,7 +96,7 @@ t.test('four gateways and a plan of three requests: all are ready, and three are
   t.ok(Object.values(await slotsOf(api, id)).reduce((sum, [slots]) => sum + slots, 0) <= 3)
   const statuses: number[] = []
   for (const { gateway } of gateways)
-    for (let nth = 0; nth < 2; nth++) statuses.push((await ask(gateway.port, `/t/${name}/status/200`)).status)
+    for (let nth = 0; nth < 2; nth++) statuses.push((await send(gateway.port, `/t/${name}/status/200`)).status)
   t.same(statuses, [200, 200, 200, 429, 429, 429, 429, 429], 'what others held and did not use is given back')
   await until(async () => (await leased(api, id)).used === 3, 'the reports')
   t.same(await leased(api, id), { granted: 3, used: 3 })
@@ -145,13 +145,13 @@ t.test(
     const { name, tenant_id: id } = await addTenant('Free', limits)
     const { granted } = await leased(api, id)
     await only.kill()
-    only.loseAnswers = 1
+    only.loseResponses = 1
     only.reachable = true
     await only.start()
-    await until(() => only.loseAnswers === 0, 'the call whose answer is lost')
+    await until(() => only.loseResponses === 0, 'the call whose answer is lost')
     await only.kill()
     await only.start()
-    const served = async () => (await ask(only.gateway.port, `/t/${name}/status/200`)).status === 200
+    const served = async () => (await send(only.gateway.port, `/t/${name}/status/200`)).status === 200
     t.ok(await served())
     const { calls } = only
     only.reachable = true

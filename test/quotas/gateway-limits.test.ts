@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Route, RouteLimits } from '@tenantry/contract'
 import t from 'tap'
-import { ask, newTenantId, sendRaw, startSetting, type Answered } from '#test/gateway/support/gateway.ts'
+import { send, newTenantId, sendRaw, startSetting, type ReceivedResponse } from '#test/gateway/support/gateway.ts'
 import { until } from '#test/support/until.ts'
 
 const unlimited: RouteLimits = { requests_per_month: null, connections: null, rate: null }
-const headersOf = ({ headers }: Answered) =>
+const headersOf = ({ headers }: ReceivedResponse) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => /^(?:ratelimit|retry)/.test(name)))
 
 t.test(
@@ -19,16 +19,16 @@ t.test(
       limits: { ...unlimited, rate: { per_second: 2, burst: 3 } },
     })
     await setting.add('other', { limits: { ...unlimited, rate: { per_second: 2, burst: 3 } } })
-    const get = (tenant = name) => ask(setting.gateway.port, { path: `/t/${tenant}/status/200` })
+    const get = (tenant = name) => send(setting.gateway.port, { path: `/t/${tenant}/status/200` })
     const first = await get()
     t.same(
       [first.status, headersOf(first)],
       [200, { 'ratelimit-policy': '"rate";q=3;w=2', ratelimit: '"rate";r=2;t=1' }],
     )
     t.same([(await get()).status, (await get()).status], [200, 200])
-    const refused = await get()
+    const rejected = await get()
     t.match(
-      { status: refused.status, ...(JSON.parse(refused.body) as object) },
+      { status: rejected.status, ...(JSON.parse(rejected.body) as object) },
       {
         status: 429,
         statusCode: '429',
@@ -40,13 +40,13 @@ t.test(
         message: 'The tenant may be asked 2 times a second, and 3 times at once.',
       },
     )
-    t.same(headersOf(refused), {
+    t.same(headersOf(rejected), {
       'retry-after': '1',
       'ratelimit-limit': '3',
       'ratelimit-remaining': '0',
       'ratelimit-reset': '1',
     })
-    t.match(refused.headers['access-control-expose-headers'], /RateLimit-Reset/)
+    t.match(rejected.headers['access-control-expose-headers'], /RateLimit-Reset/)
     t.same((await get('other')).status, 200)
     elapsed += 500
     t.same([(await get()).status, (await get()).status], [200, 429])
@@ -65,7 +65,7 @@ t.test(
 t.test('a change of the plan is in effect with the route, at once', async (t) => {
   const setting = await startSetting(t, { elapsed: () => 0 })
   const route = await setting.add('changing', { limits: { ...unlimited, rate: { per_second: 1, burst: 1 } } })
-  const get = async () => (await ask(setting.gateway.port, { path: '/t/changing/status/200' })).status
+  const get = async () => (await send(setting.gateway.port, { path: '/t/changing/status/200' })).status
   t.same([await get(), await get()], [200, 429])
   await setting.put({ ...route, generation: 2, limits: { ...unlimited, rate: { per_second: 1, burst: 2 } } })
   t.same([await get(), await get(), await get()], [200, 200, 429])
@@ -77,7 +77,7 @@ t.test('a refused request keeps its connection, and one that a phase refuses tak
   const setting = await startSetting(t, { elapsed: () => 0 })
   const route = await setting.add('kept', { limits: { ...unlimited, rate: { per_second: 1, burst: 1 } } })
   await setting.put({ ...route, generation: 2, phase: 'suspended' })
-  t.same((await ask(setting.gateway.port, { path: '/t/kept/status/200' })).status, 403)
+  t.same((await send(setting.gateway.port, { path: '/t/kept/status/200' })).status, 403)
   await setting.put({ ...route, generation: 3 })
   const head = 'GET /t/kept/status/200 HTTP/1.1\r\nHost: x\r\n'
   const text = await sendRaw(setting.gateway.port, `${head}\r\n${head}\r\n${head}Connection: close\r\n\r\n`)
@@ -108,13 +108,13 @@ t.test('connections that stay are as many as the plan allows; one that ends make
     sockets.push(opened.socket)
   }
   for (const text of [upgrade, stream]) {
-    const refused = await open(text)
-    t.same(refused.status, '429')
-    t.match(refused.text, /"code":"QUOTA_CONNECTIONS","limit":3,"used":3,"resets_at":null/)
-    t.match(refused.text, /^retry-after: 5$/im)
-    refused.socket.destroy()
+    const rejected = await open(text)
+    t.same(rejected.status, '429')
+    t.match(rejected.text, /"code":"QUOTA_CONNECTIONS","limit":3,"used":3,"resets_at":null/)
+    t.match(rejected.text, /^retry-after: 5$/im)
+    rejected.socket.destroy()
   }
-  t.same((await ask(setting.gateway.port, { path: `/t/${name}/status/200` })).status, 200, 'other requests are served')
+  t.same((await send(setting.gateway.port, { path: `/t/${name}/status/200` })).status, 200, 'other requests are served')
   const [first] = sockets
   first?.destroy()
   await until(async () => {
@@ -130,12 +130,14 @@ t.test('connections that stay are as many as the plan allows; one that ends make
 })
 
 t.test('a control plane that is away for a moment keeps a request waiting, and refuses none', async (t) => {
-  const setting = await startSetting(t, { leasePatience: 60_000 })
+  const setting = await startSetting(t, { leaseWait: 60_000 })
   setting.control.monthly = 1_000
   setting.control.leases = false
   const { name } = await setting.add('patient', { limits: { ...unlimited, requests_per_month: 1_000 } })
-  let answered: number | undefined
-  const asked = ask(setting.gateway.port, { path: `/t/${name}/status/200` }).then(({ status }) => (answered = status))
+  let response: number | undefined
+  const requested = send(setting.gateway.port, { path: `/t/${name}/status/200` }).then(
+    ({ status }) => (response = status),
+  )
   // It has tried, and failed.
   await until(() =>
     setting.problems.some(
@@ -146,9 +148,9 @@ t.test('a control plane that is away for a moment keeps a request waiting, and r
         /could not be leased/.test(String(fields.err)),
     ),
   )
-  t.equal(answered, undefined)
+  t.equal(response, undefined)
   setting.control.leases = true
-  t.equal(await asked, 200)
+  t.equal(await requested, 200)
 })
 
 t.test('a gateway with nothing but an older copy of its routes knows no limits', async (t) => {
@@ -162,14 +164,14 @@ t.test('a gateway with nothing but an older copy of its routes knows no limits',
     dedicated: false,
   }
   await setting.put(route)
-  const answer = await ask(setting.gateway.port, { path: '/t/older/status/200' })
-  t.same([answer.status, headersOf(answer)], [200, {}])
+  const response = await send(setting.gateway.port, { path: '/t/older/status/200' })
+  t.same([response.status, headersOf(response)], [200, {}])
 })
 
 t.test(
   'a connection waits for a control plane that is away for a moment: nothing of it is lost, and one that leaves takes no place',
   async (t) => {
-    const setting = await startSetting(t, { leasePatience: 60_000 })
+    const setting = await startSetting(t, { leaseWait: 60_000 })
     setting.control.connections = 3
     setting.control.leases = false
     const { name, tenant_id: id } = await setting.add('held', { limits: { ...unlimited, connections: 3 } })
@@ -214,7 +216,7 @@ t.test("who waits for a place in vain is told so, and the runtime's side is let 
     await sendRaw(setting.gateway.port, upgrade, { waitFor: /"code"/ }),
     /^HTTP\/1.1 429[^]*"code":"QUOTA_CONNECTIONS","limit":3/,
   )
-  const stream = await ask(setting.gateway.port, { path: `/t/${name}/events` })
+  const stream = await send(setting.gateway.port, { path: `/t/${name}/events` })
   t.match([stream.status, stream.body], [429, /"QUOTA_CONNECTIONS"/])
   await until(() => setting.upstream.open === 0, 'no stream is left at the runtime')
 })

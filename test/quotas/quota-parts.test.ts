@@ -51,7 +51,7 @@ t.test(
   'what waits is granted while there is anything, what is asked ahead only from an eighth of what is left',
   async (t) => {
     const decide = (more: Partial<Parameters<typeof decideLease>[0]>) =>
-      decideLease({ limit: 10_000, own: 0, others: 0, reclaimable: 0, ask: 100, waiting: 1, ...more })
+      decideLease({ limit: 10_000, own: 0, others: 0, reclaimable: 0, request: 100, waiting: 1, ...more })
     t.same(decide({}), { amount: 100, state: 'granted', recall: false })
     t.same(decide({ others: 9_600 }), { amount: 50, state: 'granted', recall: false })
     t.same(decide({ others: 9_990, waiting: 8 }), { amount: 8, state: 'granted', recall: false })
@@ -110,15 +110,15 @@ t.test('a lease ends as soon as the control plane speaks of another month, and i
     wall: (elapsed) => Date.parse('2026-11-20T10:10:00Z') + elapsed,
   }
   const lease = new Lease('t_00000000000000000000', 1_000)
-  lease.heardMonth('2026-12')
+  lease.reportedMonth('2026-12')
   lease.granted({ tenant_id: lease.tenantId, granted: 10, limit: 1_000, used: 0, state: 'granted' }, 0, clock, 0)
   t.ok(use(lease, 1) && use(lease, 2))
-  lease.heardMonth('2026-11')
+  lease.reportedMonth('2026-11')
   t.ok(use(lease, 3))
-  lease.heardMonth('2026-12')
+  lease.reportedMonth('2026-12')
   t.notOk(lease.take(4))
   t.match(lease.report(), { month: '2026-11', used: 3, keep: 3 })
-  lease.heardMonth('2026-12')
+  lease.reportedMonth('2026-12')
   t.notOk(lease.changed)
   lease.granted(
     { tenant_id: lease.tenantId, granted: 5, limit: 1_000, used: 0, state: 'granted' },
@@ -143,7 +143,7 @@ t.test(
       lease.granted({ tenant_id: lease.tenantId, granted: 1, limit: 1, used: 0, state: 'granted' }, 0, clock, 0)
       t.ok(lease.take(1))
       const { term } = lease
-      lease.heardMonth('2026-12')
+      lease.reportedMonth('2026-12')
       t.match(lease.report(), { month: '2026-11', used: 1, keep: 1 })
       lease.settle(term, isUsed)
       t.notOk(lease.take(2))
@@ -181,7 +181,7 @@ t.test(
     for (const waiter of lease.settle(term, false)) waiter.go()
     t.equal(gone, 1)
     t.notOk(lease.take(1))
-    lease.giveBack()
+    lease.release()
     t.match(lease.report(), { used: 1, keep: 3 }, 'what is under way is kept')
     lease.settle(term, true)
     lease.settle(term, true)
@@ -200,10 +200,10 @@ t.test('a tenant that is served asks before its first request in each month, onc
   t.notOk(lease.isLow)
   lease.serve(true)
   t.ok(lease.isLow && !lease.isHeld)
-  t.match(lease.report(), { ask: 20, waiting: 0, keep: 0 })
+  t.match(lease.report(), { request: 20, waiting: 0, keep: 0 })
   lease.granted({ tenant_id: lease.tenantId, granted: 20, limit: 1_000, used: 0, state: 'granted' }, 0, clock, 0)
   t.ok(!lease.isLow && lease.isHeld)
-  lease.heardMonth('2026-12')
+  lease.reportedMonth('2026-12')
   t.ok(lease.isLow && !lease.isHeld)
   lease.report()
   lease.granted(

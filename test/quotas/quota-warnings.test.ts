@@ -19,7 +19,7 @@ const watch = createQuotaWatch({
 })
 let now = new Date('2026-05-10T12:00:00Z')
 
-const told = async (id: string) =>
+const reported = async (id: string) =>
   (
     await api.sql(
       `select type, data->>'resource' as resource, data->>'used' as used, data->>'limit' as limit,
@@ -49,24 +49,24 @@ t.test('requests warn at 80 %, over all gateways together, and again at 100 %; a
   const { tenant_id: id } = await api.create()
   await use(id, 4_000, '2026-05-01')
   await use(id, 3_999, '2026-05-01')
-  await watch.look()
-  t.same(await told(id), [], 'one request before')
+  await watch.poll()
+  t.same(await reported(id), [], 'one request before')
   await use(id, 1, '2026-05-01')
-  await watch.look()
-  await watch.look()
+  await watch.poll()
+  await watch.poll()
   const warning = ['quota.warning', 'api_requests', '8000', '10000', '2026-05', '2026-06-01T00:00:00.000Z']
-  t.same(await told(id), [warning])
+  t.same(await reported(id), [warning])
   await use(id, 2_000, '2026-05-01')
   now = new Date('2026-05-11T12:00:00Z')
-  await watch.look()
+  await watch.poll()
   const reached = ['quota.reached', 'api_requests', '10000', '10000', '2026-05', '2026-06-01T00:00:00.000Z']
-  t.same(await told(id), [warning, reached])
+  t.same(await reported(id), [warning, reached])
   now = new Date('2026-06-02T12:00:00Z')
-  await watch.look()
-  t.same((await told(id)).length, 2)
+  await watch.poll()
+  t.same((await reported(id)).length, 2)
   await use(id, 9_000, '2026-06-01')
-  await watch.look()
-  t.same((await told(id)).at(-1), [
+  await watch.poll()
+  t.same((await reported(id)).at(-1), [
     'quota.warning',
     'api_requests',
     '9000',
@@ -81,12 +81,12 @@ t.test(
   async (t) => {
     const { tenant_id: id } = await api.create()
     await store(id, 399_999_999, 799_999_999)
-    await watch.look()
-    t.same(await told(id), [])
+    await watch.poll()
+    t.same(await reported(id), [])
     await store(id, 400_000_000, 1_000_000_000)
-    await watch.look()
-    await watch.look()
-    t.same(await told(id), [
+    await watch.poll()
+    await watch.poll()
+    t.same(await reported(id), [
       ['quota.warning', 'documents', '400000000', '500000000', null, null],
       ['quota.warning', 'files', '1000000000', '1000000000', null, null],
       ['quota.reached', 'files', '1000000000', '1000000000', null, null],
@@ -98,14 +98,14 @@ t.test('an unlimited plan warns of nothing, and a larger one no more', async (t)
   const { tenant_id: id } = await api.create(undefined, { plan: 'Enterprise' })
   await use(id, 10 ** 9, '2026-06-01')
   await store(id, 10 ** 15, 10 ** 15)
-  await watch.look()
-  t.same(await told(id), [])
+  await watch.poll()
+  t.same(await reported(id), [])
 })
 
 t.test('leases of months long over are forgotten, those of the month before are not', async (t) => {
   const { tenant_id: id } = await api.create()
   for (const month of ['2026-04-01', '2026-05-01', '2026-06-01']) await use(id, 1, month)
-  await watch.look()
+  await watch.poll()
   t.same(
     (await api.sql('select month::text from request_leases where tenant_id = $1 order by month', [id])).map(
       ({ month }) => month,
@@ -127,33 +127,33 @@ t.test(
         source: `gateway-${nth}`,
         boot: `00000000-0000-4000-8000-00000000000${nth}`,
         sequence: ++sequence,
-        slots: [{ tenant_id: id, open: keep, keep, ask: more, waiting: more }],
+        slots: [{ tenant_id: id, open: keep, keep, request: more, waiting: more }],
       })
     await open(1, 0, 50)
     await open(2, 0, 29)
-    await watch.look()
-    t.same(await told(id), [], 'one connection before')
+    await watch.poll()
+    t.same(await reported(id), [], 'one connection before')
     await open(2, 29, 1)
     await open(2, 3, 0)
-    await watch.look()
-    await watch.look()
+    await watch.poll()
+    await watch.poll()
     const warning = ['quota.warning', 'realtime_connections', '80', '100', null, null]
-    t.same(await told(id), [warning], 'though most are closed again')
+    t.same(await reported(id), [warning], 'though most are closed again')
     await open(1, 50, 47)
-    await watch.look()
-    await watch.look()
+    await watch.poll()
+    await watch.poll()
     const reached = ['quota.reached', 'realtime_connections', '100', '100', null, null]
-    t.same(await told(id), [warning, reached])
+    t.same(await reported(id), [warning, reached])
     now = new Date('2026-07-02T12:00:00Z')
-    await watch.look()
-    t.equal((await told(id)).length, 2, 'a new month begins anew')
+    await watch.poll()
+    t.equal((await reported(id)).length, 2, 'a new month begins anew')
     await api.sql("update tenants set plan_id = 'Pro' where id = $1", [id])
     await api.sql(
       "update connection_budgets set peak = 9000, peak_limit = 10000, peak_month = '2026-07-01' where tenant_id = $1",
       [id],
     )
     await api.sql("update tenants set plan_id = 'Free' where id = $1", [id])
-    await watch.look()
-    t.equal((await told(id)).length, 2, "what was open under a larger plan is nothing of this one's")
+    await watch.poll()
+    t.equal((await reported(id)).length, 2, "what was open under a larger plan is nothing of this one's")
   },
 )

@@ -5,7 +5,14 @@ import { startApi } from '#test/support/control-plane/api.ts'
 import { chanceOf } from '#test/simulation/chance.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
-import { ask, counted, leased, startQuotaSetting, type Answered, type QuotaGateway } from './support/gateways.ts'
+import {
+  send,
+  counted,
+  leased,
+  startQuotaSetting,
+  type ReceivedResponse,
+  type QuotaGateway,
+} from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })
 const quota = effort({ small: 500, full: 10_000 })
@@ -37,16 +44,16 @@ const pick = (paths: readonly string[]) => paths[Math.floor(random() * paths.len
 const portsOf = (gateways: readonly QuotaGateway[]) => gateways.map(({ gateway }) => gateway.port)
 
 /** Sends all, over 16 connections and all gateways. */
-async function sendAll(ports: readonly number[], name: string, paths: readonly string[]): Promise<Answered[]> {
+async function sendAll(ports: readonly number[], name: string, paths: readonly string[]): Promise<ReceivedResponse[]> {
   const waiting = [...paths]
-  const answers: Answered[] = []
+  const responses: ReceivedResponse[] = []
   await Promise.all(
     Array.from({ length: 16 }, async (_, nth) => {
       for (let path = waiting.pop(); path !== undefined; path = waiting.pop())
-        answers.push(await ask(ports[nth % ports.length] ?? 0, `/t/${name}${path}`))
+        responses.push(await send(ports[nth % ports.length] ?? 0, `/t/${name}${path}`))
     }),
   )
-  return answers
+  return responses
 }
 
 function shuffled<T>(list: readonly T[]): T[] {
@@ -65,10 +72,10 @@ t.test(`a plan serves its whole number, however many requests are rejected among
     ...Array.from({ length: quota }, () => pick(billable)),
     ...Array.from({ length: rejections }, () => pick(rejected)),
   ])
-  const answers = await sendAll(portsOf(gateways), name, paths)
-  t.same(answers.filter(({ status }) => status === 429).length, 0)
+  const responses = await sendAll(portsOf(gateways), name, paths)
+  t.same(responses.filter(({ status }) => status === 429).length, 0)
   t.notOk(
-    answers.some(({ headers }) => Object.keys(headers).some((header) => header.startsWith('x-tenantry'))),
+    responses.some(({ headers }) => Object.keys(headers).some((header) => header.startsWith('x-tenantry'))),
     "the runtime's word stays inside",
   )
   await until(
@@ -80,7 +87,7 @@ t.test(`a plan serves its whole number, however many requests are rejected among
   t.equal(await counted(api, id, 'latency'), quota, 'latencies are those of billable requests')
   await until(async () => (await leased(api, id)).used === quota, 'the last reports')
   t.same(await leased(api, id), { granted: quota, used: quota })
-  for (const port of portsOf(gateways)) t.equal((await ask(port, `/t/${name}/status/200`)).status, 429)
+  for (const port of portsOf(gateways)) t.equal((await send(port, `/t/${name}/status/200`)).status, 429)
   const { body } = await api.call('GET', `/v1/tenants/${id}/usage?resource=api_requests`)
   const { api_requests: shown } = (body as { resources: unknown }).resources as {
     api_requests: {
@@ -104,12 +111,12 @@ t.test(`a plan serves its whole number, however many requests are rejected among
 t.test("an unauthenticated client's 401s take nothing of the quota and cost nothing", async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 2)
   const { name, tenant_id: id } = await addTenant('Free')
-  const answers = await sendAll(
+  const responses = await sendAll(
     portsOf(gateways),
     name,
     Array.from({ length: quota * 2 }, () => '/rejected/401'),
   )
-  t.same(new Set(answers.map(({ status }) => status)), new Set([401]))
+  t.same(new Set(responses.map(({ status }) => status)), new Set([401]))
   await until(async () => (await counted(api, id, 'rejected_requests')) === quota * 2, 'all counts')
   t.same(
     [await counted(api, id, 'requests'), await counted(api, id, 'egress_bytes'), (await leased(api, id)).used],
@@ -126,12 +133,12 @@ t.test("an unauthenticated client's 401s take nothing of the quota and cost noth
 t.test('the rate holds for rejected requests too', async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 1)
   const { name, tenant_id: id } = await addTenant('Free', { rate: { per_second: 1, burst: 3 } })
-  const answers = await sendAll(
+  const responses = await sendAll(
     portsOf(gateways),
     name,
     Array.from({ length: 20 }, () => '/rejected/401'),
   )
-  t.ok(answers.filter(({ status }) => status === 429).length > 0)
+  t.ok(responses.filter(({ status }) => status === 429).length > 0)
   await until(
     async () => (await counted(api, id, 'rejected_requests')) + (await counted(api, id, 'refused_requests')) === 20,
     'all counts',
@@ -146,7 +153,7 @@ t.test('a client says nothing about whether it is billed', async (t) => {
   } = await startQuotaSetting(t, api, 1)
   const { name, tenant_id: id } = await addTenant('Free')
   for (let nth = 0; nth < 3; nth++)
-    await ask(only?.gateway.port ?? 0, `/t/${name}/status/401`, { 'x-tenantry-rejected': '1' })
+    await send(only?.gateway.port ?? 0, `/t/${name}/status/401`, { 'x-tenantry-rejected': '1' })
   // One that leaves when its request has reached the runtime may have had its work done.
   const socket = connect(only?.gateway.port ?? 0, '127.0.0.1')
   socket.on('error', () => undefined)
@@ -167,13 +174,13 @@ t.test('requests that reach no runtime are rejected, whatever the reason', async
   const { name, tenant_id: id } = route
   const port = only?.gateway.port ?? 0
   await put({ ...route, generation: 2, phase: 'suspended', reason: 'unpaid' })
-  t.equal((await ask(port, `/t/${name}/status/200`)).status, 403)
+  t.equal((await send(port, `/t/${name}/status/200`)).status, 403)
   await put({ ...route, generation: 3, phase: 'pending' })
-  t.equal((await ask(port, `/t/${name}/status/200`)).status, 503)
+  t.equal((await send(port, `/t/${name}/status/200`)).status, 503)
   await put({ ...route, generation: 4, runtimes: ['http://127.0.0.1:1'] })
-  t.equal((await ask(port, `/t/${name}/status/200`)).status, 503)
+  t.equal((await send(port, `/t/${name}/status/200`)).status, 503)
   await put({ ...route, generation: 5 })
-  t.equal((await ask(port, `/t/${name}/internal/v1/live`)).status, 404)
+  t.equal((await send(port, `/t/${name}/internal/v1/live`)).status, 404)
   await until(async () => (await counted(api, id, 'rejected_requests')) === 4, 'all counts')
   t.same(
     [await counted(api, id, 'requests'), await counted(api, id, 'egress_bytes'), (await leased(api, id)).used],

@@ -3,7 +3,7 @@ import t from 'tap'
 import { effort } from '#test/support/effort.ts'
 import { startApi } from '#test/support/control-plane/api.ts'
 import { until } from '#test/support/until.ts'
-import { ask, counted, leased, startQuotaSetting, type Answered } from './support/gateways.ts'
+import { send, counted, leased, startQuotaSetting, type ReceivedResponse } from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })
 const quota = effort({ small: 400, full: 10_000 })
@@ -13,39 +13,45 @@ await api.sql("update plans set requests_per_month = $1 where id = 'Free'", [quo
 const silence = 6_000
 
 /** Clients that ask one after another, until each has been refused; @returns all answers */
-async function storm(ports: readonly number[], path: string, connections: number, refusals = 2): Promise<Answered[]> {
-  const answers: Answered[] = []
+async function storm(
+  ports: readonly number[],
+  path: string,
+  connections: number,
+  rejections = 2,
+): Promise<ReceivedResponse[]> {
+  const responses: ReceivedResponse[] = []
   await Promise.all(
     Array.from({ length: connections }, async (_, nth) => {
-      for (let refused = 0; refused < refusals;) {
-        const answer = await ask(ports[nth % ports.length] ?? 0, path)
-        answers.push(answer)
-        if (answer.status !== 200) refused++
+      for (let rejected = 0; rejected < rejections;) {
+        const response = await send(ports[nth % ports.length] ?? 0, path)
+        responses.push(response)
+        if (response.status !== 200) rejected++
       }
     }),
   )
-  return answers
+  return responses
 }
 
-const served = (answers: readonly Answered[]) => answers.filter(({ status }) => status === 200).length
+const served = (responses: readonly ReceivedResponse[]) => responses.filter(({ status }) => status === 200).length
 
 t.test('four gateways and 64 connections serve exactly the quota', async (t) => {
   const { addTenant, gateways, upstream } = await startQuotaSetting(t, api, 4)
   const { name, tenant_id: id } = await addTenant('Free')
-  const answers = await storm(
+  const responses = await storm(
     gateways.map(({ gateway }) => gateway.port),
     `/t/${name}/status/200`,
     64,
   )
-  t.same(served(answers), quota)
+  t.same(served(responses), quota)
   t.same(upstream.seen.length, quota)
-  const refused = answers.filter(({ status }) => status !== 200)
+  const rejected = responses.filter(({ status }) => status !== 200)
   t.same(
-    new Set(refused.map(({ status, body }) => `${status} ${(JSON.parse(body) as { code: string }).code}`)),
+    new Set(rejected.map(({ status, body }) => `${status} ${(JSON.parse(body) as { code: string }).code}`)),
     new Set(['429 QUOTA_REQUESTS']),
   )
   await until(
-    async () => (await counted(api, id, 'requests')) + (await counted(api, id, 'refused_requests')) === answers.length,
+    async () =>
+      (await counted(api, id, 'requests')) + (await counted(api, id, 'refused_requests')) === responses.length,
     'all counts',
   )
   t.same(await counted(api, id, 'requests'), quota, 'a refused request is none of those that cost')
@@ -60,34 +66,34 @@ t.test('what one gateway has and does not use goes to another that asks', async 
   } = await startQuotaSetting(t, api, 2)
   if (idle === undefined || busy === undefined) throw new Error('there are two')
   const { name } = await addTenant('Free')
-  t.same((await ask(idle.gateway.port, `/t/${name}/status/200`)).status, 200)
-  const answers = await storm([busy.gateway.port], `/t/${name}/status/200`, 8)
-  t.same(served(answers), quota - 1)
+  t.same((await send(idle.gateway.port, `/t/${name}/status/200`)).status, 200)
+  const responses = await storm([busy.gateway.port], `/t/${name}/status/200`, 8)
+  t.same(served(responses), quota - 1)
 })
 
 t.test('a gateway that is cut off serves out its lease and no more, and others never get what it holds', async (t) => {
   const {
     addTenant,
     gateways: [cut, other],
-  } = await startQuotaSetting(t, api, 2, {}, { leasePatience: 1_000 })
+  } = await startQuotaSetting(t, api, 2, {}, { leaseWait: 1_000 })
   if (cut === undefined || other === undefined) throw new Error('there are two')
   const { name, tenant_id: id } = await addTenant('Free')
-  t.same((await ask(cut.gateway.port, `/t/${name}/status/200`)).status, 200)
+  t.same((await send(cut.gateway.port, `/t/${name}/status/200`)).status, 200)
   cut.reachable = false
   const held = (await leased(api, id, cut.source)).granted
   t.ok(held > 1)
   const alone = await storm([cut.gateway.port], `/t/${name}/status/200`, 4)
   t.ok(served(alone) === held - 1, `${served(alone) + 1} of ${held}`)
-  const refused = alone.find(({ status }) => status !== 200)
-  t.same(refused?.status, 503, 'the month is not known to be used up')
-  t.match(JSON.parse(refused?.body ?? '{}'), { code: 'QUOTA_UNAVAILABLE' })
-  t.same(refused?.headers['retry-after'], '1')
+  const rejected = alone.find(({ status }) => status !== 200)
+  t.same(rejected?.status, 503, 'the month is not known to be used up')
+  t.match(JSON.parse(rejected?.body ?? '{}'), { code: 'QUOTA_UNAVAILABLE' })
+  t.same(rejected?.headers['retry-after'], '1')
   api.clock.ahead += silence
   const others = await storm([other.gateway.port], `/t/${name}/status/200`, 4, 1)
   t.same(served(others), quota - held)
   cut.reachable = true
   await until(async () => (await leased(api, id)).used === quota, 'its report after it')
-  t.same((await ask(cut.gateway.port, `/t/${name}/status/200`)).status, 429)
+  t.same((await send(cut.gateway.port, `/t/${name}/status/200`)).status, 429)
 })
 
 t.test('a gateway that stops gives back what it has not used', async (t) => {
@@ -97,7 +103,7 @@ t.test('a gateway that stops gives back what it has not used', async (t) => {
   } = await startQuotaSetting(t, api, 2)
   if (first === undefined || second === undefined) throw new Error('there are two')
   const { name, tenant_id: id } = await addTenant('Free')
-  for (let nth = 0; nth < 3; nth++) await ask(first.gateway.port, `/t/${name}/status/200`)
+  for (let nth = 0; nth < 3; nth++) await send(first.gateway.port, `/t/${name}/status/200`)
   await first.gateway.stop()
   t.same(await leased(api, id, first.source), { granted: 3, used: 3 })
   t.same(served(await storm([second.gateway.port], `/t/${name}/status/200`, 4)), quota - 3)
@@ -112,7 +118,7 @@ t.test(
     } = await startQuotaSetting(t, api, 2)
     if (killed === undefined || other === undefined) throw new Error('there are two')
     const { name, tenant_id: id } = await addTenant('Free')
-    for (let nth = 0; nth < 5; nth++) await ask(killed.gateway.port, `/t/${name}/status/200`)
+    for (let nth = 0; nth < 5; nth++) await send(killed.gateway.port, `/t/${name}/status/200`)
     await until(async () => (await counted(api, id, 'requests')) === 5, 'its counts')
     await killed.kill()
     const held = (await leased(api, id, killed.source)).granted
@@ -146,10 +152,10 @@ t.test(
     const {
       addTenant,
       gateways: [killed, other],
-    } = await startQuotaSetting(t, api, 2, {}, { leasePatience: 1_000 })
+    } = await startQuotaSetting(t, api, 2, {}, { leaseWait: 1_000 })
     if (killed === undefined || other === undefined) throw new Error('there are two')
     const { name, tenant_id: id } = await addTenant('Free')
-    const get = async () => (await ask(killed.gateway.port, `/t/${name}/status/200`)).status
+    const get = async () => (await send(killed.gateway.port, `/t/${name}/status/200`)).status
     for (let nth = 0; nth < 5; nth++) t.same(await get(), 200)
     await until(async () => (await counted(api, id, 'requests')) === 5, 'its counts')
     const held = (await leased(api, id, killed.source)).granted
@@ -178,9 +184,9 @@ t.test('answers that are lost on their way cost nothing', async (t) => {
   const { name } = await addTenant('Free')
   const [first] = gateways
   if (first === undefined) throw new Error('there are two')
-  first.loseAnswers = 3
+  first.loseResponses = 3
   const early = await storm([first.gateway.port], `/t/${name}/status/200`, 2, 1)
-  await until(() => first.loseAnswers === 0, 'lost answers')
+  await until(() => first.loseResponses === 0, 'lost answers')
   const late = await storm(
     gateways.map(({ gateway }) => gateway.port),
     `/t/${name}/status/200`,
@@ -196,7 +202,7 @@ t.test('a plan without a quota asks for no lease', async (t) => {
     gateways: [only],
   } = await startQuotaSetting(t, api, 1)
   const { name, tenant_id: id } = await addTenant('Enterprise')
-  for (let nth = 0; nth < 5; nth++) t.same((await ask(only?.gateway.port ?? 0, `/t/${name}/status/200`)).status, 200)
+  for (let nth = 0; nth < 5; nth++) t.same((await send(only?.gateway.port ?? 0, `/t/${name}/status/200`)).status, 200)
   t.same(await leased(api, id), { granted: 0, used: 0 })
 })
 
@@ -206,7 +212,7 @@ t.test(
     const { addTenant, gateways } = await startQuotaSetting(t, api, 1)
     const { name, tenant_id: id } = await addTenant('Free')
     const port = gateways[0]?.gateway.port ?? 0
-    const get = async () => t.equal((await ask(port, `/t/${name}/status/200`)).status, 200)
+    const get = async () => t.equal((await send(port, `/t/${name}/status/200`)).status, 200)
     const of = async (month: Date) =>
       (
         await api.sql(

@@ -8,7 +8,7 @@ import { chanceOf } from '#test/simulation/chance.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { startApi } from '#test/support/control-plane/api.ts'
 import { until } from '#test/support/until.ts'
-import { ask, counted, leased, startQuotaSetting, type QuotaGateway } from './support/gateways.ts'
+import { send, counted, leased, startQuotaSetting, type QuotaGateway } from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })
 const quota = effort({ small: 300, full: 5_000 })
@@ -17,10 +17,10 @@ await api.sql(
   [quota],
 )
 const random = chanceOf(seed).next
-const below = (most: number) => Math.floor(random() * most)
+const below = (max: number) => Math.floor(random() * max)
 
 /** Pipelines so many requests on one connection, and leaves after so many answers. @returns how many of them were served */
-async function pipeline(port: number, path: string, requests: number, answers: number): Promise<number> {
+async function pipeline(port: number, path: string, requests: number, responses: number): Promise<number> {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => undefined)
   const closed = once(socket, 'close')
@@ -28,10 +28,10 @@ async function pipeline(port: number, path: string, requests: number, answers: n
   const statuses = () => [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
   socket.on('data', (chunk: Buffer) => {
     text += chunk.toString('latin1')
-    if (statuses().length >= answers) socket.destroy()
+    if (statuses().length >= responses) socket.destroy()
   })
   socket.write(Array.from({ length: requests }, () => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''), () => {
-    if (answers === 0) socket.destroy()
+    if (responses === 0) socket.destroy()
   })
   await closed
   return statuses().filter((status) => status === '200').length
@@ -44,10 +44,10 @@ async function drain(ports: readonly number[], path: string, connections = 8): P
   let served = 0
   await Promise.all(
     Array.from({ length: connections }, async (_, nth) => {
-      for (let refused = 0; refused < 3;) {
-        const { status } = await ask(ports[nth % ports.length] ?? 0, path)
+      for (let rejected = 0; rejected < 3;) {
+        const { status } = await send(ports[nth % ports.length] ?? 0, path)
         if (status === 200) served++
-        else refused++
+        else rejected++
       }
     }),
   )
@@ -100,7 +100,7 @@ t.test(
     let isOver = false
     const clients = Array.from({ length: 8 }, async (_, nth) => {
       while (!isOver) {
-        if (nth % 2 === 0) await ask(ports[nth % 2] ?? 0, path)
+        if (nth % 2 === 0) await send(ports[nth % 2] ?? 0, path)
         else await pipeline(ports[below(2)] ?? 0, path, 4, below(5))
       }
     })
@@ -119,7 +119,7 @@ t.test(
       const isPro = below(2) === 1
       await change(isPro ? 'Pro' : 'Free', isPro ? 2 * quota : quota, below(4) === 0 ? 'suspended' : 'ready')
       // Some changes see requests let in, some none.
-      for (let asked = below(10); asked > 0; asked--) await ask(ports[asked % 2] ?? 0, path)
+      for (let requested = below(10); requested > 0; requested--) await send(ports[requested % 2] ?? 0, path)
     }
     await change('Free', quota)
     isOver = true
@@ -131,7 +131,7 @@ t.test(
     t.equal(await settled(route), 2 * quota, 'all of the larger plan was to be had')
     const before = upstream.seen.length
     await change('Free', quota)
-    t.equal((await ask(ports[0] ?? 0, path)).status, 429, 'a smaller plan that is used up lets nothing in')
+    t.equal((await send(ports[0] ?? 0, path)).status, 429, 'a smaller plan that is used up lets nothing in')
     t.equal(upstream.seen.length, before)
   },
 )
@@ -186,6 +186,6 @@ t.test('a month that begins gives the whole number again, and what is left of th
   t.equal(await drain(ports, path), quota)
   const now = new Date(Date.now() + api.clock.ahead)
   api.clock.ahead += Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1) - now.getTime()
-  await until(async () => (await ask(ports[0] ?? 0, path)).status === 200, 'the new month')
+  await until(async () => (await send(ports[0] ?? 0, path)).status === 200, 'the new month')
   t.equal(await drain(ports, path), quota - 1)
 })

@@ -5,7 +5,7 @@ import type { TenantBody } from '#control-plane/tenants/tenant-body.ts'
 import { openDatabase } from '#control-plane/platform/database.ts'
 import { recordRateLimits } from '#control-plane/plans/store.ts'
 import { isError, newName, startApi, type CreatedTenant } from '#test/support/control-plane/api.ts'
-import { ask, startQuotaSetting } from './support/gateways.ts'
+import { send, startQuotaSetting } from './support/gateways.ts'
 
 const api = await startApi(t)
 const database = openDatabase(api.controlUrl)
@@ -19,9 +19,9 @@ await api.sql('update plans set requests_per_month = null, realtime_connections 
 
 const prefer = { prefer: 'wait=30' }
 const patch = async (id: string, body: object) => {
-  const answer = await api.call('PATCH', `/v1/tenants/${id}`, { body, headers: prefer })
-  if (answer.status !== 200) throw new Error(answer.text)
-  return (answer.body as TenantBody).rate_limit
+  const response = await api.call('PATCH', `/v1/tenants/${id}`, { body, headers: prefer })
+  if (response.status !== 200) throw new Error(response.text)
+  return (response.body as TenantBody).rate_limit
 }
 const published = async (id: string): Promise<Route> => {
   const [entry] = await api.published.some(new Set([id]))
@@ -86,11 +86,11 @@ t.test('a tenant may be created with a rate of its own, which the record says', 
     ['unlimited', { per_second: null, burst: null }],
   ] as const) {
     const name = newName()
-    const answer = await api.call('POST', '/v1/tenants', {
+    const response = await api.call('POST', '/v1/tenants', {
       body: { name, plan: 'Free', region: 'local', rate_limit: own },
       headers: prefer,
     })
-    const { tenant_id: id, rate_limit: held } = answer.body as CreatedTenant
+    const { tenant_id: id, rate_limit: held } = response.body as CreatedTenant
     t.same(held, { ...shown, source: 'tenant' })
     t.same(await rate(id), own === 'unlimited' ? null : own)
     t.same(await audited(id), { name, plan: 'Free', region: 'local', isolation: 'schema-per-tenant', rate_limit: own })
@@ -128,23 +128,23 @@ t.test('gateways hold it from the change on, each time without a restart', async
     upstream,
   } = await startQuotaSetting(t, api, 1, { elapsed: () => 0 })
   const { tenant_id: id, name } = await api.create()
-  const letIn = async () => {
+  const admit = async () => {
     await put({ ...(await published(id)), runtimes: [upstream.url] })
     for (let count = 0; count < 50; count++) {
-      const { status, body } = await ask(one?.gateway.port ?? 0, `/t/${name}/status/200`)
+      const { status, body } = await send(one?.gateway.port ?? 0, `/t/${name}/status/200`)
       if (status === 200) continue
       t.match({ status, ...(JSON.parse(body) as object) }, { status: 429, code: 'RATE_LIMITED', limit: count })
       return count
     }
     return 'all'
   }
-  t.same(await letIn(), 3)
+  t.same(await admit(), 3)
   await patch(id, { rate_limit: { per_second: 1, burst: 12 } })
-  t.same(await letIn(), 12, 'faster than the plan')
+  t.same(await admit(), 12, 'faster than the plan')
   await patch(id, { rate_limit: { per_second: 1, burst: 2 } })
-  t.same(await letIn(), 2, 'slower than the plan')
+  t.same(await admit(), 2, 'slower than the plan')
   await patch(id, { rate_limit: 'unlimited' })
-  t.same(await letIn(), 'all')
+  t.same(await admit(), 'all')
   await patch(id, { rate_limit: null, plan: 'Pro' })
-  t.same(await letIn(), 5)
+  t.same(await admit(), 5)
 })

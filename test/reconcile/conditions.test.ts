@@ -90,8 +90,8 @@ async function recorded(world: World): Promise<{ reason: string | null; conditio
     recordPublished: async () => undefined,
     recordObserved: async (_: string, observed: typeof seen) => void (seen = observed),
   } as unknown as ReconcileStore
-  const answer = <T>(said: T | 'silent') =>
-    said === 'silent' ? Promise.reject(new Error('refused')) : Promise.resolve(said)
+  const response = <T>(reported: T | 'silent') =>
+    reported === 'silent' ? Promise.reject(new Error('refused')) : Promise.resolve(reported)
   const failing = (error: Error | undefined) => (error === undefined ? Promise.resolve('made') : Promise.reject(error))
   const run = {
     store,
@@ -99,7 +99,7 @@ async function recorded(world: World): Promise<{ reason: string | null; conditio
     homeVersion: 'v1',
     failpoint: noFailpoints,
     epoch: 1n,
-    probe: { tenantHealth: () => answer(world.health), route: () => answer(world.route) },
+    probe: { tenantHealth: () => response(world.health), route: () => response(world.route) },
     region: {
       engine: undefined,
       runtimeUrls: () => ['http://runtime'],
@@ -108,7 +108,7 @@ async function recorded(world: World): Promise<{ reason: string | null; conditio
         check: () => failing(world.login === 'works' ? undefined : new Error('password authentication failed')),
         prepare: () => failing(world.prepare),
         create: () => failing(world.create),
-        mend: () => failing(world.create),
+        repair: () => failing(world.create),
       }),
     },
     observations: new Observations(clock),

@@ -72,7 +72,7 @@ function startController({ concurrency = 4 } = {}) {
       await world.home(tenantId)
       return 'whole'
     },
-    async mend() {
+    async repair() {
       await world.home(tenantId)
       return 'to be migrated'
     },
@@ -90,28 +90,28 @@ function startController({ concurrency = 4 } = {}) {
   }
   const probe: RegionProbe = {
     async tenantHealth(_url, tenantId): Promise<TenantHealth | undefined> {
-      const told = database.published(tenantId)
-      if (told?.hasManifest !== true) return undefined
+      const reported = database.published(tenantId)
+      if (reported?.hasManifest !== true) return undefined
       const well = { status: 'healthy', observed_at: now().toISOString() } as const
       const storage =
         world.complaint === undefined ? well : { ...well, status: 'unhealthy' as const, message: world.complaint }
       return {
         tenant_id: tenantId,
-        generation: told.generation,
+        generation: reported.generation,
         status: storage.status,
         components: { database: well, storage, functions: well },
       }
     },
     tenantUsage: async () => undefined,
     async route(_url, tenantId) {
-      const told = database.published(tenantId)
-      return told === undefined
+      const reported = database.published(tenantId)
+      return reported === undefined
         ? undefined
         : {
             tenant_id: tenantId,
             name: tenantId,
-            generation: told.generation,
-            phase: told.phase,
+            generation: reported.generation,
+            phase: reported.phase,
             runtimes: [],
             dedicated: false,
           }
@@ -248,7 +248,7 @@ t.test('a change that is told late or twice interrupts nothing', async (t) => {
   create('a')
   for (const second of [1, 2, 3]) {
     await until(second)
-    database.tell({ kind: 'wanted', tenantId: 'a' })
+    database.report({ kind: 'wanted', tenantId: 'a' })
   }
   await until(9)
   t.equal(attempts(), 1)

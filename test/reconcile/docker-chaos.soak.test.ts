@@ -19,7 +19,7 @@ const foreignCount = effort({ small: 3, full: 20 })
 /** Objects that are not ours, some with names like ours. */
 async function plantForeign(
   docker: (...args: string[]) => Promise<string>,
-): Promise<{ look(): Promise<string>; remove(): Promise<void> }> {
+): Promise<{ poll(): Promise<string>; remove(): Promise<void> }> {
   const names = Array.from({ length: foreignCount }, (_, n) =>
     n % 2 === 0 ? `foreign-${n}` : `tenantry-t_${String(n).padStart(20, '0')}-data`,
   )
@@ -40,7 +40,7 @@ async function plantForeign(
     )
   }
   return {
-    async look() {
+    async poll() {
       const parts = [
         await docker('inspect', '--format', '{{.Id}} {{.Name}} {{json .Config}} {{.State.Status}}', ...names),
         // The engine itself fills in a gateway when it is started again.
@@ -64,7 +64,7 @@ async function plantForeign(
 }
 
 /** One thing that an operator may ask; whether it is taken is not known when the control plane dies. */
-async function ask(platform: DockerPlatform, random: () => number, count: () => number): Promise<unknown> {
+async function request(platform: DockerPlatform, random: () => number, count: () => number): Promise<unknown> {
   const rows = await platform.sql("select id from tenants where desired <> 'deleted' order by id")
   const id = String(rows[Math.floor(random() * rows.length)]?.['id'])
   const choice = Math.floor(random() * 8)
@@ -95,16 +95,16 @@ t.test(
       (await run('docker', ['-H', engine.host, ...args], { maxBuffer: 2 ** 26 })).stdout.trim()
     const foreign = await plantForeign(docker)
     t.teardown(() => foreign.remove())
-    const before = await foreign.look()
+    const before = await foreign.poll()
     const platform = await startDockerPlatform({ deleteGraceSeconds: 0, orphanGraceSeconds: 5 })
     t.teardown(() => platform.stop())
     await platform.stopControlPlanes()
 
     let made = 0
-    let asking = true
+    let requesting = true
     const operators = (async () => {
-      while (asking) {
-        await ask(platform, random, () => ++made).catch(() => undefined)
+      while (requesting) {
+        await request(platform, random, () => ++made).catch(() => undefined)
         await sleep(100 + random() * 900)
       }
     })()
@@ -123,7 +123,7 @@ t.test(
         await engine.restart()
       }
     }
-    asking = false
+    requesting = false
     await operators
 
     const deadline = Date.now() + 60_000
@@ -169,12 +169,12 @@ t.test(
       'at most one of each service of those that are stopped, and no other',
     )
     t.same(stacks(networks), tenants, 'a network of each')
-    const [secrets, kept] = [
+    const [secrets, stored] = [
       volumes.filter(({ labels }) => labels.service !== undefined),
       volumes.filter(({ labels }) => labels.service === undefined),
     ]
     t.same(
-      stacks(kept),
+      stacks(stored),
       tenants.flatMap((id) => [id, id]),
       'data and files of each',
     )
@@ -199,7 +199,7 @@ t.test(
       t.equal(response.status, 200, `${String(id)} answers`)
       await response.body?.cancel()
     }
-    t.equal(await foreign.look(), before, 'what is not ours was not touched')
+    t.equal(await foreign.poll(), before, 'what is not ours was not touched')
     t.comment(
       `kills: ${planeKills} of the control plane, ${engineKills} of the engine; ` +
         `tenants made: ${made}, left: ${tenants.length}; seed ${seed}`,

@@ -18,7 +18,7 @@ async function create(platform: DockerPlatform, name: string): Promise<Tenant> {
 const put = (platform: DockerPlatform, { name, key }: Tenant, text: string) =>
   platform.tenantCall(name, 'POST', '/storage/v1/object/system/kept.txt', { key, body: text, type: 'text/plain' })
 
-const kept = async (platform: DockerPlatform, { name, key }: Tenant): Promise<string> => {
+const stored = async (platform: DockerPlatform, { name, key }: Tenant): Promise<string> => {
   const response = await platform.tenantCall(name, 'GET', '/storage/v1/object/system/kept.txt', { key })
   const text = await response.text()
   return response.status === 200 ? text : String(response.status)
@@ -63,7 +63,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
   const serves = () =>
     until(
       'serves again',
-      () => kept(platform, tenant),
+      () => stored(platform, tenant),
       (text) => text === 'before',
     )
 
@@ -145,7 +145,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       await settled(platform, tenant)
       await harm()
       await serves()
-      t.equal(await kept(platform, other), 'calm', 'the other tenant is served, too')
+      t.equal(await stored(platform, other), 'calm', 'the other tenant is served, too')
       const containers = (
         await docker('ps', '-a', '--filter', `label=tenantry.stack=${tenant.id}`, '--format', '{{.Names}}')
       ).split('\n')
@@ -163,7 +163,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       () => docker('inspect', name, '--format', '{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}}'),
       (text) => text === before,
     )
-    t.equal(await kept(platform, tenant), 'before')
+    t.equal(await stored(platform, tenant), 'before')
   })
 
   t.test('policy report: said, not mended; then mended when the policy is repair again', async (t) => {
@@ -173,8 +173,8 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       200,
     )
     await docker('kill', await container(tenant, 'runtime'))
-    const said = await platform.until(tenant.id, (body) => JSON.stringify(body['conditions']).includes('"Drift"'))
-    t.match(said['conditions'], [{ type: /./ }])
+    const reported = await platform.until(tenant.id, (body) => JSON.stringify(body['conditions']).includes('"Drift"'))
+    t.match(reported['conditions'], [{ type: /./ }])
     t.equal(
       await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.State.Status}}'),
       'exited',
@@ -226,7 +226,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
 
   t.test('a resize keeps the data and changes what runs', async (t) => {
     const megabyte = 2 ** 20
-    const answer = await platform.call(
+    const response = await platform.call(
       'PATCH',
       `/v1/tenants/${tenant.id}`,
       {
@@ -237,7 +237,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       },
       { prefer: 'wait=60' },
     )
-    t.match(answer, { status: 200, body: { status: 'ready', operation: { kind: 'resize', state: 'succeeded' } } })
+    t.match(response, { status: 200, body: { status: 'ready', operation: { kind: 'resize', state: 'succeeded' } } })
     t.equal(
       await docker(
         'inspect',
@@ -251,23 +251,23 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.HostConfig.Memory}}'),
       String(600 * megabyte),
     )
-    t.equal(await kept(platform, tenant), 'before')
+    t.equal(await stored(platform, tenant), 'before')
   })
 
   t.test('restart makes new containers, without an end of service for reads', async (t) => {
     const before = await container(tenant, 'runtime')
-    let asking = true
+    let requesting = true
     const seen = new Map<string, number>()
-    const asks = (async () => {
-      while (asking) {
-        const answer = await kept(platform, tenant)
-        seen.set(answer, (seen.get(answer) ?? 0) + 1)
+    const requests = (async () => {
+      while (requesting) {
+        const response = await stored(platform, tenant)
+        seen.set(response, (seen.get(response) ?? 0) + 1)
       }
     })()
-    const answer = await platform.call('POST', `/v1/tenants/${tenant.id}/restart`, undefined, { prefer: 'wait=60' })
-    t.match(answer, { status: 202, body: { operation: { kind: 'restart', state: 'succeeded' } } })
-    asking = false
-    await asks
+    const response = await platform.call('POST', `/v1/tenants/${tenant.id}/restart`, undefined, { prefer: 'wait=60' })
+    t.match(response, { status: 202, body: { operation: { kind: 'restart', state: 'succeeded' } } })
+    requesting = false
+    await requests
     t.not(await container(tenant, 'runtime'), before)
     t.ok((seen.get('before') ?? 0) > 0, JSON.stringify([...seen]))
     await serves()
@@ -279,9 +279,9 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       body: { status: 'paused' },
     })
     t.equal(await docker('ps', '-q', '--filter', `label=tenantry.stack=${tenant.id}`), '')
-    const answers = await Promise.all(Array.from({ length: 20 }, () => kept(platform, tenant)))
+    const responses = await Promise.all(Array.from({ length: 20 }, () => stored(platform, tenant)))
     t.same(
-      answers,
+      responses,
       Array.from({ length: 20 }, () => 'before'),
       'all that were held are answered',
     )
@@ -296,14 +296,14 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       body: { status: 'suspended' },
     })
     t.equal(await docker('ps', '-q', '--filter', `label=tenantry.stack=${tenant.id}`), '')
-    const refused = await platform.tenantCall(tenant.name, 'GET', '/storage/v1/bucket', { key: tenant.key })
-    t.equal(refused.status, 402)
-    t.match(await refused.text(), /invoice of May/)
+    const rejected = await platform.tenantCall(tenant.name, 'GET', '/storage/v1/bucket', { key: tenant.key })
+    t.equal(rejected.status, 402)
+    t.match(await rejected.text(), /invoice of May/)
     t.match(await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { suspended: false }, { prefer: 'wait=60' }), {
       status: 200,
       body: { status: 'ready' },
     })
-    t.equal(await kept(platform, tenant), 'before')
+    t.equal(await stored(platform, tenant), 'before')
   })
 
   t.test('a volume that is gone is a failure that is told, never an empty database', async (t) => {
@@ -322,7 +322,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
         '',
         'no empty one was made',
       )
-      t.equal(await kept(platform, other), 'calm')
+      t.equal(await stored(platform, other), 'calm')
       t.match(
         (await platform.call('DELETE', `/v1/tenants/${victim.id}?purge=true`, undefined, { prefer: 'wait=60' })).body[
           'operation'

@@ -13,7 +13,7 @@ interface Operation {
   points: readonly Point[]
   /** From a ready tenant to where the operation begins. */
   prepare(platform: DockerPlatform, id: string): Promise<void>
-  ask(platform: DockerPlatform, id: string): Promise<unknown>
+  request(platform: DockerPlatform, id: string): Promise<unknown>
   /** Status at the end; undefined: gone. */
   end: 'ready' | 'suspended' | undefined
 }
@@ -48,7 +48,7 @@ const operations: Record<'create' | 'resize' | 'suspend' | 'wake' | 'delete', Op
       ...running,
     ],
     prepare: nothing,
-    ask: nothing,
+    request: nothing,
     end: 'ready',
   },
   resize: {
@@ -62,7 +62,7 @@ const operations: Record<'create' | 'resize' | 'suspend' | 'wake' | 'delete', Op
       ...running,
     ],
     prepare: nothing,
-    ask: patch({ resources: { postgres: { memory_bytes: 300 * megabyte } } }),
+    request: patch({ resources: { postgres: { memory_bytes: 300 * megabyte } } }),
     end: 'ready',
   },
   suspend: {
@@ -77,7 +77,7 @@ const operations: Record<'create' | 'resize' | 'suspend' | 'wake' | 'delete', Op
       'finish.after',
     ],
     prepare: nothing,
-    ask: patch({ suspended: true }),
+    request: patch({ suspended: true }),
     end: 'suspended',
   },
   wake: {
@@ -86,7 +86,7 @@ const operations: Record<'create' | 'resize' | 'suspend' | 'wake' | 'delete', Op
       await platform.call('POST', `/v1/tenants/${id}/pause`, undefined, now)
       await platform.until(id, ({ status }) => status === 'paused')
     },
-    ask: (platform, id) => platform.call('POST', `/v1/tenants/${id}/wake`, undefined, now),
+    request: (platform, id) => platform.call('POST', `/v1/tenants/${id}/wake`, undefined, now),
     end: 'ready',
   },
   delete: {
@@ -104,7 +104,7 @@ const operations: Record<'create' | 'resize' | 'suspend' | 'wake' | 'delete', Op
       'purge.finished',
     ],
     prepare: nothing,
-    ask: (platform, id) => platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, now),
+    request: (platform, id) => platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, now),
     end: undefined,
   },
 }
@@ -132,7 +132,7 @@ const cases = matrix.filter(
 )
 
 /** What is on the engine and in the control database, by tenant id: equal to the tenants when nothing leaks. */
-async function leftovers(platform: DockerPlatform): Promise<Record<string, string[]>> {
+async function remains(platform: DockerPlatform): Promise<Record<string, string[]>> {
   const { containers, networks, volumes } = await platform.host.observe(
     { installation: platform.installation },
     AbortSignal.timeout(30_000),
@@ -167,12 +167,12 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
   const armed = `${failpoint}=${action}${pass === undefined ? '' : `@${pass}`}`
   const create = async () => {
     const name = `t-${++made}`
-    const answer = await platform
+    const response = await platform
       .call('POST', '/v1/tenants', { name, plan: 'Pro', region: 'local' }, now)
       .catch(() => undefined)
     // The answer may have died with the control plane.
-    return answer?.status === 201
-      ? String(answer.body['tenant_id'])
+    return response?.status === 201
+      ? String(response.body['tenant_id'])
       : String((await platform.sql('select id from tenants where name = $1', [name]))[0]?.['id'])
   }
   let id = ''
@@ -184,7 +184,7 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
     await calm.kill('SIGTERM')
   }
   const plane = await platform.startControlPlane({ failpoints: armed, environment: { TENANTRY_LOG_LEVEL: 'trace' } })
-  const asked = isCreate ? create() : operation.ask(platform, id).catch(() => undefined)
+  const requested = isCreate ? create() : operation.request(platform, id).catch(() => undefined)
   if (action === 'kill') {
     await plane.exited
     t.equal(plane.signalCode(), 'SIGKILL', 'the boundary was passed')
@@ -202,7 +202,7 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
     await plane.kill('SIGKILL')
   }
   if (action !== 'throw') await platform.startControlPlane()
-  const result = await asked
+  const result = await requested
   if (isCreate) id = String(result)
   if (isCreate && id === 'undefined') {
     t.equal(action, 'kill', 'a create that was not taken left nothing')
@@ -219,7 +219,7 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
   const tenants = (await platform.sql("select id from tenants where isolation <> 'schema-per-tenant'"))
     .map((row) => String(row['id']))
     .sort()
-  const there = await leftovers(platform)
+  const there = await remains(platform)
   for (const [kind, ids] of Object.entries(there)) {
     if (kind === 'containers' || kind === 'networks' || kind === 'volumes' || kind === 'subnets')
       t.same(ids, tenants, `${kind} are those of the tenants`)

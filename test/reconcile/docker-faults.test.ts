@@ -49,7 +49,17 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     await rm(directory, { recursive: true })
   })
 
-  const { ask, create, use, told, isWell, regionCondition, change, gateway, everything } = actionsOn(platform)
+  const {
+    request,
+    create,
+    use,
+    told: reported,
+    isWell,
+    regionCondition,
+    change,
+    gateway,
+    everything,
+  } = actionsOn(platform)
   const atFirst = await everything()
   const calm = await create('calm')
   const victim = await create('victim')
@@ -66,13 +76,13 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     async (t) => {
       await proxy.close()
       const [networkTaken, volumeTaken, full] = await Promise.all(
-        ['network-taken', 'volume-taken', 'disk-full'].map((name) => ask(name, 'Pro', 0)),
+        ['network-taken', 'volume-taken', 'disk-full'].map((name) => request(name, 'Pro', 0)),
       )
       if (networkTaken === undefined || volumeTaken === undefined || full === undefined)
         throw new Error('three were asked for')
       rest.push(networkTaken, volumeTaken, full)
       for (const tenant of rest)
-        await told(t, tenant, 'EngineUnreachable', /^cannot .*: the Docker Engine cannot be reached$/)
+        await reported(t, tenant, 'EngineUnreachable', /^cannot .*: the Docker Engine cannot be reached$/)
       t.equal(await use(calm), 'served', 'who is there is served')
       const shared = await create('no-engine', 'Free')
       t.equal(await use(shared), 'served', 'who needs nothing of the engine is made')
@@ -132,19 +142,19 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       t.teardown(() => docker('volume', 'rm', foreignVolume).catch(() => undefined))
       t.teardown(() => docker('network', 'rm', foreignNetwork).catch(() => undefined))
       await proxy.open()
-      await told(
+      await reported(
         t,
         networkTaken,
         'ForeignObject',
         new RegExp(`a network named ${foreignNetwork} exists that is not Tenantry's`),
       )
-      await told(
+      await reported(
         t,
         volumeTaken,
         'ForeignObject',
         new RegExp(`a volume named ${foreignVolume} exists that is not Tenantry's`),
       )
-      await told(t, full, 'DiskFull', /^the disk that the tenant's Postgres writes to is full$/)
+      await reported(t, full, 'DiskFull', /^the disk that the tenant's Postgres writes to is full$/)
       t.equal(await use(calm), 'served')
       t.equal(
         await docker('volume', 'inspect', foreignVolume, '--format', '{{json .Labels}}'),
@@ -156,8 +166,8 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       await docker('volume', 'rm', foreignVolume)
       // A container that stands on the volume is made again while it is taken away.
       await until('the small disk is gone', async () => {
-        const standing = lines(await docker('ps', '-aq', '--filter', `volume=${volumeName(full.id, 'data')}`))
-        if (standing.length > 0) await docker('rm', '-f', ...standing).catch(() => undefined)
+        const present = lines(await docker('ps', '-aq', '--filter', `volume=${volumeName(full.id, 'data')}`))
+        if (present.length > 0) await docker('rm', '-f', ...present).catch(() => undefined)
         return docker('volume', 'rm', volumeName(full.id, 'data')).then(
           () => true,
           () => false,
@@ -176,7 +186,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     await docker('create', '--name', name, '--network', 'none', 'debian:trixie-slim', 'sleep', '600')
     t.teardown(() => docker('rm', '-f', name).catch(() => undefined))
     t.equal((await platform.call('POST', `/v1/tenants/${victim.id}/wake`)).status, 202)
-    await told(t, victim, 'ForeignObject', new RegExp(`a container named ${name} exists that is not Tenantry's`))
+    await reported(t, victim, 'ForeignObject', new RegExp(`a container named ${name} exists that is not Tenantry's`))
     t.equal(await use(calm), 'served')
     t.equal(
       await docker('inspect', name, '--format', '{{.State.Status}} {{len .Config.Labels}}'),
@@ -193,9 +203,9 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       await docker('rmi', images.runtime)
       // The control plane asks for what a name means every few seconds.
       await new Promise((resolve) => setTimeout(resolve, 6_000))
-      const late = await ask('image-missing', 'Pro', 0)
+      const late = await request('image-missing', 'Pro', 0)
       rest.push(late)
-      await told(t, late, 'ImageMissing', new RegExp(`the image "${images.runtime}" is not there`))
+      await reported(t, late, 'ImageMissing', new RegExp(`the image "${images.runtime}" is not there`))
       t.match(
         await platform.call('POST', '/v1/rollouts', { region: 'local', component: 'runtime', image: images.runtime }),
         { status: 422, body: { code: 'IMAGE_MISSING' } },
@@ -223,7 +233,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       await platform.sql('update tenants set runtime_image = $2 where id = $1', [victim.id, digest])
       await docker('rmi', otherImage)
       await change(victim, { suspended: false }, 0)
-      await told(t, victim, 'ImageMissing', /its image is not there/)
+      await reported(t, victim, 'ImageMissing', /its image is not there/)
       t.equal(await use(calm), 'served')
       await docker('load', '--input', file)
       await isWell(t, victim)
@@ -260,9 +270,9 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       await docker('network', 'create', '--internal', '--subnet', subnet, ...label(stack), networkName(stack, 'net'))
       planted.push(networkName(stack, 'net'))
     }
-    const late = await ask('no-subnet', 'Pro', 0)
+    const late = await request('no-subnet', 'Pro', 0)
     rest.push(late)
-    await told(t, late, 'SubnetsExhausted', /^all 16 subnets of the region are taken$/)
+    await reported(t, late, 'SubnetsExhausted', /^all 16 subnets of the region are taken$/)
     t.equal(await use(calm), 'served')
     t.same(
       (await everything()).filter((name) => name.includes(late.id)),
@@ -282,21 +292,21 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       body: { status: 'paused' },
     })
     await proxy.close()
-    const stranger = `stranger-${tag}`
+    const outsider = `stranger-${tag}`
     await docker('rm', await containersOf(victim, 'runtime'), await containersOf(victim, 'postgres'))
     await docker('network', 'disconnect', '--force', network, await gateway())
     await docker('network', 'rm', network)
-    await docker('network', 'create', '--internal', '--subnet', before, stranger)
-    t.teardown(() => docker('network', 'rm', stranger).catch(() => undefined))
+    await docker('network', 'create', '--internal', '--subnet', before, outsider)
+    t.teardown(() => docker('network', 'rm', outsider).catch(() => undefined))
     await proxy.open()
     t.equal((await platform.call('POST', `/v1/tenants/${victim.id}/wake`)).status, 202)
     await isWell(t, victim)
     t.not(await subnetOf(network), before, 'it moved')
-    t.equal(await subnetOf(stranger), before, "the stranger's is left as it was")
+    t.equal(await subnetOf(outsider), before, "the stranger's is left as it was")
     t.match(await platform.sql('select count(*)::int as count from subnets where stack_id = $1', [victim.id]), [
       { count: 1 },
     ])
-    await docker('network', 'rm', stranger)
+    await docker('network', 'rm', outsider)
   })
 
   await t.test('limits beyond the host are refused, and change nothing', async (t) => {
@@ -333,9 +343,9 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       "update plans set resources = jsonb_set(resources, '{runtime,cpu_millis}', to_jsonb($1::int)) where id = 'Enterprise'",
       [(cpus + 1) * 1000],
     )
-    const large = await ask('too-large', 'Enterprise', 0)
+    const large = await request('too-large', 'Enterprise', 0)
     rest.push(large)
-    await told(t, large, 'LimitsBeyondHost', /^cannot create container \S+: its limits are not possible here$/)
+    await reported(t, large, 'LimitsBeyondHost', /^cannot create container \S+: its limits are not possible here$/)
     t.equal(await use(calm), 'served')
     await platform.sql("update plans set resources = $1 where id = 'Enterprise'", [
       JSON.stringify(before?.['resources']),

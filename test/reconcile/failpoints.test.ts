@@ -55,12 +55,12 @@ async function calmly(platform: Platform): Promise<Map<string, string>> {
 }
 
 async function create(platform: Platform, name: string): Promise<{ id: string; key: string } | undefined> {
-  const answer = await platform
+  const response = await platform
     .call('POST', '/v1/tenants', { name, plan: 'Free', region: 'local' }, { prefer: 'wait=20' })
     .catch(() => undefined)
-  if (answer?.status !== 201) return undefined
-  const keys = answer.body['keys'] as { secret_key: string }
-  return { id: String(answer.body['tenant_id']), key: keys.secret_key }
+  if (response?.status !== 201) return undefined
+  const keys = response.body['keys'] as { secret_key: string }
+  return { id: String(response.body['tenant_id']), key: keys.secret_key }
 }
 
 async function createWithFile(platform: Platform, name: string): Promise<string> {

@@ -24,7 +24,7 @@ function startLoop() {
   const clock = stoppedClock()
   const conditions = createRegionConditions(clock)
   const stop = new AbortController()
-  const told = { recoveries: 0 }
+  const reported = { recoveries: 0 }
   const volumes = [{ name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }]
   const engine = {
     observe: (): Promise<object> => Promise.resolve({ containers: [], networks: [], volumes, unlabelledVolumes: [] }),
@@ -49,7 +49,7 @@ function startLoop() {
       regionStacks: ['region-r'],
       wake: () => undefined,
       recovered: () => {
-        told.recoveries++
+        reported.recoveries++
       },
       conditions,
       measure: () => undefined,
@@ -57,7 +57,7 @@ function startLoop() {
     },
     stop.signal,
   )
-  return { clock, conditions, engine, region, volumes, loop, told, stop: () => stop.abort() }
+  return { clock, conditions, engine, region, volumes, loop, told: reported, stop: () => stop.abort() }
 }
 
 t.test('a region that is as it should be is ready, and says when that was seen', async (t) => {
@@ -80,7 +80,7 @@ t.test('a region that is as it should be is ready, and says when that was seen',
 t.test('what is wrong is said with its reason, and taken back when it has passed', async (t) => {
   const { conditions, engine, region, volumes, loop } = startLoop()
   const well = { ...engine, ...region }
-  const problems: [what: string, plant: () => void, said: object][] = [
+  const errors: [what: string, plant: () => void, said: object][] = [
     [
       'no engine',
       () => (engine.observe = fails(new EngineError('ENGINE_UNREACHABLE', 'the Docker Engine cannot be reached'))),
@@ -120,10 +120,10 @@ t.test('what is wrong is said with its reason, and taken back when it has passed
     ],
   ]
   const volume = { name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }
-  for (const [what, plant, said] of problems) {
+  for (const [what, plant, reported] of errors) {
     plant()
     await loop.sweep()
-    t.match(conditions.of('r'), { status: 'False', ...said }, what)
+    t.match(conditions.of('r'), { status: 'False', ...reported }, what)
     engine.observe = well.observe
     engine.converge = well.converge
     region.ownStack = well.ownStack
@@ -134,18 +134,18 @@ t.test('what is wrong is said with its reason, and taken back when it has passed
 })
 
 t.test('an engine that is there again is told once, and one that was never away not at all', async (t) => {
-  const { engine, loop, told } = startLoop()
+  const { engine, loop, told: reported } = startLoop()
   const well = engine.observe
   await loop.sweep()
-  t.equal(told.recoveries, 0)
+  t.equal(reported.recoveries, 0)
   engine.observe = fails(new EngineError('ENGINE_UNREACHABLE', 'the Docker Engine cannot be reached'))
   await loop.sweep()
   await loop.sweep()
-  t.equal(told.recoveries, 0)
+  t.equal(reported.recoveries, 0)
   engine.observe = well
   await loop.sweep()
   await loop.sweep()
-  t.equal(told.recoveries, 1)
+  t.equal(reported.recoveries, 1)
 })
 
 t.test('who leads no more says nothing', async (t) => {
@@ -163,11 +163,12 @@ t.test('who leads no more says nothing', async (t) => {
 t.test('the metrics tell of each region that was looked at', async (t) => {
   const { conditions, loop } = startLoop()
   const metrics = createMetrics(conditions, () => new Date())
-  const told = async () => (await metrics.text()).split('\n').filter((line) => line.startsWith('tenantry_region_ready'))
-  t.same(await told(), [])
+  const reported = async () =>
+    (await metrics.text()).split('\n').filter((line) => line.startsWith('tenantry_region_ready'))
+  t.same(await reported(), [])
   await loop.sweep()
   conditions.failed('other', new Error('x'), 'words')
-  t.same(await told(), ['tenantry_region_ready{region="r"} 1', 'tenantry_region_ready{region="other"} 0'])
-  conditions.forget()
-  t.same(await told(), [])
+  t.same(await reported(), ['tenantry_region_ready{region="r"} 1', 'tenantry_region_ready{region="other"} 0'])
+  conditions.evict()
+  t.same(await reported(), [])
 })

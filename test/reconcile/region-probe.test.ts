@@ -2,7 +2,7 @@
 import t from 'tap'
 import { createRegionProbe } from '#control-plane/reconcile/region-probe.ts'
 
-const [asked, other] = ['t_0123456789abcdef0123', 't_ffffffffffffffffffff']
+const [requested, other] = ['t_0123456789abcdef0123', 't_ffffffffffffffffffff']
 const { signal } = new AbortController()
 
 function probeOf(status: number, body: unknown) {
@@ -29,23 +29,23 @@ const usage = (tenantId: string) => ({
 })
 
 t.test('an answer about another tenant is none', async (t) => {
-  t.same(await probeOf(200, health(asked)).tenantHealth('http://runtime', asked, signal), health(asked))
-  t.same(await probeOf(200, usage(asked)).tenantUsage('http://runtime', asked, signal), usage(asked))
-  await t.rejects(probeOf(200, health(other)).tenantHealth('http://runtime', asked, signal), {
+  t.same(await probeOf(200, health(requested)).tenantHealth('http://runtime', requested, signal), health(requested))
+  t.same(await probeOf(200, usage(requested)).tenantUsage('http://runtime', requested, signal), usage(requested))
+  await t.rejects(probeOf(200, health(other)).tenantHealth('http://runtime', requested, signal), {
     message: /another tenant/,
   })
-  await t.rejects(probeOf(200, usage(other)).tenantUsage('http://runtime', asked, signal), {
+  await t.rejects(probeOf(200, usage(other)).tenantUsage('http://runtime', requested, signal), {
     message: /another tenant/,
   })
-  t.equal(await probeOf(404, {}).tenantHealth('http://runtime', asked, signal), undefined)
+  t.equal(await probeOf(404, {}).tenantHealth('http://runtime', requested, signal), undefined)
 })
 
 t.test('a message is a sentence, not a book', async (t) => {
   t.same(
-    await probeOf(200, health(asked, 'x'.repeat(500))).tenantHealth('http://runtime', asked, signal),
-    health(asked, 'x'.repeat(500)),
+    await probeOf(200, health(requested, 'x'.repeat(500))).tenantHealth('http://runtime', requested, signal),
+    health(requested, 'x'.repeat(500)),
   )
-  await t.rejects(probeOf(200, health(asked, 'x'.repeat(501))).tenantHealth('http://runtime', asked, signal), {
+  await t.rejects(probeOf(200, health(requested, 'x'.repeat(501))).tenantHealth('http://runtime', requested, signal), {
     message: /unknown form/,
   })
 })

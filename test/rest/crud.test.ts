@@ -13,7 +13,7 @@ t.test('the generated interface', async (t) => {
   t.test('follows schemas at a reload, and never before', async (t) => {
     const tenant = await runtime.addTenant()
     const neighbour = await runtime.addTenant({ name: 'neighbour' })
-    same(t, await tenant.ask('GET', `${rest}/notes`, { as: 'u1' }), 404, 'PGRST205')
+    same(t, await tenant.request('GET', `${rest}/notes`, { as: 'u1' }), 404, 'PGRST205')
     t.equal((await addSchema(tenant, notes)).status, 201)
     for (const [method, path] of [
       ['GET', 'notes'],
@@ -25,51 +25,52 @@ t.test('the generated interface', async (t) => {
       const body = method === 'POST' || method === 'PATCH' ? { title: 'x' } : undefined
       same(
         t,
-        await tenant.ask(method, `${rest}/${path}`, { as: 'u1', ...(body === undefined ? {} : { body }) }),
+        await tenant.request(method, `${rest}/${path}`, { as: 'u1', ...(body === undefined ? {} : { body }) }),
         404,
         'PGRST205',
       )
     }
     t.match((await reload(tenant)).json(), { success: true, collections: ['notes'] })
-    t.same((await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).list(), [])
-    same(t, await neighbour.ask('GET', `${rest}/notes`, { as: 'u1' }), 404, 'PGRST205')
-    same(t, await tenant.ask('GET', `${rest}/note`, { as: 'u1' }), 404, 'PGRST205')
-    t.equal((await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: { title: 'kept' } })).status, 201)
+    t.same((await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list(), [])
+    same(t, await neighbour.request('GET', `${rest}/notes`, { as: 'u1' }), 404, 'PGRST205')
+    same(t, await tenant.request('GET', `${rest}/note`, { as: 'u1' }), 404, 'PGRST205')
+    t.equal((await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: 'kept' } })).status, 201)
 
     const wider = [...notes.fields, { name: 'done', type: 'boolean' }]
     t.equal(
-      (await tenant.ask('PATCH', `${rest}/schemas?name=eq.notes`, { as: 'service', body: { fields: wider } })).status,
+      (await tenant.request('PATCH', `${rest}/schemas?name=eq.notes`, { as: 'service', body: { fields: wider } }))
+        .status,
       204,
     )
     same(
       t,
-      await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: { title: 'x', done: true } }),
+      await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: 'x', done: true } }),
       400,
       'PGRST204',
       /"done"/,
     )
-    t.notOk('done' in ((await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).list()[0] ?? {}))
+    t.notOk('done' in ((await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list()[0] ?? {}))
     t.equal((await reload(tenant)).status, 200)
-    t.equal((await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: { title: 'y', done: true } })).status, 201)
-    t.same((await tenant.ask('GET', `${rest}/notes?select=title,done&order=title`, { as: 'u1' })).list(), [
+    t.equal((await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: 'y', done: true } })).status, 201)
+    t.same((await tenant.request('GET', `${rest}/notes?select=title,done&order=title`, { as: 'u1' })).list(), [
       { title: 'kept', done: null },
       { title: 'y', done: true },
     ])
 
-    t.equal((await tenant.ask('DELETE', `${rest}/schemas?name=eq.notes`, { as: 'service' })).status, 204)
+    t.equal((await tenant.request('DELETE', `${rest}/schemas?name=eq.notes`, { as: 'service' })).status, 204)
     t.equal(
-      (await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).list().length,
+      (await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list().length,
       2,
       'a deleted schema is served until the reload',
     )
     // As a restart does: the registry is read anew.
     tenant.change({})
-    t.equal((await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).list().length, 2, 'and a restart is no reload')
+    t.equal((await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list().length, 2, 'and a restart is no reload')
     t.equal((await reload(tenant)).status, 200)
-    same(t, await tenant.ask('GET', `${rest}/notes`, { as: 'u1' }), 404, 'PGRST205')
+    same(t, await tenant.request('GET', `${rest}/notes`, { as: 'u1' }), 404, 'PGRST205')
     await publish(tenant, { ...notes, fields: wider })
     t.equal(
-      (await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).list().length,
+      (await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list().length,
       2,
       'and its records come back with it',
     )
@@ -78,20 +79,20 @@ t.test('the generated interface', async (t) => {
   t.test('is not changed by a reload that would lose data, nor by a schema that is none', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes)
-    await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: { title: 'kept', rank: 1 } })
+    await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: 'kept', rank: 1 } })
     const before = await tenant.rows('select name, definition, published, applied_at from applied_schemas')
     const narrower = notes.fields.filter(({ name }) => name !== 'rank')
     const retyped = notes.fields.map((field) => (field.name === 'rank' ? { ...field, type: 'string' } : field))
     for (const fields of [narrower, retyped]) {
       t.equal(
-        (await tenant.ask('PATCH', `${rest}/schemas?name=eq.notes`, { as: 'service', body: { fields } })).status,
+        (await tenant.request('PATCH', `${rest}/schemas?name=eq.notes`, { as: 'service', body: { fields } })).status,
         204,
       )
       same(t, await reload(tenant), 409, 'DESTRUCTIVE_SCHEMA_CHANGE', /notes\.rank/)
       t.same(await tenant.rows('select name, definition, published, applied_at from applied_schemas'), before)
-      t.match((await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).list(), [{ title: 'kept', rank: 1 }])
+      t.match((await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list(), [{ title: 'kept', rank: 1 }])
     }
-    await tenant.ask('PATCH', `${rest}/schemas?name=eq.notes`, { as: 'service', body: { fields: notes.fields } })
+    await tenant.request('PATCH', `${rest}/schemas?name=eq.notes`, { as: 'service', body: { fields: notes.fields } })
 
     const title = { name: 'title', type: 'string' }
     const bad: object[] = [
@@ -127,99 +128,108 @@ t.test('the generated interface', async (t) => {
     for (const schema of bad)
       t.equal((await addSchema(tenant, schema)).status, 400, JSON.stringify(schema).slice(0, 120))
     t.equal((await addSchema(tenant, notes)).status, 409, 'a name is taken once')
-    same(t, await tenant.ask('POST', `${rest}/schemas`, { as: 'u1', body: { ...notes, name: 'mine' } }), 403, '42501')
-    t.equal((await tenant.ask('POST', `${rest}/schemas`, { body: { ...notes, name: 'mine' } })).status, 401)
-    t.same((await tenant.ask('GET', `${rest}/schemas`, { as: 'u1' })).list(), [], 'only the service sees schemas')
+    same(
+      t,
+      await tenant.request('POST', `${rest}/schemas`, { as: 'u1', body: { ...notes, name: 'mine' } }),
+      403,
+      '42501',
+    )
+    t.equal((await tenant.request('POST', `${rest}/schemas`, { body: { ...notes, name: 'mine' } })).status, 401)
+    t.same((await tenant.request('GET', `${rest}/schemas`, { as: 'u1' })).list(), [], 'only the service sees schemas')
     t.match((await reload(tenant)).json(), { success: true, collections: ['notes'] })
   })
 
   t.test('makes, shows, changes and deletes records', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes)
-    const made = await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: { title: 'one', rank: 1.5 } })
+    const made = await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: 'one', rank: 1.5 } })
     t.equal(made.status, 201)
     t.match(made.json(), { id: uuid, owner: 'u1', title: 'one', rank: 1.5 }, 'whoever makes it owns it')
     const id = String(made.json()['id'])
     t.same(Object.keys(made.json()).sort(), ['id', 'owner', 'rank', 'title'], 'the fields of the schema and no others')
-    t.same((await tenant.ask('GET', `${rest}/notes/${id}`, { as: 'u1' })).json(), made.json())
-    t.same((await tenant.ask('PATCH', `${rest}/notes/${id}`, { as: 'u1', body: { rank: null } })).json(), {
+    t.same((await tenant.request('GET', `${rest}/notes/${id}`, { as: 'u1' })).json(), made.json())
+    t.same((await tenant.request('PATCH', `${rest}/notes/${id}`, { as: 'u1', body: { rank: null } })).json(), {
       ...made.json(),
       rank: null,
     })
     t.same(
-      (await tenant.ask('PATCH', `${rest}/notes/${id}`, { as: 'u1', body: {} })).json(),
+      (await tenant.request('PATCH', `${rest}/notes/${id}`, { as: 'u1', body: {} })).json(),
       { ...made.json(), rank: null },
       'a change of nothing',
     )
-    same(t, await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: { id, title: 'again' } }), 409, '23505')
+    same(t, await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { id, title: 'again' } }), 409, '23505')
 
     same(
       t,
-      await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: { rank: 1 } }),
+      await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { rank: 1 } }),
       400,
       '23502',
       /"title" is required/,
     )
-    same(t, await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: { title: null } }), 400, '22P02', /"title"/)
+    same(t, await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: null } }), 400, '22P02', /"title"/)
     same(
       t,
-      await tenant.ask('PATCH', `${rest}/notes/${id}`, { as: 'u1', body: { title: null } }),
+      await tenant.request('PATCH', `${rest}/notes/${id}`, { as: 'u1', body: { title: null } }),
       400,
       '22P02',
       /"title"/,
     )
     same(
       t,
-      await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: { title: 'x', tilte: 'y' } }),
+      await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: 'x', tilte: 'y' } }),
       400,
       'PGRST204',
       /"tilte"/,
     )
     same(
       t,
-      await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: { title: 'x', tenant_id: 'y' } }),
+      await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: 'x', tenant_id: 'y' } }),
       400,
       'PGRST204',
       /"tenant_id"/,
     )
     t.equal(
-      (await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: [{ title: 'x' }, { rank: 1 }] })).status,
+      (await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: [{ title: 'x' }, { rank: 1 }] })).status,
       400,
       'of several all or none',
     )
     for (const body of ['"text"', '1', 'null', '[[]]', '{"title":', '{"__proto__": {}, "title": "x"}', '']) {
-      const answer = await tenant.ask('POST', `${rest}/notes`, {
+      const response = await tenant.request('POST', `${rest}/notes`, {
         as: 'u1',
         body,
         headers: { 'content-type': 'application/json' },
       })
-      t.equal(answer.status, 400, `${body}: ${answer.text}`)
+      t.equal(response.status, 400, `${body}: ${response.text}`)
     }
-    same(t, await tenant.ask('GET', `${rest}/notes/${absent}`, { as: 'u1' }), 404, 'PGRST116')
-    same(t, await tenant.ask('PATCH', `${rest}/notes/${absent}`, { as: 'u1', body: { rank: 1 } }), 404, 'PGRST116')
-    same(t, await tenant.ask('DELETE', `${rest}/notes/${absent}`, { as: 'u1' }), 404, 'PGRST116')
-    same(t, await tenant.ask('GET', `${rest}/notes/no-uuid`, { as: 'u1' }), 400, '22P02')
+    same(t, await tenant.request('GET', `${rest}/notes/${absent}`, { as: 'u1' }), 404, 'PGRST116')
+    same(t, await tenant.request('PATCH', `${rest}/notes/${absent}`, { as: 'u1', body: { rank: 1 } }), 404, 'PGRST116')
+    same(t, await tenant.request('DELETE', `${rest}/notes/${absent}`, { as: 'u1' }), 404, 'PGRST116')
+    same(t, await tenant.request('GET', `${rest}/notes/no-uuid`, { as: 'u1' }), 400, '22P02')
     t.equal(
-      (await tenant.ask('PATCH', `${rest}/notes`, { as: 'u1', body: { rank: 1 } })).status,
+      (await tenant.request('PATCH', `${rest}/notes`, { as: 'u1', body: { rank: 1 } })).status,
       400,
       'a change of all has to say so',
     )
-    t.equal((await tenant.ask('DELETE', `${rest}/notes`, { as: 'u1' })).status, 400, 'and so has the deletion of all')
+    t.equal(
+      (await tenant.request('DELETE', `${rest}/notes`, { as: 'u1' })).status,
+      400,
+      'and so has the deletion of all',
+    )
     for (const [method, query] of [
       ['PATCH', 'limit=1'],
       ['DELETE', 'limit=1'],
       ['DELETE', 'offset=1'],
       ['PATCH', 'offset=1'],
     ] as const) {
-      const answer = await tenant.ask(method, `${rest}/notes?title=eq.one&${query}`, {
+      const response = await tenant.request(method, `${rest}/notes?title=eq.one&${query}`, {
         as: 'u1',
         ...(method === 'PATCH' ? { body: { rank: 7 } } : {}),
       })
-      same(t, answer, 400, 'PGRST100', /limit/)
+      same(t, response, 400, 'PGRST100', /limit/)
     }
     same(
       t,
-      await tenant.ask('POST', `${rest}/notes?columns=titel`, { as: 'u1', body: { title: 'x' } }),
+      await tenant.request('POST', `${rest}/notes?columns=titel`, { as: 'u1', body: { title: 'x' } }),
       400,
       'PGRST204',
       /"titel"/,
@@ -229,8 +239,8 @@ t.test('the generated interface', async (t) => {
       [{ title: 'one', rank: null }],
       'nothing of what was refused was stored',
     )
-    t.equal((await tenant.ask('DELETE', `${rest}/notes/${id}`, { as: 'u1' })).status, 200)
-    same(t, await tenant.ask('GET', `${rest}/notes/${id}`, { as: 'u1' }), 404, 'PGRST116')
+    t.equal((await tenant.request('DELETE', `${rest}/notes/${id}`, { as: 'u1' })).status, 200)
+    same(t, await tenant.request('GET', `${rest}/notes/${id}`, { as: 'u1' }), 404, 'PGRST116')
   })
 
   t.test('makes as many records as were sent, and refuses one that no index can hold', async (t) => {
@@ -242,7 +252,7 @@ t.test('the generated interface', async (t) => {
       { name: 'keyed', fields: [{ ...name, primary: true }], rls_policy: { type: 'service' } },
     )
     const list = (body: string) =>
-      tenant.ask('POST', `${rest}/notes`, { as: 'u1', body, headers: { 'content-type': 'application/json' } })
+      tenant.request('POST', `${rest}/notes`, { as: 'u1', body, headers: { 'content-type': 'application/json' } })
     for (const [body, made] of [
       ['{}', 1],
       ['[]', 0],
@@ -254,10 +264,10 @@ t.test('the generated interface', async (t) => {
       t.equal((await list(body)).status, 201, body)
       t.same(await tenant.rows('select count(*)::int as n from notes'), [{ n: before + made }], `${body} makes ${made}`)
     }
-    t.same((await tenant.ask('GET', `${rest}/notes?owner=eq.u1`, { as: 'u1' })).list().length, 7)
+    t.same((await tenant.request('GET', `${rest}/notes?owner=eq.u1`, { as: 'u1' })).list().length, 7)
     const long = randomBytes(20_000).toString('base64')
-    same(t, await tenant.ask('POST', `${rest}/keyed`, { as: 'service', body: { name: long } }), 400, '54000')
-    same(t, await tenant.ask('POST', `${rest}/notes`, { as: 'service', body: { owner: long } }), 400, '54000')
+    same(t, await tenant.request('POST', `${rest}/keyed`, { as: 'service', body: { name: long } }), 400, '54000')
+    same(t, await tenant.request('POST', `${rest}/notes`, { as: 'service', body: { owner: long } }), 400, '54000')
   })
 
   t.same(runtime.problems, [], 'none of it was an error of ours')

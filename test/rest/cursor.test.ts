@@ -22,7 +22,7 @@ async function openScene(t: Test): Promise<TestTenant> {
         '2026-01-01'::timestamptz + n % 9 * interval '1.000001 s', jsonb_build_object('x', n % 3)
       from generate_series(1, 60) n`,
   )
-  await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+  await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
   return tenant
 }
 
@@ -34,11 +34,11 @@ async function pages(
   const rows: Record<string, unknown>[] = []
   const counts: number[] = []
   for (let cursor: string | undefined = ''; cursor !== undefined;) {
-    const answer = await tenant.ask('GET', `${list}?${parameters}&limit=${limit}&cursor=${cursor}`)
-    if (answer.status !== 200) throw new Error(answer.text)
-    rows.push(...answer.list())
-    counts.push(answer.list().length)
-    const next = answer.headers['next-cursor']
+    const response = await tenant.request('GET', `${list}?${parameters}&limit=${limit}&cursor=${cursor}`)
+    if (response.status !== 200) throw new Error(response.text)
+    rows.push(...response.list())
+    counts.push(response.list().length)
+    const next = response.headers['next-cursor']
     cursor = next === undefined ? undefined : String(next)
   }
   return { rows, counts }
@@ -64,7 +64,7 @@ t.test('paging by keys', async (t) => {
               .filter((key) => !order.some((term) => term.split('.')[0] === key))
               .map((key) => `${key}.${direction}`),
           ]
-          const wanted = (await tenant.ask('GET', `${list}?select=a,b,k0&order=${whole.join(',')}`)).list()
+          const wanted = (await tenant.request('GET', `${list}?select=a,b,k0&order=${whole.join(',')}`)).list()
           const { rows } = await pages(
             tenant,
             `select=a,b,k0${order.length === 0 ? '' : `&order=${order.join(',')}`}`,
@@ -81,14 +81,14 @@ t.test('paging by keys', async (t) => {
     const seen: unknown[] = []
     let cursor = ''
     for (let page = 0; ; page++) {
-      const answer = await tenant.ask('GET', `${list}?order=label.desc.nullslast&limit=7&cursor=${cursor}`)
-      seen.push(...answer.list().map(({ b }) => b))
+      const response = await tenant.request('GET', `${list}?order=label.desc.nullslast&limit=7&cursor=${cursor}`)
+      seen.push(...response.list().map(({ b }) => b))
       await query(
         tenant.home.adminUrl,
         `insert into items (a, b, label) values (100, ${1000 + page}, 'zz'); delete from items where b = ${1000 + page - 1}`,
       )
-      if (answer.headers['next-cursor'] === undefined) break
-      cursor = String(answer.headers['next-cursor'])
+      if (response.headers['next-cursor'] === undefined) break
+      cursor = String(response.headers['next-cursor'])
     }
     await query(tenant.home.adminUrl, 'delete from items where b >= 1000')
     const stayed = seen.filter((b) => Number(b) < 1000)
@@ -99,23 +99,25 @@ t.test('paging by keys', async (t) => {
   })
 
   t.test('says where the next page is, counts all that match, and shows nothing but what was asked for', async (t) => {
-    const first = await tenant.ask('GET', `${list}?select=b&a=gte.2&order=b&limit=10&cursor=`, {
+    const first = await tenant.request('GET', `${list}?select=b&a=gte.2&order=b&limit=10&cursor=`, {
       headers: { prefer: 'count=exact' },
     })
     t.equal(first.headers['content-range'], '0-9/47')
     t.same(first.list()[0], { b: 14 })
     const link = /^<([^>]+)>; rel="next"$/.exec(String(first.headers.link))?.[1] ?? ''
-    const second = await tenant.ask('GET', link)
+    const second = await tenant.request('GET', link)
     t.same(second.list()[0], { b: 24 })
-    const csv = await tenant.ask('GET', `${list}?select=b&order=b&limit=2&cursor=`, { headers: { accept: 'text/csv' } })
+    const csv = await tenant.request('GET', `${list}?select=b&order=b&limit=2&cursor=`, {
+      headers: { accept: 'text/csv' },
+    })
     t.equal(csv.text, 'b\n1\n2')
     t.ok(csv.headers['next-cursor'])
-    const empty = await tenant.ask('GET', `${list}?a=eq.-1&cursor=`)
+    const empty = await tenant.request('GET', `${list}?a=eq.-1&cursor=`)
     t.same([empty.text, empty.headers['next-cursor']], ['[]', undefined])
   })
 
   t.test('refuses what can not be paged so, and cursors of other lists', async (t) => {
-    const given = String((await tenant.ask('GET', `${list}?order=b&limit=1&cursor=`)).headers['next-cursor'])
+    const given = String((await tenant.request('GET', `${list}?order=b&limit=1&cursor=`)).headers['next-cursor'])
     const made = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
     for (const [search, message] of [
       [`order=b.desc&cursor=${given}`, /another order/],
@@ -125,11 +127,14 @@ t.test('paging by keys', async (t) => {
       ['cursor=&offset=1', /exclude each other/],
       ['cursor=&select=count()', /aggregates/],
     ] as const) {
-      const answer = await tenant.ask('GET', `${list}?${search}`)
-      t.match({ status: answer.status, ...answer.json() }, { status: 400, code: 'PGRST100', message }, search)
+      const response = await tenant.request('GET', `${list}?${search}`)
+      t.match({ status: response.status, ...response.json() }, { status: 400, code: 'PGRST100', message }, search)
     }
-    t.match((await tenant.ask('GET', '/rest/v1/marks?cursor=')).json(), { code: 'PGRST100', message: /no primary key/ })
-    const odd = await tenant.ask('GET', `${list}?order=b&cursor=${made(['b.asc,a.asc', 'x', '1'])}`)
+    t.match((await tenant.request('GET', '/rest/v1/marks?cursor=')).json(), {
+      code: 'PGRST100',
+      message: /no primary key/,
+    })
+    const odd = await tenant.request('GET', `${list}?order=b&cursor=${made(['b.asc,a.asc', 'x', '1'])}`)
     t.match({ status: odd.status, ...odd.json() }, { status: 400, code: '22P02' })
   })
 })

@@ -19,7 +19,7 @@ const noise = (bytes: number) =>
   randomBytes(Math.ceil(bytes / 2))
     .toString('hex')
     .slice(0, bytes)
-const write = (tenant: TestTenant, body: object, as = 'u1') => tenant.ask('POST', `${rest}/notes`, { as, body })
+const write = (tenant: TestTenant, body: object, as = 'u1') => tenant.request('POST', `${rest}/notes`, { as, body })
 const count = async (tenant: TestTenant) => Number((await tenant.rows('select count(*) as n from notes'))[0]?.['n'])
 const whole = async (tenant: TestTenant) =>
   Number((await tenant.rows("select pg_total_relation_size('notes') as n"))[0]?.['n'])
@@ -27,12 +27,12 @@ const whole = async (tenant: TestTenant) =>
 /** Writes until there is no room; answers with what the refusal says. */
 async function fill(tenant: TestTenant, records: number, bytes: number): Promise<{ limit: number; used: number }> {
   for (;;) {
-    const answer = await write(
+    const response = await write(
       tenant,
       Array.from({ length: records }, (_, n) => ({ text: noise(bytes), n })),
     )
-    if (answer.status === 413) return answer.json() as { limit: number; used: number }
-    if (answer.status !== 201) throw new Error(answer.text)
+    if (response.status === 413) return response.json() as { limit: number; used: number }
+    if (response.status !== 201) throw new Error(response.text)
   }
 }
 
@@ -45,14 +45,14 @@ t.test('the quota of documents', async (t) => {
     const neighbour = await runtime.addTenant({ name: 'neighbour', limits: { document_bytes: 1_000_000 } })
     await publish(tenant, notes)
     await publish(neighbour, notes)
-    const refused = await fill(tenant, 20, 2_000)
-    t.equal(refused.limit, limit)
+    const rejected = await fill(tenant, 20, 2_000)
+    t.equal(rejected.limit, limit)
     const before = await count(tenant)
     t.ok(before > 500, `${before} records of 2 kB were taken`)
     // Postgres extends a table that many write to by more than it needs at once, which tells in one so small.
     t.ok((await whole(tenant)) < limit * 1.2, `they take ${await whole(tenant)} bytes`)
     const large = { text: noise(100_000) }
-    const { id } = (await tenant.ask('GET', `${rest}/notes?limit=1`, { as: 'u1' })).list()[0] ?? {}
+    const { id } = (await tenant.request('GET', `${rest}/notes?limit=1`, { as: 'u1' })).list()[0] ?? {}
     for (const [method, path, body] of [
       ['POST', 'notes', large],
       ['POST', 'notes', [large]],
@@ -64,7 +64,7 @@ t.test('the quota of documents', async (t) => {
       for (const as of ['u1', 'service'])
         same(
           t,
-          await tenant.ask(method, `${rest}/${path}`, {
+          await tenant.request(method, `${rest}/${path}`, {
             as,
             body,
             headers: { prefer: path.includes('on_conflict') ? 'resolution=merge-duplicates' : '' },
@@ -81,13 +81,13 @@ t.test('the quota of documents', async (t) => {
       'nothing of it was stored',
     )
     t.equal((await write(neighbour, large)).status, 201, "another tenant's room is its own")
-    t.equal((await tenant.ask('GET', `${rest}/notes?limit=1`, { as: 'u1' })).status, 200)
+    t.equal((await tenant.request('GET', `${rest}/notes?limit=1`, { as: 'u1' })).status, 200)
     t.equal(
-      (await tenant.ask('POST', `${rest}/schemas`, { as: 'service', body: { ...notes, name: 'more' } })).status,
+      (await tenant.request('POST', `${rest}/schemas`, { as: 'service', body: { ...notes, name: 'more' } })).status,
       201,
       'a schema is no document',
     )
-    t.equal((await tenant.ask('DELETE', `${rest}/notes/${String(id)}`, { as: 'u1' })).status, 200)
+    t.equal((await tenant.request('DELETE', `${rest}/notes/${String(id)}`, { as: 'u1' })).status, 200)
     tenant.change({ limits: { ...tenant.manifest.limits, document_bytes: 2 * limit } })
     t.equal((await write(tenant, large)).status, 201, 'a larger plan holds at once')
   })
@@ -98,7 +98,7 @@ t.test('the quota of documents', async (t) => {
     await publish(tenant, notes)
     await fill(tenant, 100, 500)
     const full = await count(tenant)
-    t.equal((await tenant.ask('DELETE', `${rest}/notes?n=lt.50`, { as: 'u1' })).status, 204)
+    t.equal((await tenant.request('DELETE', `${rest}/notes?n=lt.50`, { as: 'u1' })).status, 204)
     t.equal(await count(tenant), full / 2)
     const taken = async () => {
       const before = await count(tenant)
@@ -107,7 +107,7 @@ t.test('the quota of documents', async (t) => {
     }
     const again = await taken()
     t.ok(again > full * 0.3 && again < full * 0.7, `${again} records have come in the place of ${full / 2}`)
-    t.equal((await tenant.ask('DELETE', `${rest}/notes?n=gte.20`, { as: 'u1' })).status, 204)
+    t.equal((await tenant.request('DELETE', `${rest}/notes?n=gte.20`, { as: 'u1' })).status, 204)
     await query(runtime.postgres.url('homes'), `vacuum ${tenant.id}.notes`)
     const vacuumed = await taken()
     t.ok(vacuumed > full * 0.5, `${vacuumed} records have come in the place of those whose room Postgres has freed`)
@@ -118,12 +118,12 @@ t.test('the quota of documents', async (t) => {
     const limit = 3_000_000
     const tenant = await runtime.addTenant({ limits: { document_bytes: limit } })
     await publish(tenant, notes)
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 40 }, (_, n) => write(tenant, { text: noise(200_000), n }, `u${n}`)),
     )
-    const made = answers.filter(({ status }) => status === 201).length
+    const made = responses.filter(({ status }) => status === 201).length
     t.same(
-      answers.filter(({ status }) => status !== 201 && status !== 413),
+      responses.filter(({ status }) => status !== 201 && status !== 413),
       [],
     )
     t.equal(await count(tenant), made)
@@ -147,9 +147,9 @@ t.test('the quota of documents', async (t) => {
     runtime.clock.stopped += 5_000
     // This one is taken, and has somebody look.
     t.equal((await write(tenant, { text: 'looks' })).status, 201)
-    let refused = await write(tenant, { text: 'x' })
-    for (let tries = 0; refused.status === 201 && tries < 100; tries++) refused = await write(tenant, { text: 'x' })
-    same(t, refused, 413, 'QUOTA_EXCEEDED')
+    let rejected = await write(tenant, { text: 'x' })
+    for (let tries = 0; rejected.status === 201 && tries < 100; tries++) rejected = await write(tenant, { text: 'x' })
+    same(t, rejected, 413, 'QUOTA_EXCEEDED')
     await query(tenant.home.adminUrl, 'truncate notes')
     same(t, await write(tenant, { text: 'x' }), 413, 'QUOTA_EXCEEDED', /./)
     runtime.clock.stopped += 1_000

@@ -11,7 +11,7 @@ import { errors } from './features/errors.ts'
 import { filterErrors } from './features/filter-errors.ts'
 import { filters } from './features/filters.ts'
 import { forms, rollbacks } from './features/forms.ts'
-import { functionAnswers } from './features/function-answers.ts'
+import { functionResponses } from './features/function-responses.ts'
 import { functions } from './features/functions.ts'
 import { ordering } from './features/ordering.ts'
 import { reading } from './features/reading.ts'
@@ -27,7 +27,7 @@ const groups: Record<string, Feature[]> = {
   Aggregates: aggregates,
   Writing: [...writing, ...changing],
   Upserts: upserts,
-  Functions: [...functions, ...functionAnswers],
+  Functions: [...functions, ...functionResponses],
   'Headers and forms': forms,
   'Where the operator allows rollbacks': rollbacks,
   Errors: errors,

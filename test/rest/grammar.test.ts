@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { effort, seed } from '#test/support/effort.ts'
-import { ask, startRuntime } from '#test/support/runtime.ts'
+import { send, startRuntime } from '#test/support/runtime.ts'
 import { makeScene } from './features/scene.ts'
 import { calls, reads, writes, type RandomRequest } from './support/random-requests.ts'
 import { canary } from './support/random-tables.ts'
@@ -186,23 +186,23 @@ t.test('any query string', async (t) => {
   const tenant = await runtime.addTenant()
   const types = ['uuid', 'string', 'number', 'boolean', 'datetime', 'json']
   const fields = types.map((type) => ({ name: `a_${type}`, type }))
-  await tenant.ask('POST', '/rest/v1/schemas', {
+  await tenant.request('POST', '/rest/v1/schemas', {
     as: 'service',
     body: { name: 'things', fields, rls_policy: { type: 'ownership', owner_field: 'owner' } },
   })
-  t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
+  t.equal((await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
   const rows = [
     { a_string: 'x%_\\', a_number: 1, a_boolean: true, a_json: { a: 1 } },
     { a_datetime: '2024-01-01T00:00:00Z', a_uuid: '0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e' },
   ]
-  t.equal((await tenant.ask('POST', '/rest/v1/things', { as: 'service', body: rows })).status, 201)
+  t.equal((await tenant.request('POST', '/rest/v1/things', { as: 'service', body: rows })).status, 201)
 
-  const answered = new Map<string, number>()
+  const response = new Map<string, number>()
   const check = async (method: string, url: string, headers: Record<string, string>, body: object | undefined) => {
-    const { status, text } = await ask(tenant.port, method, url, { ...tenant.as('service'), ...headers }, body)
-    answered.set(
+    const { status, text } = await send(tenant.port, method, url, { ...tenant.as('service'), ...headers }, body)
+    response.set(
       `${method} ${Math.floor(status / 100)}xx`,
-      (answered.get(`${method} ${Math.floor(status / 100)}xx`) ?? 0) + 1,
+      (response.get(`${method} ${Math.floor(status / 100)}xx`) ?? 0) + 1,
     )
     if (status < 200 || status >= 500 || (status >= 300 && status < 400))
       throw new Error(`${method} ${url}: ${status} ${text}`)
@@ -259,27 +259,27 @@ t.test('any query string', async (t) => {
     { seed, numRuns: effort({ small: 200, full: 10_000 }) },
   )
   t.equal(keys.failed, false, fc.defaultReportMessage(keys) ?? 'and any key')
-  t.comment(`seed ${seed}: ${[...answered].map(([what, count]) => `${what} ${count}`).join(', ')}`)
-  t.ok((answered.get('GET 2xx') ?? 0) > 20 && (answered.get('GET 4xx') ?? 0) > 20, 'both were among them')
+  t.comment(`seed ${seed}: ${[...response].map(([what, count]) => `${what} ${count}`).join(', ')}`)
+  t.ok((response.get('GET 2xx') ?? 0) > 20 && (response.get('GET 4xx') ?? 0) > 20, 'both were among them')
   t.same(runtime.problems, [], 'none of it was an error of ours')
 })
 
 t.test('any request over tables of every kind', async (t) => {
   const runtime = await startRuntime(t, { allowsRollback: true })
   const { tenant } = (await makeScene(runtime))(t)
-  const answered = new Map<string, number>()
+  const response = new Map<string, number>()
   const check = async ({ method, path, headers, body }: RandomRequest) => {
-    const { status, text } = await ask(
+    const { status, text } = await send(
       tenant.port,
       method,
       `/rest/v1${path}`,
       { ...tenant.as('service'), ...headers },
       body,
     )
-    const wrong = (problem: string) =>
-      new Error(`${method} ${path} ${JSON.stringify(headers)} ${body ?? ''}: ${status} ${problem}: ${text}`)
+    const wrong = (error: string) =>
+      new Error(`${method} ${path} ${JSON.stringify(headers)} ${body ?? ''}: ${status} ${error}: ${text}`)
     const kind = `${Math.floor(status / 100)}xx`
-    answered.set(kind, (answered.get(kind) ?? 0) + 1)
+    response.set(kind, (response.get(kind) ?? 0) + 1)
     if (status < 200 || status >= 500 || (status > 300 && status < 400)) throw wrong('is no answer')
     if (status >= 300 && method !== 'HEAD') {
       const error = JSON.parse(text) as Record<string, unknown>
@@ -292,17 +292,17 @@ t.test('any request over tables of every kind', async (t) => {
     ['calls', calls, { small: 200, full: 8_000 }],
     ['writes', writes, { small: 250, full: 12_000 }],
   ] as const) {
-    answered.clear()
+    response.clear()
     const outcome = await fc.check(fc.asyncProperty(requests, check), {
       seed,
       numRuns: effort(counts),
       endOnFailure: true,
     })
     t.equal(outcome.failed, false, fc.defaultReportMessage(outcome) ?? what)
-    const total = [...answered.values()].reduce((sum, n) => sum + n, 0)
+    const total = [...response.values()].reduce((sum, n) => sum + n, 0)
     t.ok(
-      (answered.get('2xx') ?? 0) > total / 12,
-      `${what}, seed ${seed}: ${JSON.stringify(Object.fromEntries(answered))}`,
+      (response.get('2xx') ?? 0) > total / 12,
+      `${what}, seed ${seed}: ${JSON.stringify(Object.fromEntries(response))}`,
     )
   }
   const texts = [...tenant.statementTexts()]

@@ -4,7 +4,7 @@ import pg from 'pg'
 import t from 'tap'
 import { chanceOf } from '#test/simulation/chance.ts'
 import { effort, seed } from '#test/support/effort.ts'
-import { ask, startRuntime, type Answer } from '#test/support/runtime.ts'
+import { send, startRuntime, type ApiResponse } from '#test/support/runtime.ts'
 import { abandon } from './support/abandon.ts'
 import { addMembers, collections, kinds, maySee, pattern, type Kind, type Member } from './support/canary-tenants.ts'
 
@@ -17,7 +17,7 @@ interface Operation {
   right: number[]
   /** Collection and texts that are never stored when it is refused. */
   writes?: { collection: string; texts: string[] }
-  learn?: (answer: Answer) => void
+  learn?: (response: ApiResponse) => void
 }
 
 t.test('tenants and users who share two connections', async (t) => {
@@ -227,9 +227,9 @@ t.test('tenants and users who share two connections', async (t) => {
       headers: { prefer: 'return=representation' },
       right: [201, 401, 403],
       writes: { collection, texts: made.map(({ text }) => text) },
-      learn: (answer) => {
+      learn: (response) => {
         const known = idsOf(member.at, collection)
-        for (const row of answer.list()) {
+        for (const row of response.list()) {
           known.push(String(row['id']))
           if (collection === 'posts') posts.push({ at: member.at, id: String(row['id']) })
         }
@@ -239,17 +239,17 @@ t.test('tenants and users who share two connections', async (t) => {
     }
   }
 
-  const seen = { answers: 0, own: 0, byStatus: new Map<number, number>(), aborted: 0 }
+  const seen = { responses: 0, own: 0, byStatus: new Map<number, number>(), aborted: 0 }
   const leaks: string[] = []
   const wrong: string[] = []
   const failures: { at: number; until: number; what: string }[] = []
   /** Texts of each tenant and collection. */
-  const refused = new Map<string, string[]>()
+  const rejected = new Map<string, string[]>()
 
-  const look = (member: Member, operation: Operation, answer: Answer) => {
-    seen.answers++
-    seen.byStatus.set(answer.status, (seen.byStatus.get(answer.status) ?? 0) + 1)
-    const all = `${JSON.stringify(answer.headers)}\n${answer.text}`
+  const poll = (member: Member, operation: Operation, response: ApiResponse) => {
+    seen.responses++
+    seen.byStatus.set(response.status, (seen.byStatus.get(response.status) ?? 0) + 1)
+    const all = `${JSON.stringify(response.headers)}\n${response.text}`
     for (const [whole, at, user, kind] of all.matchAll(pattern)) {
       if (kinds.some((known) => known === kind && maySee(member, Number(at), Number(user), known))) seen.own++
       else leaks.push(`${operation.method} ${operation.path} of ${member.at}/${member.user}: ${whole} in ${all}`)
@@ -264,20 +264,20 @@ t.test('tenants and users who share two connections', async (t) => {
       await abandon(member.tenant.port, method, `/rest/v1/${path}`, all, body, chance)
       return
     }
-    const answer = await ask(member.tenant.port, method, `/rest/v1/${path}`, all, body)
-    look(member, operation, answer)
-    const what = `${method} ${path} of ${member.at}/${member.user}: ${answer.status} ${answer.text.slice(0, 300)}`
-    if (answer.status >= 500) {
-      if (answer.headers['retry-after'] === '1' && answer.status === 503)
+    const response = await send(member.tenant.port, method, `/rest/v1/${path}`, all, body)
+    poll(member, operation, response)
+    const what = `${method} ${path} of ${member.at}/${member.user}: ${response.status} ${response.text.slice(0, 300)}`
+    if (response.status >= 500) {
+      if (response.headers['retry-after'] === '1' && response.status === 503)
         failures.push({ at: member.at, until: performance.now(), what })
       else wrong.push(what)
       return
     }
-    if (!right.includes(answer.status)) wrong.push(what)
-    if (answer.status === 201) learn?.(answer)
-    if (answer.status >= 400 && writes !== undefined) {
+    if (!right.includes(response.status)) wrong.push(what)
+    if (response.status === 201) learn?.(response)
+    if (response.status >= 400 && writes !== undefined) {
       const key = `${member.at} ${writes.collection}`
-      refused.set(key, [...writes.texts, ...(refused.get(key) ?? [])])
+      rejected.set(key, [...writes.texts, ...(rejected.get(key) ?? [])])
     }
   }
 
@@ -315,7 +315,7 @@ t.test('tenants and users who share two connections', async (t) => {
   )
 
   t.comment(
-    `seed ${seed}: ${seen.answers} answers (${[...seen.byStatus]
+    `seed ${seed}: ${seen.responses} answers (${[...seen.byStatus]
       .sort()
       .map(([status, count]) => `${status}: ${count}`)
       .join(
@@ -354,7 +354,7 @@ t.test('tenants and users who share two connections', async (t) => {
       })
       t.same(misplaced.slice(0, 3), [], `${at} ${collection}: every row is of whom its canary says`)
       t.equal(new Set(texts).size, texts.length, `${at} ${collection}: nothing was stored twice`)
-      const forbidden = new Set(refused.get(`${at} ${collection}`))
+      const forbidden = new Set(rejected.get(`${at} ${collection}`))
       t.same(
         texts.filter((text) => forbidden.has(text)),
         [],

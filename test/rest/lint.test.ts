@@ -11,7 +11,7 @@ const table = { name: 'x', kind: 'r', guarded: true, forced: true, invoker: fals
 
 t.test('the rules', async (t) => {
   const unsafe = (facts: Partial<LintFacts>) =>
-    lint({ ...safe, ...facts }, new Set(['notes'])).map((problem) => problem.unsafe)
+    lint({ ...safe, ...facts }, new Set(['notes'])).map((error) => error.unsafe)
   t.same(
     unsafe({ relations: [table, { ...table, forced: false }, { ...table, kind: 'v', guarded: false, invoker: true }] }),
     [],
@@ -62,7 +62,7 @@ t.test('a home', async (t) => {
     const tenant = await runtime.addTenant()
     t.same((await publish(tenant, { ...notes, events: true }))['warnings'], [])
     tenant.change({})
-    t.same((await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).list(), [])
+    t.same((await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list(), [])
     t.same(runtime.problems, [])
   })
 
@@ -76,20 +76,20 @@ t.test('a home', async (t) => {
       await tenant.rows('alter table event_log disable row level security')
       tenant.change({})
       for (const collection of ['notes', 'event_log'])
-        same(t, await tenant.ask('GET', `${rest}/${collection}`, { as: 'u2' }), 404, 'PGRST205')
+        same(t, await tenant.request('GET', `${rest}/${collection}`, { as: 'u2' }), 404, 'PGRST205')
       t.match(runtime.problems.splice(0), [
         /table "event_log" has no row-level security: it is not served/,
         /table "notes" has no row-level security: it is not served/,
       ])
-      t.equal((await tenant.ask('GET', `${rest}/storage_buckets`, { as: 'u2' })).status, 200, 'the rest is served')
+      t.equal((await tenant.request('GET', `${rest}/storage_buckets`, { as: 'u2' })).status, 200, 'the rest is served')
       t.same(
         (await reloaded(tenant))['warnings'],
         ['table "event_log" has no row-level security: it is not served'],
         'a reload puts back that of collections',
       )
-      t.same((await tenant.ask('GET', `${rest}/notes`, { as: 'u2' })).list(), [])
-      t.match((await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).list(), [{ text: 'secret' }])
-      same(t, await tenant.ask('GET', `${rest}/event_log`, { as: 'u2' }), 404, 'PGRST205')
+      t.same((await tenant.request('GET', `${rest}/notes`, { as: 'u2' })).list(), [])
+      t.match((await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list(), [{ text: 'secret' }])
+      same(t, await tenant.request('GET', `${rest}/event_log`, { as: 'u2' }), 404, 'PGRST205')
       runtime.problems.splice(0)
     },
   )
@@ -115,17 +115,17 @@ t.test('a home', async (t) => {
       'function "leak" acts as its owner (security definer): it is not served',
     ])
     for (const path of ['open', 'leaking', 'kept'])
-      same(t, await tenant.ask('GET', `${rest}/${path}`, { as: 'service' }), 404, 'PGRST205')
-    t.equal((await tenant.ask('POST', `${rest}/rpc/leak`, { as: 'u2', body: {} })).status, 404)
-    t.same((await tenant.ask('GET', `${rest}/asking`, { as: 'u2' })).list(), [])
-    t.equal((await tenant.ask('GET', `${rest}/asking`, { as: 'u1' })).list().length, 1)
-    t.same((await tenant.ask('GET', `${rest}/closed`, { as: 'u1' })).list(), [])
+      same(t, await tenant.request('GET', `${rest}/${path}`, { as: 'service' }), 404, 'PGRST205')
+    t.equal((await tenant.request('POST', `${rest}/rpc/leak`, { as: 'u2', body: {} })).status, 404)
+    t.same((await tenant.request('GET', `${rest}/asking`, { as: 'u2' })).list(), [])
+    t.equal((await tenant.request('GET', `${rest}/asking`, { as: 'u1' })).list().length, 1)
+    t.same((await tenant.request('GET', `${rest}/closed`, { as: 'u1' })).list(), [])
     t.same(runtime.problems, [], "which is the tenant's to mend, and no alarm")
 
     // Opened after the reload: not served from the next start on.
     await query(tenant.home.adminUrl, 'alter table closed disable row level security')
     tenant.change({})
-    same(t, await tenant.ask('GET', `${rest}/closed`, { as: 'u1' }), 404, 'PGRST205')
+    same(t, await tenant.request('GET', `${rest}/closed`, { as: 'u1' }), 404, 'PGRST205')
   })
 
   t.test('whose login could go around every policy serves nothing at all', async (t) => {
@@ -141,12 +141,12 @@ t.test('a home', async (t) => {
       await admin(give)
       tenant.change({})
       for (const collection of ['notes', 'schemas', 'storage_objects'])
-        same(t, await tenant.ask('GET', `${rest}/${collection}`, { as: 'service' }), 404, 'PGRST205')
+        same(t, await tenant.request('GET', `${rest}/${collection}`, { as: 'service' }), 404, 'PGRST205')
       t.match(runtime.problems.splice(0), [/: nothing is served$/])
-      t.equal((await neighbour.ask('GET', `${rest}/notes`, { as: 'u1' })).status, 200, 'the neighbour is served')
+      t.equal((await neighbour.request('GET', `${rest}/notes`, { as: 'u1' })).status, 200, 'the neighbour is served')
       await admin(take)
       tenant.change({})
-      t.equal((await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).status, 200)
+      t.equal((await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).status, 200)
     }
     await neighbour.rows(`grant usage on schema ${neighbour.id} to ${tenant.id}`)
     await query(neighbour.home.adminUrl, `grant select on notes to ${tenant.id}`)

@@ -18,13 +18,13 @@ t.test('the description of the interface', async (t) => {
     create function how_many(shelf int, minimum int default 0) returns bigint language sql stable as 'select count(*) from books';
     create function sell(book int) returns void language sql as 'delete from books where id = book'`,
   )
-  const before = (await tenant.ask('GET', '/rest/v1/', { headers: { accept: 'application/openapi+json' } })).json()
+  const before = (await tenant.request('GET', '/rest/v1/', { headers: { accept: 'application/openapi+json' } })).json()
   t.notOk('shelves' in (before['definitions'] as object), 'nothing before a reload')
-  await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+  await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
 
-  const answer = await tenant.ask('GET', '/rest/v1/', { headers: { accept: 'application/openapi+json' } })
-  t.equal(answer.headers['content-type'], 'application/openapi+json; charset=utf-8')
-  const description = answer.json() as {
+  const response = await tenant.request('GET', '/rest/v1/', { headers: { accept: 'application/openapi+json' } })
+  t.equal(response.headers['content-type'], 'application/openapi+json; charset=utf-8')
+  const description = response.json() as {
     paths: Record<string, Record<string, unknown>>
     definitions: Record<string, { required?: string[]; properties: Record<string, unknown> }>
     parameters: Record<string, unknown>
@@ -49,13 +49,16 @@ t.test('the description of the interface', async (t) => {
   t.same(Object.keys(description.paths['/rpc/sell'] ?? {}), ['post'])
   t.match(description.paths['/rpc/how_many'], { post: { parameters: [{ schema: { required: ['shelf'] } }] } })
   t.notOk('/hidden' in description.paths, 'without row-level security it is not served')
-  for (const reference of answer.text.matchAll(/"#\/(parameters|definitions)\/([^"]+)"/g)) {
+  for (const reference of response.text.matchAll(/"#\/(parameters|definitions)\/([^"]+)"/g)) {
     t.ok(
       (reference[1] === 'parameters' ? description.parameters : description.definitions)[reference[2] ?? ''],
       reference[0],
     )
   }
-  t.equal((await tenant.ask('GET', '/rest/v1/books', { headers: { accept: 'application/openapi+json' } })).status, 406)
+  t.equal(
+    (await tenant.request('GET', '/rest/v1/books', { headers: { accept: 'application/openapi+json' } })).status,
+    406,
+  )
   const { data } = await tenant.client(undefined).from('books').select()
   t.same(data, [])
 })

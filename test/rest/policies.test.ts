@@ -25,7 +25,7 @@ async function fill(tenant: TestTenant): Promise<void> {
   for (const { name } of schemas) {
     await query(tenant.home.adminUrl, `delete from ${name}`)
     const record = isOwned(name) ? { id: 1, text: 'a', owner: 'u1' } : { id: 1, text: 'a' }
-    const { status, text } = await tenant.ask('POST', `${rest}/${name}`, { as: 'service', body: record })
+    const { status, text } = await tenant.request('POST', `${rest}/${name}`, { as: 'service', body: record })
     if (status !== 201) throw new Error(text)
   }
 }
@@ -43,27 +43,31 @@ t.test('policies', async (t) => {
   }
 
   for (const { name } of schemas) {
-    for (const who of callers) {
-      t.test(`${name}: ${who ?? 'nobody'} reads, changes and deletes what the policy says`, async (t) => {
+    for (const caller of callers) {
+      t.test(`${name}: ${caller ?? 'nobody'} reads, changes and deletes what the policy says`, async (t) => {
         await fill(tenant)
         const stored = () => tenant.rows(`select id, text from ${name} order by id`)
-        const reads = may[name]?.read.includes(who) === true
-        const writes = may[name]?.write.includes(who) === true
-        t.equal((await tenant.ask('GET', `${rest}/${name}`, { as: who })).list().length, reads ? 1 : 0)
-        t.equal((await tenant.ask('GET', `${rest}/${name}/1`, { as: who })).status, reads ? 200 : 404)
+        const reads = may[name]?.read.includes(caller) === true
+        const writes = may[name]?.write.includes(caller) === true
+        t.equal((await tenant.request('GET', `${rest}/${name}`, { as: caller })).list().length, reads ? 1 : 0)
+        t.equal((await tenant.request('GET', `${rest}/${name}/1`, { as: caller })).status, reads ? 200 : 404)
         t.equal(
-          (await tenant.ask('PATCH', `${rest}/${name}/1`, { as: who, body: { text: 'b' } })).status,
+          (await tenant.request('PATCH', `${rest}/${name}/1`, { as: caller, body: { text: 'b' } })).status,
           writes ? 200 : 404,
         )
         t.same(await stored(), [{ id: 1, text: writes ? 'b' : 'a' }])
-        t.equal((await tenant.ask('PATCH', `${rest}/${name}?id=gte.0`, { as: who, body: { text: 'c' } })).status, 204)
+        t.equal(
+          (await tenant.request('PATCH', `${rest}/${name}?id=gte.0`, { as: caller, body: { text: 'c' } })).status,
+          204,
+        )
         t.same(await stored(), [{ id: 1, text: writes ? 'c' : 'a' }])
-        t.equal((await tenant.ask('DELETE', `${rest}/${name}/1`, { as: who })).status, writes ? 200 : 404)
+        t.equal((await tenant.request('DELETE', `${rest}/${name}/1`, { as: caller })).status, writes ? 200 : 404)
         t.same(await stored(), writes ? [] : [{ id: 1, text: 'a' }])
-        const inserts = name === 'signed' ? who !== undefined : isOwned(name) ? who !== undefined : who === 'service'
-        const made = await tenant.ask('POST', `${rest}/${name}`, { as: who, body: { id: 2 } })
+        const inserts =
+          name === 'signed' ? caller !== undefined : isOwned(name) ? caller !== undefined : caller === 'service'
+        const made = await tenant.request('POST', `${rest}/${name}`, { as: caller, body: { id: 2 } })
         if (inserts) t.equal(made.status, 201, made.text)
-        else same(t, made, who === undefined ? 401 : 403, '42501')
+        else same(t, made, caller === undefined ? 401 : 403, '42501')
         t.same((await stored()).filter(({ id }) => id === 2).length, inserts ? 1 : 0)
       })
     }
@@ -74,35 +78,41 @@ t.test('policies', async (t) => {
       await fill(tenant)
       const owners = () => tenant.rows(`select id, owner from ${name} order by id`)
       const before = await owners()
-      for (const who of ['u1', 'u2', undefined] as const) {
-        const denied = who === undefined ? 401 : 403
+      for (const caller of ['u1', 'u2', undefined] as const) {
+        const denied = caller === undefined ? 401 : 403
         for (const owner of ['u3', '', null, 'service_role']) {
-          same(t, await tenant.ask('POST', `${rest}/${name}`, { as: who, body: { id: 9, owner } }), denied, '42501')
-          const record = await tenant.ask('PATCH', `${rest}/${name}/1`, { as: who, body: { owner } })
-          const filtered = await tenant.ask('PATCH', `${rest}/${name}?id=gte.0`, {
-            as: who,
+          same(
+            t,
+            await tenant.request('POST', `${rest}/${name}`, { as: caller, body: { id: 9, owner } }),
+            denied,
+            '42501',
+          )
+          const record = await tenant.request('PATCH', `${rest}/${name}/1`, { as: caller, body: { owner } })
+          const filtered = await tenant.request('PATCH', `${rest}/${name}?id=gte.0`, {
+            as: caller,
             body: { text: 'x', owner },
           })
-          if (who === 'u1') {
+          if (caller === 'u1') {
             same(t, record, 403, '42501')
             same(t, filtered, 403, '42501')
           } else t.same([record.status, filtered.status], [404, 204])
-          const upserted = await tenant.ask('POST', `${rest}/${name}?on_conflict=id`, {
-            as: who,
+          const upserted = await tenant.request('POST', `${rest}/${name}?on_conflict=id`, {
+            as: caller,
             body: { id: 1, owner },
             headers: { prefer: 'resolution=merge-duplicates' },
           })
           t.equal(upserted.status, denied, upserted.text)
           t.equal(
-            (await tenant.ask('PUT', `${rest}/${name}?id=eq.1`, { as: who, body: { id: 1, text: 'y', owner } })).status,
+            (await tenant.request('PUT', `${rest}/${name}?id=eq.1`, { as: caller, body: { id: 1, text: 'y', owner } }))
+              .status,
             denied,
           )
         }
-        if (who === 'u2')
+        if (caller === 'u2')
           t.equal(
             (
-              await tenant.ask('POST', `${rest}/${name}?on_conflict=id`, {
-                as: who,
+              await tenant.request('POST', `${rest}/${name}?on_conflict=id`, {
+                as: caller,
                 body: { id: 1, text: 'mine' },
                 headers: { prefer: 'resolution=merge-duplicates' },
               })
@@ -110,25 +120,25 @@ t.test('policies', async (t) => {
             403,
             "nor is another's record taken over",
           )
-        t.same(await owners(), before, `nothing of what ${who ?? 'nobody'} tried was stored`)
+        t.same(await owners(), before, `nothing of what ${caller ?? 'nobody'} tried was stored`)
       }
       t.same(await tenant.rows(`select text from ${name}`), [{ text: 'a' }])
       t.equal(
-        (await tenant.ask('PATCH', `${rest}/${name}/1`, { as: 'u1', body: { owner: 'u1', text: 'same' } })).status,
+        (await tenant.request('PATCH', `${rest}/${name}/1`, { as: 'u1', body: { owner: 'u1', text: 'same' } })).status,
         200,
         'to name oneself changes nothing',
       )
-      t.match((await tenant.ask('PATCH', `${rest}/${name}/1`, { as: 'service', body: { owner: 'u2' } })).json(), {
+      t.match((await tenant.request('PATCH', `${rest}/${name}/1`, { as: 'service', body: { owner: 'u2' } })).json(), {
         owner: 'u2',
       })
       t.equal(
-        (await tenant.ask('PATCH', `${rest}/${name}/1`, { as: 'u1', body: { text: 'late' } })).status,
+        (await tenant.request('PATCH', `${rest}/${name}/1`, { as: 'u1', body: { text: 'late' } })).status,
         404,
         'it is no longer theirs',
       )
-      t.equal((await tenant.ask('PATCH', `${rest}/${name}/1`, { as: 'u2', body: { text: 'mine' } })).status, 200)
+      t.equal((await tenant.request('PATCH', `${rest}/${name}/1`, { as: 'u2', body: { text: 'mine' } })).status, 200)
       t.match(
-        (await tenant.ask('POST', `${rest}/${name}`, { as: 'service', body: { id: 5, owner: null } })).json(),
+        (await tenant.request('POST', `${rest}/${name}`, { as: 'service', body: { id: 5, owner: null } })).json(),
         { owner: null },
         'the service may leave it to nobody',
       )
@@ -137,33 +147,33 @@ t.test('policies', async (t) => {
 
   t.test('a policy that SQL adds shows what it allows, from the next reload on', async (t) => {
     await fill(tenant)
-    const seen = async (who: string) =>
-      (await tenant.ask('GET', `${rest}/own`, { as: who })).list().map(({ owner }) => owner)
+    const seen = async (caller: string) =>
+      (await tenant.request('GET', `${rest}/own`, { as: caller })).list().map(({ owner }) => owner)
     t.same([await seen('u1'), await seen('u2')], [['u1'], []])
     await query(tenant.home.adminUrl, 'create policy shared on own for select using (true)')
-    await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+    await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
     t.same([await seen('u1'), await seen('u2')], [['u1'], ['u1']])
-    t.equal((await tenant.ask('PATCH', `${rest}/own?id=gte.0`, { as: 'u2', body: { text: 'taken' } })).status, 204)
+    t.equal((await tenant.request('PATCH', `${rest}/own?id=gte.0`, { as: 'u2', body: { text: 'taken' } })).status, 204)
     t.same(await tenant.rows('select text from own'), [{ text: 'a' }], 'to see it is not to own it')
     await query(tenant.home.adminUrl, 'drop policy shared on own')
-    await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+    await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
     t.same(await seen('u2'), [])
   })
 
   t.test("the tenant of a record is nobody's to name, through the interface or with SQL", async (t) => {
     await fill(tenant)
     for (const { name } of schemas) {
-      for (const who of callers) {
+      for (const caller of callers) {
         same(
           t,
-          await tenant.ask('PATCH', `${rest}/${name}/1`, { as: who, body: { tenant_id: 'other' } }),
+          await tenant.request('PATCH', `${rest}/${name}/1`, { as: caller, body: { tenant_id: 'other' } }),
           400,
           'PGRST204',
           /tenant_id/,
         )
         same(
           t,
-          await tenant.ask('POST', `${rest}/${name}`, { as: who, body: { id: 9, tenant_id: tenant.id } }),
+          await tenant.request('POST', `${rest}/${name}`, { as: caller, body: { id: 9, tenant_id: tenant.id } }),
           400,
           'PGRST204',
           /tenant_id/,

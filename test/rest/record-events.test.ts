@@ -22,8 +22,8 @@ const stored = (tenant: TestTenant) =>
 const types = async (tenant: TestTenant) => (await stored(tenant)).map(({ type }) => type)
 
 /** What a caller reads of the log through the interface. */
-async function seen(tenant: TestTenant, who: string | undefined): Promise<unknown[]> {
-  return (await tenant.ask('GET', `${rest}/event_log?type=like.record.*&order=seq`, { as: who }))
+async function seen(tenant: TestTenant, caller: string | undefined): Promise<unknown[]> {
+  return (await tenant.request('GET', `${rest}/event_log?type=like.record.*&order=seq`, { as: caller }))
     .list()
     .map(({ payload }) => (payload as { id: unknown }).id)
 }
@@ -36,15 +36,15 @@ t.test('changes of records', async (t) => {
     await publish(tenant, notes)
     t.equal(
       (
-        await tenant.ask('POST', `${rest}/notes`, {
+        await tenant.request('POST', `${rest}/notes`, {
           as: 'u1',
           body: { id: 1, text: 'a', at: '2024-02-29T12:00:00+02:00' },
         })
       ).status,
       201,
     )
-    t.equal((await tenant.ask('PATCH', `${rest}/notes/1`, { as: 'u1', body: { text: 'b' } })).status, 200)
-    t.equal((await tenant.ask('DELETE', `${rest}/notes/1`, { as: 'u1' })).status, 200)
+    t.equal((await tenant.request('PATCH', `${rest}/notes/1`, { as: 'u1', body: { text: 'b' } })).status, 200)
+    t.equal((await tenant.request('DELETE', `${rest}/notes/1`, { as: 'u1' })).status, 200)
     const a = { id: 1, text: 'a', at: '2024-02-29T10:00:00+00:00', owner: 'u1' }
     const b = { ...a, text: 'b' }
     const event = (type: string, record: unknown, old_record: unknown) => ({
@@ -61,9 +61,13 @@ t.test('changes of records', async (t) => {
         timestamp: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
       },
     })
-    const told = await stored(tenant)
-    t.match(told, [event('record.inserted', a, null), event('record.updated', b, a), event('record.deleted', null, b)])
-    for (const [n, { payload }] of told.entries()) {
+    const reported = await stored(tenant)
+    t.match(reported, [
+      event('record.inserted', a, null),
+      event('record.updated', b, a),
+      event('record.deleted', null, b),
+    ])
+    for (const [n, { payload }] of reported.entries()) {
       const { record, old_record } = payload as Record<string, unknown>
       t.same(
         [record, old_record],
@@ -80,15 +84,21 @@ t.test('changes of records', async (t) => {
   t.test('are one event for each record, and none for what was refused or undone', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes)
-    await tenant.ask('POST', `${rest}/notes`, {
+    await tenant.request('POST', `${rest}/notes`, {
       as: 'service',
       body: Array.from({ length: 500 }, (_, id) => ({ id, text: 'x' })),
     })
-    await tenant.ask('PATCH', `${rest}/notes?id=lt.200`, { as: 'service', body: { text: 'y' } })
-    await tenant.ask('DELETE', `${rest}/notes?id=gte.490`, { as: 'service' })
-    t.equal((await tenant.ask('PATCH', `${rest}/notes?id=eq.9999`, { as: 'service', body: { text: 'y' } })).status, 204)
-    t.equal((await tenant.ask('POST', `${rest}/notes`, { as: 'service', body: [{ id: 900 }, { id: 1 }] })).status, 409)
-    t.equal((await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: { id: 901, owner: 'u2' } })).status, 403)
+    await tenant.request('PATCH', `${rest}/notes?id=lt.200`, { as: 'service', body: { text: 'y' } })
+    await tenant.request('DELETE', `${rest}/notes?id=gte.490`, { as: 'service' })
+    t.equal(
+      (await tenant.request('PATCH', `${rest}/notes?id=eq.9999`, { as: 'service', body: { text: 'y' } })).status,
+      204,
+    )
+    t.equal(
+      (await tenant.request('POST', `${rest}/notes`, { as: 'service', body: [{ id: 900 }, { id: 1 }] })).status,
+      409,
+    )
+    t.equal((await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { id: 901, owner: 'u2' } })).status, 403)
     t.same(
       await tenant.rows(
         'select type, count(*)::int as n, count(distinct payload -> $1)::int as ids from event_log group by type order by type',
@@ -135,12 +145,12 @@ t.test('changes of records', async (t) => {
     } finally {
       await sql.end()
     }
-    const told = (await stored(tenant)).map(
+    const reported = (await stored(tenant)).map(
       ({ payload }) =>
         payload as { type: string; collection: string; id: unknown; record: Record<string, unknown> | null },
     )
-    t.equal(told[0]?.record?.['at'], '2024-02-29T10:00:00+00:00', 'in UTC, whatever zone the session has')
-    const brief = told.map(
+    t.equal(reported[0]?.record?.['at'], '2024-02-29T10:00:00+00:00', 'in UTC, whatever zone the session has')
+    const brief = reported.map(
       ({ type, collection, id }) => `${type.slice(7)} ${collection === 'notes' ? String(id) : collection}`,
     )
     t.same(brief.slice(0, 4), ['inserted 1', 'inserted 2', 'inserted lines', 'inserted lines'])
@@ -164,7 +174,7 @@ t.test('changes of records', async (t) => {
       ['shown', 2],
       ['signed', 3],
     ] as const) {
-      t.equal((await tenant.ask('POST', `${rest}/${collection}`, { as: 'u1', body: { id } })).status, 201)
+      t.equal((await tenant.request('POST', `${rest}/${collection}`, { as: 'u1', body: { id } })).status, 201)
     }
     await insert(tenant, 'served', { id: 4 })
     t.same(await seen(tenant, 'u1'), [1, 2, 3])
@@ -173,13 +183,15 @@ t.test('changes of records', async (t) => {
     t.same(await seen(tenant, 'service'), [1, 2, 3, 4])
 
     // The service gives it to somebody else: it is gone for the one, and new to the other, who sees nothing of what it was.
-    await tenant.ask('PATCH', `${rest}/own/1`, { as: 'u1', body: { text: 'secret' } })
+    await tenant.request('PATCH', `${rest}/own/1`, { as: 'u1', body: { text: 'secret' } })
     t.equal(
-      (await tenant.ask('PATCH', `${rest}/own/1`, { as: 'service', body: { owner: 'u2', text: 'clean' } })).status,
+      (await tenant.request('PATCH', `${rest}/own/1`, { as: 'service', body: { owner: 'u2', text: 'clean' } })).status,
       200,
     )
-    const last = async (who: string) =>
-      (await tenant.ask('GET', `${rest}/event_log?type=like.record.*&order=seq.desc&limit=1`, { as: who })).list()[0]
+    const last = async (caller: string) =>
+      (
+        await tenant.request('GET', `${rest}/event_log?type=like.record.*&order=seq.desc&limit=1`, { as: caller })
+      ).list()[0]
     t.match(await last('u1'), { type: 'record.deleted', payload: { old_record: { text: 'secret' }, record: null } })
     t.match(await last('u2'), {
       type: 'record.inserted',
@@ -190,12 +202,13 @@ t.test('changes of records', async (t) => {
   t.test('can be followed, of the collections that are asked for', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes, { ...notes, name: 'others' })
-    const follow = async (who: string, search: string) => {
-      const answer = await fetch(`${tenant.url}/events/v1?${search}`, {
-        headers: { ...tenant.as(who), 'last-event-id': '0' },
+    const follow = async (caller: string, search: string) => {
+      const response = await fetch(`${tenant.url}/events/v1?${search}`, {
+        headers: { ...tenant.as(caller), 'last-event-id': '0' },
       })
-      if (answer.status !== 200 || answer.body === null) throw new Error(`${answer.status} ${await answer.text()}`)
-      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
+      if (response.status !== 200 || response.body === null)
+        throw new Error(`${response.status} ${await response.text()}`)
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
       return async (count: number) => {
         for (let text = ''; ;) {
           const data = text
@@ -217,13 +230,13 @@ t.test('changes of records', async (t) => {
       await follow('service', 'type=record.inserted,record.deleted'),
       await follow('u2', 'collection=others,notes'),
     ]
-    for (const [who, collection, id] of [
+    for (const [caller, collection, id] of [
       ['u1', 'others', 1],
       ['u2', 'notes', 2],
       ['u1', 'notes', 3],
       ['u2', 'others', 4],
     ] as const) {
-      t.equal((await tenant.ask('POST', `${rest}/${collection}`, { as: who, body: { id } })).status, 201)
+      t.equal((await tenant.request('POST', `${rest}/${collection}`, { as: caller, body: { id } })).status, 201)
     }
     t.match(await own(1), [{ id: 3, collection: 'notes' }])
     t.match(await all(4), [{ id: 1 }, { id: 2 }, { id: 3 }, { id: 4 }])
@@ -231,8 +244,8 @@ t.test('changes of records', async (t) => {
       { id: 2, collection: 'notes' },
       { id: 4, collection: 'others' },
     ])
-    t.match((await tenant.ask('GET', '/events/v1?table=notes', { as: 'u1' })).json(), { code: 'UNKNOWN_PARAMETER' })
-    t.match((await tenant.ask('GET', '/events/v1?collection=No-Collection', { as: 'u1' })).json(), {
+    t.match((await tenant.request('GET', '/events/v1?table=notes', { as: 'u1' })).json(), { code: 'UNKNOWN_PARAMETER' })
+    t.match((await tenant.request('GET', '/events/v1?collection=No-Collection', { as: 'u1' })).json(), {
       code: 'BAD_REQUEST',
       message: /such as notes/,
     })
@@ -244,7 +257,7 @@ t.test('changes of records', async (t) => {
     const large = 'x'.repeat(1_000_000)
     t.equal(
       (
-        await tenant.ask('POST', `${rest}/notes`, {
+        await tenant.request('POST', `${rest}/notes`, {
           as: 'u1',
           body: Array.from({ length: 15 }, (_, id) => ({ id, text: large })),
         })
@@ -252,7 +265,8 @@ t.test('changes of records', async (t) => {
       201,
     )
     t.equal(
-      (await tenant.ask('PATCH', `${rest}/notes?id=eq.0`, { as: 'u1', body: { text: `${large.slice(1)}y` } })).status,
+      (await tenant.request('PATCH', `${rest}/notes?id=eq.0`, { as: 'u1', body: { text: `${large.slice(1)}y` } }))
+        .status,
       204,
     )
     t.match((await stored(tenant)).at(-1)?.['payload'], {
@@ -262,17 +276,17 @@ t.test('changes of records', async (t) => {
       old_record: null,
       too_large: true,
     })
-    const answer = await fetch(`${tenant.url}/events/v1`, { headers: { ...tenant.as('u1'), 'last-event-id': '0' } })
-    const told: unknown[] = []
+    const response = await fetch(`${tenant.url}/events/v1`, { headers: { ...tenant.as('u1'), 'last-event-id': '0' } })
+    const reported: unknown[] = []
     let unread = ''
-    for await (const chunk of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
       const lines = (unread + chunk).split('\n')
       unread = lines.pop() ?? ''
       for (const line of lines)
-        if (line.startsWith('data: ')) told.push((JSON.parse(line.slice(6)) as { id: unknown }).id)
-      if (told.length === 16) break
+        if (line.startsWith('data: ')) reported.push((JSON.parse(line.slice(6)) as { id: unknown }).id)
+      if (reported.length === 16) break
     }
-    t.same(told, [...Array.from({ length: 15 }, (_, id) => id), 0])
+    t.same(reported, [...Array.from({ length: 15 }, (_, id) => id), 0])
   })
 
   t.test('begin and end with a reload, and cost nothing where no schema asks for them', async (t) => {

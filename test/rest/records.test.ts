@@ -49,7 +49,7 @@ t.test('the generated interface', async (t) => {
       const field = `a_${type}`
       for (const value of values[type]?.good ?? []) {
         const shown = JSON.stringify(value).slice(0, 60)
-        const made = await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { [field]: value } })
+        const made = await tenant.request('POST', `${rest}/things`, { as: 'service', body: { [field]: value } })
         t.equal(made.status, 201, `${type} ${shown}`)
         const back = made.json()[field]
         if (type === 'datetime')
@@ -57,21 +57,23 @@ t.test('the generated interface', async (t) => {
         else t.same(back, value, `${type} ${shown} comes back`)
         const id = String(made.json()['id'])
         t.equal(
-          (await tenant.ask('PATCH', `${rest}/things/${id}`, { as: 'service', body: { [field]: null } })).json()[field],
+          (await tenant.request('PATCH', `${rest}/things/${id}`, { as: 'service', body: { [field]: null } })).json()[
+            field
+          ],
           null,
           'null where it is not required',
         )
         t.equal(
-          (await tenant.ask('PATCH', `${rest}/things/${id}`, { as: 'service', body: { [field]: value } })).status,
+          (await tenant.request('PATCH', `${rest}/things/${id}`, { as: 'service', body: { [field]: value } })).status,
           200,
         )
       }
       for (const value of values[type]?.bad ?? []) {
-        const answer = await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { [field]: value } })
-        t.equal(answer.status, 400, `${type} ${JSON.stringify(value).slice(0, 60)}: ${answer.text.slice(0, 200)}`)
+        const response = await tenant.request('POST', `${rest}/things`, { as: 'service', body: { [field]: value } })
+        t.equal(response.status, 400, `${type} ${JSON.stringify(value).slice(0, 60)}: ${response.text.slice(0, 200)}`)
       }
     }
-    const infinite = await tenant.ask('POST', `${rest}/things`, {
+    const infinite = await tenant.request('POST', `${rest}/things`, {
       as: 'service',
       body: '{"a_number": 1e999}',
       headers: { 'content-type': 'application/json' },
@@ -130,15 +132,20 @@ t.test('the generated interface', async (t) => {
     t.match(await one.from('notes').update({ owner: 'u2' }).eq('title', 'a'), { error: { code: '42501' } })
     t.match(await one.from('notes').insert({ title: 'x', id: theirs[0] }), { error: { code: '23505' } })
     for (const id of theirs) {
-      const hidden = await tenant.ask('GET', `${rest}/notes/${id}`, { as: 'u1' })
-      const nowhere = await tenant.ask('GET', `${rest}/notes/${absent}`, { as: 'u1' })
+      const hidden = await tenant.request('GET', `${rest}/notes/${id}`, { as: 'u1' })
+      const nowhere = await tenant.request('GET', `${rest}/notes/${absent}`, { as: 'u1' })
       t.same([hidden.status, hidden.json()], [404, nowhere.json()], 'told from an absent one by nothing')
-      same(t, await tenant.ask('PATCH', `${rest}/notes/${id}`, { as: 'u1', body: { title: 'taken' } }), 404, 'PGRST116')
-      same(t, await tenant.ask('DELETE', `${rest}/notes/${id}`, { as: 'u1' }), 404, 'PGRST116')
+      same(
+        t,
+        await tenant.request('PATCH', `${rest}/notes/${id}`, { as: 'u1', body: { title: 'taken' } }),
+        404,
+        'PGRST116',
+      )
+      same(t, await tenant.request('DELETE', `${rest}/notes/${id}`, { as: 'u1' }), 404, 'PGRST116')
     }
     t.match(
       (
-        await tenant.ask('GET', `${rest}/notes?id=in.(${theirs.join(',')})`, {
+        await tenant.request('GET', `${rest}/notes?id=in.(${theirs.join(',')})`, {
           as: 'u1',
           headers: { prefer: 'count=exact' },
         })

@@ -43,21 +43,24 @@ t.test('attributes of fields', async (t) => {
     const nowhere = '00000000-0000-4000-8000-000000000000'
     same(
       t,
-      await tenant.ask('POST', `${rest}/c_restrict`, { as: 'service', body: { to: nowhere } }),
+      await tenant.request('POST', `${rest}/c_restrict`, { as: 'service', body: { to: nowhere } }),
       409,
       '23503',
       /^field "to" refers to a record of "parents" that is not there$/,
     )
     same(
       t,
-      await tenant.ask('PATCH', `${rest}/parents/${String(parent['id'])}`, { as: 'service', body: { self: nowhere } }),
+      await tenant.request('PATCH', `${rest}/parents/${String(parent['id'])}`, {
+        as: 'service',
+        body: { self: nowhere },
+      }),
       409,
       '23503',
       /^field "self" refers/,
     )
     same(
       t,
-      await tenant.ask('DELETE', `${rest}/parents/${String(parent['id'])}`, { as: 'service' }),
+      await tenant.request('DELETE', `${rest}/parents/${String(parent['id'])}`, { as: 'service' }),
       409,
       '23503',
       /^records of "(c_restrict|by_code)" refer to this one$/,
@@ -65,11 +68,11 @@ t.test('attributes of fields', async (t) => {
     await t.rejects(query(tenant.home.adminUrl, 'insert into c_restrict ("to") values ($1)', [nowhere]), {
       code: '23503',
     })
-    t.equal((await tenant.ask('DELETE', `${rest}/c_restrict?id=not.is.null`, { as: 'service' })).status, 204)
-    t.equal((await tenant.ask('DELETE', `${rest}/by_code?id=not.is.null`, { as: 'service' })).status, 204)
+    t.equal((await tenant.request('DELETE', `${rest}/c_restrict?id=not.is.null`, { as: 'service' })).status, 204)
+    t.equal((await tenant.request('DELETE', `${rest}/by_code?id=not.is.null`, { as: 'service' })).status, 204)
     t.equal(
       (
-        await tenant.ask('PATCH', `${rest}/parents/${String(parent['id'])}`, {
+        await tenant.request('PATCH', `${rest}/parents/${String(parent['id'])}`, {
           as: 'service',
           body: { self: parent['id'] },
         })
@@ -77,7 +80,7 @@ t.test('attributes of fields', async (t) => {
       200,
       'a record may refer to itself',
     )
-    t.equal((await tenant.ask('DELETE', `${rest}/parents/${String(parent['id'])}`, { as: 'service' })).status, 200)
+    t.equal((await tenant.request('DELETE', `${rest}/parents/${String(parent['id'])}`, { as: 'service' })).status, 200)
     t.same(
       await tenant.rows(
         'select (select count(*)::int from a_cascade) as cascaded, (select count(*)::int from b_null where "to" is null) as emptied',

@@ -37,8 +37,8 @@ t.test('a reload', async (t) => {
       ],
     })
     const before = await catalog(tenant)
-    const refused = await reload(tenant)
-    same(t, refused, 409, 'DESTRUCTIVE_SCHEMA_CHANGE')
+    const rejected = await reload(tenant)
+    same(t, rejected, 409, 'DESTRUCTIVE_SCHEMA_CHANGE')
     const changes = [
       'field "notes.text" changes its type from string to number',
       'field "notes.n" changes its type from number to string',
@@ -46,11 +46,11 @@ t.test('a reload', async (t) => {
       'field "notes.id" is removed',
       'field "notes.gone" is removed',
     ]
-    t.same(refused.json()['changes'], changes)
+    t.same(rejected.json()['changes'], changes)
     for (const confirm of [changes.slice(1), [], [...changes, 'field "notes.other" is removed'], ['x']]) {
-      const answer = await reload(tenant, confirm)
-      same(t, answer, 409, 'DESTRUCTIVE_SCHEMA_CHANGE')
-      t.same(answer.json()['changes'], changes)
+      const response = await reload(tenant, confirm)
+      same(t, response, 409, 'DESTRUCTIVE_SCHEMA_CHANGE')
+      t.same(response.json()['changes'], changes)
     }
     for (const [body, code] of [
       [{ confirm: 'all' }, 'BAD_REQUEST'],
@@ -58,7 +58,7 @@ t.test('a reload', async (t) => {
       [{ confrim: [] }, 'UNKNOWN_FIELD'],
       [[], 'BAD_REQUEST'],
     ] as const) {
-      same(t, await tenant.ask('POST', '/admin/reload-schemas', { as: 'service', body }), 400, code)
+      same(t, await tenant.request('POST', '/admin/reload-schemas', { as: 'service', body }), 400, code)
     }
     t.same(await catalog(tenant), before, 'nothing of it has happened')
     t.match(await reloaded(tenant, changes), {
@@ -70,7 +70,7 @@ t.test('a reload', async (t) => {
         ...changes.slice(3),
       ],
     })
-    t.same((await tenant.ask('GET', `${rest}/notes/1`, { as: 'service' })).json(), { text: 12.5, n: '1' })
+    t.same((await tenant.request('GET', `${rest}/notes/1`, { as: 'service' })).json(), { text: 12.5, n: '1' })
     t.same(
       await tenant.rows(
         "select column_name::text from information_schema.columns where table_schema = $1 and table_name = 'notes' order by 1",
@@ -117,7 +117,7 @@ t.test('a reload', async (t) => {
       await alter(tenant, name, { fields: [id, { name: 'v', type: to, index: true }] })
       await reloaded(tenant, [`field "${name}.v" changes its type from ${from} to ${to}`])
       t.same(
-        (await tenant.ask('GET', `${rest}/${name}/${String(record['id'])}`, { as: 'service' })).json()['v'],
+        (await tenant.request('GET', `${rest}/${name}/${String(record['id'])}`, { as: 'service' })).json()['v'],
         shown,
         `${from} to ${to}`,
       )
@@ -171,8 +171,14 @@ t.test('a reload', async (t) => {
     ])
     await reloaded(tenant, changes as string[])
     t.match(await insert(tenant, 'parents', { code: '8' }), { id: /-/, code: '8' })
-    same(t, await tenant.ask('POST', `${rest}/children`, { as: 'service', body: { to: '9' } }), 409, '23503', /"to"/)
-    t.equal((await tenant.ask('DELETE', `${rest}/parents/7`, { as: 'service' })).status, 200)
+    same(
+      t,
+      await tenant.request('POST', `${rest}/children`, { as: 'service', body: { to: '9' } }),
+      409,
+      '23503',
+      /"to"/,
+    )
+    t.equal((await tenant.request('DELETE', `${rest}/parents/7`, { as: 'service' })).status, 200)
     t.same(await tenant.rows('select * from children'), [])
     t.same((await reloaded(tenant))['actions'], [])
   })
@@ -189,7 +195,7 @@ t.test('a reload', async (t) => {
     const line = 'the table of "children", which has no schema, is dropped with its records'
     t.match(await reloaded(tenant), { collections: ['parents'], actions: [], droppable: [line] })
     t.equal(
-      (await tenant.ask('DELETE', `${rest}/parents/${String(parent['id'])}`, { as: 'service' })).status,
+      (await tenant.request('DELETE', `${rest}/parents/${String(parent['id'])}`, { as: 'service' })).status,
       200,
       'what is not published holds on to nothing',
     )
@@ -199,11 +205,11 @@ t.test('a reload', async (t) => {
     await insert(tenant, 'parents', { id: parent['id'] })
     t.match((await reloaded(tenant))['actions'], ['collection "children" is published again'])
     t.match(
-      (await tenant.ask('GET', `${rest}/children`, { as: 'service' })).list(),
+      (await tenant.request('GET', `${rest}/children`, { as: 'service' })).list(),
       [child],
       'its records come back with it',
     )
-    same(t, await tenant.ask('DELETE', `${rest}/parents/${String(parent['id'])}`, { as: 'service' }), 409, '23503')
+    same(t, await tenant.request('DELETE', `${rest}/parents/${String(parent['id'])}`, { as: 'service' }), 409, '23503')
 
     await remove(tenant, 'children')
     same(t, await reload(tenant, ['x', line]), 409, 'DESTRUCTIVE_SCHEMA_CHANGE')
@@ -215,7 +221,7 @@ t.test('a reload', async (t) => {
     t.same(await tenant.rows('select to_regclass($1) as there', [`${tenant.home.schema}.children`]), [{ there: null }])
     same(t, await reload(tenant, [line]), 409, 'DESTRUCTIVE_SCHEMA_CHANGE', /is not what the reload would do/)
     await publish(tenant, schema('children', { name: 'to', type: 'uuid', references: 'parents' }))
-    t.same((await tenant.ask('GET', `${rest}/children`, { as: 'service' })).list(), [])
+    t.same((await tenant.request('GET', `${rest}/children`, { as: 'service' })).list(), [])
   })
 
   t.same(runtime.problems, [], 'none of it was an error of ours')

@@ -161,9 +161,9 @@ async function tables(tenant: TestTenant): Promise<unknown[][]> {
 }
 
 async function store(tenant: TestTenant, wanted: Home): Promise<void> {
-  await tenant.ask('DELETE', `${rest}/schemas?id=not.is.null`, { as: 'service' })
+  await tenant.request('DELETE', `${rest}/schemas?id=not.is.null`, { as: 'service' })
   const schemas = Object.entries(wanted).map(([name, one]) => ({ name, ...one }))
-  const { status, text } = await tenant.ask('POST', `${rest}/schemas`, { as: 'service', body: schemas })
+  const { status, text } = await tenant.request('POST', `${rest}/schemas`, { as: 'service', body: schemas })
   if (status !== 201) throw new Error(text)
 }
 
@@ -179,20 +179,20 @@ t.test('reloads in a row', async (t) => {
       for (const [wanted, records] of steps) {
         const before = await tables(tenant)
         await store(tenant, wanted)
-        let answer = await reload(tenant)
-        if (answer.json()['code'] === 'DESTRUCTIVE_SCHEMA_CHANGE') {
+        let response = await reload(tenant)
+        if (response.json()['code'] === 'DESTRUCTIVE_SCHEMA_CHANGE') {
           if (JSON.stringify(await tables(tenant)) !== JSON.stringify(before))
             throw new Error('a refused reload has changed something')
-          answer = await reload(tenant, answer.json()['changes'])
+          response = await reload(tenant, response.json()['changes'])
         }
         if (Object.values(wanted).some(({ fields }) => fields.some(({ references }) => references !== undefined)))
           count('with references')
-        count(answer.status === 200 ? 'applied' : String(answer.json()['code']))
-        if (answer.status !== 200) {
-          if (!['INVALID_SCHEMA', 'SCHEMA_NOT_MET'].includes(String(answer.json()['code'])))
-            throw new Error(answer.text)
+        count(response.status === 200 ? 'applied' : String(response.json()['code']))
+        if (response.status !== 200) {
+          if (!['INVALID_SCHEMA', 'SCHEMA_NOT_MET'].includes(String(response.json()['code'])))
+            throw new Error(response.text)
           if (JSON.stringify(await tables(tenant)) !== JSON.stringify(before))
-            throw new Error(`a reload that failed has changed something: ${answer.text}`)
+            throw new Error(`a reload that failed has changed something: ${response.text}`)
           continue
         }
         const again = (await reload(tenant)).json()
@@ -205,7 +205,7 @@ t.test('reloads in a row', async (t) => {
         assertSame(await tables(tenant), await tables(fresh))
         for (const name of Object.keys(wanted)) {
           for (const body of records) {
-            const { status, text } = await tenant.ask('POST', `${rest}/${name}`, { as: 'service', body })
+            const { status, text } = await tenant.request('POST', `${rest}/${name}`, { as: 'service', body })
             if (status >= 500) throw new Error(text)
             count(`record ${status}`)
           }

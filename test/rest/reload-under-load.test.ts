@@ -18,7 +18,7 @@ interface Load {
   /** What was answered otherwise than it must be. */
   readonly wrong: string[]
   /** Requests for notes that began and were answered since the last call. */
-  answered(): number
+  response(): number
   stop(): Promise<void>
 }
 
@@ -32,10 +32,13 @@ function startLoad(tenant: TestTenant, workers: number): Load {
     const mine = new Map<string, string>()
     const expect = async (right: number, method: string, path: string, body?: object) => {
       const begun = epoch
-      const answer = await tenant.ask(method, `${rest}/${path}`, { as: user, ...(body === undefined ? {} : { body }) })
+      const response = await tenant.request(method, `${rest}/${path}`, {
+        as: user,
+        ...(body === undefined ? {} : { body }),
+      })
       if (begun === epoch && path.startsWith('notes')) inEpoch++
-      if (answer.status !== right) wrong.push(`${method} ${path} of ${user}: ${answer.status} ${answer.text}`)
-      return answer
+      if (response.status !== right) wrong.push(`${method} ${path} of ${user}: ${response.status} ${response.text}`)
+      return response
     }
     for (let n = 0; !isOver; n++) {
       const made = await expect(201, 'POST', 'notes', { text: `${user} ${n}` })
@@ -64,7 +67,7 @@ function startLoad(tenant: TestTenant, workers: number): Load {
   const all = Promise.all(Array.from({ length: workers }, (_, n) => work(`user${n}`)))
   return {
     wrong,
-    answered() {
+    response() {
       const before = inEpoch
       epoch++
       inEpoch = 0
@@ -105,7 +108,7 @@ t.test('reloads under load', async (t) => {
     let reloads = 0
     const develop = async (n: number) => {
       const fields: object[] = [text]
-      await tenant.ask('POST', `${rest}/rule${n}`, { as: 'ada', body: { text: 'of ada' } })
+      await tenant.request('POST', `${rest}/rule${n}`, { as: 'ada', body: { text: 'of ada' } })
       for (let round = 0; round < rounds; round++) {
         const field = `f${round}`
         fields.push({ name: field, type: 'number' })
@@ -125,24 +128,27 @@ t.test('reloads under load', async (t) => {
         const watch = (async () => {
           while (!isPublished) {
             const [first, second] = [
-              await tenant.ask('GET', `${rest}/pair${n}_${round}a`, { as: 'ada' }),
-              await tenant.ask('GET', `${rest}/pair${n}_${round}b`, { as: 'ada' }),
+              await tenant.request('GET', `${rest}/pair${n}_${round}a`, { as: 'ada' }),
+              await tenant.request('GET', `${rest}/pair${n}_${round}b`, { as: 'ada' }),
             ]
             if (![200, 404].includes(first.status) || (first.status === 200 && second.status !== 200))
               load.wrong.push(`pair${n}_${round}: ${first.status}, ${second.status}`)
             isPublished = first.status === 200
           }
         })()
-        const answers = await Promise.all(Array.from({ length: 1 + (round % 3) }, () => reload(tenant)))
-        reloads += answers.length
-        for (const answer of answers) t.equal(answer.status, 200, answer.text)
-        const made = await tenant.ask('POST', `${rest}/shape${n}`, { as: 'ada', body: { text: 'x', [field]: round } })
+        const responses = await Promise.all(Array.from({ length: 1 + (round % 3) }, () => reload(tenant)))
+        reloads += responses.length
+        for (const response of responses) t.equal(response.status, 200, response.text)
+        const made = await tenant.request('POST', `${rest}/shape${n}`, {
+          as: 'ada',
+          body: { text: 'x', [field]: round },
+        })
         t.match(
           [made.status, made.status === 201 ? made.json() : made.text],
           [201, { [field]: round }],
           'a reload that was answered is in force',
         )
-        const seen = await tenant.ask('GET', `${rest}/rule${n}?select=text`, { as: 'ben' })
+        const seen = await tenant.request('GET', `${rest}/rule${n}?select=text`, { as: 'ben' })
         t.same(seen.list(), isPublic ? [{ text: 'of ada' }] : [], 'and so is its policy')
         await watch
       }
@@ -150,7 +156,7 @@ t.test('reloads under load', async (t) => {
     await Promise.all(Array.from({ length: developers }, (_, n) => develop(n)))
     await load.stop()
     t.same(load.wrong.slice(0, 5), [], 'nobody noticed')
-    t.ok(load.answered() > 100 && reloads >= developers * rounds, `${reloads} reloads`)
+    t.ok(load.response() > 100 && reloads >= developers * rounds, `${reloads} reloads`)
     const made = await tenant.rows('select count(*)::int as n from applied_schemas where published')
     t.same(made, [{ n: schemas.length + 2 * developers + 2 * developers * rounds }])
   })
@@ -179,12 +185,12 @@ t.test('reloads under load', async (t) => {
       `select (select json_agg(a order by name)::text from applied_schemas a) as applied,
         (select version::text from published_catalog) as version`,
     )
-    let isAnswered = false
-    const asked = reload(tenant).finally(() => (isAnswered = true))
+    let hasResponded = false
+    const requested = reload(tenant).finally(() => (hasResponded = true))
     await until(
       'the reload waits',
       async () =>
-        isAnswered ||
+        hasResponded ||
         (
           await superuser.query(
             "select 1 from pg_locks where relation = $1::regclass and not granted and mode = 'AccessExclusiveLock'",
@@ -192,14 +198,14 @@ t.test('reloads under load', async (t) => {
           )
         ).rowCount === 1,
     )
-    load.answered()
+    load.response()
     await meanwhile(superuser, tenant, load)
-    const answer = await asked
-    const answered = load.answered()
-    same(t, answer, status, code)
-    t.equal(answer.headers['retry-after'], '1')
-    same(t, await tenant.ask('POST', `${rest}/notes`, { as: 'ada', body: { text: 'x', more: 1 } }), 400, 'PGRST204')
-    same(t, await tenant.ask('GET', `${rest}/beside`, { as: 'ada' }), 404, 'PGRST205')
+    const response = await requested
+    const result = load.response()
+    same(t, response, status, code)
+    t.equal(response.headers['retry-after'], '1')
+    same(t, await tenant.request('POST', `${rest}/notes`, { as: 'ada', body: { text: 'x', more: 1 } }), 400, 'PGRST204')
+    same(t, await tenant.request('GET', `${rest}/beside`, { as: 'ada' }), 404, 'PGRST205')
     t.same(
       await tenant.rows(
         `select (select json_agg(a order by name)::text from applied_schemas a) as applied,
@@ -211,21 +217,21 @@ t.test('reloads under load', async (t) => {
     await holder.query('commit')
     await reloaded(tenant)
     t.equal(
-      (await tenant.ask('POST', `${rest}/notes`, { as: 'ada', body: { text: 'x', more: 1 } })).status,
+      (await tenant.request('POST', `${rest}/notes`, { as: 'ada', body: { text: 'x', more: 1 } })).status,
       201,
       'asked for again, it is done',
     )
-    t.equal((await tenant.ask('GET', `${rest}/beside`, { as: 'ada' })).status, 200)
+    t.equal((await tenant.request('GET', `${rest}/beside`, { as: 'ada' })).status, 200)
     await load.stop()
     t.same(load.wrong.slice(0, 5), [], 'nobody noticed')
     await Promise.all([holder.end(), superuser.end()])
-    return answered
+    return result
   }
 
   t.test('that find a table in use give up, and let others pass meanwhile', async (t) => {
     // Behind one long wait each would have been answered once at most, just before the reload was.
-    const answered = await blocked(t, async () => undefined, 503, 'DATABASE_BUSY')
-    t.ok(answered > 3 * workers, `${answered}`)
+    const response = await blocked(t, async () => undefined, 503, 'DATABASE_BUSY')
+    t.ok(response > 3 * workers, `${response}`)
   })
 
   t.test('whose session is ended have done nothing', async (t) => {

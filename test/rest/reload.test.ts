@@ -71,17 +71,20 @@ t.test('a reload', async (t) => {
       'field "notes.rank" has changed: index, minimum, maximum',
       'field "notes.kind" was added',
     ])
-    t.same((await tenant.ask('GET', `${rest}/notes?select=title,rank,kind&order=title`, { as: 'service' })).list(), [
-      { title: 'a', rank: 1, kind: 'x' },
-      { title: 'b', rank: 5, kind: 'x' },
-    ])
+    t.same(
+      (await tenant.request('GET', `${rest}/notes?select=title,rank,kind&order=title`, { as: 'service' })).list(),
+      [
+        { title: 'a', rank: 1, kind: 'x' },
+        { title: 'b', rank: 5, kind: 'x' },
+      ],
+    )
     for (const [record, code] of [
       [{ rank: 6 }, '23514'],
       [{ title: 'a' }, '23505'],
       [{ title: 'abcdef' }, '23514'],
       [{ kind: 'z' }, '23514'],
     ] as const) {
-      t.match((await tenant.ask('POST', `${rest}/notes`, { as: 'service', body: record })).json(), { code })
+      t.match((await tenant.request('POST', `${rest}/notes`, { as: 'service', body: record })).json(), { code })
       const [column, value] = Object.entries(record)[0] ?? []
       await t.rejects(query(tenant.home.adminUrl, `insert into notes (${String(column)}) values ($1)`, [value]), {
         code,
@@ -139,7 +142,7 @@ t.test('a reload', async (t) => {
     await alter(tenant, 'notes', { fields: [id, title, rank, { ...to, references: 'others' }] })
     same(t, await reload(tenant), 409, 'SCHEMA_NOT_MET', /"notes\.to" refers to a record of "others" that is not there/)
     t.same(await catalog(tenant), before, 'nor is anything left of the collection that was new')
-    t.match((await tenant.ask('GET', `${rest}/notes?order=rank`, { as: 'service' })).list(), [
+    t.match((await tenant.request('GET', `${rest}/notes?order=rank`, { as: 'service' })).list(), [
       { title: 'abc', rank: 5 },
       { title: 'abc', rank: null },
     ])
@@ -161,8 +164,8 @@ t.test('a reload', async (t) => {
       'the rules of field "notes.rank" were put back',
       'collection "others" was created',
     ])
-    same(t, await tenant.ask('POST', `${rest}/notes`, { as: 'service', body: { rank: -1 } }), 400, '23514')
-    t.same((await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).list(), [])
+    same(t, await tenant.request('POST', `${rest}/notes`, { as: 'service', body: { rank: -1 } }), 400, '23514')
+    t.same((await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list(), [])
     t.same(
       await tenant.rows("select count(*)::int as n from pg_indexes where schemaname = $1 and tablename = 'notes'", [
         tenant.home.schema,
@@ -218,8 +221,8 @@ t.test('a reload', async (t) => {
         ...(n === 0 ? [] : [{ name: 'to', type: 'uuid', references: `c${n - 1}` }]),
       ],
     }))
-    const answer = await tenant.ask('POST', `${rest}/schemas`, { as: 'service', body: many })
-    t.equal(answer.status, 201, answer.text.slice(0, 200))
+    const response = await tenant.request('POST', `${rest}/schemas`, { as: 'service', body: many })
+    t.equal(response.status, 201, response.text.slice(0, 200))
     const began = performance.now()
     t.equal(((await reloaded(tenant)) as { actions: string[] }).actions.length, 200)
     const made = performance.now()

@@ -59,14 +59,14 @@ t.test('attributes of fields', async (t) => {
       for (const value of bad) {
         same(
           t,
-          await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { [field]: value } }),
+          await tenant.request('POST', `${rest}/things`, { as: 'service', body: { [field]: value } }),
           400,
           code,
           message,
         )
         same(
           t,
-          await tenant.ask('PATCH', `${rest}/things?code=eq.taken`, { as: 'service', body: { [field]: value } }),
+          await tenant.request('PATCH', `${rest}/things?code=eq.taken`, { as: 'service', body: { [field]: value } }),
           400,
           code,
           message,
@@ -93,7 +93,7 @@ t.test('attributes of fields', async (t) => {
     }
     same(
       t,
-      await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { code: 'taken' } }),
+      await tenant.request('POST', `${rest}/things`, { as: 'service', body: { code: 'taken' } }),
       409,
       '23505',
       /^field "code" has a value that another record has$/,
@@ -128,7 +128,7 @@ t.test('attributes of fields', async (t) => {
     )
     same(
       t,
-      await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { rank: 4 } }),
+      await tenant.request('POST', `${rest}/things`, { as: 'service', body: { rank: 4 } }),
       400,
       '23514',
       /^field "rank" must be at least 1$/,
@@ -140,7 +140,7 @@ t.test('attributes of fields', async (t) => {
     )
     same(
       t,
-      await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { rank: 4 } }),
+      await tenant.request('POST', `${rest}/things`, { as: 'service', body: { rank: 4 } }),
       400,
       '23514',
       /^field "x{63}" must be at most 5$/,
@@ -180,7 +180,7 @@ t.test('attributes of fields', async (t) => {
     t.ok(Math.abs(Date.parse(String(one['made'])) - Date.now()) < 600_000)
     same(
       t,
-      await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { text: null } }),
+      await tenant.request('POST', `${rest}/things`, { as: 'service', body: { text: null } }),
       400,
       '22P02',
       /"text" must not be null/,
@@ -284,7 +284,7 @@ t.test('attributes of fields', async (t) => {
         201,
       )
       same(t, await reload(tenant), 400, 'INVALID_SCHEMA', message)
-      await tenant.ask('DELETE', `${rest}/schemas?name=eq.child`, { as: 'service' })
+      await tenant.request('DELETE', `${rest}/schemas?name=eq.child`, { as: 'service' })
     }
     t.same(await tenant.rows('select name from applied_schemas'), [{ name: 'parents' }])
   })
@@ -299,11 +299,11 @@ t.test('attributes of fields', async (t) => {
         rls_policy: { type: 'ownership', owner_field: 'owner' },
       }
       for (const one of [tenant, neighbour]) await publish(one, mine)
-      t.equal((await neighbour.ask('POST', `${rest}/mine`, { as: 'u2', body: { code: 'theirs' } })).status, 201)
-      t.equal((await tenant.ask('POST', `${rest}/mine`, { as: 'u2', body: { code: 'taken' } })).status, 201)
+      t.equal((await neighbour.request('POST', `${rest}/mine`, { as: 'u2', body: { code: 'theirs' } })).status, 201)
+      t.equal((await tenant.request('POST', `${rest}/mine`, { as: 'u2', body: { code: 'taken' } })).status, 201)
       const [probe, free] = [
-        await tenant.ask('POST', `${rest}/mine`, { as: 'u1', body: { code: 'theirs' } }),
-        await tenant.ask('POST', `${rest}/mine`, { as: 'u1', body: { code: 'free' } }),
+        await tenant.request('POST', `${rest}/mine`, { as: 'u1', body: { code: 'theirs' } }),
+        await tenant.request('POST', `${rest}/mine`, { as: 'u1', body: { code: 'free' } }),
       ]
       t.same(
         [probe.status, Object.keys(probe.json())],
@@ -311,10 +311,10 @@ t.test('attributes of fields', async (t) => {
         "the other tenant's value answers as one that nobody has",
       )
       t.equal(probe.status, 201)
-      const taken = await tenant.ask('POST', `${rest}/mine`, { as: 'u1', body: { code: 'taken' } })
+      const taken = await tenant.request('POST', `${rest}/mine`, { as: 'u1', body: { code: 'taken' } })
       same(t, taken, 409, '23505', /^field "code" has a value that another record has$/)
       t.notMatch(taken.text, /u2/, 'by whom is not told')
-      t.same((await tenant.ask('GET', `${rest}/mine?code=eq.taken`, { as: 'u1' })).list(), [])
+      t.same((await tenant.request('GET', `${rest}/mine?code=eq.taken`, { as: 'u1' })).list(), [])
     },
   )
 

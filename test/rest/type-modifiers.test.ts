@@ -1,7 +1,7 @@
 // Types with a modifier: whatever the interface writes, compares or passes on is what Postgres makes of the same literal.
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
+import { startRuntime, type ApiResponse, type TestTenant } from '#test/support/runtime.ts'
 import { asLiteral, firstOf, modifiedTypes, type ModifiedType, type Value } from './support/modified-types.ts'
 
 const tables = modifiedTypes.map(
@@ -40,7 +40,7 @@ async function openScene(t: Test): Promise<Scene> {
   // The runtime ends the server when the test is over.
   oracle.on('error', () => undefined)
   await oracle.query([...tables, ...keyed, ...variadic].join('\n'))
-  const reloaded = await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+  const reloaded = await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
   t.equal(reloaded.status, 200, reloaded.text)
   return { tenant, oracle }
 }
@@ -48,7 +48,7 @@ async function openScene(t: Test): Promise<Scene> {
 /** What a statement of one column gave, or the SQLSTATE with which it failed. */
 type Outcome = { values: unknown[] } | { code: string }
 
-async function ask({ oracle }: Scene, sql: string): Promise<Outcome> {
+async function request({ oracle }: Scene, sql: string): Promise<Outcome> {
   try {
     const { rows } = await oracle.query<unknown[]>({ text: sql, rowMode: 'array' })
     return { values: rows.map(([value]) => value) }
@@ -59,9 +59,9 @@ async function ask({ oracle }: Scene, sql: string): Promise<Outcome> {
 }
 
 /** The same of an answer; what fails must do so with the status 400. */
-function outcomeOf(answer: Answer, values: (body: unknown) => unknown[]): Outcome {
-  if (answer.status < 300) return { values: answer.text === '' ? [] : values(JSON.parse(answer.text)) }
-  return { code: `${answer.status === 400 ? '' : `${answer.status} `}${String(answer.json()['code'])}` }
+function outcomeOf(response: ApiResponse, values: (body: unknown) => unknown[]): Outcome {
+  if (response.status < 300) return { values: response.text === '' ? [] : values(JSON.parse(response.text)) }
+  return { code: `${response.status === 400 ? '' : `${response.status} `}${String(response.json()['code'])}` }
 }
 
 const valuesOf = (body: unknown) => [body].flat().map((row) => (row as { v: unknown }).v)
@@ -99,7 +99,7 @@ t.test('types with a modifier', async (t) => {
   const stored = async (table: string) =>
     (await oracle.query<{ v: string }>(`select to_json(v)::text as v from ${table} order by id`)).rows
   const insert = ({ name }: ModifiedType, id: number, value: Value) =>
-    ask(scene, `insert into ${name} (id, v) values (${id}, ${asLiteral(value)})`)
+    request(scene, `insert into ${name} (id, v) values (${id}, ${asLiteral(value)})`)
   const empty = async ({ name }: ModifiedType) => oracle.query(`truncate ${name}; truncate wanted_${name}`)
 
   for (const [what, { method, path, prefer = [], isMany = false, isNew }] of Object.entries(writes)) {
@@ -113,14 +113,14 @@ t.test('types with a modifier', async (t) => {
             )
           const insert = `insert into wanted_${type.name} (id, v) values (1, ${asLiteral(value)}) returning to_json(v)`
           const update = `update wanted_${type.name} set v = ${asLiteral(value)} where id = 1 returning to_json(v)`
-          const wanted = await ask(scene, isNew ? insert : update)
+          const wanted = await request(scene, isNew ? insert : update)
           const record = { id: 1, v: value.json, ...(method === 'PUT' ? { note: null } : {}) }
           const headers = { prefer: ['return=representation', ...prefer].join(',') }
-          const answer = await tenant.ask(method, `/rest/v1/${path(type.name)}`, {
+          const response = await tenant.request(method, `/rest/v1/${path(type.name)}`, {
             body: isMany ? [record] : record,
             headers,
           })
-          const given = outcomeOf(answer, valuesOf)
+          const given = outcomeOf(response, valuesOf)
           t.same(
             [given, await stored(type.name)],
             [wanted, await stored(`wanted_${type.name}`)],
@@ -135,15 +135,15 @@ t.test('types with a modifier', async (t) => {
     for (const { name, type, isArray, values } of modifiedTypes) {
       for (const value of values) {
         const called = async (fn: string, sql: string) => {
-          const wanted = await ask(scene, `select ${fn}(${sql})`)
+          const wanted = await request(scene, `select ${fn}(${sql})`)
           const path = `/rest/v1/rpc/${fn}`
-          const got = await tenant.ask('GET', `${path}?v=${parameter(value.text)}`)
+          const got = await tenant.request('GET', `${path}?v=${parameter(value.text)}`)
           t.same(
             outcomeOf(got, (body) => [body]),
             wanted,
             `GET ${fn}: ${type}: ${value.text}`,
           )
-          const posted = await tenant.ask('POST', path, { body: { v: value.json } })
+          const posted = await tenant.request('POST', path, { body: { v: value.json } })
           t.same(
             outcomeOf(posted, (body) => [body]),
             wanted,
@@ -185,21 +185,21 @@ t.test('types with a modifier', async (t) => {
         }
         const [found, wanted]: [Record<string, Outcome>, Record<string, Outcome>] = [{}, {}]
         for (const [filter, condition] of filters) {
-          wanted[condition] = await ask(scene, `select id from ${type.name} where ${condition} order by id`)
+          wanted[condition] = await request(scene, `select id from ${type.name} where ${condition} order by id`)
           found[condition] = outcomeOf(
-            await tenant.ask('GET', `/rest/v1/${type.name}?select=id&order=id&${filter}`),
+            await tenant.request('GET', `/rest/v1/${type.name}?select=id&order=id&${filter}`),
             idsOf,
           )
         }
         t.same(found, wanted, `${type.type}: ${value.text}`)
       }
-      const changed = await ask(scene, `select id from ${type.name} where v = ${asLiteral(first)} order by id`)
+      const changed = await request(scene, `select id from ${type.name} where v = ${asLiteral(first)} order by id`)
       const path = `/rest/v1/${type.name}?select=id&order=id&v=eq.${parameter(first.text)}`
-      const answer = await tenant.ask('PATCH', path, {
+      const response = await tenant.request('PATCH', path, {
         body: { note: 'changed' },
         headers: { prefer: 'return=representation' },
       })
-      t.same(outcomeOf(answer, idsOf), changed, `${type.type}: what a change finds`)
+      t.same(outcomeOf(response, idsOf), changed, `${type.type}: what a change finds`)
     }
   })
 
@@ -209,16 +209,16 @@ t.test('types with a modifier', async (t) => {
       for (const [n, value] of [...type.values, ...type.values].entries()) await insert(type, n, value)
       await oracle.query(`insert into ${type.name} (id) values (100)`)
       for (const direction of ['asc', 'desc']) {
-        const wanted = await ask(scene, `select id from ${type.name} order by v ${direction}, id ${direction}`)
+        const wanted = await request(scene, `select id from ${type.name} order by v ${direction}, id ${direction}`)
         const found: unknown[] = []
         for (let cursor: string | undefined = ''; cursor !== undefined;) {
-          const answer = await tenant.ask(
+          const response = await tenant.request(
             'GET',
             `/rest/v1/${type.name}?select=id&order=v.${direction}&limit=2&cursor=${cursor}`,
           )
-          if (answer.status !== 200) throw new Error(answer.text)
-          found.push(...answer.list().map(({ id }) => id))
-          cursor = answer.headers['next-cursor']?.toString()
+          if (response.status !== 200) throw new Error(response.text)
+          found.push(...response.list().map(({ id }) => id))
+          cursor = response.headers['next-cursor']?.toString()
         }
         t.same({ values: found }, wanted, `${type.type} ${direction}`)
       }
@@ -230,13 +230,13 @@ t.test('types with a modifier', async (t) => {
       for (const value of values.filter(({ text }) => text !== '')) {
         await oracle.query(`truncate key_${name}`)
         const path = `/rest/v1/key_${name}`
-        const put = await tenant.ask('PUT', `${path}?v=eq.${parameter(value.text)}`, { body: { v: value.json } })
-        const kept = await ask(scene, `select to_json(v)::text from key_${name} where v = ${asLiteral(value)}`)
-        const isKept = 'values' in kept && kept.values.length > 0
-        t.equal(put.status, isKept ? 201 : 400, `${type}: ${value.text}: ${put.text}`)
-        const found = await tenant.ask('GET', `${path}/${parameter(value.text)}`)
-        t.equal(found.status, isKept ? 200 : 'code' in kept ? 400 : 404, `${type}: ${value.text}: ${found.text}`)
-        if (isKept) t.same(found.json(), { v: JSON.parse(String(kept.values[0])) as unknown })
+        const put = await tenant.request('PUT', `${path}?v=eq.${parameter(value.text)}`, { body: { v: value.json } })
+        const retained = await request(scene, `select to_json(v)::text from key_${name} where v = ${asLiteral(value)}`)
+        const isStored = 'values' in retained && retained.values.length > 0
+        t.equal(put.status, isStored ? 201 : 400, `${type}: ${value.text}: ${put.text}`)
+        const found = await tenant.request('GET', `${path}/${parameter(value.text)}`)
+        t.equal(found.status, isStored ? 200 : 'code' in retained ? 400 : 404, `${type}: ${value.text}: ${found.text}`)
+        if (isStored) t.same(found.json(), { v: JSON.parse(String(retained.values[0])) as unknown })
       }
     }
   })
@@ -253,9 +253,9 @@ t.test('types with a modifier', async (t) => {
       await empty(type)
       await insert(type, 1, firstOf(type))
       for (const to of casts[type.name] ?? []) {
-        const wanted = await ask(scene, `select to_json(v::${to}) from ${type.name}`)
+        const wanted = await request(scene, `select to_json(v::${to}) from ${type.name}`)
         t.same(
-          outcomeOf(await tenant.ask('GET', `/rest/v1/${type.name}?select=v::${to}`), valuesOf),
+          outcomeOf(await tenant.request('GET', `/rest/v1/${type.name}?select=v::${to}`), valuesOf),
           wanted,
           `${type.type} as ${to}`,
         )
@@ -264,7 +264,7 @@ t.test('types with a modifier', async (t) => {
   })
 
   t.test('the description names types without their modifier', async (t) => {
-    const description = (await tenant.ask('GET', '/rest/v1/')).json()
+    const description = (await tenant.request('GET', '/rest/v1/')).json()
     const [character, numeric] = [
       { type: 'string', format: 'character' },
       { type: 'number', format: 'numeric' },
@@ -303,14 +303,14 @@ t.test('types with a modifier', async (t) => {
       ['plain_3', '101'],
     ] as const) {
       t.same(
-        outcomeOf(await tenant.ask('POST', `/rest/v1/${name}?select=v`, { body: { id: 1, v } }), valuesOf),
+        outcomeOf(await tenant.request('POST', `/rest/v1/${name}?select=v`, { body: { id: 1, v } }), valuesOf),
         { values: [v] },
         name,
       )
     }
-    t.equal((await tenant.ask('GET', '/rest/v1/rpc/f_plain_0?v=abcde')).text, JSON.stringify('"abcde"'))
-    t.equal((await tenant.ask('GET', '/rest/v1/rpc/f_array_3?v={101}')).text, JSON.stringify('["101"]'))
-    const numeric = await tenant.ask('POST', '/rest/v1/plain_6', { body: { id: 2, v: 'words' } })
+    t.equal((await tenant.request('GET', '/rest/v1/rpc/f_plain_0?v=abcde')).text, JSON.stringify('"abcde"'))
+    t.equal((await tenant.request('GET', '/rest/v1/rpc/f_array_3?v={101}')).text, JSON.stringify('["101"]'))
+    const numeric = await tenant.request('POST', '/rest/v1/plain_6', { body: { id: 2, v: 'words' } })
     t.same([numeric.status, numeric.json()['code']], [400, '22P02'], 'another type is not published before a reload')
   })
 })

@@ -7,7 +7,7 @@ import {
   isResting,
   isReturnable,
   planRollout,
-  type RolloutSight,
+  type RolloutStatusSource,
   type RolloutStep,
 } from '#control-plane/rollouts/rollout-plan.ts'
 import { at, moved, rollout, subject } from './support/rollout-parts.ts'
@@ -29,7 +29,7 @@ function simulate(fates: readonly Fate[], waveSize: number) {
     subject(`t${index}`, desired === 'active' ? {} : { desired, status: desired }),
   )
   const upAt = new Map<string, number>()
-  let most = 0
+  let max = 0
   const raise = (one: RolloutSubject, image: string, now: number) => {
     one.image = image
     one.generation++
@@ -86,15 +86,15 @@ function simulate(fates: readonly Fate[], waveSize: number) {
         if (isBroken(one, index, 'gets unhealthy') && now > (upAt.get(one.id) ?? 0) + 1) health.set(one.id, 'unhealthy')
         else if (!isBroken(one, index, 'stays silent')) health.set(one.id, 'healthy')
       }
-      const sight: RolloutSight = { subjects: present(now), health, since: at(0) }
-      const step = planRollout(current, sight, at(now))
+      const statusSource: RolloutStatusSource = { subjects: present(now), health, since: at(0) }
+      const step = planRollout(current, statusSource, at(now))
       if (step.do === 'wait') break
       current = take(step, now)
-      most = Math.max(most, current.tenants.filter(({ state }) => state === 'moving').length)
+      max = Math.max(max, current.tenants.filter(({ state }) => state === 'moving').length)
       if (step.do === 'finish') break
     }
   }
-  return { rollout: current, subjects: present(now), most }
+  return { rollout: current, subjects: present(now), most: max }
 }
 
 t.test(
@@ -115,11 +115,11 @@ t.test(
     })
     const ends = { succeeded: 0, rolled_back: 0, other: 0 }
     const holds = fc.property(fc.array(fate, { maxLength: 40 }), fc.integer({ min: 1, max: 16 }), (fates, waveSize) => {
-      const { rollout, subjects, most } = simulate(fates, waveSize)
+      const { rollout, subjects, most: max } = simulate(fates, waveSize)
       ends[rollout.state === 'succeeded' || rollout.state === 'rolled_back' ? rollout.state : 'other']++
       const image = rollout.state === 'succeeded' ? 'new' : 'old'
       return (
-        most <= waveSize &&
+        max <= waveSize &&
         rollout.finishedAt !== undefined &&
         subjects.every((one) => one.image === image && one.status !== 'failed')
       )

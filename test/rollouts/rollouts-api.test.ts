@@ -2,23 +2,23 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
-import { isError, startApi, type Answer } from '#test/support/control-plane/api.ts'
+import { isError, startApi, type ApiResponse } from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t, { control: false, cloud: true })
-const asked = { region: 'cloud', component: 'runtime', image: 'tenantry/tenant-runtime:2' }
+const requested = { region: 'cloud', component: 'runtime', image: 'tenantry/tenant-runtime:2' }
 const begin = (more: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
-  api.call('POST', '/v1/rollouts', { body: { ...asked, ...more }, headers })
+  api.call('POST', '/v1/rollouts', { body: { ...requested, ...more }, headers })
 const end = () => api.sql("update rollouts set state = 'succeeded', finished_at = now()")
-const bodyOf = ({ body }: Answer) => body as Record<string, unknown> & { id: string }
+const bodyOf = ({ body }: ApiResponse) => body as Record<string, unknown> & { id: string }
 const rows = async () => Number((await api.sql('select count(*) as count from rollouts'))[0]?.['count'])
 
 t.test('begun: the answer tells all of it, the image is pinned, and it is in the audit log', async (t) => {
-  const answer = await begin()
-  t.match(answer, { status: 202, headers: { location: `/v1/rollouts/${bodyOf(answer).id}` } })
-  t.match(answer.body, {
+  const response = await begin()
+  t.match(response, { status: 202, headers: { location: `/v1/rollouts/${bodyOf(response).id}` } })
+  t.match(response.body, {
     region: 'cloud',
     component: 'runtime',
-    image: asked.image,
+    image: requested.image,
     image_id: /^sha256:[0-9a-f]{64}$/,
     state: 'running',
     wave: 0,
@@ -31,19 +31,19 @@ t.test('begun: the answer tells all of it, the image is pinned, and it is in the
     finished: null,
     tenants: [],
   })
-  t.same((await api.call('GET', `/v1/rollouts/${bodyOf(answer).id}`)).body, answer.body)
-  const [entry] = await api.sql('select action, detail from audit_log where target = $1', [bodyOf(answer).id])
+  t.same((await api.call('GET', `/v1/rollouts/${bodyOf(response).id}`)).body, response.body)
+  const [entry] = await api.sql('select action, detail from audit_log where target = $1', [bodyOf(response).id])
   t.match(entry, {
     action: 'rollout.create',
-    detail: { region: 'cloud', image: asked.image, image_id: bodyOf(answer)['image_id'] },
+    detail: { region: 'cloud', image: requested.image, image_id: bodyOf(response)['image_id'] },
   })
 })
 
 t.test('one at a time in a region', async (t) => {
   const open = String((await api.sql("select id from rollouts where state = 'running'"))[0]?.['id'])
-  const answer = await begin()
-  isError(t, answer, 409, 'ROLLOUT_UNDER_WAY', open, 'a second one')
-  t.equal(bodyOf(answer)['rollout_id'], open)
+  const response = await begin()
+  isError(t, response, 409, 'ROLLOUT_UNDER_WAY', open, 'a second one')
+  t.equal(bodyOf(response)['rollout_id'], open)
   await api.sql("update rollouts set state = 'rolling_back'")
   isError(t, await begin(), 409, 'ROLLOUT_UNDER_WAY', open, 'while one is taken back')
   await end()
@@ -105,7 +105,7 @@ t.test('refused, and nothing is written', async (t) => {
   const { image } = api.engine
   api.engine.image = (reference) =>
     Promise.reject(new EngineError('IMAGE_MISSING', `the image ${reference} is not there`))
-  isError(t, await begin(), 422, 'IMAGE_MISSING', asked.image, 'an image that is not on the engine')
+  isError(t, await begin(), 422, 'IMAGE_MISSING', requested.image, 'an image that is not on the engine')
   api.engine.image = image
   api.engine.isReachable = false
   t.equal((await begin()).status, 503, 'an engine that does not answer')
@@ -126,21 +126,21 @@ t.test('an image of another component, or of none, is rejected by its label', as
       'has no label org.tenantry.component. Allowed: images with the label org.tenantry.component=runtime.',
     ],
   ]
-  for (const [component, label, says] of cases) {
+  for (const [component, label, reports] of cases) {
     api.engine.image = () => Promise.resolve({ id: 'sha256:1', component: label })
     isError(
       t,
       await begin({ component, image: 'tenantry/caddy' }),
       422,
       'WRONG_IMAGE',
-      says,
+      reports,
       `${label ?? 'no label'} as ${component}`,
     )
   }
   api.engine.image = () => Promise.resolve({ id: 'sha256:1', component: 'x'.repeat(10_000) })
-  const answer = await begin({ image: `tenantry/${'y'.repeat(280)}` })
-  isError(t, answer, 422, 'WRONG_IMAGE', 'x'.repeat(100), 'a label that is very long')
-  t.ok(JSON.stringify(answer.body).length < 500, 'what is quoted is cut')
+  const response = await begin({ image: `tenantry/${'y'.repeat(280)}` })
+  isError(t, response, 422, 'WRONG_IMAGE', 'x'.repeat(100), 'a label that is very long')
+  t.ok(JSON.stringify(response.body).length < 500, 'what is quoted is cut')
   api.engine.image = image
   t.equal(await rows(), count)
 })
@@ -157,8 +157,8 @@ t.test('a canary must have services in the region', async (t) => {
       'insert into tenants (id, name, plan_id, region_id, isolation, desired) values ($1, $2, $3, $4, $5, $6)',
       [id, `canary-${id.slice(-2)}`, 'Pro', region, isolation, desired],
     )
-    const answer = await begin({ canary: id })
-    t.equal(answer.status, status, id)
+    const response = await begin({ canary: id })
+    t.equal(response.status, status, id)
     await end()
   }
 })
@@ -210,7 +210,7 @@ t.test('who may: admin all of it, read look at it', async (t) => {
   const { id } = bodyOf(await begin())
   const count = await rows()
   for (const key of [api.keys.read, api.keys.billing]) {
-    t.equal((await api.call('POST', '/v1/rollouts', { key, body: asked })).status, 403)
+    t.equal((await api.call('POST', '/v1/rollouts', { key, body: requested })).status, 403)
     t.equal((await api.call('POST', `/v1/rollouts/${id}/cancel`, { key })).status, 403)
     const status = key === api.keys.read ? 200 : 403
     t.same(

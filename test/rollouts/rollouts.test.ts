@@ -1,7 +1,7 @@
 // Rollouts on a real control database, with the control plane killed at every call it makes.
 import t from 'tap'
 import type { RolloutLedger } from '#control-plane/rollouts/rollout-store.ts'
-import { isRefused, oldImages } from '#test/support/control-plane/plane.ts'
+import { isRejected, oldImages } from '#test/support/control-plane/plane.ts'
 import { badImage, newImage, newPostgres, openRollouts } from './support/rollouts.ts'
 
 const {
@@ -13,7 +13,7 @@ const {
   cancel,
   ill,
   components,
-  keeperOf,
+  controllerOf,
   begin,
   second,
   finish,
@@ -31,8 +31,8 @@ t.test('one tenant first, then growing waves, each well for the soak; stopped on
   const ids = await addTenants(9)
   const resting = await plane.addTenant({ desired: 'paused', status: 'paused' })
   const { id } = await begin()
-  const keeper = keeperOf(ledger)
-  await keeper.look(signal)
+  const controller = controllerOf(ledger)
+  await controller.poll(signal)
   t.match(await plane.tenant(ids[0] ?? ''), {
     runtime_image: newImage,
     postgres_image: oldImages.postgres,
@@ -44,12 +44,12 @@ t.test('one tenant first, then growing waves, each well for the soak; stopped on
   t.match((await store.get(id))?.tenants, [{ tenantId: ids[0], from: oldImages.runtime, state: 'moving', wave: 1 }])
   t.match(await plane.tenant(ids[1] ?? ''), { runtime_image: oldImages.runtime }, 'the others wait')
   await plane.settle()
-  await keeper.look(signal)
+  await controller.poll(signal)
   clock.pass(9)
-  await keeper.look(signal)
+  await controller.poll(signal)
   t.equal((await store.get(id))?.wave, 1, 'well for 9 s')
   clock.pass(1)
-  await keeper.look(signal)
+  await controller.poll(signal)
   t.equal((await store.get(id))?.wave, 2, 'well for 10 s')
   t.match(await plane.tenant(resting), { runtime_image: oldImages.runtime })
   const ended = await finish(id)
@@ -110,8 +110,8 @@ t.test('an image that is of another component, or is gone from the engine, comes
 t.test('an image that goes away between two waves stops it, and all get their former image back', async (t) => {
   await addTenants(3)
   const { id } = await begin()
-  const keeper = keeperOf(ledger)
-  while ((await store.get(id))?.wave !== 1) await second(keeper)
+  const controller = controllerOf(ledger)
+  while ((await store.get(id))?.wave !== 1) await second(controller)
   components.delete(newImage)
   t.teardown(() => components.set(newImage, 'runtime'))
   t.match(await finish(id), {
@@ -129,8 +129,8 @@ t.test('a tenant that fails stops it, and all get their former image back', asyn
   await plane.sql("update tenants set runtime_image = 'sha256:older' where id = $1", [ids[1]])
   const before = await images()
   const { id } = await begin()
-  const keeper = keeperOf(ledger)
-  while ((await store.get(id))?.wave !== 3) await second(keeper)
+  const controller = controllerOf(ledger)
+  while ((await store.get(id))?.wave !== 3) await second(controller)
   // The image breaks in the third wave.
   await plane.sql("update tenants set status = 'failed' where id = $1", [ids[4]])
   const ended = await finish(id)
@@ -183,17 +183,17 @@ t.test('the one that was named goes first', async (t) => {
 t.test('what operators do meanwhile: delete, pause, change, begin something', async (t) => {
   const ids = await addTenants(7)
   const { id } = await begin()
-  const keeper = keeperOf(ledger)
-  while ((await store.get(id))?.wave !== 2) await second(keeper)
-  await plane.ask(ids[1] ?? '', 'delete', { desired: 'deleted', status: 'deleting', purge_after: clock.now() })
-  await plane.ask(ids[2] ?? '', 'pause', { desired: 'paused' })
+  const controller = controllerOf(ledger)
+  while ((await store.get(id))?.wave !== 2) await second(controller)
+  await plane.request(ids[1] ?? '', 'delete', { desired: 'deleted', status: 'deleting', purge_after: clock.now() })
+  await plane.request(ids[2] ?? '', 'pause', { desired: 'paused' })
   await plane.sql(
     "insert into operations (id, tenant_id, kind, state, generation) values (gen_random_uuid(), $1, 'backup', 'running', 1)",
     [ids[3]],
   )
   const late = await plane.addTenant()
   for (let seconds = 0; seconds < 100; seconds++) {
-    await keeper.look(signal)
+    await controller.poll(signal)
     await plane.sql(
       `update tenants set observed_generation = generation,
         status = case desired when 'active' then 'ready' else desired end where desired in ('active', 'paused')`,
@@ -218,8 +218,8 @@ t.test('what operators do meanwhile: delete, pause, change, begin something', as
 t.test('cancelled: all come back, and it ends', async (t) => {
   await addTenants(6)
   const { id } = await begin()
-  const keeper = keeperOf(ledger)
-  while ((await store.get(id))?.wave !== 2) await second(keeper)
+  const controller = controllerOf(ledger)
+  while ((await store.get(id))?.wave !== 2) await second(controller)
   t.match(await cancel(id), { state: 'rolling_back' })
   t.match(await cancel(id), { state: 'rolling_back' }, 'asked again')
   t.match(await finish(id), { state: 'rolled_back', error: 'cancelled by the operator' })
@@ -250,7 +250,7 @@ t.test('a tenant that changed while a step was decided is left out of it', async
   const { id } = await begin()
   const seen = await store.get(id)
   if (seen === undefined) throw new Error('there is no rollout')
-  await plane.ask(first, 'update', {})
+  await plane.request(first, 'update', {})
   const after = await ledger.take(seen, { do: 'move', wave: 1, tenantIds: [first, other] }, plane.epoch)
   t.same(
     after?.tenants.map(({ tenantId }) => tenantId),
@@ -264,9 +264,9 @@ t.test('who does not lead any more takes no step', async (t) => {
   await addTenants(2)
   const { id } = await begin()
   const before = await store.get(id)
-  const keeper = keeperOf(ledger)
+  const controller = controllerOf(ledger)
   await plane.changeLeader()
-  t.ok(await isRefused(keeper.look(signal)))
+  t.ok(await isRejected(controller.poll(signal)))
   t.same(await store.get(id), before)
   await allHave(t, oldImages.runtime, 'nobody was moved')
   plane.epoch += 1n
@@ -310,9 +310,9 @@ for (const outcome of ['succeeded', 'rolled_back'] as const) {
         const { id } = await begin({ soakSeconds: 2, deadlineSeconds: 5 })
         if (outcome === 'rolled_back') ill.add(ids[2] ?? '')
         const mortal = dying(steps + 1, when)
-        const keeper = keeperOf(mortal.ledger)
+        const controller = controllerOf(mortal.ledger)
         while (!mortal.died() && (await store.get(id))?.finishedAt === undefined)
-          await second(keeper).catch(() => undefined)
+          await second(controller).catch(() => undefined)
         died = mortal.died()
         // Nobody leads for longer than any deadline.
         clock.pass(100)

@@ -4,7 +4,7 @@ import type { Labels } from '#control-plane/engines/container-host.ts'
 import { networkName, volumeName } from '#control-plane/stacks/object-names.ts'
 import { parseRange, tenantSubnet } from '#control-plane/stacks/subnets.ts'
 import type { Chance } from './chance.ts'
-import { hand, type Docker } from './docker.ts'
+import { operator, type Docker } from './docker.ts'
 import type { Container } from './docker-objects.ts'
 import { engineItself } from './programs.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -37,36 +37,36 @@ export type Accidents = ReturnType<typeof createAccidents>
 export function createAccidents({ docker, chance, scheduler, installation, range, ids }: AccidentsOptions) {
   const isOurs = (labels: Labels | undefined) => labels?.installation === installation
   const ourContainers = () => [...docker.containers.values()].filter(({ labels }) => isOurs(labels))
-  const said = (what: string) => scheduler.trace(`by hand: ${what}`)
-  const strangers: (Labels | undefined)[] = [undefined, { installation: 'another', stack: 't_00000000000000000000' }]
+  const reported = (what: string) => scheduler.trace(`by hand: ${what}`)
+  const foreign: (Labels | undefined)[] = [undefined, { installation: 'another', stack: 't_00000000000000000000' }]
 
   const removeVolume = (name: string) => {
     const users = [...docker.containers.values()].filter(({ spec }) =>
       spec.volumes.some(({ volume }) => volume === name),
     )
     for (const user of users) {
-      docker.removeContainer(user.id, hand)
+      docker.removeContainer(user.id, operator)
       // Whoever removes a volume waits until nobody uses it.
       docker.containers.delete(user.name)
     }
-    docker.removeVolume(name, hand)
+    docker.removeVolume(name, operator)
   }
 
   const onContainer: ((container: Container) => void)[] = [
-    ({ name }) => docker.stopContainer(name, hand),
-    ({ id }) => docker.removeContainer(id, hand),
-    ({ name }) => docker.pauseContainer(name, hand),
+    ({ name }) => docker.stopContainer(name, operator),
+    ({ id }) => docker.removeContainer(id, operator),
+    ({ name }) => docker.pauseContainer(name, operator),
     (container) => docker.crash(container),
     (container) => docker.wedge(container),
-    ({ name }) => docker.updateResources(name, { memoryBytes: 7, cpuMillis: 7, pids: 7 }, hand),
-    ({ name }) => docker.setRestartPolicy(name, 'no', hand),
-    ({ name, places }) => {
-      const [network] = places.keys()
-      if (network !== undefined) docker.leave(network, name, hand)
+    ({ name }) => docker.updateResources(name, { memoryBytes: 7, cpuMillis: 7, pids: 7 }, operator),
+    ({ name }) => docker.setRestartPolicy(name, 'no', operator),
+    ({ name, slots }) => {
+      const [network] = slots.keys()
+      if (network !== undefined) docker.leave(network, name, operator)
     },
     (container) => {
       try {
-        docker.startContainer(container.name, hand)
+        docker.startContainer(container.name, operator)
       } catch {
         // The Engine refuses it to people too.
       }
@@ -79,22 +79,22 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       if (containers.length === 0) return
       const container = chance.pick(containers)
       const at = chance.below(onContainer.length)
-      said(`change ${at} of ${container.name}`)
+      reported(`change ${at} of ${container.name}`)
       onContainer[at]?.(container)
     }),
     () => {
       const network = chance.pick([...docker.networks.values()])
       if (!isOurs(network.labels)) return
-      said(`remove network ${network.name}`)
-      for (const { name } of docker.membersOf(network.id)) docker.leave(network.name, name, hand)
-      docker.removeNetwork(network.id, hand)
+      reported(`remove network ${network.name}`)
+      for (const { name } of docker.membersOf(network.id)) docker.leave(network.name, name, operator)
+      docker.removeNetwork(network.id, operator)
     },
     () => {
-      const guest = chance.pick([...docker.networks.values()])
-      const [member] = docker.membersOf(guest.id)
-      if (!isOurs(guest.labels) || member === undefined) return
-      said(`disconnect ${member.name} from ${guest.name}`)
-      docker.leave(guest.name, member.name, hand)
+      const attached = chance.pick([...docker.networks.values()])
+      const [member] = docker.membersOf(attached.id)
+      if (!isOurs(attached.labels) || member === undefined) return
+      reported(`disconnect ${member.name} from ${attached.name}`)
+      docker.leave(attached.name, member.name, operator)
     },
     () => {
       if (!chance.happens(0.3)) return
@@ -103,10 +103,10 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       )
       if (volumes.length === 0) return
       const { name } = chance.pick(volumes)
-      said(`remove volume ${name}`)
+      reported(`remove volume ${name}`)
       removeVolume(name)
       if (chance.happens(0.5)) {
-        said(`the Engine makes volume ${name} for a container`)
+        reported(`the Engine makes volume ${name} for a container`)
         docker.createVolume({ name, labels: undefined }, engineItself)
       }
     },
@@ -115,24 +115,24 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       const volumes = [...docker.volumes.values()].filter(({ labels, isCluster }) => isOurs(labels) && isCluster)
       if (volumes.length === 0) return
       const volume = chance.pick(volumes)
-      said(`empty volume ${volume.name}`)
+      reported(`empty volume ${volume.name}`)
       volume.homes.clear()
       volume.isCluster = false
       volume.mayBegin = false
       for (const container of docker.containers.values()) if (container.id === volume.lock) docker.crash(container)
     },
     () => {
-      said('the Engine restarts')
+      reported('the Engine restarts')
       docker.restart(chance.between(200, 8_000))
     },
     () => {
-      said('the disk is full')
+      reported('the disk is full')
       docker.state.isFull = true
       scheduler.after(chance.between(500, 20_000), () => (docker.state.isFull = false))
     },
     () => {
       const image = chance.pick(['postgres:1', 'runtime:1', 'runtime:2', 'gateway:1'])
-      said(`image ${image} is gone`)
+      reported(`image ${image} is gone`)
       docker.missingImages.add(image)
       scheduler.after(chance.between(500, 30_000), () => docker.missingImages.delete(image))
     },
@@ -140,7 +140,7 @@ export function createAccidents({ docker, chance, scheduler, installation, range
   ]
 
   const plant = (what: string, work: () => void) => {
-    said(`a stranger's ${what}`)
+    reported(`a stranger's ${what}`)
     try {
       work()
     } catch {
@@ -151,8 +151,8 @@ export function createAccidents({ docker, chance, scheduler, installation, range
     () =>
       plant('volume with a name of ours', () => {
         const { files } = docker.createVolume(
-          { name: volumeName(chance.pick(ids), chance.pick(['data', 'files'])), labels: chance.pick(strangers) },
-          hand,
+          { name: volumeName(chance.pick(ids), chance.pick(['data', 'files'])), labels: chance.pick(foreign) },
+          operator,
         )
         files.add('theirs')
       }),
@@ -161,12 +161,12 @@ export function createAccidents({ docker, chance, scheduler, installation, range
         docker.createNetwork(
           {
             name: networkName(chance.pick(ids), 'net'),
-            labels: chance.pick(strangers),
+            labels: chance.pick(foreign),
             subnet: `192.168.${chance.below(250)}.0/24`,
             internal: false,
             hostAddress: true,
           },
-          hand,
+          operator,
         ),
       ),
     () =>
@@ -183,7 +183,7 @@ export function createAccidents({ docker, chance, scheduler, installation, range
             internal: false,
             hostAddress: true,
           },
-          hand,
+          operator,
         ),
       ),
   ]
@@ -196,18 +196,18 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       docker.missingImages.clear()
     },
     /** Strangers' objects that are beside ours, and now and then in their way. */
-    plantStrangers(): void {
+    plantForeign(): void {
       docker.createNetwork(
         { name: 'foreign-net', labels: undefined, subnet: '172.30.0.0/24', internal: false, hostAddress: true },
-        hand,
+        operator,
       )
-      docker.createVolume({ name: 'tenantry-data', labels: undefined }, hand)
+      docker.createVolume({ name: 'tenantry-data', labels: undefined }, operator)
       docker.createVolume(
         {
           name: 'tenantry-t_ffffffffffffffffffff-data',
           labels: { installation: 'another', stack: 't_ffffffffffffffffffff' },
         },
-        hand,
+        operator,
       )
       docker.createContainer(
         {
@@ -217,16 +217,16 @@ export function createAccidents({ docker, chance, scheduler, installation, range
           volumes: [],
           networks: [{ network: 'foreign-net', aliases: [] }],
         },
-        hand,
+        operator,
       )
-      docker.startContainer('tenantry-t_ffffffffffffffffffff-runtime-01234567', hand)
+      docker.startContainer('tenantry-t_ffffffffffffffffffff-runtime-01234567', operator)
       if (chance.happens(0.15)) chance.pick(inTheWay)()
     },
     /** What is left of a tenant of ours: of one that was deleted here, or of one that this database knows nothing of. @returns its id */
-    plantLeftovers(number: number): string {
+    plantRemains(number: number): string {
       const stack = `t_${chance.hex(20)}`
       const labels = { installation, stack }
-      docker.createVolume({ name: volumeName(stack, 'data'), labels }, hand)
+      docker.createVolume({ name: volumeName(stack, 'data'), labels }, operator)
       docker.createNetwork(
         {
           name: networkName(stack, 'net'),
@@ -235,7 +235,7 @@ export function createAccidents({ docker, chance, scheduler, installation, range
           internal: true,
           hostAddress: false,
         },
-        hand,
+        operator,
       )
       docker.createContainer(
         {
@@ -245,9 +245,9 @@ export function createAccidents({ docker, chance, scheduler, installation, range
           volumes: [{ volume: volumeName(stack, 'data'), path: '/var/lib/postgresql', readOnly: false }],
           networks: [{ network: networkName(stack, 'net'), aliases: [] }],
         },
-        hand,
+        operator,
       )
-      docker.startContainer(`tenantry-${stack}-postgres-01234567`, hand)
+      docker.startContainer(`tenantry-${stack}-postgres-01234567`, operator)
       return stack
     },
   }

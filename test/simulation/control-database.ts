@@ -56,7 +56,7 @@ export function createControlDatabase(now: () => Date) {
   const state = { epoch: 0n, writes: 0 }
   let opened = 0
 
-  const tell = (change: Change) => {
+  const report = (change: Change) => {
     for (const listener of listeners) listener(change)
   }
   const isOpen = ({ state }: OperationRow) => state === 'pending' || state === 'running'
@@ -72,7 +72,7 @@ export function createControlDatabase(now: () => Date) {
     operations,
     subnets,
     state,
-    tell,
+    report,
     isOpen,
     openOf,
     listen(listener: (change: Change) => void): () => void {
@@ -102,7 +102,7 @@ export function createControlDatabase(now: () => Date) {
         hadHome: false,
       })
       open(id, 'create', 1)
-      tell({ kind: 'wanted', tenantId: id })
+      report({ kind: 'wanted', tenantId: id })
     },
     /** A tenant of earlier times, deleted to the end. */
     remember(tenantId: string): void {
@@ -119,7 +119,7 @@ export function createControlDatabase(now: () => Date) {
       Object.assign(row, change)
       row.generation++
       open(id, kind, row.generation)
-      tell({ kind: 'wanted', tenantId: id })
+      report({ kind: 'wanted', tenantId: id })
       return true
     },
     published(id: string): Published | undefined {

@@ -9,8 +9,8 @@ export interface CallFaults {
   /** Never arrives, which is noticed. */
   lost: number
   /** Done, but the answer never arrives, which is noticed. */
-  answerLost: number
-  /** As `lost` or `answerLost`, and nobody notices until the caller's patience ends. */
+  responseLost: number
+  /** As `lost` or `responseLost`, and nobody notices until the caller's patience ends. */
   hang: number
   /** Arrives after the caller's patience has ended. */
   late: number
@@ -20,7 +20,7 @@ export interface CallFaults {
   crash: number
 }
 
-export const noCallFaults: CallFaults = { lost: 0, answerLost: 0, hang: 0, late: 0, slow: 0, crash: 0 }
+export const noCallFaults: CallFaults = { lost: 0, responseLost: 0, hang: 0, late: 0, slow: 0, crash: 0 }
 
 /** Whoever asked for a change of the world. `isLate`: it no longer waits for the answer, or no longer leads. */
 export interface Actor {
@@ -31,7 +31,7 @@ export interface Actor {
 export interface CallOptions {
   signal?: AbortSignal | undefined
   /** Milliseconds until the caller gives up by itself. */
-  patience: number
+  timeout: number
   /** Milliseconds that it takes at most when all is well. */
   takes: number
   /** False where nothing arrives once the caller has given up, because the connection ends with it. */
@@ -65,7 +65,7 @@ export const beginning = Date.UTC(2026, 0, 1)
 
 type Fate = 'fine' | keyof CallFaults
 
-const fates = ['lost', 'answerLost', 'hang', 'late', 'slow', 'crash'] as const
+const fates = ['lost', 'responseLost', 'hang', 'late', 'slow', 'crash'] as const
 
 export function createControlPlane({
   name,
@@ -101,7 +101,7 @@ export function createControlPlane({
   const call = <T>(
     what: string,
     effect: (actor: Actor) => T,
-    { signal, patience, takes, arrivesLate = true, failure }: CallOptions,
+    { signal, timeout, takes, arrivesLate = true, failure }: CallOptions,
   ): Promise<T> => {
     if (!alive) return new Promise(() => undefined)
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error)
@@ -116,9 +116,9 @@ export function createControlPlane({
       fate === 'slow'
         ? chance.between(500, 5_000)
         : fate === 'late'
-          ? patience + chance.between(0, 3_000)
+          ? timeout + chance.between(0, 3_000)
           : chance.between(0.1, takes)
-    const answers = chance.happens(0.5) ? 0 : chance.between(0.1, takes)
+    const responses = chance.happens(0.5) ? 0 : chance.between(0.1, takes)
     // A request on its way when its caller goes away may arrive all the same.
     const arrivesAlone = chance.happens(0.5)
     const { promise, resolve, reject } = Promise.withResolvers<T>()
@@ -134,7 +134,8 @@ export function createControlPlane({
     const onAbort = () => end(() => reject(signal?.reason as Error))
     signal?.addEventListener('abort', onAbort)
     const fail = (milliseconds: number) => after(milliseconds, () => end(() => reject(failure())))
-    const answer = (deliver: () => void) => (answers === 0 ? end(deliver) : void after(answers, () => end(deliver)))
+    const response = (deliver: () => void) =>
+      responses === 0 ? end(deliver) : void after(responses, () => end(deliver))
 
     if (sent) {
       scheduler.after(arrives, () => {
@@ -142,19 +143,19 @@ export function createControlPlane({
         scheduler.trace(`${name} ${what}${fate === 'fine' ? '' : ` (${fate})`}`)
         try {
           const result = effect(actor)
-          if (fate === 'fine' || fate === 'slow') answer(() => resolve(result))
+          if (fate === 'fine' || fate === 'slow') response(() => resolve(result))
         } catch (error) {
           scheduler.trace(`${name} ${what}: ${error instanceof Error ? error.message : ''}`)
           if (fate === 'fine' || fate === 'slow')
-            answer(() => reject(error instanceof Error ? error : new Error('unknown', { cause: error })))
+            response(() => reject(error instanceof Error ? error : new Error('unknown', { cause: error })))
         }
       })
     } else {
       scheduler.trace(`${name} ${what} (${fate}, not sent)`)
     }
     if (fate === 'lost') fail(arrives)
-    if (fate === 'answerLost') fail(arrives + answers)
-    if (fate === 'hang' || fate === 'late') fail(patience)
+    if (fate === 'responseLost') fail(arrives + responses)
+    if (fate === 'hang' || fate === 'late') fail(timeout)
     if (fate === 'crash') die()
     return promise
   }

@@ -5,7 +5,7 @@ import type { Stack } from '#control-plane/stacks/stack.ts'
 
 export interface Defects {
   /** Volumes that held data are made anew. */
-  forgetsData?: boolean
+  losesData?: boolean
   /** Names alone say what is ours. */
   ignoresLabels?: boolean
   /** Writes of any epoch are taken. */
@@ -20,10 +20,10 @@ export interface Defects {
   beginsAnywhere?: boolean
 }
 
-export function spoilStack({ forgetsData, startsDatabasesFirst }: Defects, stack: Stack): Stack {
+export function spoilStack({ losesData, startsDatabasesFirst }: Defects, stack: Stack): Stack {
   return {
     ...stack,
-    volumes: forgetsData === true ? stack.volumes.map((volume) => ({ ...volume, mustExist: false })) : stack.volumes,
+    volumes: losesData === true ? stack.volumes.map((volume) => ({ ...volume, mustExist: false })) : stack.volumes,
     services:
       startsDatabasesFirst === true
         ? stack.services.map((service) => ({ ...service, replace: 'start-first' }))

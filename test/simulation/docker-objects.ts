@@ -15,7 +15,7 @@ export type TaggedEvent = HostEvent & { installation: string }
 /** Undefined: somebody else's, without a label of ours. */
 type MaybeLabels = Labels | undefined
 
-export interface Place {
+export interface Location {
   networkId: string
   aliases: readonly string[]
   address: string | undefined
@@ -33,11 +33,11 @@ export interface Container {
   restarts: number
   resources: ContainerSpec['resources']
   /** By the network's name. */
-  places: Map<string, Place>
+  slots: Map<string, Location>
   /** Counts its starts. */
   run: number
   /** Milliseconds of the run from which its program answers. */
-  answersAt: number
+  respondsAt: number
   /** It runs and will never answer. */
   isWedged: boolean
   restartPolicy: string

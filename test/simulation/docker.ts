@@ -23,7 +23,7 @@ export interface DockerOptions {
 }
 
 /** People at the Engine's command line. */
-export const hand: Actor = { name: 'hand', isLate: () => false }
+export const operator: Actor = { name: 'hand', isLate: () => false }
 
 export type Docker = ReturnType<typeof createDocker>
 
@@ -57,19 +57,19 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       listener({ installation: labels.installation, stack: labels.stack, what: `${change.kind} ${change.what}` })
   }
 
-  const refused = (what: string, code: EngineError['code'], why: string) =>
+  const rejected = (what: string, code: EngineError['code'], why: string) =>
     new EngineError(code, `cannot ${what}: ${why}`)
   const found = (name: string, what: string): Container => {
     const container = containers.get(name)
-    if (container === undefined) throw refused(what, 'NOT_FOUND', 'it is not there')
+    if (container === undefined) throw rejected(what, 'NOT_FOUND', 'it is not there')
     return container
   }
   const requireSpace = (what: string) => {
-    if (state.isFull) throw refused(what, 'DISK_FULL', 'its disk is full')
+    if (state.isFull) throw rejected(what, 'DISK_FULL', 'its disk is full')
   }
   const networkById = (id: string) => [...networks.values()].find((network) => network.id === id)
 
-  const { isRunning, answers, begin, halt, crash, endProgram } = createPrograms({
+  const { isRunning, responses, begin, halt, crash, endProgram } = createPrograms({
     scheduler,
     chance,
     containers,
@@ -82,25 +82,25 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
 
   /** @throws EngineError when what it stands on is not there or taken */
   const requireGround = (container: Container, what: string) => {
-    for (const [name, place] of container.places) {
-      const network = networkById(place.networkId)
-      if (network === undefined) throw refused(what, 'NOT_FOUND', 'it is not there')
+    for (const [name, location] of container.slots) {
+      const network = networkById(location.networkId)
+      if (network === undefined) throw rejected(what, 'NOT_FOUND', 'it is not there')
       const rival = [...containers.values()].find(
         (other) =>
           other !== container &&
           isRunning(other) &&
-          other.places.get(name)?.networkId === place.networkId &&
-          other.places.get(name)?.address === place.address,
+          other.slots.get(name)?.networkId === location.networkId &&
+          other.slots.get(name)?.address === location.address,
       )
-      if (place.address !== undefined && rival !== undefined)
-        throw refused(what, 'ADDRESS_TAKEN', 'its address is taken')
+      if (location.address !== undefined && rival !== undefined)
+        throw rejected(what, 'ADDRESS_TAKEN', 'its address is taken')
     }
     const ports = new Set(container.spec.published.map(({ hostPort }) => hostPort))
     const rival = [...containers.values()].find(
       (other) =>
         other !== container && isRunning(other) && other.spec.published.some(({ hostPort }) => ports.has(hostPort)),
     )
-    if (rival !== undefined) throw refused(what, 'PORT_TAKEN', 'a port that it publishes is taken')
+    if (rival !== undefined) throw rejected(what, 'PORT_TAKEN', 'a port that it publishes is taken')
     // The Engine makes what is missing, without a label.
     for (const { volume } of container.spec.volumes)
       if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
@@ -125,8 +125,8 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
   }
 
   const leave = (network: Network, container: Container, actor: Actor) => {
-    if (container.places.get(network.name)?.networkId !== network.id) return
-    container.places.delete(network.name)
+    if (container.slots.get(network.name)?.networkId !== network.id) return
+    container.slots.delete(network.name)
     changed({ kind: 'network', what: 'left', object: network, container }, actor)
   }
 
@@ -137,7 +137,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     state,
     missingImages,
     hiddenSubnets,
-    answers,
+    responses,
     isRunning,
     crash,
     /** Told when a program begins to answer. */
@@ -164,13 +164,13 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       actor: Actor,
     ): void {
       const what = `create network ${name}`
-      if (networks.has(name)) throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
+      if (networks.has(name)) throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
       if (
         [...hiddenSubnets, ...[...networks.values()].map((other) => other.subnet)].some((taken) =>
           overlap(taken, subnet),
         )
       )
-        throw refused(what, 'SUBNET_TAKEN', 'its subnet overlaps one that exists')
+        throw rejected(what, 'SUBNET_TAKEN', 'its subnet overlaps one that exists')
       const made: Network = { id: newId(), name, labels, subnet, internal, madeLate: actor.isLate() }
       networks.set(name, made)
       changed({ kind: 'network', what: 'created', object: made }, actor)
@@ -181,7 +181,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       if (network === undefined) return 'absent'
       if (
         [...containers.values()].some(
-          (container) => isRunning(container) && container.places.get(network.name)?.networkId === id,
+          (container) => isRunning(container) && container.slots.get(network.name)?.networkId === id,
         )
       )
         return 'in use'
@@ -192,7 +192,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     networkById,
     membersOf: (id: string) =>
       [...containers.values()].filter((container) =>
-        [...container.places.values()].some(({ networkId }) => networkId === id),
+        [...container.slots.values()].some(({ networkId }) => networkId === id),
       ),
     join(
       networkName: string,
@@ -204,19 +204,19 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       const what = `connect ${containerName} to network ${networkName}`
       const container = found(containerName, what)
       const network = networks.get(networkName)
-      if (network === undefined) throw refused(what, 'NOT_FOUND', 'it is not there')
-      if (container.places.has(networkName)) throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (403)')
-      if (container.state === 'removing') throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
-      container.places.set(networkName, { networkId: network.id, aliases, address })
+      if (network === undefined) throw rejected(what, 'NOT_FOUND', 'it is not there')
+      if (container.slots.has(networkName)) throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine refused it (403)')
+      if (container.state === 'removing') throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
+      container.slots.set(networkName, { networkId: network.id, aliases, address })
       changed({ kind: 'network', what: 'joined', object: network, container }, actor)
     },
     /** What is not on it is no error. */
     leave(networkName: string, containerName: string, actor: Actor): void {
       const container = containers.get(containerName)
-      const place = container?.places.get(networkName)
-      if (container === undefined || place === undefined) return
-      const network = networkById(place.networkId)
-      if (network === undefined) container.places.delete(networkName)
+      const location = container?.slots.get(networkName)
+      if (container === undefined || location === undefined) return
+      const network = networkById(location.networkId)
+      if (network === undefined) container.slots.delete(networkName)
       else leave(network, container, actor)
     },
 
@@ -230,7 +230,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       const isUsed = [...containers.values()].some(({ spec }) =>
         spec.volumes.some((mounted) => mounted.volume === name),
       )
-      if (isUsed) throw refused(`remove volume ${name}`, 'ENGINE_FAILED', 'it is in use')
+      if (isUsed) throw rejected(`remove volume ${name}`, 'ENGINE_FAILED', 'it is in use')
       volumes.delete(name)
       changed({ kind: 'volume', what: 'removed', object: volume }, actor)
     },
@@ -239,7 +239,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       requireSpace(`write files to volume ${name}`)
       const volume = volumes.get(name)
       if (volume === undefined)
-        throw refused(`write files to volume ${name}`, 'VOLUME_MISSING', 'its volume is not there')
+        throw rejected(`write files to volume ${name}`, 'VOLUME_MISSING', 'its volume is not there')
       volume.mayBegin = true
       changed({ kind: 'volume', what: 'changed', object: volume }, actor)
     },
@@ -252,7 +252,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       requireSpace(`write files to volume ${name}`)
       const volume = volumes.get(name)
       if (volume === undefined)
-        throw refused(`write files to volume ${name}`, 'VOLUME_MISSING', 'its volume is not there')
+        throw rejected(`write files to volume ${name}`, 'VOLUME_MISSING', 'its volume is not there')
       volume.files = new Set(files)
       changed({ kind: 'volume', what: 'changed', object: volume }, actor)
     },
@@ -260,12 +260,12 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     /** @returns whether the name was free */
     createContainer(spec: Omit<ContainerSpec, 'labels'> & { labels: Container['labels'] }, actor: Actor): boolean {
       const what = `create container ${spec.name}`
-      if (missingImages.has(spec.image)) throw refused(what, 'IMAGE_MISSING', 'its image is not there')
+      if (missingImages.has(spec.image)) throw rejected(what, 'IMAGE_MISSING', 'its image is not there')
       if (containers.has(spec.name)) return false
       requireSpace(what)
       const [first] = spec.networks
       const network = first === undefined ? undefined : networks.get(first.network)
-      if (first !== undefined && network === undefined) throw refused(what, 'NOT_FOUND', 'it is not there')
+      if (first !== undefined && network === undefined) throw rejected(what, 'NOT_FOUND', 'it is not there')
       // The Engine makes what is missing, without a label.
       for (const { volume } of spec.volumes) if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
       const made: Container = {
@@ -281,12 +281,12 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
         resources: { ...spec.resources },
         restartPolicy,
         run: 0,
-        answersAt: Infinity,
+        respondsAt: Infinity,
         isWedged: false,
         wasStopped: false,
         failures: 0,
         startedLate: false,
-        places: new Map(
+        slots: new Map(
           first === undefined || network === undefined
             ? []
             : [[first.network, { networkId: network.id, aliases: first.aliases, address: first.address }]],
@@ -301,9 +301,9 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       const container = found(name, what)
       if (container.state === 'running' || container.state === 'restarting') return
       if (container.state === 'paused' || container.state === 'removing')
-        throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
+        throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
       if (container.spec.command[0] === 'never-started')
-        throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (400)')
+        throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine refused it (400)')
       requireGround(container, what)
       begin(container, actor)
     },

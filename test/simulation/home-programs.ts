@@ -15,7 +15,7 @@ export function runInside(
   command: readonly string[],
   actor: Actor,
 ): number {
-  if (!docker.answers(container)) return 1
+  if (!docker.responses(container)) return 1
   const [program, work, tenantId = ''] = command
   if (program !== 'home' || cluster === undefined) return 0
   const home = cluster.homes.get(tenantId)
@@ -45,7 +45,7 @@ export function homeBy(run: (command: readonly string[]) => Promise<number>): Ho
     const code = await run(['home', work, tenantId])
     if (code !== 0) throw new Error(`${work} ended with ${code}`)
   }
-  const mend = async (tenantId: string) => {
+  const repair = async (tenantId: string) => {
     const code = await run(['home', 'mend', tenantId])
     if (code !== 0 && code !== schemaMissing) throw new Error(`mend ended with ${code}`)
     return code === 0 ? ('to be migrated' as const) : ('missing' as const)
@@ -58,10 +58,10 @@ export function homeBy(run: (command: readonly string[]) => Promise<number>): Ho
     async create(tenantId) {
       const code = await run(['home', 'create', tenantId])
       if (code === 0) return 'whole'
-      if (code !== schemaExists || (await mend(tenantId)) === 'missing') throw new Error(`create ended with ${code}`)
+      if (code !== schemaExists || (await repair(tenantId)) === 'missing') throw new Error(`create ended with ${code}`)
       return 'to be migrated'
     },
-    mend,
+    repair,
     async migrate(tenantId) {
       await done('migrate', tenantId)
       return { lost: [] }

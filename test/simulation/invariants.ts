@@ -3,7 +3,7 @@ import type { RoutePhase } from '@tenantry/contract'
 import type { Status } from '#control-plane/tenants/tenant.ts'
 import type { ControlDatabase, TenantRow } from './control-database.ts'
 import type { Actor, ControlPlane } from './control-plane.ts'
-import { hand, type Docker } from './docker.ts'
+import { operator, type Docker } from './docker.ts'
 import { clusterOf, type Change, type Container, type Volume } from './docker-objects.ts'
 import { engineItself } from './programs.ts'
 
@@ -27,7 +27,7 @@ export function createInvariants({ installation, database, docker, unknown, now,
   const unrouted = new Map<string, Date>()
   const isOurs = (labels: Change['object']['labels']) =>
     labels?.installation === installation && !unknown.has(labels.stack)
-  const isPerson = (actor: Actor) => actor === hand || actor === engineItself
+  const isPerson = (actor: Actor) => actor === operator || actor === engineItself
 
   const foreignStays = (change: Change, actor: Actor) => {
     // The Engine makes a volume for whoever names one that has gone meanwhile, and gives it no label.
@@ -75,7 +75,7 @@ export function createInvariants({ installation, database, docker, unknown, now,
     }
   }
 
-  const notAnew = (volume: Volume, actor: Actor) => {
+  const notAgain = (volume: Volume, actor: Actor) => {
     if (isPerson(actor) || actor.isLate()) return
     const stack = stackOf(volume)
     const row = stack === undefined ? undefined : database.tenants.get(stack)
@@ -113,7 +113,7 @@ export function createInvariants({ installation, database, docker, unknown, now,
       named(change, actor)
       if (change.kind === 'container' && change.what === 'started') oneServer(change.object)
       if (change.kind === 'volume' && change.what === 'removed') dataStays(change.object, actor)
-      if (change.kind === 'volume' && change.what === 'created') notAnew(change.object, actor)
+      if (change.kind === 'volume' && change.what === 'created') notAgain(change.object, actor)
     },
     written(epoch: bigint, what: string): void {
       if (epoch !== database.state.epoch)
@@ -141,8 +141,8 @@ export function createInvariants({ installation, database, docker, unknown, now,
         breach(`${caller.name}: ${row.id} was published ready, and nobody had seen it well`)
     },
     observed(row: TenantRow, status: Status, generation: number, caller: ControlPlane, actor: Actor): void {
-      const isNews = row.status !== status || row.observedGeneration !== generation
-      if (status !== 'ready' || !isNews || actor.isLate()) return
+      const isChanged = row.status !== status || row.observedGeneration !== generation
+      if (status !== 'ready' || !isChanged || actor.isLate()) return
       if (wellAt(caller, row.id) < generation)
         breach(`${caller.name}: ${row.id} was called ready at generation ${generation}, and nobody had seen it well`)
     },

@@ -45,14 +45,14 @@ export function createLeaders(options: LeadersOptions): Leaders {
 
   const changesOf = (caller: ControlPlane) => ({
     subscribe(listener: ChangeListener) {
-      const soon = (milliseconds: number, work: () => void) =>
+      const abortable = (milliseconds: number, work: () => void) =>
         scheduler.after(milliseconds, () => caller.isAlive() && work())
-      soon(chance.between(1, 50), () => listener('resync'))
+      abortable(chance.between(1, 50), () => listener('resync'))
       return database.listen((change) => {
         if (!caller.isAlive()) return
         const isGap = chance.happens(troubles.changes())
-        if (isGap) soon(chance.between(500, 3_000), () => listener('resync'))
-        else soon(chance.between(0.5, 20), () => listener(change))
+        if (isGap) abortable(chance.between(500, 3_000), () => listener('resync'))
+        else abortable(chance.between(0.5, 20), () => listener(change))
       })
     },
   })

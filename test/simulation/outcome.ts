@@ -37,19 +37,19 @@ export function flawsOf(world: World): string[] {
   const { database } = world
   return [
     ...[...database.tenants.values()].flatMap((row) => flawsOfTenant(world, row)),
-    ...leftovers(world),
+    ...remains(world),
     ...openOperations(world),
   ]
 }
 
 function flawsOfTenant(world: World, row: TenantRow): string[] {
-  const said = (flaw: string) =>
+  const reported = (flaw: string) =>
     `${row.id} (${row.isolation}, ${row.desired}, ${row.status}, ${row.driftPolicy}): ${flaw}`
-  if (row.desired === 'deleted') return isRegionBroken(world) ? [] : [said(`is still there: ${row.reason ?? ''}`)]
+  if (row.desired === 'deleted') return isRegionBroken(world) ? [] : [reported(`is still there: ${row.reason ?? ''}`)]
   if (row.status === 'failed')
     return causesOf(world, row).some((cause) => cause.test(row.reason ?? ''))
       ? []
-      : [said(`failed without a cause: ${row.reason ?? 'no reason'}`)]
+      : [reported(`failed without a cause: ${row.reason ?? 'no reason'}`)]
   const flaws: string[] = []
   if (row.status !== statuses[row.desired]) flaws.push(`is not ${statuses[row.desired]}: ${row.reason ?? ''}`)
   if (row.observedGeneration !== row.generation)
@@ -71,7 +71,7 @@ function flawsOfTenant(world: World, row: TenantRow): string[] {
     if (ground.length === 0 && isReported && (row.desired === 'active' || row.desired === 'warm'))
       flaws.push('is said to have drifted, and has not')
   }
-  return flaws.map(said)
+  return flaws.map(reported)
 }
 
 const phases: Record<TenantRow['desired'], RoutePhase> = {
@@ -111,7 +111,7 @@ function flawsOfOwn(world: World, row: TenantRow): string[] {
     if (only === undefined || all.length > 1) return [`has ${all.length} containers of ${service}`]
     return flawsOfContainer(world, row, only, service)
   })
-  if (parts.gateway()?.places.get(networkName(row.id, 'net')) === undefined) flaws.push('has no gateway')
+  if (parts.gateway()?.slots.get(networkName(row.id, 'net')) === undefined) flaws.push('has no gateway')
   const volumes = [...docker.volumes.values()].filter(
     ({ labels }) => labels?.stack === row.id && labels.service !== undefined,
   )
@@ -128,12 +128,12 @@ function flawsOfContainer(
 ): string[] {
   const flaws: string[] = []
   const network = networkName(row.id, 'net')
-  const place = container.places.get(network)
+  const location = container.slots.get(network)
   if (container.state !== 'running') flaws.push(`has a ${service} that is ${container.state}`)
   if (
-    place === undefined ||
-    place.networkId !== docker.networks.get(network)?.id ||
-    !place.aliases.includes(componentAlias(row.id, service))
+    location === undefined ||
+    location.networkId !== docker.networks.get(network)?.id ||
+    !location.aliases.includes(componentAlias(row.id, service))
   )
     flaws.push(`has its ${service} on no network`)
   if (container.resources.memoryBytes !== row.sizes[service].memoryBytes) flaws.push(`has a ${service} of another size`)
@@ -182,7 +182,7 @@ function causesOf(world: World, row: TenantRow): RegExp[] {
 }
 
 /** Nothing of tenants that are gone is anywhere. */
-function leftovers({ docker, database, installation, regionStack, unknown }: World): string[] {
+function remains({ docker, database, installation, regionStack, unknown }: World): string[] {
   const known = new Set([...database.tenants.keys(), regionStack, ...unknown])
   const objects = [...docker.containers.values(), ...docker.networks.values(), ...docker.volumes.values()]
   const onHost = objects

@@ -21,8 +21,8 @@ export interface ProgramsOptions {
 /** The Engine itself: its restart policy above all. */
 export const engineItself: Actor = { name: 'docker', isLate: () => false }
 
-const lockPatience = 10_000
-const longestBackoff = 5_000
+const lockTimeout = 10_000
+const maxBackoff = 5_000
 
 export function createPrograms({
   scheduler,
@@ -35,12 +35,12 @@ export function createPrograms({
   beginsAnywhere,
 }: ProgramsOptions) {
   const isRunning = ({ state }: Container) => state === 'running' || state === 'paused'
-  const answers = (container: Container) =>
-    container.state === 'running' && !container.isWedged && scheduler.now() >= container.answersAt
+  const responses = (container: Container) =>
+    container.state === 'running' && !container.isWedged && scheduler.now() >= container.respondsAt
 
-  const answerIn = (container: Container, milliseconds: number) => {
+  const responseIn = (container: Container, milliseconds: number) => {
     const { run } = container
-    container.answersAt = scheduler.now() + milliseconds
+    container.respondsAt = scheduler.now() + milliseconds
     scheduler.after(milliseconds, () => {
       if (container.run !== run || !isRunning(container)) return
       container.failures = 0
@@ -64,28 +64,28 @@ export function createPrograms({
       })
       return
     }
-    answerIn(container, volume.isCluster ? chance.between(100, 500) : chance.between(300, 1_200))
+    responseIn(container, volume.isCluster ? chance.between(100, 500) : chance.between(300, 1_200))
   }
 
   const awaitLock = (container: Container, volume: Volume) => {
     volume.waiting.push(container.id)
     const { run } = container
-    scheduler.after(lockPatience, () => {
+    scheduler.after(lockTimeout, () => {
       if (container.run === run && volume.waiting.includes(container.id)) crash(container)
     })
   }
 
   const startProgram = (container: Container) => {
-    container.answersAt = Infinity
+    container.respondsAt = Infinity
     const volume = volumes.get(clusterOf(container) ?? '')
-    if (volume === undefined) answerIn(container, chance.between(50, 600))
+    if (volume === undefined) responseIn(container, chance.between(50, 600))
     else if (volume.lock === undefined) lockCluster(container, volume)
     else awaitLock(container, volume)
   }
 
   /** Whatever ends a program: its lock goes to the next. */
   const endProgram = (container: Container) => {
-    container.answersAt = Infinity
+    container.respondsAt = Infinity
     container.isWedged = false
     container.health = 'none'
     const volume = volumes.get(clusterOf(container) ?? '')
@@ -127,12 +127,12 @@ export function createPrograms({
     }
     halt(container, 'restarting', 1, engineItself)
     const { run } = container
-    scheduler.after(Math.min(100 * 2 ** container.failures++, longestBackoff), () => {
+    scheduler.after(Math.min(100 * 2 ** container.failures++, maxBackoff), () => {
       if (container.run !== run || container.state !== 'restarting' || isDown()) return
       container.restarts++
       begin(container, engineItself)
     })
   }
 
-  return { isRunning, answers, begin, halt, crash, endProgram }
+  return { isRunning, responses, begin, halt, crash, endProgram }
 }

@@ -42,21 +42,21 @@ export function createRegionParts({
 
   const partOf = (stack: string, service: string) =>
     [...docker.containers.values()].find(
-      (one) => one.labels?.stack === stack && one.labels.service === service && docker.answers(one),
+      (one) => one.labels?.stack === stack && one.labels.service === service && docker.responses(one),
     )
   const gateway = () => {
     const found =
       gatewayContainer === undefined ? partOf(regionStack, 'gateway') : docker.containers.get(gatewayContainer)
-    return found !== undefined && docker.answers(found) ? found : undefined
+    return found !== undefined && docker.responses(found) ? found : undefined
   }
   const isWatcher = ({ labels, name }: Container) =>
     name === gatewayContainer || labels?.service === 'gateway' || labels?.service?.startsWith('runtime') === true
 
-  const tell = (container: Container, tenantId: string) => {
-    const told = known.get(keyOf(container))
+  const report = (container: Container, tenantId: string) => {
+    const reported = known.get(keyOf(container))
     const now = database.published(tenantId)
-    if (now === undefined) told?.delete(tenantId)
-    else told?.set(tenantId, now)
+    if (now === undefined) reported?.delete(tenantId)
+    else reported?.set(tenantId, now)
   }
   docker.starts.add((container) => {
     if (!isWatcher(container)) return
@@ -64,7 +64,7 @@ export function createRegionParts({
     const read = () => {
       if (container.run !== run) return
       known.set(keyOf(container), new Map())
-      for (const tenantId of database.tenants.keys()) tell(container, tenantId)
+      for (const tenantId of database.tenants.keys()) report(container, tenantId)
     }
     scheduler.after(chance.between(5, 300), read)
   })
@@ -73,17 +73,17 @@ export function createRegionParts({
     for (const container of docker.containers.values()) {
       if (!known.has(keyOf(container)) || !docker.isRunning(container)) continue
       scheduler.after(chance.happens(watchFaults()) ? chance.between(500, 5_000) : chance.between(1, 60), () =>
-        tell(container, tenantId),
+        report(container, tenantId),
       )
     }
   })
 
   const isOn = (container: Container | undefined, network: string, alias: string | undefined) => {
-    const place = container?.places.get(network)
+    const location = container?.slots.get(network)
     return (
-      place !== undefined &&
-      place.networkId === docker.networks.get(network)?.id &&
-      (alias === undefined || place.aliases.includes(alias))
+      location !== undefined &&
+      location.networkId === docker.networks.get(network)?.id &&
+      (alias === undefined || location.aliases.includes(alias))
     )
   }
 
@@ -95,7 +95,7 @@ export function createRegionParts({
         (one) =>
           one.labels?.stack === tenantId &&
           one.labels.service === service &&
-          docker.answers(one) &&
+          docker.responses(one) &&
           isOn(one, network, componentAlias(tenantId, service)),
       )
     return isOn(gateway(), network, undefined)
@@ -112,10 +112,13 @@ export function createRegionParts({
     const { runtime, postgres } =
       at === -1 ? dedicated(tenantId) : { runtime: shared, postgres: partOf(regionStack, 'postgres') }
     if (runtime === undefined) throw new Error('the runtime does not answer')
-    const told = known.get(keyOf(runtime))?.get(tenantId)
-    if (told?.hasManifest !== true) return undefined
+    const reported = known.get(keyOf(runtime))?.get(tenantId)
+    if (reported?.hasManifest !== true) return undefined
     const cluster = postgres === undefined ? undefined : docker.volumes.get(clusterOf(postgres) ?? '')
-    return { generation: told.generation, isWell: row !== undefined && cluster?.homes.get(tenantId)?.isWhole === true }
+    return {
+      generation: reported.generation,
+      isWell: row !== undefined && cluster?.homes.get(tenantId)?.isWhole === true,
+    }
   }
 
   return {
@@ -136,7 +139,7 @@ export function createRegionParts({
   }
 }
 
-const patience = 2_000
+const timeout = 2_000
 
 export function createSimulatedProbe(
   parts: RegionParts,
@@ -144,13 +147,13 @@ export function createSimulatedProbe(
   invariants: Invariants,
   scheduler: Scheduler,
 ): RegionProbe {
-  const ask = <T>(what: string, signal: AbortSignal, effect: () => T) =>
-    caller.call(what, effect, { signal, patience, takes: 6, failure: () => new Error('it did not answer') })
+  const request = <T>(what: string, signal: AbortSignal, effect: () => T) =>
+    caller.call(what, effect, { signal, timeout, takes: 6, failure: () => new Error('it did not answer') })
   const at = () => new Date(beginning + scheduler.now()).toISOString()
 
   return {
     async tenantHealth(url, tenantId, signal): Promise<TenantHealth | undefined> {
-      const health = await ask(`health of ${tenantId}`, signal, () => parts.health(url, tenantId))
+      const health = await request(`health of ${tenantId}`, signal, () => parts.health(url, tenantId))
       if (health === undefined) return undefined
       if (health.isWell) invariants.healthSeen(caller, tenantId, health.generation)
       const status = health.isWell ? 'healthy' : 'unhealthy'
@@ -164,7 +167,7 @@ export function createSimulatedProbe(
     },
     tenantUsage: async () => undefined,
     async route(_url, tenantId, signal): Promise<Route | undefined> {
-      const route = await ask(`route of ${tenantId}`, signal, () => {
+      const route = await request(`route of ${tenantId}`, signal, () => {
         const routes = parts.routes()
         if (routes === undefined) throw new Error('the gateway does not answer')
         return routes.get(tenantId)
@@ -181,6 +184,6 @@ export function createSimulatedProbe(
           }
     },
     activity: async () => ({ since: at(), tenants: {} }),
-    removeData: (_url, tenantId, signal) => ask(`remove files of ${tenantId}`, signal, () => undefined),
+    removeData: (_url, tenantId, signal) => request(`remove files of ${tenantId}`, signal, () => undefined),
   }
 }

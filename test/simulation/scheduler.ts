@@ -22,12 +22,12 @@ interface Event {
   work: (() => void) | undefined
 }
 
-const keptLines = 40
+const storedLines = 40
 
-/** @param tell is given every trace line */
-export function createScheduler(tell: (line: string) => void = () => undefined): Scheduler {
+/** @param report is given every trace line */
+export function createScheduler(report: (line: string) => void = () => undefined): Scheduler {
   const heap: Event[] = []
-  const kept: string[] = []
+  const stored: string[] = []
   let time = 0
   let order = 0
   let happened = 0
@@ -57,14 +57,14 @@ export function createScheduler(tell: (line: string) => void = () => undefined):
       const text = `${time.toFixed(1)} ${line}`
       // FNV-1a.
       for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
-      tell(text)
-      if (kept.push(text) > 2 * keptLines) kept.splice(0, keptLines)
+      report(text)
+      if (stored.push(text) > 2 * storedLines) stored.splice(0, storedLines)
     },
     // A tick comes when all promises have settled that could: so each event is over before the next.
     async run(over) {
       while (!over() && step()) await new Promise((resolve) => process.nextTick(resolve))
     },
-    lines: () => kept.slice(-keptLines),
+    lines: () => stored.slice(-storedLines),
     hash: () => (hash >>> 0).toString(16).padStart(8, '0'),
     count: () => happened,
   }

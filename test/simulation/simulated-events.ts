@@ -5,7 +5,7 @@ import type { ControlPlane } from './control-plane.ts'
 import type { Docker } from './docker.ts'
 import type { Scheduler } from './scheduler.ts'
 
-export interface Heard {
+export interface Received {
   docker: Docker
   caller: ControlPlane
   chance: Chance
@@ -18,8 +18,8 @@ export interface Heard {
  * @param follow asks the Engine for its events
  * @throws what ended the stream
  */
-export async function* heardEvents(
-  { docker, caller, chance, scheduler, eventFaults }: Heard,
+export async function* receivedEvents(
+  { docker, caller, chance, scheduler, eventFaults }: Received,
   follow: () => Promise<void>,
   installation: string,
   signal: AbortSignal,

@@ -12,15 +12,15 @@ import { EngineError } from '#control-plane/engines/engine-error.ts'
 import type { Actor } from './control-plane.ts'
 import { clusterOf, isEmpty, isNamedLike, isOwned, ownerOf, type Container } from './docker-objects.ts'
 import { runInside } from './home-programs.ts'
-import { heardEvents, type Heard } from './simulated-events.ts'
+import { receivedEvents, type Received } from './simulated-events.ts'
 
-export interface SimulatedHostOptions extends Heard {
+export interface SimulatedHostOptions extends Received {
   /** False: names alone say what is ours. A planted defect. */
   checksLabels: boolean
   installation: string
 }
 
-const patience = 30_000
+const timeout = 30_000
 
 export function createSimulatedHost({
   docker,
@@ -31,14 +31,14 @@ export function createSimulatedHost({
   checksLabels,
   installation,
 }: SimulatedHostOptions): ContainerHost {
-  const ask = <T>(what: string, signal: AbortSignal, effect: (actor: Actor) => T, takes = 15): Promise<T> =>
+  const request = <T>(what: string, signal: AbortSignal, effect: (actor: Actor) => T, takes = 15): Promise<T> =>
     caller.call(
       what,
       (actor) => {
         if (docker.state.isDown) throw unreachable(what)
         return effect(actor)
       },
-      { signal, patience, takes, failure: () => unreachable(what) },
+      { signal, timeout, takes, failure: () => unreachable(what) },
     )
 
   const labelsOf = (object: { name: string; labels: Labels | undefined }): Labels | undefined => {
@@ -49,7 +49,7 @@ export function createSimulatedHost({
   }
   const ours = (object: { name: string; labels: Labels | undefined }, owner: Ownership) =>
     isOwned(labelsOf(object), owner)
-  const refuseForeign = (kind: string, object: { name: string; labels: Labels | undefined }, owner: Ownership) => {
+  const rejectForeign = (kind: string, object: { name: string; labels: Labels | undefined }, owner: Ownership) => {
     if (!ours(object, owner))
       throw new EngineError('FOREIGN_OBJECT', `a ${kind} named ${object.name} exists that is not Tenantry's`)
   }
@@ -57,7 +57,7 @@ export function createSimulatedHost({
     const found = docker.volumes.get(name)
     if (found === undefined || (found.labels === undefined && !ours(found, owner)))
       throw new EngineError('VOLUME_MISSING', `cannot ${what}: volume ${name} is not there`)
-    refuseForeign('volume', found, owner)
+    rejectForeign('volume', found, owner)
   }
   const container = (id: string) => [...docker.containers.values()].find((one) => one.id === id)
 
@@ -75,7 +75,7 @@ export function createSimulatedHost({
     resources: { ...found.resources },
     restartPolicy: found.restartPolicy,
     networks: Object.fromEntries(
-      [...found.places]
+      [...found.slots]
         .filter(([name, { networkId }]) => (docker.networks.get(name)?.id ?? networkId) === networkId)
         .map(([name, { aliases, address }]) => [
           name,
@@ -86,60 +86,65 @@ export function createSimulatedHost({
 
   const connect: ContainerHost['connect'] = async (network, name, aliases, address, signal) => {
     const what = `connect ${name} to ${network}`
-    const standing = await ask(`${what}: look`, signal, () => {
+    const present = await request(`${what}: look`, signal, () => {
       const found = docker.containers.get(name)
       if (found === undefined) throw new EngineError('NOT_FOUND', `cannot ${what}: it is not there`)
-      const place = found.places.get(network)
+      const location = found.slots.get(network)
       const there = docker.networks.get(network)
-      if (place === undefined) return 'absent'
+      if (location === undefined) return 'absent'
       if (there === undefined) throw new EngineError('NOT_FOUND', `cannot ${what}: it is not there`)
       const isRight =
-        place.networkId === there.id &&
-        aliases.every((alias) => place.aliases.includes(alias)) &&
-        (address ?? place.address) === place.address
+        location.networkId === there.id &&
+        aliases.every((alias) => location.aliases.includes(alias)) &&
+        (address ?? location.address) === location.address
       return isRight ? 'right' : 'wrong'
     })
-    if (standing === 'right') return
-    if (standing === 'wrong')
-      await ask(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor))
-    await ask(what, signal, (actor) => docker.join(network, name, aliases, address, actor))
+    if (present === 'right') return
+    if (present === 'wrong')
+      await request(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor))
+    await request(what, signal, (actor) => docker.join(network, name, aliases, address, actor))
   }
 
   const removeContainer: ContainerHost['removeContainer'] = async (name, owner, signal) => {
-    const id = await ask(`look for container ${name}`, signal, () => {
+    const id = await request(`look for container ${name}`, signal, () => {
       const found = docker.containers.get(name)
-      if (found !== undefined) refuseForeign('container', found, owner)
+      if (found !== undefined) rejectForeign('container', found, owner)
       return found?.id
     })
     if (id === undefined) return
-    await ask(`remove container ${name}`, signal, (actor) => docker.removeContainer(id, actor), 60)
+    await request(`remove container ${name}`, signal, (actor) => docker.removeContainer(id, actor), 60)
     for (let attempt = 0; attempt < 50; attempt++) {
-      if (await ask(`is container ${name} gone`, signal, () => container(id) === undefined)) return
+      if (await request(`is container ${name} gone`, signal, () => container(id) === undefined)) return
       await caller.clock.sleep(200, signal)
     }
     throw new EngineError('ENGINE_FAILED', `cannot remove container ${name}: the Docker Engine refused it (409)`)
   }
 
   const createContainer: ContainerHost['createContainer'] = async (spec, signal) => {
-    const look = () => {
+    const poll = () => {
       for (const { volume } of spec.volumes)
         requireVolume(`create container ${spec.name}`, volume, ownerOf(spec.labels))
     }
-    await ask(`look for volumes of ${spec.name}`, signal, look)
-    const made = await ask(`create container ${spec.name}`, signal, (actor) => docker.createContainer(spec, actor), 60)
+    await request(`look for volumes of ${spec.name}`, signal, poll)
+    const made = await request(
+      `create container ${spec.name}`,
+      signal,
+      (actor) => docker.createContainer(spec, actor),
+      60,
+    )
     if (!made) {
-      await ask(`look for container ${spec.name}`, signal, () => {
+      await request(`look for container ${spec.name}`, signal, () => {
         const found = docker.containers.get(spec.name)
         if (found === undefined)
           throw new EngineError(
             'ENGINE_FAILED',
             `cannot create container ${spec.name}: the Docker Engine refused it (409)`,
           )
-        refuseForeign('container', found, ownerOf(spec.labels))
+        rejectForeign('container', found, ownerOf(spec.labels))
       })
     }
     try {
-      await ask(`look again for volumes of ${spec.name}`, signal, look)
+      await request(`look again for volumes of ${spec.name}`, signal, poll)
     } catch (error) {
       await removeContainer(spec.name, ownerOf(spec.labels), signal)
       throw error
@@ -149,12 +154,12 @@ export function createSimulatedHost({
   }
 
   const removeUnlabelledVolume: ContainerHost['removeUnlabelledVolume'] = async (name, signal) => {
-    await ask(`measure volume ${name}`, signal, () => {
+    await request(`measure volume ${name}`, signal, () => {
       const found = docker.volumes.get(name)
       if (found !== undefined && (found.labels !== undefined || !isEmpty(found)))
         throw new EngineError('FOREIGN_OBJECT', `a volume named ${name} exists that is not Tenantry's and holds data`)
     })
-    await ask(`remove volume ${name}`, signal, (actor) => {
+    await request(`remove volume ${name}`, signal, (actor) => {
       try {
         docker.removeVolume(name, actor)
       } catch {
@@ -188,11 +193,11 @@ export function createSimulatedHost({
     }
     await removeContainer(name, ownerOf(labels), signal)
     try {
-      await ask(`create container ${name}`, signal, (actor) => docker.createContainer(spec, actor))
-      await ask(`look again for volume ${volume}`, signal, () =>
+      await request(`create container ${name}`, signal, (actor) => docker.createContainer(spec, actor))
+      await request(`look again for volume ${volume}`, signal, () =>
         requireVolume(`write files to volume ${volume}`, volume, ownerOf(labels)),
       )
-      await ask(`write files to ${volume}`, signal, (actor) => write(actor))
+      await request(`write files to ${volume}`, signal, (actor) => write(actor))
     } finally {
       await removeContainer(name, ownerOf(labels), signal)
     }
@@ -210,16 +215,16 @@ export function createSimulatedHost({
 
     async observe(owned, signal) {
       const [ids, networks, volumes, unlabelledVolumes] = await Promise.all([
-        ask('list containers', signal, () =>
+        request('list containers', signal, () =>
           [...docker.containers.values()].filter((one) => ours(one, owned)).map(({ id }) => id),
         ),
-        ask('list networks', signal, () => [...docker.networks.values()].filter((one) => ours(one, owned))),
-        ask('list volumes', signal, () =>
+        request('list networks', signal, () => [...docker.networks.values()].filter((one) => ours(one, owned))),
+        request('list volumes', signal, () =>
           [...docker.volumes.values()]
             .filter((one) => ours(one, owned))
             .map((volume) => ({ name: volume.name, labels: labelsOf(volume) ?? { installation: '', stack: '' } })),
         ),
-        ask('list unlabelled volumes', signal, () =>
+        request('list unlabelled volumes', signal, () =>
           [...docker.volumes.values()]
             .filter(({ name, labels }) => labels === undefined && isNamedLike(name, owned.stack))
             .map(({ name }) => name),
@@ -228,7 +233,7 @@ export function createSimulatedHost({
       const [containers, members] = await Promise.all([
         Promise.all(
           ids.map((id) =>
-            ask(
+            request(
               'inspect container',
               signal,
               () => {
@@ -241,7 +246,7 @@ export function createSimulatedHost({
         ),
         networks.length === 0
           ? new Map<string, string[]>()
-          : ask(
+          : request(
               'list members',
               signal,
               () => new Map(networks.map(({ id }) => [id, docker.membersOf(id).map(({ name }) => name)])),
@@ -262,42 +267,42 @@ export function createSimulatedHost({
       }
     },
     image: (reference, signal) =>
-      ask(`look for image ${reference}`, signal, () =>
+      request(`look for image ${reference}`, signal, () =>
         docker.hasImage(reference) ? { id: reference, component: undefined } : undefined,
       ),
 
     async createNetwork(spec, signal) {
       const isThere = () => {
         const found = docker.networks.get(spec.name)
-        if (found !== undefined) refuseForeign('network', found, ownerOf(spec.labels))
+        if (found !== undefined) rejectForeign('network', found, ownerOf(spec.labels))
         return found !== undefined
       }
-      if (await ask(`look for network ${spec.name}`, signal, isThere)) return
-      await ask(`create network ${spec.name}`, signal, (actor) => docker.createNetwork(spec, actor), 60)
+      if (await request(`look for network ${spec.name}`, signal, isThere)) return
+      await request(`create network ${spec.name}`, signal, (actor) => docker.createNetwork(spec, actor), 60)
     },
     async createVolume(spec, signal) {
-      const create = () => ask(`create volume ${spec.name}`, signal, (actor) => docker.createVolume(spec, actor))
+      const create = () => request(`create volume ${spec.name}`, signal, (actor) => docker.createVolume(spec, actor))
       const found = await create()
       if (ours(found, ownerOf(spec.labels))) return
-      if (found.labels !== undefined) refuseForeign('volume', found, ownerOf(spec.labels))
+      if (found.labels !== undefined) rejectForeign('volume', found, ownerOf(spec.labels))
       await removeUnlabelledVolume(spec.name, signal)
-      refuseForeign('volume', await create(), ownerOf(spec.labels))
+      rejectForeign('volume', await create(), ownerOf(spec.labels))
     },
     createContainer,
     startContainer: (name, signal) =>
-      ask(`start container ${name}`, signal, (actor) => docker.startContainer(name, actor), 100),
+      request(`start container ${name}`, signal, (actor) => docker.startContainer(name, actor), 100),
     unpauseContainer: (name, signal) =>
-      ask(`unpause container ${name}`, signal, (actor) => docker.unpauseContainer(name, actor)),
+      request(`unpause container ${name}`, signal, (actor) => docker.unpauseContainer(name, actor)),
     stopContainer: (name, _seconds, signal) =>
-      ask(`stop container ${name}`, signal, (actor) => docker.stopContainer(name, actor), 300),
+      request(`stop container ${name}`, signal, (actor) => docker.stopContainer(name, actor), 300),
     updateResources: (name, resources, signal) =>
-      ask(`update container ${name}`, signal, (actor) => {
+      request(`update container ${name}`, signal, (actor) => {
         docker.updateResources(name, resources, actor)
         docker.setRestartPolicy(name, restartPolicy, actor)
       }),
     connect,
     disconnect: (network, name, signal) =>
-      ask(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor)),
+      request(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor)),
 
     writeFiles: (volume, image, _user, files, labels, signal) =>
       withHelper(volume, image, labels, signal, (actor) => docker.fill(volume, Object.keys(files), actor)),
@@ -305,42 +310,42 @@ export function createSimulatedHost({
       withHelper(volume, image, labels, signal, (actor) => docker.permit(volume, actor)),
     removeContainer,
     async removeNetwork(name, owner, signal) {
-      const id = await ask(`look for network ${name}`, signal, () => {
+      const id = await request(`look for network ${name}`, signal, () => {
         const found = docker.networks.get(name)
-        if (found !== undefined) refuseForeign('network', found, owner)
+        if (found !== undefined) rejectForeign('network', found, owner)
         return found?.id
       })
       if (id === undefined) return
       for (let attempt = 1; attempt <= 5; attempt++) {
-        const members = await ask(`list members of ${name}`, signal, () =>
+        const members = await request(`list members of ${name}`, signal, () =>
           docker.membersOf(id).map((member) => member.name),
         )
         for (const member of members) {
-          await ask(`disconnect ${member} from ${name}`, signal, (actor) => {
+          await request(`disconnect ${member} from ${name}`, signal, (actor) => {
             const network = docker.networkById(id)
             if (network !== undefined) docker.leave(network.name, member, actor)
           })
         }
-        if ((await ask(`remove network ${name}`, signal, (actor) => docker.removeNetwork(id, actor))) !== 'in use')
+        if ((await request(`remove network ${name}`, signal, (actor) => docker.removeNetwork(id, actor))) !== 'in use')
           return
         await caller.clock.sleep(100, signal)
       }
       throw new EngineError('ENGINE_FAILED', `cannot remove network ${name}: the Docker Engine refused it (403)`)
     },
     async removeVolume(name, owner, signal) {
-      const isThere = await ask(`look for volume ${name}`, signal, () => {
+      const isThere = await request(`look for volume ${name}`, signal, () => {
         const found = docker.volumes.get(name)
-        if (found !== undefined) refuseForeign('volume', found, owner)
+        if (found !== undefined) rejectForeign('volume', found, owner)
         return found !== undefined
       })
-      if (isThere) await ask(`remove volume ${name}`, signal, (actor) => docker.removeVolume(name, actor))
+      if (isThere) await request(`remove volume ${name}`, signal, (actor) => docker.removeVolume(name, actor))
     },
     removeUnlabelledVolume,
 
     async exec(name, command, { signal }) {
       const isPatient = command[0] === 'sh'
       for (let attempt = 0; ; attempt++) {
-        const code = await ask(
+        const code = await request(
           `run ${isPatient ? 'pg_isready' : command.slice(0, 2).join(' ')} in ${name}`,
           signal,
           (actor) => {
@@ -361,7 +366,7 @@ export function createSimulatedHost({
     },
     /** Of a Postgres that has been started on an empty volume without permission. */
     async *logs(name, _options, signal) {
-      const isRejected = await ask(`read the log of ${name}`, signal, () => {
+      const isRejected = await request(`read the log of ${name}`, signal, () => {
         const volume = docker.volumes.get(clusterOf(docker.containers.get(name) ?? { spec: { volumes: [] } }) ?? '')
         return volume !== undefined && !volume.isCluster && !volume.mayBegin
       })
@@ -371,8 +376,8 @@ export function createSimulatedHost({
     volumeBytes: async () => ({}),
 
     events(owned, signal) {
-      const follow = () => ask('follow events', signal, () => undefined)
-      return heardEvents({ docker, caller, chance, scheduler, eventFaults }, follow, owned.installation, signal)
+      const follow = () => request('follow events', signal, () => undefined)
+      return receivedEvents({ docker, caller, chance, scheduler, eventFaults }, follow, owned.installation, signal)
     },
   }
 }

@@ -54,10 +54,10 @@ export function createSimulatedRegion(options: SimulatedRegionOptions, caller: C
         const postgres = [...docker.containers.values()].find(
           ({ labels }) => labels?.stack === region.stackId && labels.service === 'postgres',
         )
-        if (postgres === undefined || !docker.answers(postgres)) throw new Error('connect ECONNREFUSED')
+        if (postgres === undefined || !docker.responses(postgres)) throw new Error('connect ECONNREFUSED')
         return runInside(docker, postgres, docker.volumes.get(clusterOf(postgres) ?? ''), command, actor)
       },
-      { patience: 10_000, takes: 20, arrivesLate: false, failure: () => new Error('connect ETIMEDOUT') },
+      { timeout: 10_000, takes: 20, arrivesLate: false, failure: () => new Error('connect ETIMEDOUT') },
     )
   const inOwnPostgres = (tenantId: string) => async (command: readonly string[]) => {
     const { code } = await engine.exec(tenantId, 'postgres', command, {

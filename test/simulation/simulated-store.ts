@@ -21,7 +21,7 @@ const phaseOf: Partial<Record<TenantRow['desired'], TenantRow['routePhase']>> = 
   paused: 'paused',
 }
 const settledStatuses = new Set(['ready', 'suspended', 'paused', 'warm'])
-const patience = 5_000
+const timeout = 5_000
 
 export function createSimulatedStore({
   database,
@@ -31,15 +31,15 @@ export function createSimulatedStore({
   checksEpoch,
 }: SimulatedStoreOptions): ReconcileStore {
   const { tenants, operations, subnets } = database
-  const ask = <T>(what: string, effect: (actor: Actor) => T): Promise<T> =>
+  const request = <T>(what: string, effect: (actor: Actor) => T): Promise<T> =>
     caller.call(`database: ${what}`, effect, {
-      patience,
+      timeout,
       takes: 4,
       failure: () => new Error('the connection to the database ended'),
     })
 
   const lead = <T>(what: string, epoch: bigint, effect: (actor: Actor) => T): Promise<T> =>
-    ask(what, (actor) => {
+    request(what, (actor) => {
       if (checksEpoch && epoch !== database.state.epoch) throw new LeadershipLost('another control plane leads')
       database.state.writes++
       invariants.written(epoch, what)
@@ -56,7 +56,7 @@ export function createSimulatedStore({
 
   return {
     snapshot: (tenantId) =>
-      ask(`snapshot ${tenantId}`, () => {
+      request(`snapshot ${tenantId}`, () => {
         const row = tenants.get(tenantId)
         if (row === undefined) return undefined
         const operation = database.openOf(tenantId).sort((a, b) => b.generation - a.generation)[0]
@@ -65,7 +65,7 @@ export function createSimulatedStore({
         return database.snapshotOf(row, current, subnets.get(tenantId)?.number)
       }),
     unsettled: (homeVersion) =>
-      ask('unsettled', () =>
+      request('unsettled', () =>
         [...tenants.values()]
           .filter(
             (row) =>
@@ -84,7 +84,7 @@ export function createSimulatedStore({
           .map(({ id }) => id),
       ),
     async settledDedicated(regionId) {
-      const rows = await ask('settled tenants', () =>
+      const rows = await request('settled tenants', () =>
         [...tenants.values()]
           .filter(
             (row) =>
@@ -96,19 +96,22 @@ export function createSimulatedStore({
           )
           .map((row) => ({ ...row })),
       )
-      const numbers = await ask('subnets', () => new Map([...subnets].map(([stack, { number }]) => [stack, number])))
+      const numbers = await request(
+        'subnets',
+        () => new Map([...subnets].map(([stack, { number }]) => [stack, number])),
+      )
       return rows.map((row) => database.snapshotOf(row, undefined, numbers.get(row.id)))
     },
     hasHomes: (regionId) =>
-      ask('homes', () =>
+      request('homes', () =>
         [...tenants.values()].some(
           (row) => row.regionId === regionId && row.isolation === 'schema-per-tenant' && row.homeVersion !== null,
         ),
       ),
-    tenantIds: () => ask('tenants', () => new Set(tenants.keys())),
+    tenantIds: () => request('tenants', () => new Set(tenants.keys())),
 
     confirmLead: (epoch) =>
-      ask('confirm lead', () => {
+      request('confirm lead', () => {
         if (checksEpoch && epoch !== database.state.epoch) throw new LeadershipLost('another control plane leads')
       }),
     beginOperation: (operationId, epoch) =>
@@ -129,7 +132,7 @@ export function createSimulatedStore({
         if (row !== undefined) row.images ??= images
       }),
     deletedTenants: (ids) =>
-      ask(
+      request(
         'deleted tenants',
         () =>
           new Set(
@@ -143,8 +146,8 @@ export function createSimulatedStore({
       ),
     allocateSubnet: (tenantId, regionId, count, epoch, except = []) =>
       lead(`allocate subnet of ${tenantId}`, epoch, () => {
-        const kept = subnets.get(tenantId)
-        if (kept !== undefined) return kept.number
+        const stored = subnets.get(tenantId)
+        if (stored !== undefined) return stored.number
         if (!tenants.has(tenantId)) return undefined
         const [number] = freeNumbers(regionId, count, except)
         if (number === undefined) return undefined
@@ -154,8 +157,8 @@ export function createSimulatedStore({
       }),
     moveSubnet: (tenantId, from, regionId, count, epoch, except) =>
       lead(`move subnet of ${tenantId}`, epoch, () => {
-        const kept = subnets.get(tenantId)
-        if (kept?.number !== from) return kept?.number
+        const stored = subnets.get(tenantId)
+        if (stored?.number !== from) return stored?.number
         const free = freeNumbers(regionId, count, except)
         const number = free.find((candidate) => candidate > from) ?? free[0]
         if (number === undefined) return undefined
@@ -178,22 +181,22 @@ export function createSimulatedStore({
         row.routePhase = routePhase
         row.hadHome ||= homeVersion !== null
         row.expiries = row.expiries.filter((expiry) => expiry > now())
-        database.tell({ kind: 'published', tenantId })
+        database.report({ kind: 'published', tenantId })
       }),
     recordObserved: (tenantId, { generation, status, reason, conditions, operation }, epoch) =>
       lead(`observed ${tenantId} ${status} ${generation} ${reason ?? ''}`, epoch, (actor) => {
         const row = tenants.get(tenantId)
         if (row !== undefined && row.generation >= generation && row.observedGeneration <= generation) {
-          const said = row.desired === 'deleted' ? 'deleting' : status
-          invariants.observed(row, said, generation, caller, actor)
-          Object.assign(row, { observedGeneration: generation, reason, status: said, conditions })
+          const reported = row.desired === 'deleted' ? 'deleting' : status
+          invariants.observed(row, reported, generation, caller, actor)
+          Object.assign(row, { observedGeneration: generation, reason, status: reported, conditions })
         }
         const ended = operations.get(operation?.id ?? '')
         if (operation !== undefined && ended !== undefined && database.isOpen(ended)) {
           if (operation.error === null) ended.state = 'succeeded'
           ended.error = operation.error
         }
-        database.tell({ kind: 'observed', tenantId })
+        database.report({ kind: 'observed', tenantId })
       }),
     readyTenants: () => Promise.resolve([]),
     recordLoss: (tenantId, _condition, epoch) => lead(`loss ${tenantId}`, epoch, () => undefined),
@@ -204,7 +207,7 @@ export function createSimulatedStore({
         if (row !== undefined) invariants.removed(row)
         if (subnets.delete(tenantId)) invariants.freed(tenantId)
         tenants.delete(tenantId)
-        database.tell({ kind: 'published', tenantId })
+        database.report({ kind: 'published', tenantId })
       }),
   }
 }

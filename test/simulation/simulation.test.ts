@@ -9,8 +9,8 @@ import { simulate, type Outcome } from './simulation.ts'
 const replayed = process.env['TENANTRY_SIMULATION_SEED']
 const runs = effort({ small: 150, full: 20_000 })
 /** Within how many runs a planted defect must show. */
-const patience = 200
-const mostFailures = 5
+const timeout = 200
+const maxFailures = 5
 
 /** The queue of promises is never empty within a run; the process gets its turn between two. */
 const breathe = () => new Promise((resolve) => setImmediate(resolve))
@@ -24,7 +24,7 @@ function howToReplay({ seed, failure, trace }: Outcome): string {
 }
 
 async function firstFailure(defects: Defects): Promise<Outcome | undefined> {
-  for (let seed = base; seed < base + patience; seed++) {
+  for (let seed = base; seed < base + timeout; seed++) {
     const outcome = await simulate(seed, defects)
     if (outcome.failure !== undefined) return outcome
     await breathe()
@@ -45,7 +45,7 @@ if (replayed !== undefined) {
       const total = { events: 0, seconds: 0, crashes: 0, leaders: 0, tenants: 0, failed: 0 }
       const failpoints = new Set<string>()
       const failures: number[] = []
-      for (let seed = base; seed < base + runs && failures.length < mostFailures; seed++) {
+      for (let seed = base; seed < base + runs && failures.length < maxFailures; seed++) {
         const outcome = await simulate(seed)
         if (outcome.failure !== undefined) {
           failures.push(seed)
@@ -75,7 +75,7 @@ if (replayed !== undefined) {
   })
 
   const defects: [string, Defects, RegExp][] = [
-    ['a plan that makes a lost volume anew', { forgetsData: true }, /an empty .* in place of/],
+    ['a plan that makes a lost volume anew', { losesData: true }, /an empty .* in place of/],
     ['an engine that takes names for labels', { ignoresLabels: true }, /the foreign \w+ .* was/],
     ['a store that takes writes of a former leader', { ignoresEpoch: true }, /the leader of epoch \d+ wrote/],
     ['a database that is started beside the old one', { startsDatabasesFirst: true }, /run on the volume/],

@@ -7,7 +7,7 @@ import { chanceOf } from './chance.ts'
 import { createControlDatabase } from './control-database.ts'
 import { beginning } from './control-plane.ts'
 import type { Defects } from './defects.ts'
-import { createDocker, hand, type Docker } from './docker.ts'
+import { createDocker, operator, type Docker } from './docker.ts'
 import { createInvariants } from './invariants.ts'
 import { createLeaders } from './leaders.ts'
 import { createOperators } from './operators.ts'
@@ -43,16 +43,16 @@ const composeGateway = 'compose-gateway-1'
 
 /** Simulated milliseconds: how long things go wrong, how long it may take until all is well again, … */
 const troubled = 60_000
-const longest = 900_000
+const max = 900_000
 /** … until the last call that hung is given up and its tenant tried again, and how long nothing must happen after that. */
 const aftermath = 80_000
 const idle = 70_000
-const betweenLooks = 2_000
+const betweenPolls = 2_000
 
-/** @param tell is given every line of the trace */
-export async function simulate(seed: number, defects: Defects = {}, tell?: (line: string) => void): Promise<Outcome> {
+/** @param report is given every line of the trace */
+export async function simulate(seed: number, defects: Defects = {}, report?: (line: string) => void): Promise<Outcome> {
   const chance = chanceOf(seed)
-  const scheduler = createScheduler(tell)
+  const scheduler = createScheduler(report)
   const now = () => new Date(beginning + scheduler.now())
   let failure: string | undefined
   const breach = (what: string) => {
@@ -112,10 +112,10 @@ export async function simulate(seed: number, defects: Defects = {}, tell?: (line
     trace: (line) => scheduler.trace(line),
   })
   const accidents = createAccidents({ docker, chance, scheduler, installation, range, ids })
-  accidents.plantStrangers()
+  accidents.plantForeign()
   if (hasComposeGateway) plantGateway(docker)
-  if (chance.happens(0.2)) database.remember(accidents.plantLeftovers(15))
-  if (chance.happens(0.2)) unknown.add(accidents.plantLeftovers(14))
+  if (chance.happens(0.2)) database.remember(accidents.plantRemains(15))
+  if (chance.happens(0.2)) unknown.add(accidents.plantRemains(14))
   for (let count = 1 + chance.below(3); count > 0; count--) operators.create()
   leaders.lead()
 
@@ -148,14 +148,14 @@ export async function simulate(seed: number, defects: Defects = {}, tell?: (line
   }
   const settle = async () => {
     let flaws: string[] = []
-    let nextLook = troubled
+    let nextPoll = troubled
     await runUntil(() => {
-      if (scheduler.now() < nextLook) return false
-      nextLook = scheduler.now() + betweenLooks
+      if (scheduler.now() < nextPoll) return false
+      nextPoll = scheduler.now() + betweenPolls
       flaws = flawsOf(world)
-      return flaws.length === 0 || scheduler.now() > longest
+      return flaws.length === 0 || scheduler.now() > max
     })
-    if (flaws.length > 0) failure ??= `after ${longest / 1000} s: ${flaws.join('; ')}`
+    if (flaws.length > 0) failure ??= `after ${max / 1000} s: ${flaws.join('; ')}`
   }
   const idleAway = async () => {
     await runFor(aftermath)
@@ -214,6 +214,6 @@ function configure(hasComposeGateway: boolean): RegionConfig {
 }
 
 function plantGateway(docker: Docker): void {
-  docker.createContainer({ ...plain, name: composeGateway, labels: undefined, volumes: [], networks: [] }, hand)
-  docker.startContainer(composeGateway, hand)
+  docker.createContainer({ ...plain, name: composeGateway, labels: undefined, volumes: [], networks: [] }, operator)
+  docker.startContainer(composeGateway, operator)
 }

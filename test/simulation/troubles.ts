@@ -19,7 +19,7 @@ export function createTroubles(chance: Chance): Troubles {
   const some = (probability: number) => probability * chance.pick([0, 0, 1, 1, 4])
   const calls: CallFaults = {
     lost: some(0.01),
-    answerLost: some(0.01),
+    responseLost: some(0.01),
     hang: some(0.003),
     late: some(0.002),
     slow: some(0.01),

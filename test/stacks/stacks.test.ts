@@ -63,7 +63,7 @@ t.test(
         subnet: '10.1.1.0/28',
         internal: true,
         hostAddress: false,
-        guests: [{ container: 'the-gateway', alias: 'gateway' }],
+        attachedContainers: [{ container: 'the-gateway', alias: 'gateway' }],
       },
     ])
     t.same(
@@ -154,7 +154,7 @@ t.test('subnets: all in the range, none overlapping another or the region’s ow
         const range = parseRange(cidr)
         const count = subnetCount(range)
         const whole = bounds(cidr)
-        const own = [bounds(regionSubnets(range).net), bounds(regionSubnets(range).door)]
+        const own = [bounds(regionSubnets(range).net), bounds(regionSubnets(range).proxy)]
         const [one, two] = [bounds(tenantSubnet(range, a % count)), bounds(tenantSubnet(range, b % count))]
         const apart = (x: typeof whole, y: typeof whole) => x.last < y.first || y.last < x.first
         return (
@@ -232,7 +232,7 @@ t.test('a region: its parts at fixed addresses; a gateway of its own, or one tha
     services: [{ name: 'postgres' }, { name: /^runtime/ }, { name: /^runtime/ }, { name: /^runtime/ }],
     networks: [
       {
-        guests: [
+        attachedContainers: [
           { container: 'plane', address: '10.9.0.5' },
           { container: 'given', alias: 'gateway', address: '10.9.0.11' },
         ],

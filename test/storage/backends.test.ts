@@ -72,7 +72,7 @@ t.test('all backends', async (t) => {
 })
 
 t.test('whatever the timing, nobody is told another text than the others', async (t) => {
-  let told = 0
+  let reported = 0
   for (let round = 0; round < effort({ small: 200, full: 20_000 }); round++) {
     const store = new Map<string, string>()
     let state = seed + round * 7_919
@@ -98,9 +98,9 @@ t.test('whatever the timing, nobody is told another text than the others', async
     agreed.push(await agree(registers, 'd', async () => undefined))
     const texts = new Set(agreed.filter((text) => text !== undefined))
     if (texts.size !== 1 || texts.has('d')) t.fail(`round ${round}, seed ${seed}: ${[...texts].join(', ')}`)
-    told += agreed.length
+    reported += agreed.length
   }
-  t.ok(told > 0, `${told} were told, seed ${seed}`)
+  t.ok(reported > 0, `${reported} were told, seed ${seed}`)
 })
 
 t.test('two stores as one', async (t) => {
@@ -109,28 +109,28 @@ t.test('two stores as one', async (t) => {
   const [primary, fallback] = await Promise.all(roots.map((root) => started(new LocalBackend(root))))
   if (primary === undefined || fallback === undefined) throw new Error('unreachable')
   const pair = new PairedBackend(primary, fallback)
-  const [tenantId, mark] = ['t_moving', randomUUID()]
+  const [tenantId, storeId] = ['t_moving', randomUUID()]
   const put = async (to: BlobBackend) => {
     const blobId = randomUUID()
     await to.put(tenantId, blobId, Readable.from([Buffer.from(blobId)]), 1000)
     return blobId
   }
-  await fallback.claimStore(tenantId, mark)
+  await fallback.claimStore(tenantId, storeId)
   const old = await put(pair)
   t.same(
     [await listed(primary, tenantId), await listed(fallback, tenantId)],
     [[], [old]],
     'until a tenant is paired all goes to where its mark is',
   )
-  t.equal(await pair.storeId(tenantId), mark)
+  t.equal(await pair.storeId(tenantId), storeId)
   await t.rejects(pair.pair(tenantId, randomUUID()), /not the one/)
   const isPaired = fallback.isPaired.bind(fallback)
   fallback.isPaired = async (id) => {
     fallback.isPaired = isPaired
-    await pair.pair(tenantId, mark)
+    await pair.pair(tenantId, storeId)
     return isPaired(id)
   }
-  t.equal(await pair.storeId(tenantId), mark, 'who looks while the two are paired sees no store lost')
+  t.equal(await pair.storeId(tenantId), storeId, 'who looks while the two are paired sees no store lost')
   const fresh = await put(pair)
   t.same(
     [await listed(primary, tenantId), await listed(fallback, tenantId)],
@@ -147,14 +147,14 @@ t.test('two stores as one', async (t) => {
       undefined,
       `${index === 0 ? 'the primary' : 'the fallback'} lost: nothing is taken for the store`,
     )
-    await t.rejects(pair.pair(tenantId, mark), /not the one/, 'nor claimed anew')
-    await (index === 0 ? primary : fallback).claimStore(tenantId, mark)
-    t.equal(await pair.storeId(tenantId), mark, 'it is back')
+    await t.rejects(pair.pair(tenantId, storeId), /not the one/, 'nor claimed anew')
+    await (index === 0 ? primary : fallback).claimStore(tenantId, storeId)
+    t.equal(await pair.storeId(tenantId), storeId, 'it is back')
   }
   await pair.remove(tenantId, old)
   t.same(await listed(pair, tenantId), [fresh])
   await pair.dropFallback(tenantId)
-  t.equal(await pair.storeId(tenantId), mark)
+  t.equal(await pair.storeId(tenantId), storeId)
   t.same([await listed(pair, tenantId), await fallback.storeId(tenantId)], [[fresh], undefined])
 
   await primary.claimStore('t_two', randomUUID())

@@ -16,7 +16,7 @@ t.test('the memory of small blobs', async (t) => {
       [true, false, true],
     )
     t.equal(memory.get('two', 'a'), undefined, 'of another tenant')
-    memory.forget('one')
+    memory.evict('one')
     t.same(
       [memory.get('one', 'a'), memory.get('one', 'c'), memory.get('two', 'd')?.length],
       [undefined, undefined, 100],
@@ -30,27 +30,27 @@ t.test('the memory of small blobs', async (t) => {
   t.test('gives what the row says now: the newest bytes, to those who may', async (t) => {
     const runtime = await startRuntime(t)
     const tenant = await runtime.addTenant()
-    await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'docs' } })
+    await tenant.request('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'docs' } })
     const text = { 'content-type': 'text/plain' }
-    const get = async (who?: string, headers = {}) => {
-      const { status, text } = await tenant.ask('GET', '/storage/v1/object/docs/a', {
-        ...(who === undefined ? {} : { as: who }),
+    const get = async (caller?: string, headers = {}) => {
+      const { status, text } = await tenant.request('GET', '/storage/v1/object/docs/a', {
+        ...(caller === undefined ? {} : { as: caller }),
         headers,
       })
       return [status, text]
     }
-    await tenant.ask('POST', '/storage/v1/object/docs/a', { as: 'ada', body: 'first', headers: text })
+    await tenant.request('POST', '/storage/v1/object/docs/a', { as: 'ada', body: 'first', headers: text })
     for (let times = 0; times < 2; times++) t.same(await get('ada'), [200, 'first'])
     for (const file of await tenant.files())
       await rm(join(runtime.directory, 'blobs', tenant.id, file.slice(0, 2), file))
     t.same(await get('ada'), [200, 'first'], 'without its file: it came from memory')
     t.equal((await get('ben'))[0], 404, 'of a private bucket')
     t.equal((await get('ada', { range: 'bytes=1-2' }))[0], 404, 'a part is read from the file')
-    await tenant.ask('POST', '/storage/v1/object/docs/a', { as: 'ada', body: 'second', headers: text })
+    await tenant.request('POST', '/storage/v1/object/docs/a', { as: 'ada', body: 'second', headers: text })
     t.same(await get('ada'), [200, 'second'])
     await tenant.rows('update storage_objects set size = 3')
     t.not((await get('ada'))[1], 'second', 'more than its row says is not sent')
-    await tenant.ask('DELETE', '/storage/v1/object/docs/a', { as: 'ada' })
+    await tenant.request('DELETE', '/storage/v1/object/docs/a', { as: 'ada' })
     t.equal((await get('ada'))[0], 404)
   })
 })

@@ -13,24 +13,24 @@ const pagesAtOnce = 3
 
 /** Another site: hears what scripts tell, has a page that embeds any URL, and hands files out as a careless server does. */
 async function openSite(t: Test, files: () => readonly ScriptFile[]) {
-  const heard = new Set<string>()
-  const server = createServer((request, answer) => {
+  const received = new Set<string>()
+  const server = createServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://site')
-    const [, place, name = ''] = url.pathname.split('/')
+    const [, location, name = ''] = url.pathname.split('/')
     const file = files().find((one) => one.name === name)
-    if (place === 'heard') heard.add(name)
-    if (place === 'page') {
+    if (location === 'heard') received.add(name)
+    if (location === 'page') {
       const at = (url.searchParams.get('at') ?? '').replaceAll('&', '&amp;').replaceAll('"', '&quot;')
-      answer
+      response
         .writeHead(200, { 'content-type': 'text/html' })
         .end(
           `<!doctype html><iframe src="${at}"></iframe><object data="${at}"></object><embed src="${at}">` +
             `<img src="${at}"><video src="${at}"></video>` +
             `<script src="${at}"></script><script type="module" src="${at}"></script><link rel="stylesheet" href="${at}">`,
         )
-    } else if (file !== undefined && (place === 'typed' || place === 'sniffed')) {
-      answer.writeHead(200, place === 'typed' ? { 'content-type': file.contentType } : {}).end(file.bytes)
-    } else answer.writeHead(204).end()
+    } else if (file !== undefined && (location === 'typed' || location === 'sniffed')) {
+      response.writeHead(200, location === 'typed' ? { 'content-type': file.contentType } : {}).end(file.bytes)
+    } else response.writeHead(204).end()
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -43,7 +43,7 @@ async function openSite(t: Test, files: () => readonly ScriptFile[]) {
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('no port was given')
   const url = `http://127.0.0.1:${address.port}`
-  return { url, heard, embedding: (at: string) => `${url}/page?at=${encodeURIComponent(at)}` }
+  return { url, received, embedding: (at: string) => `${url}/page?at=${encodeURIComponent(at)}` }
 }
 
 /** What the browser itself saw of scripts. */
@@ -96,12 +96,12 @@ async function leftAt(context: BrowserContext, url: string): Promise<number> {
 }
 
 async function upload(tenant: TestTenant, bucket: string, { name, contentType, bytes }: ScriptFile): Promise<void> {
-  const answer = await tenant.ask('POST', `${objects}/${bucket}/${name}.html`, {
+  const response = await tenant.request('POST', `${objects}/${bucket}/${name}.html`, {
     as: 'u1',
     body: bytes,
     headers: { 'content-type': contentType },
   })
-  if (answer.status !== 200) throw new Error(answer.text)
+  if (response.status !== 200) throw new Error(response.text)
 }
 
 t.test('a browser runs nothing of what is stored', { timeout: 170_000 }, async (t) => {
@@ -119,11 +119,11 @@ t.test('a browser runs nothing of what is stored', { timeout: 170_000 }, async (
     ['open', 'public'],
     ['shut', 'private'],
   ] as const) {
-    await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name, policy } })
+    await tenant.request('POST', '/storage/v1/bucket', { as: 'u1', body: { name, policy } })
     await Promise.all(files.map((file) => upload(tenant, name, file)))
   }
   const signed = (
-    await tenant.ask('POST', `${objects}/sign/shut`, {
+    await tenant.request('POST', `${objects}/sign/shut`, {
       as: 'u1',
       body: { expiresIn: 3600, paths: files.map(({ name }) => `${name}.html`) },
     })
@@ -138,7 +138,7 @@ t.test('a browser runs nothing of what is stored', { timeout: 170_000 }, async (
         `open/${name}.html?download`,
         String(signed.find(({ path }) => path === `${name}.html`)?.['signedURL']).slice('/object/'.length),
       ]) {
-        const { status, headers } = await tenant.ask('GET', `${objects}/${path}`)
+        const { status, headers } = await tenant.request('GET', `${objects}/${path}`)
         t.match(
           [status, headers],
           [
@@ -178,8 +178,8 @@ t.test('a browser runs nothing of what is stored', { timeout: 170_000 }, async (
     )
     // What comes now comes behind all that those have told.
     await visit(context, [site.embedding(`${site.url}/heard/last`)])
-    await until(() => site.heard.has('last'))
-    t.same([...site.heard], ['last'], 'no script has told of itself')
+    await until(() => site.received.has('last'))
+    t.same([...site.received], ['last'], 'no script has told of itself')
     t.equal(await leftAt(context, `${tenant.url}/nowhere`), 0, 'nor left anything at the place of the files')
   })
 
@@ -197,9 +197,9 @@ t.test('a browser runs nothing of what is stored', { timeout: 170_000 }, async (
             : `${site.url}/${String(runs)}/${name}`,
         ),
       )
-      await until(() => running.every(({ name }) => site.heard.has(name)))
+      await until(() => running.every(({ name }) => site.received.has(name)))
       t.same(
-        running.filter(({ name }) => !site.heard.has(name)).map(({ name }) => name),
+        running.filter(({ name }) => !site.received.has(name)).map(({ name }) => name),
         [],
         'each of them was heard',
       )

@@ -9,16 +9,16 @@ t.test('buckets', async (t) => {
 
   t.test('are listed: the own and the public ones; all for the service', async (t) => {
     const tenant = await runtime.addTenant()
-    for (const who of ['u1', 'u2']) {
+    for (const caller of ['u1', 'u2']) {
       for (const policy of ['public', 'private', 'authenticated'])
-        await create(tenant, who, { name: `${who}-${policy}`, policy })
+        await create(tenant, caller, { name: `${caller}-${policy}`, policy })
     }
     await put(tenant, 'u1', 'u1-public/a.txt')
     await put(tenant, 'u1', 'u1-public/b/c.txt')
-    const names = async (who: string | undefined) => {
-      const answer = await tenant.ask('GET', buckets, { as: who })
-      t.equal(answer.status, 200)
-      return answer.list().map((bucket) => bucket['name'])
+    const names = async (caller: string | undefined) => {
+      const response = await tenant.request('GET', buckets, { as: caller })
+      t.equal(response.status, 200)
+      return response.list().map((bucket) => bucket['name'])
     }
     t.same(await names(undefined), ['u1-public', 'u2-public'])
     t.same(await names('u1'), ['u1-authenticated', 'u1-private', 'u1-public', 'u2-public'])
@@ -33,28 +33,28 @@ t.test('buckets', async (t) => {
       'u2-private',
       'u2-public',
     ])
-    const [item] = (await tenant.ask('GET', buckets)).list()
+    const [item] = (await tenant.request('GET', buckets)).list()
     t.match(item, { id: uuid, name: 'u1-public', policy: 'public', file_count: 2, total_size: 10 })
     t.notOk(item !== undefined && ('owner_id' in item || 'config' in item), 'items carry neither owner nor config')
     t.same(
-      (await tenant.ask('GET', `${buckets}?limit=2&offset=1&sortColumn=name&sortOrder=desc`, { as: 'u1' }))
+      (await tenant.request('GET', `${buckets}?limit=2&offset=1&sortColumn=name&sortOrder=desc`, { as: 'u1' }))
         .list()
         .map(({ name }) => name),
       ['u1-public', 'u1-private'],
     )
     t.same(
-      (await tenant.ask('GET', `${buckets}?search=PRIVATE`, { as: 'service' })).list().map(({ name }) => name),
+      (await tenant.request('GET', `${buckets}?search=PRIVATE`, { as: 'service' })).list().map(({ name }) => name),
       ['u1-private', 'u2-private'],
     )
-    t.equal((await tenant.ask('GET', `${buckets}?limt=2`)).status, 400)
-    t.equal((await tenant.ask('GET', `${buckets}?search=%00`)).status, 400)
+    t.equal((await tenant.request('GET', `${buckets}?limt=2`)).status, 400)
+    t.equal((await tenant.request('GET', `${buckets}?search=%00`)).status, 400)
   })
 
   t.test('are shown, with their counts, to who may see them', async (t) => {
     const tenant = await runtime.addTenant()
     for (const policy of ['public', 'private', 'authenticated']) await create(tenant, 'u1', { name: policy, policy })
     await put(tenant, 'u1', 'private/a.txt')
-    const own = await tenant.ask('GET', `${buckets}/private`, { as: 'u1' })
+    const own = await tenant.request('GET', `${buckets}/private`, { as: 'u1' })
     t.match(own.json(), {
       id: uuid,
       name: 'private',
@@ -67,19 +67,19 @@ t.test('buckets', async (t) => {
     })
     const [row] = await tenant.rows("select id::text from storage_buckets where name = 'private'")
     const id = row?.['id'] as string
-    t.same((await tenant.ask('GET', `${buckets}/${id}`, { as: 'u1' })).json(), own.json(), 'by id as by name')
+    t.same((await tenant.request('GET', `${buckets}/${id}`, { as: 'u1' })).json(), own.json(), 'by id as by name')
     const seen: Record<string, number[]> = {}
     for (const policy of ['public', 'private', 'authenticated']) {
       seen[policy] = []
-      for (const who of ['u1', 'u2', undefined, 'service'])
-        seen[policy].push((await tenant.ask('GET', `${buckets}/${policy}`, { as: who })).status)
+      for (const caller of ['u1', 'u2', undefined, 'service'])
+        seen[policy].push((await tenant.request('GET', `${buckets}/${policy}`, { as: caller })).status)
     }
     t.same(seen, { public: [200, 200, 200, 200], private: [200, 404, 404, 200], authenticated: [200, 200, 404, 200] })
-    const hidden = await tenant.ask('GET', `${buckets}/private`, { as: 'u2' })
-    const absent = await tenant.ask('GET', `${buckets}/nowhere`, { as: 'u2' })
+    const hidden = await tenant.request('GET', `${buckets}/private`, { as: 'u2' })
+    const absent = await tenant.request('GET', `${buckets}/nowhere`, { as: 'u2' })
     t.same(hidden.json(), absent.json(), 'a hidden one is told from an absent one by nothing')
     for (const key of ['%00', '..', 'a%2fb', '%F0%9F%92%A9', 'x'.repeat(5_000), id.toUpperCase()]) {
-      const { status } = await tenant.ask('GET', `${buckets}/${key}`, { as: 'u2' })
+      const { status } = await tenant.request('GET', `${buckets}/${key}`, { as: 'u2' })
       t.ok(status >= 400 && status < 500, `${key.slice(0, 50)}: ${status}`)
     }
   })

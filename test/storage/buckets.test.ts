@@ -10,12 +10,12 @@ t.test('buckets', async (t) => {
   t.test('are made with a name of 3 to 63 of a-z, 0-9 and hyphens; an error carries the reason', async (t) => {
     const tenant = await runtime.addTenant()
     for (const name of ['abc', 'a-c', '0-9', 'a--b', 'x'.repeat(63), '123', `a${'-'.repeat(61)}b`]) {
-      t.equal((await tenant.ask('POST', buckets, { as: 'u1', body: { name } })).status, 201, name)
+      t.equal((await tenant.request('POST', buckets, { as: 'u1', body: { name } })).status, 201, name)
     }
     for (const name of ['', 'a', 'ab', 'x'.repeat(64), 'x'.repeat(10_000)]) {
       same(
         t,
-        await tenant.ask('POST', buckets, { as: 'u1', body: { name } }),
+        await tenant.request('POST', buckets, { as: 'u1', body: { name } }),
         400,
         'INVALID_BUCKET_NAME',
         /length must be 3-63/,
@@ -39,15 +39,21 @@ t.test('buckets', async (t) => {
     ]) {
       same(
         t,
-        await tenant.ask('POST', buckets, { as: 'u1', body: { name } }),
+        await tenant.request('POST', buckets, { as: 'u1', body: { name } }),
         400,
         'INVALID_BUCKET_NAME',
         /invalid characters/,
       )
     }
-    same(t, await tenant.ask('POST', buckets, { as: 'u1', body: { policy: 'public' } }), 400, 'MISSING_FIELD', /"name"/)
+    same(
+      t,
+      await tenant.request('POST', buckets, { as: 'u1', body: { policy: 'public' } }),
+      400,
+      'MISSING_FIELD',
+      /"name"/,
+    )
     for (const name of [1, null, ['abc'], { a: 1 }])
-      same(t, await tenant.ask('POST', buckets, { as: 'u1', body: { name } }), 400, 'BAD_REQUEST', /"name"/)
+      same(t, await tenant.request('POST', buckets, { as: 'u1', body: { name } }), 400, 'BAD_REQUEST', /"name"/)
     t.equal(
       (await tenant.rows('select count(*)::int as n from storage_buckets'))[0]?.['n'],
       8,
@@ -57,7 +63,7 @@ t.test('buckets', async (t) => {
 
   t.test('answer their making with all fields, and nothing of them is coerced or ignored', async (t) => {
     const tenant = await runtime.addTenant()
-    const made = await tenant.ask('POST', buckets, {
+    const made = await tenant.request('POST', buckets, {
       as: 'u1',
       body: {
         name: 'photos',
@@ -103,13 +109,13 @@ t.test('buckets', async (t) => {
       { allowed_mime_types: [1] },
       { config: { max_file_size: 1, more: 1 } },
     ]) {
-      const answer = await tenant.ask('POST', buckets, { as: 'u1', body: { name: 'never', ...body } })
-      t.equal(answer.status, 400, `${JSON.stringify(body)}: ${answer.text}`)
+      const response = await tenant.request('POST', buckets, { as: 'u1', body: { name: 'never', ...body } })
+      t.equal(response.status, 400, `${JSON.stringify(body)}: ${response.text}`)
     }
     for (const field of ['owner_id', 'created_at', 'file_count', 'polcy']) {
       same(
         t,
-        await tenant.ask('POST', buckets, { as: 'u1', body: { name: 'never', [field]: 'x' } }),
+        await tenant.request('POST', buckets, { as: 'u1', body: { name: 'never', [field]: 'x' } }),
         400,
         'UNKNOWN_FIELD',
         new RegExp(`"${field}"`),
@@ -117,7 +123,7 @@ t.test('buckets', async (t) => {
     }
     same(
       t,
-      await tenant.ask('POST', buckets, {
+      await tenant.request('POST', buckets, {
         as: 'u1',
         body: '{"name":',
         headers: { 'content-type': 'application/json' },
@@ -125,25 +131,25 @@ t.test('buckets', async (t) => {
       400,
       'INVALID_JSON',
     )
-    t.equal((await tenant.ask('GET', `${buckets}/never`, { as: 'service' })).status, 404)
+    t.equal((await tenant.request('GET', `${buckets}/never`, { as: 'service' })).status, 404)
   })
 
   t.test('need a signed-in maker, and a name that is free', async (t) => {
     const tenant = await runtime.addTenant()
     const neighbour = await runtime.addTenant({ name: 'neighbour' })
-    same(t, await tenant.ask('POST', buckets, { body: { name: 'mine' } }), 401, 'UNAUTHORIZED')
+    same(t, await tenant.request('POST', buckets, { body: { name: 'mine' } }), 401, 'UNAUTHORIZED')
     same(
       t,
-      await tenant.ask('POST', buckets, { body: { name: 'mine' }, headers: { apikey: tenant.publishableKey } }),
+      await tenant.request('POST', buckets, { body: { name: 'mine' }, headers: { apikey: tenant.publishableKey } }),
       401,
       'UNAUTHORIZED',
     )
     await create(tenant, 'u1', { name: 'mine' })
-    same(t, await tenant.ask('POST', buckets, { as: 'u1', body: { name: 'mine' } }), 409, 'BUCKET_EXISTS')
-    same(t, await tenant.ask('POST', buckets, { as: 'u2', body: { name: 'mine' } }), 409, 'BUCKET_EXISTS')
-    same(t, await tenant.ask('POST', buckets, { as: 'u2', body: { name: 'system' } }), 409, 'BUCKET_EXISTS')
+    same(t, await tenant.request('POST', buckets, { as: 'u1', body: { name: 'mine' } }), 409, 'BUCKET_EXISTS')
+    same(t, await tenant.request('POST', buckets, { as: 'u2', body: { name: 'mine' } }), 409, 'BUCKET_EXISTS')
+    same(t, await tenant.request('POST', buckets, { as: 'u2', body: { name: 'system' } }), 409, 'BUCKET_EXISTS')
     const at = await Promise.all(
-      Array.from({ length: 8 }, (_, n) => tenant.ask('POST', buckets, { as: `u${n}`, body: { name: 'race' } })),
+      Array.from({ length: 8 }, (_, n) => tenant.request('POST', buckets, { as: `u${n}`, body: { name: 'race' } })),
     )
     t.same(at.map(({ status }) => status).sort(), [201, 409, 409, 409, 409, 409, 409, 409], 'of many at once, one')
     t.match(await create(neighbour, 'u9', { name: 'mine' }), { owner_id: 'u9' }, 'a name is taken in its tenant alone')
@@ -161,7 +167,7 @@ t.test('buckets', async (t) => {
     await create(tenant, 'u1', { name: 'shared', policy: 'authenticated' })
     // Timestamps are of a millisecond.
     await new Promise((resolve) => setTimeout(resolve, 5))
-    const changed = await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body: { max_file_size: 200 } })
+    const changed = await tenant.request('PATCH', `${buckets}/mine`, { as: 'u1', body: { max_file_size: 200 } })
     t.equal(changed.status, 200)
     t.match(changed.json(), {
       id: made['id'],
@@ -170,14 +176,15 @@ t.test('buckets', async (t) => {
     })
     t.ok(String(changed.json()['updated_at']) > String(made['updated_at']), 'later than it was made')
     t.equal(
-      (await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body: { config: { allowed_mime_types: [] } } })).status,
+      (await tenant.request('PATCH', `${buckets}/mine`, { as: 'u1', body: { config: { allowed_mime_types: [] } } }))
+        .status,
       200,
     )
     t.equal(
-      (await tenant.ask('PATCH', `${buckets}/mine`, { as: 'service', body: { policy: 'authenticated' } })).status,
+      (await tenant.request('PATCH', `${buckets}/mine`, { as: 'service', body: { policy: 'authenticated' } })).status,
       200,
     )
-    t.match((await tenant.ask('GET', `${buckets}/mine`, { as: 'u1' })).json(), {
+    t.match((await tenant.request('GET', `${buckets}/mine`, { as: 'u1' })).json(), {
       id: made['id'],
       name: 'mine',
       owner_id: 'u1',
@@ -197,15 +204,15 @@ t.test('buckets', async (t) => {
       [undefined, 'hidden', 401],
       ['u1', 'system', 404],
     ]
-    for (const [who, name, status] of denials) {
+    for (const [caller, name, status] of denials) {
       for (const method of ['PATCH', 'PUT']) {
-        const answer = await tenant.ask(method, `${buckets}/${name}`, { as: who, body: { policy: 'public' } })
-        t.equal(answer.status, status, `${method} ${name} by ${who ?? 'nobody'}`)
+        const response = await tenant.request(method, `${buckets}/${name}`, { as: caller, body: { policy: 'public' } })
+        t.equal(response.status, status, `${method} ${name} by ${caller ?? 'nobody'}`)
       }
     }
     same(
       t,
-      await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body: { name: 'other' } }),
+      await tenant.request('PATCH', `${buckets}/mine`, { as: 'u1', body: { name: 'other' } }),
       400,
       'INVALID_BUCKET',
       /renamed/,
@@ -218,7 +225,7 @@ t.test('buckets', async (t) => {
       { allowed_mime_types: ['png'] },
       [],
     ]) {
-      t.equal((await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body })).status, 400, JSON.stringify(body))
+      t.equal((await tenant.request('PATCH', `${buckets}/mine`, { as: 'u1', body })).status, 400, JSON.stringify(body))
     }
     t.same(
       await tenant.rows('select name, owner_id, policy, config, updated_at from storage_buckets order by name'),
@@ -231,25 +238,31 @@ t.test('buckets', async (t) => {
     const tenant = await runtime.addTenant()
     for (const policy of ['public', 'private', 'authenticated']) await create(tenant, 'u1', { name: policy, policy })
     await put(tenant, 'u1', 'private/1.txt')
-    same(t, await tenant.ask('DELETE', `${buckets}/private`, { as: 'u1' }), 409, 'BUCKET_NOT_EMPTY', /\b1 file\b/)
+    same(t, await tenant.request('DELETE', `${buckets}/private`, { as: 'u1' }), 409, 'BUCKET_NOT_EMPTY', /\b1 file\b/)
     await put(tenant, 'u1', 'private/2.txt')
     await put(tenant, 'u1', 'private/deep/3.txt')
-    same(t, await tenant.ask('DELETE', `${buckets}/private`, { as: 'u1' }), 409, 'BUCKET_NOT_EMPTY', /\b3 files\b/)
-    same(t, await tenant.ask('DELETE', `${buckets}/private`, { as: 'service' }), 409, 'BUCKET_NOT_EMPTY', /\b3 files\b/)
-    t.match((await tenant.ask('GET', `${buckets}/private`, { as: 'u1' })).json(), { file_count: 3 }, 'it stays')
+    same(t, await tenant.request('DELETE', `${buckets}/private`, { as: 'u1' }), 409, 'BUCKET_NOT_EMPTY', /\b3 files\b/)
+    same(
+      t,
+      await tenant.request('DELETE', `${buckets}/private`, { as: 'service' }),
+      409,
+      'BUCKET_NOT_EMPTY',
+      /\b3 files\b/,
+    )
+    t.match((await tenant.request('GET', `${buckets}/private`, { as: 'u1' })).json(), { file_count: 3 }, 'it stays')
 
-    same(t, await tenant.ask('DELETE', `${buckets}/private`, { as: 'u2' }), 404, 'NoSuchBucket')
-    same(t, await tenant.ask('DELETE', `${buckets}/public`, { as: 'u2' }), 403, 'ACCESS_DENIED')
-    same(t, await tenant.ask('DELETE', `${buckets}/authenticated`, { as: 'u2' }), 403, 'ACCESS_DENIED')
-    same(t, await tenant.ask('DELETE', `${buckets}/public`), 401, 'UNAUTHORIZED')
-    same(t, await tenant.ask('DELETE', `${buckets}/nowhere`, { as: 'u1' }), 404, 'NoSuchBucket')
+    same(t, await tenant.request('DELETE', `${buckets}/private`, { as: 'u2' }), 404, 'NoSuchBucket')
+    same(t, await tenant.request('DELETE', `${buckets}/public`, { as: 'u2' }), 403, 'ACCESS_DENIED')
+    same(t, await tenant.request('DELETE', `${buckets}/authenticated`, { as: 'u2' }), 403, 'ACCESS_DENIED')
+    same(t, await tenant.request('DELETE', `${buckets}/public`), 401, 'UNAUTHORIZED')
+    same(t, await tenant.request('DELETE', `${buckets}/nowhere`, { as: 'u1' }), 404, 'NoSuchBucket')
     t.equal((await tenant.rows('select count(*)::int as n from storage_buckets'))[0]?.['n'], 4, 'none is gone')
 
-    same(t, await tenant.ask('POST', `${buckets}/private/empty`, { as: 'u2' }), 404, 'NoSuchBucket')
-    t.equal((await tenant.ask('POST', `${buckets}/private/empty`, { as: 'u1' })).status, 200)
-    t.equal((await tenant.ask('DELETE', `${buckets}/private`, { as: 'u1' })).status, 200)
-    t.equal((await tenant.ask('DELETE', `${buckets}/public`, { as: 'service' })).status, 200)
-    same(t, await tenant.ask('DELETE', `${buckets}/private`, { as: 'u1' }), 404, 'NoSuchBucket')
+    same(t, await tenant.request('POST', `${buckets}/private/empty`, { as: 'u2' }), 404, 'NoSuchBucket')
+    t.equal((await tenant.request('POST', `${buckets}/private/empty`, { as: 'u1' })).status, 200)
+    t.equal((await tenant.request('DELETE', `${buckets}/private`, { as: 'u1' })).status, 200)
+    t.equal((await tenant.request('DELETE', `${buckets}/public`, { as: 'service' })).status, 200)
+    same(t, await tenant.request('DELETE', `${buckets}/private`, { as: 'u1' }), 404, 'NoSuchBucket')
     const again = await create(tenant, 'u2', { name: 'private' })
     t.match(again, { owner_id: 'u2' }, 'the name is free')
     const events = await tenant.rows(
@@ -268,18 +281,18 @@ t.test('buckets', async (t) => {
     for (let round = 0; round < 15; round++) {
       const name = `race-${round}`
       await create(tenant, 'u1', { name })
-      const upload = tenant.ask('POST', `/storage/v1/object/${name}/a`, {
+      const upload = tenant.request('POST', `/storage/v1/object/${name}/a`, {
         as: 'u1',
         body: 'x',
         headers: { 'content-type': 'text/plain' },
       })
       await new Promise((resolve) => setTimeout(resolve, round))
-      const deleted = (await tenant.ask('DELETE', `${buckets}/${name}`, { as: 'u1' })).status
+      const deleted = (await tenant.request('DELETE', `${buckets}/${name}`, { as: 'u1' })).status
       const uploaded = (await upload).status
       outcomes.add(`${uploaded} ${deleted}`)
       t.ok((uploaded === 200) !== (deleted === 200), `upload ${uploaded}, delete ${deleted}`)
       t.equal(
-        (await tenant.ask('GET', `/storage/v1/object/${name}/a`, { as: 'u1' })).status,
+        (await tenant.request('GET', `/storage/v1/object/${name}/a`, { as: 'u1' })).status,
         uploaded === 200 ? 200 : 404,
       )
     }

@@ -79,7 +79,11 @@ t.test('storage clients', async (t) => {
         t.match(error, { status: 400, message: `there are no ${what} here` }, `${name}, ${version}`)
       }
     }
-    t.equal((await tenant.ask('GET', `/storage/v1/object/plain/${path}`)).text, content, 'and nothing of it was done')
+    t.equal(
+      (await tenant.request('GET', `/storage/v1/object/plain/${path}`)).text,
+      content,
+      'and nothing of it was done',
+    )
   })
 
   t.test('find the table in the documentation as it is', async (t) => {
@@ -100,17 +104,17 @@ function table(): string {
   const head = [
     'method',
     ...policies.flatMap((policy) =>
-      ['owner', 'other', 'anon.', 'service'].map((who, n) => (n === 0 ? `${policy}: ${who}` : who)),
+      ['owner', 'other', 'anon.', 'service'].map((caller, n) => (n === 0 ? `${policy}: ${caller}` : caller)),
     ),
   ]
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |\n`
-  const told = [...Map.groupBy(absentFeatures, ({ what }) => what)].map(([what, features]) => [
+  const reported = [...Map.groupBy(absentFeatures, ({ what }) => what)].map(([what, features]) => [
     `there are no ${what} here`,
     features.map(({ name }) => name).join(', '),
   ])
   return (
     [head, head.map(() => '---'), ...rows].map(line).join('') +
     '\n' +
-    [['400 `FeatureNotEnabled`', 'is told to'], ['---', '---'], ...told].map(line).join('')
+    [['400 `FeatureNotEnabled`', 'is told to'], ['---', '---'], ...reported].map(line).join('')
   )
 }

@@ -7,13 +7,13 @@ const objects = '/storage/v1/object'
 const text = { 'content-type': 'text/plain' }
 
 async function bucket(tenant: TestTenant, name: string, policy: string): Promise<void> {
-  const answer = await tenant.ask('POST', '/storage/v1/bucket', { as: 'olga', body: { name, policy } })
-  if (answer.status !== 201) throw new Error(answer.text)
+  const response = await tenant.request('POST', '/storage/v1/bucket', { as: 'olga', body: { name, policy } })
+  if (response.status !== 201) throw new Error(response.text)
 }
 
-async function put(tenant: TestTenant, target: string, who = 'olga'): Promise<void> {
-  const answer = await tenant.ask('POST', `${objects}/${target}`, { as: who, body: 'x', headers: text })
-  if (answer.status !== 200) throw new Error(answer.text)
+async function put(tenant: TestTenant, target: string, caller = 'olga'): Promise<void> {
+  const response = await tenant.request('POST', `${objects}/${target}`, { as: caller, body: 'x', headers: text })
+  if (response.status !== 200) throw new Error(response.text)
 }
 
 async function paths(tenant: TestTenant): Promise<unknown[]> {
@@ -29,11 +29,11 @@ t.test('complaints', async (t) => {
     await put(tenant, 'docs/a')
     const wanted = [404, 404, 403, 401, 409]
     const plain = [
-      await tenant.ask('GET', `${objects}/docs/absent`, { as: 'olga' }),
-      await tenant.ask('GET', `${objects}/absent/a`, { as: 'olga' }),
-      await tenant.ask('DELETE', `${objects}/docs/a`, { as: 'peter' }),
-      await tenant.ask('DELETE', `${objects}/docs/a`),
-      await tenant.ask('POST', `${objects}/docs/a`, {
+      await tenant.request('GET', `${objects}/docs/absent`, { as: 'olga' }),
+      await tenant.request('GET', `${objects}/absent/a`, { as: 'olga' }),
+      await tenant.request('DELETE', `${objects}/docs/a`, { as: 'peter' }),
+      await tenant.request('DELETE', `${objects}/docs/a`),
+      await tenant.request('POST', `${objects}/docs/a`, {
         as: 'olga',
         body: 'x',
         headers: { ...text, 'x-upsert': 'false' },
@@ -44,11 +44,11 @@ t.test('complaints', async (t) => {
       wanted,
     )
     t.same(
-      plain.map((answer) => answer.json()['statusCode']),
+      plain.map((response) => response.json()['statusCode']),
       wanted.map(String),
     )
     for (const version of versions) {
-      const [olga, peter, nobody] = ['olga', 'peter', undefined].map((who) => storageOf(tenant, who, version))
+      const [olga, peter, nobody] = ['olga', 'peter', undefined].map((caller) => storageOf(tenant, caller, version))
       const replies = [
         await olga?.from('docs').download('absent'),
         await olga?.from('absent').download('a'),
@@ -116,12 +116,12 @@ t.test('complaints', async (t) => {
       ['DELETE', '/storage/v1/bucket/public', {}, /the bucket's owner or the service role may delete it$/],
     ]
     for (const [method, path, options, message] of denied) {
-      const answer = await tenant.ask(method, path, { as: 'peter', ...options })
-      t.equal(answer.status, 403, `${method} ${path}`)
-      t.match(answer.json(), { code: 'ACCESS_DENIED', message }, `${method} ${path}`)
+      const response = await tenant.request(method, path, { as: 'peter', ...options })
+      t.equal(response.status, 403, `${method} ${path}`)
+      t.match(response.json(), { code: 'ACCESS_DENIED', message }, `${method} ${path}`)
     }
     await put(tenant, 'authenticated/of-peter', 'peter')
-    const moved = await tenant.ask('POST', `${objects}/move`, {
+    const moved = await tenant.request('POST', `${objects}/move`, {
       as: 'peter',
       body: { bucketId: 'authenticated', sourceKey: 'of-peter', destinationKey: 'b', destinationBucket: 'public' },
     })
@@ -170,7 +170,7 @@ t.test('complaints', async (t) => {
     const hold = await tenant.files()
     await tenant.rows("delete from storage_objects where path in ('a', 'b')")
     const sweep = async (body: object) =>
-      (await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body })).json()
+      (await tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service', body })).json()
     t.match(
       await sweep({ dry_run: true }),
       { files: 3, waiting: 2, orphans: 0, removed: 0 },
@@ -181,7 +181,7 @@ t.test('complaints', async (t) => {
     await runtime.storage.idle()
     t.match(await sweep({ dry_run: true }), { files: 1, waiting: 0, orphans: 0 })
     t.equal((await tenant.files()).length, 1)
-    t.equal((await tenant.ask('GET', `${objects}/docs/c`, { as: 'olga' })).text, 'x')
+    t.equal((await tenant.request('GET', `${objects}/docs/c`, { as: 'olga' })).text, 'x')
     const [usage] = await tenant.rows('select file_bytes::int, file_count::int from storage_usage')
     t.same(usage, { file_bytes: 1, file_count: 1 }, 'and the counters know')
   })
@@ -192,24 +192,28 @@ t.test('complaints', async (t) => {
 async function folders(t: Test, made: Promise<TestTenant>): Promise<void> {
   const tenant = await made
   await bucket(tenant, 'docs', 'authenticated')
-  const remove = (prefix: unknown, who = 'olga', more: object = {}) =>
-    tenant.ask('DELETE', `${objects}/docs`, { as: who, body: { prefix, ...more } })
+  const remove = (prefix: unknown, caller = 'olga', more: object = {}) =>
+    tenant.request('DELETE', `${objects}/docs`, { as: caller, body: { prefix, ...more } })
   for (const name of ['a/1', 'a/b/2', 'a/b/c/3', 'a/ä', 'ab/4', 'a', 'a0', 'A/5', 'x%/6', 'xy/7'])
     await put(tenant, `docs/${encodeURI(name)}`)
   for (const wrong of ['', '/', 'a', 'a//', 'ab', 7, null, ['a/']])
     t.equal((await remove(wrong)).status, 400, JSON.stringify(wrong))
   t.equal((await remove('a/', 'olga', { prefixes: ['a0'] })).status, 400, 'one or the other')
-  t.equal((await tenant.ask('DELETE', `${objects}/docs`, { as: 'olga', body: {} })).status, 400)
-  t.equal((await tenant.ask('DELETE', `${objects}/docs`, { body: { prefix: 'a/' } })).status, 401)
+  t.equal((await tenant.request('DELETE', `${objects}/docs`, { as: 'olga', body: {} })).status, 400)
+  t.equal((await tenant.request('DELETE', `${objects}/docs`, { body: { prefix: 'a/' } })).status, 401)
   t.equal((await paths(tenant)).length, 10)
   t.same((await remove('x%/')).json(), { message: 'Successfully deleted', removed: 1 }, 'a percent sign is no pattern')
   t.same((await remove('a/')).json(), { message: 'Successfully deleted', removed: 4 })
   t.same(await paths(tenant), ['A/5', 'a', 'a0', 'ab/4', 'xy/7'])
   t.same((await remove('a/')).json(), { message: 'Successfully deleted', removed: 0 }, 'there is nothing any more')
-  const told = await tenant.rows(
+  const reported = await tenant.rows(
     "select payload ->> 'path' as path from event_log where type = 'storage.object.deleted' order by 1",
   )
-  t.same(told.map(({ path }) => path).sort(), ['a/1', 'a/b/2', 'a/b/c/3', 'a/ä', 'x%/6'].sort(), 'each has its event')
+  t.same(
+    reported.map(({ path }) => path).sort(),
+    ['a/1', 'a/b/2', 'a/b/c/3', 'a/ä', 'x%/6'].sort(),
+    'each has its event',
+  )
 
   await put(tenant, 'docs/both/olgas')
   await put(tenant, 'docs/both/peters', 'peter')
@@ -223,5 +227,5 @@ async function folders(t: Test, made: Promise<TestTenant>): Promise<void> {
      from storage_buckets b, generate_series(1, 2500) n where b.name = 'docs'`,
   )
   t.match((await remove('many/')).json(), { removed: 2500 }, 'in steps, all of it')
-  t.match((await tenant.ask('GET', '/storage/v1/bucket/docs', { as: 'olga' })).json(), { file_count: 6 })
+  t.match((await tenant.request('GET', '/storage/v1/bucket/docs', { as: 'olga' })).json(), { file_count: 6 })
 }

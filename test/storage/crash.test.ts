@@ -11,7 +11,7 @@ import { openScene } from './support/scene.ts'
 import { Load, databaseIsAway } from './support/writers.ts'
 
 /** Longer than it takes any failpoint to be passed; then the kill comes as it is. */
-const longestLoad = 5_000
+const maxLoad = 5_000
 
 t.test('kill -9 under sixteen writers, at every failpoint and at random', { timeout: 14_400_000 }, async (t) => {
   const scene = await openScene(t)
@@ -39,23 +39,23 @@ t.test('kill -9 under sixteen writers, at every failpoint and at random', { time
       control,
       name === undefined ? {} : { failpoints: `${name}=kill:${1 + chance.below(4)}` },
     )
-    if (round === 0) await load.begin(runtime.ask)
-    else t.same(await inspect(scene, runtime.ask, load), sound, before)
+    if (round === 0) await load.begin(runtime.request)
+    else t.same(await inspect(scene, runtime.request, load), sound, before)
     const late = new AbortController()
     late.signal.addEventListener('abort', () => void runtime.kill())
-    const timer = setTimeout(() => late.abort(), name === undefined ? chance.below(1_000) : longestLoad)
-    await load.run(runtime.ask, runtime.dead)
+    const timer = setTimeout(() => late.abort(), name === undefined ? chance.below(1_000) : maxLoad)
+    await load.run(runtime.request, runtime.dead)
     clearTimeout(timer)
     if (name !== undefined && !late.signal.aborted) hit.add(name)
     await runtime.kill()
     before = `after crash ${round + 1}, ${name ?? 'at random'}`
   }
-  const { ask } = await startProcess(t, scene, control, {})
-  t.same(await inspect(scene, ask, load), sound, before)
+  const { request } = await startProcess(t, scene, control, {})
+  t.same(await inspect(scene, request, load), sound, before)
   t.same(load.wrong, [], 'every answer was right')
   t.comment(
     `${crashes.length} crashes, failpoints hit ${hit.size} of ${storageFailpointNames.length}, ` +
-      `answers ${JSON.stringify([...load.answers])}, seed ${seed}`,
+      `answers ${JSON.stringify([...load.responses])}, seed ${seed}`,
   )
   t.same(
     [...hit].sort(),
@@ -71,10 +71,10 @@ t.test('a runtime that unlinks before it commits is caught', async (t) => {
   const hasty = await startProcess(t, scene, control, {
     main: new URL('support/hasty-runtime.ts', import.meta.url).pathname,
   })
-  await load.begin(hasty.ask)
-  await load.run(hasty.ask, hasty.dead)
+  await load.begin(hasty.request)
+  await load.run(hasty.request, hasty.dead)
   await hasty.kill()
-  const { ask } = await startProcess(t, scene, control, {})
-  const { phantoms } = await inspect(scene, ask, load)
+  const { request } = await startProcess(t, scene, control, {})
+  const { phantoms } = await inspect(scene, request, load)
   t.equal(phantoms.length, 1, `found: ${phantoms.join(', ')}`)
 })

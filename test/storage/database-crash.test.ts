@@ -9,28 +9,28 @@ import { Load, databaseIsAway } from './support/writers.ts'
 
 t.test('Postgres crashes under load', { timeout: 3_600_000 }, async (t) => {
   const scene = await openScene(t)
-  const { ask, idle } = await serve(t, scene)
+  const { request, idle } = await serve(t, scene)
   const load = new Load(seed, { unsure: databaseIsAway })
-  await load.begin(ask)
+  await load.begin(request)
   const crashes = effort({ small: 2, full: 50 })
   for (let crash = 1; crash <= crashes; crash++) {
     const wanted = load.acknowledged + 100
-    const hit = (load.answers.get(503) ?? 0) + 1
+    const hit = (load.responses.get(503) ?? 0) + 1
     let crashed: Promise<void> | undefined
     // Until it answers again, and somebody was hit.
     const back = { is: false }
-    await load.run(ask, () => {
+    await load.run(request, () => {
       if (load.acknowledged >= wanted)
         crashed ??= scene.postgres
           .crash()
           .then(() => (back.is = true))
           .then(() => undefined)
-      return back.is && (load.answers.get(503) ?? 0) >= hit && load.acknowledged >= wanted + 100
+      return back.is && (load.responses.get(503) ?? 0) >= hit && load.acknowledged >= wanted + 100
     })
     await crashed
     await idle()
-    t.same(await inspect(scene, ask, load), sound, `after crash ${crash}`)
+    t.same(await inspect(scene, request, load), sound, `after crash ${crash}`)
   }
   t.same(load.wrong, [], 'every answer was right, or a 503')
-  t.comment(`${crashes} crashes, answers ${JSON.stringify([...load.answers])}, seed ${seed}`)
+  t.comment(`${crashes} crashes, answers ${JSON.stringify([...load.responses])}, seed ${seed}`)
 })

@@ -16,12 +16,12 @@ const binary = { 'content-type': 'application/octet-stream' }
 t.test('a full disk', async (t) => {
   const data = await openSmallDisk(t, 8 * megabyte)
   const scene = await openScene(t, { data })
-  const { ask, idle } = await serve(t, scene)
+  const { request, idle } = await serve(t, scene)
   // Nobody told it of anything: it compares nothing, and the rest of the judgement holds.
   const load = new Load(seed)
-  await load.begin(ask)
+  await load.begin(request)
   const put = (path: string, body: Buffer, headers: Record<string, string> = binary) =>
-    ask('POST', `${objects}/${path}`, body, headers)
+    request('POST', `${objects}/${path}`, body, headers)
   const free = async () => {
     const { bavail, bsize } = await statfs(data)
     return bavail * bsize
@@ -33,30 +33,30 @@ t.test('a full disk', async (t) => {
 
   t.test('refuses what does not fit, and leaves nothing of it behind', async (t) => {
     const large = Buffer.alloc(4 * megabyte, 'c')
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       put('third', large),
       put('first', large),
-      ask('POST', `${objects}/third`, [large.subarray(0, megabyte), large.subarray(megabyte)], binary),
-      ask('POST', '/storage/v1/object/copy', { bucketId: 'docs', sourceKey: 'first', destinationKey: 'third' }),
+      request('POST', `${objects}/third`, [large.subarray(0, megabyte), large.subarray(megabyte)], binary),
+      request('POST', '/storage/v1/object/copy', { bucketId: 'docs', sourceKey: 'first', destinationKey: 'third' }),
     ])
-    for (const { status, text } of answers) {
+    for (const { status, text } of responses) {
       t.equal(status, 507)
       t.match(JSON.parse(text), { statusCode: '507', code: 'STORAGE_FULL' })
     }
     await idle()
-    t.equal((await ask('GET', `${objects}/third`)).status, 404)
+    t.equal((await request('GET', `${objects}/third`)).status, 404)
     t.ok((await free()) >= before, 'no byte of them is left')
-    t.same(await inspect(scene, ask, load), sound)
+    t.same(await inspect(scene, request, load), sound)
   })
 
   t.test('serves what it has, takes what still fits, deletes, and takes uploads again', async (t) => {
-    t.ok((await ask('GET', `${objects}/first`)).bytes.equals(Buffer.alloc(3 * megabyte, 'a')))
+    t.ok((await request('GET', `${objects}/first`)).bytes.equals(Buffer.alloc(3 * megabyte, 'a')))
     t.equal((await put('small', Buffer.alloc(1_000))).status, 200)
-    t.equal((await ask('DELETE', `${objects}/first`)).status, 200)
+    t.equal((await request('DELETE', `${objects}/first`)).status, 200)
     await idle()
     t.ok((await free()) > before, 'room was made')
     t.equal((await put('third', Buffer.alloc(4 * megabyte, 'c'))).status, 200)
-    t.ok((await ask('GET', `${objects}/third`)).bytes.equals(Buffer.alloc(4 * megabyte, 'c')))
-    t.same(await inspect(scene, ask, load), sound)
+    t.ok((await request('GET', `${objects}/third`)).bytes.equals(Buffer.alloc(4 * megabyte, 'c')))
+    t.same(await inspect(scene, request, load), sound)
   })
 })

@@ -28,10 +28,10 @@ t.test('a file as a stream', { timeout: 60_000 }, async (t) => {
     const taken: Buffer[] = []
     const sink = new Writable({
       highWaterMark: 1,
-      write(piece: Buffer, _encoding, done) {
+      write(chunk: Buffer, _encoding, done) {
         setImmediate(() =>
           setImmediate(() => {
-            taken.push(Buffer.from(piece))
+            taken.push(Buffer.from(chunk))
             done()
           }),
         )
@@ -63,15 +63,15 @@ t.test('a file as a stream', { timeout: 60_000 }, async (t) => {
   }
 
   t.test('is iterated, in pieces that are kept', async (t) => {
-    const pieces: Buffer[] = []
-    for await (const piece of new FileStream(
+    const chunks: Buffer[] = []
+    for await (const chunk of new FileStream(
       await open(file),
       5,
       bytes.length - 6,
       new BufferRoom(0),
     ) as AsyncIterable<Buffer>)
-      pieces.push(piece)
-    t.equal(sha256(Buffer.concat(pieces)), sha256(bytes.subarray(5, -5)))
+      chunks.push(chunk)
+    t.equal(sha256(Buffer.concat(chunks)), sha256(bytes.subarray(5, -5)))
   })
 
   t.test(
@@ -97,12 +97,12 @@ t.test('a file as a stream', { timeout: 60_000 }, async (t) => {
       server.listen(0, '127.0.0.1')
       await once(server, 'listening')
       const address = server.address()
-      const ask = () => {
+      const request = () => {
         const socket = connect({ host: '127.0.0.1', port: typeof address === 'object' ? (address?.port ?? 0) : 0 })
         socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
         return socket
       }
-      const leaving = ask()
+      const leaving = request()
       await once(leaving, 'readable')
       t.notOk(isFree(), 'in use')
       leaving.destroy()
@@ -111,7 +111,7 @@ t.test('a file as a stream', { timeout: 60_000 }, async (t) => {
       while (!isFree()) await new Promise(setImmediate)
 
       await truncate(file, 2 * megabyte)
-      const cut = ask().resume()
+      const cut = request().resume()
       await once(cut, 'close')
       await served[1]
       while (!isFree()) await new Promise(setImmediate)

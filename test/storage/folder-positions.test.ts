@@ -7,14 +7,14 @@ import { effort, seed } from '#test/support/effort.ts'
 const at = (passed: number): Position => ({ passed, key: `k${passed}`, isFolder: false })
 
 t.test('the nearest position at or before an offset is known, of the contents told of last alone', async (t) => {
-  const told = fc.record({
+  const reported = fc.record({
     name: fc.constantFrom('a', 'b', 'c'),
     contents: fc.constantFrom('1', '2'),
     passed: fc.array(fc.nat(50), { maxLength: 10 }),
     offset: fc.nat(60),
   })
   fc.assert(
-    fc.property(fc.array(told, { maxLength: 30 }), (steps) => {
+    fc.property(fc.array(reported, { maxLength: 30 }), (steps) => {
       const positions = new FolderPositions()
       const model = new Map<string, { contents: string; passed: Set<number> }>()
       for (const { name, contents, passed, offset } of steps) {
@@ -43,9 +43,9 @@ t.test('a listing keeps no more positions than it may, spread over all of it, an
     positions.remember('a', '1', [at(passed)])
     t.equal(positions.nearest('a', passed)?.position.passed, passed)
   }
-  const kept = new Set(Array.from({ length: 1_001 }, (_, offset) => positions.nearest('a', offset)?.position.passed))
-  kept.delete(undefined)
-  t.ok(kept.size <= 8 && kept.size >= 4, `${kept.size} are kept`)
+  const stored = new Set(Array.from({ length: 1_001 }, (_, offset) => positions.nearest('a', offset)?.position.passed))
+  stored.delete(undefined)
+  t.ok(stored.size <= 8 && stored.size >= 4, `${stored.size} are kept`)
 })
 
 t.test('all listings together stay within their bytes; the one not asked for longest goes', async (t) => {

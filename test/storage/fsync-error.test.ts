@@ -43,12 +43,12 @@ async function watchSyncs(t: Test): Promise<Syncs> {
 t.test('an fsync that fails', async (t) => {
   const syncs = await watchSyncs(t)
   const scene = await openScene(t)
-  const { ask, idle } = await serve(t, scene)
+  const { request, idle } = await serve(t, scene)
   const load = new Load(seed)
-  await load.begin(ask)
+  await load.begin(request)
   const put = (path: string, body: string) =>
-    ask('POST', `/storage/v1/object/docs/${path}`, body, { 'content-type': 'text/plain' })
-  const health = async () => (await ask('GET', internalPaths.tenantHealth(scene.home.tenantId))).json()
+    request('POST', `/storage/v1/object/docs/${path}`, body, { 'content-type': 'text/plain' })
+  const health = async () => (await request('GET', internalPaths.tenantHealth(scene.home.tenantId))).json()
   t.equal((await put('kept', 'old')).status, 200)
 
   for (const [of, fails] of [
@@ -70,9 +70,9 @@ t.test('an fsync that fails', async (t) => {
       t.ok(syncs.failed.length > failed)
       syncs.fails = () => false
       await idle()
-      t.equal((await ask('GET', '/storage/v1/object/docs/kept')).text, 'old')
-      t.equal((await ask('GET', '/storage/v1/object/docs/fresh')).status, 404)
-      t.same(await inspect(scene, ask, load), sound)
+      t.equal((await request('GET', '/storage/v1/object/docs/kept')).text, 'old')
+      t.equal((await request('GET', '/storage/v1/object/docs/fresh')).status, 404)
+      t.same(await inspect(scene, request, load), sound)
     })
 
     t.test(
@@ -89,7 +89,7 @@ t.test('an fsync that fails', async (t) => {
         t.equal((await put('fresh', 'new')).status, 503)
         t.equal(
           (
-            await ask('POST', '/storage/v1/object/copy', {
+            await request('POST', '/storage/v1/object/copy', {
               bucketId: 'docs',
               sourceKey: 'kept',
               destinationKey: 'fresh',
@@ -102,14 +102,14 @@ t.test('an fsync that fails', async (t) => {
           [],
           'only the disk itself was tried',
         )
-        t.equal((await ask('GET', '/storage/v1/object/docs/kept')).text, 'old', 'reads go on')
+        t.equal((await request('GET', '/storage/v1/object/docs/kept')).text, 'old', 'reads go on')
         syncs.fails = () => false
         t.match(await health(), { status: 'healthy' })
         t.equal((await put('fresh', 'new')).status, 200)
-        t.equal((await ask('GET', '/storage/v1/object/docs/fresh')).text, 'new')
-        await ask('DELETE', '/storage/v1/object/docs/fresh')
+        t.equal((await request('GET', '/storage/v1/object/docs/fresh')).text, 'new')
+        await request('DELETE', '/storage/v1/object/docs/fresh')
         await idle()
-        t.same(await inspect(scene, ask, load), sound)
+        t.same(await inspect(scene, request, load), sound)
       },
     )
   }

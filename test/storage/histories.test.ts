@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { chanceOf } from '#test/simulation/chance.ts'
 import { effort, seed } from '#test/support/effort.ts'
-import { startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
+import { startRuntime, type ApiResponse, type TestTenant } from '#test/support/runtime.ts'
 import { describe, explain, type Operation, type Outcome, type Policy, type State } from './support/model.ts'
 
 const buckets = ['left', 'right'] as const
@@ -12,35 +12,42 @@ const paths = ['x', 'f/y'] as const
 const objects = '/storage/v1/object'
 
 const bucket = fc.constantFrom(...buckets)
-const place = fc.record({ bucket, path: fc.constantFrom(...paths) })
-const who = fc.oneof(
+const location = fc.record({ bucket, path: fc.constantFrom(...paths) })
+const caller = fc.oneof(
   { weight: 5, arbitrary: fc.constantFrom('ada' as const, 'bob' as const) },
   { weight: 2, arbitrary: fc.constant('service' as const) },
   { weight: 1, arbitrary: fc.constant(undefined) },
 )
 const policy = fc.constantFrom<Policy>('authenticated', 'public', 'private')
 const operation: fc.Arbitrary<Operation> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ who, kind: fc.constant('create' as const), bucket, policy }) },
-  { weight: 1, arbitrary: fc.record({ who, kind: fc.constant('policy' as const), bucket, policy }) },
+  { weight: 3, arbitrary: fc.record({ who: caller, kind: fc.constant('create' as const), bucket, policy }) },
+  { weight: 1, arbitrary: fc.record({ who: caller, kind: fc.constant('policy' as const), bucket, policy }) },
   {
     weight: 2,
-    arbitrary: fc.record({ who, kind: fc.constantFrom('drop' as const, 'empty' as const, 'list' as const), bucket }),
+    arbitrary: fc.record({
+      who: caller,
+      kind: fc.constantFrom('drop' as const, 'empty' as const, 'list' as const),
+      bucket,
+    }),
   },
   {
     weight: 5,
     arbitrary: fc.record({
-      who,
+      who: caller,
       kind: fc.constant('upload' as const),
-      at: place,
+      at: location,
       content: fc.string({ minLength: 1, maxLength: 3, unit: fc.constantFrom('a', 'b', 'c', 'd') }),
       upsert: fc.boolean(),
     }),
   },
-  { weight: 4, arbitrary: fc.record({ who, kind: fc.constantFrom('read' as const, 'remove' as const), at: place }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ who: caller, kind: fc.constantFrom('read' as const, 'remove' as const), at: location }),
+  },
   {
     weight: 1,
     arbitrary: fc.record({
-      who,
+      who: caller,
       kind: fc.constant('remove many' as const),
       bucket,
       paths: fc.uniqueArray(fc.constantFrom(...paths), { minLength: 1 }),
@@ -48,28 +55,33 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   },
   {
     weight: 4,
-    arbitrary: fc.record({ who, kind: fc.constantFrom('move' as const, 'copy' as const), at: place, to: place }),
+    arbitrary: fc.record({
+      who: caller,
+      kind: fc.constantFrom('move' as const, 'copy' as const),
+      at: location,
+      to: location,
+    }),
   },
 )
 /** Two or three who may do all that they try, at the same place. */
-const duel: fc.Arbitrary<Operation[]> = place.chain((at) => {
-  const who = fc.constantFrom('ada' as const, 'service' as const)
+const duel: fc.Arbitrary<Operation[]> = location.chain((at) => {
+  const caller = fc.constantFrom('ada' as const, 'service' as const)
   const move = fc.record({
-    who,
+    who: caller,
     kind: fc.constantFrom('move' as const, 'copy' as const),
     at: fc.constant(at),
-    to: place,
+    to: location,
   })
-  const remove = fc.record({ who, kind: fc.constant('remove' as const), at: fc.constant(at) })
+  const remove = fc.record({ who: caller, kind: fc.constant('remove' as const), at: fc.constant(at) })
   const upload = fc.record({
-    who,
+    who: caller,
     kind: fc.constant('upload' as const),
     at: fc.constant(at),
     content: fc.constantFrom('e', 'f'),
     upsert: fc.boolean(),
   })
   const ofAll = fc.record({
-    who,
+    who: caller,
     kind: fc.constantFrom('drop' as const, 'empty' as const),
     bucket: fc.constant(at.bucket),
   })
@@ -86,33 +98,37 @@ const history = fc.record({
 
 async function perform(tenant: TestTenant, suffix: string, operation: Operation): Promise<Outcome> {
   const named = (name: string) => `${name}-${suffix}`
-  const ask = (method: string, path: string, body?: object | string, headers = {}) =>
-    tenant.ask(method, path, { as: operation.who, ...(body === undefined ? {} : { body }), headers })
-  const plain = ({ status }: Answer): Outcome => ({ status })
-  const shown = (answer: Answer, of: () => string): Outcome =>
-    answer.status === 200 ? { status: 200, shown: of() } : plain(answer)
+  const request = (method: string, path: string, body?: object | string, headers = {}) =>
+    tenant.request(method, path, { as: operation.who, ...(body === undefined ? {} : { body }), headers })
+  const plain = ({ status }: ApiResponse): Outcome => ({ status })
+  const shown = (response: ApiResponse, of: () => string): Outcome =>
+    response.status === 200 ? { status: 200, shown: of() } : plain(response)
   switch (operation.kind) {
     case 'create':
-      return plain(await ask('POST', '/storage/v1/bucket', { name: named(operation.bucket), policy: operation.policy }))
+      return plain(
+        await request('POST', '/storage/v1/bucket', { name: named(operation.bucket), policy: operation.policy }),
+      )
     case 'policy':
-      return plain(await ask('PATCH', `/storage/v1/bucket/${named(operation.bucket)}`, { policy: operation.policy }))
+      return plain(
+        await request('PATCH', `/storage/v1/bucket/${named(operation.bucket)}`, { policy: operation.policy }),
+      )
     case 'drop':
-      return plain(await ask('DELETE', `/storage/v1/bucket/${named(operation.bucket)}`))
+      return plain(await request('DELETE', `/storage/v1/bucket/${named(operation.bucket)}`))
     case 'empty':
-      return plain(await ask('POST', `/storage/v1/bucket/${named(operation.bucket)}/empty`))
+      return plain(await request('POST', `/storage/v1/bucket/${named(operation.bucket)}/empty`))
     case 'list': {
-      const answer = await ask('POST', `${objects}/list-v2/${named(operation.bucket)}`, {})
-      return shown(answer, () =>
-        (answer.json()['objects'] as { key: string }[])
+      const response = await request('POST', `${objects}/list-v2/${named(operation.bucket)}`, {})
+      return shown(response, () =>
+        (response.json()['objects'] as { key: string }[])
           .map(({ key }) => key)
           .sort()
           .join(),
       )
     }
     case 'remove many': {
-      const answer = await ask('DELETE', `${objects}/${named(operation.bucket)}`, { prefixes: operation.paths })
-      return shown(answer, () =>
-        answer
+      const response = await request('DELETE', `${objects}/${named(operation.bucket)}`, { prefixes: operation.paths })
+      return shown(response, () =>
+        response
           .list()
           .map(({ name }) => String(name))
           .sort()
@@ -122,15 +138,20 @@ async function perform(tenant: TestTenant, suffix: string, operation: Operation)
     case 'upload': {
       const headers = { 'content-type': 'text/plain', 'x-upsert': String(operation.upsert) }
       return plain(
-        await ask('POST', `${objects}/${named(operation.at.bucket)}/${operation.at.path}`, operation.content, headers),
+        await request(
+          'POST',
+          `${objects}/${named(operation.at.bucket)}/${operation.at.path}`,
+          operation.content,
+          headers,
+        ),
       )
     }
     case 'read': {
-      const answer = await ask('GET', `${objects}/${named(operation.at.bucket)}/${operation.at.path}`)
-      return shown(answer, () => answer.text)
+      const response = await request('GET', `${objects}/${named(operation.at.bucket)}/${operation.at.path}`)
+      return shown(response, () => response.text)
     }
     case 'remove':
-      return plain(await ask('DELETE', `${objects}/${named(operation.at.bucket)}/${operation.at.path}`))
+      return plain(await request('DELETE', `${objects}/${named(operation.at.bucket)}/${operation.at.path}`))
     case 'move':
     case 'copy': {
       const { at, to } = operation
@@ -140,7 +161,7 @@ async function perform(tenant: TestTenant, suffix: string, operation: Operation)
         destinationBucket: named(to.bucket),
         destinationKey: to.path,
       }
-      return plain(await ask('POST', `${objects}/${operation.kind}`, body))
+      return plain(await request('POST', `${objects}/${operation.kind}`, body))
     }
   }
 }
@@ -167,7 +188,7 @@ async function observe(tenant: TestTenant, suffix: string): Promise<string> {
       state.set(name, bucket)
       const path = row['path'] as string | null
       if (path === null) return
-      const { text } = await tenant.ask('GET', `${objects}/${String(row['name'])}/${path}`, { as: 'service' })
+      const { text } = await tenant.request('GET', `${objects}/${String(row['name'])}/${path}`, { as: 'service' })
       bucket.files.set(path, { content: text, owner: row['file_owner'] as string | null })
     }),
   )
@@ -203,13 +224,13 @@ t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
       const before = states
       states = possible.filter((state) => describe(state) === seen)
       if (states.length > 0) continue
-      const told = done.map(({ operation, outcome }) => `${JSON.stringify(operation)} → ${JSON.stringify(outcome)}`)
+      const reported = done.map(({ operation, outcome }) => `${JSON.stringify(operation)} → ${JSON.stringify(outcome)}`)
       throw new Error(
         [
           'there was:',
           ...before.map(describe),
           'then, at once:',
-          ...told,
+          ...reported,
           'there is:',
           seen,
           `orders in which the answers fit: ${possible.length}`,
@@ -221,7 +242,7 @@ t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
 
   await runtime.storage.idle()
   for (let times = 0; times < 2; times++)
-    t.match((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).json(), {
+    t.match((await tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service' })).json(), {
       orphans: 0,
       phantoms: 0,
       refused: null,

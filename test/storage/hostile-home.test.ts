@@ -26,7 +26,7 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
       await client.end()
     }
   }
-  await tenant.ask('POST', '/storage/v1/object/system/a.txt', {
+  await tenant.request('POST', '/storage/v1/object/system/a.txt', {
     as: 'service',
     body: 'mine',
     headers: { 'content-type': 'text/plain' },
@@ -45,10 +45,10 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
       'alter table blob_gc alter column blob_id type text using blob_id::text',
       `insert into blob_gc (blob_id) values ('${up}${secret.slice(1)}')`,
     )
-    const read = await tenant.ask('GET', '/storage/v1/object/system/a.txt', { as: 'service' })
+    const read = await tenant.request('GET', '/storage/v1/object/system/a.txt', { as: 'service' })
     t.equal(read.status, 404)
     t.notMatch(read.text, /top secret/)
-    await tenant.ask('DELETE', '/storage/v1/object/system/a.txt', { as: 'service' })
+    await tenant.request('DELETE', '/storage/v1/object/system/a.txt', { as: 'service' })
     await runtime.storage.idle()
     t.equal(await readFile(secret, 'utf8'), 'top secret', 'the file is where it was')
   })
@@ -56,7 +56,7 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
   t.test('a row beyond all bounds is an error of its own request', async (t) => {
     t.equal(
       (
-        await tenant.ask('POST', '/rest/v1/schemas', {
+        await tenant.request('POST', '/rest/v1/schemas', {
           as: 'service',
           body: {
             name: 'big',
@@ -70,13 +70,13 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
       ).status,
       201,
     )
-    t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
+    t.equal((await tenant.request('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
     await owner("insert into big (id, text) select n, repeat('x', 1000000) from generate_series(1, 100) n")
-    const answer = await tenant.ask('GET', '/rest/v1/big?limit=100', { as: 'service' })
-    t.equal(answer.status, 413, answer.text.slice(0, 200))
-    t.match(answer.json(), { code: 'ANSWER_TOO_LARGE' })
-    t.equal((await tenant.ask('GET', '/rest/v1/big?limit=10', { as: 'service' })).status, 200, 'fewer are had')
-    t.equal((await neighbour.ask('GET', '/storage/v1/bucket', { as: 'service' })).status, 200)
+    const response = await tenant.request('GET', '/rest/v1/big?limit=100', { as: 'service' })
+    t.equal(response.status, 413, response.text.slice(0, 200))
+    t.match(response.json(), { code: 'ANSWER_TOO_LARGE' })
+    t.equal((await tenant.request('GET', '/rest/v1/big?limit=10', { as: 'service' })).status, 200, 'fewer are had')
+    t.equal((await neighbour.request('GET', '/storage/v1/bucket', { as: 'service' })).status, 200)
   })
 
   t.test('limits that were written by hand count for no more than the largest', async (t) => {
@@ -84,14 +84,14 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
     form.set('name', 'greedy')
     form.set('wasm', new Blob([command()]), 'a.wasm')
     const request = new Request(tenant.url, { method: 'POST', body: form })
-    const deployed = await tenant.ask('POST', '/functions/v1/deploy', {
+    const deployed = await tenant.request('POST', '/functions/v1/deploy', {
       as: 'service',
       headers: { 'content-type': request.headers.get('content-type') ?? '' },
       body: Buffer.from(await request.arrayBuffer()),
     })
     t.equal(deployed.status, 201, deployed.text)
     await owner(`update functions set config = '{"timeout": 100000, "max_memory": 1e12, "environment": null}'`)
-    t.match((await tenant.ask('GET', '/functions/v1/greedy', { as: 'service' })).json(), {
+    t.match((await tenant.request('GET', '/functions/v1/greedy', { as: 'service' })).json(), {
       config: { timeout: 300, max_memory: 536_870_912 },
     })
   })
@@ -123,8 +123,8 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
       schema('notes', 'a', 'tenant_id'),
       schema('notes', 'a', 'tableoid'),
     ]) {
-      const answer = await neighbour.ask('POST', '/rest/v1/schemas', { as: 'service', body })
-      t.equal(answer.status, 400, JSON.stringify(body))
+      const response = await neighbour.request('POST', '/rest/v1/schemas', { as: 'service', body })
+      t.equal(response.status, 400, JSON.stringify(body))
     }
     const record = {
       name: 'new_record',
@@ -134,14 +134,14 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
       ],
       rls_policy: { type: 'service' },
     }
-    t.equal((await neighbour.ask('POST', '/rest/v1/schemas', { as: 'service', body: record })).status, 201)
-    t.equal((await neighbour.ask('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
+    t.equal((await neighbour.request('POST', '/rest/v1/schemas', { as: 'service', body: record })).status, 201)
+    t.equal((await neighbour.request('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
     t.equal(
-      (await neighbour.ask('POST', '/rest/v1/new_record', { as: 'service', body: { id: 1, text: 'a' } })).status,
+      (await neighbour.request('POST', '/rest/v1/new_record', { as: 'service', body: { id: 1, text: 'a' } })).status,
       201,
     )
     t.equal(
-      (await neighbour.ask('PATCH', '/rest/v1/new_record?id=eq.1', { as: 'service', body: { text: 'b' } })).status,
+      (await neighbour.request('PATCH', '/rest/v1/new_record?id=eq.1', { as: 'service', body: { text: 'b' } })).status,
       204,
     )
   })
@@ -149,11 +149,11 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
   t.test('many forms at once are no reason to refuse them', async (t) => {
     const small = await runtime.addTenant({ name: 'small', limits: { file_bytes: 100_000_000 } })
     const storage = small.client('service').storage.from('system')
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 40 }, (_, n) => storage.upload(`many/${n}.bin`, new Blob([new Uint8Array(100_000)]))),
     )
     t.same(
-      answers.filter(({ error }) => error !== null).map(({ error }) => error?.message),
+      responses.filter(({ error }) => error !== null).map(({ error }) => error?.message),
       [],
     )
   })

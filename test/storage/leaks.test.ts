@@ -1,12 +1,12 @@
 // What answers give away: a hidden thing is told from an absent one by nothing, and nobody writes headers of ours.
 import t from 'tap'
-import { startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
+import { startRuntime, type ApiResponse, type TestTenant } from '#test/support/runtime.ts'
 
 const objects = '/storage/v1/object'
 const text = { 'content-type': 'text/plain' }
 
 /** All that a caller can see of an answer, but for what is new each time. */
-function seen({ status, headers, bytes }: Answer, hide: RegExp): unknown {
+function seen({ status, headers, bytes }: ApiResponse, hide: RegExp): unknown {
   const { date: _, 'x-request-id': __, ...rest } = headers
   return {
     status,
@@ -16,8 +16,8 @@ function seen({ status, headers, bytes }: Answer, hide: RegExp): unknown {
 }
 
 async function bucket(tenant: TestTenant, name: string, policy = 'private'): Promise<void> {
-  await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name, policy } })
-  const { status } = await tenant.ask('POST', `${objects}/${name}/a`, { as: 'u1', body: 'secret', headers: text })
+  await tenant.request('POST', '/storage/v1/bucket', { as: 'u1', body: { name, policy } })
+  const { status } = await tenant.request('POST', `${objects}/${name}/a`, { as: 'u1', body: 'secret', headers: text })
   if (status !== 200) throw new Error(String(status))
 }
 
@@ -75,7 +75,7 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
     ]
     const id = String(row?.['id'])
     let compared = 0
-    for (const who of ['u2', undefined]) {
+    for (const caller of ['u2', undefined]) {
       // What is in a bucket that cannot be seen, what is not in it, a bucket that is not there, by name and by id; another tenant's.
       for (const [hidden, hiddenPath, absent, absentPath] of [
         ['hidden', 'a', 'absent', 'a'],
@@ -92,13 +92,17 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
             `\\b(?:${hidden}|${absent}|${absentPath === 'nothing' ? 'nothing|(?<=")a(?=")' : 'nothing'})\\b`,
             'g',
           )
-          const one = await tenant.ask(method, path, { as: who, headers, ...(body === undefined ? {} : { body }) })
-          const two = await tenant.ask(method, path2, {
-            as: who,
+          const one = await tenant.request(method, path, {
+            as: caller,
+            headers,
+            ...(body === undefined ? {} : { body }),
+          })
+          const two = await tenant.request(method, path2, {
+            as: caller,
             headers,
             ...(body2 === undefined ? {} : { body: body2 }),
           })
-          t.same(seen(one, hide), seen(two, hide), `${method} ${path.replace(id, '<id>')} by ${who ?? 'nobody'}`)
+          t.same(seen(one, hide), seen(two, hide), `${method} ${path.replace(id, '<id>')} by ${caller ?? 'nobody'}`)
           t.notMatch(one.text, /secret/)
           compared++
         }
@@ -106,11 +110,11 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
     }
     t.ok(compared > 250, String(compared))
     t.equal(
-      (await tenant.ask('GET', `${objects}/hidden/a`, { as: 'u1' })).text,
+      (await tenant.request('GET', `${objects}/hidden/a`, { as: 'u1' })).text,
       'secret',
       'and nothing of it has changed',
     )
-    t.equal((await tenant.ask('GET', '/storage/v1/bucket/hidden', { as: 'u1' })).json()['policy'], 'private')
+    t.equal((await tenant.request('GET', '/storage/v1/bucket/hidden', { as: 'u1' })).json()['policy'], 'private')
   })
 
   t.test('of what users write into headers, but as a value', async (t) => {
@@ -145,17 +149,17 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
       '(a)',
       '=?utf-8?Q?a?=',
     ]
-    const honest = Object.keys((await tenant.ask('GET', `${objects}/open/a?download=a.txt`)).headers).sort()
+    const honest = Object.keys((await tenant.request('GET', `${objects}/open/a?download=a.txt`)).headers).sort()
     for (const name of hostile) {
-      const { status, headers } = await tenant.ask('GET', `${objects}/open/a?download=${encodeURIComponent(name)}`)
+      const { status, headers } = await tenant.request('GET', `${objects}/open/a?download=${encodeURIComponent(name)}`)
       t.same([status, Object.keys(headers).sort()], [200, honest], encodeURIComponent(name.slice(0, 20)))
       const disposition = /^attachment; filename="([ !#-[\]-~]*)"; filename\*=UTF-8''([\w.!#$&+^`|~%-]*)$/.exec(
         headers['content-disposition'] ?? '',
       )
       t.equal(decodeURIComponent(disposition?.[2] ?? 'none'), name === '' ? 'a' : name, 'and is the name, encoded')
     }
-    t.equal((await tenant.ask('GET', `${objects}/open/a?download=${'x'.repeat(1_025)}`)).status, 400)
-    t.equal((await tenant.ask('GET', `${objects}/open/a?download=a&download=b`)).status, 400)
+    t.equal((await tenant.request('GET', `${objects}/open/a?download=${'x'.repeat(1_025)}`)).status, 400)
+    t.equal((await tenant.request('GET', `${objects}/open/a?download=a&download=b`)).status, 400)
 
     const form = (type: string, cacheControl: string) => ({
       as: 'u1',
@@ -179,9 +183,9 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
       'x'.repeat(201),
       '<script>',
     ]) {
-      const answer = await tenant.ask('POST', `${objects}/open/b`, form('text/plain', value))
+      const response = await tenant.request('POST', `${objects}/open/b`, form('text/plain', value))
       t.match(
-        [answer.status, answer.json()],
+        [response.status, response.json()],
         [400, { message: /Cache-Control/ }],
         `cacheControl ${encodeURIComponent(value.slice(0, 20))}`,
       )
@@ -197,14 +201,14 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
       'a/b c',
       `text/${'x'.repeat(300)}`,
     ]) {
-      const { status: ofForm, text: stored } = await tenant.ask('POST', `${objects}/open/d`, form(type, '60'))
+      const { status: ofForm, text: stored } = await tenant.request('POST', `${objects}/open/d`, form(type, '60'))
       // A form's part keeps no parameters.
       t.ok(
         ofForm === 400 || stored.includes('"content_type":"text/plain"'),
         `type ${encodeURIComponent(type.slice(0, 30))}: ${ofForm}`,
       )
       if (/^[\x20-\x7e]*$/.test(type)) {
-        const { status } = await tenant.ask('POST', `${objects}/open/b`, {
+        const { status } = await tenant.request('POST', `${objects}/open/b`, {
           as: 'u1',
           body: 'x',
           headers: { 'content-type': type },
@@ -215,7 +219,7 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
     for (const value of ['no-store; x', '<script>', 'x'.repeat(201)]) {
       t.equal(
         (
-          await tenant.ask('POST', `${objects}/open/b`, {
+          await tenant.request('POST', `${objects}/open/b`, {
             as: 'u1',
             body: 'x',
             headers: { ...text, 'cache-control': value },
@@ -226,24 +230,28 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
       )
     }
     t.match(
-      (await tenant.ask('GET', `${objects}/open/b`, { as: 'u1' })).json(),
+      (await tenant.request('GET', `${objects}/open/b`, { as: 'u1' })).json(),
       { code: 'NoSuchKey' },
       'nothing of what was refused is kept',
     )
 
     const metadata = { 'set-cookie': 'a=b', 'x\r\ny': 'z', location: 'http://evil' }
-    const stored = await tenant.ask('POST', `${objects}/open/c`, {
+    const stored = await tenant.request('POST', `${objects}/open/c`, {
       as: 'u1',
       body: 'x',
       headers: { ...text, 'x-metadata': Buffer.from(JSON.stringify(metadata)).toString('base64') },
     })
     t.equal(stored.status, 200, stored.text)
     t.same(
-      Object.keys((await tenant.ask('GET', `${objects}/open/c?download=a.txt`)).headers).sort(),
+      Object.keys((await tenant.request('GET', `${objects}/open/c?download=a.txt`)).headers).sort(),
       honest,
       'metadata is no header',
     )
-    t.same((await tenant.ask('GET', `${objects}/info/open/c`)).json()['metadata'], metadata, 'and comes back as it was')
+    t.same(
+      (await tenant.request('GET', `${objects}/info/open/c`)).json()['metadata'],
+      metadata,
+      'and comes back as it was',
+    )
   })
 
   t.same(runtime.problems, [], 'none of it was an error of ours')

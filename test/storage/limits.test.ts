@@ -21,10 +21,10 @@ t.test('settings have the defaults of the specification, and are refused by name
       TENANTRY_INTERNAL_TOKEN_FILE: token,
       ...settings,
     }).limits
-  t.same(read({}), { pathBytes: 1_024, signedSeconds: 3_600, longestSignedSeconds: 31_536_000 })
+  t.same(read({}), { pathBytes: 1_024, signedSeconds: 3_600, maxSignedSeconds: 31_536_000 })
   t.same(
     read({ TENANTRY_MAX_PATH_BYTES: '100', TENANTRY_SIGNED_URL_SECONDS: '60', TENANTRY_MAX_SIGNED_URL_SECONDS: '120' }),
-    { pathBytes: 100, signedSeconds: 60, longestSignedSeconds: 120 },
+    { pathBytes: 100, signedSeconds: 60, maxSignedSeconds: 120 },
   )
   t.match(
     read({ TENANTRY_MAX_SIGNED_URL_SECONDS: '600' }),
@@ -46,38 +46,38 @@ t.test('settings have the defaults of the specification, and are refused by name
 
 t.test('limits hold', { timeout: 90_000 }, async (t) => {
   const runtime = await startRuntime(t, {
-    storageLimits: { pathBytes: 20, signedSeconds: 60, longestSignedSeconds: 120 },
+    storageLimits: { pathBytes: 20, signedSeconds: 60, maxSignedSeconds: 120 },
   })
   const tenant = await runtime.addTenant()
-  await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'docs' } })
+  await tenant.request('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'docs' } })
   const put = (path: string, body = 'x') =>
-    tenant.ask('POST', `${objects}/docs/${encodeURIComponent(path)}`, { as: 'u1', body, headers: text })
+    tenant.request('POST', `${objects}/docs/${encodeURIComponent(path)}`, { as: 'u1', body, headers: text })
 
   t.test('for the bytes of a new path, wherever one is made; those that are there stay within reach', async (t) => {
     const [fits, over] = ['é'.repeat(10), `${'é'.repeat(10)}a`]
     t.equal((await put(fits)).status, 200)
     const body = { bucketId: 'docs', sourceKey: fits, destinationKey: over }
-    for (const answer of [
+    for (const response of [
       await put(over),
-      await tenant.ask('POST', `${objects}/move`, { as: 'u1', body }),
-      await tenant.ask('POST', `${objects}/copy`, { as: 'u1', body }),
-      await tenant.ask('POST', `${objects}/upload/sign/docs/${encodeURIComponent(over)}`, { as: 'u1' }),
+      await tenant.request('POST', `${objects}/move`, { as: 'u1', body }),
+      await tenant.request('POST', `${objects}/copy`, { as: 'u1', body }),
+      await tenant.request('POST', `${objects}/upload/sign/docs/${encodeURIComponent(over)}`, { as: 'u1' }),
     ])
-      t.match([answer.status, answer.json()], [400, { code: 'INVALID_PATH', message: /longer than 20 bytes/ }])
+      t.match([response.status, response.json()], [400, { code: 'INVALID_PATH', message: /longer than 20 bytes/ }])
     t.equal(
-      (await tenant.ask('POST', `${objects}/upload/sign/docs/${encodeURIComponent(fits)}`, { as: 'u1' })).status,
+      (await tenant.request('POST', `${objects}/upload/sign/docs/${encodeURIComponent(fits)}`, { as: 'u1' })).status,
       200,
     )
     t.equal(
-      (await tenant.ask('POST', `${objects}/copy`, { as: 'u1', body: { ...body, destinationKey: 'a'.repeat(20) } }))
+      (await tenant.request('POST', `${objects}/copy`, { as: 'u1', body: { ...body, destinationKey: 'a'.repeat(20) } }))
         .status,
       200,
     )
     const long = 'x'.repeat(1_024)
     await tenant.rows('update storage_objects set path = $1 where path = $2', [long, fits])
-    t.equal((await tenant.ask('GET', `${objects}/docs/${long}`, { as: 'u1' })).text, 'x', 'of before the limit')
-    t.equal((await tenant.ask('POST', `${objects}/sign/docs/${long}`, { as: 'u1' })).status, 200)
-    t.equal((await tenant.ask('DELETE', `${objects}/docs/${long}`, { as: 'u1' })).status, 200)
+    t.equal((await tenant.request('GET', `${objects}/docs/${long}`, { as: 'u1' })).text, 'x', 'of before the limit')
+    t.equal((await tenant.request('POST', `${objects}/sign/docs/${long}`, { as: 'u1' })).status, 200)
+    t.equal((await tenant.request('DELETE', `${objects}/docs/${long}`, { as: 'u1' })).status, 200)
   })
 
   t.test('for the seconds of signed URLs', async (t) => {
@@ -86,31 +86,31 @@ t.test('limits hold', { timeout: 90_000 }, async (t) => {
     const now = runtime.clock.stopped / 1000
     await put('a')
     const expiry = async (how: string) => {
-      const answer = await tenant.ask('POST', `${objects}/sign/docs/a${how}`, { as: 'u1' })
-      return answer.status === 200
-        ? Date.parse(String(answer.json()['expires_at'])) / 1000 - now
-        : answer.json()['message']
+      const response = await tenant.request('POST', `${objects}/sign/docs/a${how}`, { as: 'u1' })
+      return response.status === 200
+        ? Date.parse(String(response.json()['expires_at'])) / 1000 - now
+        : response.json()['message']
     }
     t.same([await expiry(''), await expiry('?expires_in=1'), await expiry('?expires_in=120')], [60, 1, 120])
     for (const seconds of [0, 121])
       t.equal(await expiry(`?expires_in=${seconds}`), 'expires_in must be a whole number of seconds from 1 to 120')
-    const upload = (await tenant.ask('POST', `${objects}/upload/sign/docs/a`, { as: 'u1' })).json()
+    const upload = (await tenant.request('POST', `${objects}/upload/sign/docs/a`, { as: 'u1' })).json()
     t.equal(Date.parse(String(upload['expires_at'])) / 1000 - now, 120, 'no URL is good for longer')
   })
 
   t.test('for the bytes of a file: 100 MB, by what is declared and by what comes', async (t) => {
     const declared = async (bytes: number) =>
-      (await tenant.ask('POST', `${objects}/docs/b`, { as: 'u1', headers: { ...text, 'content-length': bytes } }))
+      (await tenant.request('POST', `${objects}/docs/b`, { as: 'u1', headers: { ...text, 'content-length': bytes } }))
         .status
     t.equal(await declared(100_000_001), 413)
-    const most = Buffer.alloc(100_000_000)
+    const max = Buffer.alloc(100_000_000)
     t.equal(
-      (await tenant.ask('POST', `${objects}/docs/b`, { as: 'u1', body: [most], headers: text })).json()['size'],
+      (await tenant.request('POST', `${objects}/docs/b`, { as: 'u1', body: [max], headers: text })).json()['size'],
       100_000_000,
       'just so many',
     )
     t.equal(
-      (await tenant.ask('POST', `${objects}/docs/c`, { as: 'u1', body: [most, Buffer.alloc(1)], headers: text }))
+      (await tenant.request('POST', `${objects}/docs/c`, { as: 'u1', body: [max, Buffer.alloc(1)], headers: text }))
         .status,
       413,
       'one more',

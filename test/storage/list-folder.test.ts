@@ -41,7 +41,7 @@ function expected(paths: readonly string[], { prefix, search, column, order }: Q
 t.test('list shows what a model shows, page by page', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
-  await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
+  await tenant.request('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
   const segment = fc
     .string({
       unit: fc.constantFrom('a', 'B', '0', '.', ' ', '!', 'é', '~', '%', '\u{10FFFF}'),
@@ -71,11 +71,11 @@ t.test('list shows what a model shows, page by page', async (t) => {
         const query: Query = { prefix, search, column, order }
         const wanted = expected(paths, query)
         for (let offset = 0; offset <= wanted.length; offset += limit) {
-          const answer = await tenant.ask('POST', '/storage/v1/object/list/files', {
+          const response = await tenant.request('POST', '/storage/v1/object/list/files', {
             as: 'ada',
             body: { prefix, search, limit, offset, sortBy: { column, order } },
           })
-          const shown = (answer.list() as unknown as Shown[]).map(({ name, id }) => (id === null ? `${name}/` : name))
+          const shown = (response.list() as unknown as Shown[]).map(({ name, id }) => (id === null ? `${name}/` : name))
           const page = wanted.slice(offset, offset + limit)
           if (JSON.stringify(shown) !== JSON.stringify(page))
             throw new Error(`${JSON.stringify(shown)} instead of ${JSON.stringify(page)}`)

@@ -27,9 +27,9 @@ function expected(paths: readonly string[], prefix: string, asFolders: boolean, 
 t.test('list-v2', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
-  const list = async (bucket: string, body: object, who = 'ada') =>
-    tenant.ask('POST', `/storage/v1/object/list-v2/${bucket}`, { as: who, body })
-  await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
+  const list = async (bucket: string, body: object, caller = 'ada') =>
+    tenant.request('POST', `/storage/v1/object/list-v2/${bucket}`, { as: caller, body })
+  await tenant.request('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
   const fill = async (paths: readonly string[]) => {
     await tenant.rows('delete from storage_objects')
     await tenant.rows(
@@ -65,17 +65,17 @@ t.test('list-v2', async (t) => {
           const seen: string[] = []
           let cursor: string | undefined
           for (let pages = 0; ; pages++) {
-            const answer = await list('files', {
+            const response = await list('files', {
               prefix,
               with_delimiter: asFolders,
               sortBy: { column: 'name', order },
               limit,
               ...(cursor === undefined ? {} : { cursor }),
             })
-            if (answer.status !== 200 || pages > 50) throw new Error(answer.text)
-            const page = answer.json() as unknown as Page
+            if (response.status !== 200 || pages > 50) throw new Error(response.text)
+            const page = response.json() as unknown as Page
             const shown = [...page.folders.map(({ key }) => `f${key}`), ...page.objects.map(({ key }) => `o${key}`)]
-            if (shown.length > limit || page.hasNext !== (page.nextCursor !== undefined)) throw new Error(answer.text)
+            if (shown.length > limit || page.hasNext !== (page.nextCursor !== undefined)) throw new Error(response.text)
             const wanted = expected(paths, prefix, asFolders, order).slice(seen.length, seen.length + shown.length)
             if (JSON.stringify([...shown].sort()) !== JSON.stringify([...wanted].sort()))
               throw new Error(`${JSON.stringify(shown)} instead of ${JSON.stringify(wanted)}`)

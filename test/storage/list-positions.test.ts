@@ -37,7 +37,7 @@ async function start(t: Test) {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   for (const name of ['files', 'others'])
-    await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name, policy: 'public' } })
+    await tenant.request('POST', '/storage/v1/bucket', { as: 'ada', body: { name, policy: 'public' } })
   const insert = (bucket: string, paths: string[]) =>
     tenant.rows(
       `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
@@ -47,12 +47,12 @@ async function start(t: Test) {
     )
   // As the service: a user's tokens differ by the second, and each is a caller of its own.
   const list = async ({ bucket, prefix, order, search, offset, limit }: Page, as = 'service') => {
-    const answer = await tenant.ask('POST', `/storage/v1/object/list/${bucket}`, {
+    const response = await tenant.request('POST', `/storage/v1/object/list/${bucket}`, {
       as,
       body: { prefix, search, limit, offset, sortBy: { column: 'name', order } },
     })
-    if (answer.status !== 200) throw new Error(answer.text)
-    return answer.list().map(({ name, id }) => (id === null ? `${String(name)}/` : String(name)))
+    if (response.status !== 200) throw new Error(response.text)
+    return response.list().map(({ name, id }) => (id === null ? `${String(name)}/` : String(name)))
   }
   return { tenant, insert, list }
 }
@@ -92,7 +92,7 @@ t.test('pages at any offsets, of a bucket that is changed between them and meanw
       const apply = ({ what, n }: { what: string; n: number }) => {
         const after = { files: new Set(now.files), others: new Set(now.others) }
         const pick = (from: Set<string>) => [...from][n % Math.max(1, from.size)] ?? ''
-        const place = (bucket: string, path: string, to: string, toPath: string) =>
+        const location = (bucket: string, path: string, to: string, toPath: string) =>
           tenant.rows(
             `update storage_objects set bucket_id = (select id from storage_buckets where name = $3), path = $4
               where bucket_id = (select id from storage_buckets where name = $1) and path = $2`,
@@ -103,7 +103,7 @@ t.test('pages at any offsets, of a bucket that is changed between them and meanw
           if (path === '') return async () => []
           after[from].delete(path)
           after[to].add(toPath)
-          return () => place(from, path, to, toPath)
+          return () => location(from, path, to, toPath)
         }
         const add = (path: string) => {
           after.files.add(path)
@@ -247,13 +247,14 @@ t.test('who does not see the bucket is told nothing, and it is as before when it
     return rows.map(({ key }) => key)
   }
   t.same(await rowsOf('ben'), [null, 'a', 'b', 'c'])
-  await tenant.ask('PATCH', '/storage/v1/bucket/files', { as: 'ada', body: { policy: 'private' } })
+  await tenant.request('PATCH', '/storage/v1/bucket/files', { as: 'ada', body: { policy: 'private' } })
   t.same(await rowsOf('ben'), [])
   t.same(await rowsOf('ada'), [null, 'a', 'b', 'c'])
   t.equal(
-    (await tenant.ask('POST', '/storage/v1/object/list/files', { as: 'ben', body: { limit: 2, offset: 2 } })).status,
+    (await tenant.request('POST', '/storage/v1/object/list/files', { as: 'ben', body: { limit: 2, offset: 2 } }))
+      .status,
     404,
   )
-  await tenant.ask('PATCH', '/storage/v1/bucket/files', { as: 'ada', body: { policy: 'public' } })
+  await tenant.request('PATCH', '/storage/v1/bucket/files', { as: 'ada', body: { policy: 'public' } })
   t.same(await list({ ...page, offset: 2 }, 'ben'), ['b', 'c'])
 })

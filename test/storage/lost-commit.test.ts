@@ -28,52 +28,56 @@ t.test('a connection that breaks at a commit', { timeout: 3_600_000 }, async (t)
       return loss
     }
   }
-  const { ask, idle } = await serve(t, scene, { databasePort: proxy.port, failpoint })
+  const { request, idle } = await serve(t, scene, { databasePort: proxy.port, failpoint })
   const load = new Load(seed, { unsure: databaseIsAway })
-  await load.begin(ask)
+  await load.begin(request)
   const read = async (path: string) => {
-    const { status, text } = await ask('GET', `${objects}/docs/${path}`)
+    const { status, text } = await request('GET', `${objects}/docs/${path}`)
     return status === 200 ? text : status
   }
 
   const changes = {
     'of an upload': {
-      ask: () => ask('POST', `${objects}/docs/fresh`, 'new', text),
+      request: () => request('POST', `${objects}/docs/fresh`, 'new', text),
       before: { fresh: 404 },
       after: { fresh: 'new' },
     },
     'of an overwrite': {
-      ask: () => ask('POST', `${objects}/docs/kept`, 'new', text),
+      request: () => request('POST', `${objects}/docs/kept`, 'new', text),
       before: { kept: 'old' },
       after: { kept: 'new' },
     },
-    'of a delete': { ask: () => ask('DELETE', `${objects}/docs/kept`), before: { kept: 'old' }, after: { kept: 404 } },
+    'of a delete': {
+      request: () => request('DELETE', `${objects}/docs/kept`),
+      before: { kept: 'old' },
+      after: { kept: 404 },
+    },
     'of a delete of many': {
-      ask: () => ask('DELETE', `${objects}/docs`, { prefixes: ['kept'] }),
+      request: () => request('DELETE', `${objects}/docs`, { prefixes: ['kept'] }),
       before: { kept: 'old' },
       after: { kept: 404 },
     },
     'of a move': {
-      ask: () => ask('POST', `${objects}/move`, move),
+      request: () => request('POST', `${objects}/move`, move),
       before: { kept: 'old', elsewhere: 404 },
       after: { kept: 404, elsewhere: 'old' },
     },
     'of a copy': {
-      ask: () => ask('POST', `${objects}/copy`, move),
+      request: () => request('POST', `${objects}/copy`, move),
       before: { kept: 'old', elsewhere: 404 },
       after: { kept: 'old', elsewhere: 'old' },
     },
     'of an emptying': {
-      ask: () => ask('POST', '/storage/v1/bucket/docs/empty'),
+      request: () => request('POST', '/storage/v1/bucket/docs/empty'),
       before: { kept: 'old' },
       after: { kept: 404 },
     },
   }
   for (const loss of ['question', 'answer'] as const) {
-    for (const [name, { ask: change, before, after }] of Object.entries(changes)) {
+    for (const [name, { request: change, before, after }] of Object.entries(changes)) {
       t.test(`${name}, ${loss === 'question' ? 'before it was asked for' : 'after it was done'}`, async (t) => {
-        await ask('POST', '/storage/v1/bucket/docs/empty')
-        await ask('POST', `${objects}/docs/kept`, 'old', text)
+        await request('POST', '/storage/v1/bucket/docs/empty')
+        await request('POST', `${objects}/docs/kept`, 'old', text)
         await idle()
         const lost = proxy.lost
         armed.loss = loss
@@ -83,7 +87,7 @@ t.test('a connection that breaks at a commit', { timeout: 3_600_000 }, async (t)
         t.equal(proxy.lost, lost + 1, 'the exchange was lost')
         const wanted = loss === 'question' ? before : after
         for (const [path, content] of Object.entries(wanted)) t.equal(await read(path), content, path)
-        t.same(await inspect(scene, ask, load), sound)
+        t.same(await inspect(scene, request, load), sound)
         for (const [path, content] of Object.entries(wanted))
           t.equal(await read(path), content, `${path} after the sweep`)
       })
@@ -94,11 +98,11 @@ t.test('a connection that breaks at a commit', { timeout: 3_600_000 }, async (t)
     const wanted = effort({ small: 300, full: 20_000 })
     const chance = chanceOf(seed)
     proxy.lose = () => (chance.happens(0.02) ? chance.pick(['question', 'answer']) : undefined)
-    await load.run(ask, () => load.acknowledged >= wanted)
+    await load.run(request, () => load.acknowledged >= wanted)
     proxy.lose = undefined
     t.same(load.wrong, [], 'every other answer was right')
-    t.same(await inspect(scene, ask, load), sound)
-    t.comment(`${proxy.lost} exchanges lost, answers ${JSON.stringify([...load.answers])}, seed ${seed}`)
-    t.ok((load.answers.get(503) ?? 0) > 0, 'some were told that the connection broke')
+    t.same(await inspect(scene, request, load), sound)
+    t.comment(`${proxy.lost} exchanges lost, answers ${JSON.stringify([...load.responses])}, seed ${seed}`)
+    t.ok((load.responses.get(503) ?? 0) > 0, 'some were told that the connection broke')
   })
 })

@@ -33,7 +33,7 @@ class Switch implements BlobBackend {
     return this.now.lingerMilliseconds
   }
   start: BlobBackend['start'] = () => this.now.start()
-  problem: BlobBackend['problem'] = () => this.now.problem()
+  error: BlobBackend['error'] = () => this.now.error()
   put: BlobBackend['put'] = (...args) => this.now.put(...args)
   open: BlobBackend['open'] = (...args) => this.now.open(...args)
   remove: BlobBackend['remove'] = (...args) => this.now.remove(...args)
@@ -60,8 +60,8 @@ function startWriters(tenant: TestTenant) {
       const kind = (['write', 'read', 'write', 'read', 'delete'] as const)[n % 5]
       const send = () =>
         kind === 'write'
-          ? tenant.ask('POST', at, { as: 'u1', headers: binary, body })
-          : tenant.ask(kind === 'read' ? 'GET' : 'DELETE', at, { as: 'u1' })
+          ? tenant.request('POST', at, { as: 'u1', headers: binary, body })
+          : tenant.request(kind === 'read' ? 'GET' : 'DELETE', at, { as: 'u1' })
       const { status, bytes } = await send()
       requests++
       const wanted = kind === 'write' || before !== undefined ? 200 : 404
@@ -96,9 +96,9 @@ async function openScene(t: Test) {
   const stores = { local: () => new LocalBackend(join(data, 'blobs')), s3: () => new S3Backend(settings) }
   await mkdir(join(data, 'blobs'))
   const backend = new Switch(stores.local())
-  const { storage, addTenant, problems } = await startRuntime(t, { backend, abandonedMilliseconds: 0 })
+  const { storage, addTenant, problems: errors } = await startRuntime(t, { backend, abandonedMilliseconds: 0 })
   const tenant = await addTenant()
-  await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'docs' } })
+  await tenant.request('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'docs' } })
   await writeFile(join(data, 'manifests.ndjson'), JSON.stringify(tenant.manifest))
 
   /** The command to its end, or until `killed` says so. */
@@ -123,16 +123,16 @@ async function openScene(t: Test) {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     t.teardown(() => child.kill('SIGKILL'))
-    let said = ''
+    let reported = ''
     for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', (text: string) => (said += text))
+      stream.setEncoding('utf8').on('data', (text: string) => (reported += text))
     const gone = once(child, 'exit')
     if (killed !== undefined) {
       await killed()
       child.kill('SIGKILL')
     }
     const [code] = (await gone) as [number | null]
-    return { code, said }
+    return { code, reported }
   }
   const rows = () => tenant.rows('select blob_id::text as id, size::int, etag from storage_objects order by blob_id')
   const inStore = async (store: BlobBackend) => {
@@ -141,11 +141,11 @@ async function openScene(t: Test) {
     return found.sort()
   }
   const files = () => readdir(join(data, 'blobs', tenant.id)).catch(() => [])
-  return { server, backend, stores, storage, tenant, problems, move, rows, inStore, files, data }
+  return { server, backend, stores, storage, tenant, problems: errors, move, rows, inStore, files, data }
 }
 
 t.test('from files to a bucket and back, while it serves', async (t) => {
-  const { server, backend, stores, storage, tenant, problems, move, rows, inStore, files } = await openScene(t)
+  const { server, backend, stores, storage, tenant, problems: errors, move, rows, inStore, files } = await openScene(t)
   const writers = startWriters(tenant)
   t.teardown(() => writers.stop())
   const progress = async (requests: number) => {
@@ -172,15 +172,15 @@ t.test('from files to a bucket and back, while it serves', async (t) => {
         },
       })
       t.equal(ended.code, null, `to ${to}: killed midway`)
-      const { code, said } = await move(to, { args: [tenant.id] })
-      t.equal(code, 0, said)
+      const { code, reported } = await move(to, { args: [tenant.id] })
+      t.equal(code, 0, reported)
       t.match(
-        said,
+        reported,
         new RegExp(`${tenant.id}: \\d+ files copied, \\d+ bytes; (\\d+) of \\1 objects verified in ${to}\\n1 tenants`),
       )
       await progress(8)
       const dropped = await move(to, { args: ['--drop'] })
-      t.equal(dropped.code, 0, dropped.said)
+      t.equal(dropped.code, 0, dropped.reported)
       await progress(8)
       backend.now = stores[to]()
       await progress(8)
@@ -195,13 +195,13 @@ t.test('from files to a bucket and back, while it serves', async (t) => {
   }
   await writers.stop()
   t.same(writers.wrong, [], `${writers.requests()} requests, seed ${seed}`)
-  t.same(problems, [])
+  t.same(errors, [])
   for (const [path, body] of writers.known) {
-    const { bytes } = await tenant.ask('GET', `/storage/v1/object/docs/${path}`, { as: 'u1' })
+    const { bytes } = await tenant.request('GET', `/storage/v1/object/docs/${path}`, { as: 'u1' })
     if (!body.equals(bytes)) t.fail(`${path} has other bytes`)
   }
-  await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
-  await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
+  await tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
+  await tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
   await tenant.rows("update blob_gc set created_at = created_at - interval '1 hour'")
   await storage.idle()
   t.same(
@@ -214,43 +214,43 @@ t.test('from files to a bucket and back, while it serves', async (t) => {
 t.test('what is damaged or lost is told by name, and what is not moved is not dropped', async (t) => {
   const { backend, stores, tenant, move, rows, inStore, data } = await openScene(t)
   for (const path of ['good', 'damaged', 'lost'])
-    await tenant.ask('POST', `/storage/v1/object/docs/${path}`, {
+    await tenant.request('POST', `/storage/v1/object/docs/${path}`, {
       as: 'u1',
       headers: binary,
       body: Buffer.alloc(1000, path),
     })
-  const place = async (path: string) => {
+  const location = async (path: string) => {
     const [row] = await tenant.rows('select id::text, blob_id::text as blob from storage_objects where path = $1', [
       path,
     ])
     const blob = String(row?.['blob'])
     return { id: String(row?.['id']), blob, file: join(data, 'blobs', tenant.id, blob.slice(0, 2), blob) }
   }
-  const [damaged, lost] = [await place('damaged'), await place('lost')]
+  const [damaged, lost] = [await location('damaged'), await location('lost')]
   const whole = Buffer.alloc(1000, 'damaged')
   await writeFile(damaged.file, Buffer.from(whole).fill('x', 500, 501))
   await rm(lost.file)
   const early = await move('s3', { args: ['--drop'] })
   t.equal(early.code, 1)
-  t.match(early.said, 'its files are not moved yet')
-  const { code, said } = await move('s3')
+  t.match(early.reported, 'its files are not moved yet')
+  const { code, reported } = await move('s3')
   t.equal(code, 1)
-  t.match(said, `${damaged.id} is not what its row says`)
-  t.match(said, `the object ${lost.id} has no file`)
-  t.match(said, /1 files copied, 1000 bytes; 1 of 3 objects verified/)
-  t.same(await inStore(stores.s3()), [(await place('good')).blob], 'what is damaged is not copied')
-  const refused = await move('s3', { args: ['--drop'] })
-  t.equal(refused.code, 1)
-  t.match(refused.said, /is not moved yet/)
+  t.match(reported, `${damaged.id} is not what its row says`)
+  t.match(reported, `the object ${lost.id} has no file`)
+  t.match(reported, /1 files copied, 1000 bytes; 1 of 3 objects verified/)
+  t.same(await inStore(stores.s3()), [(await location('good')).blob], 'what is damaged is not copied')
+  const rejected = await move('s3', { args: ['--drop'] })
+  t.equal(rejected.code, 1)
+  t.match(rejected.reported, /is not moved yet/)
 
   await writeFile(damaged.file, whole)
   backend.now = new PairedBackend(stores.s3(), stores.local())
-  await tenant.ask('DELETE', '/storage/v1/object/docs/lost', { as: 'u1' })
+  await tenant.request('DELETE', '/storage/v1/object/docs/lost', { as: 'u1' })
   t.equal((await move('s3')).code, 0, 'repaired, it is run again')
   t.equal((await move('s3', { args: ['--drop'] })).code, 0)
   backend.now = stores.s3()
-  t.equal(sha256((await tenant.ask('GET', '/storage/v1/object/docs/damaged', { as: 'u1' })).bytes), sha256(whole))
+  t.equal(sha256((await tenant.request('GET', '/storage/v1/object/docs/damaged', { as: 'u1' })).bytes), sha256(whole))
   t.equal((await rows()).length, 2)
 
-  t.match((await move('s3', { args: ['t_unknown'] })).said, /t_unknown: this runtime does not serve it/)
+  t.match((await move('s3', { args: ['t_unknown'] })).reported, /t_unknown: this runtime does not serve it/)
 })

@@ -138,43 +138,43 @@ t.test('objects', async (t) => {
         ['GET', 'authenticated/docs'],
         ['GET', 'sign/docs'],
       ] as const) {
-        const { status } = await tenant.ask(method, `${objects}/${at}/${path}`, {
+        const { status } = await tenant.request(method, `${objects}/${at}/${path}`, {
           as: 'u1',
           ...(method === 'PUT' || method === 'POST' ? { body: 'x', headers: text } : {}),
         })
         t.ok(status >= 400 && status < 500, `${method} ${at}/${shown}: ${status}`)
       }
-      const { status } = await tenant.ask('GET', `${objects}/${path}/a`, { as: 'u1' })
+      const { status } = await tenant.request('GET', `${objects}/${path}/a`, { as: 'u1' })
       t.ok(status >= 400 && status < 500, `a bucket ${shown}: ${status}`)
     }
     t.same(await tenant.rows('select path from storage_objects order by path'), before, 'nothing came and nothing went')
 
     for (const path of ['..', 'a/../b', '', 'a\0b', '\ud800', 'a\\b', `${long}x`]) {
-      const asked = [
-        await tenant.ask('POST', `${objects}/move`, {
+      const requested = [
+        await tenant.request('POST', `${objects}/move`, {
           as: 'u1',
           body: { bucketId: 'docs', sourceKey: 'a', destinationKey: path },
         }),
-        await tenant.ask('POST', `${objects}/copy`, {
+        await tenant.request('POST', `${objects}/copy`, {
           as: 'u1',
           body: { bucketId: 'docs', sourceKey: 'a', destinationKey: path },
         }),
-        await tenant.ask('POST', `${objects}/move`, {
+        await tenant.request('POST', `${objects}/move`, {
           as: 'u1',
           body: { bucketId: 'docs', sourceKey: path, destinationKey: 'b' },
         }),
       ]
       t.ok(
-        asked.every(({ status }) => status >= 400 && status < 500),
-        `${JSON.stringify(path.slice(0, 20))}: ${asked.map(({ status }) => status).join(' ')}`,
+        requested.every(({ status }) => status >= 400 && status < 500),
+        `${JSON.stringify(path.slice(0, 20))}: ${requested.map(({ status }) => status).join(' ')}`,
       )
       const others = [
-        await tenant.ask('DELETE', `${objects}/docs`, { as: 'u1', body: { prefixes: [path] } }),
-        await tenant.ask('POST', `${objects}/list/docs`, {
+        await tenant.request('DELETE', `${objects}/docs`, { as: 'u1', body: { prefixes: [path] } }),
+        await tenant.request('POST', `${objects}/list/docs`, {
           as: 'u1',
           body: { prefix: path, search: path.slice(0, 100) },
         }),
-        await tenant.ask('POST', `${objects}/sign/docs`, { as: 'u1', body: { expiresIn: 60, paths: [path] } }),
+        await tenant.request('POST', `${objects}/sign/docs`, { as: 'u1', body: { expiresIn: 60, paths: [path] } }),
       ]
       t.ok(
         others.every(({ status }) => status < 500),

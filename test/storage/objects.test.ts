@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import { startRuntime } from '#test/support/runtime.ts'
-import { kept, nothing } from './support/kept.ts'
+import { storedRows, nothing } from './support/stored-rows.ts'
 import { bucket, get, iso, objects, put, same, text, uuid } from './support/objects.ts'
 
 t.test('objects', async (t) => {
@@ -13,7 +13,7 @@ t.test('objects', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'docs')
     same(t, await put(tenant, 'nowhere/a', 'x'), 404, 'NoSuchBucket')
-    t.same(await kept(tenant), nothing, 'no bucket is made by an upload')
+    t.same(await storedRows(tenant), nothing, 'no bucket is made by an upload')
     const bytes = randomBytes(300_000)
     const stored = await put(tenant, 'docs/in/a%20folder/b.bin', bytes, 'u1', { 'content-type': 'application/x-thing' })
     t.equal(stored.status, 200)
@@ -35,13 +35,13 @@ t.test('objects', async (t) => {
       etag: `"${createHash('sha256').update(bytes).digest('hex')}"`,
       'x-content-type-options': 'nosniff',
     })
-    const part = await tenant.ask('GET', `${objects}/docs/in/a%20folder/b.bin`, {
+    const part = await tenant.request('GET', `${objects}/docs/in/a%20folder/b.bin`, {
       as: 'u1',
       headers: { range: 'bytes=100-199' },
     })
     t.equal(part.status, 206)
     t.ok(part.bytes.equals(bytes.subarray(100, 200)))
-    const known = await tenant.ask('GET', `${objects}/docs/in/a%20folder/b.bin`, {
+    const known = await tenant.request('GET', `${objects}/docs/in/a%20folder/b.bin`, {
       as: 'u1',
       headers: { 'if-none-match': String(read.headers.etag) },
     })
@@ -55,7 +55,7 @@ t.test('objects', async (t) => {
     )
     t.equal((await get(tenant, 'docs/in/a%20folder/b.bin')).text, 'new', 'the last write wins')
     await settled()
-    t.same(await kept(tenant), {
+    t.same(await storedRows(tenant), {
       objects: 1,
       bytes: 3,
       intents: 0,
@@ -88,12 +88,12 @@ t.test('objects', async (t) => {
     )
 
     for (const path of ['in/a%20folder/b.bin', 'empty', 'chunks']) {
-      t.equal((await tenant.ask('DELETE', `${objects}/docs/${path}`, { as: 'u1' })).status, 200)
+      t.equal((await tenant.request('DELETE', `${objects}/docs/${path}`, { as: 'u1' })).status, 200)
     }
-    same(t, await tenant.ask('DELETE', `${objects}/docs/empty`, { as: 'u1' }), 404, 'NoSuchKey')
+    same(t, await tenant.request('DELETE', `${objects}/docs/empty`, { as: 'u1' }), 404, 'NoSuchKey')
     same(t, await get(tenant, 'docs/empty'), 404, 'NoSuchKey')
     await settled()
-    t.same(await kept(tenant), nothing, 'nothing is left')
+    t.same(await storedRows(tenant), nothing, 'nothing is left')
   })
 
   t.test('written at once to one path end as one of the writes, whole', async (t) => {
@@ -108,13 +108,13 @@ t.test('objects', async (t) => {
       }
       return torn
     })()
-    const answers = await Promise.all(bodies.map((body) => put(tenant, 'docs/a', body)))
-    t.same(new Set(answers.map(({ status }) => status)), new Set([200]))
+    const responses = await Promise.all(bodies.map((body) => put(tenant, 'docs/a', body)))
+    t.same(new Set(responses.map(({ status }) => status)), new Set([200]))
     t.same(await readers, [], 'a reader never gets a mixture')
     const { bytes } = await get(tenant, 'docs/a')
     t.ok(bodies.some((body) => body.equals(bytes)))
     await settled()
-    t.same(await kept(tenant), {
+    t.same(await storedRows(tenant), {
       objects: 1,
       bytes: bytes.length,
       intents: 0,
@@ -132,7 +132,7 @@ t.test('objects', async (t) => {
       'without overwriting, one of them',
     )
     await settled()
-    t.match(await kept(tenant), { objects: 2, intents: 0, reserved: 0, files: 2 })
+    t.match(await storedRows(tenant), { objects: 2, intents: 0, reserved: 0, files: 2 })
   })
 
   t.test('are open to whom the policy of their bucket says, and denials change nothing', async (t) => {
@@ -161,8 +161,8 @@ t.test('objects', async (t) => {
     }
     for (const [policy, rows] of Object.entries(expected)) {
       await bucket(tenant, policy, { policy })
-      for (const [n, who] of actors.entries()) {
-        const by = `${policy} by ${who ?? 'nobody'}`
+      for (const [n, caller] of actors.entries()) {
+        const by = `${policy} by ${caller ?? 'nobody'}`
         const restore = () => put(tenant, `${policy}/mine`, 'original')
         await restore()
         for (const way of [
@@ -170,36 +170,36 @@ t.test('objects', async (t) => {
           `${objects}/authenticated/${policy}/mine`,
           `${objects}/info/${policy}/mine`,
         ]) {
-          t.equal((await tenant.ask('GET', way, { as: who })).status, rows['read']?.[n], `${by}: GET ${way}`)
+          t.equal((await tenant.request('GET', way, { as: caller })).status, rows['read']?.[n], `${by}: GET ${way}`)
         }
         t.equal(
-          (await tenant.ask('HEAD', `${objects}/${policy}/mine`, { as: who })).status,
+          (await tenant.request('HEAD', `${objects}/${policy}/mine`, { as: caller })).status,
           rows['read']?.[n],
           `${by}: HEAD`,
         )
         t.equal(
-          (await tenant.ask('POST', `${objects}/sign/${policy}/mine?expires_in=60`, { as: who })).status,
+          (await tenant.request('POST', `${objects}/sign/${policy}/mine?expires_in=60`, { as: caller })).status,
           rows['read']?.[n],
           `${by}: sign`,
         )
         t.equal(
-          (await tenant.ask('POST', `${objects}/list/${policy}`, { as: who, body: {} })).status,
+          (await tenant.request('POST', `${objects}/list/${policy}`, { as: caller, body: {} })).status,
           rows['read']?.[n],
           `${by}: list`,
         )
         t.equal(
-          (await tenant.ask('GET', `${objects}/public/${policy}/mine`, { as: who })).status,
+          (await tenant.request('GET', `${objects}/public/${policy}/mine`, { as: caller })).status,
           policy === 'public' ? 200 : 404,
           `${by}: the public way`,
         )
         t.equal(
-          (await put(tenant, `${policy}/by-${n}`, 'x', who ?? 'nobody')).status,
+          (await put(tenant, `${policy}/by-${n}`, 'x', caller ?? 'nobody')).status,
           rows['write']?.[n],
           `${by}: write`,
         )
         for (const method of ['POST', 'PUT']) {
-          const { status } = await tenant.ask(method, `${objects}/${policy}/mine`, {
-            as: who,
+          const { status } = await tenant.request(method, `${objects}/${policy}/mine`, {
+            as: caller,
             body: 'changed',
             headers: text,
           })
@@ -211,13 +211,16 @@ t.test('objects', async (t) => {
           )
           await restore()
         }
-        const moved = await tenant.ask('POST', `${objects}/move`, {
-          as: who,
+        const moved = await tenant.request('POST', `${objects}/move`, {
+          as: caller,
           body: { bucketId: policy, sourceKey: 'mine', destinationKey: `moved-${n}` },
         })
         t.equal(moved.status, rows['overwrite']?.[n], `${by}: move`)
         await restore()
-        const many = await tenant.ask('DELETE', `${objects}/${policy}`, { as: who, body: { prefixes: ['mine'] } })
+        const many = await tenant.request('DELETE', `${objects}/${policy}`, {
+          as: caller,
+          body: { prefixes: ['mine'] },
+        })
         t.ok(
           rows['delete']?.[n] === 200 ? many.list().length === 1 : many.status >= 400 || many.list().length === 0,
           `${by}: delete of many: ${many.text}`,
@@ -225,7 +228,7 @@ t.test('objects', async (t) => {
         t.equal((await get(tenant, `${policy}/mine`)).status, rows['delete']?.[n] === 200 ? 404 : 200)
         await restore()
         t.equal(
-          (await tenant.ask('DELETE', `${objects}/${policy}/mine`, { as: who })).status,
+          (await tenant.request('DELETE', `${objects}/${policy}/mine`, { as: caller })).status,
           rows['delete']?.[n],
           `${by}: delete`,
         )
@@ -239,8 +242,8 @@ t.test('objects', async (t) => {
     )
     t.equal((await put(tenant, 'authenticated/theirs', '2', 'u2')).status, 200)
     t.equal((await put(tenant, 'authenticated/theirs', '3', 'u3')).status, 403)
-    t.equal((await tenant.ask('DELETE', `${objects}/authenticated/theirs`, { as: 'u2' })).status, 200)
-    await tenant.ask('PATCH', '/storage/v1/bucket/public', { as: 'u1', body: { policy: 'private' } })
+    t.equal((await tenant.request('DELETE', `${objects}/authenticated/theirs`, { as: 'u2' })).status, 200)
+    await tenant.request('PATCH', '/storage/v1/bucket/public', { as: 'u1', body: { policy: 'private' } })
     await put(tenant, 'public/mine', 'x')
     t.equal((await get(tenant, 'public/mine', 'nobody')).status, 404, 'a policy holds from its change on')
   })
@@ -262,21 +265,21 @@ t.test('objects', async (t) => {
       'the time of the object itself, to the millisecond',
     )
     await put(tenant, 'docs/a/b.txt', 'y')
-    await tenant.ask('DELETE', `${objects}/docs/a/b.txt`, { as: 'u1' })
+    await tenant.request('DELETE', `${objects}/docs/a/b.txt`, { as: 'u1' })
     const all = await tenant.rows("select type from event_log where type like 'storage.object.%' order by seq")
     t.same(
       all.map(({ type }) => type),
       ['storage.object.created', 'storage.object.created', 'storage.object.deleted'],
     )
-    const events = (who: string | undefined) =>
-      tenant.ask('GET', '/rest/v1/event_log?type=like.storage.object.*', { as: who })
-    for (const [who, seen] of [
+    const events = (caller: string | undefined) =>
+      tenant.request('GET', '/rest/v1/event_log?type=like.storage.object.*', { as: caller })
+    for (const [caller, seen] of [
       ['u1', 3],
       ['u2', 0],
       [undefined, 0],
       ['service', 3],
     ] as const) {
-      t.equal((await events(who)).list().length, seen, who ?? 'nobody')
+      t.equal((await events(caller)).list().length, seen, caller ?? 'nobody')
     }
   })
 
@@ -289,13 +292,13 @@ t.test('objects', async (t) => {
     t.equal((await put(tenant, 'docs/b', [Buffer.alloc(1)])).status, 200, 'the last byte')
     same(t, await put(tenant, 'docs/c', Buffer.alloc(1)), 413, 'QUOTA_EXCEEDED')
     t.equal((await put(tenant, 'docs/c', '')).status, 200, 'nothing fits into nothing')
-    const copy = await tenant.ask('POST', `${objects}/copy`, {
+    const copy = await tenant.request('POST', `${objects}/copy`, {
       as: 'u1',
       body: { bucketId: 'docs', sourceKey: 'b', destinationKey: 'd' },
     })
     same(t, copy, 413, 'QUOTA_EXCEEDED')
     await settled()
-    t.same(await kept(tenant), {
+    t.same(await storedRows(tenant), {
       objects: 3,
       bytes: 1_000,
       intents: 0,
@@ -304,7 +307,7 @@ t.test('objects', async (t) => {
       reserved: 0,
       files: 3,
     })
-    t.equal((await tenant.ask('DELETE', `${objects}/docs/a`, { as: 'u1' })).status, 200)
+    t.equal((await tenant.request('DELETE', `${objects}/docs/a`, { as: 'u1' })).status, 200)
     const many = await Promise.all(
       Array.from({ length: 20 }, (_, n) => put(tenant, `docs/many-${n}`, Buffer.alloc(111))),
     )
@@ -313,7 +316,7 @@ t.test('objects', async (t) => {
       ...Array.from({ length: 11 }, () => 413),
     ])
     await settled()
-    t.match(await kept(tenant), { bytes: 1_000, intents: 0, file_bytes: 1_000, reserved: 0, files: 11 })
+    t.match(await storedRows(tenant), { bytes: 1_000, intents: 0, file_bytes: 1_000, reserved: 0, files: 11 })
     tenant.change({ limits: { ...tenant.manifest.limits, file_bytes: 1_001 } })
     t.equal((await put(tenant, 'docs/e', Buffer.alloc(1))).status, 200, 'a larger plan holds at once')
   })
@@ -350,7 +353,7 @@ t.test('objects', async (t) => {
     })
     t.match((await files.remove(['a/b.txt', 'c'])).data, [{ name: 'a/b.txt' }, { name: 'c' }])
     await settled()
-    t.same(await kept(tenant), nothing)
+    t.same(await storedRows(tenant), nothing)
   })
 
   t.same(runtime.problems, [], 'none of it was an error of ours')

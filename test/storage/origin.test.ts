@@ -10,16 +10,16 @@ const later = 'Fri, 01 Jan 2999 00:00:00 GMT'
 t.test('origin', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
-  await tenant.ask('POST', '/storage/v1/bucket', { as: 'olga', body: { name: 'docs', policy: 'public' } })
+  await tenant.request('POST', '/storage/v1/bucket', { as: 'olga', body: { name: 'docs', policy: 'public' } })
   const put = (target: string, body: string, headers: Record<string, string> = {}) =>
-    tenant.ask('POST', `${objects}/docs/${target}`, {
+    tenant.request('POST', `${objects}/docs/${target}`, {
       as: 'olga',
       body,
       headers: { 'content-type': 'text/plain', ...headers },
     })
   await put('a.txt', content)
-  const signed = (await tenant.ask('POST', `${objects}/sign/docs/a.txt`, { as: 'olga' })).json()
-  const { etag = '', 'last-modified': modified = '' } = (await tenant.ask('GET', `${objects}/docs/a.txt`)).headers
+  const signed = (await tenant.request('POST', `${objects}/sign/docs/a.txt`, { as: 'olga' })).json()
+  const { etag = '', 'last-modified': modified = '' } = (await tenant.request('GET', `${objects}/docs/a.txt`)).headers
   const ways: [name: string, path: string][] = [
     ['plain', `${objects}/docs/a.txt`],
     ['public', `${objects}/public/docs/a.txt`],
@@ -64,16 +64,20 @@ t.test('origin', async (t) => {
     for (const [name, path] of ways) {
       for (const [headers, status] of cases) {
         for (const method of ['GET', 'HEAD']) {
-          const answer = await tenant.ask(method, path, { headers })
+          const response = await tenant.request(method, path, { headers })
           const what = `${method} ${name} ${JSON.stringify(headers)}`
-          t.equal(answer.status, status, what)
+          t.equal(response.status, status, what)
           if (status !== 412)
-            t.match(answer.headers, { etag, 'last-modified': modified, 'cache-control': 'max-age=3600' }, what)
-          else t.notOk('cache-control' in answer.headers, `${what}: an error is not to be kept`)
-          t.equal(answer.text, method === 'HEAD' || status === 304 ? '' : status === 200 ? content : answer.text, what)
+            t.match(response.headers, { etag, 'last-modified': modified, 'cache-control': 'max-age=3600' }, what)
+          else t.notOk('cache-control' in response.headers, `${what}: an error is not to be kept`)
+          t.equal(
+            response.text,
+            method === 'HEAD' || status === 304 ? '' : status === 200 ? content : response.text,
+            what,
+          )
           if (status === 200)
             t.match(
-              answer.headers,
+              response.headers,
               {
                 'content-length': '10',
                 'content-type': 'text/plain',
@@ -108,13 +112,17 @@ t.test('origin', async (t) => {
     for (const [name, path] of ways) {
       for (const [headers, status, body] of cases) {
         const what = `${name} ${JSON.stringify(headers)}`
-        const answer = await tenant.ask('GET', path, { headers })
-        t.equal(answer.status, status, what)
-        if (status < 400) t.equal(answer.text, body, what)
-        if (status === 206) t.match(answer.headers, { 'content-range': /^bytes \d-\d\/10$/, etag }, what)
+        const response = await tenant.request('GET', path, { headers })
+        t.equal(response.status, status, what)
+        if (status < 400) t.equal(response.text, body, what)
+        if (status === 206) t.match(response.headers, { 'content-range': /^bytes \d-\d\/10$/, etag }, what)
         if (status === 416)
-          t.match(answer.headers, { 'content-range': 'bytes */10', 'cache-control': undefined, etag: undefined }, what)
-        const head = await tenant.ask('HEAD', path, { headers })
+          t.match(
+            response.headers,
+            { 'content-range': 'bytes */10', 'cache-control': undefined, etag: undefined },
+            what,
+          )
+        const head = await tenant.request('HEAD', path, { headers })
         t.equal(head.status, status === 206 || status === 416 ? 200 : status, `HEAD ${what}`)
         if (head.status === 200)
           t.match(head.headers, { 'content-length': '10', 'content-range': undefined }, `HEAD ${what}`)
@@ -125,7 +133,7 @@ t.test('origin', async (t) => {
   t.test('names what is saved in every language, and saves what a browser might run', async (t) => {
     const shown = async (path: string, type: string, query = '') => {
       await put(encodeURIComponent(path), 'x', { 'content-type': type })
-      return (await tenant.ask('GET', `${objects}/public/docs/${encodeURIComponent(path)}${query}`)).headers[
+      return (await tenant.request('GET', `${objects}/public/docs/${encodeURIComponent(path)}${query}`)).headers[
         'content-disposition'
       ]
     }
@@ -144,7 +152,7 @@ t.test('origin', async (t) => {
 
   t.test('tells caches whose answer it is', async (t) => {
     const vary = async (path: string, headers: Record<string, string> = {}) =>
-      (await tenant.ask('GET', path, { headers })).headers.vary
+      (await tenant.request('GET', path, { headers })).headers.vary
     t.equal(
       await vary(ways[0]?.[1] ?? ''),
       'Authorization, apikey, Origin',
@@ -155,15 +163,15 @@ t.test('origin', async (t) => {
     t.equal(await vary(ways[3]?.[1] ?? ''), 'Origin')
     await put('b.txt', 'x', { 'cache-control': 'public, max-age=31536000, immutable' })
     t.equal(
-      (await tenant.ask('GET', `${objects}/public/docs/b.txt`)).headers['cache-control'],
+      (await tenant.request('GET', `${objects}/public/docs/b.txt`)).headers['cache-control'],
       'public, max-age=31536000, immutable',
     )
-    t.notOk('cache-control' in (await tenant.ask('GET', `${objects}/public/docs/absent`)).headers)
+    t.notOk('cache-control' in (await tenant.request('GET', `${objects}/public/docs/absent`)).headers)
   })
 
   t.test('lets scripts of any page ask for everything, and read what they get', async (t) => {
     const origin = 'https://page.example'
-    const asked =
+    const requested =
       'authorization,apikey,range,if-match,if-none-match,if-modified-since,if-range,x-upsert,x-metadata,cache-control,content-type'
     for (const [name, path] of [
       ...ways,
@@ -172,8 +180,8 @@ t.test('origin', async (t) => {
       ['none', '/storage/v1/nowhere'],
     ] as const) {
       if (name !== 'malformed') {
-        const preflight = await tenant.ask('OPTIONS', path, {
-          headers: { origin, 'access-control-request-method': 'PUT', 'access-control-request-headers': asked },
+        const preflight = await tenant.request('OPTIONS', path, {
+          headers: { origin, 'access-control-request-method': 'PUT', 'access-control-request-headers': requested },
         })
         t.match(
           [preflight.status, preflight.headers],
@@ -181,14 +189,14 @@ t.test('origin', async (t) => {
             204,
             {
               'access-control-allow-origin': '*',
-              'access-control-allow-headers': asked,
+              'access-control-allow-headers': requested,
               'access-control-allow-methods': /GET, HEAD, POST, PUT, PATCH, DELETE/,
             },
           ],
           name,
         )
       }
-      const { headers } = await tenant.ask('GET', path, { headers: { origin } })
+      const { headers } = await tenant.request('GET', path, { headers: { origin } })
       t.equal(headers['access-control-allow-origin'], '*', name)
       const exposed = String(headers['access-control-expose-headers']).toLowerCase().split(', ')
       for (const wanted of [
@@ -203,7 +211,7 @@ t.test('origin', async (t) => {
         t.ok(exposed.includes(wanted), `${name}: ${wanted}`)
     }
     t.match(
-      (await tenant.ask('GET', `${objects}/docs/100%.txt`)).json(),
+      (await tenant.request('GET', `${objects}/docs/100%.txt`)).json(),
       { statusCode: '400', code: 'BAD_REQUEST', message: /percent sign/ },
       'a URL that is none',
     )
@@ -212,10 +220,10 @@ t.test('origin', async (t) => {
   t.test('tells of an object without asking its file', async (t) => {
     await unreadable(tenant, 'a.txt')
     for (const [name, path] of ways) {
-      const head = await tenant.ask('HEAD', path)
+      const head = await tenant.request('HEAD', path)
       t.match([head.status, head.headers.etag, head.headers['content-length']], [200, etag, '10'], `HEAD ${name}`)
-      t.equal((await tenant.ask('GET', path, { headers: { 'if-none-match': etag } })).status, 304, `GET ${name}`)
-      const missing = await tenant.ask('GET', path)
+      t.equal((await tenant.request('GET', path, { headers: { 'if-none-match': etag } })).status, 304, `GET ${name}`)
+      const missing = await tenant.request('GET', path)
       t.match([missing.status, missing.json()['code']], [404, 'FILE_MISSING'], `the file is gone indeed: ${name}`)
       t.notOk('cache-control' in missing.headers || 'etag' in missing.headers, 'and nobody is told to keep that')
     }

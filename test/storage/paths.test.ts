@@ -34,19 +34,19 @@ async function allOf<T>(items: readonly T[], work: (item: T) => Promise<void>): 
   )
 }
 
-interface RawAnswer {
+interface RawResponse {
   status: number
   body: string
 }
 
 /** A request whose target is what it is: no client has a say in it. */
-async function rawAsk(
+async function requestRaw(
   port: number,
   method: string,
   target: string,
   headers: Record<string, string>,
   body: Buffer,
-): Promise<RawAnswer> {
+): Promise<RawResponse> {
   const socket = connect(port, '127.0.0.1')
   const chunks: Buffer[] = []
   socket.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => undefined)
@@ -69,11 +69,11 @@ const encoded = (path: string) => path.split('/').map(encodeURIComponent).join('
 async function uploadAll(
   t: Test,
   texts: readonly string[],
-  upload: (target: string, body: Buffer) => Promise<RawAnswer>,
+  upload: (target: string, body: Buffer) => Promise<RawResponse>,
 ): Promise<Set<string>> {
   const paths = new Set<string>()
   const wrong: string[] = []
-  const refusals = new Map<string, number>()
+  const rejections = new Map<string, number>()
   await allOf(
     texts.flatMap((text) => forms.map((form) => ({ text, form }))),
     async ({ text, form }) => {
@@ -92,13 +92,13 @@ async function uploadAll(
       const isRequest = /^[\x21-\x7e]*$/.test(target)
       if (!(status === 400 || (status === 404 && path === '') || status === 414) || (isRequest && reason === undefined))
         wrong.push(what)
-      refusals.set(reason ?? 'no request', (refusals.get(reason ?? 'no request') ?? 0) + 1)
+      rejections.set(reason ?? 'no request', (rejections.get(reason ?? 'no request') ?? 0) + 1)
     },
   )
   t.same(wrong, [], 'each is stored under what it means, or refused with a reason')
   t.ok(
-    paths.size > texts.length / 2 && refusals.size >= 5,
-    `${paths.size} paths; refused: ${JSON.stringify(Object.fromEntries(refusals))}`,
+    paths.size > texts.length / 2 && rejections.size >= 5,
+    `${paths.size} paths; refused: ${JSON.stringify(Object.fromEntries(rejections))}`,
   )
   return paths
 }
@@ -115,14 +115,15 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const start = async (): Promise<TestTenant> => {
     const tenant = await runtime.addTenant()
-    for (const name of ['docs', 'other']) await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name } })
+    for (const name of ['docs', 'other'])
+      await tenant.request('POST', '/storage/v1/bucket', { as: 'u1', body: { name } })
     return tenant
   }
   const keysOf = async (tenant: TestTenant, bucket = 'docs'): Promise<string[]> => {
     const keys: string[] = []
     for (let cursor: unknown = undefined; ;) {
       const page = (
-        await tenant.ask('POST', `${objects}/list-v2/${bucket}`, {
+        await tenant.request('POST', `${objects}/list-v2/${bucket}`, {
           as: 'u1',
           body: { limit: 500, ...(cursor === undefined ? {} : { cursor }) },
         })
@@ -138,7 +139,7 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
     t.comment(`${corpus.length} texts, seed ${seed}`)
     const tenant = await start()
     const paths = await uploadAll(t, corpus, (target, body) =>
-      rawAsk(
+      requestRaw(
         tenant.port,
         'POST',
         `${objects}/docs/${target}`,
@@ -161,7 +162,7 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
       if (!isSo) wrong.push(`${what} ${show(path)} ${more}`)
     }
     const signed = (
-      await tenant.ask('POST', `${objects}/sign/docs`, { as: 'u1', body: { paths: checked.slice(0, 1000) } })
+      await tenant.request('POST', `${objects}/sign/docs`, { as: 'u1', body: { paths: checked.slice(0, 1000) } })
     ).list()
     t.same(
       signed.map(({ path, error }) => [path, error]),
@@ -170,26 +171,26 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
     )
     await allOf(checked, async (path) => {
       const at = encoded(path)
-      const ask = (method: string, where: string, body?: object) =>
-        tenant.ask(method, `${objects}/${where}`, { as: 'u1', ...(body === undefined ? {} : { body }) })
-      check('read', path, (await ask('GET', `docs/${at}`)).text === path)
-      check('info', path, (await ask('GET', `info/docs/${at}`)).json()['name'] === path)
-      const url = String((await ask('POST', `sign/docs/${at}`)).json()['url'])
-      check('signed', path, (await tenant.ask('GET', url)).text === path)
+      const request = (method: string, where: string, body?: object) =>
+        tenant.request(method, `${objects}/${where}`, { as: 'u1', ...(body === undefined ? {} : { body }) })
+      check('read', path, (await request('GET', `docs/${at}`)).text === path)
+      check('info', path, (await request('GET', `info/docs/${at}`)).json()['name'] === path)
+      const url = String((await request('POST', `sign/docs/${at}`)).json()['url'])
+      check('signed', path, (await tenant.request('GET', url)).text === path)
       const slash = path.lastIndexOf('/')
       const [folder, name] = [path.slice(0, Math.max(0, slash)), path.slice(slash + 1)]
-      const listed = (await ask('POST', 'list/docs', { prefix: folder, search: name, limit: 1000 })).list()
+      const listed = (await request('POST', 'list/docs', { prefix: folder, search: name, limit: 1000 })).list()
       check(
         'list',
         path,
         listed.some((entry) => entry['name'] === name && entry['id'] !== null),
         JSON.stringify(listed).slice(0, 200),
       )
-      const begun = (await ask('POST', 'list-v2/docs', { prefix: path, limit: 1 })).json()['objects'] as {
+      const begun = (await request('POST', 'list-v2/docs', { prefix: path, limit: 1 })).json()['objects'] as {
         key: string
       }[]
       check('list-v2', path, begun[0]?.key === path, JSON.stringify(begun).slice(0, 200))
-      const copied = await ask('POST', 'copy', {
+      const copied = await request('POST', 'copy', {
         bucketId: 'docs',
         sourceKey: path,
         destinationKey: path,
@@ -199,27 +200,27 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
       check(
         'removed',
         path,
-        (await ask('DELETE', `docs/${at}`)).status === 200 && (await ask('GET', `docs/${at}`)).status === 404,
+        (await request('DELETE', `docs/${at}`)).status === 200 && (await request('GET', `docs/${at}`)).status === 404,
       )
-      const moved = await ask('POST', 'move', {
+      const moved = await request('POST', 'move', {
         bucketId: 'other',
         sourceKey: path,
         destinationKey: path,
         destinationBucket: 'docs',
       })
-      check('move', path, moved.status === 200 && (await ask('GET', `docs/${at}`)).text === path, moved.text)
-      const again = await tenant.ask('PUT', `${objects}/docs/${at}`, {
+      check('move', path, moved.status === 200 && (await request('GET', `docs/${at}`)).text === path, moved.text)
+      const again = await tenant.request('PUT', `${objects}/docs/${at}`, {
         as: 'u1',
         body: 'again',
         headers: { 'content-type': 'text/plain' },
       })
       check('overwrite', path, again.json()['path'] === path, again.text)
-      const upload = String((await ask('POST', `upload/sign/docs/${at}`)).json()['token'])
+      const upload = String((await request('POST', `upload/sign/docs/${at}`)).json()['token'])
       check(
         'signed upload',
         path,
         (
-          await tenant.ask('PUT', `${objects}/upload/sign/docs/${at}?token=${upload}`, {
+          await tenant.request('PUT', `${objects}/upload/sign/docs/${at}?token=${upload}`, {
             body: 'x',
             headers: { 'content-type': 'text/plain' },
           })
@@ -230,7 +231,7 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
     t.same(await keysOf(tenant, 'other'), [], 'what was moved is gone where it was')
     t.same(await keysOf(tenant), sorted(paths), 'and the bucket holds what it held')
     const removed = (
-      await tenant.ask('DELETE', `${objects}/docs`, { as: 'u1', body: { prefixes: checked.slice(0, 1000) } })
+      await tenant.request('DELETE', `${objects}/docs`, { as: 'u1', body: { prefixes: checked.slice(0, 1000) } })
     ).list()
     t.same(
       sorted(removed.map(({ name }) => String(name))),
@@ -243,7 +244,7 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
 
   t.test('in bodies: keys, prefixes, searches and names of buckets', { timeout: 600_000 }, async (t) => {
     const tenant = await start()
-    await tenant.ask('POST', `${objects}/docs/source`, {
+    await tenant.request('POST', `${objects}/docs/source`, {
       as: 'u1',
       body: 'x',
       headers: { 'content-type': 'text/plain' },
@@ -259,12 +260,12 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
         body: object | undefined,
         statuses: readonly number[],
       ) => {
-        const answer = await tenant.ask(method, path, { as: 'u1', ...(body === undefined ? {} : { body }) })
-        if (!statuses.includes(answer.status))
-          wrong.push(`${what} ${show(text)}: ${answer.status} ${answer.text.slice(0, 200)}`)
-        if (answer.status === 400 && answer.json()['message'] === undefined)
+        const response = await tenant.request(method, path, { as: 'u1', ...(body === undefined ? {} : { body }) })
+        if (!statuses.includes(response.status))
+          wrong.push(`${what} ${show(text)}: ${response.status} ${response.text.slice(0, 200)}`)
+        if (response.status === 400 && response.json()['message'] === undefined)
           wrong.push(`${what} ${show(text)}: no reason`)
-        return answer
+        return response
       }
       const copied = await expect(
         'copy to',
@@ -353,7 +354,7 @@ t.test('paths through the gateway', { timeout: 600_000 }, async (t) => {
   const port = Number(new URL(platform.gatewayUrl).port)
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'text/plain' }
   const paths = await uploadAll(t, some(corpus, 3), (target, bytes) =>
-    rawAsk(port, 'POST', `/t/acme${objects}/docs/${target}`, headers, bytes),
+    requestRaw(port, 'POST', `/t/acme${objects}/docs/${target}`, headers, bytes),
   )
   const listed = (await call('POST', `${objects}/list-v2/docs`, { limit: 1000 })) as {
     objects: { key: string }[]
@@ -367,9 +368,9 @@ t.test('paths through the gateway', { timeout: 600_000 }, async (t) => {
   )
   const wrong: string[] = []
   await allOf(some(sorted, 5), async (path) => {
-    const answer = await rawAsk(port, 'GET', `/t/acme${objects}/docs/${encoded(path)}`, headers, Buffer.alloc(0))
-    if (answer.status !== 200 || !answer.body.includes(path))
-      wrong.push(`${show(path)}: ${answer.status} ${answer.body.slice(0, 100)}`)
+    const response = await requestRaw(port, 'GET', `/t/acme${objects}/docs/${encoded(path)}`, headers, Buffer.alloc(0))
+    if (response.status !== 200 || !response.body.includes(path))
+      wrong.push(`${show(path)}: ${response.status} ${response.body.slice(0, 100)}`)
   })
   t.same(wrong, [], 'and read')
   t.same(

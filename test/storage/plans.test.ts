@@ -37,7 +37,7 @@ const flat = objects / 2
 t.test('in a bucket of many objects', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
-  await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'many', policy: 'public' } })
+  await tenant.request('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'many', policy: 'public' } })
   const [bucket] = await tenant.rows("select id::text from storage_buckets where name = 'many'")
   const bucketId = String(bucket?.['id'])
   // Triggers aside, which would count each row by itself.
@@ -71,14 +71,14 @@ t.test('in a bucket of many objects', async (t) => {
       const nodes = (node: Node): Node[] => [node, ...(node.Plans ?? []).flatMap(nodes)]
       const scans = nodes(top.Plan).filter((node) => node['Relation Name'] === 'storage_objects')
       // Averages of many loops, rounded.
-      const looked = (node: Node) =>
+      const polled = (node: Node) =>
         (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']
       const sum = (part: (node: Node) => number) => scans.reduce((all, node) => all + part(node), 0)
       return {
         scans: [...new Set(scans.map((node) => node['Node Type']))].sort(),
-        entries: Math.round(sum(looked)),
+        entries: Math.round(sum(polled)),
         rows: Math.round(
-          sum((node) => (node['Node Type'] === 'Index Only Scan' ? (node['Heap Fetches'] ?? 0) : looked(node))),
+          sum((node) => (node['Node Type'] === 'Index Only Scan' ? (node['Heap Fetches'] ?? 0) : polled(node))),
         ),
         shown: top.Plan['Actual Rows'],
         milliseconds: top['Execution Time'],
@@ -90,7 +90,7 @@ t.test('in a bucket of many objects', async (t) => {
   const byIndex = ['Index Only Scan', 'Index Scan']
   const page: FolderQuery = { folder: 'photos/', search: '', column: 'name', order: 'asc', limit: 100, offset: 0 }
 
-  for (const [who, userId] of [
+  for (const [caller, userId] of [
     ['its owner', 'ada'],
     ['another user', 'ben'],
   ] as const) {
@@ -98,56 +98,63 @@ t.test('in a bucket of many objects', async (t) => {
       t: Test,
       what: string,
       statement: Statement,
-      most: { shown: number; rows: number; entries: number },
+      max: { shown: number; rows: number; entries: number },
     ) => {
       const plan = await explain(userId, statement)
       t.comment(`${what}: ${JSON.stringify(plan)}`)
-      t.equal(plan.shown, most.shown, `${what}: shows what there is`)
+      t.equal(plan.shown, max.shown, `${what}: shows what there is`)
       t.ok(
         plan.scans.every((scan) => byIndex.includes(scan)),
         `${what}: by indexes alone, ${plan.scans.join(', ')}`,
       )
-      t.ok(plan.rows <= most.rows, `${what}: ${plan.rows} rows are read, at most ${most.rows}`)
-      t.ok(plan.entries <= most.entries, `${what}: ${plan.entries} entries are looked at, at most ${most.entries}`)
+      t.ok(plan.rows <= max.rows, `${what}: ${plan.rows} rows are read, at most ${max.rows}`)
+      t.ok(plan.entries <= max.entries, `${what}: ${plan.entries} entries are looked at, at most ${max.entries}`)
     }
 
-    t.test(`${who} reads of one object or bucket a row`, async (t) => {
+    t.test(`${caller} reads of one object or bucket a row`, async (t) => {
       await check(t, 'an object', objectStatement('many', 'photos/777.jpg'), { shown: 1, rows: 1, entries: 1 })
       await check(t, 'a bucket', bucketStatement('many'), { shown: 1, rows: 0, entries: 0 })
     })
 
-    t.test(`${who} reads of a listing by offset the page's rows, and by the index what is passed over`, async (t) => {
-      // Beside what is shown stand what the bucket holds, and the positions passed.
-      await check(t, 'first page', folderStatement(bucketId, page), { shown: 102, rows: 100, entries: 100 })
-      await check(t, 'from behind', folderStatement(bucketId, { ...page, order: 'desc' }), {
-        shown: 102,
-        rows: 100,
-        entries: 100,
-      })
-      await check(t, 'a later page', folderStatement(bucketId, { ...page, offset: 5_000 }), {
-        shown: 107,
-        rows: 100,
-        entries: 5_100,
-      })
-      await check(t, 'by date', folderStatement(bucketId, { ...page, column: 'created_at', order: 'desc' }), {
-        shown: 102,
-        rows: 100,
-        entries: flat + 100,
-      })
-      await check(t, 'a search', folderStatement(bucketId, { ...page, search: '77.JPG' }), {
-        shown: 102,
-        rows: 100,
-        entries: flat + 100,
-      })
-      await check(t, 'folders', folderStatement(bucketId, { ...page, folder: 'years/' }), {
-        shown: 101,
-        rows: 0,
-        entries: 100,
-      })
-      await check(t, 'the root', folderStatement(bucketId, { ...page, folder: '' }), { shown: 4, rows: 0, entries: 2 })
-    })
+    t.test(
+      `${caller} reads of a listing by offset the page's rows, and by the index what is passed over`,
+      async (t) => {
+        // Beside what is shown stand what the bucket holds, and the positions passed.
+        await check(t, 'first page', folderStatement(bucketId, page), { shown: 102, rows: 100, entries: 100 })
+        await check(t, 'from behind', folderStatement(bucketId, { ...page, order: 'desc' }), {
+          shown: 102,
+          rows: 100,
+          entries: 100,
+        })
+        await check(t, 'a later page', folderStatement(bucketId, { ...page, offset: 5_000 }), {
+          shown: 107,
+          rows: 100,
+          entries: 5_100,
+        })
+        await check(t, 'by date', folderStatement(bucketId, { ...page, column: 'created_at', order: 'desc' }), {
+          shown: 102,
+          rows: 100,
+          entries: flat + 100,
+        })
+        await check(t, 'a search', folderStatement(bucketId, { ...page, search: '77.JPG' }), {
+          shown: 102,
+          rows: 100,
+          entries: flat + 100,
+        })
+        await check(t, 'folders', folderStatement(bucketId, { ...page, folder: 'years/' }), {
+          shown: 101,
+          rows: 0,
+          entries: 100,
+        })
+        await check(t, 'the root', folderStatement(bucketId, { ...page, folder: '' }), {
+          shown: 4,
+          rows: 0,
+          entries: 2,
+        })
+      },
+    )
 
-    t.test(`${who} passes over nothing before a known position, unless the bucket has changed`, async (t) => {
+    t.test(`${caller} passes over nothing before a known position, unless the bucket has changed`, async (t) => {
       const [known] = await tenant.rows(
         `select path, contents::text from storage_objects join storage_bucket_counters using (bucket_id)
           where path like 'photos/%' order by path offset 39999 limit 1`,
@@ -172,7 +179,7 @@ t.test('in a bucket of many objects', async (t) => {
       )
     })
 
-    t.test(`${who} reads of a listing by cursor the page's rows, and hardly more`, async (t) => {
+    t.test(`${caller} reads of a listing by cursor the page's rows, and hardly more`, async (t) => {
       const keys = { prefix: 'photos/', after: undefined, order: 'asc', asFolders: true, limit: 100 } as const
       const after = (key: string) => Buffer.from(`o${key}`).toString('base64url')
       await check(t, 'first page', keysStatement(bucketId, keys), { shown: 101, rows: 101, entries: 101 })

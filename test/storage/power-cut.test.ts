@@ -24,12 +24,12 @@ async function cutPower(
   const findings: Findings[] = []
   for (let cut = 0; cut < cuts; cut++) {
     const hasty = await serve(t, scene, { backend: new Backend(scene.blobs) })
-    if (cut === 0) await load.begin(hasty.ask)
+    if (cut === 0) await load.begin(hasty.request)
     const wanted = load.acknowledged + 40 + chance.below(80)
     let off: Promise<void> | undefined
     // Half of the cuts come in the midst of it all, the others right after the last answer.
     const midst = cut % 2 === 1
-    await load.run(hasty.ask, () => {
+    await load.run(hasty.request, () => {
       if (midst && load.acknowledged >= wanted) off ??= disk.cut()
       return load.acknowledged >= wanted + (midst ? 100 : 0)
     })
@@ -37,7 +37,7 @@ async function cutPower(
     await hasty.close()
     await disk.restore()
     const served = await serve(t, scene)
-    const found = await inspect(scene, served.ask, load)
+    const found = await inspect(scene, served.request, load)
     await served.close()
     findings.push(found)
     if (found.phantoms.length + found.torn.length + found.lost.length > 0) break

@@ -10,26 +10,28 @@ const binary = { 'content-type': 'application/octet-stream' }
 
 t.test('two hundred uploads at the limit', async (t) => {
   const scene = await openScene(t, { limits: { file_bytes: quota } })
-  const { ask, idle } = await serve(t, scene)
-  await ask('POST', '/storage/v1/bucket', { name: 'docs' })
+  const { request, idle } = await serve(t, scene)
+  await request('POST', '/storage/v1/bucket', { name: 'docs' })
   // Whatever is written between two looks is seen by the check, which Postgres makes at every change.
   await scene.rows(
     `alter table storage_usage add constraint never_over check (file_bytes + reserved_bytes <= ${quota})`,
   )
 
-  const answers = await Promise.all(
-    Array.from({ length: uploads }, (_, n) => ask('POST', `/storage/v1/object/docs/${n}`, Buffer.alloc(size), binary)),
+  const responses = await Promise.all(
+    Array.from({ length: uploads }, (_, n) =>
+      request('POST', `/storage/v1/object/docs/${n}`, Buffer.alloc(size), binary),
+    ),
   )
-  const taken = answers.filter(({ status }) => status === 200).length
-  const refused = answers.filter(({ status }) => status === 413)
+  const taken = responses.filter(({ status }) => status === 200).length
+  const rejected = responses.filter(({ status }) => status === 413)
   t.equal(taken, Math.floor(quota / size), 'as many as there is room for')
-  t.equal(refused.length, uploads - taken)
-  for (const { text } of refused) t.match(JSON.parse(text), { code: 'QUOTA_EXCEEDED', limit: quota, used: Number })
+  t.equal(rejected.length, uploads - taken)
+  for (const { text } of rejected) t.match(JSON.parse(text), { code: 'QUOTA_EXCEEDED', limit: quota, used: Number })
 
   const rest = quota - taken * size
   const last = await Promise.all(
     Array.from({ length: uploads }, (_, n) =>
-      ask('POST', `/storage/v1/object/docs/last-${n}`, Buffer.alloc(rest), binary),
+      request('POST', `/storage/v1/object/docs/last-${n}`, Buffer.alloc(rest), binary),
     ),
   )
   t.equal(last.filter(({ status }) => status === 200).length, 1, 'one has room for the last bytes')
@@ -45,12 +47,12 @@ t.test('two hundred uploads at the limit', async (t) => {
 t.test('the Free plan has room for 1 GB of files, which is 1,000,000,000 bytes, and for none more', async (t) => {
   const gigabyte = 10 ** 9
   const scene = await openScene(t, { limits: { file_bytes: gigabyte } })
-  const { ask, idle } = await serve(t, scene)
-  await ask('POST', '/storage/v1/bucket', { name: 'docs' })
+  const { request, idle } = await serve(t, scene)
+  await request('POST', '/storage/v1/bucket', { name: 'docs' })
   // As if that much lay there.
   await scene.rows(`update storage_usage set file_bytes = ${gigabyte - 2}`)
   const put = (path: string, bytes: number) =>
-    ask('POST', `/storage/v1/object/docs/${path}`, Buffer.alloc(bytes), binary)
+    request('POST', `/storage/v1/object/docs/${path}`, Buffer.alloc(bytes), binary)
   const tooMuch = await put('three', 3)
   t.equal(tooMuch.status, 413)
   t.match(JSON.parse(tooMuch.text), { code: 'QUOTA_EXCEEDED', limit: gigabyte, used: gigabyte - 2 })

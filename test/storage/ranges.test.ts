@@ -2,21 +2,21 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { readRange } from '#tenant-runtime/storage/objects/conditional.ts'
-import { startRuntime, type Answer } from '#test/support/runtime.ts'
+import { startRuntime, type ApiResponse } from '#test/support/runtime.ts'
 import { effort, seed } from '#test/support/effort.ts'
 
 const validators = { etag: 'e', modified: new Date('2026-01-01T00:00:00Z') }
 
 /** The parts of a `multipart/byteranges` body. */
-function partsOf({ headers, bytes }: Answer): { range: string; type: string; bytes: Buffer }[] {
+function partsOf({ headers, bytes }: ApiResponse): { range: string; type: string; bytes: Buffer }[] {
   const boundary = /^multipart\/byteranges; boundary=(\S+)$/.exec(String(headers['content-type']))?.[1]
   if (boundary === undefined) throw new Error(`content-type: ${String(headers['content-type'])}`)
-  const pieces = bytes.toString('latin1').split(`\r\n--${boundary}`)
-  if (pieces.shift() !== '' || pieces.pop() !== '--\r\n') throw new Error('the body has no beginning or no end')
-  return pieces.map((piece) => {
-    const at = piece.indexOf('\r\n\r\n')
+  const chunks = bytes.toString('latin1').split(`\r\n--${boundary}`)
+  if (chunks.shift() !== '' || chunks.pop() !== '--\r\n') throw new Error('the body has no beginning or no end')
+  return chunks.map((chunk) => {
+    const at = chunk.indexOf('\r\n\r\n')
     const head = Object.fromEntries(
-      piece
+      chunk
         .slice(2, at)
         .split('\r\n')
         .map((line) => line.split(': ') as [string, string]),
@@ -24,7 +24,7 @@ function partsOf({ headers, bytes }: Answer): { range: string; type: string; byt
     return {
       range: head['content-range'] ?? '',
       type: head['content-type'] ?? '',
-      bytes: Buffer.from(piece.slice(at + 4), 'latin1'),
+      bytes: Buffer.from(chunk.slice(at + 4), 'latin1'),
     }
   })
 }
@@ -77,8 +77,12 @@ t.test('headers', async (t) => {
     ['bytes=0-99999999999999999999', 10, 'whole'],
   ]
   for (const [header, size, wanted] of cases) {
-    const answer = readRange({ range: header }, size, validators)
-    t.same(answer.kind === 'parts' ? answer.parts.map(({ start, end }) => [start, end]) : answer.kind, wanted, header)
+    const response = readRange({ range: header }, size, validators)
+    t.same(
+      response.kind === 'parts' ? response.parts.map(({ start, end }) => [start, end]) : response.kind,
+      wanted,
+      header,
+    )
   }
   t.equal(readRange({ range: 'bytes=0-1', 'if-range': '"other"' }, 10, validators).kind, 'whole')
   t.equal(readRange({ range: 'bytes=0-1', 'if-range': 'W/"e"' }, 10, validators).kind, 'whole')
@@ -92,15 +96,15 @@ t.test('headers', async (t) => {
 
 t.test('over HTTP', async (t) => {
   const tenant = await (await startRuntime(t)).addTenant()
-  await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
+  await tenant.request('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
   const content = Buffer.from(Array.from({ length: 300_000 }, (_, n) => (n * 31) % 251))
-  await tenant.ask('POST', '/storage/v1/object/files/a.bin', {
+  await tenant.request('POST', '/storage/v1/object/files/a.bin', {
     as: 'ada',
     body: content,
     headers: { 'content-type': 'image/png' },
   })
   const get = (range: string, method = 'GET') =>
-    tenant.ask(method, '/storage/v1/object/files/a.bin', { as: 'ada', headers: { range } })
+    tenant.request(method, '/storage/v1/object/files/a.bin', { as: 'ada', headers: { range } })
 
   t.test('several parts come as they were asked for, byte for byte', async (t) => {
     const cuts = fc.uniqueArray(fc.nat(content.length), { minLength: 4, maxLength: 16 }).map((points) => {
@@ -112,12 +116,12 @@ t.test('over HTTP', async (t) => {
     })
     await fc.assert(
       fc.asyncProperty(cuts, fc.boolean(), async (parts, turned) => {
-        const asked = turned ? parts.toReversed() : parts
-        const answer = await get(`bytes=${asked.map(({ start, end }) => `${start}-${end}`).join(', ')}`)
-        if (answer.status !== 206 || Number(answer.headers['content-length']) !== answer.bytes.length)
-          throw new Error(`${answer.status}, ${answer.bytes.length} bytes`)
-        return partsOf(answer).every(({ range, type, bytes }, index) => {
-          const { start, end } = asked[index] ?? { start: -1, end: -1 }
+        const requested = turned ? parts.toReversed() : parts
+        const response = await get(`bytes=${requested.map(({ start, end }) => `${start}-${end}`).join(', ')}`)
+        if (response.status !== 206 || Number(response.headers['content-length']) !== response.bytes.length)
+          throw new Error(`${response.status}, ${response.bytes.length} bytes`)
+        return partsOf(response).every(({ range, type, bytes }, index) => {
+          const { start, end } = requested[index] ?? { start: -1, end: -1 }
           return (
             range === `bytes ${start}-${end}/${content.length}` &&
             type === 'image/png' &&
@@ -149,23 +153,23 @@ t.test('over HTTP', async (t) => {
 
   t.test('an object that is overwritten meanwhile is sent as it was', async (t) => {
     const large = Buffer.alloc(20_000_000, 1)
-    await tenant.ask('POST', '/storage/v1/object/files/large.bin', {
+    await tenant.request('POST', '/storage/v1/object/files/large.bin', {
       as: 'ada',
       body: large,
       headers: { 'content-type': 'image/png' },
     })
-    const reading = tenant.ask('GET', '/storage/v1/object/files/large.bin', {
+    const reading = tenant.request('GET', '/storage/v1/object/files/large.bin', {
       as: 'ada',
       headers: { range: 'bytes=0-9999999,10000001-19999999' },
     })
-    const writing = tenant.ask('POST', '/storage/v1/object/files/large.bin', {
+    const writing = tenant.request('POST', '/storage/v1/object/files/large.bin', {
       as: 'ada',
       body: Buffer.alloc(20_000_000, 2),
       headers: { 'content-type': 'image/png' },
     })
-    const answer = await reading
+    const response = await reading
     await writing
-    const bytes = new Set(partsOf(answer).flatMap((part) => [...new Set(part.bytes)]))
+    const bytes = new Set(partsOf(response).flatMap((part) => [...new Set(part.bytes)]))
     t.equal(bytes.size, 1, 'one version')
   })
 })

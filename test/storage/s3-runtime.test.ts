@@ -13,16 +13,16 @@ import { bundleOf } from '#images/bundle.ts'
 import { S3Backend } from '#tenant-runtime/storage/backend/s3.ts'
 import { freePort } from '#test/support/postgres.ts'
 import { startS3Server } from '#test/support/s3-server.ts'
-import { ask, startRuntime, type TestTenant } from '#test/support/runtime.ts'
+import { send, startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
 const megabyte = 2 ** 20
 const binary = { 'content-type': 'application/octet-stream' }
 const sha256 = (body: Buffer) => createHash('sha256').update(body).digest('hex')
 
 const put = (tenant: TestTenant, path: string, body: Buffer | Buffer[], headers = {}) =>
-  tenant.ask('POST', `/storage/v1/object/docs/${path}`, { as: 'u1', headers: { ...binary, ...headers }, body })
+  tenant.request('POST', `/storage/v1/object/docs/${path}`, { as: 'u1', headers: { ...binary, ...headers }, body })
 const get = (tenant: TestTenant, path: string, headers = {}) =>
-  tenant.ask('GET', `/storage/v1/object/docs/${path}`, { as: 'u1', headers })
+  tenant.request('GET', `/storage/v1/object/docs/${path}`, { as: 'u1', headers })
 
 t.test('files of a tenant in a bucket', async (t) => {
   const server = await startS3Server()
@@ -31,7 +31,7 @@ t.test('files of a tenant in a bucket', async (t) => {
   const { storage, addTenant } = await startRuntime(t, { backend, abandonedMilliseconds: 0 })
   const tenant = await addTenant()
   const blobs = async () => (await server.keys()).whole.filter((key) => key.startsWith(`here/${tenant.id}/blobs/`))
-  const { status } = await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'docs' } })
+  const { status } = await tenant.request('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'docs' } })
   t.equal(status, 201)
 
   await t.test('upload, download, ranges, overwrite, copy, move, delete', async (t) => {
@@ -61,11 +61,11 @@ t.test('files of a tenant in a bucket', async (t) => {
     t.ok(large.subarray(0, 20_000).equals((await get(tenant, 'small')).bytes), 'overwritten')
     t.equal((await put(tenant, 'empty', Buffer.alloc(0))).status, 200)
     t.equal((await get(tenant, 'empty')).bytes.length, 0)
-    const copied = await tenant.ask('POST', '/storage/v1/object/copy', {
+    const copied = await tenant.request('POST', '/storage/v1/object/copy', {
       as: 'u1',
       body: { bucketId: 'docs', sourceKey: 'large', destinationKey: 'copy' },
     })
-    const moved = await tenant.ask('POST', '/storage/v1/object/move', {
+    const moved = await tenant.request('POST', '/storage/v1/object/move', {
       as: 'u1',
       body: { bucketId: 'docs', sourceKey: 'large', destinationKey: 'moved' },
     })
@@ -74,12 +74,12 @@ t.test('files of a tenant in a bucket', async (t) => {
       [sha256((await get(tenant, 'copy')).bytes), sha256((await get(tenant, 'moved')).bytes)],
       [sha256(large), sha256(large)],
     )
-    t.equal((await tenant.ask('DELETE', '/storage/v1/object/docs/moved', { as: 'u1' })).status, 200)
+    t.equal((await tenant.request('DELETE', '/storage/v1/object/docs/moved', { as: 'u1' })).status, 200)
     t.equal((await get(tenant, 'moved')).status, 404)
   })
 
   await t.test('what is refused leaves nothing behind, and what was let go of is removed', async (t) => {
-    await tenant.ask('PATCH', '/storage/v1/bucket/docs', { as: 'u1', body: { max_file_size: 6 * megabyte } })
+    await tenant.request('PATCH', '/storage/v1/bucket/docs', { as: 'u1', body: { max_file_size: 6 * megabyte } })
     const tooLong = Array.from({ length: 14 }, () => Buffer.alloc(megabyte / 2))
     t.equal((await put(tenant, 'too-large', tooLong)).status, 413, 'found out only while it comes')
     await storage.idle()
@@ -95,10 +95,13 @@ t.test('files of a tenant in a bucket', async (t) => {
   await t.test('a sweep finds what nothing refers to, and removes it the second time', async (t) => {
     await backend.put(tenant.id, '00000000-0000-4000-8000-000000000000', Readable.from([Buffer.from('orphan')]), 100)
     const sweep = async () => {
-      const { files, orphans, removed, refused } = (
-        await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
-      ).json()
-      return { files, orphans, removed, refused }
+      const {
+        files,
+        orphans,
+        removed,
+        refused: rejected,
+      } = (await tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })).json()
+      return { files, orphans, removed, refused: rejected }
     }
     t.same(await sweep(), { files: 4, orphans: 1, removed: 0, refused: null })
     t.same(await sweep(), { files: 4, orphans: 1, removed: 1, refused: null })
@@ -106,52 +109,52 @@ t.test('files of a tenant in a bucket', async (t) => {
   })
 
   await t.test('the server goes away: everybody is told to come again; it comes back: all goes on', async (t) => {
-    t.equal((await tenant.ask('GET', '/health')).status, 200)
+    t.equal((await tenant.request('GET', '/health')).status, 200)
     await server.kill()
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       get(tenant, 'small', { range: 'bytes=0-9' }),
       get(tenant, 'copy', { range: 'bytes=5-9' }),
       put(tenant, 'new', Buffer.alloc(1000)),
-      tenant.ask('POST', '/storage/v1/object/copy', {
+      tenant.request('POST', '/storage/v1/object/copy', {
         as: 'u1',
         body: { bucketId: 'docs', sourceKey: 'small', destinationKey: 'copy-2' },
       }),
-      tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} }),
+      tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} }),
     ])
     t.same(
-      answers.map(({ status, json }) => [status, json()['code']]),
-      answers.map(() => [503, 'STORAGE_UNAVAILABLE']),
+      responses.map(({ status, json }) => [status, json()['code']]),
+      responses.map(() => [503, 'STORAGE_UNAVAILABLE']),
     )
-    t.ok(answers.every(({ headers }) => headers['retry-after'] === '1'))
+    t.ok(responses.every(({ headers }) => headers['retry-after'] === '1'))
     t.equal(
-      (await tenant.ask('HEAD', '/storage/v1/object/docs/small', { as: 'u1' })).status,
+      (await tenant.request('HEAD', '/storage/v1/object/docs/small', { as: 'u1' })).status,
       200,
       'what needs no bytes is answered',
     )
     t.equal(
-      (await tenant.ask('DELETE', '/storage/v1/object/docs/empty', { as: 'u1' })).status,
+      (await tenant.request('DELETE', '/storage/v1/object/docs/empty', { as: 'u1' })).status,
       200,
       'deleting too: the file is removed later',
     )
-    const health = await tenant.ask('GET', '/health')
+    const health = await tenant.request('GET', '/health')
     t.same(
       [health.status, (health.json()['components'] as { storage: { status: string } }).storage.status],
       [503, 'unhealthy'],
     )
 
     await server.start()
-    t.equal((await tenant.ask('GET', '/health')).status, 200)
+    t.equal((await tenant.request('GET', '/health')).status, 200)
     t.equal((await get(tenant, 'small')).bytes.length, 20_000)
     t.equal((await put(tenant, 'new', Buffer.alloc(1000))).status, 200)
     await storage.idle()
-    await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
+    await tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
     t.equal((await blobs()).length, 3, 'small, new and the copy')
   })
 
   await t.test('a download goes on where it stood when the server breaks it off', async (t) => {
     const size = 12 * megabyte
     const body = randomBytes(size)
-    await tenant.ask('PATCH', '/storage/v1/bucket/docs', { as: 'u1', body: { max_file_size: 0 } })
+    await tenant.request('PATCH', '/storage/v1/bucket/docs', { as: 'u1', body: { max_file_size: 0 } })
     t.equal((await put(tenant, 'long', body)).status, 200)
     const [row] = await tenant.rows("select blob_id::text as id from storage_objects where path = 'long'")
     const blob = await backend.open(tenant.id, String(row?.['id']))
@@ -171,7 +174,7 @@ t.test('files of a tenant in a bucket', async (t) => {
   await t.test('what is let go of stays for a while, for those who are reading it', async (t) => {
     const lingering = await startRuntime(t, { backend: new S3Backend(server.settings) })
     const reader = await lingering.addTenant()
-    await reader.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'docs' } })
+    await reader.request('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'docs' } })
     await put(reader, 'a', Buffer.from('one'))
     await put(reader, 'a', Buffer.from('two'))
     await lingering.storage.idle()
@@ -179,7 +182,7 @@ t.test('files of a tenant in a bucket', async (t) => {
       (await server.keys()).whole.filter((key) => key.startsWith(`here/${reader.id}/blobs/`)).length
     t.equal(await files(), 2)
     await reader.rows("update blob_gc set created_at = now() - interval '16 minutes'")
-    await reader.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
+    await reader.request('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
     t.equal(await files(), 1)
   })
 
@@ -228,24 +231,24 @@ t.test('the bundle of the image starts on s3, and says what it cannot reach', as
     })
     const gone = once(child, 'exit')
     t.teardown(() => (child.kill('SIGKILL'), gone))
-    let said = ''
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text))
-    return { port, child, gone, said: () => said }
+    let reported = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (reported += text))
+    return { port, child, gone, reported: () => reported }
   }
   const wrong = await start('nowhere')
   await wrong.gone
-  t.match(wrong.said(), /the bucket nowhere at http:\S+ can not be used: NoSuchBucket/)
+  t.match(wrong.reported(), /the bucket nowhere at http:\S+ can not be used: NoSuchBucket/)
   t.not(wrong.child.exitCode, 0)
 
   const right = await start('blobs')
   const deadline = Date.now() + 30_000
   let live = 0
   while (live !== 200 && Date.now() < deadline && right.child.exitCode === null) {
-    live = await ask(right.port, 'GET', internalPaths.live, { [internalTokenHeader]: token }).then(
+    live = await send(right.port, 'GET', internalPaths.live, { [internalTokenHeader]: token }).then(
       ({ status }) => status,
       () => 0,
     )
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  t.equal(live, 200, right.said())
+  t.equal(live, 200, right.reported())
 })

@@ -1,9 +1,9 @@
 // Signed URLs that are revoked, or whose bucket is gone (specification, section 5.5).
 import t from 'tap'
 import { migrateHome } from '#test/support/home.ts'
-import { ask, startRuntime } from '#test/support/runtime.ts'
+import { send, startRuntime } from '#test/support/runtime.ts'
 import { bucket, objects, text } from './support/objects.ts'
-import { put, refused, signRead, start } from './support/signed-urls.ts'
+import { put, rejected, signRead, start } from './support/signed-urls.ts'
 
 t.test('signed URLs', async (t) => {
   const runtime = await startRuntime(t)
@@ -14,9 +14,9 @@ t.test('signed URLs', async (t) => {
     await bucket(tenant, 'open', { policy: 'public' })
     await put(tenant, 'others/x', 'x')
     const elsewhere = await signRead(tenant, 'others/x')
-    const revoke = (name: string, who: string | undefined) =>
-      tenant.ask('POST', `/storage/v1/bucket/${name}/revoke-signed-urls`, { as: who })
-    for (const [who, name, status, code] of [
+    const revoke = (name: string, caller: string | undefined) =>
+      tenant.request('POST', `/storage/v1/bucket/${name}/revoke-signed-urls`, { as: caller })
+    for (const [caller, name, status, code] of [
       ['u2', 'docs', 404, 'NoSuchBucket'],
       ['u2', 'open', 403, 'ACCESS_DENIED'],
       [undefined, 'open', 401, 'UNAUTHORIZED'],
@@ -24,11 +24,11 @@ t.test('signed URLs', async (t) => {
       ['u1', 'nowhere', 404, 'NoSuchBucket'],
       ['u1', '%00', 400, 'BAD_REQUEST'],
     ] as const) {
-      const answer = await revoke(name, who)
-      t.equal(answer.status, status, `${name} by ${who ?? 'nobody'}: ${answer.text}`)
-      if (status !== 400) t.match(answer.json(), { code })
+      const response = await revoke(name, caller)
+      t.equal(response.status, status, `${name} by ${caller ?? 'nobody'}: ${response.text}`)
+      if (status !== 400) t.match(response.json(), { code })
     }
-    t.equal((await ask(tenant.port, 'GET', read.url)).text, 'secret', 'what was refused revoked nothing')
+    t.equal((await send(tenant.port, 'GET', read.url)).text, 'secret', 'what was refused revoked nothing')
 
     t.match((await revoke('docs', 'u1')).json(), {
       message: String,
@@ -36,17 +36,17 @@ t.test('signed URLs', async (t) => {
       signing_version: 2,
       updated_at: String,
     })
-    refused(t, await ask(tenant.port, 'GET', read.url), 'a read URL of before')
-    refused(t, await ask(tenant.port, 'GET', read.url.replace('/sign/', '/')), 'on its plain path')
-    refused(t, await ask(tenant.port, 'PUT', upload.url, text, 'changed'), 'an upload URL of before')
-    t.equal((await ask(tenant.port, 'GET', elsewhere.url)).text, 'x', 'another bucket keeps its own')
+    rejected(t, await send(tenant.port, 'GET', read.url), 'a read URL of before')
+    rejected(t, await send(tenant.port, 'GET', read.url.replace('/sign/', '/')), 'on its plain path')
+    rejected(t, await send(tenant.port, 'PUT', upload.url, text, 'changed'), 'an upload URL of before')
+    t.equal((await send(tenant.port, 'GET', elsewhere.url)).text, 'x', 'another bucket keeps its own')
     const again = await signRead(tenant, 'docs/a/b%20c.txt')
-    t.equal((await ask(tenant.port, 'GET', again.url)).text, 'secret', 'what is signed from now on is good')
+    t.equal((await send(tenant.port, 'GET', again.url)).text, 'secret', 'what is signed from now on is good')
     t.match((await revoke('docs', 'service')).json(), { signing_version: 3 })
-    refused(t, await ask(tenant.port, 'GET', again.url), 'until the next time')
+    rejected(t, await send(tenant.port, 'GET', again.url), 'until the next time')
     const versions = await Promise.all(Array.from({ length: 8 }, () => revoke('docs', 'u1')))
     t.same(
-      versions.map((answer) => Number(answer.json()['signing_version'])).sort((a, b) => a - b),
+      versions.map((response) => Number(response.json()['signing_version'])).sort((a, b) => a - b),
       [4, 5, 6, 7, 8, 9, 10, 11],
       'each one counts',
     )
@@ -71,27 +71,31 @@ t.test('signed URLs', async (t) => {
       'as many events',
     )
     const bulk = (
-      await tenant.ask('POST', `${objects}/sign/docs`, { as: 'u1', body: { expiresIn: 60, paths: ['second'] } })
+      await tenant.request('POST', `${objects}/sign/docs`, { as: 'u1', body: { expiresIn: 60, paths: ['second'] } })
     ).list()
-    t.equal((await ask(tenant.port, 'GET', `/storage/v1${String(bulk[0]?.['signedURL'])}`)).text, 'second')
+    t.equal((await send(tenant.port, 'GET', `/storage/v1${String(bulk[0]?.['signedURL'])}`)).text, 'second')
   })
 
   t.test('come back with no bucket that takes the name of theirs', async (t) => {
     const { tenant, read, upload } = await start(runtime)
-    await tenant.ask('DELETE', `${objects}/docs`, { as: 'u1', body: { prefixes: ['a/b c.txt', 'second'] } })
-    t.match((await ask(tenant.port, 'GET', read.url)).json(), { code: 'NoSuchKey' }, 'the object is gone')
-    t.equal((await tenant.ask('DELETE', '/storage/v1/bucket/docs', { as: 'u1' })).status, 200)
-    t.match((await ask(tenant.port, 'GET', read.url)).json(), { code: 'NoSuchBucket' }, 'the bucket is gone')
+    await tenant.request('DELETE', `${objects}/docs`, { as: 'u1', body: { prefixes: ['a/b c.txt', 'second'] } })
+    t.match((await send(tenant.port, 'GET', read.url)).json(), { code: 'NoSuchKey' }, 'the object is gone')
+    t.equal((await tenant.request('DELETE', '/storage/v1/bucket/docs', { as: 'u1' })).status, 200)
+    t.match((await send(tenant.port, 'GET', read.url)).json(), { code: 'NoSuchBucket' }, 'the bucket is gone')
     await bucket(tenant, 'docs', {}, 'u2')
     await put(tenant, 'docs/a/b%20c.txt', 'of another', 'u2')
-    refused(t, await ask(tenant.port, 'GET', read.url), 'reading')
-    refused(t, await ask(tenant.port, 'PUT', upload.url, text, 'changed'), 'uploading')
+    rejected(t, await send(tenant.port, 'GET', read.url), 'reading')
+    rejected(t, await send(tenant.port, 'PUT', upload.url, text, 'changed'), 'uploading')
     t.equal(
-      (await tenant.ask('POST', `${objects}/sign/docs/a/b%20c.txt`, { as: 'u1' })).status,
+      (await tenant.request('POST', `${objects}/sign/docs/a/b%20c.txt`, { as: 'u1' })).status,
       404,
       "one who may not read can't sign",
     )
-    t.equal((await tenant.ask('POST', `${objects}/upload/sign/docs/a`, { as: 'u1' })).status, 404, 'nor for an upload')
+    t.equal(
+      (await tenant.request('POST', `${objects}/upload/sign/docs/a`, { as: 'u1' })).status,
+      404,
+      'nor for an upload',
+    )
   })
 
   t.test('of a home that was made before buckets had a version are good until the first revocation', async (t) => {
@@ -99,11 +103,11 @@ t.test('signed URLs', async (t) => {
     await tenant.rows('alter table storage_buckets drop column signing_version')
     await tenant.rows('delete from home_migrations where version = 4')
     await migrateHome(runtime.postgres.url('postgres'), tenant.id)
-    t.equal((await ask(tenant.port, 'GET', read.url)).text, 'secret')
-    t.match((await tenant.ask('POST', '/storage/v1/bucket/docs/revoke-signed-urls', { as: 'u1' })).json(), {
+    t.equal((await send(tenant.port, 'GET', read.url)).text, 'secret')
+    t.match((await tenant.request('POST', '/storage/v1/bucket/docs/revoke-signed-urls', { as: 'u1' })).json(), {
       signing_version: 2,
     })
-    refused(t, await ask(tenant.port, 'GET', read.url), 'after it')
+    rejected(t, await send(tenant.port, 'GET', read.url), 'after it')
   })
 
   t.same(runtime.problems, [], 'none of it was an error of ours')

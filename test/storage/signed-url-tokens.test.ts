@@ -21,7 +21,7 @@ const secret = 'k'.repeat(32)
 const use = { scope: 'read', tenant: 't_1', path: 'a/b c.txt', now: 1_799_999_999, expires: '1800000000' } as const
 
 /** Codes of what the token is refused with. */
-function refusal(work: () => unknown): string {
+function rejection(work: () => unknown): string {
   try {
     work()
     return 'accepted'
@@ -43,7 +43,7 @@ t.test('a token', async (t) => {
       [1_800_000_001, 'ExpiredToken'],
     ] as const) {
       t.equal(
-        refusal(() => readToken(token, secret, { ...use, now })),
+        rejection(() => readToken(token, secret, { ...use, now })),
         code,
         String(now),
       )
@@ -53,14 +53,14 @@ t.test('a token', async (t) => {
   t.test('is refused with any bit of its text or of its bytes changed', async (t) => {
     const codes = new Map<string, number>()
     const count = (code: string) => codes.set(code, (codes.get(code) ?? 0) + 1)
-    for (const other of flipped(token)) count(refusal(() => readToken(other, secret, use)))
+    for (const other of flipped(token)) count(rejection(() => readToken(other, secret, use)))
     const parts = token.split('.').map((part) => Buffer.from(part, 'base64url'))
     for (const [nth, bytes] of parts.entries()) {
       for (let bit = 0; bit < bytes.length * 8; bit++) {
         const changed = Buffer.from(bytes)
         changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7))
         count(
-          refusal(() =>
+          rejection(() =>
             readToken(
               parts.map((part, index) => (index === nth ? changed : part).toString('base64url')).join('.'),
               secret,
@@ -75,7 +75,7 @@ t.test('a token', async (t) => {
     })
     for (const other of flipped(use.expires))
       t.equal(
-        refusal(() => readToken(token, secret, { ...use, expires: other })),
+        rejection(() => readToken(token, secret, { ...use, expires: other })),
         'InvalidSignature',
         other,
       )
@@ -87,7 +87,7 @@ t.test('a token', async (t) => {
       ...forgeries(token, { 'another key': 'x'.repeat(32) }),
     })) {
       t.equal(
-        refusal(() => readToken(other, secret, use)),
+        rejection(() => readToken(other, secret, use)),
         'InvalidSignature',
         what,
       )
@@ -120,7 +120,7 @@ t.test('a token', async (t) => {
           if (own === payload) continue
           mixed++
           t.equal(
-            refusal(() => readToken(`${payload}.${signature}`, secret, use)),
+            rejection(() => readToken(`${payload}.${signature}`, secret, use)),
             'InvalidSignature',
             `${field} of another`,
           )
@@ -141,14 +141,14 @@ t.test('a token', async (t) => {
       ['expires', ''],
     ] as const) {
       t.equal(
-        refusal(() => readToken(token, secret, { ...use, [field]: value })),
+        rejection(() => readToken(token, secret, { ...use, [field]: value })),
         'InvalidSignature',
         `${field} ${value}`,
       )
     }
     const [pair, decomposed] = ['ä', 'a\u0308']
     t.equal(
-      refusal(() => readToken(signClaims({ ...claims, path: pair }, secret), secret, { ...use, path: decomposed })),
+      rejection(() => readToken(signClaims({ ...claims, path: pair }, secret), secret, { ...use, path: decomposed })),
       'InvalidSignature',
       'Unicode forms are two paths',
     )
@@ -167,7 +167,7 @@ t.test('a token', async (t) => {
       JSON.stringify({ ...claims, expires: '1900000000' }),
     ]) {
       t.equal(
-        refusal(() => readToken(sign(Buffer.from(content, 'latin1').toString('base64url')), secret, use)),
+        rejection(() => readToken(sign(Buffer.from(content, 'latin1').toString('base64url')), secret, use)),
         'InvalidSignature',
         content,
       )
@@ -175,12 +175,12 @@ t.test('a token', async (t) => {
     const { version: _, ...early } = claims
     const first = readToken(sign(Buffer.from(JSON.stringify(early)).toString('base64url')), secret, use)
     t.equal(
-      refusal(() => requireBucket(first, { id: 'b1', signingVersion: 1 })),
+      rejection(() => requireBucket(first, { id: 'b1', signingVersion: 1 })),
       'accepted',
       'without a version it is of the first',
     )
     t.equal(
-      refusal(() => requireBucket(first, { id: 'b1', signingVersion: 2 })),
+      rejection(() => requireBucket(first, { id: 'b1', signingVersion: 2 })),
       'InvalidSignature',
     )
     for (const [id, signingVersion, code] of [
@@ -190,7 +190,7 @@ t.test('a token', async (t) => {
       ['b1', 0, 'InvalidSignature'],
     ] as const) {
       t.equal(
-        refusal(() => requireBucket(claims, { id, signingVersion })),
+        rejection(() => requireBucket(claims, { id, signingVersion })),
         code,
         `${id} ${signingVersion}`,
       )

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import { effort } from '#test/support/effort.ts'
-import { ask, signToken, startRuntime } from '#test/support/runtime.ts'
+import { send, signToken, startRuntime } from '#test/support/runtime.ts'
 import { bucket, objects, text } from './support/objects.ts'
-import { disguises, flipped, forgeries, put, refused, signRead, signUpload, start } from './support/signed-urls.ts'
+import { disguises, flipped, forgeries, put, rejected, signRead, signUpload, start } from './support/signed-urls.ts'
 
 const year = 365 * 86_400
 
@@ -39,19 +39,19 @@ t.test('signed URLs', async (t) => {
       [read.url.replace(read.token, percent(read.token)), {}],
     ] as const)
       t.same(
-        [(await ask(tenant.port, 'GET', url, headers)).text, (await ask(tenant.port, 'HEAD', url, headers)).status],
+        [(await send(tenant.port, 'GET', url, headers)).text, (await send(tenant.port, 'HEAD', url, headers)).status],
         ['secret', 200],
         url.slice(0, 60),
       )
-    t.equal((await ask(tenant.port, 'PUT', upload.url, text, 'new')).status, 200)
-    t.equal((await ask(tenant.port, 'GET', read.url)).text, 'new', 'a URL is for a path, not for a version')
+    t.equal((await send(tenant.port, 'PUT', upload.url, text, 'new')).status, 200)
+    t.equal((await send(tenant.port, 'GET', read.url)).text, 'new', 'a URL is for a path, not for a version')
     t.equal(
-      (await ask(tenant.port, 'PUT', upload.url, { ...text, authorization: 'Bearer nonsense' }, 'again')).status,
+      (await send(tenant.port, 'PUT', upload.url, { ...text, authorization: 'Bearer nonsense' }, 'again')).status,
       200,
     )
     const once = await signUpload(tenant, 'docs/a/b%20c.txt', 'u1', {})
     t.match(
-      (await ask(tenant.port, 'PUT', once.url, { ...text, 'x-upsert': 'true' }, 'no')).json(),
+      (await send(tenant.port, 'PUT', once.url, { ...text, 'x-upsert': 'true' }, 'no')).json(),
       { code: 'KeyAlreadyExists' },
       'overwriting is signed as well',
     )
@@ -86,9 +86,9 @@ t.test('signed URLs', async (t) => {
     add('upload', upload.token)
     await allOf(changed, async ([what, token]) => {
       if (!what.startsWith('upload'))
-        refused(
+        rejected(
           t,
-          await ask(
+          await send(
             tenant.port,
             'GET',
             `${objects}/sign/docs/a/b%20c.txt?token=${percent(token)}&expires=${read.expires}`,
@@ -96,9 +96,9 @@ t.test('signed URLs', async (t) => {
           what,
         )
       if (!what.startsWith('read'))
-        refused(
+        rejected(
           t,
-          await ask(
+          await send(
             tenant.port,
             'PUT',
             `${objects}/upload/sign/docs/a/b%20c.txt?token=${percent(token)}`,
@@ -109,9 +109,9 @@ t.test('signed URLs', async (t) => {
         )
     })
     for (const text of flipped(read.expires))
-      refused(
+      rejected(
         t,
-        await ask(tenant.port, 'GET', `${objects}/sign/docs/a/b%20c.txt?token=${read.token}&expires=${percent(text)}`),
+        await send(tenant.port, 'GET', `${objects}/sign/docs/a/b%20c.txt?token=${read.token}&expires=${percent(text)}`),
         `expires ${text}`,
       )
 
@@ -127,17 +127,17 @@ t.test('signed URLs', async (t) => {
       'an upload token': `${objects}/sign/docs/a/b%20c.txt?token=${upload.token}`,
       'an upload token, plainly': `${objects}/docs/a/b%20c.txt?token=${upload.token}`,
     }
-    for (const [why, url] of Object.entries(reads)) refused(t, await ask(tenant.port, 'GET', url), why)
+    for (const [why, url] of Object.entries(reads)) rejected(t, await send(tenant.port, 'GET', url), why)
     for (const url of [read.url, read.url.replace('/sign/', '/')])
-      refused(t, await ask(other.port, 'GET', url), "another tenant's runtime")
+      rejected(t, await send(other.port, 'GET', url), "another tenant's runtime")
     for (const [why, url] of Object.entries({
       'another path': upload.url.replace('b%20c.txt', 'b%20d.txt'),
       'another bucket': upload.url.replace('docs/', 'system/'),
       'a read token': upload.url.replace(upload.token, read.token),
       'no token': `${objects}/upload/sign/docs/a/b%20c.txt`,
     }))
-      refused(t, await ask(tenant.port, 'PUT', url, text, 'changed'), why)
-    refused(t, await ask(other.port, 'PUT', upload.url, text, 'changed'), "another tenant's runtime")
+      rejected(t, await send(tenant.port, 'PUT', url, text, 'changed'), why)
+    rejected(t, await send(other.port, 'PUT', upload.url, text, 'changed'), "another tenant's runtime")
 
     const twice = [
       `token=${read.token}&token=${read.token}`,
@@ -151,23 +151,23 @@ t.test('signed URLs', async (t) => {
       `Token=${read.token}`,
       `token;=${read.token}`,
     ]
-    for (const asked of twice) {
+    for (const requested of twice) {
       for (const [method, at] of [
         ['GET', 'sign/docs'],
         ['GET', 'docs'],
         ['PUT', 'upload/sign/docs'],
       ] as const) {
-        const { status } = await ask(
+        const { status } = await send(
           tenant.port,
           method,
-          `${objects}/${at}/a/b%20c.txt?${method === 'PUT' ? asked.replaceAll(read.token, upload.token) : asked}`,
+          `${objects}/${at}/a/b%20c.txt?${method === 'PUT' ? requested.replaceAll(read.token, upload.token) : requested}`,
           text,
           method === 'PUT' ? 'changed' : undefined,
         )
-        const harmless = method === 'PUT' && asked.includes('expires')
+        const harmless = method === 'PUT' && requested.includes('expires')
         t.ok(
           harmless ? status === 200 : status === 400 || status === 404,
-          `${method} ${at} ${asked.replaceAll(read.token, '…')}: ${status}`,
+          `${method} ${at} ${requested.replaceAll(read.token, '…')}: ${status}`,
         )
         if (harmless) await put(tenant, 'docs/a/b%20c.txt', 'secret')
       }
@@ -186,7 +186,7 @@ t.test('signed URLs', async (t) => {
       ['POST', `${objects}/sign/docs/second?token=${read.token}`],
       ['DELETE', `${objects}/docs?token=${upload.token}`],
     ] as const) {
-      const { status } = await ask(
+      const { status } = await send(
         tenant.port,
         method,
         url,
@@ -200,7 +200,7 @@ t.test('signed URLs', async (t) => {
         { path: 'a/b c.txt', size: 6 },
         { path: 'second', size: 6 },
       ])
-      t.equal((await at.ask('GET', `${objects}/docs/a/b%20c.txt`, { as: 'u1' })).text, 'secret')
+      t.equal((await at.request('GET', `${objects}/docs/a/b%20c.txt`, { as: 'u1' })).text, 'secret')
     }
   })
 
@@ -209,7 +209,7 @@ t.test('signed URLs', async (t) => {
     t.teardown(() => (runtime.clock.stopped = undefined))
     const begin = Math.floor(Date.now() / 1000) * 1000 + 400
     const signed = async (how: string, body?: object) =>
-      await tenant.ask('POST', `${objects}/sign/docs/second${how}`, {
+      await tenant.request('POST', `${objects}/sign/docs/second${how}`, {
         as: 'u1',
         ...(body === undefined ? {} : { body }),
       })
@@ -237,9 +237,9 @@ t.test('signed URLs', async (t) => {
         [end + 1, 400],
       ] as const) {
         runtime.clock.stopped = Math.round(at * 1000)
-        const answer = await ask(tenant.port, 'GET', url)
-        t.equal(answer.status, status, `${seconds} s, at ${at - end}`)
-        if (status === 400) t.match(answer.json(), { code: 'ExpiredToken' })
+        const response = await send(tenant.port, 'GET', url)
+        t.equal(response.status, status, `${seconds} s, at ${at - end}`)
+        if (status === 400) t.match(response.json(), { code: 'ExpiredToken' })
       }
     }
     runtime.clock.stopped = begin
@@ -262,7 +262,8 @@ t.test('signed URLs', async (t) => {
     for (const expiresIn of [0, -1, 1.5, '60', null, year + 1, 1e300, [60]]) {
       t.equal((await signed('', { expiresIn })).status, 400, `expiresIn ${JSON.stringify(expiresIn)}`)
       t.equal(
-        (await tenant.ask('POST', `${objects}/sign/docs`, { as: 'u1', body: { expiresIn, paths: ['second'] } })).status,
+        (await tenant.request('POST', `${objects}/sign/docs`, { as: 'u1', body: { expiresIn, paths: ['second'] } }))
+          .status,
         400,
         `many, expiresIn ${JSON.stringify(expiresIn)}`,
       )
@@ -275,7 +276,7 @@ t.test('signed URLs', async (t) => {
       [end + 1, 400],
     ] as const) {
       runtime.clock.stopped = at * 1000
-      t.equal((await ask(tenant.port, 'PUT', upload.url, text, 'changed')).status, status, `an upload at ${at - end}`)
+      t.equal((await send(tenant.port, 'PUT', upload.url, text, 'changed')).status, status, `an upload at ${at - end}`)
     }
   })
 
@@ -294,25 +295,25 @@ t.test('signed URLs', async (t) => {
     t.equal((await tenant.files()).length, before + 1, 'it has begun')
     runtime.clock.ahead = 3 * 3_600_000
     t.match(
-      (await ask(tenant.port, 'PUT', url, text, 'too late')).json(),
+      (await send(tenant.port, 'PUT', url, text, 'too late')).json(),
       { code: 'ExpiredToken' },
       'one that begins now is refused',
     )
     socket.write('half')
-    const [answer] = (await once(socket, 'data')) as [Buffer]
-    t.match(answer.toString(), /^HTTP\/1\.1 200 /)
-    t.equal((await tenant.ask('GET', `${objects}/docs/slow`, { as: 'u1' })).text, 'halfhalf')
+    const [response] = (await once(socket, 'data')) as [Buffer]
+    t.match(response.toString(), /^HTTP\/1\.1 200 /)
+    t.equal((await tenant.request('GET', `${objects}/docs/slow`, { as: 'u1' })).text, 'halfhalf')
   })
 
   t.test('act for whoever signed, with the rights they have when the URL is used', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'shared', { policy: 'authenticated' })
     const { url } = await signUpload(tenant, 'shared/mine', 'u2')
-    t.equal((await ask(tenant.port, 'PUT', url, text, 'one')).json()['owner_id'], 'u2')
-    await tenant.ask('PATCH', '/storage/v1/bucket/shared', { as: 'u1', body: { policy: 'private' } })
-    const { status } = await ask(tenant.port, 'PUT', url, text, 'two')
+    t.equal((await send(tenant.port, 'PUT', url, text, 'one')).json()['owner_id'], 'u2')
+    await tenant.request('PATCH', '/storage/v1/bucket/shared', { as: 'u1', body: { policy: 'private' } })
+    const { status } = await send(tenant.port, 'PUT', url, text, 'two')
     t.ok(status === 403 || status === 404, String(status))
-    t.equal((await tenant.ask('GET', `${objects}/shared/mine`, { as: 'u1' })).text, 'one')
+    t.equal((await tenant.request('GET', `${objects}/shared/mine`, { as: 'u1' })).text, 'one')
   })
 
   t.same(runtime.problems, [], 'none of it was an error of ours')

@@ -2,13 +2,13 @@
 import t from 'tap'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
-const sweep = (tenant: TestTenant, body?: object, who: string | undefined = 'service') =>
-  tenant.ask('POST', '/storage/v1/admin/sweep', { as: who, ...(body === undefined ? {} : { body }) })
+const sweep = (tenant: TestTenant, body?: object, caller: string | undefined = 'service') =>
+  tenant.request('POST', '/storage/v1/admin/sweep', { as: caller, ...(body === undefined ? {} : { body }) })
 
 async function fill(tenant: TestTenant, count: number) {
-  await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
+  await tenant.request('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
   for (let n = 0; n < count; n++) {
-    const { status, text } = await tenant.ask('POST', `/storage/v1/object/files/${n}`, {
+    const { status, text } = await tenant.request('POST', `/storage/v1/object/files/${n}`, {
       as: 'ada',
       body: 'x',
       headers: { 'content-type': 'text/plain' },
@@ -28,7 +28,7 @@ t.test('sweeping', async (t) => {
 
   t.test('is for the service role, and takes nothing that it does not know', async (t) => {
     const tenant = await runtime.addTenant()
-    t.equal((await tenant.ask('POST', '/storage/v1/admin/sweep')).status, 401)
+    t.equal((await tenant.request('POST', '/storage/v1/admin/sweep')).status, 401)
     t.equal((await sweep(tenant, {}, 'ada')).status, 403)
     t.equal((await sweep(tenant, { dry: true })).status, 400)
     t.equal((await sweep(tenant, { dry_run: 'yes' })).status, 400)
@@ -61,7 +61,7 @@ t.test('sweeping', async (t) => {
     t.match((await sweep(tenant)).json(), { files: 3, orphans: 1, removed: 0 }, 'the first sighting')
     t.match((await sweep(tenant)).json(), { files: 3, orphans: 1, removed: 1 }, 'the second')
     t.match((await sweep(tenant)).json(), { files: 2, orphans: 0, removed: 0 })
-    t.equal((await tenant.ask('GET', '/storage/v1/object/files/2', { as: 'ada' })).text, 'x', 'others are there')
+    t.equal((await tenant.request('GET', '/storage/v1/object/files/2', { as: 'ada' })).text, 'x', 'others are there')
   })
 
   t.test('an upload that never ended is given up, and its bytes are free again', async (t) => {
@@ -92,7 +92,7 @@ t.test('sweeping', async (t) => {
     const tenant = await runtime.addTenant()
     await fill(tenant, 1)
     await tenant.rows('update storage_objects set blob_id = gen_random_uuid()')
-    t.match((await tenant.ask('GET', '/storage/v1/object/files/0', { as: 'ada' })).json(), {
+    t.match((await tenant.request('GET', '/storage/v1/object/files/0', { as: 'ada' })).json(), {
       statusCode: '404',
       code: 'FILE_MISSING',
     })
@@ -103,20 +103,21 @@ t.test('sweeping', async (t) => {
     const [well, ill] = [await runtime.addTenant(), await runtime.addTenant({ name: 'ill' })]
     await fill(well, 1)
     await fill(ill, 3)
-    const told = async (path: string) => (await ill.ask('GET', path)).json()['tenants'] as Record<string, unknown>
-    t.same(await told(`/internal/v1/tenants/${ill.id}/storage`), {}, 'nothing yet')
+    const reported = async (path: string) =>
+      (await ill.request('GET', path)).json()['tenants'] as Record<string, unknown>
+    t.same(await reported(`/internal/v1/tenants/${ill.id}/storage`), {}, 'nothing yet')
     await ill.rows("update storage_objects set blob_id = gen_random_uuid() where path = '0'")
     await ill.rows('delete from blob_gc')
-    t.equal((await ill.ask('GET', '/storage/v1/object/files/0', { as: 'ada' })).status, 404)
-    t.equal((await ill.ask('PUT', `/internal/v1/tenants/${ill.id}/hold`, { body: { seconds: 600 } })).status, 200)
-    t.equal((await ill.ask('DELETE', '/storage/v1/object/files/1', { as: 'ada' })).status, 200)
+    t.equal((await ill.request('GET', '/storage/v1/object/files/0', { as: 'ada' })).status, 404)
+    t.equal((await ill.request('PUT', `/internal/v1/tenants/${ill.id}/hold`, { body: { seconds: 600 } })).status, 200)
+    t.equal((await ill.request('DELETE', '/storage/v1/object/files/1', { as: 'ada' })).status, 200)
     for (const tenant of [well, ill]) await sweep(tenant)
     const state = { phantoms: 1, orphans: 1, backlog: 1 }
-    t.same(await told(`/internal/v1/tenants/${ill.id}/storage`), { [ill.id]: state })
-    t.same((await told('/internal/v1/storage'))[ill.id], state)
-    t.notOk(well.id in (await told('/internal/v1/storage')), 'who is well is not named')
-    t.equal((await ill.ask('DELETE', `/internal/v1/tenants/${ill.id}/hold`)).status, 200)
+    t.same(await reported(`/internal/v1/tenants/${ill.id}/storage`), { [ill.id]: state })
+    t.same((await reported('/internal/v1/storage'))[ill.id], state)
+    t.notOk(well.id in (await reported('/internal/v1/storage')), 'who is well is not named')
+    t.equal((await ill.request('DELETE', `/internal/v1/tenants/${ill.id}/hold`)).status, 200)
     for (let times = 0; times < 3; times++) await sweep(ill)
-    t.same(await told(`/internal/v1/tenants/${ill.id}/storage`), { [ill.id]: { ...state, orphans: 0, backlog: 0 } })
+    t.same(await reported(`/internal/v1/tenants/${ill.id}/storage`), { [ill.id]: { ...state, orphans: 0, backlog: 0 } })
   })
 })

@@ -7,25 +7,25 @@ t.test('uploads at once', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   const text = { 'content-type': 'text/plain' }
-  await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'shared', policy: 'authenticated' } })
-  const put = (who: string, path: string, body: string, headers = {}) =>
-    tenant.ask('POST', `/storage/v1/object/shared/${path}`, { as: who, body, headers: { ...text, ...headers } })
+  await tenant.request('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'shared', policy: 'authenticated' } })
+  const put = (caller: string, path: string, body: string, headers = {}) =>
+    tenant.request('POST', `/storage/v1/object/shared/${path}`, { as: caller, body, headers: { ...text, ...headers } })
   await put('ada', 'first', 'x')
 
   t.test('go with one that is refused at the commit, and are stored', async (t) => {
     // Postgres alone knows of this rule, so that it is the transaction that fails.
     await tenant.rows("alter table storage_objects add constraint not_this check (path <> 'refused')")
     const paths = Array.from({ length: 30 }, (_, n) => (n === 17 ? 'refused' : `many-${n}`))
-    const answers = await Promise.all(paths.map((path, n) => put(n % 2 === 0 ? 'ada' : 'ben', path, path)))
+    const responses = await Promise.all(paths.map((path, n) => put(n % 2 === 0 ? 'ada' : 'ben', path, path)))
     t.same(
-      answers.map(({ status }, n) => (status === 200 ? undefined : paths[n])).filter((path) => path !== undefined),
+      responses.map(({ status }, n) => (status === 200 ? undefined : paths[n])).filter((path) => path !== undefined),
       ['refused'],
     )
     for (const [n, path] of paths.entries()) {
-      const { status, text } = await tenant.ask('GET', `/storage/v1/object/shared/${path}`, { as: 'ada' })
+      const { status, text } = await tenant.request('GET', `/storage/v1/object/shared/${path}`, { as: 'ada' })
       t.same([status, text === path], path === 'refused' ? [404, false] : [200, true], path)
       if (path !== 'refused')
-        t.equal(answers[n]?.json()['owner_id'], n % 2 === 0 ? 'ada' : 'ben', "each is the own caller's")
+        t.equal(responses[n]?.json()['owner_id'], n % 2 === 0 ? 'ada' : 'ben', "each is the own caller's")
     }
     await runtime.storage.idle()
     const [books] = await tenant.rows(
@@ -42,9 +42,9 @@ t.test('uploads at once', async (t) => {
 
   t.test('of one path end as one of them, each with its event', async (t) => {
     const bodies = Array.from({ length: 20 }, (_, n) => `body ${n}`)
-    const answers = await Promise.all(bodies.map((body) => put('ada', 'same', body)))
-    t.ok(answers.every(({ status }) => status === 200))
-    t.ok(bodies.includes((await tenant.ask('GET', '/storage/v1/object/shared/same', { as: 'ada' })).text))
+    const responses = await Promise.all(bodies.map((body) => put('ada', 'same', body)))
+    t.ok(responses.every(({ status }) => status === 200))
+    t.ok(bodies.includes((await tenant.request('GET', '/storage/v1/object/shared/same', { as: 'ada' })).text))
     t.equal(
       (await tenant.rows("select count(*)::int as n from event_log where payload ->> 'path' = 'same'"))[0]?.['n'],
       20,

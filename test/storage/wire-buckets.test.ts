@@ -131,15 +131,15 @@ async function routes(t: Test, tenant: TestTenant): Promise<void> {
     for (const word of [...words, 'avatars']) ids[word] = String((await bucket(tenant, word))['id'])
     const storage: Storage = storageOf(tenant, 'olga')
     const put = (target: string, body: string) =>
-      tenant.ask('POST', `${objects}/${target}`, { as: 'olga', body, headers: { 'content-type': 'text/plain' } })
+      tenant.request('POST', `${objects}/${target}`, { as: 'olga', body, headers: { 'content-type': 'text/plain' } })
     await put('avatars/me.png', 'avatar')
     for (const word of words) {
       t.equal((await put(`${ids[word] ?? ''}/avatars/deep/own.txt`, word)).status, 200, `${word} by its id`)
-      t.equal((await tenant.ask('GET', `${objects}/${ids[word] ?? ''}/avatars/deep/own.txt`)).text, word)
+      t.equal((await tenant.request('GET', `${objects}/${ids[word] ?? ''}/avatars/deep/own.txt`)).text, word)
     }
     for (const word of ['public', 'authenticated', 'info', 'list', 'list-v2', 'upload']) {
       t.equal(
-        (await tenant.ask('GET', `${objects}/${word}/avatars/deep/own.txt`, { as: 'olga' })).text,
+        (await tenant.request('GET', `${objects}/${word}/avatars/deep/own.txt`, { as: 'olga' })).text,
         word,
         `${word}: what the route does not find`,
       )
@@ -147,13 +147,13 @@ async function routes(t: Test, tenant: TestTenant): Promise<void> {
     for (const word of words) t.equal((await put(`${ids[word] ?? ''}/avatars/me.png`, 'another')).status, 200)
     for (const word of ['public', 'authenticated'])
       t.equal(
-        (await tenant.ask('GET', `${objects}/${word}/avatars/me.png`)).text,
+        (await tenant.request('GET', `${objects}/${word}/avatars/me.png`)).text,
         'avatar',
         `${word}: nobody is shown another's`,
       )
-    t.match((await tenant.ask('GET', `${objects}/info/avatars/me.png`)).json(), { bucket_id: 'avatars', size: 6 })
+    t.match((await tenant.request('GET', `${objects}/info/avatars/me.png`)).json(), { bucket_id: 'avatars', size: 6 })
     t.match(await storage.from('avatars').list(), { data: [{ name: 'me.png' }] })
-    t.equal((await tenant.ask('GET', `${objects}/public/nowhere/x`)).status, 404)
-    t.equal((await tenant.ask('GET', `${objects}/public/public/avatars/me.png`)).text, 'another')
+    t.equal((await tenant.request('GET', `${objects}/public/nowhere/x`)).status, 404)
+    t.equal((await tenant.request('GET', `${objects}/public/public/avatars/me.png`)).text, 'another')
   })
 }

@@ -18,7 +18,7 @@ t.test('storage clients', async (t) => {
       await bucket(tenant, 'shared', { policy: 'authenticated' })
       await storageOf(tenant, 'peter', version).from('shared').upload('his', 'x')
       const nobody = storageOf(tenant, undefined, version)
-      const refusals: [call: () => PromiseLike<Reply>, status: number, message: string | RegExp][] = [
+      const rejections: [call: () => PromiseLike<Reply>, status: number, message: string | RegExp][] = [
         [() => storage.createBucket('My_Bucket'), 400, /invalid characters/],
         [() => storage.createBucket('ab'), 400, /length must be 3-63/],
         [() => nobody.createBucket('never'), 401, /signed-in user/],
@@ -46,7 +46,7 @@ t.test('storage clients', async (t) => {
         ],
         [() => storage.from('shared').uploadToSignedUrl('a', 'nonsense', 'x'), 400, /signature/],
       ]
-      for (const [call, status, message] of refusals) {
+      for (const [call, status, message] of rejections) {
         const { data: nothing, error } = await call()
         t.match(
           { nothing, error },
@@ -141,17 +141,17 @@ t.test('storage clients', async (t) => {
           lastModified: String,
           createdAt: String,
         })
-        const { headers } = await tenant.ask('GET', `${objects}/docs/${name}`)
+        const { headers } = await tenant.request('GET', `${objects}/docs/${name}`)
         t.match(headers, { 'content-type': contentType, 'cache-control': cacheControl }, name)
       }
       const gzip = Buffer.from([0x1f, 0x8b, 8, 0])
-      const json = await tenant.ask('POST', `${objects}/docs/raw.json`, {
+      const json = await tenant.request('POST', `${objects}/docs/raw.json`, {
         as: 'olga',
         body: gzip,
         headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
       })
       t.equal(json.status, 200, 'what calls itself JSON and gzip is neither parsed nor inflated')
-      t.ok((await tenant.ask('GET', `${objects}/docs/raw.json`)).bytes.equals(gzip))
+      t.ok((await tenant.request('GET', `${objects}/docs/raw.json`)).bytes.equals(gzip))
     })
 
     t.test(`${version}: empty files are files`, async (t) => {

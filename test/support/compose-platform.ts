@@ -107,7 +107,7 @@ export async function startComposePlatform(t: Test): Promise<ComposePlatform> {
   await until(
     async () =>
       fetch(`${controlUrl}/health`).then(
-        (answer) => (answer.ok ? true : undefined),
+        (response) => (response.ok ? true : undefined),
         () => undefined,
       ),
     120,
@@ -191,9 +191,9 @@ export async function overTls(
   })
   call.end()
   try {
-    const [answer] = (await once(call, 'response')) as [IncomingMessage]
-    answer.resume()
-    return answer.statusCode ?? 0
+    const [response] = (await once(call, 'response')) as [IncomingMessage]
+    response.resume()
+    return response.statusCode ?? 0
   } catch (error) {
     return error instanceof Error && 'code' in error ? String(error.code) : 'failed'
   }

@@ -24,7 +24,7 @@ export interface ControlPlane {
   signalCode(): NodeJS.Signals | null
 }
 
-export interface Answer {
+export interface ApiResponse {
   status: number
   body: Record<string, unknown>
 }
@@ -40,7 +40,7 @@ export interface DockerPlatform {
   databaseHost: string
   platformKey: string
   startControlPlane(options?: { failpoints?: string; environment?: Record<string, string> }): Promise<ControlPlane>
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiResponse>
   tenantCall(
     name: string,
     method: string,
@@ -96,7 +96,7 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
   const host = dockerHost({ host: engine })
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-docker-'))
-  const [control, gateway, door] = await Promise.all([freePort(), freePort(), freePort()])
+  const [control, gateway, proxy] = await Promise.all([freePort(), freePort(), freePort()])
   const range = options.docker?.network_range ?? `10.${randomInt(64, 192)}.${randomInt(0, 16) * 16}.0/20`
   const file = async (name: string, text: string) => {
     await writeFile(join(directory, name), text, { mode: 0o600 })
@@ -118,7 +118,7 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
       ...options.docker,
       network_range: range,
       control_url: `http://${regionAddress(parseRange(range), 1)}:${control}`,
-      gateway: { host_address: '127.0.0.1', port: gateway, postgres_port: door },
+      gateway: { host_address: '127.0.0.1', port: gateway, postgres_port: proxy },
     },
   }
   const keyFile = join(directory, 'platform-key')
@@ -180,7 +180,7 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
   const first = await startControlPlane()
   const platformKey = (await readFile(keyFile, 'utf8')).trim()
   const installation = String((await query(postgres.url('control'), 'select name from installation'))[0]?.['name'])
-  await untilGatewayAnswers(`http://127.0.0.1:${gateway}`, first)
+  await untilGatewayResponds(`http://127.0.0.1:${gateway}`, first)
 
   const call: DockerPlatform['call'] = async (method, path, body, headers = {}) => {
     const response = await fetch(`${controlUrl}${path}`, {
@@ -205,7 +205,7 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
     startControlPlane,
     call,
     gatewayUrl: region.gateway_url,
-    databaseHost: `127.0.0.1:${door}`,
+    databaseHost: `127.0.0.1:${proxy}`,
     tenantCall: (name, method, path, { key, body, type } = {}) =>
       fetch(`${region.gateway_url}/t/${name}${path}`, {
         method,
@@ -225,11 +225,12 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
     async until(tenantId, holds, seconds = 60) {
       const deadline = Date.now() + seconds * 1000
       for (;;) {
-        const answer = await call('GET', `/v1/tenants/${tenantId}`).catch(() => undefined)
-        if (answer !== undefined && holds(answer.body)) return answer.body
+        const response = await call('GET', `/v1/tenants/${tenantId}`).catch(() => undefined)
+        if (response !== undefined && holds(response.body)) return response.body
         if (Date.now() > deadline)
           throw new Error(
-            `not in ${seconds} s: ${JSON.stringify(answer?.body)}\n${[...running].map((plane) => plane.output().slice(-3000)).join('\n')}`,
+            `not in ${seconds} s: ${JSON.stringify(response?.body)}\n` +
+              [...running].map((plane) => plane.output().slice(-3000)).join('\n'),
           )
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
@@ -249,14 +250,14 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
   }
 }
 
-async function untilGatewayAnswers(url: string, plane: ControlPlane): Promise<void> {
+async function untilGatewayResponds(url: string, plane: ControlPlane): Promise<void> {
   const deadline = Date.now() + 90_000
   for (;;) {
-    const answered = await fetch(url).then(
+    const result = await fetch(url).then(
       (response) => response.body?.cancel().then(() => true),
       () => false,
     )
-    if (answered === true) return
+    if (result === true) return
     if (Date.now() > deadline) throw new Error(`the gateway did not answer:\n${plane.output().slice(-4000)}`)
     await new Promise((resolve) => setTimeout(resolve, 100))
   }

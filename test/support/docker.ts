@@ -27,7 +27,7 @@ export function engineSocket(): string {
 export interface Scene {
   host: DockerHost
   /** The Engine as an operator's hands: what Tenantry did not do. */
-  hands: Dockerode
+  unguarded: Dockerode
   installation: string
   stack: string
   owned: Ownership & { stack: string }
@@ -57,7 +57,7 @@ export function openScene(t: Test): Scene {
   })
   const scene: Scene = {
     host,
-    hands: connection.docker,
+    unguarded: connection.docker,
     installation,
     stack,
     owned: { installation, stack },
@@ -112,11 +112,11 @@ async function removeAll(docker: Dockerode, installation: string): Promise<void>
 }
 
 /** Asks again until the answer is there. @throws after so many seconds */
-export async function until<T>(ask: () => Promise<T | undefined>, seconds = 30): Promise<T> {
+export async function until<T>(request: () => Promise<T | undefined>, seconds = 30): Promise<T> {
   const deadline = Date.now() + seconds * 1000
   for (;;) {
-    const answer = await ask()
-    if (answer !== undefined) return answer
+    const response = await request()
+    if (response !== undefined) return response
     if (Date.now() > deadline) throw new Error(`what is waited for did not happen within ${seconds} s`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }

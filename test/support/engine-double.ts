@@ -41,9 +41,9 @@ export async function openRelay(t: Test, target: string): Promise<Relay> {
 }
 
 /** An Engine in name only. Returns its address. */
-export async function openDouble(t: Test, answer: RequestListener): Promise<string> {
+export async function openDouble(t: Test, response: RequestListener): Promise<string> {
   const path = await socketPath(t)
-  const server = createHttpServer(answer)
+  const server = createHttpServer(response)
   server.listen(path)
   await once(server, 'listening')
   t.teardown(() => {

@@ -15,33 +15,33 @@ export async function openStream(
   path: string,
   headers: Record<string, string>,
 ): Promise<IncomingMessage> {
-  const asked = request({ host: '127.0.0.1', port, path, agent: false, headers })
-  asked.on('error', () => undefined)
-  asked.end()
-  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
-  return answer
+  const requested = request({ host: '127.0.0.1', port, path, agent: false, headers })
+  requested.on('error', () => undefined)
+  requested.end()
+  const [response] = (await once(requested, 'response')) as [IncomingMessage]
+  return response
 }
 
 export class EventReader {
   readonly events: SentEvent[] = []
-  readonly answer: IncomingMessage
+  readonly response: IncomingMessage
   /** The last id, of events and of heartbeats. */
   lastId = ''
   isOver = false
   #rest = ''
 
-  constructor(answer: IncomingMessage) {
-    this.answer = answer
-    answer.once('close', () => (this.isOver = true))
-    answer.on('error', () => undefined)
-    answer.setEncoding('utf8').on('data', (text: string) => this.#take(text))
+  constructor(response: IncomingMessage) {
+    this.response = response
+    response.once('close', () => (this.isOver = true))
+    response.on('error', () => undefined)
+    response.setEncoding('utf8').on('data', (text: string) => this.#take(text))
   }
 
   /** Waits until it is connected. @throws Error for any other status than 200 */
   static async open(tenant: TestTenant, path: string, headers: Record<string, string>): Promise<EventReader> {
-    const answer = await openStream(tenant, path, headers)
-    if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`)
-    const reader = new EventReader(answer)
+    const response = await openStream(tenant, path, headers)
+    if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode}`)
+    const reader = new EventReader(response)
     await reader.#until(() => reader.lastId !== '')
     return reader
   }
@@ -58,7 +58,7 @@ export class EventReader {
   }
 
   leave(): void {
-    this.answer.destroy()
+    this.response.destroy()
   }
 
   async #until(isSo: () => boolean, seconds = 20): Promise<void> {

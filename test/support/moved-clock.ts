@@ -34,7 +34,7 @@ const moveDatabase = `
 /** As the preload has it: what was read holds for so long. */
 const freshMilliseconds = 20
 
-async function tell(file: string, ahead: number): Promise<void> {
+async function report(file: string, ahead: number): Promise<void> {
   await writeFile(`${file}.new`, String(ahead))
   await rename(`${file}.new`, file)
 }
@@ -48,9 +48,9 @@ export async function createMovedClock(start: Date): Promise<MovedClock> {
   const set = async (at: Date) => {
     ahead = at.getTime() - Date.now()
     await Promise.all(databases.map((url) => query(url, 'update moved_clock.ahead set milliseconds = $1', [ahead])))
-    await tell(files.runtime, ahead)
+    await report(files.runtime, ahead)
     await wait(2 * freshMilliseconds)
-    await tell(files.controlPlane, ahead)
+    await report(files.controlPlane, ahead)
   }
   await set(start)
 

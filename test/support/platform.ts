@@ -41,7 +41,7 @@ export interface Platform {
   killGateway(): Promise<void>
   startGateway(): Promise<void>
   /** A call of the operators' API with the first platform key. */
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiResponse>
   /** A call of a tenant's own URL. */
   tenantCall(name: string, method: string, path: string, init?: TenantCall): Promise<Response>
   /** What all services wrote. */
@@ -70,7 +70,7 @@ export interface PlatformSettings {
   postgres?: Record<string, string>
 }
 
-export interface Answer {
+export interface ApiResponse {
   status: number
   body: Record<string, unknown>
 }
@@ -130,7 +130,7 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
       ...environment,
     })
     services.push(service)
-    await untilAnswersOrEnded(service, `http://127.0.0.1:${livePort}${internalPaths.live}`)
+    await untilRespondingOrEnded(service, `http://127.0.0.1:${livePort}${internalPaths.live}`)
     return service
   }
   const controlUrl = `http://127.0.0.1:${control}`
@@ -236,31 +236,31 @@ function startService(main: string, preloads: readonly string[], environment: Re
   return { process: child, output: () => output, exited: once(child, 'close').then(() => undefined) }
 }
 
-async function untilAnswersOrEnded(service: Service, url: string): Promise<void> {
+async function untilRespondingOrEnded(service: Service, url: string): Promise<void> {
   const deadline = Date.now() + 30_000
   while (service.process.exitCode === null && service.process.signalCode === null) {
-    const answered = await fetch(url).then(
+    const result = await fetch(url).then(
       async (response) => {
         await response.body?.cancel()
         return response.ok
       },
       () => false,
     )
-    if (answered) return
+    if (result) return
     if (Date.now() > deadline) throw new Error(`no answer from ${url}:\n${service.output().slice(-3000)}`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
 
 /** Everything that is there of any tenant, by tenant id: what must equal the tenants exactly. */
-export interface Leftovers {
+export interface Remains {
   roles: string[]
   schemas: string[]
   secrets: string[]
   files: string[]
 }
 
-export async function whatIsThere({ postgres, homesDatabase, blobs }: Platform): Promise<Leftovers> {
+export async function whatIsThere({ postgres, homesDatabase, blobs }: Platform): Promise<Remains> {
   const ids = async (database: string, sql: string) =>
     (await query(postgres.url(database), sql)).map((row) => String(row['id'])).sort()
   const hasHomes =

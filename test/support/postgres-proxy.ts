@@ -39,7 +39,7 @@ export async function openPostgresProxy(t: Test, port: number): Promise<Postgres
     // The first exchange is the login, which is none of those that are lost.
     let loggedIn = false
     let between = true
-    let answerIsLost = false
+    let responseIsLost = false
     client.on('data', (chunk: Buffer) => {
       if (loggedIn && between) {
         between = false
@@ -49,7 +49,7 @@ export async function openPostgresProxy(t: Test, port: number): Promise<Postgres
           cut()
           return
         }
-        answerIsLost = loss === 'answer'
+        responseIsLost = loss === 'answer'
       }
       postgres.write(chunk)
     })
@@ -59,7 +59,7 @@ export async function openPostgresProxy(t: Test, port: number): Promise<Postgres
         chunk.length >= readyBytes &&
         chunk[chunk.length - readyBytes] === ready &&
         chunk.readUInt32BE(chunk.length - readyBytes + 1) === 5
-      if (!answerIsLost) client.write(chunk)
+      if (!responseIsLost) client.write(chunk)
       else if (ended) cut()
       if (ended) loggedIn = between = true
     })

@@ -41,7 +41,7 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
   const url = (database: string) => `postgresql://postgres:${password}@127.0.0.1:${port}/${database}`
   const start = async () => {
     const server = spawn(command, args, { stdio: 'ignore' })
-    await untilAnswers(url('postgres'))
+    await untilResponding(url('postgres'))
     return server
   }
   let server = await start()
@@ -88,7 +88,7 @@ async function templateDirectory(): Promise<string> {
   })
   const server = spawn(command, args, { stdio: 'ignore' })
   const url = (database: string) => `postgresql://postgres:${password}@127.0.0.1:${port}/${database}`
-  await untilAnswers(url('postgres'))
+  await untilResponding(url('postgres'))
   await query(url('postgres'), 'create database control')
   await query(url('postgres'), 'create database homes')
   await query(url('homes'), prepareSharedDatabaseSql('homes'))
@@ -126,7 +126,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-async function untilAnswers(url: string): Promise<void> {
+async function untilResponding(url: string): Promise<void> {
   const deadline = Date.now() + 20_000
   for (;;) {
     try {

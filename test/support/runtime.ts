@@ -14,18 +14,18 @@ import type { ConnectionLimits } from '#tenant-runtime/database/connections.ts'
 import type { Config } from '#tenant-runtime/config.ts'
 import { openRuntime } from '#tenant-runtime/runtime.ts'
 import type { PoolLimits } from '#tenant-runtime/functions/executor/pool.ts'
-import { eventBounds, trimEvents, type EventBounds } from '#tenant-runtime/events/event-keeper.ts'
+import { eventBounds, trimEvents, type EventBounds } from '#tenant-runtime/events/event-retention.ts'
 import type { Pace } from '#tenant-runtime/events/follow-events.ts'
 import type { DispatchPace } from '#tenant-runtime/functions/triggers/dispatch.ts'
 import type { BlobBackend } from '#tenant-runtime/storage/backend/backend.ts'
 import type { StorageFailpoint } from '#tenant-runtime/storage/failpoints.ts'
-import type { StorageArea } from '#tenant-runtime/storage/storage-area.ts'
+import type { StorageModule } from '#tenant-runtime/storage/storage-module.ts'
 import { defaultStorageLimits, type StorageLimits } from '#tenant-runtime/storage/storage-limits.ts'
 import type { Tenant } from '#tenant-runtime/tenancy/tenant.ts'
 import { CountingDatabase } from './counting-database.ts'
 import { createHome, type TestHome } from './home.ts'
 import { query, startPostgres, type TestPostgres } from './postgres.ts'
-import { internalToken, openDoor } from './tenant-door.ts'
+import { internalToken, openProxy } from './tenant-postgres-proxy.ts'
 
 /** Plenty of everything, so that a test sets only the limit that it is about. */
 export const roomy: Limits = {
@@ -69,13 +69,13 @@ export interface TestTenant {
   /** A signed-in user's token. */
   token(sub: string, claims?: Record<string, unknown>): string
   /** Who asks, as headers: a user's id, `service`, or undefined for nobody. */
-  as(who: string | undefined): Record<string, string>
-  ask(method: string, path: string, options?: AskOptions): Promise<Answer>
+  as(caller: string | undefined): Record<string, string>
+  request(method: string, path: string, options?: RequestOptions): Promise<ApiResponse>
   /** An unmodified client of the same. */
-  client(who: string | undefined): SupabaseClient<AnyDatabase>
+  client(caller: string | undefined): SupabaseClient<AnyDatabase>
 }
 
-export interface AskOptions {
+export interface RequestOptions {
   /** A user's id, `service`, or undefined for nobody. */
   as?: string | undefined
   headers?: OutgoingHttpHeaders
@@ -83,7 +83,7 @@ export interface AskOptions {
   body?: object | Buffer | string | Buffer[]
 }
 
-export interface Answer {
+export interface ApiResponse {
   status: number
   headers: IncomingHttpHeaders
   bytes: Buffer
@@ -96,7 +96,7 @@ export interface Answer {
 
 export interface TestRuntime {
   postgres: TestPostgres
-  storage: StorageArea
+  storage: StorageModule
   /** Directory with nothing in it but the store, `blobs`. */
   directory: string
   /** Milliseconds since the epoch, as the runtime believes; `ahead` moves it, `stopped` is where it stands still. */
@@ -104,7 +104,7 @@ export interface TestRuntime {
   /** Lines of the log at level error and above, or as the test wanted, and problems that areas told of. */
   problems: string[]
   /** Something may have been written, or a planned time have come. */
-  poke(tenantId: string): void
+  notify(tenantId: string): void
   /** As is done each hour. */
   trimEvents(tenantId: string, bounds: Partial<EventBounds>): Promise<number>
   addTenant(options?: { name?: string; limits?: Partial<Limits>; jwtSecrets?: string[] }): Promise<TestTenant>
@@ -131,9 +131,9 @@ export interface RuntimeOptions {
   hasWayOut?: () => Promise<boolean>
   /** Of subscriptions to events. */
   pace?: Pace
-  mostSubscribers?: number
+  maxSubscribers?: number
   /** What the control plane answers. */
-  askControl?: typeof fetch
+  requestControl?: typeof fetch
   /** `Prefer: tx=rollback` is heard. */
   allowsRollback?: boolean
 }
@@ -154,14 +154,14 @@ export async function startRuntime(
     mayReach = [],
     resolve,
     hasWayOut = async () => true,
-    askControl = () => Promise.reject(new Error('there is no control plane')),
+    requestControl = () => Promise.reject(new Error('there is no control plane')),
     ...subscriptions
   }: RuntimeOptions = {},
 ): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
   const tenants = new Map<string, Tenant>()
-  const problems: string[] = []
+  const errors: string[] = []
   const clock: TestRuntime['clock'] = {
     ahead: 0,
     stopped: undefined,
@@ -183,13 +183,13 @@ export async function startRuntime(
     functionsMayReach: readNetworks(mayReach),
   }
   const runtime = await openRuntime(config, {
-    log: pino({ level: logLevel, base: null }, { write: (line: string) => problems.push(line) }),
+    log: pino({ level: logLevel, base: null }, { write: (line: string) => errors.push(line) }),
     now: clock.now,
     elapsed: clock.now,
     random: () => 0.5,
-    fetch: askControl,
+    fetch: requestControl,
     failpoint,
-    onProblem: (problem) => problems.push(problem.message),
+    onError: (error) => errors.push(error.message),
     tenants: {
       get: (id) => tenants.get(id),
       all: () => tenants.values(),
@@ -208,7 +208,7 @@ export async function startRuntime(
     events: subscriptions,
     ...(backend === undefined ? {} : { backend }),
   })
-  const { app, connections, storage, functions, poke } = runtime
+  const { app, connections, storage, functions, notify } = runtime
   await runtime.start()
   await app.listen({ host: config.host, port: config.port })
   const address = app.server.address()
@@ -233,8 +233,8 @@ export async function startRuntime(
     storage,
     directory,
     clock,
-    problems,
-    poke,
+    problems: errors,
+    notify,
     async trimEvents(id, bounds) {
       const tenant = tenants.get(id)
       if (tenant === undefined) throw new Error(`there is no tenant ${id}`)
@@ -262,24 +262,24 @@ export async function startRuntime(
       const publish = () => {
         const { generation, limits } = manifest
         tenants.set(home.tenantId, { id: home.tenantId, name, generation, limits, manifest, database })
-        runtime.forget(home.tenantId)
+        runtime.evict(home.tenantId)
       }
       publish()
-      const door = await openDoor(address.port, home.tenantId)
-      stops.push(() => door.stop())
-      const url = `http://127.0.0.1:${door.port}`
+      const proxy = await openProxy(address.port, home.tenantId)
+      stops.push(() => proxy.stop())
+      const url = `http://127.0.0.1:${proxy.port}`
       const token = (sub: string, claims: Record<string, unknown> = {}) =>
         signToken(
           { sub, role: 'authenticated', exp: Math.floor(clock.now() / 1000) + 3600, ...claims },
           manifest.jwt_secrets[0] ?? '',
         )
-      const as = (who: string | undefined): Record<string, string> =>
-        who === undefined ? {} : { authorization: `Bearer ${who === 'service' ? secretKey : token(who)}` }
+      const as = (caller: string | undefined): Record<string, string> =>
+        caller === undefined ? {} : { authorization: `Bearer ${caller === 'service' ? secretKey : token(caller)}` }
       return {
         id: home.tenantId,
         home,
         url,
-        port: door.port,
+        port: proxy.port,
         secretKey,
         publishableKey,
         get manifest() {
@@ -302,12 +302,12 @@ export async function startRuntime(
         },
         token,
         as,
-        ask: (method, path, { as: who, headers = {}, body } = {}) =>
-          ask(door.port, method, path, { ...as(who), ...headers }, body),
-        client: (who) =>
-          createClient<AnyDatabase>(url, who === 'service' ? secretKey : publishableKey, {
+        request: (method, path, { as: caller, headers = {}, body } = {}) =>
+          send(proxy.port, method, path, { ...as(caller), ...headers }, body),
+        client: (caller) =>
+          createClient<AnyDatabase>(url, caller === 'service' ? secretKey : publishableKey, {
             auth: { persistSession: false, autoRefreshToken: false, detectSessionInUrl: false },
-            ...(who === undefined || who === 'service' ? {} : { global: { headers: as(who) } }),
+            ...(caller === undefined || caller === 'service' ? {} : { global: { headers: as(caller) } }),
           }),
       }
     },
@@ -345,13 +345,13 @@ async function rowsOf(
 }
 
 /** One request with its path byte for byte, which `fetch` would normalise. */
-export async function ask(
+export async function send(
   port: number,
   method: string,
   path: string,
   headers: OutgoingHttpHeaders = {},
-  body?: AskOptions['body'],
-): Promise<Answer> {
+  body?: RequestOptions['body'],
+): Promise<ApiResponse> {
   const chunks =
     Array.isArray(body) && body.length > 0 && body.every((chunk) => Buffer.isBuffer(chunk)) ? body : undefined
   const plain = body === undefined || chunks !== undefined || typeof body === 'string' || Buffer.isBuffer(body)
@@ -368,12 +368,12 @@ export async function ask(
       ...headers,
     },
   })
-  const answered = once(request, 'response') as Promise<[import('node:http').IncomingMessage]>
+  const result = once(request, 'response') as Promise<[import('node:http').IncomingMessage]>
   // After the answer, a connection cut while the body is still being sent is no news.
   request.on('error', () => undefined)
   for (const chunk of chunks ?? []) request.write(chunk)
   request.end(bytes)
-  const [response] = await answered
+  const [response] = await result
   const received: Buffer[] = []
   for await (const chunk of response as AsyncIterable<Buffer>) received.push(chunk)
   const all = Buffer.concat(received)

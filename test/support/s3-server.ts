@@ -63,12 +63,12 @@ export async function startS3Server(): Promise<S3Server> {
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     server = child
-    let said = ''
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-4_000)))
+    let reported = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (reported = (reported + text).slice(-4_000)))
     const state = { isGone: false }
     child.once('exit', () => (state.isGone = true))
     child.once('error', (error) => {
-      said += error.message
+      reported += error.message
       state.isGone = true
     })
     const deadline = Date.now() + startMilliseconds
@@ -82,7 +82,7 @@ export async function startS3Server(): Promise<S3Server> {
         if (Date.now() > deadline || state.isGone) {
           await kill()
           throw new Error(
-            `no S3 server: are swift-proxy, swift-account, swift-container and swift-object installed? It said: ${said}`,
+            `no S3 server: are swift-proxy, swift-account, swift-container and swift-object installed? It said: ${reported}`,
             { cause },
           )
         }

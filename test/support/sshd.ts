@@ -17,7 +17,7 @@ export interface Sshd {
   /** Private key that the server lets in. */
   identityFile: string
   /** Private key that it does not know. */
-  strangerFile: string
+  foreignFile: string
   /** With the server's key, and with another one. */
   knownHostsFile: string
   wrongKnownHostsFile: string
@@ -79,18 +79,18 @@ export async function startSshd(t: Test, directory: string, engineSocket: string
   await until(async () => {
     if (server.exitCode !== null) throw new Error(`sshd ended: ${log.join('')}`)
     const socket = connect(port, '127.0.0.1')
-    const answered = await once(socket, 'data').then(
+    const response = await once(socket, 'data').then(
       () => true,
       () => undefined,
     )
     socket.destroy()
-    return answered
+    return response
   })
   const logins = async () => (await readFile(at('logins'), 'utf8')).length
   return {
     port,
     identityFile: at('client'),
-    strangerFile: at('stranger'),
+    foreignFile: at('stranger'),
     knownHostsFile: at('known'),
     wrongKnownHostsFile: at('known-wrong'),
     logins,

@@ -5,9 +5,9 @@ import {
   internalPaths,
   internalTokenHeader,
   type Counter,
-  type LeaseAnswer,
+  type LeaseResponse,
   type LeaseCall,
-  type UsageAnswer,
+  type UsageResponse,
   type UsagePush,
 } from '@tenantry/contract'
 
@@ -57,7 +57,7 @@ export class WatchedSet<E extends Entry> {
 }
 
 /** How the next pushes are answered. `lost`: stored, but the acknowledgement never arrives. */
-export type PushAnswer = 'stored' | 'refused' | 'lost'
+export type PushResponse = 'stored' | 'refused' | 'lost'
 
 export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = Entry> {
   readonly token: string
@@ -67,7 +67,7 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
   readonly pushes: UsagePush[] = []
   /** The clock that gateways go by. */
   now: () => Date = () => new Date()
-  pushAnswer: (nth: number) => PushAnswer = () => 'stored'
+  pushResponse: (nth: number) => PushResponse = () => 'stored'
   #server = createServer()
   #port = 0
   #received = 0
@@ -82,7 +82,7 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
 
   /** Also after `stop`, and then on the same port. */
   async start(): Promise<void> {
-    this.#server = createServer((request, response) => void this.#answer(request, response))
+    this.#server = createServer((request, response) => void this.#response(request, response))
     this.#server.listen(this.#port, '127.0.0.1')
     await once(this.#server, 'listening')
     const address = this.#server.address()
@@ -112,7 +112,7 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     return [...greatest.values()].reduce((sum, value) => sum + value, 0)
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #response(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.headers[internalTokenHeader] !== this.token) {
       response.writeHead(403).end()
       return
@@ -141,22 +141,22 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     const now = this.now()
     const call = JSON.parse(text) as LeaseCall
     const limit = this.connections
-    const answer: LeaseAnswer = {
+    const result: LeaseResponse = {
       now: now.toISOString(),
       month: now.toISOString().slice(0, 7),
       resets_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString(),
       accepted: true,
       recalled: [],
       slots_recalled: [],
-      grants: call.reports.map(({ tenant_id, used, keep, ask }) => ({
+      grants: call.reports.map(({ tenant_id, used, keep, ask: send }) => ({
         tenant_id,
-        granted: this.monthly === null ? null : keep + ask,
+        granted: this.monthly === null ? null : keep + send,
         limit: this.monthly,
         used,
         state: 'granted',
       })),
-      slots: (call.slots ?? []).map(({ tenant_id, keep, ask, waiting, open }) => {
-        const held = limit === null ? null : Math.min(limit, keep + ask)
+      slots: (call.slots ?? []).map(({ tenant_id, keep, ask: send, waiting, open }) => {
+        const held = limit === null ? null : Math.min(limit, keep + send)
         return {
           tenant_id,
           held,
@@ -166,19 +166,19 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
         }
       }),
     }
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(result))
   }
 
   async #usage(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let text = ''
     for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
-    const answer = this.pushAnswer(this.#received++)
-    if (answer !== 'refused') this.pushes.push(JSON.parse(text) as UsagePush)
-    if (answer === 'lost') request.socket.destroy()
-    else if (answer === 'refused') response.writeHead(503).end()
+    const result = this.pushResponse(this.#received++)
+    if (result !== 'refused') this.pushes.push(JSON.parse(text) as UsagePush)
+    if (result === 'lost') request.socket.destroy()
+    else if (result === 'refused') response.writeHead(503).end()
     else
       response
         .writeHead(200, { 'content-type': 'application/json' })
-        .end(JSON.stringify({ accepted: true, now: this.now().toISOString() } satisfies UsageAnswer))
+        .end(JSON.stringify({ accepted: true, now: this.now().toISOString() } satisfies UsageResponse))
   }
 }

@@ -1,11 +1,23 @@
 // Tokens that are well signed and claim what they may not, at each kind of route: none is accepted, none makes the database do
 // anything.
 import t from 'tap'
-import { ask, signToken } from '#test/support/runtime.ts'
+import { send, signToken } from '#test/support/runtime.ts'
 import { hs256, openForger, part, signed } from './support/forged-tokens.ts'
 
 t.test('forged tokens', async (t) => {
-  const { runtime, secret, former, tenant, other, now, good, without, wellSigned, all, refused } = await openForger(t)
+  const {
+    runtime,
+    secret,
+    former,
+    tenant,
+    other,
+    now,
+    good,
+    without,
+    wellSigned,
+    all,
+    refused: rejected,
+  } = await openForger(t)
 
   t.test('by claims', async (t) => {
     const wrong: Record<string, unknown[]> = {
@@ -116,7 +128,7 @@ t.test('forged tokens', async (t) => {
     for (const [name, values] of Object.entries(wrong))
       for (const value of values)
         tokens[`${name} ${JSON.stringify(value).slice(0, 40)}`] = wellSigned(good({ [name]: value }))
-    await refused(t, tenant, tokens)
+    await rejected(t, tenant, tokens)
   })
 
   t.test('that name a member twice', async (t) => {
@@ -134,11 +146,11 @@ t.test('forged tokens', async (t) => {
       '{"alg":"HS256","\\u0061lg":"HS256"}',
       '{"alg":"HS256","kid":"a","kid":"b"}',
     ]
-    await refused(t, tenant, {
+    await rejected(t, tenant, {
       ...Object.fromEntries(payloads.map((payload) => [payload, signed(part(hs256), part(payload), secret)])),
       ...Object.fromEntries(headers.map((header) => [header, signed(part(header), part(good()), secret)])),
     })
-    const { status } = await ask(tenant.port, 'GET', '/rest/v1/notes', {
+    const { status } = await send(tenant.port, 'GET', '/rest/v1/notes', {
       authorization: `Bearer ${wellSigned(good({ meta: { sub: 'x', a: [{ sub: 'y', exp: 1 }], b: '"sub":"z"' } }))}`,
     })
     t.equal(status, 200, 'what stands deeper, or in a text, is no second one')
@@ -158,22 +170,22 @@ t.test('forged tokens', async (t) => {
       'ends with \\u0000': 'ends with \\u0000',
     }
     for (const [note, seen] of Object.entries(texts)) {
-      const answer = await ask(
+      const response = await send(
         tenant.port,
         'POST',
         '/rest/v1/notes',
         { authorization: `Bearer ${wellSigned(good({ note, 'a\\u0000': 1, 'b\0': 2 }))}` },
         { text: '' },
       )
-      t.equal(answer.status, 201, answer.text)
-      t.equal(answer.json()['text'], seen, JSON.stringify(note))
+      t.equal(response.status, 201, response.text)
+      t.equal(response.json()['text'], seen, JSON.stringify(note))
     }
   })
 
   t.test('were all refused', async (t) => {
-    t.comment(`${all.asked} requests`)
-    t.ok(all.asked > 1_500)
-    t.equal(all.refused, all.asked)
+    t.comment(`${all.requested} requests`)
+    t.ok(all.requested > 1_500)
+    t.equal(all.refused, all.requested)
     t.same(runtime.problems, [], 'and none of it was an error of ours')
   })
 })

@@ -4,17 +4,29 @@ import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import t from 'tap'
 import { effort } from '#test/support/effort.ts'
-import { ask, signToken } from '#test/support/runtime.ts'
+import { send, signToken } from '#test/support/runtime.ts'
 import { hmac, hs256, openForger, part, routes, signed, withStrayBits } from './support/forged-tokens.ts'
 
 t.test('forged tokens', async (t) => {
-  const { runtime, secret, former, tenant, other, now, good, wellSigned, all, refusal, refused } = await openForger(t)
+  const {
+    runtime,
+    secret,
+    former,
+    tenant,
+    other,
+    now,
+    good,
+    wellSigned,
+    all,
+    rejection,
+    refused: rejected,
+  } = await openForger(t)
 
   t.test('where good ones are taken', async (t) => {
     for (const [method, path, body] of routes.filter(([method]) => method === 'GET')) {
       for (const token of [wellSigned(good()), wellSigned({ role: 'service_role', exp: now() + 60 })]) {
         const before = tenant.statements()
-        const asked = request({
+        const requested = request({
           host: '127.0.0.1',
           port: tenant.port,
           agent: false,
@@ -22,12 +34,12 @@ t.test('forged tokens', async (t) => {
           path,
           headers: { authorization: `Bearer ${token}` },
         })
-        asked.on('error', () => undefined)
-        asked.end(body)
-        const [answer] = (await once(asked, 'response')) as [IncomingMessage]
-        answer.destroy()
-        t.not(answer.statusCode, 401, `${method} ${path}`)
-        if (answer.statusCode === 200) t.ok(tenant.statements() > before, `${method} ${path}: asks the database`)
+        requested.on('error', () => undefined)
+        requested.end(body)
+        const [response] = (await once(requested, 'response')) as [IncomingMessage]
+        response.destroy()
+        t.not(response.statusCode, 401, `${method} ${path}`)
+        if (response.statusCode === 200) t.ok(tenant.statements() > before, `${method} ${path}: asks the database`)
       }
     }
   })
@@ -89,7 +101,7 @@ t.test('forged tokens', async (t) => {
         publicKey.export({ type: 'spki', format: 'pem' }),
       )
     }
-    await refused(t, tenant, tokens)
+    await rejected(t, tenant, tokens)
   })
 
   t.test('by signature and secret', async (t) => {
@@ -133,7 +145,7 @@ t.test('forged tokens', async (t) => {
       'only the payload signed': `${header}.${payload}.${hmac(payload, secret)}`,
       'decoded parts signed': `${header}.${payload}.${hmac(`${JSON.stringify(hs256)}.${JSON.stringify(good())}`, secret)}`,
     })
-    await refused(t, tenant, tokens)
+    await rejected(t, tenant, tokens)
   })
 
   t.test('by headers that choose the key', async (t) => {
@@ -180,7 +192,7 @@ t.test('forged tokens', async (t) => {
     tokens['crit that names itself'] = wellSigned(good(), { ...hs256, crit: ['crit'] })
     tokens['crit that names what is not known'] = wellSigned(good(), { ...hs256, crit: ['mine'], mine: 1 })
     tokens['b64 false'] = wellSigned(good(), { ...hs256, b64: false, crit: ['b64'] })
-    await refused(t, tenant, tokens)
+    await rejected(t, tenant, tokens)
   })
 
   t.test('in other forms', async (t) => {
@@ -193,7 +205,7 @@ t.test('forged tokens', async (t) => {
       ) ?? ''
     const [header64 = '', payload64 = '', mac64 = ''] = other64.split('.')
     const inner = wellSigned(good())
-    await refused(t, tenant, {
+    await rejected(t, tenant, {
       'padded signature': `${whole}=`,
       'padded twice': `${whole}==`,
       'padded header': `${header}=.${payload}.${mac}`,
@@ -236,12 +248,12 @@ t.test('forged tokens', async (t) => {
     }
     for (const token of [tokens.user, tokens.service])
       t.equal(
-        (await ask(other.port, 'GET', '/storage/v1/bucket', { authorization: `Bearer ${token}` })).status,
+        (await send(other.port, 'GET', '/storage/v1/bucket', { authorization: `Bearer ${token}` })).status,
         200,
         'good at its own',
       )
-    await refused(t, tenant, tokens)
-    await refused(t, other, {
+    await rejected(t, tenant, tokens)
+    await rejected(t, other, {
       user: wellSigned(good()),
       service: wellSigned({ role: 'service_role', exp: now() + 60 }),
       'secret key': tenant.secretKey,
@@ -271,7 +283,7 @@ t.test('forged tokens', async (t) => {
     const chosen = Object.fromEntries(Object.entries(tokens).filter((_, n) => n % every === 0))
     t.ok(Object.keys(tokens).length > 2_000, `${Object.keys(chosen).length} of ${Object.keys(tokens).length}`)
     // Each at a route or all, in turn.
-    await refused(
+    await rejected(
       t,
       tenant,
       chosen,
@@ -287,18 +299,18 @@ t.test('forged tokens', async (t) => {
     const key = tenant.secretKey
     for (const token of [tokens.user, tokens.service, key])
       t.equal(
-        (await ask(tenant.port, 'GET', '/rest/v1/notes', { authorization: `Bearer ${token}` })).status,
+        (await send(tenant.port, 'GET', '/rest/v1/notes', { authorization: `Bearer ${token}` })).status,
         200,
         'good until then',
       )
     tenant.change({ jwt_secrets: [secret], keys: [] })
-    await refused(t, tenant, { ...tokens, key })
+    await rejected(t, tenant, { ...tokens, key })
     tenant.change({ jwt_secrets: [] })
-    await refused(t, other, { 'a token when there is no secret': wellSigned(good()) })
+    await rejected(t, other, { 'a token when there is no secret': wellSigned(good()) })
     const before = tenant.statements()
     for (const route of routes)
       t.equal(
-        await refusal(tenant, route, { authorization: `Bearer ${signToken(good(), '')}` }),
+        await rejection(tenant, route, { authorization: `Bearer ${signToken(good(), '')}` }),
         undefined,
         'a tenant without a secret has no tokens',
       )
@@ -318,14 +330,14 @@ t.test('forged tokens', async (t) => {
       ],
       ['/functions/v1', { apikey: token }],
     ] as const)
-      t.equal((await ask(tenant.port, 'GET', path, headers)).status, 401, JSON.stringify(headers).slice(0, 40))
+      t.equal((await send(tenant.port, 'GET', path, headers)).status, 401, JSON.stringify(headers).slice(0, 40))
     t.equal(tenant.statements(), before)
   })
 
   t.test('were all refused', async (t) => {
-    t.comment(`${all.asked} requests`)
-    t.ok(all.asked > 3_000)
-    t.equal(all.refused, all.asked)
+    t.comment(`${all.requested} requests`)
+    t.ok(all.requested > 3_000)
+    t.equal(all.refused, all.requested)
     t.same(runtime.problems, [], 'and none of it was an error of ours')
   })
 })

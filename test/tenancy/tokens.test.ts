@@ -1,17 +1,17 @@
 // A token that is not good is refused with 401 before anything is asked of the database; a good one is who it says.
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { ask, signToken, startRuntime, type TestTenant } from '#test/support/runtime.ts'
+import { send, signToken, startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
 const path = '/storage/v1/bucket'
 
 /** 401 in our form, and not a statement. */
-async function refused(t: Test, tenant: TestTenant, headers: Record<string, string>, why: string) {
+async function rejected(t: Test, tenant: TestTenant, headers: Record<string, string>, why: string) {
   const before = tenant.statements()
-  const answer = await ask(tenant.port, 'GET', path, headers)
-  t.equal(answer.status, 401, `${why}: 401`)
-  t.equal(answer.headers['www-authenticate'], 'Bearer', `${why}: says how to sign in`)
-  t.match(answer.json(), { statusCode: '401', error: 'Unauthorized', code: 'INVALID_TOKEN', message: String })
+  const response = await send(tenant.port, 'GET', path, headers)
+  t.equal(response.status, 401, `${why}: 401`)
+  t.equal(response.headers['www-authenticate'], 'Bearer', `${why}: says how to sign in`)
+  t.match(response.json(), { statusCode: '401', error: 'Unauthorized', code: 'INVALID_TOKEN', message: String })
   t.equal(tenant.statements(), before, `${why}: no SQL`)
 }
 
@@ -32,16 +32,19 @@ t.test('tokens', async (t) => {
   const without = (name: string) => Object.fromEntries(Object.entries(good()).filter(([key]) => key !== name))
   const hs256 = { alg: 'HS256', typ: 'JWT' }
   const bucketsOf = async (headers: Record<string, string>) => {
-    const { status, text } = await ask(tenant.port, 'GET', path, headers)
+    const { status, text } = await send(tenant.port, 'GET', path, headers)
     return status === 200 ? (JSON.parse(text) as { name: string }[]).map(({ name }) => name) : status
   }
   // What each kind of caller sees tells who the runtime takes it for.
-  for (const [who, policy] of [
+  for (const [caller, policy] of [
     ['u1', 'private'],
     ['u2', 'private'],
     ['u2', 'public'],
   ] as const) {
-    const { status } = await tenant.ask('POST', path, { as: who, body: { name: `${policy}-of-${who}`, policy } })
+    const { status } = await tenant.request('POST', path, {
+      as: caller,
+      body: { name: `${policy}-of-${caller}`, policy },
+    })
     t.equal(status, 201)
   }
   const seen = {
@@ -182,15 +185,15 @@ t.test('tokens', async (t) => {
       'only dots': '..',
     }
     t.ok((bad['nine kilobytes'] ?? '').length > 9_000)
-    for (const [why, token] of Object.entries(bad)) await refused(t, tenant, { authorization: `Bearer ${token}` }, why)
-    await refused(
+    for (const [why, token] of Object.entries(bad)) await rejected(t, tenant, { authorization: `Bearer ${token}` }, why)
+    await rejected(
       t,
       tenant,
       { authorization: `Bearer ${bad['wrong secret'] ?? ''}`, apikey: tenant.secretKey },
       'a bad token beside the secret key',
     )
-    const looksAlike = bad['wrong secret'] ?? ''
-    await refused(t, tenant, { authorization: `Bearer ${looksAlike}`, apikey: looksAlike }, 'a bad token as apikey too')
+    const isAlike = bad['wrong secret'] ?? ''
+    await rejected(t, tenant, { authorization: `Bearer ${isAlike}`, apikey: isAlike }, 'a bad token as apikey too')
   })
 
   t.test('with any bit of the signature flipped', async (t) => {
@@ -201,7 +204,7 @@ t.test('tokens', async (t) => {
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const flipped = Buffer.from(bytes)
       flipped.writeUInt8(flipped.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
-      const { status } = await ask(tenant.port, 'GET', path, {
+      const { status } = await send(tenant.port, 'GET', path, {
         authorization: `Bearer ${head}.${body}.${flipped.toString('base64url')}`,
       })
       if (status !== 401) passed.push(bit)
@@ -226,20 +229,20 @@ t.test('tokens', async (t) => {
       'Basic dTpw',
     ]
     for (const authorization of headers)
-      await refused(t, tenant, { authorization }, JSON.stringify(authorization.replace(token, '<token>')))
+      await rejected(t, tenant, { authorization }, JSON.stringify(authorization.replace(token, '<token>')))
   })
 
   t.test('that were good are not, once their time or their secret is over', async (t) => {
     const authorization = `Bearer ${signToken(good({ exp: now() + 100 }), secret)}`
     t.same(await bucketsOf({ authorization }), seen.u1)
     runtime.clock.ahead = 100_000
-    await refused(t, tenant, { authorization }, 'expired though it was known')
+    await rejected(t, tenant, { authorization }, 'expired though it was known')
     runtime.clock.ahead = 0
     const former = `Bearer ${signToken(good(), old)}`
     const key = { apikey: tenant.secretKey }
     t.same(await bucketsOf({ authorization: former }), seen.u1)
     tenant.change({ jwt_secrets: [secret], keys: [] })
-    await refused(t, tenant, { authorization: former }, 'signed with a secret that was rotated out')
+    await rejected(t, tenant, { authorization: former }, 'signed with a secret that was rotated out')
     t.same(await bucketsOf({ authorization: `Bearer ${signToken(good(), secret)}` }), seen.u1)
     t.same(await bucketsOf(key), seen.anonymous, 'a key that was taken back is nobody')
   })
@@ -256,11 +259,11 @@ t.test('tokens', async (t) => {
       other.change({ keys: [{ kind, sha256 }] })
       const before = tenant.statements()
       for (const headers of ways) {
-        const answer = await ask(tenant.port, 'GET', path, headers)
-        t.same([answer.status, answer.headers['www-authenticate']], [401, 'Bearer'])
+        const response = await send(tenant.port, 'GET', path, headers)
+        t.same([response.status, response.headers['www-authenticate']], [401, 'Bearer'])
         const message = `Unknown ${kind} API key: it was rotated, or it is not a key of this tenant.`
-        t.match(answer.json(), { code: 'INVALID_TOKEN', message }, 'the same of a key of another tenant')
-        t.notMatch(answer.text, key)
+        t.match(response.json(), { code: 'INVALID_TOKEN', message }, 'the same of a key of another tenant')
+        t.notMatch(response.text, key)
       }
       t.equal(tenant.statements(), before, 'no SQL')
       t.same(
@@ -273,14 +276,14 @@ t.test('tokens', async (t) => {
 
   t.test("that don't suffice: 401 for nobody, 403 for a user, without SQL", async (t) => {
     const before = tenant.statements()
-    t.equal((await tenant.ask('POST', path, { body: { name: 'mine' } })).status, 401)
-    t.equal((await tenant.ask('POST', '/admin/reload-schemas')).status, 401)
-    t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'u1' })).status, 403)
+    t.equal((await tenant.request('POST', path, { body: { name: 'mine' } })).status, 401)
+    t.equal((await tenant.request('POST', '/admin/reload-schemas')).status, 401)
+    t.equal((await tenant.request('POST', '/admin/reload-schemas', { as: 'u1' })).status, 403)
     t.equal(tenant.statements(), before)
   })
 
   t.test("of nobody can't be made up for with internal headers", async (t) => {
-    const { status } = await ask(tenant.port, 'GET', path, {
+    const { status } = await send(tenant.port, 'GET', path, {
       'x-tenantry-tenant': other.id,
       'x-tenantry-internal': 'guess',
     })

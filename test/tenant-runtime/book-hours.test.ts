@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { hourMilliseconds } from '@tenantry/contract'
 import t from 'tap'
 import { byteSeconds, checkedRuns, noRuns, type Point, type RunAmounts } from '#tenant-runtime/metering/book-hours.ts'
-import { FileWitness } from '#tenant-runtime/storage/file-witness.ts'
+import { ObservedFiles } from '#tenant-runtime/storage/observed-files.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { hour0 } from './support/hours.ts'
 
@@ -99,16 +99,16 @@ t.test(
 )
 
 t.test('what two sweeps have both found unsaid was there between them, in the hours in which it was', async (t) => {
-  const witness = new FileWitness()
+  const observed = new ObservedFiles()
   const [h1, h2] = [hour0 + hourMilliseconds, hour0 + 2 * hourMilliseconds]
-  t.equal(witness.of('a'), undefined)
-  witness.note('a', 5_000, 5_000, h1 - 10_000)
-  witness.note('a', 5_000, 5_000, h1 - 500)
-  t.same(witness.of('a')?.unsaid, new Map(), 'what is said is the home’s to count')
-  witness.note('a', 5_000, 10, h1 + 2_000)
-  witness.note('a', 3_000, 10, h2)
-  witness.note('a', 9_000, 10, h2 + 1)
-  t.same(witness.of('a'), {
+  t.equal(observed.of('a'), undefined)
+  observed.note('a', 5_000, 5_000, h1 - 10_000)
+  observed.note('a', 5_000, 5_000, h1 - 500)
+  t.same(observed.of('a')?.unsaid, new Map(), 'what is said is the home’s to count')
+  observed.note('a', 5_000, 10, h1 + 2_000)
+  observed.note('a', 3_000, 10, h2)
+  observed.note('a', 9_000, 10, h2 + 1)
+  t.same(observed.of('a'), {
     bytes: 9_000,
     at: h2 + 1,
     unsaid: new Map([
@@ -117,8 +117,8 @@ t.test('what two sweeps have both found unsaid was there between them, in the ho
       [h2, 3_000n],
     ]),
   })
-  for (let n = 1; n <= 60; n++) witness.note('a', 1, 0, h2 + n * hourMilliseconds)
-  t.equal(witness.of('a')?.unsaid.size, 48)
-  witness.forget('a')
-  t.equal(witness.of('a'), undefined)
+  for (let n = 1; n <= 60; n++) observed.note('a', 1, 0, h2 + n * hourMilliseconds)
+  t.equal(observed.of('a')?.unsaid.size, 48)
+  observed.evict('a')
+  t.equal(observed.of('a'), undefined)
 })

@@ -15,7 +15,7 @@ ending.writeUInt32BE(4 + fields.length, 1)
 
 /** Before Postgres: puts the end of a session right behind the answer that says it is ready, at the `nth` of them. */
 async function openHastyProxy(t: Test, port: number, nth: number): Promise<number> {
-  let answers = 0
+  let responses = 0
   const server = createServer((client) => {
     const postgres = connect({ host: '127.0.0.1', port })
     client
@@ -25,7 +25,7 @@ async function openHastyProxy(t: Test, port: number, nth: number): Promise<numbe
     postgres.on('error', () => client.destroy()).on('close', () => client.destroy())
     postgres.on('data', (chunk: Buffer) => {
       const isReady = chunk.length >= 6 && chunk.readUInt8(chunk.length - 6) === 0x5a
-      if (isReady && ++answers === nth) client.end(Buffer.concat([chunk, ending]))
+      if (isReady && ++responses === nth) client.end(Buffer.concat([chunk, ending]))
       else client.write(chunk)
     })
   })
@@ -58,16 +58,16 @@ t.test('connections', async (t) => {
     } = open({ total: 2, perTenant: 2, waitMilliseconds: 20_000 })
     if (greedy === undefined || modest === undefined || late === undefined) throw new Error('three were made')
     let isOver = false
-    let asked = 0
+    let requested = 0
     const crowd = Array.from({ length: 20 }, async () => {
-      for (; !isOver; asked++) await greedy.query(service, 'select 1')
+      for (; !isOver; requested++) await greedy.query(service, 'select 1')
     })
     // Without turns these would wait for as long as the crowd asks: for ever.
     for (const other of [modest, late, modest])
       t.same((await other.query(service, 'select current_user::text as login')).rows, [{ login: other.tenantId }])
     isOver = true
     await Promise.all(crowd)
-    t.ok(asked > 20, 'and the crowd went on')
+    t.ok(requested > 20, 'and the crowd went on')
   })
 
   t.test("that can't be opened leave nobody waiting", async (t) => {

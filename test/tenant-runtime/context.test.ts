@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { Connections, defaultConnectionLimits, type ConnectionLimits } from '#tenant-runtime/database/connections.ts'
 import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
 import { sql, type Result, type Statement } from '#tenant-runtime/database/statement.ts'
-import { TripError } from '#tenant-runtime/database/trip-error.ts'
+import { RoundTripError } from '#tenant-runtime/database/round-trip-error.ts'
 import type { RlsContext } from '#tenant-runtime/tenancy/rls-context.ts'
 import { effort } from '#test/support/effort.ts'
 import { createHome } from '#test/support/home.ts'
@@ -74,9 +74,9 @@ t.test('the one round trip', async (t) => {
     await connections.close()
     return mine?.pid === pid ? 'reused' : 'closed'
   }
-  const outcomeOf = (work: Promise<Result[]>): Promise<Result[] | TripError> =>
+  const outcomeOf = (work: Promise<Result[]>): Promise<Result[] | RoundTripError> =>
     work.catch((error: unknown) => {
-      if (error instanceof TripError) return error
+      if (error instanceof RoundTripError) return error
       throw error
     })
 
@@ -106,7 +106,7 @@ t.test('the one round trip', async (t) => {
   ) => {
     const opened = await open()
     const mark = `run-${++runs}`
-    const trip = async (): Promise<Result[]> => {
+    const roundTrip = async (): Promise<Result[]> => {
       const [first, second] = [insert(mark), sql(settings)]
       if (!isStreamed)
         return opened.database.run(
@@ -125,7 +125,7 @@ t.test('the one round trip', async (t) => {
       t.equal((await body.toArray()).join(''), '1,2,3')
       return before
     }
-    if (isPrepared) await trip()
+    if (isPrepared) await roundTrip()
     const before = await stored(mark)
     let type: string | undefined
     let executed = 0
@@ -139,7 +139,7 @@ t.test('the one round trip', async (t) => {
       await message.settled()
       return blow(message, opened.pid)
     }
-    const outcome = await outcomeOf(trip())
+    const outcome = await outcomeOf(roundTrip())
     proxy.decide = undefined
     if (type === undefined) {
       await opened.connections.close()
@@ -149,10 +149,10 @@ t.test('the one round trip', async (t) => {
     const fate = await leavesNothing(t, opened, label)
     t.equal(
       (await stored(mark)) - before,
-      outcome instanceof TripError ? 0 : 1,
+      outcome instanceof RoundTripError ? 0 : 1,
       `${label}: stored if answered, and once`,
     )
-    if (!(outcome instanceof TripError)) {
+    if (!(outcome instanceof RoundTripError)) {
       t.same(
         outcome[1]?.rows,
         [{ tenant: home.tenantId, role: 'authenticated', user_id: 'ada', claims: '{"sub":"ada","secret":"of ada"}' }],
@@ -176,7 +176,7 @@ t.test('the one round trip', async (t) => {
             t.equal(fate, kind === 'cancel' ? 'reused' : 'closed', label)
             // Postgres takes no cancel between messages. A session that it ends says so, and the trip is made once more, unless
             // all but the Sync was answered.
-            t.equal(outcome instanceof TripError, kind === 'cut' || (kind === 'kill' && type === 'S'), label)
+            t.equal(outcome instanceof RoundTripError, kind === 'cut' || (kind === 'kill' && type === 'S'), label)
           }
         }
         const messages = isPrepared ? 4 * 2 + 1 : 4 * 4 + 1
@@ -199,7 +199,7 @@ t.test('the one round trip', async (t) => {
             t.equal(fate, kind === 'cancel' ? 'reused' : 'closed', label)
             // The Sync is sent as soon as the last of its four statements has come to its end: before that, a connection that
             // breaks has done nothing.
-            t.equal(outcome instanceof TripError, kind !== 'cancel' && executed >= 4, label)
+            t.equal(outcome instanceof RoundTripError, kind !== 'cancel' && executed >= 4, label)
           }
           t.ok(hasEnded, `${kind}: also before its Sync`)
         }
@@ -226,7 +226,7 @@ t.test('the one round trip', async (t) => {
           )
           if (struckThere === undefined) break
           wasThere = true
-          t.ok(struckThere.outcome instanceof TripError, struckThere.label)
+          t.ok(struckThere.outcome instanceof RoundTripError, struckThere.label)
           t.equal(struckThere.fate, 'closed', struckThere.label)
         }
         if (!wasThere) break
@@ -276,13 +276,13 @@ t.test('the one round trip', async (t) => {
       'an answer beyond the bound': [sql("select repeat('x', 70000000)"), undefined, 'closed'],
     }
     for (const [label, [statement, sqlstate, fate]] of Object.entries(errors)) {
-      for (let place = 0; place <= 2; place++) {
+      for (let location = 0; location <= 2; location++) {
         const opened = await open()
-        const mark = `${label} ${place}`
+        const mark = `${label} ${location}`
         const statements = [insert(mark), sql(settings)]
-        statements.splice(place, 0, statement)
+        statements.splice(location, 0, statement)
         const outcome = await outcomeOf(opened.database.run(user, ...statements))
-        if (!(outcome instanceof TripError)) throw new Error(`${mark} was no error`)
+        if (!(outcome instanceof RoundTripError)) throw new Error(`${mark} was no error`)
         t.equal(outcome.sqlstate, sqlstate, mark)
         t.equal(await leavesNothing(t, opened, mark), fate, mark)
         t.equal(await stored(mark), 0, `${mark}: nothing is stored`)
@@ -294,11 +294,11 @@ t.test('the one round trip', async (t) => {
     await query(home.adminUrl, 'create table held (id int primary key); insert into held values (1)')
     const locked = sql('update held set id = 1')
     for (const how of ['pg_cancel_backend($1)', 'pg_terminate_backend($1, 10000)']) {
-      for (let place = 0; place <= 2; place++) {
+      for (let location = 0; location <= 2; location++) {
         const opened = await open()
-        const label = `${how} in statement ${place}`
+        const label = `${how} in statement ${location}`
         const statements = [insert(label), sql(settings)]
-        statements.splice(place, 0, locked)
+        statements.splice(location, 0, locked)
         const holder = new Connections(defaultConnectionLimits)
         const { client } = await holder.acquire({ tenantId: home.tenantId, url: home.adminUrl })
         await client.query('begin; update held set id = 1')
@@ -311,7 +311,7 @@ t.test('the one round trip', async (t) => {
         // Made once more, on the same connection or another, it waits again.
         await until(`${label}: it waits again`, async () => ![undefined, first].includes(await waiting()))
         await client.query('commit')
-        t.notOk((await outcome) instanceof TripError, `${label}: nobody has noticed`)
+        t.notOk((await outcome) instanceof RoundTripError, `${label}: nobody has noticed`)
         t.equal(await leavesNothing(t, opened, label), how.startsWith('pg_cancel') ? 'reused' : 'closed', label)
         t.equal(await stored(label), 1, `${label}: and it is stored once`)
         await holder.close()
@@ -321,11 +321,11 @@ t.test('the one round trip', async (t) => {
   })
 
   t.test('over its time, or cancelled after long', async (t) => {
-    for (let place = 0; place <= 2; place++) {
+    for (let location = 0; location <= 2; location++) {
       const opened = await open({ statementMilliseconds: 1_200 })
-      const label = `over time in statement ${place}`
+      const label = `over time in statement ${location}`
       const statements = [insert(label), sql(settings)]
-      statements.splice(place, 0, sql('select pg_sleep(60)'))
+      statements.splice(location, 0, sql('select pg_sleep(60)'))
       const outcome = await outcomeOf(opened.database.run(user, ...statements))
       t.match(outcome, { sqlstate: '57014', undone: true, reusable: true }, `${label}: it is not tried again`)
       t.equal(await leavesNothing(t, opened, label), 'reused', label)

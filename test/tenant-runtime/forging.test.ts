@@ -1,9 +1,9 @@
 // Nothing that a tenant's keys, users or functions can call changes what its home says it has used, but by using it.
-import { HomeBooks } from '@tenantry/contract'
+import { HomeCounters } from '@tenantry/contract'
 import t, { type Test } from 'tap'
 import { Value } from 'typebox/value'
 import { guardStatement } from '#tenant-runtime/functions/host/guarded-statement.ts'
-import { askHost, compileAsker, type Asked } from '#test/functions/support/asker.ts'
+import { callHost, compileAsker, type Requested } from '#test/functions/support/asker.ts'
 import { deployFunction } from '#test/functions/support/deployed.ts'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
@@ -19,8 +19,8 @@ const books = [
 t.test('forging', { timeout: 60_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
-  await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'files' } })
-  await tenant.ask('PUT', '/storage/v1/object/files/a.txt', {
+  await tenant.request('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'files' } })
+  await tenant.request('PUT', '/storage/v1/object/files/a.txt', {
     as: 'service',
     body: Buffer.alloc(1_000, 'a'),
     headers: { 'content-type': 'text/plain' },
@@ -42,12 +42,18 @@ t.test('forging', { timeout: 60_000 }, async (t) => {
           ['DELETE', `${table}?value=gte.0`, undefined],
           ['PUT', `${table}/1`, { value: 0 }],
         ] as const) {
-          const answer = await tenant.ask(method, `/rest/v1/${path}`, { as, ...(body === undefined ? {} : { body }) })
-          t.ok(answer.status >= 400 && answer.status < 500, `${method} ${table} as ${as ?? 'nobody'}: ${answer.status}`)
+          const response = await tenant.request(method, `/rest/v1/${path}`, {
+            as,
+            ...(body === undefined ? {} : { body }),
+          })
+          t.ok(
+            response.status >= 400 && response.status < 500,
+            `${method} ${table} as ${as ?? 'nobody'}: ${response.status}`,
+          )
         }
         if (table !== 'function_invocations')
           t.ok(
-            (await tenant.ask('GET', `/rest/v1/${table}`, { as })).status >= 400,
+            (await tenant.request('GET', `/rest/v1/${table}`, { as })).status >= 400,
             `reading ${table} as ${as ?? 'nobody'}`,
           )
       }
@@ -59,13 +65,13 @@ t.test('forging', { timeout: 60_000 }, async (t) => {
     const before = await state()
     for (const name of books) {
       const fields = [{ name: 'id', type: 'uuid', primary: true }]
-      const answer = await tenant.ask('POST', '/rest/v1/schemas', {
+      const response = await tenant.request('POST', '/rest/v1/schemas', {
         as: 'service',
         body: { name, fields, rls_policy: { type: 'public_read' } },
       })
-      t.ok(answer.status >= 400 && answer.status < 500, name)
+      t.ok(response.status >= 400 && response.status < 500, name)
     }
-    await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+    await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
     t.same(await state(), before)
   })
 
@@ -94,7 +100,7 @@ t.test('forging', { timeout: 60_000 }, async (t) => {
       ['POST', '/storage/v1/object/files/b.txt'],
       ['PATCH', '/rest/v1/storage_objects?size=gte.0'],
     ] as const) {
-      await tenant.ask(method, path, {
+      await tenant.request(method, path, {
         as: 'service',
         body: { size: 0, file_bytes: 0 },
         headers: { 'x-upsert': 'true' },
@@ -123,16 +129,16 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
     ],
     rls_policy: { type: 'service' },
   }
-  t.equal((await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: notes })).status, 201)
-  t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
+  t.equal((await tenant.request('POST', '/rest/v1/schemas', { as: 'service', body: notes })).status, 201)
+  t.equal((await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
   t.equal(
-    (await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'files', policy: 'public' } }))
+    (await tenant.request('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'files', policy: 'public' } }))
       .status,
     201,
   )
   t.ok(
     (
-      await tenant.ask('PUT', '/storage/v1/object/files/a.txt', {
+      await tenant.request('PUT', '/storage/v1/object/files/a.txt', {
         as: 'service',
         body: Buffer.alloc(1_000, 'a'),
         headers: { 'content-type': 'text/plain' },
@@ -146,21 +152,21 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
   let calls = 0
   let least = 0n
   /** One call of a function, after which the books say no less than the truth: each call, and each byte for as long as it lay there. */
-  const attempt = async (t: Test, fn: 'asker' | 'master', what: string, ...parts: string[]): Promise<Asked> => {
-    const asked = await askHost(tenant, fn, 'ada', what, ...parts)
+  const attempt = async (t: Test, fn: 'asker' | 'master', what: string, ...parts: string[]): Promise<Requested> => {
+    const requested = await callHost(tenant, fn, 'ada', what, ...parts)
     calls++
-    const read = await readBooks(tenant)
+    const read = await readCounters(tenant)
     const byteSeconds = read.hours.reduce((sum, hour) => sum + BigInt(hour.file_byte_seconds), 0n)
-    const told = `${fn}: ${parts.join(' ')}`
+    const reported = `${fn}: ${parts.join(' ')}`
     t.equal(
       read.hours.reduce((sum, hour) => sum + Number(hour.function_invocations), 0),
       calls,
-      told,
+      reported,
     )
-    t.equal(read.file_bytes, 1_000, told)
-    t.ok(byteSeconds >= least, told)
+    t.equal(read.file_bytes, 1_000, reported)
+    t.ok(byteSeconds >= least, reported)
     least = byteSeconds
-    return asked
+    return requested
   }
   const spellings = (table: string) => [
     `update ${table} set tenant_id = tenant_id`,
@@ -268,23 +274,23 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
       { file_bytes: 0, file_count: 0 },
     ])
     t.same(
-      (await readBooks(bystander)).hours.map((hour) => hour.function_invocations),
+      (await readCounters(bystander)).hours.map((hour) => hour.function_invocations),
       ['0'],
     )
   })
 
   t.test('what functions do to files counts like anybody’s doing', async (t) => {
-    const put = await askHost(tenant, 'master', 'ada', 'put', 'files/b.txt', 'text/plain', 'b'.repeat(500))
+    const put = await callHost(tenant, 'master', 'ada', 'put', 'files/b.txt', 'text/plain', 'b'.repeat(500))
     calls++
     t.ok(put.ok, put.text)
-    t.equal((await readBooks(tenant)).file_bytes, 1_500)
-    t.ok((await askHost(tenant, 'master', 'ada', 'remove', 'files/b.txt')).ok)
+    t.equal((await readCounters(tenant)).file_bytes, 1_500)
+    t.ok((await callHost(tenant, 'master', 'ada', 'remove', 'files/b.txt')).ok)
     calls++
     // The bucket and what is in it may go, and are no longer stored then.
     await attempt(t, 'master', 'query', 'select count(*) from notes')
-    t.ok((await askHost(tenant, 'master', 'ada', 'query', "delete from storage_buckets where name = 'files'")).ok)
+    t.ok((await callHost(tenant, 'master', 'ada', 'query', "delete from storage_buckets where name = 'files'")).ok)
     calls++
-    const after = await readBooks(tenant)
+    const after = await readCounters(tenant)
     t.equal(after.file_bytes, 0)
     t.equal(
       after.hours.reduce((sum, hour) => sum + Number(hour.function_invocations), 0),
@@ -296,7 +302,7 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
   t.test(
     'the service key calls no routine of the books, embeds none of their tables and enters no other schema',
     async (t) => {
-      const before = await readBooks(tenant)
+      const before = await readCounters(tenant)
       const routines = await tenant.rows(
         'select distinct proname from pg_proc where pronamespace = $1::regnamespace order by 1',
         [tenant.id],
@@ -309,8 +315,8 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
         'lo_create',
         'query_to_xml',
       ]) {
-        const answer = await tenant.ask('POST', `/rest/v1/rpc/${name}`, { as: 'service', body: {} })
-        t.equal(answer.status, 404, `${name}: ${answer.text}`)
+        const response = await tenant.request('POST', `/rest/v1/rpc/${name}`, { as: 'service', body: {} })
+        t.equal(response.status, 404, `${name}: ${response.text}`)
       }
       for (const path of [
         'notes?select=*,storage_usage(*)',
@@ -318,24 +324,27 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
         'functions?select=*,function_invocations(count)&function_invocations.duration_ms=eq.0',
         'storage_objects?select=*,blob_gc(*)',
       ]) {
-        const answer = await tenant.ask('GET', `/rest/v1/${path}`, { as: 'service' })
-        t.ok(answer.status < 500 && !/file_byte_us|reserved/.test(answer.text), path)
+        const response = await tenant.request('GET', `/rest/v1/${path}`, { as: 'service' })
+        t.ok(response.status < 500 && !/file_byte_us|reserved/.test(response.text), path)
       }
       for (const headers of [
         { 'content-profile': bystander.id },
         { 'content-profile': 'pg_catalog' },
         { 'accept-profile': 'information_schema', 'content-profile': 'information_schema' },
       ]) {
-        const answer = await tenant.ask('PATCH', '/rest/v1/storage_usage?file_bytes=gte.0', {
+        const response = await tenant.request('PATCH', '/rest/v1/storage_usage?file_bytes=gte.0', {
           as: 'service',
           body: { file_bytes: 0 },
           headers,
         })
-        t.ok(answer.status >= 400 && answer.status < 500)
+        t.ok(response.status >= 400 && response.status < 500)
       }
       for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
-        t.ok([404, 405].includes((await tenant.ask(method, '/usage/v1/', { as: 'service', body: {} })).status), method)
-      const after = await readBooks(tenant)
+        t.ok(
+          [404, 405].includes((await tenant.request(method, '/usage/v1/', { as: 'service', body: {} })).status),
+          method,
+        )
+      const after = await readCounters(tenant)
       t.same(
         after.hours.map((hour) => hour.function_invocations),
         before.hours.map((hour) => hour.function_invocations),
@@ -345,8 +354,8 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
   )
 })
 
-async function readBooks(tenant: TestTenant): Promise<HomeBooks> {
-  const answer = await tenant.ask('GET', `/internal/v1/tenants/${tenant.id}/books?hours=3`)
-  if (answer.status !== 200) throw new Error(answer.text)
-  return Value.Parse(HomeBooks, answer.json())
+async function readCounters(tenant: TestTenant): Promise<HomeCounters> {
+  const response = await tenant.request('GET', `/internal/v1/tenants/${tenant.id}/books?hours=3`)
+  if (response.status !== 200) throw new Error(response.text)
+  return Value.Parse(HomeCounters, response.json())
 }

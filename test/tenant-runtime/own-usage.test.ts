@@ -3,12 +3,12 @@ import t from 'tap'
 import { startRuntime } from '#test/support/runtime.ts'
 
 t.test('own usage', { timeout: 60_000 }, async (t) => {
-  const asked: { url: string; headers: Headers }[] = []
-  let answer = () => new Response('{"month":"2026-11"}', { status: 200 })
+  const requested: { url: string; headers: Headers }[] = []
+  let response = () => new Response('{"month":"2026-11"}', { status: 200 })
   const runtime = await startRuntime(t, {
-    askControl: async (url, init) => {
-      asked.push({ url: url instanceof Request ? url.url : url.toString(), headers: new Headers(init?.headers) })
-      return answer()
+    requestControl: async (url, init) => {
+      requested.push({ url: url instanceof Request ? url.url : url.toString(), headers: new Headers(init?.headers) })
+      return response()
     },
   })
   const [tenant, other] = [await runtime.addTenant(), await runtime.addTenant()]
@@ -21,40 +21,40 @@ t.test('own usage', { timeout: 60_000 }, async (t) => {
       ['/usage/v1/2026-05', `${base}?month=2026-05`],
       ['/usage/v1/2026-05?granularity=day&resource=egress', `${base}?granularity=day&resource=egress&month=2026-05`],
     ] as const) {
-      const answered = await tenant.ask('GET', path, { as: 'service', headers: { 'x-tenantry-other': other.id } })
+      const result = await tenant.request('GET', path, { as: 'service', headers: { 'x-tenantry-other': other.id } })
       t.match(
         {
-          status: answered.status,
-          body: answered.json(),
-          url: asked.at(-1)?.url,
-          cache: answered.headers['cache-control'],
+          status: result.status,
+          body: result.json(),
+          url: requested.at(-1)?.url,
+          cache: result.headers['cache-control'],
         },
         { status: 200, body: { month: '2026-11' }, url, cache: 'no-store' },
         path,
       )
     }
-    t.ok((asked.at(-1)?.headers.get('x-tenantry-internal') ?? '').length > 30, 'it says who asks')
+    t.ok((requested.at(-1)?.headers.get('x-tenantry-internal') ?? '').length > 30, 'it says who asks')
   })
 
   t.test(
     'it is told as CSV where that is wanted, and what the control plane answers is named for what it is',
     async (t) => {
-      const former = answer
-      t.teardown(() => (answer = former))
-      answer = () =>
+      const former = response
+      t.teardown(() => (response = former))
+      response = () =>
         new Response('resource,amount\r\n', { status: 200, headers: { 'content-type': 'text/csv; charset=utf-8' } })
-      const told = await tenant.ask('GET', '/usage/v1/2026-05?granularity=day', {
+      const reported = await tenant.request('GET', '/usage/v1/2026-05?granularity=day', {
         as: 'service',
         headers: { accept: 'text/csv, application/json;q=0.5' },
       })
       t.match(
-        { status: told.status, type: told.headers['content-type'], text: told.text },
+        { status: reported.status, type: reported.headers['content-type'], text: reported.text },
         { status: 200, type: 'text/csv; charset=utf-8', text: 'resource,amount\r\n' },
       )
-      t.equal(asked.at(-1)?.headers.get('accept'), 'text/csv, application/json;q=0.5')
-      answer = () => new Response('<b>', { status: 200, headers: { 'content-type': 'text/html' } })
+      t.equal(requested.at(-1)?.headers.get('accept'), 'text/csv, application/json;q=0.5')
+      response = () => new Response('<b>', { status: 200, headers: { 'content-type': 'text/html' } })
       t.equal(
-        (await tenant.ask('GET', '/usage/v1/', { as: 'service' })).headers['content-type'],
+        (await tenant.request('GET', '/usage/v1/', { as: 'service' })).headers['content-type'],
         'application/json; charset=utf-8',
         'and is never a page',
       )
@@ -62,12 +62,12 @@ t.test('own usage', { timeout: 60_000 }, async (t) => {
   )
 
   t.test('nobody else is, and nothing is asked for them', async (t) => {
-    const before = asked.length
-    t.equal((await tenant.ask('GET', '/usage/v1/')).status, 401)
-    t.equal((await tenant.ask('GET', '/usage/v1/', { as: 'ada' })).status, 403)
+    const before = requested.length
+    t.equal((await tenant.request('GET', '/usage/v1/')).status, 401)
+    t.equal((await tenant.request('GET', '/usage/v1/', { as: 'ada' })).status, 403)
     t.ok(
       [401, 403].includes(
-        (await other.ask('GET', '/usage/v1/', { headers: { authorization: `Bearer ${tenant.secretKey}` } })).status,
+        (await other.request('GET', '/usage/v1/', { headers: { authorization: `Bearer ${tenant.secretKey}` } })).status,
       ),
     )
     for (const path of [
@@ -78,32 +78,32 @@ t.test('own usage', { timeout: 60_000 }, async (t) => {
       '/usage/v1/?resource=a%26month%3D2026-01',
       '/usage/v1/?resource=a&resource=b',
     ]) {
-      t.equal((await tenant.ask('GET', path, { as: 'service' })).status, 400, path)
+      t.equal((await tenant.request('GET', path, { as: 'service' })).status, 400, path)
     }
-    t.ok((await tenant.ask('POST', '/usage/v1/', { as: 'service', body: {} })).status >= 400, 'nothing can be written')
-    t.equal(asked.length, before)
+    t.ok(
+      (await tenant.request('POST', '/usage/v1/', { as: 'service', body: {} })).status >= 400,
+      'nothing can be written',
+    )
+    t.equal(requested.length, before)
   })
 
   t.test(
     'what the control plane refuses is said in its words; when it is away, that is said, and nothing of it',
     async (t) => {
-      answer = () => new Response('{"code":"FUTURE_MONTH","message":"month 2099-01 has not begun"}', { status: 400 })
-      const refused = await tenant.ask('GET', '/usage/v1/2099-01', { as: 'service' })
-      t.match({ status: refused.status, body: refused.json() }, { status: 400, body: { code: 'FUTURE_MONTH' } })
+      response = () => new Response('{"code":"FUTURE_MONTH","message":"month 2099-01 has not begun"}', { status: 400 })
+      const rejected = await tenant.request('GET', '/usage/v1/2099-01', { as: 'service' })
+      t.match({ status: rejected.status, body: rejected.json() }, { status: 400, body: { code: 'FUTURE_MONTH' } })
       for (const away of [
         () => new Response('secret', { status: 500 }),
         () => {
           throw new Error('secret')
         },
       ]) {
-        answer = away
-        const answered = await tenant.ask('GET', '/usage/v1/', { as: 'service' })
-        t.match(
-          { status: answered.status, body: answered.json() },
-          { status: 503, body: { code: 'USAGE_UNAVAILABLE' } },
-        )
-        t.notOk(answered.text.includes('secret'))
-        t.ok(answered.headers['retry-after'])
+        response = away
+        const result = await tenant.request('GET', '/usage/v1/', { as: 'service' })
+        t.match({ status: result.status, body: result.json() }, { status: 503, body: { code: 'USAGE_UNAVAILABLE' } })
+        t.notOk(result.text.includes('secret'))
+        t.ok(result.headers['retry-after'])
       }
     },
   )

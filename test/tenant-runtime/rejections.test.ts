@@ -2,7 +2,7 @@
 // and no others.
 import { rejectedHeader } from '@tenantry/contract'
 import t from 'tap'
-import { ask, signToken, startRuntime } from '#test/support/runtime.ts'
+import { send, signToken, startRuntime } from '#test/support/runtime.ts'
 
 t.test('an error is a rejection exactly when nothing of the tenant was touched', async (t) => {
   const runtime = await startRuntime(t)
@@ -13,7 +13,8 @@ t.test('an error is a rejection exactly when nothing of the tenant was touched',
   const user = { authorization: `Bearer ${signToken(claims, secret)}` }
   const wrong = { authorization: 'Bearer tn_secret_wrong' }
   t.equal(
-    (await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'mine', policy: 'private' } })).status,
+    (await tenant.request('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'mine', policy: 'private' } }))
+      .status,
     201,
   )
 
@@ -37,10 +38,10 @@ t.test('an error is a rejection exactly when nothing of the tenant was touched',
   ] as const
   for (const [what, status, method, path, headers] of rejected) {
     const before = tenant.statements()
-    const answer = await ask(tenant.port, method, path, headers)
-    t.equal(answer.status, status, what)
-    t.equal(answer.headers[rejectedHeader], '1', `${what}: a rejection`)
-    t.ok(Number(answer.headers['content-length']) <= 4_096, `${what}: short`)
+    const response = await send(tenant.port, method, path, headers)
+    t.equal(response.status, status, what)
+    t.equal(response.headers[rejectedHeader], '1', `${what}: a rejection`)
+    t.ok(Number(response.headers['content-length']) <= 4_096, `${what}: short`)
     t.equal(tenant.statements(), before, `${what}: no SQL`)
   }
 
@@ -54,8 +55,8 @@ t.test('an error is a rejection exactly when nothing of the tenant was touched',
     ['a preflight', 204, 'OPTIONS', '/rest/v1/none', {}],
   ] as const
   for (const [what, status, method, path, headers] of billable) {
-    const answer = await ask(tenant.port, method, path, { ...headers, [rejectedHeader]: '1' })
-    t.equal(answer.status, status, what)
-    t.equal(answer.headers[rejectedHeader], undefined, `${what}: billable`)
+    const response = await send(tenant.port, method, path, { ...headers, [rejectedHeader]: '1' })
+    t.equal(response.status, status, what)
+    t.equal(response.headers[rejectedHeader], undefined, `${what}: billable`)
   }
 })

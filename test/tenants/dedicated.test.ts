@@ -8,7 +8,7 @@ import {
   isError,
   newName,
   startApi,
-  type Answer,
+  type ApiResponse,
   type CreatedTenant,
 } from '#test/support/control-plane/api.ts'
 
@@ -25,7 +25,7 @@ const post = (id: string, action: string, headers: Record<string, string> = wait
   api.call('POST', `/v1/tenants/${id}/${action}`, { headers })
 const wake = (id: string, token = internalToken) =>
   api.call('POST', internalPaths.wake(id), { key: null, headers: { [internalTokenHeader]: token } })
-const changed = ({ body }: Answer) => body as Changed
+const changed = ({ body }: ApiResponse) => body as Changed
 const stateOf = (id: string) =>
   api.engine.stacks.get(id)?.containers.map(({ labels, state }) => `${labels.service ?? ''} ${state}`)
 const operations = async (id: string) =>
@@ -236,9 +236,9 @@ t.test('a pause stops it, a wake lets it run, and either repeated changes nothin
 t.test('a gateway wakes a tenant once, however many requests wait for it', async (t) => {
   const { tenant_id: id } = await dedicated()
   await post(id, 'pause')
-  const answers = await Promise.all(Array.from({ length: 5 }, () => wake(id)))
+  const responses = await Promise.all(Array.from({ length: 5 }, () => wake(id)))
   t.same(
-    answers.map(({ status }) => status),
+    responses.map(({ status }) => status),
     [202, 202, 202, 202, 202],
   )
   await until(async () => (await api.tenant(id)).status === 'ready', 'readiness')
@@ -290,13 +290,13 @@ t.test("a backup under way stands in nobody's way", async (t) => {
 t.test('what needs services of its own is refused for a tenant without, by name', async (t) => {
   const { tenant_id: id } = await api.create()
   const before = await api.counts()
-  const refused = async (t: Test, answer: Promise<Answer>, names: string) =>
-    isError(t, await answer, 422, 'NOT_DEDICATED', names, names)
-  await refused(t, patch(id, { resources: { postgres: { cpu_millis: 500 } } }), '"resources"')
-  await refused(t, patch(id, { pause_after_seconds: 60 }), '"pause_after_seconds"')
-  await refused(t, patch(id, { backup_schedule: '0 0 * * *' }), '"backup_schedule"')
-  for (const action of ['restart', 'pause']) await refused(t, post(id, action), action)
-  await refused(t, api.call('GET', `/v1/tenants/${id}/logs?component=runtime`), 'log')
+  const rejected = async (t: Test, response: Promise<ApiResponse>, names: string) =>
+    isError(t, await response, 422, 'NOT_DEDICATED', names, names)
+  await rejected(t, patch(id, { resources: { postgres: { cpu_millis: 500 } } }), '"resources"')
+  await rejected(t, patch(id, { pause_after_seconds: 60 }), '"pause_after_seconds"')
+  await rejected(t, patch(id, { backup_schedule: '0 0 * * *' }), '"backup_schedule"')
+  for (const action of ['restart', 'pause']) await rejected(t, post(id, action), action)
+  await rejected(t, api.call('GET', `/v1/tenants/${id}/logs?component=runtime`), 'log')
   t.same(await api.counts(), before, 'nothing was written')
   t.match(await post(id, 'wake'), { status: 202, body: { operation: null } })
   t.match(await patch(id, { drift_policy: 'ignore', backups_kept: 3 }), {

@@ -8,12 +8,12 @@ import { startApi } from '#test/support/control-plane/api.ts'
 const giga = 2 ** 30
 
 t.test('two GiB and a twentieth of the disk are to be left', (t) => {
-  const refused = { code: 'HOST_DISK_FULL', status: 507 }
+  const rejected = { code: 'HOST_DISK_FULL', status: 507 }
   t.doesNotThrow(() => checkHostDisk('r', { freeBytes: 2 * giga, totalBytes: 40 * giga }))
-  t.throws(() => checkHostDisk('r', { freeBytes: 2 * giga - 1, totalBytes: 3 * giga }), refused)
+  t.throws(() => checkHostDisk('r', { freeBytes: 2 * giga - 1, totalBytes: 3 * giga }), rejected)
   t.doesNotThrow(() => checkHostDisk('r', { freeBytes: 50 * giga, totalBytes: 1000 * giga }))
   t.throws(() => checkHostDisk('r', { freeBytes: 49 * giga, totalBytes: 1000 * giga }), {
-    ...refused,
+    ...rejected,
     message: 'the host of region "r" has 52.6 GB of disk left: it takes no more tenants with services of their own',
   })
   t.end()
@@ -21,10 +21,10 @@ t.test('two GiB and a twentieth of the disk are to be left', (t) => {
 
 t.test('an engine is asked every ten seconds, and one that does not answer stops nobody', async (t) => {
   let at = 0
-  let asked = 0
+  let requested = 0
   let disk: HostInfo['disk'] = { freeBytes: 1, totalBytes: 2 }
   const info = () => {
-    asked++
+    requested++
     if (disk === undefined) return Promise.reject(new Error('no answer'))
     return Promise.resolve({ name: '', apiVersion: '1.41', memoryBytes: 1, cpus: 1, warnings: [], disk })
   }
@@ -36,11 +36,11 @@ t.test('an engine is asked every ten seconds, and one that does not answer stops
   t.same(await Promise.all([read('there'), read('there')]), [disk, disk])
   at = 9_999
   await read('there')
-  t.equal(asked, 1)
+  t.equal(requested, 1)
   at = 10_000
   disk = undefined
   t.equal(await read('there'), undefined)
-  t.equal(asked, 2)
+  t.equal(requested, 2)
   t.equal(await read('elsewhere'), undefined)
 })
 

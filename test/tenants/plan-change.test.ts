@@ -5,7 +5,7 @@ import { createPlanHistory } from '#control-plane/plans/store-history.ts'
 import { openDatabase } from '#control-plane/platform/database.ts'
 import { isError, startApi } from '#test/support/control-plane/api.ts'
 import { until } from '#test/support/until.ts'
-import { ask, leased, startQuotaSetting } from '#test/quotas/support/gateways.ts'
+import { send, leased, startQuotaSetting } from '#test/quotas/support/gateways.ts'
 
 const api = await startApi(t)
 const database = openDatabase(api.controlUrl)
@@ -31,9 +31,9 @@ t.test('to the byte: 500 MB of documents and 1 GB of files fit the Free plan, on
     ['files', 'file_bytes', 1_000 * megabyte],
   ] as const) {
     Object.assign(stored, { file_bytes: 0, document_bytes: 0, [field]: limit + 1 })
-    const answer = await change(id, 'Free')
-    isError(t, answer, 409, 'PLAN_TOO_SMALL', `${resource} take ${limit + 1} of ${limit} bytes`, resource)
-    t.same((answer.body as { misfits: unknown }).misfits, [{ resource, stored: limit + 1, limit }])
+    const response = await change(id, 'Free')
+    isError(t, response, 409, 'PLAN_TOO_SMALL', `${resource} take ${limit + 1} of ${limit} bytes`, resource)
+    t.same((response.body as { misfits: unknown }).misfits, [{ resource, stored: limit + 1, limit }])
   }
   Object.assign(stored, { file_bytes: 10 ** 12, document_bytes: 10 ** 12 })
   t.same(((await change(id, 'Free')).body as { misfits: unknown[] }).misfits.length, 2, 'both are named')
@@ -48,9 +48,9 @@ t.test('when nobody can say what is stored, a smaller plan is refused and a larg
   Object.assign(stored, { file_bytes: 0, document_bytes: 0 })
   const { tenant_id: id } = await api.create(undefined, { plan: 'Pro' })
   api.region.agrees = false
-  const answer = await change(id, 'Free')
-  isError(t, answer, 503, 'STORED_UNKNOWN', '"Free"', 'a smaller one')
-  t.same(answer.headers['retry-after'], '1')
+  const response = await change(id, 'Free')
+  isError(t, response, 503, 'STORED_UNKNOWN', '"Free"', 'a smaller one')
+  t.same(response.headers['retry-after'], '1')
   const larger = await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Enterprise' } })
   t.same(larger.status, 200)
   api.region.agrees = true
@@ -80,7 +80,7 @@ t.test(
     } = await startQuotaSetting(t, api, 1)
     const port = one?.gateway.port ?? 0
     const route = await addTenant('Free')
-    const status = async () => (await ask(port, `/t/${route.name}/status/200`)).status
+    const status = async () => (await send(port, `/t/${route.name}/status/200`)).status
     const change = async (generation: number, plan: string, requests: number) => {
       await api.sql('update tenants set plan_id = $2, updated_at = now() where id = $1', [route.tenant_id, plan])
       await put({ ...route, generation, limits: { connections: null, rate: null, requests_per_month: requests } })

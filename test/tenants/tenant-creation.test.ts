@@ -10,11 +10,11 @@ const api = await startApi(t)
 
 t.test('a created tenant is ready, whole, and entered with what the answer gave', async (t) => {
   const name = newName()
-  const answer = await api.call('POST', '/v1/tenants', { body: good(name), headers: { prefer: 'wait=30' } })
-  const tenant = answer.body as CreatedTenant
+  const response = await api.call('POST', '/v1/tenants', { body: good(name), headers: { prefer: 'wait=30' } })
+  const tenant = response.body as CreatedTenant
   const id = tenant.tenant_id
-  t.same(answer.status, 201)
-  t.match(answer.headers, { location: `/v1/tenants/${id}`, etag: '"1"' })
+  t.same(response.status, 201)
+  t.match(response.headers, { location: `/v1/tenants/${id}`, etag: '"1"' })
   t.match(tenant, {
     tenant_id: /^t_[0-9a-f]{20}$/,
     name,
@@ -86,36 +86,36 @@ t.test('secrets are in the answer that creates, and nowhere else in the clear', 
       ),
     )
   t.ok(paths.length > 12, 'every GET is asked')
-  const places: [place: string, text: string][] = []
+  const slots: [place: string, text: string][] = []
   for (const path of paths) {
-    const answer = await api.call('GET', path)
-    t.same(answer.status, 200, path)
-    places.push([path, answer.text + JSON.stringify(answer.headers)])
+    const response = await api.call('GET', path)
+    t.same(response.status, 200, path)
+    slots.push([path, response.text + JSON.stringify(response.headers)])
   }
-  for (const [method, asked] of [
+  for (const [method, requested] of [
     ['PATCH', { body: { plan: 'Pro' }, headers: { prefer: 'wait=30' } }],
     ['DELETE', {}],
   ] as const) {
-    const answer = await api.call(method, `/v1/tenants/${tenant.tenant_id}`, asked)
-    t.ok(answer.status < 300, method)
-    places.push([method, answer.text])
+    const response = await api.call(method, `/v1/tenants/${tenant.tenant_id}`, requested)
+    t.ok(response.status < 300, method)
+    slots.push([method, response.text])
   }
   for (const table of Object.keys(await api.counts())) {
-    places.push([
+    slots.push([
       table,
       (await api.sql(`select t::text as text from "${table}" t`)).map(({ text }) => String(text)).join('\n'),
     ])
   }
-  places.push([
+  slots.push([
     'pg_authid',
     (await api.sql('select a::text as text from pg_authid a')).map(({ text }) => String(text)).join('\n'),
   ])
-  places.push(['the log', api.log.join('')])
-  for (const [place, text] of places) {
+  slots.push(['the log', api.log.join('')])
+  for (const [location, text] of slots) {
     const found = secrets.filter(
       (secret) => text.includes(secret) || text.includes(Buffer.from(secret).toString('hex')),
     )
-    t.same(found.length, 0, `${place} holds no secret`)
+    t.same(found.length, 0, `${location} holds no secret`)
   }
   const stored = await api.sql('select sha256 from platform_keys')
   t.ok(
@@ -192,15 +192,17 @@ t.test('an Idempotency-Key sent many times at once makes one tenant', async (t) 
   const body = good()
   const headers = { 'idempotency-key': newName('key') }
   const before = await api.counts()
-  const answers = await Promise.all(Array.from({ length: 6 }, () => api.call('POST', '/v1/tenants', { body, headers })))
-  t.same(
-    answers.map(({ status }) => status),
-    answers.map(() => 201),
+  const responses = await Promise.all(
+    Array.from({ length: 6 }, () => api.call('POST', '/v1/tenants', { body, headers })),
   )
-  t.same(new Set(answers.map(({ text }) => text)).size, 1, 'all get the same answer')
   t.same(
-    answers.filter(({ headers }) => headers['idempotency-replayed'] === 'true').length,
-    answers.length - 1,
+    responses.map(({ status }) => status),
+    responses.map(() => 201),
+  )
+  t.same(new Set(responses.map(({ text }) => text)).size, 1, 'all get the same answer')
+  t.same(
+    responses.filter(({ headers }) => headers['idempotency-replayed'] === 'true').length,
+    responses.length - 1,
     'all but one of them as a repeat',
   )
   const later = await api.call('POST', '/v1/tenants', { body, headers })
@@ -213,10 +215,10 @@ t.test('an Idempotency-Key sent many times at once makes one tenant', async (t) 
 
 t.test('one name asked for many times at once is given once', async (t) => {
   const body = good()
-  const answers = await Promise.all(Array.from({ length: 5 }, () => api.call('POST', '/v1/tenants', { body })))
-  t.same(answers.map(({ status }) => status).sort(), [201, 409, 409, 409, 409])
-  for (const answer of answers.filter(({ status }) => status === 409))
-    isError(t, answer, 409, 'NAME_TAKEN', body.name, 'the others')
+  const responses = await Promise.all(Array.from({ length: 5 }, () => api.call('POST', '/v1/tenants', { body })))
+  t.same(responses.map(({ status }) => status).sort(), [201, 409, 409, 409, 409])
+  for (const response of responses.filter(({ status }) => status === 409))
+    isError(t, response, 409, 'NAME_TAKEN', body.name, 'the others')
   t.same((await api.sql('select count(*)::int as count from tenants where name = $1', [body.name]))[0]?.['count'], 1)
 })
 

@@ -59,11 +59,11 @@ t.test('of two writers that saw the same state, one is refused', async (t) => {
   const seen = await api.call('GET', `/v1/tenants/${id}`)
   t.same(seen.headers['etag'], '"1"')
   const headers = { 'if-match': '"1"', prefer: 'wait=30' }
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     ['Pro', 'Enterprise'].map((plan) => api.call('PATCH', `/v1/tenants/${id}`, { body: { plan }, headers })),
   )
-  t.same(answers.map(({ status }) => status).sort(), [200, 412])
-  const lost = answers.find(({ status }) => status === 412)
+  t.same(responses.map(({ status }) => status).sort(), [200, 412])
+  const lost = responses.find(({ status }) => status === 412)
   if (lost === undefined) throw new Error('none was refused')
   isError(t, lost, 412, 'STALE_ETAG', 'generation 1', 'the later one')
   const now = await api.call('GET', `/v1/tenants/${id}`)
@@ -90,9 +90,9 @@ t.test('while an operation is under way another is refused with its id; a delete
     ['PATCH', '', { plan: 'Free' }],
     ['POST', '/keys/rotate', {}],
   ] as const) {
-    const refused = await api.call(method, `/v1/tenants/${id}${path}`, { body })
-    isError(t, refused, 423, 'OPERATION_UNDER_WAY', first.operation.id, method)
-    t.match(refused, { headers: { 'retry-after': '1' }, body: { operation_id: first.operation.id } })
+    const rejected = await api.call(method, `/v1/tenants/${id}${path}`, { body })
+    isError(t, rejected, 423, 'OPERATION_UNDER_WAY', first.operation.id, method)
+    t.match(rejected, { headers: { 'retry-after': '1' }, body: { operation_id: first.operation.id } })
   }
   t.same((await api.tenant(id)).plan, 'Pro')
   const deleted = await api.call('DELETE', `/v1/tenants/${id}`)

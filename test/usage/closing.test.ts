@@ -12,7 +12,7 @@ t.beforeEach(() => all.empty())
 const boot = randomUUID()
 const hour = (text: string) => `2026-05-${text}:00:00.000Z`
 
-async function booksOf(tenantId: string) {
+async function recordsOf(tenantId: string) {
   const { database } = all
   const months = await database.usageMonth.findMany({ where: { tenantId }, orderBy: { month: 'asc' } })
   const corrections = await database.usageCorrection.findMany({ where: { tenantId }, orderBy: { number: 'asc' } })
@@ -43,17 +43,17 @@ t.test(
     )
     await ledger.record(pushOf('g2', boot, [requests(tenant, hour('10T09'), 5)], hour('10T10')))
     await close('2026-05-10T10:09:00Z')
-    t.same((await booksOf(tenant)).hours, [])
+    t.same((await recordsOf(tenant)).hours, [])
     await close('2026-05-10T11:30:00Z')
     t.same(
-      (await booksOf(tenant)).hours,
+      (await recordsOf(tenant)).hours,
       [[hour('10T09'), 8]],
       'of the hour that one of them may still count in nothing is closed',
     )
     await ledger.record(pushOf('g2', boot, [], hour('10T11')))
     await close('2026-05-10T11:30:00Z')
     await close('2026-05-10T11:30:00Z')
-    t.same((await booksOf(tenant)).hours, [
+    t.same((await recordsOf(tenant)).hours, [
       [hour('10T09'), 8],
       [hour('10T10'), 4],
     ])
@@ -67,16 +67,16 @@ t.test(
     await ledger.record(pushOf('gone', boot, [requests(tenant, hour('10T09'), 3)], hour('10T09')))
     await ledger.record(pushOf('here', boot, [requests(tenant, hour('10T09'), 10)], hour('10T12')))
     await close('2026-05-10T12:30:00Z')
-    t.same((await booksOf(tenant)).hours, [])
+    t.same((await recordsOf(tenant)).hours, [])
     await sql("update usage_sources set retired_at = now() where source = 'gone'")
     await close('2026-05-10T12:30:00Z')
-    t.same((await booksOf(tenant)).hours, [[hour('10T09'), 13]])
-    const { stored } = await booksOf(tenant)
+    t.same((await recordsOf(tenant)).hours, [[hour('10T09'), 13]])
+    const { stored } = await recordsOf(tenant)
     for (let repeat = 0; repeat < 3; repeat++) {
       await ledger.record(pushOf('gone', boot, [requests(tenant, hour('10T09'), 8)], hour('10T12')))
       await close('2026-05-10T12:30:00Z')
     }
-    const books = await booksOf(tenant)
+    const books = await recordsOf(tenant)
     t.same(books.corrections, [[hour('10T09'), 5, '2026-05']])
     t.same(books.months, [['2026-05', 18, false]])
     t.equal(books.stored[0]?.hash, stored[0]?.hash)
@@ -110,14 +110,14 @@ t.test(
       ),
     )
     await close('2026-05-10T12:30:00Z')
-    t.same((await booksOf(slow)).hours, [[hour('10T08'), 1]])
-    t.same((await booksOf(other)).hours, [
+    t.same((await recordsOf(slow)).hours, [[hour('10T08'), 1]])
+    t.same((await recordsOf(other)).hours, [
       [hour('10T08'), 1],
       [hour('10T09'), 2],
     ])
     await sql('delete from tenants where id = $1', [slow])
     await close('2026-05-10T12:30:00Z')
-    t.same((await booksOf(slow)).hours, [
+    t.same((await recordsOf(slow)).hours, [
       [hour('10T08'), 1],
       [hour('10T09'), 2],
     ])
@@ -143,26 +143,26 @@ t.test(
       ),
     )
     await close('2026-06-01T00:05:00Z')
-    t.same((await booksOf(busy)).months, [['2026-04', 0, true]])
+    t.same((await recordsOf(busy)).months, [['2026-04', 0, true]])
     await close('2026-06-01T00:10:00Z')
-    t.same((await booksOf(busy)).months, [
+    t.same((await recordsOf(busy)).months, [
       ['2026-04', 0, true],
       ['2026-05', 6, true],
     ])
-    t.same((await booksOf(idle)).months, [['2026-05', 0, true]])
-    t.same((await booksOf(young)).months, [])
+    t.same((await recordsOf(idle)).months, [['2026-05', 0, true]])
+    t.same((await recordsOf(young)).months, [])
 
-    const { stored } = await booksOf(busy)
+    const { stored } = await recordsOf(busy)
     await ledger.record(
       pushOf('late', boot, [requests(busy, hour('31T23'), 4), requests(idle, hour('31T22'), 2)], hour('31T22')),
     )
     await sql("update usage_sources set retired_at = now() where source = 'late'")
     await ledger.record(pushOf('g', boot, [], '2026-06-01T01:00:00.000Z'))
     await close('2026-06-01T01:30:00Z')
-    const after = await booksOf(busy)
+    const after = await recordsOf(busy)
     t.same(after.stored.slice(0, 2), stored.slice(0, 2))
     t.same(after.corrections, [[hour('31T23'), 4, '2026-06']])
-    t.same((await booksOf(idle)).corrections, [[hour('31T22'), 2, '2026-06']])
+    t.same((await recordsOf(idle)).corrections, [[hour('31T22'), 2, '2026-06']])
     t.same(after.months[2], ['2026-06', 1, false])
     t.equal(after.stored[2]?.previous, stored[1]?.hash)
 
@@ -188,7 +188,7 @@ t.test('a tenant that is gone still gets the month closed in which its correctio
   await ledger.record(pushOf('g', boot, [], '2026-07-01T00:00:00.000Z'))
   await sql("update usage_sources set retired_at = now() where source = 'late'")
   await close('2026-08-01T00:30:00Z')
-  const { months, corrections } = await booksOf(tenant)
+  const { months, corrections } = await recordsOf(tenant)
   t.same(corrections, [[hour('31T23'), 4, '2026-06']])
   t.same(
     months,
@@ -207,7 +207,7 @@ t.test(
     await sql("update plan_periods set until = '2026-05-02T00:00:00Z' where tenant_id = $1", [tenant])
     await sql('delete from tenants where id = $1', [tenant])
     await close('2026-08-01T00:30:00Z')
-    t.same((await booksOf(tenant)).months, [
+    t.same((await recordsOf(tenant)).months, [
       ['2026-04', 0, true],
       ['2026-05', 0, true],
     ])
@@ -233,7 +233,7 @@ t.test(
     t.same(await sql('select value::int, dirty from usage_counters order by hour'), [{ value: 1, dirty: false }])
     await ledger.record(counted)
     await close('2026-05-11T14:31:00Z')
-    const books = await booksOf(tenant)
+    const books = await recordsOf(tenant)
     t.same(books.hours, [
       [hour('10T09'), 3],
       [hour('11T11'), 1],
@@ -247,7 +247,7 @@ t.test('a control plane that no longer leads closes nothing', async (t) => {
   await ledger.record(pushOf('g', boot, [requests(tenant, hour('10T09'), 3)], hour('10T12')))
   await sql('update installation set epoch = 1')
   await t.rejects(close('2026-05-10T12:30:00Z'), /another control plane leads/)
-  t.same((await booksOf(tenant)).hours, [])
+  t.same((await recordsOf(tenant)).hours, [])
   t.same(await sql('select dirty from usage_counters'), [{ dirty: true }])
 })
 
@@ -279,7 +279,7 @@ t.test('pushes that come while hours are closed are booked once each', async (t)
   await pushing
   await closing.closeHours(until, { after: '', limit: 100 }, 0n)
   for (const tenant of tenants) {
-    const { hours, corrections } = await booksOf(tenant)
+    const { hours, corrections } = await recordsOf(tenant)
     const total = [...hours, ...corrections].reduce((sum, [, number]) => sum + Number(number), 0)
     t.equal(total, 2 * value)
   }

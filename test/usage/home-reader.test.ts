@@ -2,7 +2,7 @@
 // figures, and neither a repeat nor an outage changes what was used.
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { hourMilliseconds, type HomeBooks } from '@tenantry/contract'
+import { hourMilliseconds, type HomeCounters } from '@tenantry/contract'
 import t from 'tap'
 import { systemClock } from '#control-plane/platform/clock.ts'
 import { openDatabase } from '#control-plane/platform/database.ts'
@@ -18,7 +18,7 @@ import { startApi } from '#test/support/control-plane/api.ts'
 const tenantId = 't_00000000000000000001'
 const start = Date.UTC(2026, 10, 22, 3, 20)
 
-interface Said {
+interface Reported {
   books?: string
   began?: number
   documents?: number
@@ -26,11 +26,11 @@ interface Said {
   hours?: Record<number, { files?: bigint; runs?: bigint }>
 }
 
-function said(
+function reported(
   at: number,
-  { books = '00000000-0000-4000-8000-000000000001', began = start, documents = 0, files = 0, hours = {} }: Said,
+  { books = '00000000-0000-4000-8000-000000000001', began = start, documents = 0, files = 0, hours = {} }: Reported,
   id = tenantId,
-): HomeBooks {
+): HomeCounters {
   return {
     tenant_id: id,
     books,
@@ -50,7 +50,7 @@ function said(
 }
 
 /** As the ledger keeps them: the greatest of each boot, hour and amount. */
-class Kept {
+class Stored {
   readonly values = new Map<string, bigint>()
 
   add({ boot, hours }: HomeReading): void {
@@ -76,11 +76,11 @@ t.test('documents count for as long as they lie there, whichever way readings an
   })
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
-      const kept = new Kept()
+      const stored = new Stored()
       let [at, wanted, documents] = [start, 0n, 1_000]
       let state: HomeState | undefined
-      const first = readingOf(undefined, said(at, { documents }), new Date(at))
-      for (const reading of first.readings) kept.add(reading)
+      const first = readingOf(undefined, reported(at, { documents }), new Date(at))
+      for (const reading of first.readings) stored.add(reading)
       state = first.state
       for (const next of steps) {
         wanted += BigInt(documents) * BigInt(next.wait)
@@ -88,13 +88,13 @@ t.test('documents count for as long as they lie there, whichever way readings an
         const before: HomeState = state
         const read = next.outage
           ? heldReading(before, new Date(at))
-          : readingOf(before, said(at, { documents: next.documents }), new Date(at))
+          : readingOf(before, reported(at, { documents: next.documents }), new Date(at))
         const readings = 'readings' in read ? read.readings : [read.reading]
-        for (const reading of next.isTwice ? [...readings, ...readings] : readings) kept.add(reading)
+        for (const reading of next.isTwice ? [...readings, ...readings] : readings) stored.add(reading)
         state = read.state
         if (!next.outage) documents = next.documents
       }
-      return kept.sum('documentByteSeconds') === wanted
+      return stored.sum('documentByteSeconds') === wanted
     }),
     { numRuns: effort({ small: 200, full: 10_000 }), seed },
   )
@@ -104,28 +104,28 @@ t.test(
   'files of a home that is not asked count as they did, and its own figures take over without a jump',
   async (t) => {
     const h = startOfHour(new Date(start)).getTime()
-    const kept = new Kept()
+    const stored = new Stored()
     const at = (hours: number) => new Date(h + hours * hourMilliseconds)
     const one = readingOf(
       undefined,
-      said(at(0.5).getTime(), { began: h, files: 100, hours: { [h]: { files: 180_000n, runs: 3n } } }),
+      reported(at(0.5).getTime(), { began: h, files: 100, hours: { [h]: { files: 180_000n, runs: 3n } } }),
       at(0.5),
     )
-    one.readings.forEach((reading) => kept.add(reading))
+    one.readings.forEach((reading) => stored.add(reading))
     const two = heldReading(one.state, at(2.5))
-    kept.add(two.reading)
+    stored.add(two.reading)
     t.same(two.reading.completeUntil, at(2))
-    t.equal(kept.sum('fileByteSeconds'), 100n * 9_000n)
+    t.equal(stored.sum('fileByteSeconds'), 100n * 9_000n)
     const hours = {
       [h]: { files: 360_000n, runs: 4n },
       [at(1).getTime()]: { files: 360_000n },
       [at(2).getTime()]: { files: 360_000n },
       [at(3).getTime()]: { files: 36_000n },
     }
-    const three = readingOf(two.state, said(at(3.1).getTime(), { began: h, files: 100, hours }), at(3.1))
-    three.readings.forEach((reading) => kept.add(reading))
-    t.equal(kept.sum('fileByteSeconds'), 100n * 11_160n)
-    t.equal(kept.sum('functionInvocations'), 4n)
+    const three = readingOf(two.state, reported(at(3.1).getTime(), { began: h, files: 100, hours }), at(3.1))
+    three.readings.forEach((reading) => stored.add(reading))
+    t.equal(stored.sum('fileByteSeconds'), 100n * 11_160n)
+    t.equal(stored.sum('functionInvocations'), 4n)
     t.same(three.readings.at(-1)?.completeUntil, at(2), 'a run of the last hour may still be under way')
   },
 )
@@ -134,17 +134,17 @@ t.test(
   'a home from a backup: what was used before stays, what lay there until then counts, and it goes on from there',
   async (t) => {
     const h = startOfHour(new Date(start)).getTime()
-    const kept = new Kept()
+    const stored = new Stored()
     const one = readingOf(
       undefined,
-      said(h + 600_000, { began: h, documents: 10, files: 100, hours: { [h]: { files: 60_000n, runs: 7n } } }),
+      reported(h + 600_000, { began: h, documents: 10, files: 100, hours: { [h]: { files: 60_000n, runs: 7n } } }),
       new Date(h + 600_000),
     )
-    one.readings.forEach((reading) => kept.add(reading))
+    one.readings.forEach((reading) => stored.add(reading))
     const books = '00000000-0000-4000-8000-000000000002'
     const two = readingOf(
       one.state,
-      said(h + 1_800_000, {
+      reported(h + 1_800_000, {
         books,
         began: h + 1_200_000,
         documents: 20,
@@ -153,14 +153,14 @@ t.test(
       }),
       new Date(h + 1_800_000),
     )
-    two.readings.forEach((reading) => kept.add(reading))
+    two.readings.forEach((reading) => stored.add(reading))
     t.same(
       two.readings.map(({ boot }) => boot),
       [one.state.books, books],
     )
-    t.equal(kept.sum('functionInvocations'), 8n)
-    t.equal(kept.sum('fileByteSeconds'), 100n * 1_200n + 30_000n)
-    t.equal(kept.sum('documentByteSeconds'), 10n * 600n + 10n * 600n + 20n * 600n)
+    t.equal(stored.sum('functionInvocations'), 8n)
+    t.equal(stored.sum('fileByteSeconds'), 100n * 1_200n + 30_000n)
+    t.equal(stored.sum('documentByteSeconds'), 10n * 600n + 10n * 600n + 20n * 600n)
   },
 )
 
@@ -171,8 +171,8 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
   const tenant = await api.create()
   const id = tenant.tenant_id
   let time = startOfHour(new Date()).getTime() + 600_000
-  let answer: (() => HomeBooks) | undefined
-  const asked: number[] = []
+  let response: (() => HomeCounters) | undefined
+  const requested: number[] = []
   const books = randomUUID()
   const warnings: string[] = []
   const outcomes: string[] = []
@@ -193,10 +193,10 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
         since: new Date(0).toISOString(),
         tenants: { [id]: { last_request_at: new Date(time).toISOString(), open: 0 } },
       }),
-      tenantBooks: async (_url: string, _id: string, hours: number) => {
-        asked.push(hours)
-        if (answer === undefined) throw new Error('it does not answer')
-        return answer()
+      tenantRecords: async (_url: string, _id: string, hours: number) => {
+        requested.push(hours)
+        if (response === undefined) throw new Error('it does not answer')
+        return response()
       },
     },
     clock: { ...systemClock, now: () => new Date(time) },
@@ -204,7 +204,7 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     log: { warn: (_details: object, message: string) => warnings.push(message) },
   }
   const reader = createHomeReader(deps)
-  const look = () => reader.look(new AbortController().signal)
+  const poll = () => reader.poll(new AbortController().signal)
   const counters = async () =>
     Object.fromEntries(
       (
@@ -217,18 +217,18 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
   const h = startOfHour(new Date(time)).getTime()
 
   t.test('at first all that its books have, then what is new, and no more often than it is used', async (t) => {
-    answer = () =>
-      said(time, { books, began: h, documents: 1_000, files: 70, hours: { [h]: { files: 42_000n, runs: 2n } } }, id)
-    await look()
-    t.same(asked.splice(0), [999])
+    response = () =>
+      reported(time, { books, began: h, documents: 1_000, files: 70, hours: { [h]: { files: 42_000n, runs: 2n } } }, id)
+    await poll()
+    t.same(requested.splice(0), [999])
     t.same(await counters(), { document_byte_seconds: '600000', file_byte_seconds: '42000', function_invocations: '2' })
-    await look()
-    t.same(asked.splice(0), [], 'it was read a moment ago')
+    await poll()
+    t.same(requested.splice(0), [], 'it was read a moment ago')
     time += 300_001
-    answer = () =>
-      said(time, { books, began: h, documents: 2_000, files: 70, hours: { [h]: { files: 63_000n, runs: 1n } } }, id)
-    await look()
-    t.same(asked.splice(0), [2])
+    response = () =>
+      reported(time, { books, began: h, documents: 2_000, files: 70, hours: { [h]: { files: 63_000n, runs: 1n } } }, id)
+    await poll()
+    t.same(requested.splice(0), [2])
     t.same(outcomes.splice(0), ['read', 'read'], 'the metrics are told')
     t.match(
       await counters(),
@@ -241,9 +241,9 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     const before = await counters()
     const { signal } = new AbortController()
     await reader.readNow('t_00000000000000000000', signal)
-    t.same(asked.splice(0), [])
+    t.same(requested.splice(0), [])
     await reader.readNow(id, signal)
-    t.same(asked.splice(0), [1])
+    t.same(requested.splice(0), [1])
     t.same(await counters(), before)
   })
 
@@ -254,15 +254,15 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
       store: { ...deps.store, save: () => Promise.reject(new Error('killed')) },
     })
     time += 300_000
-    await killed.look(new AbortController().signal)
+    await killed.poll(new AbortController().signal)
     t.same(await api.sql('select * from home_readings where tenant_id = $1', [id]), [before])
     time += 300_000
-    await look()
+    await poll()
     t.match(await counters(), { document_byte_seconds: String(900_001 + 2_000 * 600) })
   })
 
   t.test('a runtime that does not answer keeps hours open for two hours, and no longer', async (t) => {
-    answer = undefined
+    response = undefined
     const completeUntil = async () =>
       (await api.sql('select complete_until from usage_sources where source = $1', [homeSource(id)]))[0]?.[
         'complete_until'
@@ -270,12 +270,12 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     const open = await completeUntil()
     time += hourMilliseconds
     outcomes.length = 0
-    await look()
+    await poll()
     t.same(await completeUntil(), open)
     t.ok(warnings.length > 0)
     t.same(outcomes, ['failed'])
     time += 1.5 * hourMilliseconds
-    await look()
+    await poll()
     t.ok((await completeUntil()) > open)
     t.match(
       await counters(),
@@ -289,23 +289,23 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
 
   t.test('what happens while a home answers is for the next time', async (t) => {
     const at = time
-    answer = () => {
+    response = () => {
       time += 3 * hourMilliseconds
-      return said(at, { books, began: h, documents: 2_000, files: 70 }, id)
+      return reported(at, { books, began: h, documents: 2_000, files: 70 }, id)
     }
     await reader.readNow(id, new AbortController().signal)
     const [{ read_at: readAt } = {}] = await api.sql('select read_at from home_readings where tenant_id = $1', [id])
     t.same(readAt, new Date(at))
-    asked.length = 0
-    answer = () => said(time, { books, began: h, documents: 2_000, files: 70 }, id)
+    requested.length = 0
+    response = () => reported(time, { books, began: h, documents: 2_000, files: 70 }, id)
     await reader.readNow(id, new AbortController().signal)
-    t.same(asked, [4], 'and is asked for then')
+    t.same(requested, [4], 'and is asked for then')
   })
 
   t.test('what is deleted counts no longer, and its hours wait for nobody', async (t) => {
     const before = await counters()
     await api.call('DELETE', `/v1/tenants/${id}`)
-    await look()
+    await poll()
     t.same(await api.sql('select * from home_readings where tenant_id = $1', [id]), [])
     t.same(await counters(), before)
     t.match(
@@ -314,30 +314,30 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
       ]),
       [{ year: 9999 }],
     )
-    await look()
+    await poll()
     t.same(await api.sql('select * from home_readings where tenant_id = $1', [id]), [], 'it is not read again')
   })
 
   t.test('one that nobody uses is read once an hour, as soon as the hour before can be complete', async (t) => {
     const { tenant_id: quiet } = await api.create()
     const begin = startOfHour(new Date(time)).getTime() + hourMilliseconds
-    answer = () => said(time, { books: randomUUID(), began: begin }, quiet)
-    const lookAt = async (minutes: number) => {
+    response = () => reported(time, { books: randomUUID(), began: begin }, quiet)
+    const checkOne = async (minutes: number) => {
       time = begin + minutes * 60_000
-      asked.length = 0
-      await look()
-      return asked.length
+      requested.length = 0
+      await poll()
+      return requested.length
     }
     t.same(
       [
-        await lookAt(5),
-        await lookAt(9),
-        await lookAt(10),
-        await lookAt(69),
-        await lookAt(70),
-        await lookAt(71),
-        await lookAt(129),
-        await lookAt(130),
+        await checkOne(5),
+        await checkOne(9),
+        await checkOne(10),
+        await checkOne(69),
+        await checkOne(70),
+        await checkOne(71),
+        await checkOne(129),
+        await checkOne(130),
       ],
       [1, 0, 1, 0, 1, 0, 0, 1],
     )

@@ -29,7 +29,7 @@ function lines(text: string, prefix: string): string[] {
     .filter((line) => line.startsWith(prefix))
     .map((line) => line.replace('tenantry_', ''))
 }
-const told = async (prefix: string) => lines(await metrics.text(), `tenantry_${prefix}`)
+const reported = async (prefix: string) => lines(await metrics.text(), `tenantry_${prefix}`)
 
 t.test(
   'hours and months that do not close show their age and how many sources are missing, while this control plane leads',
@@ -46,7 +46,7 @@ t.test(
       hours: [],
       completeUntil: new Date('2026-05-10T11:00:00Z'),
     })
-    t.same(await told('usage_'), [], 'nothing is said before anybody has looked')
+    t.same(await reported('usage_'), [], 'nothing is said before anybody has looked')
 
     /** One pass of the leader, which then loses the lead, or goes on. */
     const pass = async (after: () => Promise<void>) => {
@@ -73,7 +73,7 @@ t.test(
     const hour = 3_600
     await pass(async () => {
       const days = 9 * 24 * hour
-      t.same(await told('usage_'), [
+      t.same(await reported('usage_'), [
         `usage_open_seconds ${days + 13.5 * hour}`,
         `usage_open_month_seconds ${days + 12.5 * hour}`,
         'usage_missing_sources{kind="gateway"} 1',
@@ -81,12 +81,12 @@ t.test(
       ])
       time.now = new Date('2026-05-10T12:31:00Z')
       t.match(
-        await told('usage_open_seconds'),
+        await reported('usage_open_seconds'),
         [`usage_open_seconds ${days + 13.5 * hour + 60}`],
         'ages go on between two looks',
       )
     })
-    t.same(await told('usage_'), [], 'who leads no longer says nothing')
+    t.same(await reported('usage_'), [], 'who leads no longer says nothing')
     await ledger.record(pushOf('gateway-2', randomUUID(), [], '2026-05-10T12:00:00Z'))
     await ledger.recordHome({
       tenantId: id,
@@ -95,7 +95,7 @@ t.test(
       completeUntil: new Date('2026-05-10T12:00:00Z'),
     })
     await pass(async () => {
-      t.same(await told('usage_'), [
+      t.same(await reported('usage_'), [
         `usage_open_seconds ${31 * 60}`,
         'usage_open_month_seconds 0',
         'usage_missing_sources{kind="gateway"} 0',
@@ -107,7 +107,7 @@ t.test(
 
 t.test('invoices that wait and invoices that can not be made are counted by month, until they are there', async (t) => {
   const [month, before] = [monthBefore(startOfMonth(now())), monthBefore(monthBefore(startOfMonth(now())))]
-  const problems = new Map<string, Error>([
+  const errors = new Map<string, Error>([
     ['t_1', new ControlError('MONTH_NOT_CLOSED', 'not yet')],
     ['t_2', new Error('a broken chain')],
     ['t_3', new Error('a broken chain')],
@@ -120,7 +120,7 @@ t.test('invoices that wait and invoices that can not be made are counted by mont
           ids.map((tenantId) => ({
             tenantId,
             content: undefined,
-            problem: problems.get(tenantId) ?? new Error('unknown'),
+            error: errors.get(tenantId) ?? new Error('unknown'),
           })),
       },
       config: billingConfig,
@@ -129,7 +129,7 @@ t.test('invoices that wait and invoices that can not be made are counted by mont
       measure: metrics.metering.invoices,
       ledger: {
         currenciesBut: async () => [],
-        settled: async (_month, tenants) => new Set(tenants.filter((id) => !problems.has(id))),
+        settled: async (_month, tenants) => new Set(tenants.filter((id) => !errors.has(id))),
         finished: async (at) => at < before || finished.has(at.getTime()),
         keepAll: () => Promise.reject(new Error('there is nothing to keep')),
         finish: async (at) => void finished.add(at.getTime()),
@@ -141,8 +141,8 @@ t.test('invoices that wait and invoices that can not be made are counted by mont
     },
     0n,
   )
-  await closing.look(signal)
-  t.same(await told('invoices_missing{'), [
+  await closing.poll(signal)
+  t.same(await reported('invoices_missing{'), [
     'invoices_missing{month="2026-03",reason="not_closed"} 0',
     'invoices_missing{month="2026-03",reason="failed"} 1',
     'invoices_missing{month="2026-03",reason="outdated"} 0',
@@ -150,11 +150,11 @@ t.test('invoices that wait and invoices that can not be made are counted by mont
     'invoices_missing{month="2026-04",reason="failed"} 1',
     'invoices_missing{month="2026-04",reason="outdated"} 0',
   ])
-  problems.clear()
-  await closing.look(signal)
-  t.ok((await told('invoices_missing{')).every((line) => line.endsWith(' 0')))
-  await closing.look(signal)
-  t.same(await told('invoices_missing{'), [], 'a month that everybody has an invoice of is told no more')
+  errors.clear()
+  await closing.poll(signal)
+  t.ok((await reported('invoices_missing{')).every((line) => line.endsWith(' 0')))
+  await closing.poll(signal)
+  t.same(await reported('invoices_missing{'), [], 'a month that everybody has an invoice of is told no more')
 })
 
 t.test('webhooks', { timeout: 60_000 }, async (t) => {
@@ -167,16 +167,16 @@ t.test('webhooks', { timeout: 60_000 }, async (t) => {
     async (t) => {
       const { body } = await api.call('POST', '/v1/webhooks', { body: { url: 'https://billing.example/hooks' } })
       const outbox = createWebhookOutbox(database, api.seal, now)
-      const answer = { status: 503 }
+      const response = { status: 503 }
       const dispatcher = createDispatcher({
         outbox,
-        send: async () => ({ status: answer.status, error: undefined }),
+        send: async () => ({ status: response.status, error: undefined }),
         clock: { ...systemClock, now },
         random: () => 0,
         measure: metrics.metering.webhooks,
         log,
       })
-      const tell = (tenantId: string) =>
+      const report = (tenantId: string) =>
         emitOperatorEvent(
           database,
           {
@@ -196,34 +196,34 @@ t.test('webhooks', { timeout: 60_000 }, async (t) => {
         )
       const later = async (seconds: number) => {
         time.now = new Date(time.now.getTime() + seconds * 1000)
-        await dispatcher.look(signal)
+        await dispatcher.poll(signal)
       }
       await later(0)
-      t.same(await told('webhook_'), [
+      t.same(await reported('webhook_'), [
         'webhook_deliveries{state="pending"} 0',
         'webhook_deliveries{state="dead"} 0',
         'webhook_oldest_seconds 0',
       ])
-      await tell('t_1')
+      await report('t_1')
       await later(20)
-      await tell('t_2')
+      await report('t_2')
       await later(40)
-      t.same(await told('webhook_'), [
+      t.same(await reported('webhook_'), [
         'webhook_deliveries{state="pending"} 2',
         'webhook_deliveries{state="dead"} 0',
         'webhook_oldest_seconds 40',
       ])
-      answer.status = 410
+      response.status = 410
       await later(4_000)
       await later(60)
       t.same(
-        await told('webhook_'),
+        await reported('webhook_'),
         ['webhook_deliveries{state="pending"} 0', 'webhook_deliveries{state="dead"} 0', 'webhook_oldest_seconds 0'],
         'of an endpoint that is disabled nothing waits',
       )
       await api.call('PATCH', `/v1/webhooks/${(body as { id: string }).id}`, { body: { enabled: true } })
       await later(60)
-      const [pending, dead] = await told('webhook_deliveries')
+      const [pending, dead] = await reported('webhook_deliveries')
       t.same([pending, dead], ['webhook_deliveries{state="pending"} 0', 'webhook_deliveries{state="dead"} 2'])
     },
   )
@@ -231,7 +231,7 @@ t.test('webhooks', { timeout: 60_000 }, async (t) => {
   t.test("gateways' calls for leases are counted by outcome, and what they are granted by state", async (t) => {
     const { tenant_id: id } = await api.create()
     const boot = randomUUID()
-    const call = (sequence: number, ask: number, keep = 0, slots = 0) =>
+    const call = (sequence: number, request: number, keep = 0, slots = 0) =>
       api.call('POST', internalPaths.leases, {
         key: null,
         headers: { 'x-tenantry-internal': internalToken },
@@ -241,8 +241,8 @@ t.test('webhooks', { timeout: 60_000 }, async (t) => {
           sequence,
           unfinished: [],
           stopping: false,
-          reports: ask === 0 ? [] : [{ tenant_id: id, used: 0, used_before: 0, keep, ask, waiting: ask }],
-          slots: [{ tenant_id: id, open: 0, keep: 0, ask: slots, waiting: slots }],
+          reports: request === 0 ? [] : [{ tenant_id: id, used: 0, used_before: 0, keep, request, waiting: request }],
+          slots: [{ tenant_id: id, open: 0, keep: 0, request: slots, waiting: slots }],
         },
       })
     t.equal((await call(1, 10)).status, 200)

@@ -6,35 +6,35 @@ import { internalToken, startApi } from '#test/support/control-plane/api.ts'
 t.test('a tenant’s own token opens that tenant’s usage, and nothing is counted by asking', async (t) => {
   const api = await startApi(t)
   const [tenant, other] = [await api.create(), await api.create()]
-  const ask = (id: string, token: string, query = '') =>
+  const request = (id: string, token: string, query = '') =>
     api.call('GET', `/internal/v1/tenants/${id}/own-usage${query}`, {
       key: null,
       headers: { 'x-tenantry-internal': token },
     })
   const before = await api.counts()
   for (const token of [internalToken, tenantToken(internalToken, tenant.tenant_id)]) {
-    t.match(await ask(tenant.tenant_id, token), {
+    t.match(await request(tenant.tenant_id, token), {
       status: 200,
       body: { tenant_id: tenant.tenant_id, resources: { api_requests: { limit: 10_000 } } },
     })
-    t.match(await ask(tenant.tenant_id, token, '?month=2020-01'), { status: 200, body: { month: '2020-01' } })
-    t.match(await ask(tenant.tenant_id, token, '?month=2999-01'), { status: 400, body: { code: 'FUTURE_MONTH' } })
+    t.match(await request(tenant.tenant_id, token, '?month=2020-01'), { status: 200, body: { month: '2020-01' } })
+    t.match(await request(tenant.tenant_id, token, '?month=2999-01'), { status: 400, body: { code: 'FUTURE_MONTH' } })
   }
   for (const [query, path] of [
     ['', 'usage'],
     ['?month=2020-01&granularity=day', 'usage/2020-01?granularity=day'],
   ] as const) {
     const headers = { 'x-tenantry-internal': tenantToken(internalToken, tenant.tenant_id), accept: 'text/csv' }
-    const told = await api.call('GET', `/internal/v1/tenants/${tenant.tenant_id}/own-usage${query}`, {
+    const reported = await api.call('GET', `/internal/v1/tenants/${tenant.tenant_id}/own-usage${query}`, {
       key: null,
       headers,
     })
     const known = await api.call('GET', `/v1/tenants/${tenant.tenant_id}/${path}`, { headers: { accept: 'text/csv' } })
-    t.match(told.headers['content-type'], /^text\/csv/)
-    t.same(told.text, known.text, 'as CSV what operators are told')
+    t.match(reported.headers['content-type'], /^text\/csv/)
+    t.same(reported.text, known.text, 'as CSV what operators are told')
   }
-  t.same((await ask(other.tenant_id, tenantToken(internalToken, tenant.tenant_id))).status, 404)
-  t.same((await ask(tenant.tenant_id, 'x'.repeat(40))).status, 404)
+  t.same((await request(other.tenant_id, tenantToken(internalToken, tenant.tenant_id))).status, 404)
+  t.same((await request(tenant.tenant_id, 'x'.repeat(40))).status, 404)
   t.same(
     (await api.call('GET', `/internal/v1/tenants/${tenant.tenant_id}/own-usage`)).status,
     404,

@@ -29,9 +29,9 @@ const name = month.toISOString().slice(0, 7)
 const hourBefore = (end: Date, hours: number) => new Date(end.getTime() - hours * 3_600_000).toISOString()
 const boot = randomUUID()
 const get = async (path: string, headers: Record<string, string> = {}) => {
-  const answer = await api.call('GET', path, { headers })
-  t.equal(answer.status, 200, path)
-  return answer
+  const response = await api.call('GET', path, { headers })
+  t.equal(response.status, 200, path)
+  return response
 }
 const cell = (
   tenant: string,

@@ -1,6 +1,12 @@
 // What gateways push is kept as it was at its greatest: repeats, reordering and another incarnation do no harm.
 import { randomUUID } from 'node:crypto'
-import { internalPaths, internalTokenHeader, type Counter, type UsageAnswer, type UsagePush } from '@tenantry/contract'
+import {
+  internalPaths,
+  internalTokenHeader,
+  type Counter,
+  type UsageResponse,
+  type UsagePush,
+} from '@tenantry/contract'
 import fc from 'fast-check'
 import t from 'tap'
 import { effort, seed } from '#test/support/effort.ts'
@@ -9,14 +15,14 @@ import { internalToken, startApi } from '#test/support/control-plane/api.ts'
 const api = await startApi(t)
 const url = await api.app.listen({ host: '127.0.0.1', port: 0 })
 
-async function push(body: UsagePush): Promise<UsageAnswer> {
+async function push(body: UsagePush): Promise<UsageResponse> {
   const response = await fetch(new URL(internalPaths.usage, url), {
     method: 'POST',
     headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken },
     body: JSON.stringify(body),
   })
   t.equal(response.status, 200)
-  return (await response.json()) as UsageAnswer
+  return (await response.json()) as UsageResponse
 }
 
 const stored = (source: string) =>

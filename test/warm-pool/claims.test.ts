@@ -59,8 +59,8 @@ t.test('nobody sees it, and nobody can do anything with it', async (t) => {
     ['POST', '/pause', {}],
     ['POST', '/wake', {}],
   ] as const) {
-    const answer = await api.call(method, `/v1/tenants/${id}${part}`, body === undefined ? {} : { body })
-    isError(t, answer, 404, 'TENANT_NOT_FOUND', 'tenant', `${method} ${part}`)
+    const response = await api.call(method, `/v1/tenants/${id}${part}`, body === undefined ? {} : { body })
+    isError(t, response, 404, 'TENANT_NOT_FOUND', 'tenant', `${method} ${part}`)
   }
   isError(
     t,
@@ -85,10 +85,10 @@ t.test('a create claims it, with the keys that hold, and calls it new', async (t
   const begun = Date.now()
   const headers = { prefer: 'wait=30', 'idempotency-key': newName('key') }
   const name = newName()
-  const answer = await create('Enterprise', headers, name)
-  const tenant = answer.body as CreatedTenant
+  const response = await create('Enterprise', headers, name)
+  const tenant = response.body as CreatedTenant
   const made = secrets.get(id)
-  t.match(answer, { status: 201, headers: { location: `/v1/tenants/${id}`, etag: '"2"' } })
+  t.match(response, { status: 201, headers: { location: `/v1/tenants/${id}`, etag: '"2"' } })
   t.match(tenant, {
     tenant_id: id,
     name,
@@ -115,10 +115,10 @@ t.test('a create claims it, with the keys that hold, and calls it new', async (t
 
 t.test('two creates at once never claim the same; the next one makes its own', async (t) => {
   const warm = [await makeWarm(), await makeWarm()]
-  const answers = await Promise.all([create(), create(), create()])
-  const claimed = answers.map(({ body }) => (body as TenantBody).tenant_id)
+  const responses = await Promise.all([create(), create(), create()])
+  const claimed = responses.map(({ body }) => (body as TenantBody).tenant_id)
   t.same(
-    answers.map(({ status }) => status),
+    responses.map(({ status }) => status),
     [201, 201, 201],
   )
   t.same(new Set(claimed).size, 3)
@@ -127,7 +127,7 @@ t.test('two creates at once never claim the same; the next one makes its own', a
     [],
     'both were taken',
   )
-  for (const { body } of answers) t.not((body as TenantBody).status, 'warm')
+  for (const { body } of responses) t.not((body as TenantBody).status, 'warm')
 })
 
 t.test('a refused create leaves it where it was; one of another model passes it by', async (t) => {

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { WarmTenant } from '#control-plane/warm-pool/store.ts'
-import { mostMoving, planPool } from '#control-plane/warm-pool/warm-pool-plan.ts'
+import { maxMoving, planPool } from '#control-plane/warm-pool/warm-pool-plan.ts'
 
 const images = { postgres: 'p1', runtime: 'r1' }
 const former = { postgres: 'p1', runtime: 'r0' }
@@ -109,10 +109,10 @@ t.test(
           images: one.state === 'pending' ? one.images : (one.images ?? images),
           id: `begin-${at}`,
         }))
-        for (let look = 0; look < 60; look++) {
+        for (let poll = 0; poll < 60; poll++) {
           const plan = planPool(pool, { size, images, mayMake: true })
           const before = pool.filter(({ state }) => state === 'pending' || state === 'leaving').length
-          if (plan.make > 0 && before + plan.make > mostMoving) return false
+          if (plan.make > 0 && before + plan.make > maxMoving) return false
           if (
             plan.make > 0 &&
             pool.filter(({ state }) => state === 'warm' || state === 'pending').length + plan.make > size
@@ -124,10 +124,10 @@ t.test(
             .map((one): WarmTenant => {
               if (plan.remove.includes(one.id)) return { ...one, state: 'leaving' }
               if (one.state !== 'pending') return one
-              return { ...one, images: one.images ?? images, state: look > 20 || luck.next().value ? 'warm' : 'failed' }
+              return { ...one, images: one.images ?? images, state: poll > 20 || luck.next().value ? 'warm' : 'failed' }
             })
           for (let made = 0; made < plan.make; made++)
-            pool.push({ id: `made-${look}-${made}`, state: 'pending', images: undefined })
+            pool.push({ id: `made-${poll}-${made}`, state: 'pending', images: undefined })
         }
         return (
           pool.length === size && pool.every((one) => one.state === 'warm' && one.images?.runtime === images.runtime)

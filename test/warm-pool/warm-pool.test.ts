@@ -3,19 +3,19 @@ import t from 'tap'
 import { createWarmPool } from '#control-plane/warm-pool/jobs.ts'
 import { createReconcileStore } from '#control-plane/reconcile/store.ts'
 import { secretKinds } from '#control-plane/tenants/tenant.ts'
-import { isRefused, oldImages, startPlane } from '#test/support/control-plane/plane.ts'
+import { isRejected, oldImages, startPlane } from '#test/support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
 const { signal } = new AbortController()
 
 const pool = (size: number, images: () => Promise<typeof oldImages> = async () => oldImages) => {
   const counts: Record<string, number>[] = []
-  const { look } = createWarmPool(
+  const { poll } = createWarmPool(
     { config: plane.region({ warm_stacks: size }), images },
     { ...plane, regions: new Map(), measure: (_region, now) => void counts.push(now) },
     plane.epoch,
   )
-  return { counts, look: () => look(signal) }
+  return { counts, poll: () => poll(signal) }
 }
 
 const states = async () =>
@@ -24,9 +24,9 @@ const states = async () =>
   ).map(({ desired, status }) => `${String(desired)} ${String(status)}`)
 
 const fill = async (size: number) => {
-  const { look } = pool(size)
+  const { poll } = pool(size)
   for (let made = 0; made < size; made += 2) {
-    await look()
+    await poll()
     await plane.settle()
   }
 }
@@ -34,15 +34,15 @@ const fill = async (size: number) => {
 t.beforeEach(() => plane.nextRegion())
 
 t.test('a pool fills up, two at a time, with tenants that have all they need and nobody knows', async (t) => {
-  const { look, counts } = pool(3)
-  await look()
+  const { poll, counts } = pool(3)
+  await poll()
   t.same(await states(), ['warm pending', 'warm pending'])
-  await look()
+  await poll()
   t.same((await states()).length, 2, 'no third one while two are in the making')
   await plane.settle()
-  await look()
+  await poll()
   await plane.settle()
-  await look()
+  await poll()
   t.same(await states(), ['warm warm', 'warm warm', 'warm warm'])
   t.same(counts.at(-1), { pending: 0, warm: 3, failed: 0, leaving: 0 }, 'and that is what is measured')
 
@@ -70,26 +70,26 @@ t.test('after a claim the pool fills up again, and the claimed one is left alone
   const [claimed] = await plane.sql("select id from tenants where region_id = $1 and desired = 'warm'", [
     plane.region().id,
   ])
-  await plane.ask(String(claimed?.['id']), 'create', {
+  await plane.request(String(claimed?.['id']), 'create', {
     desired: 'active',
     name: `claimed-${plane.region().id}`,
     created_at: plane.clock.now(),
   })
-  const { look } = pool(2)
-  await look()
+  const { poll } = pool(2)
+  await poll()
   t.same((await states()).toSorted(), ['active warm', 'warm pending', 'warm warm'])
   t.equal(await plane.store.removeWarm(String(claimed?.['id']), plane.epoch), false, 'a claimed one is not removed')
   t.same((await plane.tenant(String(claimed?.['id'])))['desired'], 'active')
 })
 
 t.test('a failed one is removed at once, and another made after a delay that grows', async (t) => {
-  const { look } = pool(1)
+  const { poll } = pool(1)
   const fail = () =>
     plane.sql("update tenants set status = 'failed' where region_id = $1 and desired = 'warm'", [plane.region().id])
-  await look()
+  await poll()
   for (const delay of [5, 10, 20, 40, 80, 160, 300, 300]) {
     await fail()
-    await look()
+    await poll()
     t.same(await states(), ['deleted deleting'])
     const [row] = await plane.sql('select purge_after, generation from tenants where region_id = $1', [
       plane.region().id,
@@ -97,30 +97,30 @@ t.test('a failed one is removed at once, and another made after a delay that gro
     t.same(row, { purge_after: plane.clock.now(), generation: 2 }, 'its data goes at once')
     await plane.settle()
     plane.clock.pass(delay - 1)
-    await look()
+    await poll()
     t.same(await states(), [], `not before ${delay} s`)
     plane.clock.pass(1)
-    await look()
+    await poll()
     t.same(await states(), ['warm pending'])
   }
   await plane.settle()
-  await look()
+  await poll()
   await fail()
-  await look()
+  await poll()
   await plane.settle()
   plane.clock.pass(5)
-  await look()
+  await poll()
   t.same(await states(), ['warm pending'], 'after a success the delay begins anew')
 })
 
 t.test('while failed ones cannot be removed no more are made', async (t) => {
-  const { look } = pool(4)
-  await look()
+  const { poll } = pool(4)
+  await poll()
   for (let round = 0; round < 10; round++) {
     await plane.sql("update tenants set status = 'failed' where region_id = $1 and desired = 'warm'", [
       plane.region().id,
     ])
-    await look()
+    await poll()
     plane.clock.pass(600)
   }
   t.same(await states(), ['deleted deleting', 'deleted deleting'])
@@ -128,11 +128,11 @@ t.test('while failed ones cannot be removed no more are made', async (t) => {
 
 t.test('a smaller pool loses its surplus, the unfinished first; a pool of none loses all', async (t) => {
   await fill(3)
-  await pool(4).look()
+  await pool(4).poll()
   t.same((await states()).at(-1), 'warm pending')
-  await pool(3).look()
+  await pool(3).poll()
   t.same(await states(), ['warm warm', 'warm warm', 'warm warm', 'deleted deleting'])
-  await pool(0).look()
+  await pool(0).poll()
   t.same(
     await states(),
     Array.from({ length: 4 }, () => 'deleted deleting'),
@@ -142,10 +142,10 @@ t.test('a smaller pool loses its surplus, the unfinished first; a pool of none l
 t.test('when the images change, the pool is renewed one by one', async (t) => {
   await fill(3)
   const renewed = { ...oldImages, runtime: 'sha256:runtime-new' }
-  const { look } = pool(3, async () => renewed)
+  const { poll } = pool(3, async () => renewed)
   const least: number[] = []
   for (let round = 0; round < 12; round++) {
-    await look()
+    await poll()
     least.push((await states()).filter((state) => state === 'warm warm').length)
     // What is made anew gets the region's images.
     await plane.sql(
@@ -163,20 +163,20 @@ t.test('when the images change, the pool is renewed one by one', async (t) => {
 
 t.test('an engine that does not answer: nothing is made, nothing is renewed, failed ones still go', async (t) => {
   await fill(1)
-  const { look } = pool(3, () => Promise.reject(new Error('unreachable')))
-  await look()
+  const { poll } = pool(3, () => Promise.reject(new Error('unreachable')))
+  await poll()
   t.same(await states(), ['warm warm'])
   await plane.sql("update tenants set status = 'failed' where region_id = $1", [plane.region().id])
-  await look()
+  await poll()
   t.same(await states(), ['deleted deleting'])
 })
 
 t.test('an idle pool writes nothing', async (t) => {
   await fill(2)
-  const { look } = pool(2)
+  const { poll } = pool(2)
   const before = await plane.sql('select * from tenants where region_id = $1 order by id', [plane.region().id])
   plane.clock.pass(60)
-  await look()
+  await poll()
   t.same(await plane.sql('select * from tenants where region_id = $1 order by id', [plane.region().id]), before)
 })
 
@@ -184,8 +184,8 @@ t.test('who does not lead any more writes nothing', async (t) => {
   await fill(2)
   const before = await states()
   await plane.changeLeader()
-  t.ok(await isRefused(pool(4).look()), 'none is made')
-  t.ok(await isRefused(pool(1).look()), 'none is removed')
+  t.ok(await isRejected(pool(4).poll()), 'none is made')
+  t.ok(await isRejected(pool(1).poll()), 'none is removed')
   t.same(await states(), before)
   plane.epoch += 1n
 })

@@ -2,7 +2,7 @@
 import Fastify from 'fastify'
 import t from 'tap'
 import { addErrorHandler } from '#control-plane/http/error-handler.ts'
-import { tlsAsk } from '#control-plane/watch/routes-tls-ask.ts'
+import { requestTls } from '#control-plane/watch/routes-tls-ask.ts'
 
 const regions = [
   { id: 'north', domain: 'north.example.org', gateway_url: 'https://tenants.example.org' },
@@ -10,21 +10,21 @@ const regions = [
 ]
 
 async function openApp() {
-  const asked: string[] = []
+  const requested: string[] = []
   const has = async (name: string, region: string) => {
-    asked.push(`${name} ${region}`)
+    requested.push(`${name} ${region}`)
     return name === 'acme' && region === 'north'
   }
   const app = Fastify({ ajv: { customOptions: { removeAdditional: false } } })
   addErrorHandler(app)
-  await app.register(tlsAsk({ regions, hosts: { has } }))
-  const ask = async (domain: string) =>
+  await app.register(requestTls({ regions, hosts: { has } }))
+  const request = async (domain: string) =>
     (await app.inject({ path: '/internal/v1/tls/ask', query: { domain } })).statusCode
-  return { app, asked, ask }
+  return { app, requested, request }
 }
 
 t.test('own names and tenants of the region pass, in any case', async (t) => {
-  const { ask } = await openApp()
+  const { request } = await openApp()
   for (const domain of [
     'tenants.example.org',
     'north.example.org',
@@ -32,11 +32,11 @@ t.test('own names and tenants of the region pass, in any case', async (t) => {
     'acme.north.example.org',
     'Acme.North.EXAMPLE.org',
   ])
-    t.equal(await ask(domain), 200, domain)
+    t.equal(await request(domain), 200, domain)
 })
 
 t.test('all other names are as unknown as each other', async (t) => {
-  const { app, ask, asked } = await openApp()
+  const { app, request, requested } = await openApp()
   for (const domain of [
     'acme.south.example.org',
     'other.north.example.org',
@@ -53,8 +53,8 @@ t.test('all other names are as unknown as each other', async (t) => {
     "a'b.north.example.org",
     `${'a'.repeat(64)}.north.example.org`,
   ])
-    t.equal(await ask(domain), 404, domain)
-  t.same(asked, ['acme south', 'other north'], 'and the database is asked only for what could be a tenant')
+    t.equal(await request(domain), 404, domain)
+  t.same(requested, ['acme south', 'other north'], 'and the database is asked only for what could be a tenant')
   const bodies = await Promise.all(
     ['acme.south.example.org', 'evil.org'].map(
       async (domain) => (await app.inject({ path: '/internal/v1/tls/ask', query: { domain } })).body,
@@ -64,9 +64,9 @@ t.test('all other names are as unknown as each other', async (t) => {
 })
 
 t.test('a question that is none is refused', async (t) => {
-  const { app, ask } = await openApp()
-  t.equal(await ask(''), 400)
-  t.equal(await ask('a'.repeat(254)), 400)
+  const { app, request } = await openApp()
+  t.equal(await request(''), 400)
+  t.equal(await request('a'.repeat(254)), 400)
   for (const path of [
     '/internal/v1/tls/ask',
     '/internal/v1/tls/ask?domain=a&domain=b',

@@ -124,7 +124,7 @@ t.test("with a tenant's token only that tenant is told of, and nothing else open
   await until(() => lines.some(({ type }) => type === 'remove'), 'the removal')
   t.notMatch(JSON.stringify(lines), other.tenant_id, 'never of the other')
 
-  const refused: [string, string, string][] = [
+  const rejected: [string, string, string][] = [
     ['GET', internalPaths.watchRoutes, token],
     ['POST', internalPaths.usage, token],
     ['POST', internalPaths.wake(own.tenant_id), token],
@@ -132,7 +132,7 @@ t.test("with a tenant's token only that tenant is told of, and nothing else open
     ['GET', internalPaths.watchManifests, token.slice(0, -1)],
     ['GET', internalPaths.watchManifests, tenantToken('another installation', own.tenant_id)],
   ]
-  for (const [method, path, given] of refused) {
+  for (const [method, path, given] of rejected) {
     const response = await fetch(new URL(path, url), { method, headers: { [internalTokenHeader]: given } })
     t.same(response.status, 404, `${method} ${path}`)
     await response.body?.cancel()
@@ -211,8 +211,8 @@ t.test('who does not take a line is told nothing more; the others are', async (t
 
 t.test('when the database is away, what is known is told, and what was missed once it is back', async (t) => {
   const shelf = new Shelf()
-  const problems: string[] = []
-  const hub = new WatchHub(shelf, (error) => problems.push(error.message))
+  const errors: string[] = []
+  const hub = new WatchHub(shelf, (error) => errors.push(error.message))
   shelf.put(idOf(1), 1)
   shelf.put(idOf(2), 1)
   const lines: string[] = []
@@ -221,7 +221,7 @@ t.test('when the database is away, what is known is told, and what was missed on
   shelf.entries.delete(idOf(1))
   shelf.put(idOf(2), 2)
   hub.onChange({ kind: 'published', tenantId: idOf(1) })
-  await until(() => problems.length > 0, 'the problem')
+  await until(() => errors.length > 0, 'the problem')
   let later = ''
   await hub.watch('route', (text) => (later += text) !== '')
   t.ok(

@@ -10,18 +10,18 @@ const api = await startApi(t)
 const database = openDatabase(api.controlUrl)
 t.teardown(() => database.$disconnect())
 
-const told = async (tenantId: string) =>
+const reported = async (tenantId: string) =>
   (await api.sql('select type, data from operator_events where tenant_id = $1 order by at, id', [tenantId])) as {
     type: string
     data: Record<string, unknown>
   }[]
-const types = async (tenantId: string) => (await told(tenantId)).map(({ type }) => type)
+const types = async (tenantId: string) => (await reported(tenantId)).map(({ type }) => type)
 
 t.test(
   'a tenant that becomes ready, is suspended and resumed tells each once, with its name, plan and reason',
   async (t) => {
     const { tenant_id: id, name } = await api.create()
-    t.same(await told(id), [
+    t.same(await reported(id), [
       {
         type: 'tenant.ready',
         data: {
@@ -42,7 +42,7 @@ t.test(
     })
     await api.call('PATCH', `/v1/tenants/${id}`, { body: { suspend_reason: 'unpaid since April' }, headers })
     await api.call('PATCH', `/v1/tenants/${id}`, { body: { suspended: false }, headers })
-    const events = await told(id)
+    const events = await reported(id)
     t.same(
       events.map(({ type }) => type),
       ['tenant.ready', 'tenant.suspended', 'tenant.ready'],
@@ -66,7 +66,7 @@ t.test('a tenant that fails again and again tells it once, and tells when it is 
   await api.reconcileStore.recordObserved(id, failed, epoch)
   await api.reconcileStore.recordObserved(id, failed, epoch)
   t.same(await types(id), ['tenant.ready', 'tenant.failed'])
-  t.match((await told(id))[1]?.data, {
+  t.match((await reported(id))[1]?.data, {
     status: 'failed',
     previous_status: 'ready',
     reason: 'the gateway does not answer',
@@ -124,7 +124,7 @@ t.test(
       ),
     )
     t.same(written.filter(Boolean).length, 1)
-    t.match(await told(tenantId), [{ type: 'tenant.ready' }, { type: 'quota.warning', data: event.data }])
+    t.match(await reported(tenantId), [{ type: 'tenant.ready' }, { type: 'quota.warning', data: event.data }])
     t.equal(
       await emitOperatorEvent(database, { ...event, data: { ...event.data, resource: 'egress' } }, new Date()),
       true,

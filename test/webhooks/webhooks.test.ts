@@ -8,7 +8,7 @@ import { systemClock } from '#control-plane/platform/clock.ts'
 import { openDatabase } from '#control-plane/platform/database.ts'
 import { emitOperatorEvent } from '#control-plane/webhooks/store-events.ts'
 import { createWebhookOutbox } from '#control-plane/webhooks/store-outbox.ts'
-import { mostAttempts, verdictOf } from '#control-plane/webhooks/delivery-plan.ts'
+import { maxAttempts, verdictOf } from '#control-plane/webhooks/delivery-plan.ts'
 import { createDispatcher } from '#control-plane/webhooks/jobs.ts'
 import { createSend } from '#control-plane/webhooks/send-message.ts'
 import { listen } from '#test/support/listen.ts'
@@ -21,16 +21,16 @@ t.teardown(() => database.$disconnect())
 
 const received: Received[] = []
 /** By path. */
-const answers = new Map<string, { status: number; location?: string } | 'silence'>()
+const responses = new Map<string, { status: number; location?: string } | 'silence'>()
 const server = createServer((request, response) => {
   const chunks: Buffer[] = []
   request.on('data', (chunk: Buffer) => chunks.push(chunk))
   request.on('end', () => {
     const path = request.url ?? ''
     received.push({ path, headers: request.headers, body: Buffer.concat(chunks).toString() })
-    const answer = answers.get(path) ?? { status: 204 }
-    if (answer === 'silence') return
-    response.writeHead(answer.status, answer.location === undefined ? {} : { location: answer.location })
+    const result = responses.get(path) ?? { status: 204 }
+    if (result === 'silence') return
+    response.writeHead(result.status, result.location === undefined ? {} : { location: result.location })
     response.end()
   })
 })
@@ -52,14 +52,14 @@ const deps = {
   }),
 }
 const dispatcher = createDispatcher(deps)
-const look = () => dispatcher.look(new AbortController().signal)
+const poll = () => dispatcher.poll(new AbortController().signal)
 
 const register = async (path: string, more: object = {}): Promise<Webhook> => {
-  const answer = await api.call('POST', '/v1/webhooks', {
+  const response = await api.call('POST', '/v1/webhooks', {
     body: { url: `http://receiver.invalid:${port}${path}`, ...more },
   })
-  if (answer.status !== 201) throw new Error(answer.text)
-  return answer.body as Webhook
+  if (response.status !== 201) throw new Error(response.text)
+  return response.body as Webhook
 }
 const tenantId = 't_00000000000000000001'
 const emit = (type: 'quota.warning' | 'quota.reached' = 'quota.warning') =>
@@ -89,8 +89,8 @@ t.test('an event reaches each endpoint that wants its type, once, signed with th
   const [all, some] = [await register('/all'), await register('/some', { types: ['quota.reached', 'invoice.final'] })]
   await emit('quota.warning')
   await emit('quota.reached')
-  await look()
-  await look()
+  await poll()
+  await poll()
   t.same(
     takenBy('/all')
       .map(({ body }) => (JSON.parse(body) as { type: string }).type)
@@ -126,13 +126,13 @@ t.test(
   'what is refused is tried again, later each time, with the same id and body; at last it is given up, listed and replayed',
   async (t) => {
     const webhook = await register('/broken')
-    answers.set('/broken', { status: 503 })
+    responses.set('/broken', { status: 503 })
     await emit()
     const pauses: number[] = []
-    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
-      await look()
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+      await poll()
       t.equal(takenBy('/broken').length, attempt)
-      await look()
+      await poll()
       t.equal(takenBy('/broken').length, attempt, 'not before its time')
       const [row] = await api.sql(
         'select extract(epoch from next_at - last_at)::int as pause from webhook_deliveries where endpoint_id = $1',
@@ -148,22 +148,22 @@ t.test(
     t.ok(pauses.reduce((sum, pause) => sum + pause, 0) > 2 * 86_400, 'a weekend passes')
     t.equal(new Set(takenBy('/broken').map(({ headers, body }) => `${String(headers['webhook-id'])} ${body}`)).size, 1)
     t.match(await deliveries(webhook, '?state=dead'), [
-      { state: 'dead', attempts: mostAttempts, last_status: 503, last_error: 'it answered 503' },
+      { state: 'dead', attempts: maxAttempts, last_status: 503, last_error: 'it answered 503' },
     ])
-    answers.delete('/broken')
+    responses.delete('/broken')
     const [dead] = await deliveries(webhook, '?state=dead')
     t.match((await api.call('POST', `/v1/webhooks/${webhook.id}/deliveries/${dead?.id}/replay`)).body, {
       id: dead?.id,
       state: 'pending',
       attempts: 0,
     })
-    await look()
-    t.equal(takenBy('/broken').length, mostAttempts + 1)
+    await poll()
+    t.equal(takenBy('/broken').length, maxAttempts + 1)
     t.match(await deliveries(webhook), [{ state: 'delivered', attempts: 1, last_status: 204, last_error: null }])
     await api.sql("update webhook_deliveries set state = 'dead'")
     t.same((await api.call('POST', `/v1/webhooks/${webhook.id}/replay`)).body, { replayed: 1 })
-    await look()
-    t.equal(takenBy('/broken').length, mostAttempts + 2)
+    await poll()
+    t.equal(takenBy('/broken').length, maxAttempts + 2)
     await remove(webhook)
   },
 )
@@ -177,20 +177,20 @@ t.test(
       ...deps,
       outbox: { ...outbox, record: () => Promise.reject(new Error('killed')) },
     })
-    await t.rejects(killed.look(new AbortController().signal), /killed/)
-    await look()
+    await t.rejects(killed.poll(new AbortController().signal), /killed/)
+    await poll()
     const ids = takenBy('/twice').map(({ headers }) => headers['webhook-id'])
     t.equal(ids.length, 2)
     t.equal(new Set(ids).size, 1)
-    answers.set('/twice', 'silence')
+    responses.set('/twice', 'silence')
     await emit()
     const stopping = new AbortController()
-    const looking = dispatcher.look(stopping.signal)
+    const polling = dispatcher.poll(stopping.signal)
     while (takenBy('/twice').length < 3) await new Promise((resolve) => setImmediate(resolve))
     stopping.abort()
-    await looking
+    await polling
     t.match(await deliveries(webhook, '?state=pending'), [{ attempts: 0 }])
-    await look()
+    await poll()
     t.match(await deliveries(webhook, '?state=pending'), [
       { attempts: 1, last_status: null, last_error: /no answer within 0.4 s/ },
     ])
@@ -202,20 +202,20 @@ t.test(
   'one that answers 410 is sent nothing more until it is enabled again; one that is disabled keeps what it has not got',
   async (t) => {
     const webhook = await register('/gone')
-    answers.set('/gone', { status: 410 })
+    responses.set('/gone', { status: 410 })
     await emit()
-    await look()
+    await poll()
     t.match((await api.call('GET', `/v1/webhooks/${webhook.id}`)).body, { enabled: false, disabled_reason: 'gone' })
     await emit()
-    await look()
+    await poll()
     t.equal(takenBy('/gone').length, 1)
-    answers.delete('/gone')
+    responses.delete('/gone')
     t.match((await api.call('PATCH', `/v1/webhooks/${webhook.id}`, { body: { enabled: true } })).body, {
       enabled: true,
       disabled_reason: null,
     })
     await emit()
-    await look()
+    await poll()
     t.equal(takenBy('/gone').length, 2)
     await remove(webhook)
   },
@@ -227,10 +227,10 @@ t.test('a rotated secret signs at once, the former one for as long as was asked'
   const rotated = (await api.call('POST', `/v1/webhooks/${webhook.id}/rotate`, { body: { overlap_seconds: 60 } }))
     .body as Webhook
   await emit()
-  await look()
+  await poll()
   time.now += 61_000
   await emit()
-  await look()
+  await poll()
   const [both, one] = takenBy('/rotated')
   if (both === undefined || one === undefined) throw new Error('nothing came')
   t.equal(
@@ -272,7 +272,7 @@ t.test(
       'one bad address of several',
     )
     t.match(await send('http://nothing.example/', []), { error: 'the name has no address' })
-    answers.set('/redirect', { status: 307, location: `http://127.0.0.1:${port}/secret` })
+    responses.set('/redirect', { status: 307, location: `http://127.0.0.1:${port}/secret` })
     t.same(await deps.send(`http://receiver.invalid:${port}/redirect`, '{}', {}, new AbortController().signal), {
       status: 307,
       error: 'it answered 307',
@@ -284,12 +284,12 @@ t.test(
 
 t.test('one silent endpoint holds up no other', async (t) => {
   const [silent, well] = [await register('/silent'), await register('/well')]
-  answers.set('/silent', 'silence')
+  responses.set('/silent', 'silence')
   for (let n = 0; n < 12; n++) await emit()
-  await look()
+  await poll()
   t.equal(takenBy('/well').length, 4)
-  await look()
-  await look()
+  await poll()
+  await poll()
   t.equal(takenBy('/well').length, 12)
   await remove(silent)
   await remove(well)
@@ -381,6 +381,6 @@ t.test('a URL that messages may not be sent to is refused when it is named', asy
 
 t.test('events are forgotten after 90 days', async (t) => {
   time.now += 91 * 86_400_000
-  await look()
+  await poll()
   t.same(await api.sql('select * from operator_events'), [])
 })

@@ -2,12 +2,12 @@
 import { type Snapshot, isDedicated } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
-import { filesOf, ownPlace, presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'
+import { filesOf, ownPath, presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'
 import { encryptedParts } from './manifest.ts'
 import { takeBackup, type Taken } from './take-backup.ts'
 
 const wakeMilliseconds = 120_000
-const lookMilliseconds = 250
+const pollMilliseconds = 250
 
 /**
  * A backup that an interrupted take has committed is recorded as it is, and not taken again.
@@ -38,9 +38,9 @@ async function takeOwn(job: Job, deps: JobDeps, signal: AbortSignal): Promise<Ta
       const { engine } = regionOf(deps, tenant.regionId)
       const files = filesOf(deps, job, signal)
       const record = (taken: Taken) => recordOf(job, { ...tenant, plan }, taken, deps)
-      const place = ownPlace(engine, tenantId)
+      const location = ownPath(engine, tenantId)
       return takeBackup(
-        { backupId: backup.id, tenant, place, files, clock: deps.clock, record, step: stepOf(deps, job) },
+        { backupId: backup.id, tenant, place: location, files, clock: deps.clock, record, step: stepOf(deps, job) },
         signal,
       )
     })
@@ -101,10 +101,10 @@ function running(tenant: Snapshot): Snapshot {
 }
 
 async function untilReady(tenantId: string, generation: number, deps: JobDeps, signal: AbortSignal): Promise<Snapshot> {
-  for (let waited = 0; waited < wakeMilliseconds; waited += lookMilliseconds) {
+  for (let waited = 0; waited < wakeMilliseconds; waited += pollMilliseconds) {
     const tenant = await presentTenant(deps, tenantId)
     if (tenant.status === 'ready' && tenant.observedGeneration >= generation) return tenant
-    await deps.clock.sleep(lookMilliseconds, signal)
+    await deps.clock.sleep(pollMilliseconds, signal)
   }
   throw new BackupError('NOT_RUNNING', 'the tenant was paused, and did not wake')
 }

@@ -50,8 +50,8 @@ interface Unadoptable {
 
 /** What a record says: `key` when it is of this installation and nothing in it was changed. */
 export type ReadRecord =
-  | { description: BackupDescription; key: Uint8Array; problem?: undefined }
-  | { description: BackupDescription | undefined; key?: undefined; problem: Unadoptable }
+  | { description: BackupDescription; key: Uint8Array; error?: undefined }
+  | { description: BackupDescription | undefined; key?: undefined; error: Unadoptable }
 
 export interface BackupRecords {
   write(description: Omit<BackupDescription, 'installation'>, key: Uint8Array): string
@@ -108,7 +108,7 @@ export function createBackupRecords({ seal, installation }: { seal: Seal; instal
 }
 
 function unadoptable(code: UnadoptableCode, message: string, description?: BackupDescription): ReadRecord {
-  return { description, problem: { code, message } }
+  return { description, error: { code, message } }
 }
 
 function parsed(text: string): Static<typeof BackupRecord> | undefined {

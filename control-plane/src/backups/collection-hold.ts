@@ -2,7 +2,7 @@
 // inside its container, with the token that it has there.
 import type { Clock } from '../platform/clock.ts'
 import { BackupError } from './backup-error.ts'
-import type { HomePlace } from './home-place.ts'
+import type { HomeLocation } from './home-location.ts'
 
 const holdSeconds = 300
 const renewMilliseconds = 60_000
@@ -22,7 +22,7 @@ process.exit(answer.ok ? 0 : 1)
 
 /** Holds for as long as `work` takes; the work is told when the hold is lost. @throws BackupError FAILED */
 export async function whileHeld<T>(
-  place: HomePlace,
+  location: HomeLocation,
   tenantId: string,
   clock: Clock,
   signal: AbortSignal,
@@ -31,7 +31,7 @@ export async function whileHeld<T>(
   const lost = new AbortController()
   const call = async (method: 'PUT' | 'DELETE', signal: AbortSignal) => {
     const command = ['node', '--input-type=module', '-e', script, '--', tenantId, method, String(holdSeconds)]
-    const { code } = await place.engine.exec(place.stack, place.filesService, command, {
+    const { code } = await location.engine.exec(location.stack, location.filesService, command, {
       signal: AbortSignal.any([signal, clock.timeout(callMilliseconds)]),
     })
     if (code !== 0)

@@ -90,8 +90,8 @@ export function createDirectoryTarget(directory: string, installation: string): 
     },
 
     async list() {
-      const [kept, quarantined] = await Promise.all([namesIn(root), namesIn(quarantine)])
-      return [...entriesOf(kept, false), ...entriesOf(quarantined, true)]
+      const [stored, quarantined] = await Promise.all([namesIn(root), namesIn(quarantine)])
+      return [...entriesOf(stored, false), ...entriesOf(quarantined, true)]
     },
   }
 }

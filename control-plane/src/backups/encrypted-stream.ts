@@ -92,8 +92,8 @@ async function* sized(
   let wanted = firstSize
   let gathered: Uint8Array[] = []
   let length = 0
-  for await (const piece of source) {
-    let rest = piece
+  for await (const chunk of source) {
+    let rest = chunk
     // A full piece is given only when more has come.
     while (length + rest.length > wanted) {
       const taken = wanted - length

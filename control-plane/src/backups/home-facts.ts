@@ -7,7 +7,7 @@ import { BackupError } from './backup-error.ts'
 import type { HomeFacts } from './manifest.ts'
 
 /** Runs one `copy (…) to stdout`; lines as Postgres writes them. */
-export type AskRows = (query: string) => Promise<string[]>
+export type QueryRows = (query: string) => Promise<string[]>
 
 /** Begins a session that asks for facts: equal values must give equal texts everywhere. */
 export const factSettings = [
@@ -22,25 +22,28 @@ export const factSettings = [
   "set lock_timeout = '60s'",
 ]
 
-export async function readFacts(schema: string, ask: AskRows): Promise<HomeFacts> {
-  return { ...(await readContent(schema, ask)), objects: await readObjects(schema, ask) }
+export async function readFacts(schema: string, request: QueryRows): Promise<HomeFacts> {
+  return { ...(await readContent(schema, request)), objects: await readObjects(schema, request) }
 }
 
 /** What is there as soon as the rows are: before indexes, triggers and policies. */
-export async function readContent(schema: string, ask: AskRows): Promise<Pick<HomeFacts, 'tables' | 'sequences'>> {
+export async function readContent(
+  schema: string,
+  request: QueryRows,
+): Promise<Pick<HomeFacts, 'tables' | 'sequences'>> {
   const tables: HomeFacts['tables'] = []
-  for (const name of await ask(namesOf(schema, 'r'))) {
-    const [line = ''] = await ask(contentOf(schema, unescaped(name)))
+  for (const name of await request(namesOf(schema, 'r'))) {
+    const [line = ''] = await request(contentOf(schema, unescaped(name)))
     const [rows = '', hash = ''] = line.split('\t')
     tables.push({ name: unescaped(name), rows, hash })
   }
-  return { tables, sequences: await readSequences(schema, ask) }
+  return { tables, sequences: await readSequences(schema, request) }
 }
 
-export async function readSequences(schema: string, ask: AskRows): Promise<HomeFacts['sequences']> {
+export async function readSequences(schema: string, request: QueryRows): Promise<HomeFacts['sequences']> {
   const sequences: HomeFacts['sequences'] = []
-  for (const name of await ask(namesOf(schema, 'S'))) {
-    const [line = ''] = await ask(
+  for (const name of await request(namesOf(schema, 'S'))) {
+    const [line = ''] = await request(
       `select last_value, is_called from ${identifier(schema)}.${identifier(unescaped(name))}`,
     )
     const [value = '', called = ''] = line.split('\t')
@@ -61,9 +64,9 @@ export function settledSequences(
   })
 }
 
-export async function readObjects(schema: string, ask: AskRows): Promise<HomeFacts['objects']> {
+export async function readObjects(schema: string, request: QueryRows): Promise<HomeFacts['objects']> {
   const kinds = new Map<string, string[]>()
-  for (const line of await ask(objectsOf(schema))) {
+  for (const line of await request(objectsOf(schema))) {
     const [kind = '', text = ''] = line.split('\t')
     const texts = kinds.get(kind) ?? []
     texts.push(text)

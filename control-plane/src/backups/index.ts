@@ -1,5 +1,5 @@
 // What others may import of `backups/`.
-export { type BackupKeeperDeps, keepBackups } from './jobs.ts'
+export { type BackupJobDeps, keepBackups } from './jobs.ts'
 export { createBackupRecords } from './backup-record.ts'
 export { checkDirectory, createDirectoryTarget } from './directory-target.ts'
 export type { BackupRoutesDeps } from './routes-deps.ts'

@@ -9,7 +9,7 @@ import { BackupError, NotWanted } from './backup-error.ts'
 import type { BackupLedger } from './backup-ledger.ts'
 import type { BackupRecords } from './backup-record.ts'
 import type { BackupTarget } from './backup-target.ts'
-import { blobsOf, type HomePlace } from './home-place.ts'
+import { blobsOf, type HomeLocation } from './home-location.ts'
 import { openFiles, type BackupFiles } from './parts.ts'
 
 export interface JobDeps {
@@ -46,7 +46,7 @@ export async function presentTenant({ tenant }: Pick<JobDeps, 'tenant'>, tenantI
 }
 
 /** Where a tenant's own services have its home. */
-export function ownPlace(engine: Engine, tenantId: string): HomePlace {
+export function ownPath(engine: Engine, tenantId: string): HomeLocation {
   return { engine, stack: tenantId, filesService: 'runtime', database: dedicatedDatabase, blobs: blobsOf(tenantId) }
 }
 

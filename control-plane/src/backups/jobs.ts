@@ -15,18 +15,18 @@ import { surveyBackups, type FoundBackups } from './survey-backups.ts'
 import { runVerify } from './verify-job.ts'
 
 /** What the job needs that takes, restores, verifies and removes backups. */
-export interface BackupKeeperDeps extends Omit<JobDeps, 'epoch'> {
+export interface BackupJobDeps extends Omit<JobDeps, 'epoch'> {
   /** Told of every job that ended. */
   measure: (kind: JobKind, outcome: 'succeeded' | 'failed', seconds: number) => void
   /** Told after each comparison of the target with the control database. */
   found: (counts: FoundBackups) => void
 }
 
-const lookMilliseconds = 1_000
+const pollMilliseconds = 1_000
 const atOnce = 2
 const jobMilliseconds = 6 * 3_600_000
 /** Of restores and verifications; a backup is not begun a second time, but for what records a committed one. */
-const mostAttempts = 3
+const maxAttempts = 3
 const againMilliseconds = 5_000
 const observeMilliseconds = 30_000
 const surveyMilliseconds = 60_000
@@ -38,10 +38,10 @@ const work: Record<JobKind, (job: Job, deps: JobDeps, signal: AbortSignal) => Pr
 }
 
 /** Runs while this control plane leads. */
-export function keepBackups(keeperDeps: BackupKeeperDeps): (leadership: Leadership) => Promise<void> {
-  const { clock, log } = keeperDeps
+export function keepBackups(controllerDeps: BackupJobDeps): (leadership: Leadership) => Promise<void> {
+  const { clock, log } = controllerDeps
   return async ({ epoch, lost }) => {
-    const deps = { ...keeperDeps, epoch }
+    const deps = { ...controllerDeps, epoch }
     const running = new Map<string, Promise<void>>()
     let recovered = false
     let surveyedAt = -Infinity
@@ -60,7 +60,7 @@ export function keepBackups(keeperDeps: BackupKeeperDeps): (leadership: Leadersh
         await surveyBackups({ target: deps.target, states: () => deps.ledger.backupStates(), log }, reportedMissing),
       )
     }
-    const look = async () => {
+    const poll = async () => {
       await survey()
       const jobs = await deps.ledger.openJobs()
       if (!recovered) {
@@ -86,10 +86,10 @@ export function keepBackups(keeperDeps: BackupKeeperDeps): (leadership: Leadersh
       {
         clock,
         work: async () => {
-          await look()
-          return lookMilliseconds
+          await poll()
+          return pollMilliseconds
         },
-        onProblem: (error) => log.warn({ err: error }, 'the backups could not be looked after; it is tried again'),
+        onError: (error) => log.warn({ err: error }, 'the backups could not be looked after; it is tried again'),
       },
       lost,
     )
@@ -97,7 +97,7 @@ export function keepBackups(keeperDeps: BackupKeeperDeps): (leadership: Leadersh
   }
 }
 
-type Deps = BackupKeeperDeps & JobDeps
+type Deps = BackupJobDeps & JobDeps
 
 /** Never throws. */
 async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> {
@@ -113,7 +113,7 @@ async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> 
   } catch (error) {
     if (error instanceof LeadershipLost || lost.aborted) return
     log.warn({ ...details, err: error }, `a ${job.kind} failed`)
-    const isLast = isLasting(error) || job.attempts + 1 >= mostAttempts
+    const isLast = isLasting(error) || job.attempts + 1 >= maxAttempts
     const isOver = error instanceof NotWanted || isLast || (job.kind === 'backup' && !(await isCommitted(job, deps)))
     if (isOver) {
       deps.measure(job.kind, 'failed', seconds())

@@ -2,8 +2,16 @@
 import type { BackupFiles } from './parts.ts'
 import { structureTable, type HomeMigration } from '../homes/index.ts'
 import { compareBlobs, readIndexLine, type BlobEntry } from './blob-index.ts'
-import { compareContent, compareObjects, factSettings, readContent, readObjects, type AskRows } from './home-facts.ts'
-import { asLogin, asSuperuser, filesScript, inFiles, inPostgres, restoreSection, type HomePlace } from './home-place.ts'
+import { compareContent, compareObjects, factSettings, readContent, readObjects, type QueryRows } from './home-facts.ts'
+import {
+  asLogin,
+  asSuperuser,
+  filesScript,
+  inFiles,
+  inPostgres,
+  restoreSection,
+  type HomeLocation,
+} from './home-location.ts'
 import { linesOf } from './lines.ts'
 import type { Manifest } from './manifest.ts'
 import type { Login } from './login.ts'
@@ -12,7 +20,7 @@ import { readerLogin } from './reader-login.ts'
 import { adoptHome, migrateRestored, regrant } from './seal-home.ts'
 import {
   emptySchemaSql,
-  freshBooksSql,
+  freshCountersSql,
   prepareDatabaseSql,
   renameSql,
   renumberEventsSql,
@@ -23,7 +31,7 @@ interface LoadHome {
   manifest: Manifest
   files: BackupFiles
   /** Its database is there and empty, its directory of blobs is not. */
-  place: HomePlace
+  place: HomeLocation
   /** The ddl login of the backup's tenant. */
   login: Login
   /** Another tenant, on a Postgres of its own; undefined: it stays who it was. */
@@ -47,45 +55,56 @@ export async function loadHome(options: LoadHome, signal: AbortSignal): Promise<
 }
 
 async function loadDatabase(
-  { manifest, files, place, login, newId, migrations, onComplaint }: LoadHome,
+  { manifest, files, place: location, login, newId, migrations, onComplaint }: LoadHome,
   signal: AbortSignal,
 ): Promise<void> {
   const { tenant_id: schema, home } = manifest
-  await asSuperuser(place, place.database, `${prepareDatabaseSql(place.database)};\n${emptySchemaSql(schema)}`, signal)
+  await asSuperuser(
+    location,
+    location.database,
+    `${prepareDatabaseSql(location.database)};\n${emptySchemaSql(schema)}`,
+    signal,
+  )
   const section = async (name: 'pre-data' | 'data' | 'post-data') => {
-    const complaint = await restoreSection(place, login, schema, name, files.read('database'), signal)
+    const complaint = await restoreSection(location, login, schema, name, files.read('database'), signal)
     if (complaint !== '') onComplaint(complaint)
   }
   await section('pre-data')
   await section('data')
-  await inFactSession(place, signal, async (ask) => compareContent(home, await readContent(schema, ask)))
-  await asLogin(place, login, freshBooksSql(schema), signal)
+  await inFactSession(location, signal, async (request) => compareContent(home, await readContent(schema, request)))
+  await asLogin(location, login, freshCountersSql(schema), signal)
   if (newId !== undefined) {
-    await asLogin(place, login, `${retagSql(schema, newId)};\n${renumberEventsSql(schema)}`, signal)
+    await asLogin(location, login, `${retagSql(schema, newId)};\n${renumberEventsSql(schema)}`, signal)
   }
   await section('post-data')
   const compare = () =>
-    inFactSession(place, signal, async (ask) => compareObjects(home.objects, await readObjects(schema, ask)))
+    inFactSession(location, signal, async (request) => compareObjects(home.objects, await readObjects(schema, request)))
   // Of a home that was made before the service's tables had a role of their own, all was the owner's.
   const hadSystemRole = home.tables.some(({ name }) => name === structureTable)
   if (!hadSystemRole) await compare()
-  await adoptHome(place, schema, migrations, signal)
+  await adoptHome(location, schema, migrations, signal)
   if (hadSystemRole) {
-    await regrant(place, schema, signal)
+    await regrant(location, schema, signal)
     await compare()
   }
   if (newId !== undefined)
-    await asSuperuser(place, place.database, `begin;\n${renameSql(schema, newId)};\ncommit`, signal)
+    await asSuperuser(location, location.database, `begin;\n${renameSql(schema, newId)};\ncommit`, signal)
   const id = newId ?? schema
-  await migrateRestored(place, { homeId: id, tenantId: id }, migrations, signal)
+  await migrateRestored(location, { homeId: id, tenantId: id }, migrations, signal)
 }
 
 async function inFactSession(
-  place: HomePlace,
+  location: HomeLocation,
   signal: AbortSignal,
-  work: (ask: AskRows) => Promise<void>,
+  work: (request: QueryRows) => Promise<void>,
 ): Promise<void> {
-  const session = openPsql(inPostgres(place), place.database, await readerLogin(place, signal), factSettings, signal)
+  const session = openPsql(
+    inPostgres(location),
+    location.database,
+    await readerLogin(location, signal),
+    factSettings,
+    signal,
+  )
   try {
     await work(session.rows)
   } finally {
@@ -100,13 +119,13 @@ tar --extract --directory "$1" --no-same-owner --no-same-permissions --touch
 sync --file-system "$1"
 `
 
-async function loadBlobs({ files, place }: LoadHome, signal: AbortSignal): Promise<void> {
-  await filesScript(place, extraction, [place.blobs], { input: files.read('files'), signal })
+async function loadBlobs({ files, place: location }: LoadHome, signal: AbortSignal): Promise<void> {
+  await filesScript(location, extraction, [location.blobs], { input: files.read('files'), signal })
 }
 
-async function compareFiles({ files, place }: LoadHome, signal: AbortSignal): Promise<void> {
+async function compareFiles({ files, place: location }: LoadHome, signal: AbortSignal): Promise<void> {
   const script = 'cd "$1"; find . -mindepth 2 -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum'
-  const sums = inFiles(place)(['bash', '-euo', 'pipefail', '-c', script, 'bash', place.blobs], { signal })
+  const sums = inFiles(location)(['bash', '-euo', 'pipefail', '-c', script, 'bash', location.blobs], { signal })
   await compareBlobs(wantedBlobs(files), foundBlobs(sums))
 }
 

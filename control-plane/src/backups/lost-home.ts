@@ -4,17 +4,17 @@ import { createHomeSql, homeConnectionLimits, prepareSharedDatabaseSql, newVerif
 import { identifier } from '../platform/identifiers.ts'
 import type { Snapshot } from '../reconcile/index.ts'
 import { whileHeld } from './collection-hold.ts'
-import { asSuperuser, type HomePlace } from './home-place.ts'
+import { asSuperuser, type HomeLocation } from './home-location.ts'
 import { regionOf, type JobDeps } from './job-deps.ts'
 
 const server = 'postgres'
-const answerMilliseconds = 60_000
-const lookMilliseconds = 1_000
+const responseMilliseconds = 60_000
+const pollMilliseconds = 1_000
 
 /** The volumes that are there stay as they are; the containers are created again. @param scratch name of a database that nobody has */
-export async function standAgain(
+export async function startAgain(
   tenant: Snapshot,
-  own: HomePlace,
+  own: HomeLocation,
   scratch: string,
   deps: Pick<JobDeps, 'regions' | 'clock'>,
   signal: AbortSignal,
@@ -29,13 +29,13 @@ export async function standAgain(
   )
   await awaitDatabase(tenant, signal)
   await makeRoles(tenant, own, scratch, signal)
-  await runtimeAnswers(tenant, own, deps, signal)
+  await runtimeResponds(tenant, own, deps, signal)
 }
 
 /** The SQL that makes roles makes a schema, too: in a database that is removed again. */
 async function makeRoles(
   { id, secrets }: Snapshot,
-  own: HomePlace,
+  own: HomeLocation,
   scratch: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -56,19 +56,19 @@ async function makeRoles(
 }
 
 /** One that was just made has yet to be told of its tenant. */
-async function runtimeAnswers(
+async function runtimeResponds(
   { id }: Snapshot,
-  own: HomePlace,
+  own: HomeLocation,
   { clock }: Pick<JobDeps, 'clock'>,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let waited = 0; ; waited += lookMilliseconds) {
+  for (let waited = 0; ; waited += pollMilliseconds) {
     try {
       await whileHeld(own, id, clock, signal, () => Promise.resolve())
       return
     } catch (error) {
-      if (waited >= answerMilliseconds || signal.aborted) throw error
-      await clock.sleep(lookMilliseconds, signal)
+      if (waited >= responseMilliseconds || signal.aborted) throw error
+      await clock.sleep(pollMilliseconds, signal)
     }
   }
 }

@@ -35,7 +35,7 @@ export function openPsql(
   const password = login === undefined ? '' : `${login.password}\n`
   let turn: Promise<unknown> = input.write(`${password}${opening.join(';\n')};\n`)
 
-  const answer = async (query: string): Promise<string[]> => {
+  const response = async (query: string): Promise<string[]> => {
     const mark = randomBytes(12).toString('hex')
     await input.write(`copy (${query}) to stdout;\n\\echo ${mark}\n`)
     const lines: string[] = []
@@ -47,9 +47,9 @@ export function openPsql(
     }
   }
   const rows = (query: string): Promise<string[]> => {
-    const answered = turn.then(() => answer(query))
-    turn = answered.catch(() => undefined)
-    return answered
+    const result = turn.then(() => response(query))
+    turn = result.catch(() => undefined)
+    return result
   }
   const pings = setInterval(() => void rows('select 1').catch(() => undefined), pingMilliseconds)
 

@@ -3,13 +3,13 @@
 import { randomBytes } from 'node:crypto'
 import { identifier, literal } from '../platform/identifiers.ts'
 import { scramVerifier } from '../homes/index.ts'
-import { asSuperuser, type HomePlace } from './home-place.ts'
+import { asSuperuser, type HomeLocation } from './home-location.ts'
 import type { Login } from './login.ts'
 
 const role = 'tenantry_reader'
 
 /** Makes the role where it is missing, and gives it a new password. */
-export async function readerLogin(place: HomePlace, signal: AbortSignal): Promise<Login> {
+export async function readerLogin(location: HomeLocation, signal: AbortSignal): Promise<Login> {
   const password = randomBytes(24).toString('base64url')
   const verifier = scramVerifier(password, randomBytes(16))
   const sql = [
@@ -17,8 +17,8 @@ export async function readerLogin(place: HomePlace, signal: AbortSignal): Promis
     `alter role ${identifier(role)} with login nosuperuser nocreatedb nocreaterole noreplication bypassrls` +
       ` connection limit 8 password ${literal(verifier)}`,
     `grant pg_read_all_data to ${identifier(role)}`,
-    `grant connect on database ${identifier(place.database)} to ${identifier(role)}`,
+    `grant connect on database ${identifier(location.database)} to ${identifier(role)}`,
   ]
-  await asSuperuser(place, place.database, sql.join(';\n'), signal)
+  await asSuperuser(location, location.database, sql.join(';\n'), signal)
   return { role, password }
 }

@@ -62,7 +62,7 @@ end $retag$`
  * The books of use begin anew: what they say was counted where the backup was taken. For the login that owns them, before
  * triggers are there, or when they are. A backup of an older version, or of a home that lost them, has none.
  */
-export function freshBooksSql(schema: string): string {
+export function freshCountersSql(schema: string): string {
   const [usage, hours] = [`${identifier(schema)}.storage_usage`, `${identifier(schema)}.usage_hours`]
   const found = `pg_catalog.to_regclass(${literal(usage)})`
   return `set search_path = '';

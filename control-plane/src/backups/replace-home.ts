@@ -8,18 +8,18 @@ import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
 import { endOfNames, linkBlobs, removeBlobs } from './blob-scripts.ts'
 import { whileHeld } from './collection-hold.ts'
-import { asLogin, asSuperuser, filesScript, inPostgres, runtimeData, type HomePlace } from './home-place.ts'
-import { ownPlace, presentTenant, regionOf, type JobDeps } from './job-deps.ts'
+import { asLogin, asSuperuser, filesScript, inPostgres, runtimeData, type HomeLocation } from './home-location.ts'
+import { ownPath, presentTenant, regionOf, type JobDeps } from './job-deps.ts'
 import { loadHome, wantedBlobs, type Load } from './load-home.ts'
 import type { Login } from './login.ts'
-import { standAgain } from './lost-home.ts'
+import { startAgain } from './lost-home.ts'
 import { openPsql } from './psql-session.ts'
-import { freshBooksSql } from './rehome-sql.ts'
+import { freshCountersSql } from './rehome-sql.ts'
 import { asSystem } from './seal-home.ts'
 
 const server = 'postgres'
 const renewMilliseconds = 60_000
-const lookMilliseconds = 250
+const pollMilliseconds = 250
 
 /** Names on the tenant's own Postgres, and beside its blobs. */
 function namesOf({ operationId }: Job) {
@@ -41,21 +41,21 @@ export async function replaceHome(
       `the tenant is ${tenant.status}; only one that is ready or has failed can be restored`,
     )
   }
-  const own = ownPlace(engine, tenant.id)
+  const own = ownPath(engine, tenant.id)
   const { fresh, old, staging } = namesOf(job)
   if (tenant.status === 'failed') {
     await load.step('services')
-    await standAgain(tenant, own, fresh, deps, signal)
+    await startAgain(tenant, own, fresh, deps, signal)
   }
-  const place: HomePlace = { ...own, database: fresh, blobs: `${staging}/files` }
+  const location: HomeLocation = { ...own, database: fresh, blobs: `${staging}/files` }
   if (!(await databases(own, signal)).includes(old)) {
     try {
-      await stage(tenant, place, staging, load, signal)
+      await stage(tenant, location, staging, load, signal)
       await load.step('replace')
       // What the old home was used for, before it is gone. Runs of the last moment the runtime has seen itself.
       await deps.readHome(tenant.id, signal)
       await whileHeld(own, tenant.id, deps.clock, signal, async (held) => {
-        await beginBooks(tenant, place, deps, held)
+        await beginCounters(tenant, location, deps, held)
         await swap(own, { fresh, old, staging }, held)
       })
     } catch (cause) {
@@ -76,13 +76,21 @@ export async function replaceHome(
  * Begins the books of the restored home: until now the old home has been in use, and was counted. What the tenant has
  * put into its own home can make this fail, which does not stop the restore.
  */
-async function beginBooks(tenant: Snapshot, place: HomePlace, { log }: JobDeps, signal: AbortSignal): Promise<void> {
-  await asSystem(place, tenant.id, (login) => asLogin(place, login, freshBooksSql(tenant.id), signal), signal).catch(
-    (cause: unknown) => {
-      signal.throwIfAborted()
-      log.warn({ tenant: tenant.id, err: cause }, 'the books of a restored home begin with its data, not with its use')
-    },
-  )
+async function beginCounters(
+  tenant: Snapshot,
+  location: HomeLocation,
+  { log }: JobDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  await asSystem(
+    location,
+    tenant.id,
+    (login) => asLogin(location, login, freshCountersSql(tenant.id), signal),
+    signal,
+  ).catch((cause: unknown) => {
+    signal.throwIfAborted()
+    log.warn({ tenant: tenant.id, err: cause }, 'the books of a restored home begin with its data, not with its use')
+  })
 }
 
 function ddlLogin({ id, secrets }: Snapshot): Login {
@@ -92,30 +100,35 @@ function ddlLogin({ id, secrets }: Snapshot): Login {
 
 async function stage(
   tenant: Snapshot,
-  place: HomePlace,
+  location: HomeLocation,
   staging: string,
   load: Load,
   signal: AbortSignal,
 ): Promise<void> {
-  await unstage(place, place.database, staging, signal)
-  await asSuperuser(place, server, `create database ${identifier(place.database)} template template0`, signal)
-  await loadHome({ ...load, place, login: ddlLogin(tenant), newId: undefined }, signal)
+  await unstage(location, location.database, staging, signal)
+  await asSuperuser(location, server, `create database ${identifier(location.database)} template template0`, signal)
+  await loadHome({ ...load, place: location, login: ddlLogin(tenant), newId: undefined }, signal)
 }
 
-async function unstage(place: HomePlace, database: string, directory: string, signal: AbortSignal): Promise<void> {
+async function unstage(
+  location: HomeLocation,
+  database: string,
+  directory: string,
+  signal: AbortSignal,
+): Promise<void> {
   await asSuperuser(
-    place,
+    location,
     server,
     `alter database ${identifier(dedicatedDatabase)} with allow_connections true;\n` +
       `drop database if exists ${identifier(database)} with (force)`,
     signal,
   )
-  await filesScript(place, 'rm -rf "$1"', [directory], { signal })
+  await filesScript(location, 'rm -rf "$1"', [directory], { signal })
 }
 
 /** Nobody is in the old home from the first statement on; the last one is the moment at which the new one holds. */
 async function swap(
-  own: HomePlace,
+  own: HomeLocation,
   { fresh, old, staging }: ReturnType<typeof namesOf>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -145,8 +158,8 @@ function endSessionsSql(...names: string[]): string {
   return `select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname in (${names.map(literal).join(', ')})`
 }
 
-async function databases(place: HomePlace, signal: AbortSignal): Promise<string[]> {
-  const session = openPsql(inPostgres(place), server, undefined, [], signal)
+async function databases(location: HomeLocation, signal: AbortSignal): Promise<string[]> {
+  const session = openPsql(inPostgres(location), server, undefined, [], signal)
   try {
     return await session.rows('select datname from pg_database')
   } finally {
@@ -157,16 +170,16 @@ async function databases(place: HomePlace, signal: AbortSignal): Promise<string[
 /** The runtime forgets what it held of the old home when it sees a new generation. */
 async function renewed(tenantId: string, deps: JobDeps, signal: AbortSignal): Promise<void> {
   const generation = await deps.ledger.renew(tenantId, deps.epoch)
-  for (let waited = 0; waited < renewMilliseconds; waited += lookMilliseconds) {
+  for (let waited = 0; waited < renewMilliseconds; waited += pollMilliseconds) {
     const { observedGeneration } = await presentTenant(deps, tenantId)
     if (observedGeneration >= generation) return
-    await deps.clock.sleep(lookMilliseconds, signal)
+    await deps.clock.sleep(pollMilliseconds, signal)
   }
   throw new BackupError('FAILED', 'the data is in place, but the runtime does not show it')
 }
 
 async function removeOld(
-  own: HomePlace,
+  own: HomeLocation,
   old: string,
   staging: string,
   { files }: Load,

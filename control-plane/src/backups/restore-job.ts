@@ -36,14 +36,14 @@ async function fillNew(
   if (load.manifest.tenant_id === id) throw new BackupError('FAILED', 'the backup is of this very tenant')
   await load.step('services')
   const digests = await images(signal)
-  const { place, login } = await makeScratchHome(
+  const { place: location, login } = await makeScratchHome(
     engine,
     id,
     digests,
     { tenantId: load.manifest.tenant_id, homeId: id },
     signal,
   )
-  await loadHome({ ...load, place, login, newId: id }, signal)
+  await loadHome({ ...load, place: location, login, newId: id }, signal)
   await load.step('handover')
   await engine.converge(emptiedStack(scratchStack(id, digests)), signal)
   await deps.ledger.activate(job, deps.epoch)

@@ -3,7 +3,7 @@ import type { Backup } from './backup.ts'
 import type { BackupStore } from './backup-store.ts'
 import type { BackupTarget } from './backup-target.ts'
 import type { UnknownBackup, UnknownBackups } from './unknown-backups.ts'
-import type { AnswerDeps } from '../http/idempotency.ts'
+import type { ResponseDeps } from '../http/idempotency.ts'
 import { isUuid } from '../http/uuid.ts'
 import type { PlanStore } from '../plans/index.ts'
 import type { Clock } from '../platform/clock.ts'
@@ -15,7 +15,7 @@ import type { WaitDeps } from '../tenants/index.ts'
 export const readMilliseconds = 20_000
 
 /** What the routes of backups are given. */
-export interface BackupRoutesDeps extends AnswerDeps, WaitDeps {
+export interface BackupRoutesDeps extends ResponseDeps, WaitDeps {
   regions: readonly RegionConfig[]
   plans: Pick<PlanStore, 'list'>
   /** `kept` is undefined when the installation keeps no backups. */
@@ -24,7 +24,7 @@ export interface BackupRoutesDeps extends AnswerDeps, WaitDeps {
 }
 
 /** @throws ControlError BACKUPS_OFF */
-export function keptOf({ backups }: BackupRoutesDeps) {
+export function storedOf({ backups }: BackupRoutesDeps) {
   if (backups.kept === undefined)
     throw new ControlError(
       'BACKUPS_OFF',

@@ -6,9 +6,9 @@ import { Type, type Static } from 'typebox'
 import { BackupWithOperation, toBodyWithOperation } from './backup-body.ts'
 import type { Backup } from './backup.ts'
 import type { BackupWrite, RestoredTenant } from './backup-store.ts'
-import { foundBackup, keptOf, type BackupRoutesDeps } from './routes-deps.ts'
+import { foundBackup, storedOf, type BackupRoutesDeps } from './routes-deps.ts'
 import type { Api } from '../http/api.ts'
-import { answerOnce } from '../http/idempotency.ts'
+import { respondOnce } from '../http/idempotency.ts'
 import { NoQuery, waitSeconds, writeContext } from '../http/parameters.ts'
 import { ControlError } from '../platform/errors.ts'
 import {
@@ -62,8 +62,8 @@ export function addTakeBackup(app: Api, deps: BackupRoutesDeps): void {
       const context = writeContext(request)
       const wait = waitSeconds(request)
       reply.status(202)
-      return answerOnce(deps, context, reply, async (record) => {
-        keptOf(deps)
+      return respondOnce(deps, context, reply, async (record) => {
+        storedOf(deps)
         if (!isTenantId(request.params.id)) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
         const taken = await record((write) => deps.backups.store.request(request.params.id, write), toBodyWithOperation)
         return settled(deps, taken, wait, request)
@@ -92,8 +92,8 @@ export function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
       const context = writeContext(request)
       const wait = waitSeconds(request)
       reply.status(202)
-      return answerOnce(deps, context, reply, async (record) => {
-        keptOf(deps)
+      return respondOnce(deps, context, reply, async (record) => {
+        storedOf(deps)
         const { id } = await foundBackup(deps, request.params.id)
         const verified = await record((write) => deps.backups.store.requestVerify(id, write), toBodyWithOperation)
         return settled(deps, verified, wait, request)
@@ -123,12 +123,12 @@ export function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
       const { into } = request.body
       if (into !== 'same') checkName(into.name)
       reply.status(202)
-      return answerOnce<Static<typeof Restored> | Static<typeof BackupWithOperation>>(
+      return respondOnce<Static<typeof Restored> | Static<typeof BackupWithOperation>>(
         deps,
         context,
         reply,
         async (record) => {
-          keptOf(deps)
+          storedOf(deps)
           const backup = await foundBackup(deps, request.params.id)
           if (into === 'same') {
             const { store } = deps.backups

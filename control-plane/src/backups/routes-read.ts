@@ -2,7 +2,7 @@
 import { isTenantId } from '@tenantry/contract'
 import { Type } from 'typebox'
 import { BackupBody, toBackupBody } from './backup-body.ts'
-import { foundBackup, keptOf, readMilliseconds, unknownBackup, type BackupRoutesDeps } from './routes-deps.ts'
+import { foundBackup, storedOf, readMilliseconds, unknownBackup, type BackupRoutesDeps } from './routes-deps.ts'
 import { pageOfIds, toUnknownBackupBody, UnknownBackupBody } from './routes-unknown.ts'
 import type { Api } from '../http/api.ts'
 import { NoQuery, PageQuery, pageRequest } from '../http/parameters.ts'
@@ -36,7 +36,7 @@ export function addReadBackups(app: Api, deps: BackupRoutesDeps): void {
       const { state } = request.query
       const page = pageRequest(request.query)
       if (state === 'unknown') {
-        const { unknown } = keptOf(deps)
+        const { unknown } = storedOf(deps)
         const { ids, next_cursor } = pageOfIds(await unknown.ids(), page)
         return {
           backups: (await unknown.get(ids, deps.clock.timeout(readMilliseconds))).map(toUnknownBackupBody),
@@ -99,7 +99,7 @@ async function missingIds(deps: BackupRoutesDeps): Promise<string[]> {
   const complete = await deps.backups.store.completeIds()
   // Listed after the rows were read: a backup that is removed meanwhile may show, one that is there does not.
   const whole = new Set(
-    (await keptOf(deps).target.list()).flatMap(({ id, content }) => (content === 'whole' ? [id] : [])),
+    (await storedOf(deps).target.list()).flatMap(({ id, content }) => (content === 'whole' ? [id] : [])),
   )
   return complete.filter((id) => !whole.has(id))
 }

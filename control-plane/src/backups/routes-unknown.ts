@@ -26,7 +26,7 @@ export const UnknownBackupBody = Type.Object({
 })
 
 export function toUnknownBackupBody({ id, record }: UnknownBackup): Static<typeof UnknownBackupBody> {
-  const { description, problem } = record
+  const { description, error } = record
   return {
     id,
     state: 'unknown',
@@ -39,8 +39,8 @@ export function toUnknownBackupBody({ id, record }: UnknownBackup): Static<typeo
     manifest_sha256: description?.manifest_sha256 ?? null,
     created: description?.created_at ?? null,
     finished: description?.finished_at ?? null,
-    adoptable: problem === undefined,
-    problem: problem ?? null,
+    adoptable: error === undefined,
+    problem: error ?? null,
   }
 }
 

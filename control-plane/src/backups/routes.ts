@@ -1,7 +1,7 @@
 // Backups of tenants with a database of their own: all of their routes; those that remove and adopt one are here.
 import { Type } from 'typebox'
 import { BackupBody, toBackupBody } from './backup-body.ts'
-import { foundBackup, keptOf, unknownBackup, type BackupRoutesDeps } from './routes-deps.ts'
+import { foundBackup, storedOf, unknownBackup, type BackupRoutesDeps } from './routes-deps.ts'
 import { addTakeBackup, addUseBackup } from './routes-operations.ts'
 import { addReadBackups } from './routes-read.ts'
 import { toUnknownBackupBody, UnknownBackupBody } from './routes-unknown.ts'
@@ -34,7 +34,7 @@ function addRemoveBackup(app: Api, deps: BackupRoutesDeps): void {
       },
     },
     async (request) => {
-      const { target } = keptOf(deps)
+      const { target } = storedOf(deps)
       const { actor } = writeContext(request)
       const unknown = await unknownBackup(deps, request.params.id)
       const { id } = unknown ?? (await foundBackup(deps, request.params.id))
@@ -69,14 +69,14 @@ function addAdoptBackup(app: Api, deps: BackupRoutesDeps): void {
       },
     },
     async (request) => {
-      const { target } = keptOf(deps)
+      const { target } = storedOf(deps)
       const unknown = await unknownBackup(deps, request.params.id)
       if (unknown === undefined) return toBackupBody(await foundBackup(deps, request.params.id))
       const { id, record } = unknown
-      if (record.problem !== undefined) {
-        const { code, message } = record.problem
+      if (record.error !== undefined) {
+        const { code, message } = record.error
         throw new ControlError('BACKUP_NOT_ADOPTABLE', `The backup can't be adopted. ${message}`, {
-          detail: { problem: code },
+          detail: { error: code },
         })
       }
       const { actor } = writeContext(request)

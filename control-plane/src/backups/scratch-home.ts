@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Engine } from '../engines/index.ts'
 import { dedicatedDatabase, prepareSharedDatabaseSql, homeRoles, scramVerifier } from '../homes/index.ts'
 import { BackupError } from './backup-error.ts'
-import { asSuperuser, blobsOf, type HomePlace } from './home-place.ts'
+import { asSuperuser, blobsOf, type HomeLocation } from './home-location.ts'
 import type { Login } from './login.ts'
 import { foreignRolesSql } from './rehome-sql.ts'
 import { scratchStack } from './scratch-stack.ts'
@@ -24,10 +24,10 @@ export async function makeScratchHome(
   images: { postgres: string; runtime: string },
   { tenantId, homeId }: { tenantId: string; homeId: string },
   signal: AbortSignal,
-): Promise<{ place: HomePlace; login: Login }> {
+): Promise<{ place: HomeLocation; login: Login }> {
   await engine.remove(stackId, signal)
   await engine.converge(scratchStack(stackId, images), signal)
-  const place: HomePlace = {
+  const location: HomeLocation = {
     engine,
     stack: stackId,
     filesService: 'files',
@@ -41,6 +41,6 @@ export async function makeScratchHome(
   const roles =
     `${prepareSharedDatabaseSql(dedicatedDatabase)};\n` +
     foreignRolesSql(tenantId, scramVerifier(login.password, randomBytes(16)))
-  await asSuperuser(place, dedicatedDatabase, roles, signal)
-  return { place, login }
+  await asSuperuser(location, dedicatedDatabase, roles, signal)
+  return { place: location, login }
 }

@@ -1,7 +1,7 @@
 // Services that a home is restored into before it is anybody's: a Postgres and an idle process that holds the volume of
 // files, on no network. Pure.
 import { postgresService, type Service, type Stack } from '../stacks/index.ts'
-import { runtimeData } from './home-place.ts'
+import { runtimeData } from './home-location.ts'
 
 const megabyte = 2 ** 20
 const sizes = {
@@ -34,7 +34,7 @@ export function scratchStack(id: string, images: { postgres: string; runtime: st
     user: '10001:10001',
     stopSeconds: 1,
     replace: 'stop-first',
-    isGuest: false,
+    isAttached: false,
   }
   return {
     id,

@@ -13,38 +13,43 @@ import {
   oneTimePassword,
 } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
-import { asLogin, asSuperuser, type HomePlace } from './home-place.ts'
+import { asLogin, asSuperuser, type HomeLocation } from './home-location.ts'
 import type { Login } from './login.ts'
 
 /** The owner of everything changes; nothing else does. */
 export async function adoptHome(
-  place: HomePlace,
+  location: HomeLocation,
   homeId: string,
   migrations: readonly HomeMigration[],
   signal: AbortSignal,
 ): Promise<void> {
-  await asSuperuser(place, place.database, `begin;\n${adoptHomeSql(homeId, systemParts(migrations))};\ncommit`, signal)
+  await asSuperuser(
+    location,
+    location.database,
+    `begin;\n${adoptHomeSql(homeId, systemParts(migrations))};\ncommit`,
+    signal,
+  )
 }
 
 /** Grants to the owner were lost when the tables were its own. A home of a version that knew them has a record of them. */
-export async function regrant(place: HomePlace, homeId: string, signal: AbortSignal): Promise<void> {
-  await asSystem(place, homeId, (login) => asLogin(place, login, regrantSql(homeId), signal), signal)
+export async function regrant(location: HomeLocation, homeId: string, signal: AbortSignal): Promise<void> {
+  await asSystem(location, homeId, (login) => asLogin(location, login, regrantSql(homeId), signal), signal)
 }
 
 /** @param tenantId whose the rows are @throws HomeError where something could not be repaired */
 export async function migrateRestored(
-  place: HomePlace,
+  location: HomeLocation,
   ids: { homeId: string; tenantId: string },
   migrations: readonly HomeMigration[],
   signal: AbortSignal,
 ): Promise<void> {
   await asSystem(
-    place,
+    location,
     ids.homeId,
     async (login) => {
-      const applied = await asLogin(place, login, optionalVersionSql(ids.homeId), signal)
+      const applied = await asLogin(location, login, optionalVersionSql(ids.homeId), signal)
       const version = applied.trim() === '' ? undefined : Number(applied)
-      readReport((await asLogin(place, login, migrateHomeSql(ids, migrations, version), signal, [])).split('\n'))
+      readReport((await asLogin(location, login, migrateHomeSql(ids, migrations, version), signal, [])).split('\n'))
     },
     signal,
   )
@@ -52,25 +57,25 @@ export async function migrateRestored(
 
 /** Calls `work` with the home's system login, which is open for so long. */
 export async function asSystem<T>(
-  place: HomePlace,
+  location: HomeLocation,
   homeId: string,
   work: (login: Login) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
   const { password, verifier } = oneTimePassword()
-  await asSuperuser(place, place.database, `begin;\n${openSystemLoginSql(homeId, verifier)};\ncommit`, signal)
+  await asSuperuser(location, location.database, `begin;\n${openSystemLoginSql(homeId, verifier)};\ncommit`, signal)
   try {
     return await work({ role: homeRoles(homeId).system, password })
   } finally {
-    await asSuperuser(place, place.database, closeSystemLoginSql(homeId), signal)
+    await asSuperuser(location, location.database, closeSystemLoginSql(homeId), signal)
   }
 }
 
 /** Nothing where there is no ledger, which a tenant's own backup of an older version may lack. */
 function optionalVersionSql(homeId: string): string {
-  const place = literal(`${identifier(homeId)}.home_migrations`)
+  const location = literal(`${identifier(homeId)}.home_migrations`)
   return (
-    `select to_regclass(${place}) is not null as has_ledger \\gset\n` +
+    `select to_regclass(${location}) is not null as has_ledger \\gset\n` +
     `\\if :has_ledger\n${appliedVersionSql(homeId)};\n\\endif\nselect where false`
   )
 }

@@ -3,7 +3,7 @@ import { type Backup, type Job, type JobKind, jobKinds } from './backup.ts'
 import { NotWanted } from './backup-error.ts'
 import type { BackupLedger } from './backup-ledger.ts'
 import type { Seal } from '../platform/seal.ts'
-import { type Desired, type Status, raise, tellWanted } from '../tenants/index.ts'
+import { type Desired, type Status, incrementGeneration, recordWanted } from '../tenants/index.ts'
 import { keyContext, toBackup } from './store-rows.ts'
 import { newBackup, openJob } from './store.ts'
 import { recordChange } from '../platform/change-log.ts'
@@ -22,7 +22,7 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
   ) => {
     const { count } = await transaction.operation.updateMany({ where: { id: operationId, state: 'running' }, data })
     if (count === 0) throw new NotWanted(`the operation ${operationId} is wanted no more`)
-    await tellObserved(transaction, tenantId)
+    await recordObserved(transaction, tenantId)
   }
   const ended = () => ({ state: 'succeeded', step: 'done', error: null, finishedAt: now() })
 
@@ -90,9 +90,9 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
             where: { id: job.tenantId, desired: 'restoring' },
             data: { ...gone, generation: { increment: 1 } },
           })
-          if (count > 0) await tellWanted(transaction, job.tenantId)
+          if (count > 0) await recordWanted(transaction, job.tenantId)
         }
-        await tellObserved(transaction, job.tenantId)
+        await recordObserved(transaction, job.tenantId)
       }),
 
     completeBackup: (job, { bytes, manifestHash }, epoch) =>
@@ -102,7 +102,7 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
           where: { id: job.backup.id },
           data: { state: 'complete', bytes, manifestHash, finishedAt: now() },
         })
-        return forgetOld(transaction, job.tenantId)
+        return evictOld(transaction, job.tenantId)
       }),
 
     recordVerified: (job, error, epoch) =>
@@ -123,7 +123,7 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
           where: { id: tenant.id },
           data: { desired: 'active', reason: null, generation, updatedAt: now() },
         })
-        await tellWanted(transaction, tenant.id)
+        await recordWanted(transaction, tenant.id)
       }),
 
     renew: (tenantId, epoch) =>
@@ -139,20 +139,20 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
           where: { tenantId, state: { in: ['pending', 'running'] }, kind: { notIn: [...jobKinds] } },
           data: { state: 'superseded', finishedAt: now() },
         })
-        await tellWanted(transaction, tenantId)
+        await recordWanted(transaction, tenantId)
         return generation
       }),
 
     wake: (tenantId, epoch) =>
       ledWrite(database, epoch, [`tenant:${tenantId}`], async (transaction) => {
         if ((await transaction.tenant.count({ where: { id: tenantId, desired: 'paused' } })) === 0) return undefined
-        return raise(transaction, tenantId, 'wake', { desired: 'active' }, now())
+        return incrementGeneration(transaction, tenantId, 'wake', { desired: 'active' }, now())
       }),
 
     pauseAgain: (tenantId, generation, epoch) =>
       ledWrite(database, epoch, [`tenant:${tenantId}`], async (transaction) => {
         const unchanged = await transaction.tenant.count({ where: { id: tenantId, generation, desired: 'active' } })
-        if (unchanged > 0) await raise(transaction, tenantId, 'pause', { desired: 'paused' }, now())
+        if (unchanged > 0) await incrementGeneration(transaction, tenantId, 'pause', { desired: 'paused' }, now())
       }),
 
     async scheduled() {
@@ -231,7 +231,7 @@ interface ScheduledRow {
  * Of those made by the schedule the newest `backups_kept` stay, and the newest complete one of all; with them go failed
  * ones that are older. What an operator asked for stays until an operator removes it.
  */
-async function forgetOld(transaction: Transaction, tenantId: string): Promise<string[]> {
+async function evictOld(transaction: Transaction, tenantId: string): Promise<string[]> {
   const tenant = await transaction.tenant.findUnique({ where: { id: tenantId }, select: { backupsKept: true } })
   if (tenant === null) return []
   const scheduled = await transaction.backup.findMany({
@@ -239,8 +239,8 @@ async function forgetOld(transaction: Transaction, tenantId: string): Promise<st
     orderBy: { createdAt: 'desc' },
     select: { id: true, createdAt: true },
   })
-  const oldestKept = scheduled[Math.max(tenant.backupsKept, 1) - 1]
-  if (oldestKept === undefined) return []
+  const oldestStored = scheduled[Math.max(tenant.backupsKept, 1) - 1]
+  if (oldestStored === undefined) return []
   const used = await transaction.operation.findMany({
     where: { state: open, backupId: { not: null } },
     select: { backupId: true },
@@ -250,7 +250,7 @@ async function forgetOld(transaction: Transaction, tenantId: string): Promise<st
       tenantId,
       trigger: 'schedule',
       state: { not: 'running' satisfies Backup['state'] },
-      createdAt: { lt: oldestKept.createdAt },
+      createdAt: { lt: oldestStored.createdAt },
       id: { notIn: used.flatMap(({ backupId }) => backupId ?? []) },
     },
     select: { id: true },
@@ -260,6 +260,6 @@ async function forgetOld(transaction: Transaction, tenantId: string): Promise<st
   return ids
 }
 
-async function tellObserved(transaction: Transaction, tenantId: string): Promise<void> {
+async function recordObserved(transaction: Transaction, tenantId: string): Promise<void> {
   await recordChange(transaction, 'observed', tenantId)
 }

@@ -35,8 +35,8 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
   return {
     async request(tenantId, { transaction, audit }) {
       await lock(transaction, `tenant:${tenantId}`)
-      await refuseStopped(transaction, tenantId)
-      await refuseSecond(transaction, tenantId)
+      await rejectStopped(transaction, tenantId)
+      await rejectSecond(transaction, tenantId)
       const backup = await newBackup(transaction, seal, tenantId, { trigger: 'request', plannedAt: null }, now())
       const operation = await openJob(transaction, 'backup', tenantId, backup.id, now())
       audit({ action: 'backup.create', target: tenantId, detail: { backup_id: backup.id } })
@@ -109,7 +109,7 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
     async requestVerify(id, { transaction, audit }) {
       const backup = await lockComplete(transaction, id)
       const again = await transaction.operation.findFirst({ where: { backupId: id, kind: 'verify', state: open } })
-      if (again !== null) throw underWay(again)
+      if (again !== null) throw inProgress(again)
       const operation = await openJob(transaction, 'verify', backup.tenantId, id, now())
       audit({ action: 'backup.verify', target: id, detail: { tenant_id: backup.tenantId } })
       return { backup: toBackup(backup), operation }
@@ -117,8 +117,8 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
 
     async requestRestore(id, { transaction, audit }) {
       const backup = await lockComplete(transaction, id)
-      await refuseStopped(transaction, backup.tenantId, ['ready', 'failed'])
-      await refuseSecond(transaction, backup.tenantId)
+      await rejectStopped(transaction, backup.tenantId, ['ready', 'failed'])
+      await rejectSecond(transaction, backup.tenantId)
       const operation = await openJob(transaction, 'restore', backup.tenantId, id, now())
       audit({ action: 'backup.restore', target: id, detail: { tenant_id: backup.tenantId } })
       return { backup: toBackup(backup), operation }
@@ -171,7 +171,7 @@ async function insertRestoring(transaction: Transaction, tenant: RestoredTenant,
 }
 
 /** A backup is of one moment of a home that runs; it is put in the place of one that runs, or of one that is lost. */
-async function refuseStopped(
+async function rejectStopped(
   transaction: Transaction,
   tenantId: string,
   statuses: readonly string[] = ['ready'],
@@ -189,14 +189,14 @@ async function refuseStopped(
 }
 
 /** A home is read or filled by one at a time. */
-async function refuseSecond(transaction: Transaction, tenantId: string): Promise<void> {
+async function rejectSecond(transaction: Transaction, tenantId: string): Promise<void> {
   const busy = await transaction.operation.findFirst({
     where: { tenantId, kind: { in: ['backup', 'restore'] }, state: open },
   })
-  if (busy !== null) throw underWay(busy)
+  if (busy !== null) throw inProgress(busy)
 }
 
-function underWay({ id, kind }: { id: string; kind: string }): ControlError {
+function inProgress({ id, kind }: { id: string; kind: string }): ControlError {
   return new ControlError('OPERATION_UNDER_WAY', `the operation ${id} (${kind}) is under way`, {
     detail: { operation_id: id },
   })

@@ -2,13 +2,13 @@
 // snapshot, and a manifest with the figures that a restored home is compared with.
 import type { Clock } from '../platform/clock.ts'
 import { EngineError } from '../engines/index.ts'
-import { problemsSql, damaged, homeRoles } from '../homes/index.ts'
+import { violationsSql, damaged, homeRoles } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 import { BackupError } from './backup-error.ts'
 import { indexLine, watchedArchive } from './blob-index.ts'
 import { whileHeld } from './collection-hold.ts'
-import { factSettings, readFacts, readSequences, settledSequences, type AskRows } from './home-facts.ts'
-import { inFiles, inPostgres, type HomePlace } from './home-place.ts'
+import { factSettings, readFacts, readSequences, settledSequences, type QueryRows } from './home-facts.ts'
+import { inFiles, inPostgres, type HomeLocation } from './home-location.ts'
 import { linesOf } from './lines.ts'
 import { loggedIn, type Login } from './login.ts'
 import { formatVersion, manifestHash, type Manifest, type Part } from './manifest.ts'
@@ -25,7 +25,7 @@ export interface Taken {
 interface TakeBackup {
   backupId: string
   tenant: { id: string; name: string }
-  place: HomePlace
+  place: HomeLocation
   files: BackupFiles
   clock: Clock
   /** Text of the record that the backup is found by when the control database does not know it. */
@@ -36,25 +36,25 @@ interface TakeBackup {
 
 /** @throws BackupError, EngineError; nothing is committed then */
 export async function takeBackup(options: TakeBackup, signal: AbortSignal): Promise<Taken> {
-  const { place, tenant, clock } = options
-  return whileHeld(place, tenant.id, clock, signal, (held) => take(options, held))
+  const { place: location, tenant, clock } = options
+  return whileHeld(location, tenant.id, clock, signal, (held) => take(options, held))
 }
 
 async function take(
-  { backupId, tenant, place, files, clock, record, step }: TakeBackup,
+  { backupId, tenant, place: location, files, clock, record, step }: TakeBackup,
   signal: AbortSignal,
 ): Promise<Taken> {
-  const reader = await readerLogin(place, signal)
+  const reader = await readerLogin(location, signal)
   const session = openPsql(
-    inPostgres(place),
-    place.database,
+    inPostgres(location),
+    location.database,
     reader,
     [...factSettings, 'begin isolation level repeatable read, read only'],
     signal,
   )
   try {
     await step('snapshot')
-    await refuseDamaged(tenant.id, session.rows)
+    await rejectDamaged(tenant.id, session.rows)
     const [snapshot = ''] = await session.rows(
       "select pg_export_snapshot() || ' ' || current_setting('server_version')",
     )
@@ -64,7 +64,7 @@ async function take(
     await step('database')
     const database = await files.write(
       'database',
-      inPostgres(place)(loggedIn(reader, dumpCommand(place.database, tenant.id, name)), {
+      inPostgres(location)(loggedIn(reader, dumpCommand(location.database, tenant.id, name)), {
         input: `${reader.password}\n`,
         signal,
       }),
@@ -75,12 +75,12 @@ async function take(
     }
     await step('files')
     const lists = [
-      await openBlobIds(place, reader, tenant.id, name, signal),
-      await openBlobIds(place, reader, tenant.id, name, signal),
+      await openBlobIds(location, reader, tenant.id, name, signal),
+      await openBlobIds(location, reader, tenant.id, name, signal),
     ] as const
     // Its locks would keep the tenant from changing its tables for as long as the files take.
     await session.close()
-    const { parts, blobs } = await takeBlobs(place, lists, files, signal)
+    const { parts, blobs } = await takeBlobs(location, lists, files, signal)
     const manifest: Manifest = {
       format: formatVersion,
       backup_id: backupId,
@@ -105,12 +105,12 @@ async function take(
 }
 
 /** What lacks a table of the service could not be restored as it was. @throws BackupError HOME_DAMAGED */
-async function refuseDamaged(tenantId: string, ask: AskRows): Promise<void> {
-  const problems =
-    (await ask(hasCheck(tenantId))).length === 0
+async function rejectDamaged(tenantId: string, request: QueryRows): Promise<void> {
+  const errors =
+    (await request(hasCheck(tenantId))).length === 0
       ? ['the function "home_problems" is missing']
-      : await ask(problemsSql(tenantId))
-  if (problems.length > 0) throw new BackupError('HOME_DAMAGED', damaged(problems).message)
+      : await request(violationsSql(tenantId))
+  if (errors.length > 0) throw new BackupError('HOME_DAMAGED', damaged(errors).message)
 }
 
 /** A function of that name that is not the service's own must not run. */
@@ -144,7 +144,7 @@ function dumpCommand(database: string, schema: string, snapshot: string): string
  * @param lists of their ids, twice: one goes into the archive, the other is what its files are compared with
  */
 async function takeBlobs(
-  place: HomePlace,
+  location: HomeLocation,
   [names, expected]: readonly [BlobIds, BlobIds],
   files: BackupFiles,
   signal: AbortSignal,
@@ -153,12 +153,12 @@ async function takeBlobs(
   const either = AbortSignal.any([signal, failed.signal])
   const blobs = { count: 0, bytes: 0 }
   const index = createTextPipe()
-  const archive = inFiles(place)(
+  const archive = inFiles(location)(
     [
       'tar',
       '--create',
       '--directory',
-      place.blobs,
+      location.blobs,
       '--no-recursion',
       '--verbatim-files-from',
       '--files-from',
@@ -224,7 +224,7 @@ type BlobIds = AsyncGenerator<string, undefined>
 
 /** When this returns it has the snapshot, whatever becomes of the session that it is of. */
 async function openBlobIds(
-  place: HomePlace,
+  location: HomeLocation,
   reader: Login,
   tenantId: string,
   snapshot: string,
@@ -239,8 +239,8 @@ async function openBlobIds(
     'commit;\n',
   ].join(';\n')
   const lines = linesOf(
-    inPostgres(place)(
-      loggedIn(reader, ['psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', place.database, '-f', '-']),
+    inPostgres(location)(
+      loggedIn(reader, ['psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', location.database, '-f', '-']),
       { input: `${reader.password}\n${sql}`, signal },
     ),
   )

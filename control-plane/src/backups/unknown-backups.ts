@@ -30,11 +30,11 @@ export function createUnknownBackups(target: BackupTarget, records: BackupRecord
     if (!isWhole) {
       return {
         description: undefined,
-        problem: { code: 'INCOMPLETE', message: 'The backup is incomplete: its take did not end.' },
+        error: { code: 'INCOMPLETE', message: 'The backup is incomplete: its take did not end.' },
       }
     }
     const record = records.read(await recordText(target, id, signal), id)
-    return record.problem === undefined ? withManifest(target, id, record, signal) : record
+    return record.error === undefined ? withManifest(target, id, record, signal) : record
   }
   return {
     ids: async () => [...(await quarantined()).keys()].sort(),
@@ -64,7 +64,7 @@ async function withManifest(
   } catch (cause) {
     if (!(cause instanceof BackupError)) throw cause
   }
-  return { description, problem: { code: 'DAMAGED', message: 'The manifest of the backup is damaged or missing.' } }
+  return { description, error: { code: 'DAMAGED', message: 'The manifest of the backup is damaged or missing.' } }
 }
 
 async function recordText(target: BackupTarget, id: string, signal: AbortSignal): Promise<string | undefined> {

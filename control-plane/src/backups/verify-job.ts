@@ -28,10 +28,10 @@ async function compare(job: Job, deps: JobDeps, signal: AbortSignal): Promise<vo
   const stack = scratchId(operationId)
   try {
     const ids = { tenantId: manifest.tenant_id, homeId: manifest.tenant_id }
-    const { place, login } = await makeScratchHome(engine, stack, await images(signal), ids, signal)
+    const { place: location, login } = await makeScratchHome(engine, stack, await images(signal), ids, signal)
     const onComplaint = (text: string) => deps.log.warn({ backup: backup.id, text }, 'pg_restore complained')
     await loadHome(
-      { manifest, files, place, login, newId: undefined, migrations: deps.migrations, step, onComplaint },
+      { manifest, files, place: location, login, newId: undefined, migrations: deps.migrations, step, onComplaint },
       signal,
     )
   } finally {

@@ -25,8 +25,7 @@ export interface BillingDeps {
 }
 
 /** A tenant's invoice, or why there is none: what `compose` throws. */
-type Composed =
-  { tenantId: string; content: InvoiceContent } | { tenantId: string; content: undefined; problem: unknown }
+type Composed = { tenantId: string; content: InvoiceContent } | { tenantId: string; content: undefined; error: unknown }
 
 export interface Upcoming {
   content: InvoiceContent
@@ -135,7 +134,7 @@ export function createBilling(deps: BillingDeps): Billing {
     async compose(tenantId, month) {
       const [composed] = await composeAll([tenantId], month)
       if (composed === undefined) throw new Error('nothing was composed')
-      if (composed.content === undefined) throw composed.problem
+      if (composed.content === undefined) throw composed.error
       return composed.content
     },
   }
@@ -150,8 +149,8 @@ function outcomeOf(readings: Readings, tenantId: string): Composed {
         `${monthText(readings.month)} is not closed yet: usage of it may still come`,
       )
     return { tenantId, content: contentOf(readings, tenantId) }
-  } catch (problem) {
-    return { tenantId, content: undefined, problem }
+  } catch (error) {
+    return { tenantId, content: undefined, error }
   }
 }
 
@@ -191,7 +190,7 @@ function contentOf(
       earlier: before.facts,
       corrections: known,
       adjustments: due,
-      linePlaces: currencyPlaces(prices.currency),
+      linePositions: currencyPlaces(prices.currency),
     },
     letterhead,
   )

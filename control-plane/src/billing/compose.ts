@@ -34,7 +34,7 @@ export interface InvoiceFacts {
   /** All that this invoice bills, oldest first. */
   adjustments: readonly AdjustmentFact[]
   /** Decimal places that lines and taxes are rounded to; undefined for an invoice of before they were. */
-  linePlaces: number | undefined
+  linePositions: number | undefined
 }
 
 interface Letterhead {
@@ -49,7 +49,7 @@ export function composeInvoice(
   facts: InvoiceFacts,
   { tenant_name: tenantName, seller, buyer, notes }: Letterhead,
 ): InvoiceContent {
-  const { own, earlier, corrections, adjustments, linePlaces } = facts
+  const { own, earlier, corrections, adjustments, linePositions } = facts
   const { currency, tax } = own.prices
   const lines = linesOf(facts)
   const totals = totalsOf(lines, stepOf(facts))
@@ -66,7 +66,7 @@ export function composeInvoice(
     seller,
     buyer,
     notes: [...notes],
-    lines: lines.map((line) => lineText(line, linePlaces ?? exactPlaces)),
+    lines: lines.map((line) => lineText(line, linePositions ?? exactPlaces)),
     net: decimalText(totals.net),
     taxes: totals.taxes.map(({ rate, net, tax: amount }) => ({
       name: tax.name,
@@ -77,7 +77,7 @@ export function composeInvoice(
     total: decimalText(totals.total),
     payable: payableText(totals.total, currencyPlaces(currency)),
     basis: {
-      ...(linePlaces === undefined ? {} : { line_places: linePlaces }),
+      ...(linePositions === undefined ? {} : { line_places: linePositions }),
       months: [own, ...earlier].map(toBasis),
       corrections: last === undefined ? null : { number: last.number, hash: last.hash },
       adjustments: adjustments.map(toAdjustmentBasis),
@@ -121,8 +121,8 @@ export function linesOf(facts: InvoiceFacts): Line[] {
   ]
 }
 
-function stepOf({ linePlaces }: InvoiceFacts): bigint {
-  return smallestAmount(linePlaces ?? exactPlaces)
+function stepOf({ linePositions }: InvoiceFacts): bigint {
+  return smallestAmount(linePositions ?? exactPlaces)
 }
 
 const lists = new WeakMap<PriceListText, PriceList>()

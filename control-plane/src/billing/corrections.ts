@@ -1,5 +1,5 @@
 // What the invoice of a month did not know yet, as lines of a later one. Pure.
-import { placeOf, type Line } from './line.ts'
+import { positionOf, type Line } from './line.ts'
 
 /**
  * The difference between what a month costs as it is known now and as it was known to the invoices before. Nothing
@@ -8,9 +8,9 @@ import { placeOf, type Line } from './line.ts'
 export function correctionLines(now: readonly Line[], before: readonly Line[]): Line[] {
   const differences = new Map<string, Line>()
   const add = (line: Line, sign: 1n | -1n) => {
-    const place = placeOf(line)
-    const sum = differences.get(place)
-    differences.set(place, {
+    const location = positionOf(line)
+    const sum = differences.get(location)
+    differences.set(location, {
       ...line,
       correction: true,
       quantity: line.quantity === undefined ? undefined : (sum?.quantity ?? 0n) + sign * line.quantity,

@@ -67,8 +67,8 @@ export function quantityText(line: Line): string | undefined {
 }
 
 /** A decimal text without the zeros at its end, but with at least so many places. */
-export function shortDecimal(text: string, places: number): string {
+export function shortDecimal(text: string, slots: number): string {
   const [whole = '', fraction = ''] = text.split('.')
-  const kept = fraction.replace(/0+$/, '').padEnd(places, '0')
-  return kept === '' ? whole : `${whole}.${kept}`
+  const stored = fraction.replace(/0+$/, '').padEnd(slots, '0')
+  return stored === '' ? whole : `${whole}.${stored}`
 }

@@ -35,9 +35,9 @@ export async function invoicePdf(invoice: Printed, fonts: PdfFonts): Promise<Buf
       CreationDate: dateOf(invoice),
     },
   })
-  const pieces: Buffer[] = []
+  const chunks: Buffer[] = []
   const ended = new Promise<void>((resolve, reject) => document.on('end', resolve).on('error', reject))
-  document.on('data', (piece: Buffer) => pieces.push(piece))
+  document.on('data', (chunk: Buffer) => chunks.push(chunk))
   const text = new PdfText(document, fonts)
   let y = drawHead(document, text, invoice)
   y = drawLines(document, text, invoice, y)
@@ -46,7 +46,7 @@ export async function invoicePdf(invoice: Printed, fonts: PdfFonts): Promise<Buf
   drawFooters(document, text, invoice)
   document.end()
   await ended
-  return Buffer.concat(pieces)
+  return Buffer.concat(chunks)
 }
 
 function dateOf(invoice: Printed): Date {

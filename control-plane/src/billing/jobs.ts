@@ -48,8 +48,8 @@ export function closeMonths(deps: ClosingDeps): (leadership: Leadership) => Prom
     return repeat(
       {
         clock: deps.clock,
-        work: closing.look,
-        onProblem: (error) => deps.log.warn({ err: error }, 'invoices could not be made; it is tried again'),
+        work: closing.poll,
+        onError: (error) => deps.log.warn({ err: error }, 'invoices could not be made; it is tried again'),
       },
       lost,
     ).finally(() => deps.measure(undefined))
@@ -73,13 +73,13 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
     const composed = await deps.billing.composeAll(tenants, month)
     for (const one of composed) {
       if (one.content !== undefined) continue
-      if (one.problem instanceof ControlError && one.problem.code === 'MONTH_NOT_CLOSED') {
+      if (one.error instanceof ControlError && one.error.code === 'MONTH_NOT_CLOSED') {
         missing.notClosed++
         continue
       }
       missing.failed++
       log.warn(
-        { err: one.problem, tenant: one.tenantId, month: monthText(month) },
+        { err: one.error, tenant: one.tenantId, month: monthText(month) },
         "a tenant's invoice could not be made; it is tried again",
       )
     }
@@ -94,15 +94,15 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
       const settled = await ledger.settled(month, tenants, { drafts: !final })
       const open = tenants.filter((tenant) => !settled.has(tenant))
       const contents = open.length === 0 ? [] : await compose(open, month, missing)
-      const kept = contents.length === 0 ? 0 : await ledger.keepAll(contents, final, epoch)
-      if (kept > 0) log.info({ month: monthText(month), invoices: kept, final }, 'invoices were made')
-      missing.outdated += contents.length - kept
+      const stored = contents.length === 0 ? 0 : await ledger.keepAll(contents, final, epoch)
+      if (stored > 0) log.info({ month: monthText(month), invoices: stored, final }, 'invoices were made')
+      missing.outdated += contents.length - stored
     }
     return missing
   }
 
   /** Once. @returns after how many milliseconds to look again */
-  const look = async (signal: AbortSignal): Promise<number> => {
+  const poll = async (signal: AbortSignal): Promise<number> => {
     const now = clock.now()
     const first = config.lists[0]?.from ?? now
     const missing: MissingInvoices[] = []
@@ -120,7 +120,7 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
     return intervalMilliseconds
   }
 
-  return { look }
+  return { poll }
 }
 
 /** Ids in order of everybody who had a plan or used anything in the month. */

@@ -22,8 +22,8 @@ function unicodeBreaks(text: string): LineBreak[] {
   const breaks: LineBreak[] = []
   let from = 0
   for (let next = breaker.nextBreak(); next !== null; next = breaker.nextBreak()) {
-    const piece = text.slice(from, next.position)
-    for (const within of dictionaryBreaks(piece)) breaks.push({ position: from + within, isRequired: false })
+    const chunk = text.slice(from, next.position)
+    for (const within of dictionaryBreaks(chunk)) breaks.push({ position: from + within, isRequired: false })
     breaks.push({ position: next.position, isRequired: next.required })
     from = next.position
   }
@@ -36,12 +36,12 @@ const betweenWords = new RegExp(`${unspaced.source}$`, 'u')
 const words = new Intl.Segmenter('th', { granularity: 'word' })
 
 /** Only between two letters of such scripts: beside punctuation and digits UAX #14 has decided. */
-function dictionaryBreaks(piece: string): number[] {
-  if (!unspaced.test(piece)) return []
-  return [...words.segment(piece)]
+function dictionaryBreaks(chunk: string): number[] {
+  if (!unspaced.test(chunk)) return []
+  return [...words.segment(chunk)]
     .filter(
       ({ segment, index }) =>
-        betweenWords.test(piece.slice(0, index)) && unspaced.test(String.fromCodePoint(segment.codePointAt(0) ?? 0)),
+        betweenWords.test(chunk.slice(0, index)) && unspaced.test(String.fromCodePoint(segment.codePointAt(0) ?? 0)),
     )
     .map(({ index }) => index)
 }

@@ -73,8 +73,8 @@ export const LineText = Type.Object({
 })
 export type LineText = Static<typeof LineText>
 
-/** @param places of the amounts; six are those of invoices whose lines are not rounded */
-export function lineText(line: Line, places: number): LineText {
+/** @param slots of the amounts; six are those of invoices whose lines are not rounded */
+export function lineText(line: Line, slots: number): LineText {
   return {
     charge: line.charge,
     month: monthText(line.month),
@@ -88,7 +88,7 @@ export function lineText(line: Line, places: number): LineText {
     unit_price: line.unitPrice === undefined ? null : decimalText(line.unitPrice),
     quantity: line.quantity === undefined ? null : String(line.quantity),
     amount: decimalText(line.amount),
-    ...(places === exactPlaces ? {} : { exact_amount: decimalText(line.exact) }),
+    ...(slots === exactPlaces ? {} : { exact_amount: decimalText(line.exact) }),
     tax_rate: decimalText(line.taxRate),
     ...(line.isolation === undefined ? {} : { isolation: line.isolation }),
     ...(line.adjustment === undefined
@@ -126,7 +126,7 @@ export function readLine(text: LineText): Line {
 }
 
 /** What a line is for: lines of the same place are the same charge, found by another count. */
-export function placeOf(line: Line): string {
+export function positionOf(line: Line): string {
   return JSON.stringify([
     monthText(line.month),
     line.charge,

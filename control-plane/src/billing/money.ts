@@ -7,8 +7,8 @@ export const micro = 1_000_000n
 export const exactPlaces = 6
 
 /** The smallest amount of so many decimal places, in millionths: 10000 for cents. */
-export function smallestAmount(places: number): bigint {
-  return 10n ** BigInt(exactPlaces - places)
+export function smallestAmount(slots: number): bigint {
+  return 10n ** BigInt(exactPlaces - slots)
 }
 
 /**
@@ -48,21 +48,21 @@ export function divideToStep(dividend: bigint, divisor: bigint, step: bigint): b
 }
 
 /** What is paid: whole minor units of the currency (cents), as a decimal text with the currency's places. */
-export function payableText(millionths: bigint, places: number): string {
-  const minor = divideRounded(millionths, smallestAmount(places))
-  const digits = String(minor < 0n ? -minor : minor).padStart(places + 1, '0')
-  const whole = digits.slice(0, digits.length - places)
-  return `${minor < 0n ? '-' : ''}${whole}${places === 0 ? '' : `.${digits.slice(-places)}`}`
+export function payableText(millionths: bigint, slots: number): string {
+  const minor = divideRounded(millionths, smallestAmount(slots))
+  const digits = String(minor < 0n ? -minor : minor).padStart(slots + 1, '0')
+  const whole = digits.slice(0, digits.length - slots)
+  return `${minor < 0n ? '-' : ''}${whole}${slots === 0 ? '' : `.${digits.slice(-slots)}`}`
 }
 
-const places = new Map<string, number>()
+const slots = new Map<string, number>()
 
 /** Decimal places of a currency's minor unit (ISO 4217): 2 for EUR, 0 for JPY. */
 export function currencyPlaces(currency: string): number {
   const known =
-    places.get(currency) ??
+    slots.get(currency) ??
     new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ??
     2
-  places.set(currency, known)
+  slots.set(currency, known)
   return known
 }

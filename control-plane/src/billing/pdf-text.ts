@@ -54,13 +54,13 @@ export class PdfText {
   /** Draws in the order of reading, each run where it stands. */
   #drawLine(runText: RunText, { start, end }: Line, left: number, y: number, style: TextStyle): void {
     const runs = runText.runs(start, end)
-    const places = new Map<number, number>()
+    const slots = new Map<number, number>()
     let at = left
     for (const run of runText.printed(runs, start, end)) {
-      places.set(run.start, at)
+      slots.set(run.start, at)
       at += this.#width([run], style)
     }
-    for (const run of runs) if (run.shown !== '') this.#drawRun(run, places.get(run.start) ?? left, y, style)
+    for (const run of runs) if (run.shown !== '') this.#drawRun(run, slots.get(run.start) ?? left, y, style)
   }
 
   #drawRun(run: TextRun, x: number, y: number, style: TextStyle): void {

@@ -3,7 +3,7 @@ import type { PlanPeriod } from '../plans/index.ts'
 import { monthSeconds, nextMonth } from '../platform/months.ts'
 
 /** A period in whole seconds since 1970, inside the month. */
-export interface Piece {
+export interface Chunk {
   plan: string
   weakerIsolation: string | undefined
   from: number
@@ -13,9 +13,9 @@ export interface Piece {
 const second = (at: Date) => Math.floor(at.getTime() / 1000)
 
 /** The periods' parts in the month, in order; instants count from the second that they are in. */
-export function piecesOf(month: Date, periods: readonly PlanPeriod[]): Piece[] {
+export function chunksOf(month: Date, periods: readonly PlanPeriod[]): Chunk[] {
   const [start, end] = [second(month), second(nextMonth(month))]
-  const pieces = periods
+  const chunks = periods
     .map(({ plan, weakerIsolation, since, until }) => ({
       plan,
       weakerIsolation,
@@ -24,18 +24,18 @@ export function piecesOf(month: Date, periods: readonly PlanPeriod[]): Piece[] {
     }))
     .filter(({ from, to }) => from < to)
     .sort((a, b) => a.from - b.from)
-  for (const [index, piece] of pieces.entries()) {
-    const before = pieces[index - 1]
-    if (before !== undefined && before.to > piece.from)
-      throw new Error(`the plans ${before.plan} and ${piece.plan} hold at the same time`)
+  for (const [index, chunk] of chunks.entries()) {
+    const before = chunks[index - 1]
+    if (before !== undefined && before.to > chunk.from)
+      throw new Error(`the plans ${before.plan} and ${chunk.plan} hold at the same time`)
   }
-  return pieces
+  return chunks
 }
 
 /** Seconds of each plan. */
-export function secondsByPlan(pieces: readonly Pick<Piece, 'plan' | 'from' | 'to'>[]): Map<string, bigint> {
+export function secondsByPlan(chunks: readonly Pick<Chunk, 'plan' | 'from' | 'to'>[]): Map<string, bigint> {
   const seconds = new Map<string, bigint>()
-  for (const { plan, from, to } of pieces) seconds.set(plan, (seconds.get(plan) ?? 0n) + BigInt(to - from))
+  for (const { plan, from, to } of chunks) seconds.set(plan, (seconds.get(plan) ?? 0n) + BigInt(to - from))
   return seconds
 }
 
@@ -49,13 +49,13 @@ export interface HourShare {
  * Who an hour's usage belongs to: the plans by the seconds that each held in it. What was used when no plan held (the
  * last bytes after a deletion) belongs to the plan before, or else to the one after. Never empty.
  */
-export function sharesOf(pieces: readonly Piece[], hour: Date): HourShare[] {
+export function sharesOf(chunks: readonly Chunk[], hour: Date): HourShare[] {
   const start = second(hour)
-  const held = pieces
+  const held = chunks
     .map(({ plan, from, to }) => ({ plan, seconds: BigInt(Math.min(to, start + 3600) - Math.max(from, start)) }))
     .filter(({ seconds }) => seconds > 0n)
   if (held.length > 0) return held
-  const nearest = pieces.findLast(({ to }) => to <= start) ?? pieces[0]
+  const nearest = chunks.findLast(({ to }) => to <= start) ?? chunks[0]
   return [{ plan: nearest?.plan, seconds: 3600n }]
 }
 

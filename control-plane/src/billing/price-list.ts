@@ -132,16 +132,16 @@ function readResource(resource: Resource, text: Static<typeof ResourcePriceText>
   const included = decimal(text.included ?? '0', `${where}.included`)
   let below = included
   const tiers = text.tiers.map((tier, index) => {
-    const place = `${where}.tiers[${index}]`
+    const location = `${where}.tiers[${index}]`
     const last = index === text.tiers.length - 1
-    if (last !== (tier.up_to === undefined)) throw new Error(`${place}: the last tier, and no other, has no "up_to"`)
-    const upTo = tier.up_to === undefined ? undefined : decimal(tier.up_to, `${place}.up_to`)
+    if (last !== (tier.up_to === undefined)) throw new Error(`${location}: the last tier, and no other, has no "up_to"`)
+    const upTo = tier.up_to === undefined ? undefined : decimal(tier.up_to, `${location}.up_to`)
     if (upTo !== undefined && upTo <= below)
       throw new Error(
-        `${place}.up_to is ${shown(tier.up_to)}, but must be more than what is included and than the tier before`,
+        `${location}.up_to is ${shown(tier.up_to)}, but must be more than what is included and than the tier before`,
       )
     below = upTo ?? below
-    return { upTo, price: decimal(tier.price, `${place}.price`) }
+    return { upTo, price: decimal(tier.price, `${location}.price`) }
   })
   return { unit: text.unit, included, tiers }
 }

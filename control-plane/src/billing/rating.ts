@@ -4,7 +4,7 @@ import type { Amounts } from '../usage/index.ts'
 import type { Line } from './line.ts'
 import { divideToStep, micro } from './money.ts'
 import { monthSeconds, monthText, nextMonth } from '../platform/months.ts'
-import { divideAmount, piecesOf, secondsByPlan, shareOf, sharesOf, type HourShare, type Piece } from './plan-share.ts'
+import { divideAmount, chunksOf, secondsByPlan, shareOf, sharesOf, type HourShare, type Chunk } from './plan-share.ts'
 import type { Fee, PlanPrices, PriceList, ResourcePrice } from './price-list.ts'
 import { resourceKind, resources, unitSize, type Resource } from './resources.ts'
 
@@ -26,15 +26,15 @@ export interface MonthToRate {
  * @throws Error when a plan has no prices, or usage is of another month
  */
 export function rateMonth({ month, prices, periods, usage, step }: MonthToRate): Line[] {
-  const pieces = piecesOf(month, periods)
-  const quantities = quantitiesByPlan(month, pieces, usage)
+  const chunks = chunksOf(month, periods)
+  const quantities = quantitiesByPlan(month, chunks, usage)
   const lines: Line[] = []
-  for (const [plan, seconds] of secondsByPlan(pieces)) {
+  for (const [plan, seconds] of secondsByPlan(chunks)) {
     const planPrices = prices.plans.get(plan)
     if (planPrices === undefined)
       throw new Error(`the price list of ${monthText(month)} has no prices for the plan ${plan}`)
     const blank = blankLine(month, plan, prices.tax.rate)
-    const held = pieces.filter((piece) => piece.plan === plan)
+    const held = chunks.filter((chunk) => chunk.plan === plan)
     const own = [
       ...feeLines(blank, held, planPrices, step),
       ...usageLines(blank, planPrices, seconds, quantities.get(plan) ?? new Map(), step),
@@ -72,7 +72,7 @@ type Quantities = Map<Resource, bigint>
 
 function quantitiesByPlan(
   month: Date,
-  pieces: readonly Piece[],
+  chunks: readonly Chunk[],
   usage: MonthToRate['usage'],
 ): Map<string | undefined, Quantities> {
   const end = nextMonth(month)
@@ -80,10 +80,10 @@ function quantitiesByPlan(
   /** Hours of more than one plan: each is divided once, as a whole, as it must not matter in how many parts its counts came. */
   const divided = new Map<number, { shares: HourShare[]; sums: Quantities }>()
   // Most months have one plan, and then it is every hour's.
-  const [only] = pieces.length === 1 ? pieces : []
+  const [only] = chunks.length === 1 ? chunks : []
   for (const { hour, amounts } of usage) {
     if (hour < month || hour >= end) throw new Error(`usage of ${hour.toISOString()} is not of ${monthText(month)}`)
-    const shares = only === undefined ? sharesOf(pieces, hour) : undefined
+    const shares = only === undefined ? sharesOf(chunks, hour) : undefined
     if (shares === undefined || shares.length === 1) {
       addUp(quantitiesOf(byPlan, only?.plan ?? shares?.[0]?.plan), amounts)
       continue
@@ -121,9 +121,9 @@ function feeOf(prices: PlanPrices, weakerIsolation: string | undefined): Fee {
 }
 
 /** Rounded along the plan's seconds, so that a whole month costs the fee, and no more, however it is cut. */
-function feeLines(blank: Line, pieces: readonly Piece[], prices: PlanPrices, step: bigint): Line[] {
+function feeLines(blank: Line, chunks: readonly Chunk[], prices: PlanPrices, step: bigint): Line[] {
   const sums = new Map<string | undefined, { seconds: bigint; amount: bigint; exact: bigint }>()
-  return pieces.map(({ from, to, weakerIsolation }) => {
+  return chunks.map(({ from, to, weakerIsolation }) => {
     const { fee } = feeOf(prices, weakerIsolation)
     const before = sums.get(weakerIsolation) ?? { seconds: 0n, amount: 0n, exact: 0n }
     const seconds = before.seconds + BigInt(to - from)
@@ -145,11 +145,11 @@ function feeLines(blank: Line, pieces: readonly Piece[], prices: PlanPrices, ste
 function minimumLines(
   blank: Line,
   own: readonly Line[],
-  pieces: readonly Piece[],
+  chunks: readonly Chunk[],
   prices: PlanPrices,
   step: bigint,
 ): Line[] {
-  const minimum = pieces.reduce(
+  const minimum = chunks.reduce(
     (sum, { from, to, weakerIsolation }) => sum + feeOf(prices, weakerIsolation).minimum * BigInt(to - from),
     0n,
   )

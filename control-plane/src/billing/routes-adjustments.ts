@@ -9,7 +9,7 @@ import { ControlError } from '../platform/errors.ts'
 import type { Api } from '../http/api.ts'
 import type { AdjustmentStore } from './adjustment-store.ts'
 import type { Billing } from './billing.ts'
-import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { billedTenant, type InvoicedTenantDeps } from './invoiced-tenant.ts'
 import { isUuid } from '../http/uuid.ts'
 import { PageQuery, pageRequest, writeContext, NoQuery } from '../http/parameters.ts'
@@ -42,7 +42,7 @@ const AdjustmentBody = Type.Object({
 })
 
 /** What the routes of adjustments are given. */
-export interface AdjustmentRoutesDeps extends AnswerDeps, InvoicedTenantDeps {
+export interface AdjustmentRoutesDeps extends ResponseDeps, InvoicedTenantDeps {
   adjustments: AdjustmentStore
   billing: Billing
 }
@@ -94,7 +94,7 @@ export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void 
     async (request, reply) => {
       const context = writeContext(request)
       reply.code(201)
-      return answerOnce(deps, context, reply, async (record) => {
+      return respondOnce(deps, context, reply, async (record) => {
         const { description, amount: text } = request.body
         const amount = parseAdjustment(text)
         if (amount === undefined)

@@ -18,7 +18,7 @@ import { isUuid } from '../http/uuid.ts'
 import { PageQuery, pageRequest, writeContext, NoQuery } from '../http/parameters.ts'
 import { formTypes, wantedForm, type Form } from '../http/wanted-form.ts'
 
-const everybody = ['admin', 'read', 'billing'] as const
+const allScopes = ['admin', 'read', 'billing'] as const
 const billing = ['admin', 'billing'] as const
 const Id = Type.Object({ id: Type.String() })
 const InvoiceOf = Type.Object({
@@ -54,7 +54,7 @@ function addReadInvoices(app: Api, deps: InvoiceRoutesDeps): void {
     app.get(
       path,
       {
-        config: { scopes: everybody },
+        config: { scopes: allScopes },
         schema: {
           summary: "A tenant's invoices, oldest first; also when the tenant is gone",
           description: 'JSON, or CSV by `Accept: text/csv` or the extension.',
@@ -70,9 +70,9 @@ function addReadInvoices(app: Api, deps: InvoiceRoutesDeps): void {
         const form = wantedForm(request, ['json', 'csv'], extension)
         const { items, nextCursor } = await page(deps, request.params.id, request.query)
         const summaries = items.map(toSummary)
-        if (form === 'json') return say(reply, form).send({ invoices: summaries, next_cursor: nextCursor ?? null })
+        if (form === 'json') return report(reply, form).send({ invoices: summaries, next_cursor: nextCursor ?? null })
         if (nextCursor !== undefined) reply.header('link', `<?cursor=${nextCursor}>; rel="next"`)
-        return say(reply, form).send(invoicesCsv(summaries))
+        return report(reply, form).send(invoicesCsv(summaries))
       },
     )
   }
@@ -80,7 +80,7 @@ function addReadInvoices(app: Api, deps: InvoiceRoutesDeps): void {
   app.get(
     '/v1/tenants/:id/invoices/:invoice',
     {
-      config: { scopes: everybody },
+      config: { scopes: allScopes },
       schema: {
         summary: 'One invoice with its lines, as JSON, CSV or PDF',
         description: 'By the extension, or by `Accept`. A month names its invoice that is not void.',
@@ -102,12 +102,12 @@ function addReadInvoices(app: Api, deps: InvoiceRoutesDeps): void {
       const [, name = '', extension] = /^([^.]*)(?:\.(.*))?$/s.exec(request.params.invoice) ?? []
       const form = wantedForm(request, ['json', 'csv', 'pdf'], extension)
       const body = toInvoiceBody(await foundInvoice(deps, request.params.id, name))
-      if (form === 'json') return say(reply, form).send(body)
+      if (form === 'json') return report(reply, form).send(body)
       reply.header(
         'content-disposition',
         `inline; filename="invoice-${(body.number ?? `draft-${body.month}`).replace(/[^\w-]/g, '-')}.${form}"`,
       )
-      return say(reply, form).send(form === 'csv' ? invoiceCsv(body) : await invoicePdf(body, await deps.pdfFonts()))
+      return report(reply, form).send(form === 'csv' ? invoiceCsv(body) : await invoicePdf(body, await deps.pdfFonts()))
     },
   )
 }
@@ -130,17 +130,17 @@ function addUpcoming(app: Api, deps: InvoiceRoutesDeps): void {
       },
     },
   }
-  const answer = async (request: FastifyRequest, reply: FastifyReply, id: string, extension?: string) => {
+  const response = async (request: FastifyRequest, reply: FastifyReply, id: string, extension?: string) => {
     const form = wantedForm(request, ['json', 'csv', 'pdf'], extension)
     const body = toUpcomingBody(await deps.billing.upcoming(await billedTenant(deps, id), deps.now()))
-    if (form === 'json') return say(reply, form).send(body)
+    if (form === 'json') return report(reply, form).send(body)
     reply.header('content-disposition', `inline; filename="preview-${body.month}.${form}"`)
-    return say(reply, form).send(form === 'csv' ? invoiceCsv(body) : await invoicePdf(body, await deps.pdfFonts()))
+    return report(reply, form).send(form === 'csv' ? invoiceCsv(body) : await invoicePdf(body, await deps.pdfFonts()))
   }
   app.get(
     '/v1/tenants/:id/invoices/upcoming',
-    { config: { scopes: everybody }, schema: { ...schema, params: Id } },
-    (request, reply) => answer(request, reply, request.params.id),
+    { config: { scopes: allScopes }, schema: { ...schema, params: Id } },
+    (request, reply) => response(request, reply, request.params.id),
   )
   const WithExtension = Type.Object({
     id: Type.String(),
@@ -148,8 +148,8 @@ function addUpcoming(app: Api, deps: InvoiceRoutesDeps): void {
   })
   app.get(
     '/v1/tenants/:id/invoices/upcoming.:extension',
-    { config: { scopes: everybody }, schema: { ...schema, params: WithExtension } },
-    (request, reply) => answer(request, reply, request.params.id, request.params.extension),
+    { config: { scopes: allScopes }, schema: { ...schema, params: WithExtension } },
+    (request, reply) => response(request, reply, request.params.id, request.params.extension),
   )
 }
 
@@ -186,8 +186,10 @@ function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
       const { actor } = writeContext(request)
       for (let attempt = 0; attempt < 10; attempt++) {
         const content = await deps.billing.compose(tenantId, month)
-        const kept = await deps.record(actor, (write) => deps.invoices.keep(content, request.body.final ?? true, write))
-        if (kept !== undefined) return toInvoiceBody(kept)
+        const stored = await deps.record(actor, (write) =>
+          deps.invoices.keep(content, request.body.final ?? true, write),
+        )
+        if (stored !== undefined) return toInvoiceBody(stored)
       }
       throw new ControlError('UNAVAILABLE', "the tenant's adjustments change faster than its invoice can be made")
     },
@@ -221,7 +223,7 @@ function addBuyer(app: Api, deps: InvoiceRoutesDeps): void {
   app.get(
     '/v1/tenants/:id/buyer',
     {
-      config: { scopes: everybody },
+      config: { scopes: allScopes },
       schema: {
         summary: 'Who is invoiced for a tenant',
         tags: ['invoices'],
@@ -256,7 +258,7 @@ function addBuyer(app: Api, deps: InvoiceRoutesDeps): void {
 }
 
 /** An answer whose form the caller's `Accept` decides. */
-function say(reply: FastifyReply, form: Form): FastifyReply {
+function report(reply: FastifyReply, form: Form): FastifyReply {
   return reply.header('vary', 'accept').type(form === 'pdf' ? formTypes.pdf : `${formTypes[form]}; charset=utf-8`)
 }
 

@@ -11,7 +11,7 @@ import { lock } from '../platform/locks.ts'
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** Of a tenant, on no invoice yet: one invoice will have them all. */
-const mostDue = 1_000
+const maxDue = 1_000
 const invoice = { select: { id: true, label: true, month: true, state: true } } as const
 
 interface AdjustmentRow {
@@ -39,10 +39,10 @@ export function createAdjustmentStore({ database, now }: { database: Database; n
     async create({ tenantId, description, amount, currency }, { transaction, audit }) {
       await lock(transaction, `tenant:${tenantId}`)
       const due = await transaction.adjustment.count({ where: { tenantId, invoiceId: null } })
-      if (due >= mostDue)
+      if (due >= maxDue)
         throw new ControlError(
           'TOO_MANY_ADJUSTMENTS',
-          `${due} adjustments of the tenant wait for an invoice already, and no more than ${mostDue} can`,
+          `${due} adjustments of the tenant wait for an invoice already, and no more than ${maxDue} can`,
         )
       const data = { id: randomUUID(), tenantId, description, amountMicro: amount, currency, createdAt: now() }
       const made = toAdjustment(await transaction.adjustment.create({ data, include: { invoice } }))

@@ -95,8 +95,8 @@ export async function toInvoices(
   rows: readonly InvoiceRow[],
 ): Promise<Invoice[]> {
   const keys = new Set(rows.flatMap(({ content }) => listKeysOf(content)))
-  const kept = await database.priceList.findMany({ where: { sha256: { in: [...keys] } } })
-  const lists = new Map(kept.map(({ sha256, text }) => [sha256, Value.Parse(PriceListText, JSON.parse(text))]))
+  const stored = await database.priceList.findMany({ where: { sha256: { in: [...keys] } } })
+  const lists = new Map(stored.map(({ sha256, text }) => [sha256, Value.Parse(PriceListText, JSON.parse(text))]))
   return rows.map((row) => ({
     id: row.id,
     tenantId: row.tenantId,
@@ -112,18 +112,21 @@ export async function toInvoices(
   }))
 }
 
-interface KeptContent {
+interface StoredContent {
   basis: { months: { prices: string }[] }
 }
 
 function listKeysOf(content: unknown): string[] {
-  return (content as KeptContent).basis.months.map(({ prices }) => prices)
+  return (content as StoredContent).basis.months.map(({ prices }) => prices)
 }
 
 function withLists(content: unknown, lists: ReadonlyMap<string, PriceListText>): unknown {
-  const kept = content as KeptContent
+  const stored = content as StoredContent
   return {
-    ...kept,
-    basis: { ...kept.basis, months: kept.basis.months.map((month) => ({ ...month, prices: lists.get(month.prices) })) },
+    ...stored,
+    basis: {
+      ...stored.basis,
+      months: stored.basis.months.map((month) => ({ ...month, prices: lists.get(month.prices) })),
+    },
   }
 }

@@ -8,7 +8,7 @@ import { setFree } from './store-adjustments.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import type { Database } from '../platform/database.ts'
 import { listsOf, toInvoices } from './store-invoice-rows.ts'
-import { keepInvoices } from './store-keep-invoices.ts'
+import { keepInvoices } from './store-write-invoices.ts'
 import { ledWrite } from '../platform/led-write.ts'
 import { lock, type Lock } from '../platform/locks.ts'
 
@@ -63,11 +63,11 @@ export function createInvoiceStore({ database, now, numberPrefix }: InvoiceStore
       const [id] = await keepInvoices(transaction, [content], { final, at: now(), numberPrefix })
       if (id === undefined) return undefined
       const row = await transaction.invoice.findUniqueOrThrow({ where: { id } })
-      const [kept] = await toInvoices(transaction, [row])
-      if (kept === undefined) throw new Error('an invoice that was just kept is not there')
-      const detail = { invoice_id: id, month: content.month, state: kept.state }
+      const [stored] = await toInvoices(transaction, [row])
+      if (stored === undefined) throw new Error('an invoice that was just kept is not there')
+      const detail = { invoice_id: id, month: content.month, state: stored.state }
       audit({ action: 'invoice.close', target: content.tenant_id, detail })
-      return kept
+      return stored
     },
 
     async makeVoid(tenantId, id, reason, { transaction, audit }) {

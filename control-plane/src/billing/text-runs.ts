@@ -36,7 +36,7 @@ export class RunText {
       const level = this.#levels.levels[index] ?? 0
       for (const part of partsOf(segment, isBold, fonts, parts.at(-1))) {
         const placed = { ...part, start: index + part.start, level }
-        parts.push(isRightToLeft(placed) ? standingApart(placed) : placed)
+        parts.push(isRightToLeft(placed) ? isolated(placed) : placed)
       }
     }
     this.#parts = parts
@@ -61,11 +61,11 @@ export class RunText {
 
   /** The same runs in the order in which they are printed, from left to right. */
   printed(runs: readonly TextRun[], start: number, end: number): TextRun[] {
-    const places = new Map(
-      bidi.getReorderedIndices(this.#text, this.#levels, start, end - 1).map((index, place) => [index, place]),
+    const slots = new Map(
+      bidi.getReorderedIndices(this.#text, this.#levels, start, end - 1).map((index, location) => [index, location]),
     )
-    const place = (run: TextRun) => places.get(run.start) ?? 0
-    return runs.toSorted((a, b) => place(a) - place(b))
+    const location = (run: TextRun) => slots.get(run.start) ?? 0
+    return runs.toSorted((a, b) => location(a) - location(b))
   }
 }
 
@@ -80,7 +80,7 @@ export function isRightToLeft({ level }: TextRun): boolean {
 }
 
 /** From right to left, words, spaces and brackets are each on their own: a run's glyphs are turned round as a whole. */
-function standingApart(part: TextRun): TextRun {
+function isolated(part: TextRun): TextRun {
   const mirrored = bidi.getMirroredCharacter(part.text)
   return {
     ...part,

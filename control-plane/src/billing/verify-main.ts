@@ -24,7 +24,7 @@ async function verify([invoiceFile, ...usageFiles]: string[]): Promise<number> {
       hours: exports.flatMap(({ hours }) => hours),
       corrections: exports.flatMap(({ corrections }) => corrections),
     })
-    for (const problem of wrong) process.stdout.write(`${problem}\n`)
+    for (const error of wrong) process.stdout.write(`${error}\n`)
     const name = `${invoice.tenant_id} ${invoice.month}`
     const verdict =
       wrong.length === 0

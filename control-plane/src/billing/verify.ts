@@ -19,7 +19,7 @@ export function verifyInvoice(invoice: InvoiceContent, usage: ExportedUsage): st
   const corrections = usage.corrections
     .filter(({ tenantId, billedMonth }) => tenantId === invoice.tenant_id && billedMonth <= billed)
     .toSorted((a, b) => a.number - b.number)
-  wrong.push(...chainProblems(corrections))
+  wrong.push(...chainErrors(corrections))
   const months = invoice.basis.months.map((basis) => {
     const facts = toFacts(invoice.tenant_id, basis, usage.hours)
     if (facts.hours.length !== basis.usage.hours)
@@ -41,13 +41,13 @@ export function verifyInvoice(invoice: InvoiceContent, usage: ExportedUsage): st
     earlier,
     corrections: corrections.filter(({ hour }) => names.includes(hour.toISOString().slice(0, 7))),
     adjustments: (invoice.basis.adjustments ?? []).map(readAdjustmentBasis),
-    linePlaces: invoice.basis.line_places,
+    linePositions: invoice.basis.line_places,
   }
   return differences(invoice, composeInvoice(facts, invoice))
 }
 
 /** The links that are there fit each other and their contents; which of them an invoice needs, its last one says. */
-function chainProblems(corrections: readonly Correction[]): string[] {
+function chainErrors(corrections: readonly Correction[]): string[] {
   return corrections.flatMap((correction, index) => {
     const before = corrections[index - 1]
     if (correctionLink(correction.previous, correction) !== correction.hash)

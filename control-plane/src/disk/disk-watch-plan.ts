@@ -9,7 +9,7 @@ export interface WatchedTenant {
   desired: Desired
   plan: Pick<Plan, 'documentBytes' | 'fileBytes'>
   /** What was last said of its disk. */
-  said: Condition | undefined
+  reported: Condition | undefined
   /** A backup or restore is under way: a home that is replaced is there twice. */
   isCopied: boolean
   /** When an operator last ended a suspension. */
@@ -41,7 +41,7 @@ export function allowedBytes({ documentBytes, fileBytes }: WatchedTenant['plan']
 }
 
 export function judgeDisk(
-  { desired, plan, isCopied, resumedAt }: Omit<WatchedTenant, 'id' | 'generation' | 'said'>,
+  { desired, plan, isCopied, resumedAt }: Omit<WatchedTenant, 'id' | 'generation' | 'reported'>,
   bytes: number,
   at: Date,
 ): DiskVerdict {
@@ -62,7 +62,7 @@ export function judgeDisk(
 }
 
 /** Whether there is something new in it, the time apart. */
-export function isNews(before: Condition | undefined, after: Condition | undefined): boolean {
+export function isChanged(before: Condition | undefined, after: Condition | undefined): boolean {
   return before?.reason !== after?.reason || before?.message !== after?.message
 }
 

@@ -21,7 +21,7 @@ export interface StorageWatchDeps {
 
 const intervalMilliseconds = 300_000
 /** Runtimes asked at once. */
-const askedAtOnce = 8
+const requestedAtOnce = 8
 
 const nothing: TenantStorageState = { phantoms: 0, orphans: 0, backlog: 0 }
 
@@ -37,39 +37,39 @@ export function createStorageWatch(
   { store, probe, measure, clock, log }: Omit<StorageWatchDeps, 'regions'>,
 ) {
   const statesOf = async (signal: AbortSignal): Promise<TenantStorageState[]> => {
-    const asked = new PQueue({ concurrency: askedAtOnce })
+    const requested = new PQueue({ concurrency: requestedAtOnce })
     // Who doesn't answer now is nobody's concern here: health and the reconciler look after that.
-    const ask = (question: () => Promise<TenantStorageState[]>) => asked.add(() => question().catch(() => []))
+    const request = (question: () => Promise<TenantStorageState[]>) => requested.add(() => question().catch(() => []))
     const dedicated = await store.runningTenants(config.id)
     const gateways = config.gateway_internal_urls.slice(0, 1)
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       ...config.runtime_urls.map((url) =>
-        ask(async () => Object.values((await probe.storageState(url, signal))?.tenants ?? {})),
+        request(async () => Object.values((await probe.storageState(url, signal))?.tenants ?? {})),
       ),
       // A tenant's own runtime speaks of that tenant alone, whatever else it says.
       ...dedicated.flatMap(({ id }) =>
         gateways.map((url) =>
-          ask(async () => [(await probe.tenantStorageState(url, id, signal))?.tenants[id] ?? nothing]),
+          request(async () => [(await probe.tenantStorageState(url, id, signal))?.tenants[id] ?? nothing]),
         ),
       ),
     ])
-    return answers.flat()
+    return responses.flat()
   }
 
   /** Once. @returns after how many milliseconds to look again */
-  const look = async (signal: AbortSignal): Promise<number> => {
+  const poll = async (signal: AbortSignal): Promise<number> => {
     measure(config.id, (await statesOf(signal)).reduce(plus, nothing))
     return intervalMilliseconds
   }
 
   return {
-    look,
+    poll,
     keep: (signal: AbortSignal): Promise<void> =>
       repeat(
         {
           clock,
-          work: look,
-          onProblem: (error) =>
+          work: poll,
+          onError: (error) =>
             log.warn({ region: config.id, err: error }, 'the stores could not be asked about; it is tried again'),
         },
         signal,

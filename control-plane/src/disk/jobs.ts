@@ -5,7 +5,7 @@ import type { Engine } from '../engines/index.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Region } from '../reconcile/index.ts'
 import type { Condition } from '../tenants/index.ts'
-import { isNews, judgeDisk, suspendReason, type WatchedTenant } from './disk-watch-plan.ts'
+import { isChanged, judgeDisk, suspendReason, type WatchedTenant } from './disk-watch-plan.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Log } from '../platform/log.ts'
 
@@ -13,7 +13,7 @@ import type { Log } from '../platform/log.ts'
 export interface DiskWatchStore {
   watchedTenants(regionId: string): Promise<WatchedTenant[]>
   /** In place of what was said before; the tenant's other conditions stay. */
-  sayDisk(tenantId: string, condition: Condition | undefined, epoch: bigint): Promise<void>
+  reportDisk(tenantId: string, condition: Condition | undefined, epoch: bigint): Promise<void>
   /** @returns false when something was asked of the tenant since that generation */
   suspend(tenantId: string, generation: number, reason: string, epoch: bigint): Promise<boolean>
 }
@@ -47,15 +47,15 @@ export function createDiskWatch(
   epoch: bigint,
 ) {
   const treat = async (tenant: WatchedTenant, bytes: number): Promise<void> => {
-    const { id, generation, said } = tenant
+    const { id, generation, reported } = tenant
     const { condition, suspend } = judgeDisk(tenant, bytes, clock.now())
-    if (isNews(said, condition)) await store.sayDisk(id, condition, epoch)
+    if (isChanged(reported, condition)) await store.reportDisk(id, condition, epoch)
     if (suspend && (await store.suspend(id, generation, suspendReason, epoch)))
       log.warn({ region, tenant: id, bytes }, 'a tenant takes more disk than its plan allows; it is suspended')
   }
 
   /** Once: everybody's volumes, in one measurement. @returns after how many milliseconds to look again */
-  const look = async (signal: AbortSignal): Promise<number> => {
+  const poll = async (signal: AbortSignal): Promise<number> => {
     const begin = clock.now().getTime()
     const tenants = await store.watchedTenants(region)
     const measured = AbortSignal.any([signal, clock.timeout(measureMilliseconds)])
@@ -71,13 +71,13 @@ export function createDiskWatch(
   }
 
   return {
-    look,
+    poll,
     keep: (signal: AbortSignal): Promise<void> =>
       repeat(
         {
           clock,
-          work: look,
-          onProblem: (error) =>
+          work: poll,
+          onError: (error) =>
             log.warn({ region, err: error }, 'the disk of the tenants could not be measured; it is tried again'),
         },
         signal,

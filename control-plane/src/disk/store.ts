@@ -1,7 +1,7 @@
 // The store of the disk watch on the control database.
 import type { DiskWatchStore } from './jobs.ts'
 import { leaderRow, ledRow } from '../platform/leader-fence.ts'
-import { type Desired, raise, toConditions } from '../tenants/index.ts'
+import { type Desired, incrementGeneration, toConditions } from '../tenants/index.ts'
 import type { Database } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
 
@@ -37,19 +37,19 @@ export function createDiskWatchStore(database: Database, now: () => Date): DiskW
         // A check constraint holds it to its values.
         desired: row.desired as Desired,
         plan: { documentBytes: number(row.document_bytes), fileBytes: number(row.file_bytes) },
-        said: toConditions(row.conditions).find(({ type }) => type === 'Disk'),
+        reported: toConditions(row.conditions).find(({ type }) => type === 'Disk'),
         isCopied: row.is_copied,
         resumedAt: row.resumed_at ?? undefined,
       }))
     },
 
     // When it was last changed stays: nobody has done anything to it.
-    async sayDisk(tenantId, condition, epoch) {
-      const said = JSON.stringify(condition === undefined ? [] : [condition])
+    async reportDisk(tenantId, condition, epoch) {
+      const reported = JSON.stringify(condition === undefined ? [] : [condition])
       const rows = await database.$queryRaw<{ leads: number }[]>`
         with leader as (${leaderRow(epoch)}),
         said as (
-          update tenants set conditions = ${said}::jsonb || coalesce(
+          update tenants set conditions = ${reported}::jsonb || coalesce(
             (select jsonb_agg(one order by place)
               from jsonb_array_elements(conditions) with ordinality as given (one, place) where one ->> 'type' <> 'Disk'),
             '[]')
@@ -61,7 +61,7 @@ export function createDiskWatchStore(database: Database, now: () => Date): DiskW
     suspend: (id, generation, reason, epoch) =>
       ledWrite(database, epoch, [`tenant:${id}`], async (transaction) => {
         if ((await transaction.tenant.count({ where: { id, generation, desired: 'active' } })) === 0) return false
-        await raise(transaction, id, 'suspend', { desired: 'suspended', suspendReason: reason }, now())
+        await incrementGeneration(transaction, id, 'suspend', { desired: 'suspended', suspendReason: reason }, now())
         return true
       }),
   }

@@ -1,17 +1,17 @@
 // Looks at what exists of a tenant on its engine, beside what should. A tenant without services of its own has nothing there.
-import { differences, type Difference, EngineError, askEngine } from '../engines/index.ts'
+import { differences, type Difference, EngineError, callEngine } from '../engines/index.ts'
 import type { DriftReader } from './drift-reader.ts'
-import { sightOf, type SightDeps, type TenantSight } from '../health/index.ts'
+import { statusSourceOf, type StatusDeps, type TenantStatusSource } from '../health/index.ts'
 
 /** Nothing was begun for it, so there is no specification to compare with. */
 const notBegun: Difference = { component: 'services', field: 'existence', desired: 'present', observed: 'absent' }
 
 /** Makes the reader of a tenant's drift. A tenant without services of its own never has any. */
-export function createDriftReader(deps: SightDeps): DriftReader {
+export function createDriftReader(deps: StatusDeps): DriftReader {
   return {
     async read(tenant) {
       const found =
-        tenant.isolation === 'schema-per-tenant' ? [] : await differencesOf(deps, await sightOf(deps, tenant))
+        tenant.isolation === 'schema-per-tenant' ? [] : await differencesOf(deps, await statusSourceOf(deps, tenant))
       return {
         tenant_id: tenant.id,
         policy: tenant.driftPolicy,
@@ -23,11 +23,15 @@ export function createDriftReader(deps: SightDeps): DriftReader {
   }
 }
 
-async function differencesOf({ clock }: SightDeps, sight: TenantSight | undefined): Promise<Difference[]> {
-  if (sight?.engine === undefined) throw new EngineError('ENGINE_FAILED', "the tenant's region has no engine now")
-  const { snapshot, region, engine } = sight
+async function differencesOf(
+  { clock }: StatusDeps,
+  statusSource: TenantStatusSource | undefined,
+): Promise<Difference[]> {
+  if (statusSource?.engine === undefined)
+    throw new EngineError('ENGINE_FAILED', "the tenant's region has no engine now")
+  const { snapshot, region, engine } = statusSource
   if (snapshot.images === undefined || snapshot.subnet === undefined) return [notBegun]
-  return askEngine(clock, async (signal) => {
+  return callEngine(clock, async (signal) => {
     const [stack, host] = await Promise.all([region.stack(snapshot, signal), engine.observe(snapshot.id, signal)])
     return differences(stack, host)
   })

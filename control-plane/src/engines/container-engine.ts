@@ -22,9 +22,9 @@ interface ContainerEngineOptions {
 }
 
 /** More looks than any stack needs: a plan that never ends is a defect, and is said instead of repeated. */
-const mostLooks = 60
+const maxPolls = 60
 const healthPollMilliseconds = 150
-const healthPatienceMilliseconds = 60_000
+const healthTimeoutMilliseconds = 60_000
 
 /**
  * Makes the engine of a region that runs its services as containers of one host. It keeps nothing between two calls:
@@ -74,7 +74,7 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
   }
 
   const awaitHealth = async (container: string, service: Service, signal: AbortSignal) => {
-    for (let waited = 0; waited < healthPatienceMilliseconds; waited += healthPollMilliseconds) {
+    for (let waited = 0; waited < healthTimeoutMilliseconds; waited += healthPollMilliseconds) {
       if (await isHealthy(container, service, signal).catch(() => false)) return
       await sleep(healthPollMilliseconds, signal)
     }
@@ -104,12 +104,12 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
         return host.removeNetwork(networkName(stack.id, step.network), owner(stack.id), signal)
       case 'create-volume':
         return host.createVolume({ name: volumeName(stack.id, step.volume), labels: owner(stack.id) }, signal)
-      case 'invite-guest':
+      case 'attach-container':
         return host.connect(
           networkName(stack.id, step.network),
-          step.guest.container,
-          [step.guest.alias],
-          step.guest.address,
+          step.attached.container,
+          [step.attached.alias],
+          step.attached.address,
           signal,
         )
       case 'create-container':
@@ -175,14 +175,14 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
       host.observe({ installation, ...(stackId === undefined ? {} : { stack: stackId }) }, signal),
 
     async converge(stack, signal, edge = () => undefined) {
-      for (let look = 0; look < mostLooks; look++) {
+      for (let poll = 0; poll < maxPolls; poll++) {
         const steps = planSteps(stack, await host.observe(owner(stack.id), signal))
         if (steps.length === 0) return
         await edge('before')
         await all(steps.map((step) => take(stack, step, signal)))
         await edge('after')
       }
-      throw new EngineError('ENGINE_FAILED', `the services did not settle after ${mostLooks} rounds`)
+      throw new EngineError('ENGINE_FAILED', `the services did not settle after ${maxPolls} rounds`)
     },
 
     async remove(stackId, signal, edge = () => undefined) {

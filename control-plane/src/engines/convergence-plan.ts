@@ -1,7 +1,7 @@
 // From what exists of a stack to what should: the steps that can be taken now. Pure; taken again and again, with a fresh
 // look at the host each time, it ends with none.
 import {
-  type Guest,
+  type AttachedContainer,
   type Service,
   type Stack,
   type Volume,
@@ -21,7 +21,7 @@ export type Step =
   | { do: 'create-network'; network: string }
   | { do: 'replace-network'; network: string }
   | { do: 'create-volume'; volume: string }
-  | { do: 'invite-guest'; network: string; guest: Guest }
+  | { do: 'attach-container'; network: string; attached: AttachedContainer }
   | { do: 'create-container'; service: string }
   | { do: 'start-container'; container: string }
   | { do: 'unpause-container'; container: string }
@@ -51,7 +51,7 @@ export function planSteps(stack: Stack, host: ObservedHost): Step[] {
   const volumes = stack.volumes.flatMap((volume) => volumeSteps(stack, volume, host))
   steps.push(...networks, ...volumes)
   // Containers stand on networks and volumes.
-  if (networks.some((step) => step.do !== 'invite-guest') || volumes.length > 0) return steps
+  if (networks.some((step) => step.do !== 'attach-container') || volumes.length > 0) return steps
   if (stack.state === 'stopped') steps.push(...stoppingSteps(stack, host))
   else for (const service of stack.services) steps.push(...serviceSteps(stack, service, host))
   // Containers of a stopped stack stay as they are, and may need them.
@@ -95,9 +95,9 @@ function networkSteps(stack: Stack, network: Stack['networks'][number], host: Ob
   if (observed === undefined) return [{ do: 'create-network', network: network.name }]
   if (observed.subnet !== network.subnet || observed.internal !== network.internal)
     return [{ do: 'replace-network', network: network.name }]
-  return network.guests
+  return network.attachedContainers
     .filter(({ container }) => !observed.members.includes(container))
-    .map((guest) => ({ do: 'invite-guest', network: network.name, guest }))
+    .map((attached) => ({ do: 'attach-container', network: network.name, attached }))
 }
 
 function serviceSteps(stack: Stack, service: Service, host: ObservedHost): Step[] {
@@ -183,7 +183,7 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
 
 /** Where somebody has put it that it does not belong: names on the host. */
 export function strayNetworks(stack: Stack, service: Service, container: ObservedContainer): string[] {
-  if (service.isGuest) return []
+  if (service.isAttached) return []
   const own = new Set(service.networks.map(({ network }) => networkName(stack.id, network)))
   // `none` is the engine's name for no network at all.
   return Object.keys(container.networks).filter((network) => network !== 'none' && !own.has(network))

@@ -110,8 +110,8 @@ function mount({ volume, path, readOnly }: ContainerSpec['volumes'][number]): Do
 function portBindings({ published }: ContainerSpec): Record<string, { HostIp: string; HostPort: string }[]> {
   const bindings: Record<string, { HostIp: string; HostPort: string }[]> = {}
   for (const { containerPort, hostAddress, hostPort } of published) {
-    const places = (bindings[`${containerPort}/tcp`] ??= [])
-    places.push({ HostIp: hostAddress, HostPort: String(hostPort) })
+    const slots = (bindings[`${containerPort}/tcp`] ??= [])
+    slots.push({ HostIp: hostAddress, HostPort: String(hostPort) })
   }
   return bindings
 }

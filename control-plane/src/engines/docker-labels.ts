@@ -51,7 +51,7 @@ export function isOwned(labels: DockerLabels, owner: Ownership): boolean {
 }
 
 /** Checks that an object is the owner's before it is touched. @throws EngineError `FOREIGN_OBJECT` */
-export function refuseForeign(
+export function rejectForeign(
   kind: 'container' | 'network' | 'volume',
   name: string,
   labels: DockerLabels,

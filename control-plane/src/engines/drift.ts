@@ -56,7 +56,7 @@ function networkDifferences(stack: Stack, network: Network, host: ObservedHost):
   const component = `network/${network.name}`
   const observed = host.networks.find(({ name }) => name === networkName(stack.id, network.name))
   if (observed === undefined) return presence(component, true, false)
-  const guests = network.guests.map(({ container, alias }): Field => [
+  const attachedContainers = network.attachedContainers.map(({ container, alias }): Field => [
     `guest ${alias}`,
     'attached',
     observed.members.includes(container) ? 'attached' : 'detached',
@@ -64,7 +64,7 @@ function networkDifferences(stack: Stack, network: Network, host: ObservedHost):
   return differing(component, [
     ['subnet', network.subnet, observed.subnet],
     ['internal', network.internal, observed.internal],
-    ...guests,
+    ...attachedContainers,
   ])
 }
 
@@ -145,15 +145,15 @@ function attachmentFields(
   { network, aliases, address }: Service['networks'][number],
   is: ObservedContainer,
 ): Field[] {
-  const place = is.networks[networkName(stack.id, network)]
-  if (place === undefined) return [[`network ${network}`, 'attached', 'detached']]
+  const location = is.networks[networkName(stack.id, network)]
+  if (location === undefined) return [[`network ${network}`, 'attached', 'detached']]
   const named = aliases.map((alias): Field => [
     `alias ${alias}`,
     'present',
-    place.aliases.includes(alias) ? 'present' : 'absent',
+    location.aliases.includes(alias) ? 'present' : 'absent',
   ])
   // While it is stopped a fixed address is not shown.
   return address === undefined || is.state !== 'running'
     ? named
-    : [...named, [`address on ${network}`, address, place.address]]
+    : [...named, [`address on ${network}`, address, location.address]]
 }

@@ -1,5 +1,5 @@
 // What others may import of `engines/`.
-export { askEngine } from './ask-engine.ts'
+export { callEngine } from './call-engine.ts'
 export { createContainerEngine } from './container-engine.ts'
 export {
   type ContainerHost,
@@ -31,7 +31,7 @@ export {
   isOwned,
   isUnlabelled,
   ownedFilter,
-  refuseForeign,
+  rejectForeign,
   toDocker,
 } from './docker-labels.ts'
 export { type Difference, differences } from './drift.ts'

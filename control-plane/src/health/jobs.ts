@@ -3,7 +3,7 @@
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
-import { firstAnswer, healthInWords, type ReconcileStore, type Region, type RegionProbe } from '../reconcile/index.ts'
+import { firstResponse, healthInWords, type ReconcileStore, type Region, type RegionProbe } from '../reconcile/index.ts'
 import type { Condition } from '../tenants/index.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Log } from '../platform/log.ts'
@@ -20,7 +20,7 @@ const minIntervalMs = 60_000
 /** With many tenants each is asked less often. */
 const msPerTenant = 100
 const maxAtOnce = 4
-const answerTimeoutMs = 5_000
+const responseTimeoutMs = 5_000
 
 /** Runs while this control plane leads. */
 export function watchHomes(deps: HomeWatchDeps): (leadership: Leadership) => Promise<void> {
@@ -31,7 +31,7 @@ export function watchHomes(deps: HomeWatchDeps): (leadership: Leadership) => Pro
       {
         clock,
         work: watch,
-        onProblem: (error) => log.warn({ err: error }, 'the homes could not be checked; it is tried again'),
+        onError: (error) => log.warn({ err: error }, 'the homes could not be checked; it is tried again'),
       },
       lost,
     )
@@ -47,14 +47,14 @@ function createHomeWatch(
     const snapshot = await store.snapshot(tenantId)
     const region = regions.get(snapshot?.regionId ?? '')
     if (snapshot === undefined || region === undefined) return
-    const bounded = AbortSignal.any([signal, clock.timeout(answerTimeoutMs)])
+    const bounded = AbortSignal.any([signal, clock.timeout(responseTimeoutMs)])
     // A runtime that does not answer tells nothing of the home.
-    const health = await firstAnswer(region.runtimeUrls(snapshot), (url) =>
+    const health = await firstResponse(region.runtimeUrls(snapshot), (url) =>
       probe.tenantHealth(url, tenantId, bounded),
     ).catch(() => undefined)
     if (health?.components.database.message?.startsWith('the home is damaged') !== true) return
     const message = `the runtime ${healthInWords(health)}`
-    log.warn({ tenant: tenantId, problem: message }, 'a home is damaged; it is repaired')
+    log.warn({ tenant: tenantId, error: message }, 'a home is damaged; it is repaired')
     const at = clock.now().toISOString()
     const home: Condition = { type: 'Home', status: 'False', reason: 'HomeDamaged', message, observed_at: at }
     const others = snapshot.conditions.filter(({ type }) => type !== 'Home')

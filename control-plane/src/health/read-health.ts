@@ -3,12 +3,12 @@ import type { TenantHealth } from '@tenantry/contract'
 import type { RegionProbe } from '../reconcile/index.ts'
 import { isContainerName } from '../stacks/index.ts'
 import type { Tenant } from '../tenants/index.ts'
-import { askEngine } from '../engines/index.ts'
+import { callEngine } from '../engines/index.ts'
 import type { HealthReader, ServiceHealth } from './health-reader.ts'
 import { serviceHealth, unseenService, worst } from './service-health.ts'
-import { sightOf, type SightDeps, type TenantSight } from './tenant-sight.ts'
+import { statusSourceOf, type StatusDeps, type TenantStatusSource } from './tenant-sight.ts'
 
-interface HealthReaderDeps extends SightDeps {
+interface HealthReaderDeps extends StatusDeps {
   probe: Pick<RegionProbe, 'tenantHealth'>
 }
 
@@ -21,8 +21,11 @@ const runtimeMilliseconds = 2_000
 export function createHealthReader(deps: HealthReaderDeps): HealthReader {
   return {
     async read(tenant) {
-      const sight = await sightOf(deps, tenant)
-      const [seen, services] = await Promise.all([runtimeHealth(deps, tenant, sight), servicesHealth(deps, sight)])
+      const statusSource = await statusSourceOf(deps, tenant)
+      const [seen, services] = await Promise.all([
+        runtimeHealth(deps, tenant, statusSource),
+        servicesHealth(deps, statusSource),
+      ])
       const components = { ...seen.components, ...services }
       return { ...seen, status: worst(Object.values(components).map(({ status }) => status)), components }
     },
@@ -37,17 +40,18 @@ function isStopped({ desired }: Pick<Tenant, 'desired'>): boolean {
 async function runtimeHealth(
   { probe, clock }: HealthReaderDeps,
   tenant: Tenant,
-  sight: TenantSight | undefined,
+  statusSource: TenantStatusSource | undefined,
 ): Promise<TenantHealth> {
-  const isAsked = sight !== undefined && !(sight.engine !== undefined && isStopped(sight.snapshot))
-  const urls = isAsked ? sight.region.runtimeUrls(sight.snapshot) : []
+  const isRequested =
+    statusSource !== undefined && !(statusSource.engine !== undefined && isStopped(statusSource.snapshot))
+  const urls = isRequested ? statusSource.region.runtimeUrls(statusSource.snapshot) : []
   const signal = clock.timeout(runtimeMilliseconds)
-  const answers = urls.map(async (url) => {
+  const responses = urls.map(async (url) => {
     const health = await probe.tenantHealth(url, tenant.id, signal)
     if (health === undefined) throw new Error('the runtime does not know the tenant')
     return health
   })
-  return Promise.any(answers).catch(() => unseenRuntime(tenant, clock.now()))
+  return Promise.any(responses).catch(() => unseenRuntime(tenant, clock.now()))
 }
 
 function unseenRuntime({ id, generation }: Tenant, at: Date): TenantHealth {
@@ -66,17 +70,21 @@ function unseenRuntime({ id, generation }: Tenant, at: Date): TenantHealth {
 
 async function servicesHealth(
   { clock }: HealthReaderDeps,
-  sight: TenantSight | undefined,
+  statusSource: TenantStatusSource | undefined,
 ): Promise<{ postgres?: ServiceHealth; runtime?: ServiceHealth }> {
-  const engine = sight?.engine
-  if (sight === undefined || engine === undefined) return {}
-  const host = await askEngine(clock, (signal) => engine.observe(sight.snapshot.id, signal)).catch(() => undefined)
+  const engine = statusSource?.engine
+  if (statusSource === undefined || engine === undefined) return {}
+  const host = await callEngine(clock, (signal) => engine.observe(statusSource.snapshot.id, signal)).catch(
+    () => undefined,
+  )
   const health = (service: 'postgres' | 'runtime') => {
     if (host === undefined) return unseenService(clock.now())
     const [newest] = host.containers
-      .filter(({ name, labels }) => labels.service === service && isContainerName(name, sight.snapshot.id, service))
+      .filter(
+        ({ name, labels }) => labels.service === service && isContainerName(name, statusSource.snapshot.id, service),
+      )
       .sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))
-    return serviceHealth(newest, !isStopped(sight.snapshot), clock.now())
+    return serviceHealth(newest, !isStopped(statusSource.snapshot), clock.now())
   }
   return { postgres: health('postgres'), runtime: health('runtime') }
 }

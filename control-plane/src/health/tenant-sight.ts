@@ -4,15 +4,15 @@ import type { Engine } from '../engines/index.ts'
 import { type ReconcileStore, type Snapshot, isDedicated, type Region } from '../reconcile/index.ts'
 import type { Tenant } from '../tenants/index.ts'
 
-/** What `sightOf` needs. */
-export interface SightDeps {
+/** What `statusSourceOf` needs. */
+export interface StatusDeps {
   regions: ReadonlyMap<string, Region>
   store: Pick<ReconcileStore, 'snapshot'>
   clock: Pick<Clock, 'now' | 'timeout'>
 }
 
 /** A tenant at one instant, and where it can be looked at. */
-export interface TenantSight {
+export interface TenantStatusSource {
   snapshot: Snapshot
   region: Region
   /** Of services of its own; undefined for a tenant without. */
@@ -23,10 +23,10 @@ export interface TenantSight {
  * Reads a tenant and finds its region and engine.
  * @returns undefined when the tenant has gone meanwhile, or its region was taken out of the configuration
  */
-export async function sightOf(
-  { regions, store }: SightDeps,
+export async function statusSourceOf(
+  { regions, store }: StatusDeps,
   tenant: Pick<Tenant, 'id' | 'region'>,
-): Promise<TenantSight | undefined> {
+): Promise<TenantStatusSource | undefined> {
   const region = regions.get(tenant.region)
   const snapshot = region === undefined ? undefined : await store.snapshot(tenant.id)
   if (region === undefined || snapshot === undefined) return undefined

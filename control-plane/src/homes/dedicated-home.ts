@@ -7,7 +7,7 @@ import {
   firstMigrationsSql,
   migrateHomeSql,
   ownTarget,
-  problemsSql,
+  violationsSql,
   systemParts,
 } from './home-migrations.ts'
 import { damaged, readReport, HomeError } from './home-report.ts'
@@ -17,7 +17,7 @@ import {
   createNewHomeSql,
   endSessionsSql,
   homeConnectionLimits,
-  mendHomeSql,
+  restoreHomeRolesSql,
   noLoginSql,
   openSystemLoginSql,
   schemaExists,
@@ -68,12 +68,12 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
       `${password}\n${sql}`,
     )
 
-  const mend: HomeServer['mend'] = async (tenantId, passwords) => {
-    const mended = await asSuperuser(
-      `${mendHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, systemParts(migrations))};`,
+  const repair: HomeServer['repair'] = async (tenantId, passwords) => {
+    const repaired = await asSuperuser(
+      `${restoreHomeRolesSql(tenantId, newVerifiers(passwords), homeConnectionLimits, systemParts(migrations))};`,
     )
-    if (mended.code === 0) return 'to be migrated'
-    if (!mended.stderr.includes(schemaMissing)) throw failure('the home could not be mended', mended)
+    if (repaired.code === 0) return 'to be migrated'
+    if (!repaired.stderr.includes(schemaMissing)) throw failure('the home could not be mended', repaired)
     return 'missing'
   }
 
@@ -98,12 +98,12 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
         )};`,
       )
       if (made.code === 0) return 'whole'
-      if (!made.stderr.includes(schemaExists) || (await mend(tenantId, passwords)) === 'missing')
+      if (!made.stderr.includes(schemaExists) || (await repair(tenantId, passwords)) === 'missing')
         throw failure('the home could not be made', made)
       return 'to be migrated'
     },
 
-    mend,
+    repair,
 
     async migrate(tenantId) {
       const { password, verifier } = oneTimePassword()
@@ -134,10 +134,10 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
     async check(tenantId, password) {
       const { stdout } = await done(
         "the runtime's login does not work",
-        asLogin(homeRoles(tenantId).runtime, password, `set statement_timeout = '3s'; ${problemsSql(tenantId)};`),
+        asLogin(homeRoles(tenantId).runtime, password, `set statement_timeout = '3s'; ${violationsSql(tenantId)};`),
       )
-      const problems = linesOf(stdout)
-      if (problems.length > 0) throw damaged(problems)
+      const errors = linesOf(stdout)
+      if (errors.length > 0) throw damaged(errors)
     },
 
     async endSessions(tenantId) {

@@ -9,7 +9,7 @@ import {
   endOldestTransactionSql,
   endSessionsSql,
   homeConnectionLimits,
-  mendHomeSql,
+  restoreHomeRolesSql,
   noLoginSql,
   openSystemLoginSql,
   prepareSharedDatabaseSql,
@@ -22,7 +22,7 @@ import {
   firstMigrationsSql,
   migrateHomeSql,
   ownTarget,
-  problemsSql,
+  violationsSql,
   systemParts,
   type HomeMigration,
 } from './home-migrations.ts'
@@ -47,7 +47,7 @@ export class HomeDatabases {
     return {
       prepare: (created) => this.ensureDatabase(database, created),
       create: (tenantId, passwords) => this.createHome(database, tenantId, passwords),
-      mend: (tenantId, passwords) => this.mendHome(database, tenantId, passwords),
+      repair: (tenantId, passwords) => this.repairHome(database, tenantId, passwords),
       migrate: (tenantId) => this.migrateHome(database, tenantId),
       check: (tenantId, password) => this.checkLogin(database, tenantId, password),
       endSessions: (tenantId) => this.endSessions(database, tenantId),
@@ -85,17 +85,21 @@ export class HomeDatabases {
       )
       return 'whole'
     } catch (error) {
-      if (!isState(error, schemaExists) || (await this.mendHome(database, tenantId, passwords)) === 'missing')
+      if (!isState(error, schemaExists) || (await this.repairHome(database, tenantId, passwords)) === 'missing')
         throw error
       return 'to be migrated'
     }
   }
 
   /** Roles, passwords and rights of one that has been in use. */
-  async mendHome(database: string, tenantId: string, passwords: HomePasswords): Promise<'to be migrated' | 'missing'> {
+  async repairHome(
+    database: string,
+    tenantId: string,
+    passwords: HomePasswords,
+  ): Promise<'to be migrated' | 'missing'> {
     try {
       await this.#pool(database).query(
-        mendHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, systemParts(this.#migrations)),
+        restoreHomeRolesSql(tenantId, newVerifiers(passwords), homeConnectionLimits, systemParts(this.#migrations)),
       )
       return 'to be migrated'
     } catch (error) {
@@ -127,9 +131,9 @@ export class HomeDatabases {
   /** Logs in over TCP as the runtime does and asks whether all is there. @throws HomeError HomeDamaged */
   async checkLogin(database: string, tenantId: string, password: string): Promise<void> {
     const { rows } = await this.#asLogin(database, tenantId, 'runtime', password, (client) =>
-      client.query<{ problem: string }>(problemsSql(tenantId)),
+      client.query<{ error: string }>(violationsSql(tenantId)),
     )
-    if (rows.length > 0) throw damaged(rows.map(({ problem }) => problem))
+    if (rows.length > 0) throw damaged(rows.map(({ error }) => error))
   }
 
   async #asLogin<T>(

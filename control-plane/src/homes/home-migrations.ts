@@ -129,7 +129,7 @@ export function systemParts(migrations: readonly HomeMigration[]): SystemParts {
 export const structureTable = 'home_structure'
 
 /** What is wrong with the home: no rows where nothing is. For any login of the home. */
-export function problemsSql(homeId: string): string {
+export function violationsSql(homeId: string): string {
   return `select problem from ${identifier(homeId)}.home_problems() as problem`
 }
 

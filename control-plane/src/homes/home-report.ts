@@ -27,10 +27,10 @@ export function readReport(lines: readonly string[]): HomeReport {
   return { lost: of('lost') }
 }
 
-/** Makes the error that names the first problems of a damaged home. @param problems lines of `home_problems()` */
-export function damaged(problems: readonly string[]): HomeError {
-  const more = problems.length > maxNamed ? ` and ${problems.length - maxNamed} more` : ''
-  return new HomeError(`the home is damaged: ${problems.slice(0, maxNamed).join('; ')}${more}`, {
+/** Makes the error that names the first problems of a damaged home. @param errors lines of `home_problems()` */
+export function damaged(errors: readonly string[]): HomeError {
+  const more = errors.length > maxNamed ? ` and ${errors.length - maxNamed} more` : ''
+  return new HomeError(`the home is damaged: ${errors.slice(0, maxNamed).join('; ')}${more}`, {
     reason: 'HomeDamaged',
   })
 }

@@ -20,7 +20,7 @@ export interface HomeServer {
   /** Roles, passwords and schema of a new one. @returns `whole` when it was made with its system collections, in one transaction */
   create(tenantId: string, passwords: HomePasswords): Promise<'whole' | 'to be migrated'>
   /** Roles, passwords and rights of one that has been in use; looked for in the same transaction, so that no empty one is made. */
-  mend(tenantId: string, passwords: HomePasswords): Promise<'to be migrated' | 'missing'>
+  repair(tenantId: string, passwords: HomePasswords): Promise<'to be migrated' | 'missing'>
   /**
    * Brings the service's tables to the newest version and repairs them; as the home's system role, never as superuser (see `home-sql.ts`).
    * @throws HomeError HomeDamaged where something could not be repaired

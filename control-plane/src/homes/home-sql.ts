@@ -65,7 +65,7 @@ export function createNewHomeSql(
  * The same for a home that has been in use: in one transaction that fails (SQLSTATE 3F000) when the schema is gone. What
  * belongs to the service is given to the system role.
  */
-export function mendHomeSql(
+export function restoreHomeRolesSql(
   tenantId: string,
   verifiers: HomeVerifiers,
   limits: HomeConnectionLimits,

@@ -8,7 +8,7 @@ export {
   loadHomeMigrations,
   migrateHomeSql,
   migrationsFingerprint,
-  problemsSql,
+  violationsSql,
   structureTable,
   systemParts,
 } from './home-migrations.ts'

@@ -52,12 +52,12 @@ export function repairReportSql(homeId: string): string {
 }
 
 /** Reads into `present` what is there. */
-function look(homeId: string): string {
+function poll(homeId: string): string {
   const describe = `${identifier(pristineSchema(homeId))}.home_structure_of(home, tables)`
   return `present := (select coalesce(jsonb_object_agg(kind || ' ' || name, definition), '{}') from ${describe});`
 }
 
-const functionsSql = (homeId: string) => `${look(homeId)}
+const functionsSql = (homeId: string) => `${poll(homeId)}
   for item in
     select p.oid, format('function %s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) as key,
       p.proname, pg_get_function_identity_arguments(p.oid) as arguments
@@ -97,7 +97,7 @@ const tablesSql = (
     made := made || item.relname::text;
   end loop;
   if not is_new then perform set_config('${lostSetting}', array_to_string(array_remove(made, 'home_structure'), E'\\n'), false); end if;
-  ${look(homeId)}`
+  ${poll(homeId)}`
 
 /** Drops what is not wanted, or wanted otherwise. */
 const extrasSql = `for item in

@@ -1,6 +1,6 @@
 // The only place that makes error bodies: ours, Fastify's and the validator's errors in one form.
 import type { FastifyError, FastifyInstance } from 'fastify'
-import { violationOf, type ErrorBody, type ValidationProblem } from '@tenantry/contract'
+import { violationOf, type ErrorBody, type ValidationError } from '@tenantry/contract'
 import { EngineError } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import { fromEngine } from './engine-errors.ts'
@@ -21,12 +21,14 @@ export function addErrorHandler(app: FastifyInstance): void {
 }
 
 /** What a caller sent is quoted, but not page after page of it. */
-const longestMessage = 1_000
+const maxMessageLength = 1_000
 
 /** The body of an error; a message of more than 1,000 characters is cut. */
 export function errorBody(error: ControlError): ErrorBody & Record<string, unknown> {
   const message =
-    error.message.length > longestMessage ? `${error.message.slice(0, longestMessage).toWellFormed()} …` : error.message
+    error.message.length > maxMessageLength
+      ? `${error.message.slice(0, maxMessageLength).toWellFormed()} …`
+      : error.message
   return { statusCode: String(error.status), error: error.tag, message, code: error.code, ...error.detail }
 }
 
@@ -74,10 +76,10 @@ function isUnreachable(error: Error): boolean {
 }
 
 function fromValidation(error: FastifyError): ControlError {
-  const problems = error.validation ?? []
-  const [problem] = problems
+  const errors = error.validation ?? []
+  const [failure] = errors
   const inQuery = error.validationContext === 'querystring'
-  const violation = violationOf(problem)
+  const violation = violationOf(failure)
   const { name } = violation
   switch (violation.kind) {
     case 'unknown':
@@ -89,23 +91,23 @@ function fromValidation(error: FastifyError): ControlError {
         ? new ControlError('INVALID_PARAMETER', `query parameter "${name}" is required`, { cause: error })
         : new ControlError('MISSING_FIELD', `field "${name}" is required`, { cause: error })
   }
-  const wanted = wantedOfUnion(problems) ?? violation.wanted
+  const wanted = wantedOfUnion(errors) ?? violation.wanted
   if (inQuery) {
     // Texts are all that a query holds: another type is a list of them.
-    const what = problem?.keyword === 'type' ? 'may stand only once' : wanted
+    const what = failure?.keyword === 'type' ? 'may stand only once' : wanted
     return new ControlError('INVALID_PARAMETER', `query parameter "${name}" ${what}`, { cause: error })
   }
-  if (problem?.keyword === 'minProperties')
+  if (failure?.keyword === 'minProperties')
     return new ControlError('INVALID_FIELD', 'the body changes nothing: it has no fields', { cause: error })
   if (name === '') return new ControlError('INVALID_FIELD', `the body ${wanted}`, { cause: error })
   return new ControlError('INVALID_FIELD', `field "${name}" ${wanted}`, { cause: error })
 }
 
 /** Of a value of the wrong type that may have one of several, all are named. */
-function wantedOfUnion(problems: readonly ValidationProblem[]): string | undefined {
-  const [problem] = problems
-  if (problem?.keyword !== 'type') return undefined
-  const here = problems.filter(({ instancePath }) => instancePath === problem.instancePath)
+function wantedOfUnion(errors: readonly ValidationError[]): string | undefined {
+  const [error] = errors
+  if (error?.keyword !== 'type') return undefined
+  const here = errors.filter(({ instancePath }) => instancePath === error.instancePath)
   if (!here.some(({ keyword }) => keyword === 'anyOf')) return undefined
   const constants = here
     .filter(({ keyword }) => keyword === 'const')

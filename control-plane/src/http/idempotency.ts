@@ -1,6 +1,6 @@
 // `Idempotency-Key`: the one place that keeps an answer in the transaction of its write, and gives it again to a repeat.
 import type { FastifyReply } from 'fastify'
-import { AlreadyAnswered, type KeptAnswers } from '../platform/kept-answers.ts'
+import { StoredResponse, type StoredResponses } from '../platform/stored-responses.ts'
 import type { RecordedWrite, RecordWrite } from '../platform/recorded-write.ts'
 import type { WriteContext } from './parameters.ts'
 
@@ -10,14 +10,14 @@ export interface WriteDeps {
 }
 
 /** What routes that take an `Idempotency-Key` are given. */
-export interface AnswerDeps extends WriteDeps {
-  answers: KeptAnswers
+export interface ResponseDeps extends WriteDeps {
+  responses: StoredResponses
 }
 
 /** Writes, and keeps in the same transaction what `present` makes of the result: the answer of a repeat after a crash. */
-type RecordAnswered<Answer> = <Made>(
+type RecordResponse<Reply> = <Made>(
   write: (write: RecordedWrite) => Promise<Made>,
-  present: (made: Made) => Answer,
+  present: (made: Made) => Reply,
 ) => Promise<Made>
 
 /**
@@ -25,36 +25,36 @@ type RecordAnswered<Answer> = <Made>(
  * @param work checks what it must, writes once, through its argument, and returns the answer, which then replaces what was kept
  * @throws ControlError IDEMPOTENCY_MISMATCH, and what the work throws; then the key is not used up
  */
-export async function answerOnce<Answer>(
-  { record, answers }: AnswerDeps,
-  { actor, answerKey }: WriteContext,
+export async function respondOnce<Reply>(
+  { record, responses }: ResponseDeps,
+  { actor, responseKey }: WriteContext,
   reply: FastifyReply,
-  work: (record: RecordAnswered<Answer>) => Promise<Answer>,
-): Promise<Answer> {
-  if (answerKey === undefined) return work((write) => record(actor, write))
+  work: (record: RecordResponse<Reply>) => Promise<Reply>,
+): Promise<Reply> {
+  if (responseKey === undefined) return work((write) => record(actor, write))
   // What was kept is what was sent before.
-  const replay = (answer: unknown) => {
+  const replay = (response: unknown) => {
     reply.header('idempotency-replayed', 'true')
-    return answer as Answer
+    return response as Reply
   }
-  const replayed = await answers.find(answerKey)
+  const replayed = await responses.find(responseKey)
   if (replayed !== undefined) return replay(replayed)
-  let kept: string | undefined
+  let stored: string | undefined
   try {
-    const answer = await work((write, present) =>
+    const response = await work((write, present) =>
       record(actor, async (recorded) => {
-        await answers.claim(recorded.transaction, answerKey)
+        await responses.claim(recorded.transaction, responseKey)
         const made = await write(recorded)
         const first = present(made)
-        await answers.keep(answerKey, first, recorded.transaction)
-        kept = JSON.stringify(first)
+        await responses.keep(responseKey, first, recorded.transaction)
+        stored = JSON.stringify(first)
         return made
       }),
     )
-    if (kept !== undefined && kept !== JSON.stringify(answer)) await answers.keep(answerKey, answer)
-    return answer
+    if (stored !== undefined && stored !== JSON.stringify(response)) await responses.keep(responseKey, response)
+    return response
   } catch (error) {
-    if (error instanceof AlreadyAnswered) return replay(error.answer)
+    if (error instanceof StoredResponse) return replay(error.response)
     throw error
   }
 }

@@ -3,12 +3,12 @@ import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
-import type { AnswerKey } from '../platform/kept-answers.ts'
+import type { ResponseKey } from '../platform/stored-responses.ts'
 import type { PageRequest } from '../platform/page.ts'
 import type { Actor } from '../platform/recorded-write.ts'
 
 const defaultLimit = 100
-const longestWait = 60
+const maxWait = 60
 
 /** Text that Postgres can hold. */
 export const textPattern = '^[^\\u0000\\ud800-\\udfff]*$'
@@ -40,7 +40,7 @@ export function waitSeconds(request: FastifyRequest): number {
   if (match[1] === '' || !Number.isInteger(seconds) || seconds < 0) {
     throw new ControlError('INVALID_HEADER', 'Prefer: wait must be a whole number of seconds')
   }
-  return Math.min(seconds, longestWait)
+  return Math.min(seconds, maxWait)
 }
 
 /** Generation named by `If-Match`; undefined without the header, or for `*`. */
@@ -56,7 +56,7 @@ export function ifMatch(request: FastifyRequest): number | undefined {
 /** Who writes, and under which Idempotency-Key. */
 export interface WriteContext {
   actor: Actor
-  answerKey: AnswerKey | undefined
+  responseKey: ResponseKey | undefined
 }
 
 /** Reads who writes, and the `Idempotency-Key` if there is one. @throws ControlError INVALID_HEADER for a malformed key */
@@ -64,14 +64,14 @@ export function writeContext(request: FastifyRequest): WriteContext {
   const keyId = request.platformKey?.id
   if (keyId === undefined) throw new Error('a write without a platform key')
   const key = request.headers['idempotency-key']
-  if (key === undefined) return { actor: { keyId }, answerKey: undefined }
+  if (key === undefined) return { actor: { keyId }, responseKey: undefined }
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new ControlError('INVALID_HEADER', 'Idempotency-Key must be 1 to 255 visible ASCII characters')
   }
   const fingerprint = createHash('sha256')
     .update(JSON.stringify([request.method, request.url, request.body ?? null]))
     .digest('hex')
-  return { actor: { keyId }, answerKey: { platformKeyId: keyId, key, fingerprint } }
+  return { actor: { keyId }, responseKey: { platformKeyId: keyId, key, fingerprint } }
 }
 
 /** Schema of a route without query parameters: any is rejected by name. */

@@ -4,7 +4,7 @@ import { newPlatformKey } from './key-text.ts'
 import type { PlatformKey, PlatformKeyStore } from './platform-key-store.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Api } from '../http/api.ts'
-import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { isUuid } from '../http/uuid.ts'
 import { textPattern, writeContext, NoQuery } from '../http/parameters.ts'
 
@@ -23,7 +23,7 @@ const KeyWithText = Type.Object({ ...KeyBody.properties, key: Type.String({ desc
 const Id = Type.Object({ id: Type.String() })
 
 /** What the routes of platform keys are given. */
-export interface KeyRoutesDeps extends AnswerDeps {
+export interface KeyRoutesDeps extends ResponseDeps {
   keys: PlatformKeyStore
   /** The current time. */
   now: () => Date
@@ -66,11 +66,11 @@ export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
     async (request, reply) => {
       const context = writeContext(request)
       reply.status(201)
-      return answerOnce(deps, context, reply, async (record) => {
+      return respondOnce(deps, context, reply, async (record) => {
         const text = newPlatformKey()
         const { name, scope } = request.body
-        const answer = (key: PlatformKey) => ({ ...present(key), key: text })
-        return answer(await record((write) => deps.keys.create(name, scope, text, write), answer))
+        const response = (key: PlatformKey) => ({ ...present(key), key: text })
+        return response(await record((write) => deps.keys.create(name, scope, text, write), response))
       })
     },
   )
@@ -113,12 +113,12 @@ export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
     async (request, reply) => {
       const context = writeContext(request)
       reply.status(201)
-      return answerOnce(deps, context, reply, async (record) => {
+      return respondOnce(deps, context, reply, async (record) => {
         const text = newPlatformKey()
         const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 86_400) * 1000)
-        const answer = (key: PlatformKey) => ({ ...present(key), key: text })
+        const response = (key: PlatformKey) => ({ ...present(key), key: text })
         const id = keyId(request.params.id)
-        return answer(await record((write) => deps.keys.rotate(id, text, expireAt, write), answer))
+        return response(await record((write) => deps.keys.rotate(id, text, expireAt, write), response))
       })
     },
   )

@@ -16,11 +16,11 @@ export interface Followed {
 
 const heartbeatMilliseconds = 15_000
 /** A reader that takes nothing for so long is cut off; it may come again with the last id it has. */
-const patienceMilliseconds = 30_000
+const timeoutMilliseconds = 30_000
 /** Between the end of a container and a look for the next. */
 const againMilliseconds = 1_000
 /** All that came meanwhile, within reason. */
-const mostLines = 10_000
+const maxLines = 10_000
 
 /** Returns when it is over; never throws. Nothing is read ahead of the reader. */
 export async function followLog(
@@ -43,7 +43,7 @@ export async function followLog(
     for await (const line of linesOf(followed, clock, signal)) {
       const event = `event: log\nid: ${line.at}\ndata: ${JSON.stringify({ at: line.at, stream: line.stream, text: line.text })}\n\n`
       if (!raw.write(event))
-        await once(raw, 'drain', { signal: AbortSignal.any([signal, clock.timeout(patienceMilliseconds)]) })
+        await once(raw, 'drain', { signal: AbortSignal.any([signal, clock.timeout(timeoutMilliseconds)]) })
     }
   } catch (error) {
     if (error instanceof EngineError) raw.end(`event: end\ndata: ${JSON.stringify({ message: error.message })}\n\n`)
@@ -63,7 +63,7 @@ async function* linesOf(
     const options =
       last === undefined
         ? { follow: true, tail, ...(since === undefined ? {} : { since }) }
-        : { follow: true, tail: mostLines, since: last }
+        : { follow: true, tail: maxLines, since: last }
     for await (const line of log(options, signal)) {
       const at = logTime(line.at) ?? line.at
       if (last !== undefined && at <= last) continue

@@ -1,7 +1,7 @@
 // GET /v1/tenants/{id}/logs: what a tenant's own services have written, at once or as it comes.
 import type { FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
-import { EngineError, askEngine, type Engine } from '../engines/index.ts'
+import { EngineError, callEngine, type Engine } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Api } from '../http/api.ts'
 import { engineOf, requireDedicated, type TenantStore, foundTenant } from '../tenants/index.ts'
@@ -11,9 +11,9 @@ import { logTime } from './log-times.ts'
 import { readLog } from './read-log.ts'
 
 const defaultTail = 100
-const longestTail = 1_000
+const maxTailLength = 1_000
 /** Each holds a connection to an engine. */
-const mostFollowers = 64
+const maxFollowers = 64
 
 const Query = Type.Object(
   {
@@ -21,7 +21,7 @@ const Query = Type.Object(
     tail: Type.Optional(
       Type.String({
         pattern: '^[0-9]{1,4}$',
-        description: `0 to ${longestTail} lines from the end, default ${defaultTail}`,
+        description: `0 to ${maxTailLength} lines from the end, default ${defaultTail}`,
       }),
     ),
     since: Type.Optional(Type.String({ maxLength: 40, description: 'ISO 8601, UTC' })),
@@ -69,23 +69,23 @@ export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
       const tail = tailOf(request.query)
       const since = timeOf(
         request.query.since,
-        (problem) => new ControlError('INVALID_PARAMETER', `query parameter "since" ${problem}`),
+        (error) => new ControlError('INVALID_PARAMETER', `query parameter "since" ${error}`),
       )
       const after = timeOf(
         lastEventId(request),
-        (problem) => new ControlError('INVALID_HEADER', `Last-Event-ID ${problem}`),
+        (error) => new ControlError('INVALID_HEADER', `Last-Event-ID ${error}`),
       )
       const tenant = await foundTenant(deps, request.params.id)
       requireDedicated(tenant, 'a log')
       const engine = engineOf(deps, tenant)
-      await askEngine(deps.clock, (signal) => findService(engine, tenant.id, component, signal))
+      await callEngine(deps.clock, (signal) => findService(engine, tenant.id, component, signal))
       // An answer to HEAD has no body that could be followed.
       if (request.query.follow !== 'true' || request.method === 'HEAD') {
         const options = { follow: false, tail, ...(since === undefined ? {} : { since }) }
-        return askEngine(deps.clock, (signal) => readLog(engine.logs(tenant.id, component, options, signal), tail))
+        return callEngine(deps.clock, (signal) => readLog(engine.logs(tenant.id, component, options, signal), tail))
       }
-      if (followers >= mostFollowers)
-        throw new ControlError('TOO_MANY_FOLLOWERS', `${mostFollowers} logs are being followed already`)
+      if (followers >= maxFollowers)
+        throw new ControlError('TOO_MANY_FOLLOWERS', `${maxFollowers} logs are being followed already`)
       followers++
       reply.hijack()
       const log: Parameters<typeof followLog>[1]['log'] = (options, signal) =>
@@ -98,14 +98,14 @@ export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
 
 function tailOf({ tail }: Static<typeof Query>): number {
   const lines = tail === undefined ? defaultTail : Number(tail)
-  if (lines > longestTail)
-    throw new ControlError('INVALID_PARAMETER', `query parameter "tail" must be from 0 to ${longestTail}`)
+  if (lines > maxTailLength)
+    throw new ControlError('INVALID_PARAMETER', `query parameter "tail" must be from 0 to ${maxTailLength}`)
   return lines
 }
 
-function timeOf(text: string | undefined, refusal: (problem: string) => ControlError): string | undefined {
+function timeOf(text: string | undefined, rejection: (error: string) => ControlError): string | undefined {
   const time = text === undefined ? undefined : logTime(text)
-  if (text !== undefined && time === undefined) throw refusal('must be a time in UTC, like 2026-01-31T12:00:00.5Z')
+  if (text !== undefined && time === undefined) throw rejection('must be a time in UTC, like 2026-01-31T12:00:00.5Z')
   return time
 }
 

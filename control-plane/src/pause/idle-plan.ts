@@ -19,10 +19,10 @@ export function watched(
   running: ReadonlySet<string>,
   at: Date,
 ): WatchedGateway {
-  const hasForgotten =
+  const hasEvicted =
     before === undefined ||
     Object.keys(before.activity.tenants).some((id) => running.has(id) && !(id in activity.tenants))
-  return { since: hasForgotten ? at : before.since, activity }
+  return { since: hasEvicted ? at : before.since, activity }
 }
 
 /** Seconds after which the tenant is paused; 0 is never. */

@@ -16,7 +16,7 @@ interface IdlePauseDeps {
   log: Pick<Log, 'info' | 'warn'>
 }
 
-const longestInterval = 5_000
+const maxInterval = 5_000
 const shortestInterval = 1_000
 
 /** Runs while this control plane leads. */
@@ -38,43 +38,43 @@ export function createIdlePause(
   const gateways = new Map<string, WatchedGateway>()
 
   /** @returns whether every gateway has answered; one that has not may have been started anew since */
-  const askGateways = async (running: readonly RunningTenant[], signal: AbortSignal): Promise<boolean> => {
+  const requestGateways = async (running: readonly RunningTenant[], signal: AbortSignal): Promise<boolean> => {
     const ids = new Set(running.map(({ id }) => id))
-    const asked = config.gateway_internal_urls.map(async (url) => {
+    const requested = config.gateway_internal_urls.map(async (url) => {
       const activity = await probe.activity(url, signal).catch(() => undefined)
       if (activity === undefined) gateways.delete(url)
       else gateways.set(url, watched(gateways.get(url), activity, ids, clock.now()))
       return activity !== undefined
     })
-    return (await Promise.all(asked)).every(Boolean)
+    return (await Promise.all(requested)).every(Boolean)
   }
 
   /** Once: looks at everybody. @returns after how many milliseconds to look again */
-  const look = async (signal: AbortSignal): Promise<number> => {
+  const poll = async (signal: AbortSignal): Promise<number> => {
     const running = await store.runningTenants(config.id)
     const seconds = running.map((tenant) => pauseAfter(tenant, regionSeconds)).filter((after) => after > 0)
     if (seconds.length === 0) {
       // Whoever comes while nobody asks is not known of.
       gateways.clear()
-      return longestInterval
+      return maxInterval
     }
-    if (await askGateways(running, signal)) {
+    if (await requestGateways(running, signal)) {
       for (const { id, generation } of idleTenants(running, [...gateways.values()], regionSeconds, clock.now())) {
         if (await store.pause(id, generation, epoch))
           log.info({ region: config.id, tenant: id }, 'nobody uses the tenant; it is paused')
       }
     }
-    return Math.min(longestInterval, Math.max(shortestInterval, (Math.min(...seconds) * 1000) / 4))
+    return Math.min(maxInterval, Math.max(shortestInterval, (Math.min(...seconds) * 1000) / 4))
   }
 
   return {
-    look,
+    poll,
     keep: (signal: AbortSignal): Promise<void> =>
       repeat(
         {
           clock,
-          work: look,
-          onProblem: (error) =>
+          work: poll,
+          onError: (error) =>
             log.warn({ region: config.id, err: error }, 'idle tenants could not be looked for; it is tried again'),
         },
         signal,

@@ -2,7 +2,7 @@
 // generation, so that the reconciler carries it out.
 import type { Database } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
-import { raise } from '../tenants/index.ts'
+import { incrementGeneration } from '../tenants/index.ts'
 
 /** Writes pauses of tenants that nobody uses. */
 export interface PauseStore {
@@ -22,7 +22,7 @@ export function createPauseStore(database: Database, now: () => Date): PauseStor
           where: { tenantId: id, state: { in: ['pending', 'running'] } },
         })
         if (unchanged === 0 || busy > 0) return false
-        await raise(transaction, id, 'pause', { desired: 'paused' }, now())
+        await incrementGeneration(transaction, id, 'pause', { desired: 'paused' }, now())
         return true
       }),
   }

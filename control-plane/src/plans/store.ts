@@ -37,7 +37,7 @@ export async function recordRateLimits(database: Database, limits: RateLimits): 
 }
 
 /** Checks the configured regions against the tenants there are. @throws Error when tenants live in a region that is not configured */
-export async function refuseUnknownRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
+export async function rejectUnknownRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
   const homeless = await database.tenant.groupBy({
     by: ['regionId'],
     where: { regionId: { notIn: regions.map(({ id }) => id) } },

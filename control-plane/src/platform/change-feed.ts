@@ -8,7 +8,7 @@ interface ChangeFeedOptions {
   url: string
   /** The client through which this process writes: its commits are polled for at once. */
   database: Database
-  onProblem: (error: Error) => void
+  onError: (error: Error) => void
 }
 
 /** One row of the log of changes. */
@@ -27,7 +27,7 @@ const queryMilliseconds = 10_000
 const pruneMilliseconds = 60_000
 /** Changes are kept for longer than this, so a feed that has slept for less has missed none. */
 const maxGapMilliseconds = 300_000
-const keptMilliseconds = 2 * maxGapMilliseconds
+const retentionMilliseconds = 2 * maxGapMilliseconds
 
 /**
  * Ids of transactions are not given out in the order of commits: a row may become visible after rows with a higher id.
@@ -97,7 +97,7 @@ export class ChangeFeed {
           await this.#follow(signal)
         } catch (cause) {
           if (stopped()) return
-          this.#options.onProblem(new Error('the change feed was lost', { cause }))
+          this.#options.onError(new Error('the change feed was lost', { cause }))
           await sleep(reconnectMilliseconds)
         }
       }
@@ -136,7 +136,9 @@ export class ChangeFeed {
         last = next
         if (next.at.getTime() - prunedAt > pruneMilliseconds) {
           prunedAt = next.at.getTime()
-          await client.query(`delete from changes where at < now() - $1 * interval '1 millisecond'`, [keptMilliseconds])
+          await client.query(`delete from changes where at < now() - $1 * interval '1 millisecond'`, [
+            retentionMilliseconds,
+          ])
         }
       }
     } finally {

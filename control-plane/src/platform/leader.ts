@@ -13,7 +13,7 @@ export interface Leadership {
 
 interface LeaderOptions {
   url: string
-  onProblem: (error: Error) => void
+  onError: (error: Error) => void
 }
 
 /**
@@ -21,7 +21,7 @@ interface LeaderOptions {
  * connection does; the epoch keeps an old leader, cut off but running, from writing.
  */
 export async function lead(
-  { url, onProblem }: LeaderOptions,
+  { url, onError }: LeaderOptions,
   work: (leadership: Leadership) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -50,7 +50,7 @@ export async function lead(
       )
       await work({ epoch: BigInt(rows[0]?.epoch ?? 0), lost: AbortSignal.any([lost.signal, signal]) })
     } catch (cause) {
-      if (!stopped()) onProblem(new Error('the lead was lost or could not be taken', { cause }))
+      if (!stopped()) onError(new Error('the lead was lost or could not be taken', { cause }))
     } finally {
       signal.removeEventListener('abort', stop)
       client.end().catch(() => undefined)

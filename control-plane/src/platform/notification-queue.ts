@@ -35,7 +35,7 @@ export function freeNotificationQueues({
           {
             clock,
             work,
-            onProblem: (error) =>
+            onError: (error) =>
               log.warn({ region, err: error }, 'the queue of NOTIFY could not be measured; it is tried again'),
           },
           lost,

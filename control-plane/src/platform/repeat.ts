@@ -8,19 +8,19 @@ export interface Repeated {
   /** Does the work once. @returns after how many milliseconds it is to be done again */
   work: (signal: AbortSignal) => Promise<number>
   /** Told what a run threw; the next run follows after five seconds. */
-  onProblem: (error: unknown) => void
+  onError: (error: unknown) => void
 }
 
-const afterProblemMilliseconds = 5_000
+const retryMilliseconds = 5_000
 
 /** Until the signal aborts. What one run throws is told, and the next one comes all the same. */
-export async function repeat({ clock, work, onProblem }: Repeated, signal: AbortSignal): Promise<void> {
+export async function repeat({ clock, work, onError }: Repeated, signal: AbortSignal): Promise<void> {
   const stopped = () => signal.aborted
   while (!stopped()) {
     const milliseconds = await work(signal).catch((error: unknown) => {
       // Who lost the lead has been told, or will be in a moment.
-      if (!stopped() && !(error instanceof LeadershipLost)) onProblem(error)
-      return afterProblemMilliseconds
+      if (!stopped() && !(error instanceof LeadershipLost)) onError(error)
+      return retryMilliseconds
     })
     await clock.sleep(milliseconds, signal).catch(() => undefined)
   }

@@ -24,9 +24,9 @@ function oneAtATime(transaction: Transaction): Transaction {
   const inTurn =
     <In, Out>(send: (query: In) => Promise<Out>) =>
     (query: In): Promise<Out> => {
-      const answered = last.then(() => send(query))
-      last = answered.catch(() => undefined)
-      return answered
+      const response = last.then(() => send(query))
+      last = response.catch(() => undefined)
+      return response
     }
   transaction.queryRaw = inTurn(transaction.queryRaw.bind(transaction))
   transaction.executeRaw = inTurn(transaction.executeRaw.bind(transaction))

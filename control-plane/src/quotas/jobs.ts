@@ -11,7 +11,7 @@ export const percents = [80, 100] as const
 export const [warnedFrom] = percents
 
 /** Of one tenant and resource; bytes, requests or connections. */
-export interface Standing {
+export interface QuotaState {
   tenantId: string
   resource: 'api_requests' | 'documents' | 'files' | 'realtime_connections'
   used: bigint
@@ -20,11 +20,11 @@ export interface Standing {
 
 export interface QuotaWatchStore {
   /** Those at 80 % or more, but for what was told in this month already. `month` is its first instant, UTC. */
-  untold(month: Date): Promise<{ standing: Standing; percent: (typeof percents)[number] }[]>
+  unreported(month: Date): Promise<{ present: QuotaState; percent: (typeof percents)[number] }[]>
   /** @returns false when it was told meanwhile */
-  tell(event: OperatorEvent, once: string): Promise<boolean>
+  report(event: OperatorEvent, once: string): Promise<boolean>
   /** Leases of months that ended before that time. */
-  forget(before: Date): Promise<void>
+  evict(before: Date): Promise<void>
 }
 
 interface QuotaWatchDeps {
@@ -36,7 +36,7 @@ interface QuotaWatchDeps {
 const intervalMilliseconds = 60_000
 
 /** Names the warning in the outbox. */
-export function onceKey(tenantId: string, resource: Standing['resource'], percent: number, month: string): string {
+export function onceKey(tenantId: string, resource: QuotaState['resource'], percent: number, month: string): string {
   return `quota:${tenantId}:${resource}:${percent}:${month}`
 }
 
@@ -47,8 +47,8 @@ export function watchQuotas(deps: QuotaWatchDeps): (leadership: Leadership) => P
     repeat(
       {
         clock,
-        work: createQuotaWatch(deps).look,
-        onProblem: (error) => log.warn({ err: error }, 'quotas could not be looked at; it is tried again'),
+        work: createQuotaWatch(deps).poll,
+        onError: (error) => log.warn({ err: error }, 'quotas could not be looked at; it is tried again'),
       },
       lost,
     )
@@ -57,13 +57,13 @@ export function watchQuotas(deps: QuotaWatchDeps): (leadership: Leadership) => P
 export function createQuotaWatch({ store, clock }: QuotaWatchDeps) {
   return {
     /** Once. @returns after how many milliseconds to look again */
-    look: async (): Promise<number> => {
+    poll: async (): Promise<number> => {
       const now = clock.now()
       const start = startOfMonth(now)
       const end = nextMonth(start)
       const month = monthText(start)
-      for (const { standing, percent } of await store.untold(start)) {
-        const { tenantId, resource, used, limit } = standing
+      for (const { present, percent } of await store.unreported(start)) {
+        const { tenantId, resource, used, limit } = present
         const isMonthly = resource === 'api_requests'
         const data = {
           tenant_id: tenantId,
@@ -74,13 +74,13 @@ export function createQuotaWatch({ store, clock }: QuotaWatchDeps) {
           month: isMonthly ? month : null,
           resets_at: isMonthly ? end.toISOString() : null,
         }
-        await store.tell(
+        await store.report(
           { type: percent === 80 ? 'quota.warning' : 'quota.reached', tenantId, data },
           onceKey(tenantId, resource, percent, month),
         )
       }
       // The month before is kept: gateways that come back late still report of it.
-      await store.forget(monthBefore(start))
+      await store.evict(monthBefore(start))
       return intervalMilliseconds
     },
   }

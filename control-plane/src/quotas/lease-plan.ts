@@ -9,7 +9,7 @@ export interface LeaseSituation {
   /** What others that were heard of lately have not used. */
   reclaimable: number
   /** Wanted, and how many of those wait at this moment. */
-  ask: number
+  request: number
   waiting: number
 }
 
@@ -28,10 +28,10 @@ const share = 8
  * What waits is granted as long as there is anything; beyond that at most an eighth of what is left, so that leases are
  * small near the end, and at least one where the gateway has none. The sum of all grants never exceeds the limit.
  */
-export function decideLease({ limit, own, others, reclaimable, ask, waiting }: LeaseSituation): LeaseDecision {
+export function decideLease({ limit, own, others, reclaimable, request, waiting }: LeaseSituation): LeaseDecision {
   const free = Math.max(0, limit - own - others)
   const ahead = Math.max(Math.floor(free / share), own === 0 ? 1 : 0)
-  const amount = Math.min(free, Math.max(waiting, Math.min(ask, ahead)))
+  const amount = Math.min(free, Math.max(waiting, Math.min(request, ahead)))
   if (amount >= waiting) return { amount, state: 'granted', recall: false }
   // Some of those who wait are left without.
   const recall = reclaimable > 0

@@ -7,7 +7,7 @@ export interface LeaseMeasure {
   /** `refused`: a late call, or one of a gateway whose leases were ended. `failed`: it got no answer. */
   called(outcome: 'accepted' | 'refused' | 'failed'): void
   /** Once for each tenant of which requests, or slots for connections, were asked for. */
-  asked(kind: 'requests' | 'connections', state: LeaseGrant['state']): void
+  requested(kind: 'requests' | 'connections', state: LeaseGrant['state']): void
 }
 
 /** Wraps leases so that each call is reported to `measure`; its result or error is passed on as it is. */
@@ -15,12 +15,13 @@ export function measuredLeases(leases: RequestLeases, measure: LeaseMeasure): Re
   return {
     async call(call) {
       try {
-        const answer = await leases.call(call)
-        measure.called(answer.accepted ? 'accepted' : 'refused')
-        for (const { state } of answer.grants) measure.asked('requests', state)
-        const waits = new Set(call.slots?.filter(({ ask }) => ask > 0).map(({ tenant_id: id }) => id))
-        for (const { tenant_id: id, state } of answer.slots) if (waits.has(id)) measure.asked('connections', state)
-        return answer
+        const response = await leases.call(call)
+        measure.called(response.accepted ? 'accepted' : 'refused')
+        for (const { state } of response.grants) measure.requested('requests', state)
+        const waits = new Set(call.slots?.filter(({ ask: request }) => request > 0).map(({ tenant_id: id }) => id))
+        for (const { tenant_id: id, state } of response.slots)
+          if (waits.has(id)) measure.requested('connections', state)
+        return response
       } catch (error) {
         measure.called('failed')
         throw error

@@ -1,5 +1,5 @@
 // Slots for connections that stay, on the control database: a part of the calls in which requests are leased.
-import type { LeaseAnswer, LeaseCall, SlotGrant, SlotReport } from '@tenantry/contract'
+import type { LeaseResponse, LeaseCall, SlotGrant, SlotReport } from '@tenantry/contract'
 import { decideSlots } from './slot-plan.ts'
 import { warnedFrom } from './jobs.ts'
 import type { Transaction } from '../platform/database.ts'
@@ -17,8 +17,8 @@ interface SlotCall {
 /** @param slotCall of the latest incarnation of its source; an earlier one has no connections any longer */
 export async function shareSlots(
   transaction: Transaction,
-  { call, isFirst, at, heardOf, recalledUntil }: SlotCall,
-): Promise<Pick<LeaseAnswer, 'slots' | 'slots_recalled'>> {
+  { call, isFirst, at, heardOf: lastSeen, recalledUntil }: SlotCall,
+): Promise<Pick<LeaseResponse, 'slots' | 'slots_recalled'>> {
   const { source, slots: reports = [], stopping } = call
   if (stopping) {
     await freeSlots(transaction, source)
@@ -32,7 +32,7 @@ export async function shareSlots(
       reports.filter(({ keep }) => keep > 0).map(({ tenant_id: id }) => id),
     )
   await takeDown(transaction, source, reports)
-  const slots = await grant(transaction, source, reports, { at, heardOf, recalledUntil })
+  const slots = await grant(transaction, source, reports, { at, heardOf: lastSeen, recalledUntil })
   return { slots, slots_recalled: await recalled(transaction, source, at) }
 }
 
@@ -68,7 +68,7 @@ async function takeDown(transaction: Transaction, source: string, reports: reado
     await transaction.$executeRaw`delete from connection_slots where source = ${source} and tenant_id = any(${none})`
 }
 
-interface Standing {
+interface QuotaState {
   tenant_id: string
   limit: number
   own: number
@@ -81,29 +81,29 @@ async function grant(
   transaction: Transaction,
   source: string,
   reports: readonly SlotReport[],
-  { at, heardOf, recalledUntil }: Pick<SlotCall, 'at' | 'heardOf' | 'recalledUntil'>,
+  { at, heardOf: lastSeen, recalledUntil }: Pick<SlotCall, 'at' | 'heardOf' | 'recalledUntil'>,
 ): Promise<SlotGrant[]> {
   if (reports.length === 0) return []
-  const standings = await transaction.$queryRaw<Standing[]>`
+  const standings = await transaction.$queryRaw<QuotaState[]>`
     select t.id as tenant_id, p.realtime_connections as limit,
       coalesce(sum(s.slots) filter (where s.source = ${source}), 0)::integer as own,
       coalesce(sum(s.slots) filter (where s.source <> ${source}), 0)::integer as others,
       coalesce(sum(s.open), 0)::integer as open,
       coalesce(sum(s.slots - s.open) filter (where s.source <> ${source} and exists (
         select from lease_holders h
-        where h.source = s.source and h.latest and not h.ended and h.seen_at > ${heardOf})), 0)::integer as reclaimable
+        where h.source = s.source and h.latest and not h.ended and h.seen_at > ${lastSeen})), 0)::integer as reclaimable
     from tenants t join plans p on p.id = t.plan_id left join connection_slots s on s.tenant_id = t.id
     where t.id = any(${reports.map(({ tenant_id: id }) => id)}) and p.realtime_connections is not null
     group by t.id, p.realtime_connections`
-  const byId = new Map(standings.map((standing) => [standing.tenant_id, standing]))
+  const byId = new Map(standings.map((present) => [present.tenant_id, present]))
   const decided = reports.flatMap((report) => {
-    const standing = byId.get(report.tenant_id)
-    if (standing === undefined) return []
-    const { ask, waiting } = report
-    const decision = decideSlots({ ...standing, ask, waiting })
+    const present = byId.get(report.tenant_id)
+    if (present === undefined) return []
+    const { ask: request, waiting } = report
+    const decision = decideSlots({ ...present, request, waiting })
     // Who has waited opens one with the answer.
-    const open = standing.open + Math.min(decision.amount, waiting)
-    return [{ report, standing, decision, open }]
+    const open = present.open + Math.min(decision.amount, waiting)
+    return [{ report, present, decision, open }]
   })
   const granted = decided
     .filter(({ decision }) => decision.amount > 0)
@@ -122,20 +122,20 @@ async function grant(
   }
   await recall(
     transaction,
-    decided.filter(({ decision }) => decision.recall).map(({ standing }) => standing.tenant_id),
+    decided.filter(({ decision }) => decision.recall).map(({ present }) => present.tenant_id),
     recalledUntil,
   )
   await keepPeaks(
     transaction,
     decided
-      .filter(({ open, standing }) => open * 100 >= standing.limit * warnedFrom)
-      .map(({ standing, open }) => ({ tenant_id: standing.tenant_id, open, of: standing.limit })),
+      .filter(({ open, present }) => open * 100 >= present.limit * warnedFrom)
+      .map(({ present, open }) => ({ tenant_id: present.tenant_id, open, of: present.limit })),
     at,
   )
-  const limited = decided.map(({ standing, decision, open }): SlotGrant => ({
-    tenant_id: standing.tenant_id,
-    held: standing.own + decision.amount,
-    limit: standing.limit,
+  const limited = decided.map(({ present, decision, open }): SlotGrant => ({
+    tenant_id: present.tenant_id,
+    held: present.own + decision.amount,
+    limit: present.limit,
     open,
     state: decision.state,
   }))

@@ -1,6 +1,6 @@
 // Leases of monthly requests on the control database, and slots with them: one transaction a call, whatever the number of
 // tenants in it.
-import type { LeaseAnswer, LeaseCall, LeaseGrant, LeaseReport } from '@tenantry/contract'
+import type { LeaseResponse, LeaseCall, LeaseGrant, LeaseReport } from '@tenantry/contract'
 import { decideLease } from './lease-plan.ts'
 import type { RequestLeases } from './request-leases.ts'
 import { shareSlots } from './store-connection-slots.ts'
@@ -19,29 +19,29 @@ export function createRequestLeases(database: Database, now: () => Date): Reques
       const at = now()
       const start = startOfMonth(at)
       const end = nextMonth(start)
-      const answer = { now: at.toISOString(), month: monthText(start), resets_at: end.toISOString() }
+      const response = { now: at.toISOString(), month: monthText(start), resets_at: end.toISOString() }
       return database.$transaction(
-        async (transaction): Promise<LeaseAnswer> => {
+        async (transaction): Promise<LeaseResponse> => {
           const held = await hold(transaction, call, at)
           if (held === undefined)
-            return { ...answer, accepted: false, grants: [], recalled: [], slots: [], slots_recalled: [] }
-          await inherit(transaction, call, answer.month)
+            return { ...response, accepted: false, grants: [], recalled: [], slots: [], slots_recalled: [] }
+          await inherit(transaction, call, response.month)
           if (held.latest) await endEarlier(transaction, call)
           // Who goes on with an earlier incarnation's lease is told how much of it there is.
-          const asked = call.stopping
+          const requested = call.stopping
             ? []
-            : call.reports.filter(({ ask, inherited }) => ask > 0 || inherited !== undefined)
+            : call.reports.filter(({ ask: request, inherited }) => request > 0 || inherited !== undefined)
           // Before its counts are taken down: what one gives back must not be granted twice.
-          const budgets = await lockBudgets(transaction, asked, start)
-          await takeDown(transaction, call, answer.month)
+          const budgets = await lockBudgets(transaction, requested, start)
+          await takeDown(transaction, call, response.month)
           const grants = await grant(
             transaction,
             call,
-            asked.filter(({ tenant_id: id }) => budgets.has(id)),
+            requested.filter(({ tenant_id: id }) => budgets.has(id)),
             start,
             at,
           )
-          const unlimited = asked
+          const unlimited = requested
             .filter(({ tenant_id: id }) => !budgets.has(id))
             .map(({ tenant_id: id, used }): LeaseGrant => ({
               tenant_id: id,
@@ -57,12 +57,12 @@ export function createRequestLeases(database: Database, now: () => Date): Reques
                 call,
                 isFirst: held.isFirst,
                 at,
-                heardOf: heardOf(at),
+                heardOf: lastSeen(at),
                 recalledUntil: recalledUntil(at),
               })
             : noSlots
           return {
-            ...answer,
+            ...response,
             accepted: true,
             grants: [...grants, ...unlimited],
             recalled: await recalled(transaction, call, start, at),
@@ -77,7 +77,7 @@ export function createRequestLeases(database: Database, now: () => Date): Reques
 
 const noSlots = { slots: [], slots_recalled: [] }
 
-function heardOf(at: Date): Date {
+function lastSeen(at: Date): Date {
   return new Date(at.getTime() - silentMilliseconds)
 }
 
@@ -165,13 +165,17 @@ async function endEarlier(transaction: Transaction, { source, boot, unfinished }
 }
 
 /** @returns the tenants of which requests are leased; an unlimited, deleted or unknown one is none of them */
-async function lockBudgets(transaction: Transaction, asked: readonly LeaseReport[], start: Date): Promise<Set<string>> {
-  if (asked.length === 0) return new Set()
+async function lockBudgets(
+  transaction: Transaction,
+  requested: readonly LeaseReport[],
+  start: Date,
+): Promise<Set<string>> {
+  if (requested.length === 0) return new Set()
   // In order, so that two calls never wait for each other.
   const rows = await transaction.$queryRaw<{ tenant_id: string }[]>`
     insert into request_budgets (tenant_id, month)
     select t.id, (${monthText(start)} || '-01')::date from tenants t join plans p on p.id = t.plan_id
-    where t.id = any(${asked.map(({ tenant_id: id }) => id)}) and p.requests_per_month is not null
+    where t.id = any(${requested.map(({ tenant_id: id }) => id)}) and p.requests_per_month is not null
     order by t.id
     on conflict (tenant_id, month) do update set month = excluded.month
     returning tenant_id`
@@ -197,7 +201,7 @@ async function takeDown(
     where l.tenant_id = r.tenant_id and l.month = (r.month || '-01')::date and l.source = ${source} and l.boot = ${boot}::uuid`
 }
 
-interface Standing {
+interface QuotaState {
   tenant_id: string
   limit: bigint
   own: bigint
@@ -209,38 +213,38 @@ interface Standing {
 async function grant(
   transaction: Transaction,
   { source, boot }: LeaseCall,
-  asked: readonly LeaseReport[],
+  requested: readonly LeaseReport[],
   start: Date,
   at: Date,
 ): Promise<LeaseGrant[]> {
-  if (asked.length === 0) return []
+  if (requested.length === 0) return []
   const month = monthText(start)
-  const standings = await transaction.$queryRaw<Standing[]>`
+  const standings = await transaction.$queryRaw<QuotaState[]>`
     select t.id as tenant_id, p.requests_per_month as limit,
       coalesce(sum(l.granted) filter (where is_own), 0)::bigint as own,
       coalesce(sum(l.granted) filter (where not is_own), 0)::bigint as others,
       coalesce(sum(l.used), 0)::bigint as used,
-      coalesce(sum(l.granted - l.used) filter (where not is_own and not h.ended and h.seen_at > ${heardOf(at)}), 0)::bigint as reclaimable
+      coalesce(sum(l.granted - l.used) filter (where not is_own and not h.ended and h.seen_at > ${lastSeen(at)}), 0)::bigint as reclaimable
     from tenants t join plans p on p.id = t.plan_id
     left join request_leases l on l.tenant_id = t.id and l.month = (${month} || '-01')::date
     left join lease_holders h on h.source = l.source and h.boot = l.boot
     cross join lateral (select l.source = ${source} and l.boot = ${boot}::uuid as is_own) o
-    where t.id = any(${asked.map(({ tenant_id: id }) => id)}) and p.requests_per_month is not null
+    where t.id = any(${requested.map(({ tenant_id: id }) => id)}) and p.requests_per_month is not null
     group by t.id, p.requests_per_month`
-  const byId = new Map(standings.map((standing) => [standing.tenant_id, standing]))
-  const decided = asked.flatMap(({ tenant_id: id, ask, waiting }) => {
-    const standing = byId.get(id)
-    if (standing === undefined) return []
-    const { limit, own, others, reclaimable } = standing
+  const byId = new Map(standings.map((present) => [present.tenant_id, present]))
+  const decided = requested.flatMap(({ tenant_id: id, ask: request, waiting }) => {
+    const present = byId.get(id)
+    if (present === undefined) return []
+    const { limit, own, others, reclaimable } = present
     const decision = decideLease({
       limit: Number(limit),
       own: Number(own),
       others: Number(others),
       reclaimable: Number(reclaimable),
-      ask,
+      request,
       waiting,
     })
-    return [{ id, standing, decision }]
+    return [{ id, present, decision }]
   })
   const granted = decided
     .filter(({ decision }) => decision.amount > 0)
@@ -258,11 +262,11 @@ async function grant(
       update request_budgets set recalled_until = ${recalledUntil(at)}
       where tenant_id = any(${recalls}) and month = (${month} || '-01')::date`
   }
-  return decided.map(({ id, standing, decision }) => ({
+  return decided.map(({ id, present, decision }) => ({
     tenant_id: id,
-    granted: Number(standing.own) + decision.amount,
-    limit: Number(standing.limit),
-    used: Number(standing.used),
+    granted: Number(present.own) + decision.amount,
+    limit: Number(present.limit),
+    used: Number(present.used),
     state: decision.state,
   }))
 }

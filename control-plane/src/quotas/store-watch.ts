@@ -1,12 +1,12 @@
 // How near tenants are to their quotas, on the control database: leases tell of requests, slots of connections, the last
 // readings of what is stored.
-import { type Standing, onceKey, percents, type QuotaWatchStore } from './jobs.ts'
+import { type QuotaState, onceKey, percents, type QuotaWatchStore } from './jobs.ts'
 import type { Database } from '../platform/database.ts'
 import { emitOperatorEvent } from '../webhooks/index.ts'
 
 interface Row {
   tenant_id: string
-  resource: Standing['resource']
+  resource: QuotaState['resource']
   used: bigint
   limit: bigint
 }
@@ -14,7 +14,7 @@ interface Row {
 /** How near tenants are to their quotas, on the control database. */
 export function createQuotaWatchStore(database: Database, now: () => Date): QuotaWatchStore {
   return {
-    async untold(month) {
+    async unreported(month) {
       const first = month.toISOString().slice(0, 10)
       const rows = await database.$queryRaw<Row[]>`
         with leased as (select tenant_id, sum(used)::bigint as used from request_leases where month = ${first}::date group by tenant_id),
@@ -34,21 +34,21 @@ export function createQuotaWatchStore(database: Database, now: () => Date): Quot
       const reached = rows.flatMap(({ tenant_id: tenantId, resource, used, limit }) =>
         percents
           .filter((percent) => used * 100n >= limit * BigInt(percent))
-          .map((percent) => ({ standing: { tenantId, resource, used, limit }, percent })),
+          .map((percent) => ({ present: { tenantId, resource, used, limit }, percent })),
       )
-      const keys = reached.map(({ standing, percent }) =>
-        onceKey(standing.tenantId, standing.resource, percent, first.slice(0, 7)),
+      const keys = reached.map(({ present, percent }) =>
+        onceKey(present.tenantId, present.resource, percent, first.slice(0, 7)),
       )
-      const told = await database.$queryRaw<
+      const reported = await database.$queryRaw<
         { once: string }[]
       >`select once from operator_events where once = any(${keys})`
-      const known = new Set(told.map(({ once }) => once))
+      const known = new Set(reported.map(({ once }) => once))
       return reached.filter((_, nth) => !known.has(keys[nth] ?? ''))
     },
 
-    tell: (event, once) => emitOperatorEvent(database, event, now(), once),
+    report: (event, once) => emitOperatorEvent(database, event, now(), once),
 
-    async forget(before) {
+    async evict(before) {
       const first = before.toISOString().slice(0, 10)
       await database.$executeRaw`delete from request_leases where month < ${first}::date`
       await database.$executeRaw`delete from request_budgets where month < ${first}::date`

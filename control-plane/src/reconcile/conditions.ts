@@ -8,15 +8,15 @@ export type Part = 'Services' | 'Home' | 'Database' | 'Runtime' | 'Route'
 
 const parts: readonly Part[] = ['Services', 'Home', 'Database', 'Runtime', 'Route']
 
-export type Said = Pick<Condition, 'status' | 'reason' | 'message'>
+export type Reported = Pick<Condition, 'status' | 'reason' | 'message'>
 
 /** It was seen to be as it was asked for. */
-export const observed: Said = { status: 'True', reason: 'Observed', message: '' }
+export const observed: Reported = { status: 'True', reason: 'Observed', message: '' }
 
 /** Nothing can be said of what does not run for the tenant. */
-export const halted: Said = { status: 'Unknown', reason: 'Halted', message: '' }
+export const halted: Reported = { status: 'Unknown', reason: 'Halted', message: '' }
 
-export function failedBy(error: unknown): Said {
+export function failedBy(error: unknown): Reported {
   return { status: 'False', reason: reasonOf(error), message: publicMessage(error) }
 }
 
@@ -28,8 +28,11 @@ export type Seen = ReadonlyMap<Part, Condition>
  * what was said of the disk: nobody has looked at that. The store keeps `Loss`.
  */
 export function conditionsWith(before: readonly Condition[], seen: Seen): Condition[] {
-  const saidOf = (part: Part) => seen.get(part) ?? before.find(({ type }) => type === part)
-  return [...parts.map(saidOf).filter((said) => said !== undefined), ...before.filter(({ type }) => type === 'Disk')]
+  const reportedOf = (part: Part) => seen.get(part) ?? before.find(({ type }) => type === part)
+  return [
+    ...parts.map(reportedOf).filter((reported) => reported !== undefined),
+    ...before.filter(({ type }) => type === 'Disk'),
+  ]
 }
 
 /** @returns undefined when they say already what the steps do */

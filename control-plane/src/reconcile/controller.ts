@@ -15,7 +15,7 @@ import type { RegionProbe } from './region-probe.ts'
 import { Observations } from './observations.ts'
 import type { Outcome } from './reconciliation.ts'
 import { recordFailure } from './record-outcome.ts'
-import { LookFailed, reconcileTenant } from './tenant-reconciler.ts'
+import { PollFailed, reconcileTenant } from './tenant-reconciler.ts'
 import { WorkQueue } from './work-queue.ts'
 
 interface ControllerDeps {
@@ -62,15 +62,15 @@ interface Run {
 }
 
 function isOutage(error: unknown): boolean {
-  const cause = error instanceof LookFailed ? error.cause : error
+  const cause = error instanceof PollFailed ? error.cause : error
   return cause instanceof EngineError && cause.code === 'ENGINE_UNREACHABLE'
 }
 
 /** Runs while this control plane leads; returns when the lead is lost and all work has ended. */
 export async function control(deps: ControllerDeps, { epoch, lost }: Leadership): Promise<void> {
   const failures = new Map<string, FailureSeries>()
-  const underWay = new Map<string, Run>()
-  const refusedSubnets = new Map<string, number>()
+  const inProgress = new Map<string, Run>()
+  const rejectedSubnets = new Map<string, number>()
   const { clock } = deps
   const stopped = () => lost.aborted
   const seconds = (begin: number) => (clock.now().getTime() - begin) / 1000
@@ -83,7 +83,7 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
       observations: new Observations(clock),
       superseded: new AbortController(),
     }
-    underWay.set(tenantId, run)
+    inProgress.set(tenantId, run)
     try {
       const outcome = await reconcile(tenantId, run)
       failures.delete(tenantId)
@@ -108,7 +108,7 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
       )
       return { after: retryAfter(series, clock.now(), deps.random()) }
     } finally {
-      underWay.delete(tenantId)
+      inProgress.delete(tenantId)
     }
   }
 
@@ -121,20 +121,20 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
   const reconcile = async (tenantId: string, run: Run): Promise<Outcome | undefined> => {
     const snapshot = await deps.store.snapshot(tenantId)
     if (snapshot === undefined) {
-      refusedSubnets.delete(tenantId)
+      rejectedSubnets.delete(tenantId)
       return undefined
     }
     run.snapshot = snapshot
     return reconcileTenant(
       snapshot,
-      { ...deps, region: regionOf(snapshot), epoch, refusedSubnets, observations: run.observations },
+      { ...deps, region: regionOf(snapshot), epoch, rejectedSubnets, observations: run.observations },
       AbortSignal.any([lost, run.superseded.signal]),
     )
   }
 
   /** What is said of the tenant. A look that failed says nothing of it. */
   const record = async ({ snapshot, observations }: Run, error: unknown, series: FailureSeries): Promise<void> => {
-    if (snapshot === undefined || error instanceof LookFailed) return
+    if (snapshot === undefined || error instanceof PollFailed) return
     const how = { store: deps.store, clock, epoch, observations }
     await recordFailure(snapshot, how, error, series).catch((cause: unknown) => {
       deps.log.warn({ tenant: snapshot.id, err: cause }, 'a failure could not be recorded')
@@ -143,7 +143,7 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
 
   /** A run for what is not wanted any more gives way; told late or twice, it goes on. */
   const supersede = async (tenantId: string): Promise<void> => {
-    const run = underWay.get(tenantId)
+    const run = inProgress.get(tenantId)
     if (run === undefined) return
     const newest = await deps.store.snapshot(tenantId)
     if (newest !== undefined && run.snapshot !== undefined && newest.generation > run.snapshot.generation)
@@ -212,5 +212,5 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
   stopSweeping()
   unsubscribe()
   await Promise.all([queue.stop(), ...listening, ...keeping])
-  deps.conditions.forget()
+  deps.conditions.evict()
 }

@@ -7,11 +7,11 @@ import { isDedicated, type Region } from './region.ts'
 /** Images and subnet are recorded before anything is made of them. @returns the snapshot with both */
 export async function placeServices(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Snapshot> {
   if (!isDedicated(snapshot)) return snapshot
-  return run.observations.failureOf('Services', () => place(snapshot, run, signal))
+  return run.observations.failureOf('Services', () => location(snapshot, run, signal))
 }
 
-async function place(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Snapshot> {
-  const { store, region, failpoint, epoch, refusedSubnets } = run
+async function location(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Snapshot> {
+  const { store, region, failpoint, epoch, rejectedSubnets } = run
   const { id, regionId } = snapshot
   let { images, subnet } = snapshot
   if (images === undefined) {
@@ -24,9 +24,9 @@ async function place(snapshot: Snapshot, run: Reconciliation, signal: AbortSigna
     subnet = await store.allocateSubnet(id, regionId, region.subnets, epoch, await region.subnetsInUse(signal))
     if (subnet === undefined) throw exhausted(region)
     await failpoint('place.subnet')
-  } else if (refusedSubnets.get(id) === subnet) {
+  } else if (rejectedSubnets.get(id) === subnet) {
     subnet = await store.moveSubnet(id, subnet, regionId, region.subnets, epoch, await region.subnetsInUse(signal))
-    refusedSubnets.delete(id)
+    rejectedSubnets.delete(id)
     if (subnet === undefined) throw exhausted(region)
   }
   return { ...snapshot, images, subnet }
@@ -56,7 +56,7 @@ async function converge(snapshot: Snapshot, run: Reconciliation, signal: AbortSi
   } catch (error) {
     // A stranger's network is there, or one that the Engine keeps but does not show. The next run moves the tenant.
     if (error instanceof EngineError && error.code === 'SUBNET_TAKEN' && snapshot.subnet !== undefined)
-      run.refusedSubnets.set(snapshot.id, snapshot.subnet)
+      run.rejectedSubnets.set(snapshot.id, snapshot.subnet)
     throw error
   }
   await failpoint('converge.after')

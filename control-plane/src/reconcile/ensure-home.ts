@@ -35,7 +35,7 @@ async function makeHome(snapshot: Snapshot, run: Reconciliation, signal: AbortSi
   const made =
     snapshot.homeVersion === undefined
       ? await home.create(snapshot.id, passwords)
-      : await home.mend(snapshot.id, passwords)
+      : await home.repair(snapshot.id, passwords)
   if (made === 'missing') {
     throw new EngineError(
       'HOME_MISSING',

@@ -9,7 +9,7 @@ export interface FailureSeries {
 }
 
 const firstDelay = 100
-const longestDelay = 30_000
+const maxDelay = 30_000
 const manyFailures = 3
 /** What passes by itself, e.g. a gateway that is being replaced, is over by then. */
 const failedAfterMilliseconds = 30_000
@@ -34,7 +34,7 @@ export function hasFailed(series: FailureSeries, at: Date): boolean {
  * @param random uniform in [0, 1) @returns milliseconds
  */
 export function retryAfter(series: FailureSeries, at: Date, random: number): number {
-  const delay = Math.min(firstDelay * 2 ** (series.count - 1), longestDelay) * (0.5 + random)
+  const delay = Math.min(firstDelay * 2 ** (series.count - 1), maxDelay) * (0.5 + random)
   const left = millisecondsLeft(series, at)
   return left > 0 ? Math.min(delay, left) : delay
 }

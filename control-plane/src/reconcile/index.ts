@@ -1,10 +1,10 @@
 // What others may import of `reconcile/`.
 export { control, type ControllerMeasures } from './controller.ts'
 export { type Failpoint, parseFailpoints } from './failpoints.ts'
-export { firstAnswer } from './first-answer.ts'
+export { firstResponse } from './first-response.ts'
 export { healthInWords } from './health-in-words.ts'
 export type { ReconcileStore, Snapshot } from './reconcile-store.ts'
 export { createRegionConditions, type RegionConditions } from './region-conditions.ts'
-export { type BooksProbe, createRegionProbe, type RegionProbe, type StorageProbe } from './region-probe.ts'
+export { type CountersProbe, createRegionProbe, type RegionProbe, type StorageProbe } from './region-probe.ts'
 export { createRegion, isDedicated, type Region, type RegionOptions } from './region.ts'
 export { createReconcileStore } from './store.ts'

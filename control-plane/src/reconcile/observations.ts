@@ -1,7 +1,7 @@
 // What one reconciliation sees of a tenant's parts, whether or not it gets to its end.
 import type { Clock } from '../platform/clock.ts'
 import type { Condition } from '../tenants/index.ts'
-import { failedBy, observed, type Part, type Said, type Seen } from './conditions.ts'
+import { failedBy, observed, type Part, type Reported, type Seen } from './conditions.ts'
 
 export class Observations {
   readonly #clock: Pick<Clock, 'now'>
@@ -15,8 +15,8 @@ export class Observations {
     return this.#seen
   }
 
-  note(part: Part, said: Said): void {
-    this.#seen.set(part, { type: part, ...said, observed_at: this.#clock.now().toISOString() })
+  note(part: Part, reported: Reported): void {
+    this.#seen.set(part, { type: part, ...reported, observed_at: this.#clock.now().toISOString() })
   }
 
   /** Notes that the part is as it was asked for once the work is done, or why it is not. @throws what the work throws */

@@ -15,7 +15,7 @@ interface OrphanSweeperDeps {
   /** What was kept for the stack besides. */
   removed: (stackId: string) => Promise<void>
   onRemoved: (stackId: string) => void
-  onProblem: (error: Error) => void
+  onError: (error: Error) => void
 }
 
 export class OrphanSweeper {
@@ -36,7 +36,7 @@ export class OrphanSweeper {
 
   /** @param host everything of the region @returns how many stacks were removed */
   async sweep(host: ObservedHost, signal: AbortSignal): Promise<number> {
-    const { engine, clock, graceSeconds, known, deleted, removed, onRemoved, onProblem } = this.#deps
+    const { engine, clock, graceSeconds, known, deleted, removed, onRemoved, onError } = this.#deps
     const now = clock.now().getTime()
     const tenants = await known()
     const orphans = stacksOf(host).filter((stack) => !tenants.has(stack))
@@ -52,7 +52,7 @@ export class OrphanSweeper {
     for (const stack of orphans) {
       const since = this.#seen.get(stack) ?? now
       if (!this.#seen.has(stack) && !removable.has(stack)) {
-        onProblem(
+        onError(
           new Error(
             `${stack} is on the engine, but this control database knows no such tenant and never deleted one; it is left as it is`,
           ),
@@ -70,7 +70,7 @@ export class OrphanSweeper {
         onRemoved(stack)
         count++
       } catch (cause) {
-        onProblem(new Error(`what is left of ${stack} could not be removed; it is tried again`, { cause }))
+        onError(new Error(`what is left of ${stack} could not be removed; it is tried again`, { cause }))
       }
     }
     return count
@@ -78,12 +78,12 @@ export class OrphanSweeper {
 
   /** Volumes that the engine made in the name of a tenant which was deleted. One that holds something stays. */
   async #removeUnlabelled(stacks: readonly string[], signal: AbortSignal): Promise<void> {
-    const { engine, onProblem } = this.#deps
+    const { engine, onError } = this.#deps
     // Whether a volume holds something takes the engine long to find out, and an answer stays true.
     for (const stack of stacks.filter((one) => !this.#triedUnlabelled.has(one))) {
       this.#triedUnlabelled.add(stack)
       await engine.remove(stack, signal).catch((cause: unknown) => {
-        onProblem(new Error(`a volume named after ${stack} could not be removed; it is left as it is`, { cause }))
+        onError(new Error(`a volume named after ${stack} could not be removed; it is left as it is`, { cause }))
       })
     }
   }

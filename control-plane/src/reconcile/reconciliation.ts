@@ -18,7 +18,7 @@ export interface Reconciliation {
    * Numbers of subnets, by tenant, whose network could not be made. None is tried there again before its move was heard of: a
    * move that was given up may come later, and must find no network.
    */
-  refusedSubnets: Map<string, number>
+  rejectedSubnets: Map<string, number>
   observations: Observations
 }
 

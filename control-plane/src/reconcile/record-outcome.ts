@@ -38,7 +38,7 @@ export async function recordReached(
 }
 
 /** It is deleted, and its data is kept for now: the operation has not ended. */
-export async function recordKept(snapshot: Snapshot, { store, epoch, observations }: Reconciliation): Promise<void> {
+export async function recordStored(snapshot: Snapshot, { store, epoch, observations }: Reconciliation): Promise<void> {
   await store.recordObserved(
     snapshot.id,
     {

@@ -15,24 +15,24 @@ export interface RegionConditions {
   /** Those of all regions that were observed, by region. */
   all(): ReadonlyMap<string, RegionCondition>
   /** Another leads. */
-  forget(): void
+  evict(): void
 }
 
 /** Makes an empty record of regions' conditions. */
 export function createRegionConditions(clock: Pick<Clock, 'now'>): RegionConditions {
   const known = new Map<string, RegionCondition>()
-  const say = (region: string, said: Omit<RegionCondition, 'type' | 'observed_at'>) =>
-    void known.set(region, { type: 'Ready', ...said, observed_at: clock.now().toISOString() })
+  const report = (region: string, reported: Omit<RegionCondition, 'type' | 'observed_at'>) =>
+    void known.set(region, { type: 'Ready', ...reported, observed_at: clock.now().toISOString() })
   return {
-    ready: (region) => say(region, { status: 'True', reason: 'Observed', message: '' }),
+    ready: (region) => report(region, { status: 'True', reason: 'Observed', message: '' }),
     failed: (region, error, otherwise) =>
-      say(region, {
+      report(region, {
         status: 'False',
         reason: reasonOf(error),
         message: error instanceof EngineError ? error.message : otherwise,
       }),
     of: (region) => known.get(region),
     all: () => known,
-    forget: () => known.clear(),
+    evict: () => known.clear(),
   }
 }

@@ -53,7 +53,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
     removed: (stack) => store.freeSubnet(stack, epoch),
     onRemoved: (stack) =>
       log.info({ region: region.config.id, stack }, 'what was left of a deleted tenant was removed'),
-    onProblem: (error) => log.warn({ region: region.config.id, err: error }, error.message),
+    onError: (error) => log.warn({ region: region.config.id, err: error }, error.message),
   })
 
   /** What is wrong with all of the region is said of it, not of its tenants. */
@@ -75,10 +75,10 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
         new EngineError('VOLUME_MISSING', `volumes of the region that held data are gone: ${lost.join(', ')}`),
         'what stands on volumes of the region that are gone is not started',
       )
-    const standing = withoutVolumes(stack, lost)
-    const differs = planSteps(standing, own).length > 0
+    const present = withoutVolumes(stack, lost)
+    const differs = planSteps(present, own).length > 0
     if (differs)
-      await engine.converge(standing, AbortSignal.any([signal, clock.timeout(convergeMilliseconds)]), (edge) =>
+      await engine.converge(present, AbortSignal.any([signal, clock.timeout(convergeMilliseconds)]), (edge) =>
         edge === 'before' ? store.confirmLead(epoch) : undefined,
       )
     if (lost.length === 0 && !stopped()) deps.conditions.ready(region.config.id)
@@ -92,16 +92,16 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
       const steps = planOrFault(await region.stack(tenant, signal), partOf(host, tenant.id))
       return steps || tenant.conditions.some(({ type }) => type === 'Drift')
     }
-    const answers = await Promise.all(tenants.map(async (tenant) => ((await differs(tenant)) ? [tenant.id] : [])))
-    return answers.flat()
+    const responses = await Promise.all(tenants.map(async (tenant) => ((await differs(tenant)) ? [tenant.id] : [])))
+    return responses.flat()
   }
 
   let sweeping: Promise<void> | undefined
   /** Asked for while one was under way. */
   let again = false
-  const askedAgain = () => again
+  const requestedAgain = () => again
   let isReached = true
-  const look = async (): Promise<ObservedHost> => {
+  const poll = async (): Promise<ObservedHost> => {
     const wasReached = isReached
     isReached = false
     const host = await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
@@ -111,14 +111,14 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
   }
   const sweepOnce = async (): Promise<void> => {
     const begin = clock.now().getTime()
-    const host = await look()
+    const host = await poll()
     // Tenants with services of their own are looked after whatever is wrong with what the others share.
     const corrected = await convergeOwn(host).catch((error: unknown) => {
       complain(error, "the region's own services could not be brought to the wanted state; it is tried again")
       return false
     })
     // Everybody's network changes with the gateway.
-    const seen = corrected ? await look() : host
+    const seen = corrected ? await poll() : host
     const woken = await differing(seen).catch((error: unknown) => {
       if (!stopped())
         log.warn(
@@ -143,7 +143,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
         await sweepOnce().catch((error: unknown) => {
           complain(error, 'the region could not be looked at; it is tried again')
         })
-      } while (askedAgain() && !stopped())
+      } while (requestedAgain() && !stopped())
       sweeping = undefined
     })()
     return sweeping

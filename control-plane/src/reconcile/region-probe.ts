@@ -2,7 +2,7 @@
 import {
   Activity,
   AppliedRoute,
-  HomeBooks,
+  HomeCounters,
   StorageState,
   TenantHealth,
   TenantStorageUsage,
@@ -15,9 +15,9 @@ import type { Clock } from '../platform/clock.ts'
 
 const callMilliseconds = 2_000
 /** A home's records are summed up, and sometimes its store is looked through. */
-const booksMilliseconds = 30_000
+const countersMilliseconds = 30_000
 /** The longest is a gateway's activity, of all its tenants. */
-const maxAnswerBytes = 4 * 1024 * 1024
+const maxResponseBytes = 4 * 1024 * 1024
 
 /**
  * Calls of the control plane to a region's runtimes and gateways about one tenant. Each throws when there is no valid
@@ -48,12 +48,17 @@ export interface StorageProbe {
 }
 
 /** The call to a runtime for the books of a tenant's home, from which the ledger takes its hours. */
-export interface BooksProbe {
+export interface CountersProbe {
   /**
    * Of this hour and `hours` before it. Undefined when the runtime does not know the tenant.
    * @throws Error when it can't be asked, or say
    */
-  tenantBooks(runtimeUrl: string, tenantId: string, hours: number, signal: AbortSignal): Promise<HomeBooks | undefined>
+  tenantRecords(
+    runtimeUrl: string,
+    tenantId: string,
+    hours: number,
+    signal: AbortSignal,
+  ): Promise<HomeCounters | undefined>
 }
 
 /**
@@ -63,7 +68,7 @@ export interface BooksProbe {
 export function createRegionProbe(
   internalToken: string,
   fetch: typeof globalThis.fetch,
-): RegionProbe & StorageProbe & BooksProbe {
+): RegionProbe & StorageProbe & CountersProbe {
   const call = async (method: string, base: string, path: string, signal: AbortSignal, milliseconds: number) =>
     fetch(new URL(path, base), {
       method,
@@ -90,15 +95,21 @@ export function createRegionProbe(
 
   return {
     tenantHealth: (base, tenantId, signal) =>
-      read(TenantHealth, base, internalPaths.tenantHealth(tenantId), signal).then((answer) => about(tenantId, answer)),
+      read(TenantHealth, base, internalPaths.tenantHealth(tenantId), signal).then((response) =>
+        about(tenantId, response),
+      ),
     tenantUsage: (base, tenantId, signal) =>
-      read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal).then((answer) =>
-        about(tenantId, answer),
+      read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal).then((response) =>
+        about(tenantId, response),
       ),
-    tenantBooks: (base, tenantId, hours, signal) =>
-      read(HomeBooks, base, `${internalPaths.tenantBooks(tenantId)}?hours=${hours}`, signal, booksMilliseconds).then(
-        (answer) => about(tenantId, answer),
-      ),
+    tenantRecords: (base, tenantId, hours, signal) =>
+      read(
+        HomeCounters,
+        base,
+        `${internalPaths.tenantRecords(tenantId)}?hours=${hours}`,
+        signal,
+        countersMilliseconds,
+      ).then((response) => about(tenantId, response)),
     storageState: (base, signal) => read(StorageState, base, internalPaths.storageState, signal),
     tenantStorageState: (base, tenantId, signal) =>
       read(StorageState, base, internalPaths.tenantStorageState(tenantId), signal),
@@ -113,9 +124,9 @@ export function createRegionProbe(
 }
 
 /** A tenant's own runtime may answer for another one. */
-function about<T extends { tenant_id: string }>(tenantId: string, answer: T | undefined): T | undefined {
-  if (answer !== undefined && answer.tenant_id !== tenantId) throw new Error('the answer is about another tenant')
-  return answer
+function about<T extends { tenant_id: string }>(tenantId: string, response: T | undefined): T | undefined {
+  if (response !== undefined && response.tenant_id !== tenantId) throw new Error('the answer is about another tenant')
+  return response
 }
 
 /** What a tenant's own runtime says may be anything, and of any length. */
@@ -124,7 +135,7 @@ async function boundedText(response: Response): Promise<string> {
   let bytes = 0
   for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.byteLength
-    if (bytes > maxAnswerBytes) throw new Error(`an answer of more than ${maxAnswerBytes} bytes`)
+    if (bytes > maxResponseBytes) throw new Error(`an answer of more than ${maxResponseBytes} bytes`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

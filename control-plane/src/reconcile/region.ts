@@ -110,7 +110,7 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
     return digest
   }
   /** For what stands already, a name that was taken away means what it meant: nobody is left alone for it. */
-  const standingDigest = (image: string, signal: AbortSignal): Promise<string> =>
+  const currentDigest = (image: string, signal: AbortSignal): Promise<string> =>
     digestOf(image, signal).catch((error: unknown) => {
       const last = known.get(image)
       if (last === undefined || !(error instanceof EngineError) || error.code !== 'IMAGE_MISSING') throw error
@@ -119,7 +119,7 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
 
   const regionInput = async (hasHomes: boolean, signal: AbortSignal): Promise<RegionStackInput> => {
     const { postgres, runtime, gateway } = settings().images
-    const digest = (image: string) => standingDigest(image, signal)
+    const digest = (image: string) => currentDigest(image, signal)
     const [a, b, c] = await Promise.all([
       digest(postgres),
       digest(runtime),

@@ -1,7 +1,7 @@
 // A tenant that is deleted: nobody is served, its data is kept for a while, then everything of it goes.
 import { convergeServices } from './converge-services.ts'
 import { observeMilliseconds } from './observe-tenant.ts'
-import { recordKept } from './record-outcome.ts'
+import { recordStored } from './record-outcome.ts'
 import type { Outcome, Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { isDedicated } from './region.ts'
@@ -26,7 +26,7 @@ export async function removeTenant(snapshot: Snapshot, run: Reconciliation, sign
     if (snapshot.images !== undefined && snapshot.subnet !== undefined) await convergeServices(snapshot, run, signal)
     const message = `data is kept until ${due.toISOString()}`
     observations.note('Route', { status: 'False', reason: 'Deleted', message })
-    await recordKept(snapshot, run)
+    await recordStored(snapshot, run)
     await failpoint('delete.waiting')
     return { again: due, repaired: false }
   }

@@ -4,12 +4,12 @@ import type { Clock } from '../platform/clock.ts'
 import { type ObservedHost, planSteps } from '../engines/index.ts'
 import type { Stack } from '../stacks/index.ts'
 import type { Condition, Status } from '../tenants/index.ts'
-import { conditionsWith, driftConditions, observed, type Part, type Said } from './conditions.ts'
+import { conditionsWith, driftConditions, observed, type Part, type Reported } from './conditions.ts'
 import { healthInWords } from './health-in-words.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import type { RegionProbe } from './region-probe.ts'
 
-export interface Sight {
+export interface StatusSource {
   stack: Stack
   /** What exists of the stack. */
   host: ObservedHost
@@ -43,7 +43,7 @@ interface ObserveDeps {
 /** @throws EngineError VOLUME_MISSING */
 export async function observeOnly(
   snapshot: Snapshot,
-  { stack, host }: Sight,
+  { stack, host }: StatusSource,
   deps: ObserveDeps,
   signal: AbortSignal,
 ): Promise<Observed> {
@@ -66,7 +66,7 @@ export async function observeOnly(
     reason: isWell
       ? null
       : `${faults.map(({ message }) => message).join(' ')} The drift policy "${snapshot.driftPolicy}" leaves it so.`,
-    conditions: kept(snapshot.conditions, reported ?? conditions),
+    conditions: stored(snapshot.conditions, reported ?? conditions),
   }
 }
 
@@ -82,13 +82,15 @@ export function isKnown(snapshot: Snapshot, { status, conditions }: Observed): b
 
 /** Something that is looked at here was not seen well, or not seen, the last time. */
 function isAmiss({ conditions }: Snapshot, stack: Stack): boolean {
-  const looked = seenParts(stack, []).map(([part]) => part)
-  return looked.some((part) => conditions.find(({ type }) => type === part)?.status !== 'True')
+  const polled = seenParts(stack, []).map(([part]) => part)
+  return polled.some((part) => conditions.find(({ type }) => type === part)?.status !== 'True')
 }
 
 function seenConditions(snapshot: Snapshot, stack: Stack, faults: readonly Fault[], at: Date): Condition[] {
   const observed_at = at.toISOString()
-  const seen = new Map(seenParts(stack, faults).map(([part, said]) => [part, { type: part, ...said, observed_at }]))
+  const seen = new Map(
+    seenParts(stack, faults).map(([part, reported]) => [part, { type: part, ...reported, observed_at }]),
+  )
   const drift = snapshot.conditions.filter(({ type }) => type === 'Drift')
   return [...conditionsWith(snapshot.conditions, seen), ...drift]
 }
@@ -115,8 +117,8 @@ async function runtimeFaults(
     runtimeUrls.map(async (url): Promise<Fault[]> => {
       const health = await probe.tenantHealth(url, id, bounded).catch(() => undefined)
       if (health?.status === 'healthy' && health.generation >= observedGeneration) return []
-      const says = health === undefined ? 'does not answer' : healthInWords(health)
-      return [{ service: 'runtime', reason: 'Unhealthy', message: `The runtime ${says}.` }]
+      const reports = health === undefined ? 'does not answer' : healthInWords(health)
+      return [{ service: 'runtime', reason: 'Unhealthy', message: `The runtime ${reports}.` }]
     }),
   )
   signal.throwIfAborted()
@@ -127,26 +129,26 @@ async function runtimeFaults(
  * What nobody could see any more is unknown. The route is the gateway's, which is not asked; of a tenant that is stopped nothing
  * but its services was looked at.
  */
-function seenParts(stack: Stack, faults: readonly Fault[]): [Part, Said][] {
+function seenParts(stack: Stack, faults: readonly Fault[]): [Part, Reported][] {
   const [first] = faults
   if (stack.state === 'stopped') return [['Services', observed]]
   if (first === undefined) return (['Services', 'Home', 'Database', 'Runtime'] as const).map((part) => [part, observed])
-  const unknown: Said = { status: 'Unknown', reason: 'NotObserved', message: '' }
-  const failed = ({ reason, message }: Fault): Said => ({ status: 'False', reason, message })
-  const saidOf = (service: Fault['service']): Said => {
+  const unknown: Reported = { status: 'Unknown', reason: 'NotObserved', message: '' }
+  const failed = ({ reason, message }: Fault): Reported => ({ status: 'False', reason, message })
+  const reportedOf = (service: Fault['service']): Reported => {
     const own = faults.find((fault) => fault.service === service)
     return own === undefined ? unknown : failed(own)
   }
   return [
     ['Services', first.reason === 'NotRunning' ? failed(first) : observed],
     ['Home', unknown],
-    ['Database', saidOf('postgres')],
-    ['Runtime', saidOf('runtime')],
+    ['Database', reportedOf('postgres')],
+    ['Runtime', reportedOf('runtime')],
   ]
 }
 
 /** A condition that says what it said before keeps its time. */
-function kept(before: readonly Condition[], now: readonly Condition[]): Condition[] {
+function stored(before: readonly Condition[], now: readonly Condition[]): Condition[] {
   return now.map((condition) => before.find((known) => isSame(known, condition)) ?? condition)
 }
 

@@ -8,9 +8,9 @@ import type { Snapshot } from './reconcile-store.ts'
 import { isDedicated } from './region.ts'
 
 /** A runtime that was just made may take longer than others. */
-const firstAnswerMilliseconds = 30_000
+const firstResponseMilliseconds = 30_000
 /** One whose home is well answers sooner. */
-const witnessMilliseconds = 3_000
+const observedMilliseconds = 3_000
 
 export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
   const { store, failpoint, epoch, homeVersion } = run
@@ -22,7 +22,7 @@ export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signa
   }
   await failpoint('observe.before')
   if (isUnrouted(snapshot)) {
-    if (!wasSeen) await observeRuntimes(snapshot, run, signal, firstAnswerMilliseconds)
+    if (!wasSeen) await observeRuntimes(snapshot, run, signal, firstResponseMilliseconds)
     await failpoint('observe.runtime')
     if (snapshot.desired === 'active') {
       await store.recordPublished(snapshot.id, { homeVersion, routePhase: 'ready' }, epoch)
@@ -61,7 +61,7 @@ async function isSeenWell(snapshot: Snapshot, run: Reconciliation, signal: Abort
   if (!isDedicated(snapshot) || snapshot.homeVersion !== run.homeVersion) return false
   await publishHome(snapshot, run)
   try {
-    await observeRuntimes(snapshot, run, signal, witnessMilliseconds)
+    await observeRuntimes(snapshot, run, signal, observedMilliseconds)
     return true
   } catch {
     signal.throwIfAborted()

@@ -8,7 +8,7 @@ import {
   type Desired,
   type DriftPolicy,
   type Status,
-  besideGenerations,
+  alongsideGenerations,
   liveSecrets,
   toConditions,
   toSizes,
@@ -70,7 +70,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         [
           database.tenant.findUnique({ where: { id: tenantId }, include: withAll }),
           database.operation.findFirst({
-            where: { tenantId, state: { in: ['pending', 'running'] }, kind: { notIn: [...besideGenerations] } },
+            where: { tenantId, state: { in: ['pending', 'running'] }, kind: { notIn: [...alongsideGenerations] } },
             orderBy: { generation: 'desc' },
             select: { id: true, attempts: true, generation: true },
           }),

@@ -10,7 +10,7 @@ import type { Snapshot } from './reconcile-store.ts'
 import { reachedStatus } from './record-outcome.ts'
 import { isDedicated } from './region.ts'
 import { removeTenant } from './remove-tenant.ts'
-import { isKnown, observeOnly, type Sight } from './report-observed.ts'
+import { isKnown, observeOnly, type StatusSource } from './report-observed.ts'
 import { serveTenant } from './serve-tenant.ts'
 
 const runMilliseconds = 90_000
@@ -18,7 +18,7 @@ const runMilliseconds = 90_000
 const recoveryMilliseconds = 5_000
 
 /** A settled tenant could not be looked at. That says nothing of the tenant, and is not recorded as if it did. */
-export class LookFailed extends Error {}
+export class PollFailed extends Error {}
 
 /** @throws Error with a cause when a step failed; the caller records it and tries again later */
 export async function reconcileTenant(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Outcome> {
@@ -71,41 +71,51 @@ function wasSeenAsWanted({ desired, status, reason, conditions }: Snapshot): boo
 }
 
 async function hasDrifted(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
-  const sight = await look(snapshot, run, signal)
-  if (sight === undefined) return false
-  const steps = await run.observations.failureOf('Services', async () => planSteps(sight.stack, sight.host))
+  const statusSource = await poll(snapshot, run, signal)
+  if (statusSource === undefined) return false
+  const steps = await run.observations.failureOf('Services', async () =>
+    planSteps(statusSource.stack, statusSource.host),
+  )
   return steps.length > 0
 }
 
 /** Whatever the policy leaves undone, what was seen is recorded. */
 async function report(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Outcome> {
   const { region, store, epoch, clock, probe } = run
-  const sight = await look(snapshot, run, signal)
-  if (sight === undefined || snapshot.desired === 'deleted') return { again: snapshot.nextExpiry, repaired: false }
+  const statusSource = await poll(snapshot, run, signal)
+  if (statusSource === undefined || snapshot.desired === 'deleted')
+    return { again: snapshot.nextExpiry, repaired: false }
   const how = { probe, clock, runtimeUrls: region.runtimeUrls(snapshot), wellStatus: reachedStatus[snapshot.desired] }
-  const observed = await run.observations.failureOf('Services', () => observeOnly(snapshot, sight, how, signal))
+  const observed = await run.observations.failureOf('Services', () => observeOnly(snapshot, statusSource, how, signal))
   const { isWell, ...seen } = observed
   if (!isKnown(snapshot, observed)) {
     await store
       .recordObserved(snapshot.id, { generation: snapshot.generation, ...seen, operation: undefined }, epoch)
-      .catch(lookFailed)
+      .catch(pollFailed)
   }
-  const soon = new Date(clock.now().getTime() + recoveryMilliseconds)
+  const abortable = new Date(clock.now().getTime() + recoveryMilliseconds)
   const { nextExpiry } = snapshot
-  return { again: isWell || (nextExpiry !== undefined && nextExpiry < soon) ? nextExpiry : soon, repaired: false }
+  return {
+    again: isWell || (nextExpiry !== undefined && nextExpiry < abortable) ? nextExpiry : abortable,
+    repaired: false,
+  }
 }
 
 /** Undefined where the region has no engine. @throws LookFailed */
-async function look(snapshot: Snapshot, { region }: Reconciliation, signal: AbortSignal): Promise<Sight | undefined> {
+async function poll(
+  snapshot: Snapshot,
+  { region }: Reconciliation,
+  signal: AbortSignal,
+): Promise<StatusSource | undefined> {
   if (region.engine === undefined) return undefined
   const [stack, host] = await Promise.all([
     region.stack(snapshot, signal),
     region.engine.observe(snapshot.id, signal),
-  ]).catch(lookFailed)
+  ]).catch(pollFailed)
   return { stack, host }
 }
 
-function lookFailed(cause: unknown): never {
+function pollFailed(cause: unknown): never {
   if (cause instanceof LeadershipLost) throw cause
-  throw new LookFailed('what exists of the tenant could not be looked at', { cause })
+  throw new PollFailed('what exists of the tenant could not be looked at', { cause })
 }

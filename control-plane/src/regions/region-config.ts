@@ -65,12 +65,12 @@ export function readRegions(text: string, masterKey: Buffer): RegionConfig[] {
   const regions = file.map((region, at) => readRegion(region, at, masterKey))
   if (new Set(regions.map((region) => region.id)).size !== regions.length)
     throw new Error('TENANTRY_REGIONS_FILE names a region twice')
-  refuseSharedRanges(regions)
+  rejectSharedRanges(regions)
   return regions
 }
 
 /** The control plane finds what runs in a region by its address alone, whichever host it is on. */
-function refuseSharedRanges(regions: readonly RegionConfig[]): void {
+function rejectSharedRanges(regions: readonly RegionConfig[]): void {
   const ranges = regions.flatMap(({ id, docker }) =>
     docker === undefined ? [] : [{ id, range: parseRange(docker.network_range) }],
   )

@@ -17,7 +17,7 @@ interface RolloutRegion {
   runtimeUrls(tenant: { isolation: Isolation }): readonly string[]
 }
 
-interface RolloutKeeperDeps {
+interface RolloutControllerDeps {
   ledger: RolloutLedger
   regions: ReadonlyMap<string, RolloutRegion>
   probe: Pick<RegionProbe, 'tenantHealth'>
@@ -25,34 +25,34 @@ interface RolloutKeeperDeps {
   log: Pick<Log, 'info' | 'warn'>
 }
 
-const lookMilliseconds = 1_000
+const pollMilliseconds = 1_000
 const imageMilliseconds = 10_000
 /** A rollout that goes on after so many goes on at the next look. */
 const stepsAtOnce = 20
 
 /** Runs while this control plane leads. */
-export function keepRollouts(deps: RolloutKeeperDeps): (leadership: Leadership) => Promise<void> {
+export function keepRollouts(deps: RolloutControllerDeps): (leadership: Leadership) => Promise<void> {
   return async ({ epoch, lost }) => {
-    const keeper = createRolloutKeeper(deps, epoch)
+    const controller = createRolloutController(deps, epoch)
     await repeat(
       {
         clock: deps.clock,
         work: async (signal) => {
-          await keeper.look(signal)
-          return lookMilliseconds
+          await controller.poll(signal)
+          return pollMilliseconds
         },
-        onProblem: (error) => deps.log.warn({ err: error }, 'the rollouts could not be carried on; it is tried again'),
+        onError: (error) => deps.log.warn({ err: error }, 'the rollouts could not be carried on; it is tried again'),
       },
       lost,
     )
   }
 }
 
-export function createRolloutKeeper(deps: RolloutKeeperDeps, epoch: bigint) {
+export function createRolloutController(deps: RolloutControllerDeps, epoch: bigint) {
   const since = deps.clock.now()
   return {
     /** Once: each that is open as far as it goes by now. */
-    async look(signal: AbortSignal): Promise<void> {
+    async poll(signal: AbortSignal): Promise<void> {
       await Promise.all((await deps.ledger.open()).map((rollout) => advance(rollout, deps, { epoch, since }, signal)))
     },
   }
@@ -60,7 +60,7 @@ export function createRolloutKeeper(deps: RolloutKeeperDeps, epoch: bigint) {
 
 async function advance(
   begun: Rollout,
-  deps: RolloutKeeperDeps,
+  deps: RolloutControllerDeps,
   { epoch, since }: { epoch: bigint; since: Date },
   signal: AbortSignal,
 ): Promise<void> {
@@ -87,7 +87,7 @@ async function advance(
  */
 async function imageFault(
   rollout: Rollout,
-  { regions, clock }: RolloutKeeperDeps,
+  { regions, clock }: RolloutControllerDeps,
   signal: AbortSignal,
 ): Promise<RolloutStep | undefined> {
   const { region, component, image, imageId } = rollout
@@ -110,23 +110,24 @@ async function imageFault(
 async function healthOf(
   rollout: Rollout,
   subjects: readonly RolloutSubject[],
-  { regions, probe }: RolloutKeeperDeps,
+  { regions, probe }: RolloutControllerDeps,
   signal: AbortSignal,
 ) {
-  const askTenant = async ({ id, isolation, observedGeneration }: RolloutSubject) => {
+  const requestTenant = async ({ id, isolation, observedGeneration }: RolloutSubject) => {
     const urls = regions.get(rollout.region)?.runtimeUrls({ isolation }) ?? []
-    const told = await Promise.all(urls.map((url) => probe.tenantHealth(url, id, signal).catch(() => undefined)))
-    if (told.some((health) => health?.status === 'unhealthy')) return [id, 'unhealthy'] as const
+    const reported = await Promise.all(urls.map((url) => probe.tenantHealth(url, id, signal).catch(() => undefined)))
+    if (reported.some((health) => health?.status === 'unhealthy')) return [id, 'unhealthy'] as const
     const isHealthy =
-      told.length > 0 && told.every((health) => health?.status === 'healthy' && health.generation >= observedGeneration)
+      reported.length > 0 &&
+      reported.every((health) => health?.status === 'healthy' && health.generation >= observedGeneration)
     return isHealthy ? ([id, 'healthy'] as const) : undefined
   }
   const awaited = new Map(
     rollout.tenants.filter(({ state }) => state === 'moving').map(({ tenantId, generation }) => [tenantId, generation]),
   )
-  const asked = subjects.filter(({ id, desired, status, observedGeneration }) => {
+  const requested = subjects.filter(({ id, desired, status, observedGeneration }) => {
     const generation = awaited.get(id)
     return desired === 'active' && status === 'ready' && generation !== undefined && observedGeneration >= generation
   })
-  return new Map((await Promise.all(asked.map(askTenant))).filter((answer) => answer !== undefined))
+  return new Map((await Promise.all(requested.map(requestTenant))).filter((response) => response !== undefined))
 }

@@ -1,7 +1,7 @@
 // The next step of a rollout, from what is recorded of it and what is seen. Pure; taken again after any interruption.
 import type { MovedTenant, Rollout, RolloutState, RolloutSubject } from './rollout.ts'
 
-export interface RolloutSight {
+export interface RolloutStatusSource {
   /** Of the region, oldest first; tenants that are being deleted are not among them. */
   subjects: readonly RolloutSubject[]
   /** What the runtimes of the tenants in `moving` say; absent: not asked, or no answer. */
@@ -23,26 +23,28 @@ export type RolloutStep =
 /** At once, where nobody waits. */
 const batch = 50
 /** On the way back the reconciler may first be at its last try with the new image, and wait for the next one. */
-const patienceSeconds = 150
+const timeoutSeconds = 150
 /** Not to be cut short by a change of image. */
 const lasting: RolloutSubject['operations'] = ['backup', 'restore', 'verify']
 
-export function planRollout(rollout: Rollout, sight: RolloutSight, now: Date): RolloutStep {
-  return rollout.state === 'rolling_back' ? planReturn(rollout, sight, now) : planWaves(rollout, sight, now)
+export function planRollout(rollout: Rollout, statusSource: RolloutStatusSource, now: Date): RolloutStep {
+  return rollout.state === 'rolling_back'
+    ? planReturn(rollout, statusSource, now)
+    : planWaves(rollout, statusSource, now)
 }
 
-function planWaves(rollout: Rollout, sight: RolloutSight, now: Date): RolloutStep {
+function planWaves(rollout: Rollout, statusSource: RolloutStatusSource, now: Date): RolloutStep {
   const { tenants, wave, waveSize } = rollout
-  const subjects = byId(sight.subjects)
+  const subjects = byId(statusSource.subjects)
   for (const moved of tenants) {
-    const error = faultOf(moved, subjects.get(moved.tenantId), sight, rollout, now)
+    const error = faultOf(moved, subjects.get(moved.tenantId), statusSource, rollout, now)
     if (error !== undefined) return { do: 'turn-back', error }
   }
-  const seen = tenants.map((moved) => lookForward(moved, subjects.get(moved.tenantId), sight, rollout, now))
+  const seen = tenants.map((moved) => lookForward(moved, subjects.get(moved.tenantId), statusSource, rollout, now))
   if (seen.some((moved, at) => moved !== tenants[at])) return { do: 'record', tenants: seen }
   if (tenants.some(({ state }) => state === 'moving')) return { do: 'wait' }
 
-  const left = remaining(rollout, sight.subjects)
+  const left = remaining(rollout, statusSource.subjects)
   const ready = left.filter(isReady)
   if (ready.length > 0) {
     const chosen = wave === 0 ? canaryOf(rollout, left) : ready.slice(0, Math.min(2 ** wave, waveSize))
@@ -97,7 +99,7 @@ function hasLasting(operations: RolloutSubject['operations']): boolean {
 function faultOf(
   moved: MovedTenant,
   subject: RolloutSubject | undefined,
-  sight: RolloutSight,
+  statusSource: RolloutStatusSource,
   { deadlineSeconds }: Rollout,
   now: Date,
 ): string | undefined {
@@ -105,10 +107,10 @@ function faultOf(
   if (subject?.desired !== 'active' || wave === 0) return undefined
   if ((state === 'moving' || state === 'moved') && subject.status === 'failed')
     return `${tenantId} failed with the new image`
-  if (state !== 'moving' || isWell(moved, subject, sight)) return undefined
-  if (wellSince !== undefined && sight.health.get(tenantId) === 'unhealthy')
+  if (state !== 'moving' || isWell(moved, subject, statusSource)) return undefined
+  if (wellSince !== undefined && statusSource.health.get(tenantId) === 'unhealthy')
     return `${tenantId} got unhealthy with the new image`
-  return isOverdue(moved, sight, deadlineSeconds, now)
+  return isOverdue(moved, statusSource, deadlineSeconds, now)
     ? `${tenantId} was not well with the new image within ${deadlineSeconds} s`
     : undefined
 }
@@ -116,7 +118,7 @@ function faultOf(
 function lookForward(
   moved: MovedTenant,
   subject: RolloutSubject | undefined,
-  sight: RolloutSight,
+  statusSource: RolloutStatusSource,
   { soakSeconds }: Rollout,
   now: Date,
 ): MovedTenant {
@@ -124,24 +126,34 @@ function lookForward(
   if (subject === undefined) return { ...moved, state: 'gone' }
   if (moved.state !== 'moving') return moved
   if (subject.desired !== 'active') return { ...moved, state: 'moved' }
-  if (!isWell(moved, subject, sight)) return moved.wellSince === undefined ? moved : { ...moved, wellSince: undefined }
+  if (!isWell(moved, subject, statusSource))
+    return moved.wellSince === undefined ? moved : { ...moved, wellSince: undefined }
   const wellSince = moved.wellSince ?? now
   if (secondsSince(wellSince, now) >= soakSeconds) return { ...moved, wellSince, state: 'moved' }
   return moved.wellSince === undefined ? { ...moved, wellSince } : moved
 }
 
-function isWell({ tenantId, generation }: MovedTenant, subject: RolloutSubject, { health }: RolloutSight): boolean {
+function isWell(
+  { tenantId, generation }: MovedTenant,
+  subject: RolloutSubject,
+  { health }: RolloutStatusSource,
+): boolean {
   return subject.status === 'ready' && subject.observedGeneration >= generation && health.get(tenantId) === 'healthy'
 }
 
-function isOverdue({ movedAt }: MovedTenant, { since }: RolloutSight, deadlineSeconds: number, now: Date): boolean {
+function isOverdue(
+  { movedAt }: MovedTenant,
+  { since }: RolloutStatusSource,
+  deadlineSeconds: number,
+  now: Date,
+): boolean {
   return secondsSince(movedAt > since ? movedAt : since, now) >= deadlineSeconds
 }
 
-function planReturn(rollout: Rollout, sight: RolloutSight, now: Date): RolloutStep {
+function planReturn(rollout: Rollout, statusSource: RolloutStatusSource, now: Date): RolloutStep {
   const { tenants } = rollout
-  const subjects = byId(sight.subjects)
-  const seen = tenants.map((moved) => lookBack(moved, subjects.get(moved.tenantId), sight, rollout, now))
+  const subjects = byId(statusSource.subjects)
+  const seen = tenants.map((moved) => lookBack(moved, subjects.get(moved.tenantId), statusSource, rollout, now))
   if (seen.some((moved, at) => moved !== tenants[at])) return { do: 'record', tenants: seen }
   const away = tenants.filter(({ state }) => state === 'moving' || state === 'moved')
   const returnable = away.filter(({ tenantId }) => {
@@ -163,7 +175,7 @@ function planReturn(rollout: Rollout, sight: RolloutSight, now: Date): RolloutSt
 function lookBack(
   moved: MovedTenant,
   subject: RolloutSubject | undefined,
-  sight: RolloutSight,
+  statusSource: RolloutStatusSource,
   { deadlineSeconds }: Rollout,
   now: Date,
 ): MovedTenant {
@@ -172,7 +184,7 @@ function lookBack(
   if (moved.state !== 'returning') return moved
   const isSettled = subject.observedGeneration >= moved.generation && subject.status !== 'failed'
   if (isSettled || moved.wave === 0) return { ...moved, state: 'returned' }
-  return subject.status === 'failed' && isOverdue(moved, sight, deadlineSeconds + patienceSeconds, now)
+  return subject.status === 'failed' && isOverdue(moved, statusSource, deadlineSeconds + timeoutSeconds, now)
     ? { ...moved, state: 'lost' }
     : moved
 }

@@ -8,7 +8,7 @@ import type { RolloutStore } from './rollout-store.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { Engine } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
-import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { PageQuery, pageRequest, textPattern, writeContext, NoQuery } from '../http/parameters.ts'
 
 const imageMilliseconds = 10_000
@@ -18,7 +18,7 @@ const imageDescription =
 const Maybe = Type.Union([Type.String(), Type.Null()])
 const Id = Type.Object({ id: Type.String() })
 
-const Asked = Type.Object(
+const Requested = Type.Object(
   {
     region: Type.String(),
     component: Type.Enum([...rolloutComponents]),
@@ -82,7 +82,7 @@ const RolloutWithTenants = Type.Object({
 })
 
 /** What the routes of rollouts are given. */
-export interface RolloutRoutesDeps extends AnswerDeps {
+export interface RolloutRoutesDeps extends ResponseDeps {
   rollouts: RolloutStore
   regions: readonly Pick<RegionConfig, 'id' | 'docker'>[]
   /** Of a region; undefined where somebody else started the parts. */
@@ -102,7 +102,7 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
           'One tenant first, then the rest in growing waves; at the first that is not well all get their former image back.',
         tags: ['rollouts'],
         querystring: NoQuery,
-        body: Asked,
+        body: Requested,
         response: { 202: RolloutWithTenants },
       },
     },
@@ -118,7 +118,7 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
       } = request.body
       const context = writeContext(request)
       reply.status(202)
-      return answerOnce(deps, context, reply, async (record) => {
+      return respondOnce(deps, context, reply, async (record) => {
         if (deadlineSeconds <= soakSeconds)
           throw new ControlError('INVALID_FIELD', 'field "deadline_seconds" must be more than "soak_seconds"')
         const imageId = await imageOf(deps, region, component, image)

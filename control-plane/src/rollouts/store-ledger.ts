@@ -2,7 +2,7 @@
 import { isReady, isResting, isReturnable, type RolloutStep } from './rollout-plan.ts'
 import type { MovedTenant, Rollout, RolloutComponent, RolloutSubject } from './rollout.ts'
 import type { RolloutLedger } from './rollout-store.ts'
-import { type Desired, type OperationKind, type Status, raise } from '../tenants/index.ts'
+import { type Desired, type OperationKind, type Status, incrementGeneration } from '../tenants/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 import type { Database, Prisma, Transaction } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
@@ -56,7 +56,7 @@ async function carryOut(
     case 'turn-back':
       return { state: 'rolling_back', error: step.error }
     case 'return':
-      return { tenants: (await giveBack(transaction, rollout, step.tenantIds, at)).map(fromMoved) }
+      return { tenants: (await release(transaction, rollout, step.tenantIds, at)).map(fromMoved) }
     case 'finish':
       return { state: step.state, error: step.error ?? null, finishedAt: at }
   }
@@ -93,7 +93,7 @@ async function move(
   }
 }
 
-async function giveBack(
+async function release(
   transaction: Transaction,
   rollout: Rollout,
   tenantIds: readonly string[],
@@ -122,7 +122,7 @@ function giveImage(
   image: string,
   at: Date,
 ): Promise<number> {
-  return raise(
+  return incrementGeneration(
     transaction,
     id,
     'upgrade',

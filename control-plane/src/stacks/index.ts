@@ -20,6 +20,6 @@ export {
 } from './region-stack.ts'
 export { isScratchId, scratchId } from './scratch-ids.ts'
 export { componentAlias, stackFor } from './stack-for.ts'
-export type { Guest, HealthCheck, Network, Published, Resources, Service, Stack, Volume } from './stack.ts'
+export type { AttachedContainer, HealthCheck, Network, Published, Resources, Service, Stack, Volume } from './stack.ts'
 export { overlaps, parseRange, type Range, subnetCount, subnetNumber, tenantSubnet } from './subnets.ts'
 export { ports, postgresService } from './tenant-services.ts'

@@ -2,12 +2,12 @@
 import type { DockerSettings } from './docker-settings.ts'
 import { SecretText } from './secret-text.ts'
 import { containerName } from './object-names.ts'
-import type { Attachment, Guest, Resources, Service, Stack } from './stack.ts'
+import type { Attachment, AttachedContainer, Resources, Service, Stack } from './stack.ts'
 import { parseRange, regionAddress, regionSubnets, type Range } from './subnets.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
 
 /** Last numbers of the fixed addresses on the region's network: who must be found without the engine's own names. */
-const places = { host: 1, controlPlane: 5, postgres: 10, gateway: 11, firstRuntime: 20 } as const
+const slots = { host: 1, controlPlane: 5, postgres: 10, gateway: 11, firstRuntime: 20 } as const
 
 const gigabyte = 2 ** 30
 const shared: Record<'postgres' | 'runtime' | 'gateway', Resources> = {
@@ -36,17 +36,17 @@ export function regionEndpoints(docker: DockerSettings): RegionEndpoints {
   const range = parseRange(docker.network_range)
   const address = (last: number) => regionAddress(range, last)
   return {
-    postgresHost: `${address(places.postgres)}:${ports.postgres}`,
+    postgresHost: `${address(slots.postgres)}:${ports.postgres}`,
     runtimeUrls: runtimeNumbers(docker).map(
-      (number) => `http://${address(places.firstRuntime + number)}:${ports.runtime}`,
+      (number) => `http://${address(slots.firstRuntime + number)}:${ports.runtime}`,
     ),
-    gatewayInternalUrl: `http://${address(places.gateway)}:${ports.gatewayInternal}`,
+    gatewayInternalUrl: `http://${address(slots.gateway)}:${ports.gatewayInternal}`,
   }
 }
 
 /** The address that the engine's host has there. @throws RangeError for a range that can't be */
 export function hostOnRegionNetwork({ network_range }: Pick<DockerSettings, 'network_range'>): string {
-  return regionAddress(parseRange(network_range), places.host)
+  return regionAddress(parseRange(network_range), slots.host)
 }
 
 /** What a region's own stack is made from. */
@@ -70,7 +70,7 @@ export interface RegionStackInput {
 export function regionStack(input: RegionStackInput): Stack {
   const { region, installation, docker, images, internalToken, superuserPassword, hasHomes } = input
   const range = parseRange(docker.network_range)
-  const place = (last: number, alias: string): Attachment => ({
+  const location = (last: number, alias: string): Attachment => ({
     network: 'net',
     aliases: [alias],
     address: regionAddress(range, last),
@@ -81,7 +81,7 @@ export function regionStack(input: RegionStackInput): Stack {
       name: `runtime-${number}`,
       image: images.runtime,
       livePort: ports.runtime,
-      networks: [place(places.firstRuntime + number, `runtime-${number}`)],
+      networks: [location(slots.firstRuntime + number, `runtime-${number}`)],
       resources: shared.runtime,
       environment: {
         TENANTRY_PORT: String(ports.runtime),
@@ -98,7 +98,7 @@ export function regionStack(input: RegionStackInput): Stack {
   )
   const postgres = postgresService({
     image: images.postgres,
-    network: place(places.postgres, 'postgres'),
+    network: location(slots.postgres, 'postgres'),
     resources: shared.postgres,
     connections,
     reservedConnections,
@@ -110,9 +110,9 @@ export function regionStack(input: RegionStackInput): Stack {
     subnet: regionSubnets(range).net,
     internal: true,
     hostAddress: true,
-    guests: guestsOf(docker, range),
+    attachedContainers: attachedContainersOf(docker, range),
   }
-  const kept = [
+  const stored = [
     { name: 'data', mustExist: hasHomes, isGuarded: true },
     { name: 'files', mustExist: hasHomes, isGuarded: false },
   ]
@@ -120,19 +120,25 @@ export function regionStack(input: RegionStackInput): Stack {
     id: regionStackId(region, installation),
     state: 'running',
     networks: [net],
-    volumes: kept,
+    volumes: stored,
     services: [postgres, ...runtimes],
   }
   if (!('port' in docker.gateway)) return base
   // A network without a way out publishes no ports.
-  const door = { name: 'door', subnet: regionSubnets(range).door, internal: false, hostAddress: true, guests: [] }
+  const proxy = {
+    name: 'door',
+    subnet: regionSubnets(range).proxy,
+    internal: false,
+    hostAddress: true,
+    attachedContainers: [],
+  }
   return {
     ...base,
-    networks: [...base.networks, door],
+    networks: [...base.networks, proxy],
     volumes: [...base.volumes, { name: 'gateway', mustExist: false, isGuarded: false }],
     services: [
       ...base.services,
-      gatewayService(input, docker.gateway, [place(places.gateway, 'gateway'), { network: 'door', aliases: [] }]),
+      gatewayService(input, docker.gateway, [location(slots.gateway, 'gateway'), { network: 'door', aliases: [] }]),
     ],
   }
 }
@@ -160,7 +166,7 @@ function gatewayService(input: RegionStackInput, published: OwnGateway, networks
       TENANTRY_PORT: String(ports.gateway),
       TENANTRY_INTERNAL_HOST: '0.0.0.0',
       TENANTRY_INTERNAL_PORT: String(ports.gatewayInternal),
-      TENANTRY_POSTGRES_PORT: String(ports.postgresDoor),
+      TENANTRY_POSTGRES_PORT: String(ports.postgresProxy),
       TENANTRY_CONTROL_URL: docker.control_url,
       TENANTRY_DOMAIN: domain,
       TENANTRY_TENANT_RANGE: docker.network_range,
@@ -172,15 +178,15 @@ function gatewayService(input: RegionStackInput, published: OwnGateway, networks
     // Its ports on the host are free only when the old one has gone.
     replace: 'stop-first',
     restarts: 0,
-    isGuest: true,
+    isAttached: true,
     published: [
       { containerPort: ports.gateway, hostAddress, hostPort: port },
-      { containerPort: ports.postgresDoor, hostAddress, hostPort: postgresPort },
+      { containerPort: ports.postgresProxy, hostAddress, hostPort: postgresPort },
     ],
   })
 }
 
-function guestsOf(docker: DockerSettings, range: Range): Guest[] {
+function attachedContainersOf(docker: DockerSettings, range: Range): AttachedContainer[] {
   return [
     ...(docker.control_container === undefined
       ? []
@@ -188,11 +194,11 @@ function guestsOf(docker: DockerSettings, range: Range): Guest[] {
           {
             container: docker.control_container,
             alias: 'control-plane',
-            address: regionAddress(range, places.controlPlane),
+            address: regionAddress(range, slots.controlPlane),
           },
         ]),
     ...('container' in docker.gateway
-      ? [{ container: docker.gateway.container, alias: 'gateway', address: regionAddress(range, places.gateway) }]
+      ? [{ container: docker.gateway.container, alias: 'gateway', address: regionAddress(range, slots.gateway) }]
       : []),
   ]
 }

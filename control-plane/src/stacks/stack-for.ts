@@ -72,7 +72,7 @@ function dedicatedStack(tenant: StackInput, { gatewayContainer, internalToken }:
         subnet,
         internal: true,
         hostAddress: false,
-        guests: [{ container: gatewayContainer, alias: 'gateway' }],
+        attachedContainers: [{ container: gatewayContainer, alias: 'gateway' }],
       },
     ],
     volumes: [

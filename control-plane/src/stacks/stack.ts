@@ -53,8 +53,8 @@ export interface Service {
   scratch: Readonly<Record<string, string>>
   networks: readonly Attachment[]
   published: readonly Published[]
-  /** It is invited to other stacks' networks; any other service belongs on its own alone. */
-  isGuest: boolean
+  /** Other stacks attach it to their networks. Any other service is on its own stack's networks only. */
+  isAttached: boolean
   health: HealthCheck
   /** May be changed while it runs; everything else means a new container. */
   resources: Resources
@@ -66,14 +66,14 @@ export interface Service {
 }
 
 /** A container that is not the stack's own, but belongs on one of its networks: the region's gateway. */
-export interface Guest {
+export interface AttachedContainer {
   container: string
   alias: string
   /** A fixed address; undefined: any of the subnet. */
   address?: string
 }
 
-/** A network of a stack; only its services and guests are on it. */
+/** A network of a stack. Only the stack's services and the attached containers are on it. */
 export interface Network {
   name: string
   /** CIDR; given, because an engine's own pools hold few networks. */
@@ -82,7 +82,7 @@ export interface Network {
   internal: boolean
   /** Whether the host itself has an address on it. */
   hostAddress: boolean
-  guests: readonly Guest[]
+  attachedContainers: readonly AttachedContainer[]
 }
 
 /** A volume of a stack: what outlives its containers. */
@@ -110,8 +110,11 @@ export interface Stack {
 
 /** Equal for equal services, whatever the order of their keys: a difference means that the container must be replaced. */
 export function specHash(service: Service): string {
-  const { resources: _resources, replace: _replace, stopSeconds: _stopSeconds, ...replacing } = service
-  return createHash('sha256').update(canonical(replacing)).digest('hex')
+  const { resources: _resources, replace: _replace, stopSeconds: _stopSeconds, isAttached, ...replacing } = service
+  // Containers carry hashes that were made with this key; another key would replace all of them.
+  return createHash('sha256')
+    .update(canonical({ ...replacing, isGuest: isAttached }))
+    .digest('hex')
 }
 
 function canonical(value: unknown): string {

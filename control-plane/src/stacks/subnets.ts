@@ -52,8 +52,8 @@ export function subnetNumber(range: Range, subnet: string): number | undefined {
 }
 
 /** The region's own /24 in two halves: the parts among themselves, and where the gateway is published. */
-export function regionSubnets(range: Range): { net: string; door: string } {
-  return { net: `${dotted(range.first)}/25`, door: `${dotted(range.first + 128)}/25` }
+export function regionSubnets(range: Range): { net: string; proxy: string } {
+  return { net: `${dotted(range.first)}/25`, proxy: `${dotted(range.first + 128)}/25` }
 }
 
 /** The address `.last` of the region's own subnet. */

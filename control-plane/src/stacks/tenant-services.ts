@@ -11,7 +11,7 @@ export const ports = {
   runtime: 24_401,
   gateway: 4401,
   gatewayInternal: 4402,
-  postgresDoor: 4403,
+  postgresProxy: 4403,
   postgres: 5432,
 } as const
 
@@ -65,7 +65,7 @@ export function postgresService({
     scratch: { '/tmp': 'size=64m,mode=1777', '/run/postgresql': 'size=1m,mode=0700,uid=10002,gid=10002' },
     networks: [network],
     published: [],
-    isGuest: false,
+    isAttached: false,
     // After a crash it replays its log first, and must not be ended for taking its time.
     health: check(['pg_isready', '--quiet', '--host=/run/postgresql', '--username=postgres'], 3_600),
     resources,
@@ -87,7 +87,7 @@ interface NodeServiceOptions {
   replace: Service['replace']
   restarts: number
   published?: Service['published']
-  isGuest?: boolean
+  isAttached?: boolean
 }
 
 /** Runtime and gateway. */
@@ -103,7 +103,7 @@ export function nodeService({
   replace,
   restarts,
   published = [],
-  isGuest = false,
+  isAttached = false,
 }: NodeServiceOptions): Service {
   return {
     name,
@@ -121,7 +121,7 @@ export function nodeService({
     scratch: { '/tmp': 'size=64m,mode=1777' },
     networks,
     published,
-    isGuest,
+    isAttached,
     health: check(['/usr/local/bin/is-live', String(livePort)]),
     resources,
     user: nodeUser,

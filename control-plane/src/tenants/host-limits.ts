@@ -11,8 +11,8 @@ export function checkHostLimits(
 ): void {
   for (const component of ['postgres', 'runtime'] as const) {
     const { memoryBytes: memory = 0, cpuMillis = 0 } = changes[component] ?? {}
-    if (memory > memoryBytes) refuse(`${component}.memory_bytes`, memory, memoryBytes)
-    if (cpuMillis > cpus * 1000) refuse(`${component}.cpu_millis`, cpuMillis, cpus * 1000)
+    if (memory > memoryBytes) reject(`${component}.memory_bytes`, memory, memoryBytes)
+    if (cpuMillis > cpus * 1000) reject(`${component}.cpu_millis`, cpuMillis, cpus * 1000)
   }
 }
 
@@ -29,7 +29,7 @@ export function checkHostDisk(region: string, { freeBytes, totalBytes }: NonNull
   )
 }
 
-const patienceMilliseconds = 1_000
+const timeoutMilliseconds = 1_000
 const freshMilliseconds = 10_000
 
 interface HostDiskDeps {
@@ -47,7 +47,7 @@ export function hostDiskReader({ engineOf, clock, now }: HostDiskDeps): (region:
   return async (region) => {
     const found = known.get(region)
     if (found !== undefined && found.until > now().getTime()) return found.disk
-    const disk = Promise.resolve(engineOf(region)?.info(clock.timeout(patienceMilliseconds))).then(
+    const disk = Promise.resolve(engineOf(region)?.info(clock.timeout(timeoutMilliseconds))).then(
       (info) => info?.disk,
       () => undefined,
     )
@@ -56,6 +56,6 @@ export function hostDiskReader({ engineOf, clock, now }: HostDiskDeps): (region:
   }
 }
 
-function refuse(limit: string, asked: number, there: number): never {
-  throw new ControlError('LIMITS_BEYOND_HOST', `field "resources.${limit}" is ${asked}, but the host has ${there}`)
+function reject(limit: string, requested: number, there: number): never {
+  throw new ControlError('LIMITS_BEYOND_HOST', `field "resources.${limit}" is ${requested}, but the host has ${there}`)
 }

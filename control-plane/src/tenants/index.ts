@@ -11,14 +11,14 @@ export { addOperationRoutes, type OperationRoutesDeps } from './routes-operation
 export { addReadTenants, type ReadTenantsDeps } from './routes-read.ts'
 export { addRunTenant, type RunTenantDeps } from './routes-run.ts'
 export { createTenantNames } from './store-names.ts'
-export { raise, tellWanted } from './store-raise-led.ts'
+export { incrementGeneration, recordWanted } from './store-raise-led.ts'
 export { toConditions, toOperation, toSizes, toTenant } from './store-rows.ts'
 export { createRunningTenants, type RunningTenant, type RunningTenants } from './store-running.ts'
 export { createTenantStore } from './store.ts'
 export { KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
 export type { TenantStore, TenantWrite } from './tenant-store.ts'
 export {
-  besideGenerations,
+  alongsideGenerations,
   type ComponentSizes,
   type Condition,
   type Desired,

@@ -77,7 +77,7 @@ export function warmName(tenantId: string): string {
 
 /** Checks the name that a tenant is to have. @throws ControlError INVALID_NAME or RESERVED_NAME that says why */
 export function checkName(name: string): void {
-  const problem =
+  const error =
     name.length < 3 || name.length > 63
       ? 'must be 3 to 63 characters long'
       : !/^[a-z0-9-]*$/.test(name)
@@ -91,7 +91,7 @@ export function checkName(name: string): void {
               : !pattern.test(name)
                 ? 'is no DNS label'
                 : undefined
-  if (problem !== undefined) throw new ControlError('INVALID_NAME', `name ${problem}`)
+  if (error !== undefined) throw new ControlError('INVALID_NAME', `name ${error}`)
   if (reservedNames.has(name) || warmNames.test(name))
     throw new ControlError('RESERVED_NAME', `name "${name}" is reserved`)
 }

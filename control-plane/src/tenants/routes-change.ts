@@ -1,7 +1,7 @@
 // PATCH and DELETE /v1/tenants/{id}, POST /v1/tenants/{id}/keys/rotate (specification, section 4.4).
 import { Type } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
-import { askEngine, type Engine } from '../engines/index.ts'
+import { callEngine, type Engine } from '../engines/index.ts'
 import { newApiKey, newSecret } from '../keys/index.ts'
 import { checkPlanFits, type StoredReader } from './plan-fit.ts'
 import type { Tenant } from './tenant.ts'
@@ -12,7 +12,7 @@ import type { RegionConfig } from '../regions/index.ts'
 import type { PlanStore } from '../plans/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { checkHostLimits } from './host-limits.ts'
-import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { foundTenant, regionOf } from './lookup.ts'
 import { ifMatch, waitSeconds, writeContext, NoQuery } from '../http/parameters.ts'
 import { etagOf, KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
@@ -22,10 +22,10 @@ import { waitUntilSettled, type WaitDeps } from './wait.ts'
 const Id = Type.Object({ id: Type.String() })
 const Changed = Type.Object({ ...TenantBody.properties, operation: OperationBody })
 
-const longestOverlapSeconds = 30 * 86_400
+const maxOverlapSeconds = 30 * 86_400
 
 /** What the routes that change, delete and re-key a tenant are given. */
-export interface ChangeTenantDeps extends AnswerDeps, WaitDeps {
+export interface ChangeTenantDeps extends ResponseDeps, WaitDeps {
   regions: readonly RegionConfig[]
   plans: Pick<PlanStore, 'list'>
   stored: StoredReader
@@ -115,7 +115,7 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
         params: Id,
         querystring: NoQuery,
         body: Type.Object(
-          { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: longestOverlapSeconds })) },
+          { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: maxOverlapSeconds })) },
           { additionalProperties: false },
         ),
         response: {
@@ -132,21 +132,21 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       const wait = waitSeconds(request)
       const context = writeContext(request)
       const { id } = await foundTenant(deps, request.params.id)
-      return answerOnce(deps, context, reply, async (record) => {
+      return respondOnce(deps, context, reply, async (record) => {
         const keys = {
           publishable_key: newApiKey('publishable'),
           secret_key: newApiKey('secret'),
           jwt_secret: newSecret(),
         }
         const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 3600) * 1000)
-        const answer = ({ operation }: TenantWrite) => ({
+        const response = ({ operation }: TenantWrite) => ({
           tenant_id: id,
           keys,
           old_keys_expire_at: expireAt.toISOString(),
           operation: toOperationBody(operation),
         })
-        const rotated = await record((write) => deps.tenants.rotateKeys(id, keys, expireAt, write), answer)
-        return answer(await waitUntilSettled(deps, rotated, wait, request))
+        const rotated = await record((write) => deps.tenants.rotateKeys(id, keys, expireAt, write), response)
+        return response(await waitUntilSettled(deps, rotated, wait, request))
       })
     },
   )
@@ -172,7 +172,7 @@ async function checkKnown(
         `plan "${plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`,
       )
     // A runtime that is on its way up or down can't say what is stored.
-    await deps.tenants.refuseBusy(tenant.id, seen)
+    await deps.tenants.rejectBusy(tenant.id, seen)
     await checkPlanFits(
       deps.stored,
       tenant,
@@ -181,5 +181,5 @@ async function checkKnown(
     )
   }
   if (resources != null)
-    checkHostLimits(resources, await askEngine(deps.clock, (signal) => engineOf(deps, tenant).info(signal)))
+    checkHostLimits(resources, await callEngine(deps.clock, (signal) => engineOf(deps, tenant).info(signal)))
 }

@@ -12,7 +12,7 @@ import type { RegionConfig } from '../regions/index.ts'
 import type { PlanStore } from '../plans/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { checkHostDisk, hostDiskReader } from './host-limits.ts'
-import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { waitSeconds, writeContext, NoQuery } from '../http/parameters.ts'
 import { OwnRateBody } from './tenant-change-body.ts'
 import { etagOf, KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
@@ -38,7 +38,7 @@ const Body = Type.Object(
 const Created = Type.Object({ ...TenantBody.properties, keys: KeysBody, operation: OperationBody })
 
 /** What the route that creates a tenant is given. */
-export interface CreateTenantDeps extends AnswerDeps, WaitDeps {
+export interface CreateTenantDeps extends ResponseDeps, WaitDeps {
   regions: readonly RegionConfig[]
   plans: Pick<PlanStore, 'list'>
   /** Of a region; undefined where somebody else started the parts. */
@@ -71,7 +71,7 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
       const context = writeContext(request)
       checkName(request.body.name)
       reply.status(201)
-      return answerOnce(deps, context, reply, async (record) => {
+      return respondOnce(deps, context, reply, async (record) => {
         const { region, plan, isolation } = await chosen(deps, request.body)
         const disk = isolation === 'schema-per-tenant' ? undefined : await hostDisk(region.id)
         if (disk !== undefined) checkHostDisk(region.id, disk)
@@ -123,16 +123,16 @@ async function chosen(deps: Pick<CreateTenantDeps, 'regions' | 'plans'>, body: S
 }
 
 function chooseIsolation(
-  asked: Isolation | undefined,
+  requested: Isolation | undefined,
   ofPlan: Isolation,
   region: CreateTenantDeps['regions'][number],
 ): Isolation {
   const possible = isolationsOf(region.engine)
-  if (asked !== undefined) {
-    if (possible.includes(asked)) return asked
+  if (requested !== undefined) {
+    if (possible.includes(requested)) return requested
     throw new ControlError(
       'UNSUPPORTED_ISOLATION',
-      `isolation "${asked}": region "${region.id}" runs on the engine "${region.engine}", which can do only ${possible.join(', ')}`,
+      `isolation "${requested}": region "${region.id}" runs on the engine "${region.engine}", which can do only ${possible.join(', ')}`,
     )
   }
   const chosen = isolationInRegion(ofPlan, possible)

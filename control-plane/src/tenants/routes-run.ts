@@ -4,7 +4,7 @@ import type { TenantState } from './tenant-store.ts'
 import type { Api } from '../http/api.ts'
 import { requireDedicated } from './dedicated.ts'
 import type { RegionConfig } from '../regions/index.ts'
-import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { foundTenant, regionOf } from './lookup.ts'
 import { NoBody, waitSeconds, writeContext, NoQuery } from '../http/parameters.ts'
 import { OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
@@ -18,7 +18,7 @@ const State = Type.Object({
 })
 
 /** What the routes that stop and start a tenant are given. */
-export interface RunTenantDeps extends AnswerDeps, WaitDeps {
+export interface RunTenantDeps extends ResponseDeps, WaitDeps {
   regions: readonly RegionConfig[]
 }
 
@@ -44,13 +44,13 @@ export function addRunTenant(app: Api, deps: RunTenantDeps): void {
       const tenant = await foundTenant(deps, request.params.id)
       requireDedicated(tenant, 'a restart')
       reply.status(202)
-      return answerOnce(deps, context, reply, async (record) => {
-        const answer = (write: Parameters<typeof waitUntilSettled>[1]) => ({
+      return respondOnce(deps, context, reply, async (record) => {
+        const response = (write: Parameters<typeof waitUntilSettled>[1]) => ({
           ...toTenantBody(write.tenant, regionOf(deps, write.tenant)),
           operation: toOperationBody(write.operation),
         })
-        const restarted = await record((write) => deps.tenants.restart(tenant.id, write), answer)
-        return answer(await waitUntilSettled(deps, restarted, wait, request))
+        const restarted = await record((write) => deps.tenants.restart(tenant.id, write), response)
+        return response(await waitUntilSettled(deps, restarted, wait, request))
       })
     },
   )

@@ -42,12 +42,12 @@ function suspension(
       'fields "suspend_reason" and "payment_required" are of a suspended tenant, and this one is not',
     )
   }
-  const said = {
+  const reported = {
     ...(suspendReason === undefined ? {} : { suspendReason }),
     ...(paymentRequired === undefined ? {} : { paymentRequired }),
   }
   if (desired === 'suspended' && !isSuspended) return { desired: 'active', suspendReason: null, paymentRequired: false }
-  return isSuspended ? { desired: 'suspended', ...said } : {}
+  return isSuspended ? { desired: 'suspended', ...reported } : {}
 }
 
 function resized(changes: SizeChanges, { resources, planResources }: Changed): ComponentSizes {

@@ -2,22 +2,22 @@
 import type { OperationKind } from './tenant.ts'
 import { recordChange } from '../platform/change-log.ts'
 import type { Prisma, Transaction } from '../platform/database.ts'
-import { raise as raiseRow } from './store-raise.ts'
+import { incrementGeneration as incrementRow } from './store-raise.ts'
 
 /** Changes what should be of a tenant, and tells the controller. @returns the tenant's generation with it */
-export async function raise(
+export async function incrementGeneration(
   transaction: Transaction,
   id: string,
   kind: OperationKind,
   columns: Prisma.TenantUncheckedUpdateInput,
   at: Date,
 ): Promise<number> {
-  const { tenant } = await raiseRow(transaction, id, kind, columns, at)
-  await tellWanted(transaction, id)
+  const { tenant } = await incrementRow(transaction, id, kind, columns, at)
+  await recordWanted(transaction, id)
   return tenant.generation
 }
 
 /** Wakes the controller for the tenant when the transaction has ended. */
-export async function tellWanted(transaction: Transaction, id: string): Promise<void> {
+export async function recordWanted(transaction: Transaction, id: string): Promise<void> {
   await recordChange(transaction, 'wanted', id)
 }

@@ -1,6 +1,6 @@
 // What should be of a tenant, changed: its generation rises, what was under way is superseded, and an operation stands for it.
 import { randomUUID } from 'node:crypto'
-import { type OperationKind, type Tenant, besideGenerations } from './tenant.ts'
+import { type OperationKind, type Tenant, alongsideGenerations } from './tenant.ts'
 import type { TenantWrite } from './tenant-store.ts'
 import type { Prisma, Transaction } from '../platform/database.ts'
 import { toOperation, toSizes, toTenant } from './store-rows.ts'
@@ -18,7 +18,7 @@ export function shownTenant(row: Row): Tenant {
   }
 }
 
-export async function raise(
+export async function incrementGeneration(
   transaction: Transaction,
   id: string,
   kind: OperationKind,
@@ -31,7 +31,7 @@ export async function raise(
     include: withPlan,
   })
   await transaction.operation.updateMany({
-    where: { tenantId: id, state: { in: ['pending', 'running'] }, kind: { notIn: [...besideGenerations] } },
+    where: { tenantId: id, state: { in: ['pending', 'running'] }, kind: { notIn: [...alongsideGenerations] } },
     data: { state: 'superseded', finishedAt: at },
   })
   return { tenant: shownTenant(row), operation: await openOperation(transaction, id, kind, row.generation, at) }

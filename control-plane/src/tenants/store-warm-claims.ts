@@ -4,7 +4,7 @@ import { secretKinds, type SecretKind } from './tenant.ts'
 import type { NewTenant, TenantCreated } from './tenant-store.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { liveSecrets } from './live-secrets.ts'
-import { raise } from './store-raise.ts'
+import { incrementGeneration } from './store-raise.ts'
 import { fromOwnRate } from '../quotas/index.ts'
 
 /** The oldest that is ready becomes the new tenant: its database is empty and its secrets were told to nobody. */
@@ -28,7 +28,7 @@ export async function claimWarm(
     status: 'pending',
     createdAt: at,
   }
-  const write = await raise(transaction, warm.id, 'create', columns, at)
+  const write = await incrementGeneration(transaction, warm.id, 'create', columns, at)
   return { ...write, secrets: await secretsOf(transaction, seal, warm.id, at) }
 }
 

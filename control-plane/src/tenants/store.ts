@@ -9,14 +9,14 @@ import {
   type SecretKind,
   type Status,
   type Tenant,
-  besideGenerations,
+  alongsideGenerations,
 } from './tenant.ts'
 import type { NewTenant, TenantCreated, TenantState, TenantStore } from './tenant-store.ts'
 import { recordChange } from '../platform/change-log.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import { brokenConstraint, type Database, type Prisma, type Transaction } from '../platform/database.ts'
 import { fromOwnRate } from '../quotas/index.ts'
-import { openOperation, raise, shownTenant, withPlan } from './store-raise.ts'
+import { openOperation, incrementGeneration, shownTenant, withPlan } from './store-raise.ts'
 import { lock } from '../platform/locks.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import { toOperation } from './store-rows.ts'
@@ -69,7 +69,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
     const tenant = await shown(id, transaction)
     if (tenant === undefined) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
     const operation = await transaction.operation.findFirst({
-      where: { tenantId: id, generation: tenant.generation, ...underWay },
+      where: { tenantId: id, generation: tenant.generation, ...inProgress },
     })
     return { tenant, operation: operation === null ? undefined : toOperation(operation) }
   }
@@ -83,7 +83,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
     detail: Prisma.InputJsonObject,
     action = kind,
   ) => {
-    const result = await raise(transaction, id, kind, columns, now())
+    const result = await incrementGeneration(transaction, id, kind, columns, now())
     await recordChange(transaction, 'wanted', id)
     audit({ action: `tenant.${action}`, target: id, detail })
     return result
@@ -133,13 +133,13 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
           planResources: tenant.plan.resources,
         }
         const [kind, columns] = [operationOf(wanted, from), changedColumns(wanted, from)]
-        if (wanted.name !== undefined) await refuseTaken(write.transaction, id, wanted.name)
+        if (wanted.name !== undefined) await rejectTaken(write.transaction, id, wanted.name)
         return change(write, id, kind, columns, changeDetail(wanted), 'update')
       }),
 
-    refuseBusy: (id, ifMatch) =>
+    rejectBusy: (id, ifMatch) =>
       database.$transaction(async (transaction) => {
-        await refuseUnlessIdle(transaction, await readTenant(transaction, id, ifMatch))
+        await rejectUnlessIdle(transaction, await readTenant(transaction, id, ifMatch))
       }),
 
     async requestDelete(id, purgeAfter, ifMatch, write) {
@@ -179,7 +179,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
     async pause(id, write) {
       const tenant = await lockTenant(write.transaction, id, undefined)
       if (tenant.desired === 'paused') return state(write.transaction, id)
-      await refuseUnlessIdle(write.transaction, tenant)
+      await rejectUnlessIdle(write.transaction, tenant)
       if (tenant.desired !== 'active')
         throw new ControlError('NOT_ACTIVE', `only an active tenant can be paused, and this one is ${tenant.desired}`)
       return change(write, id, 'pause', { desired: 'paused' }, {})
@@ -210,9 +210,9 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
 }
 
 /** Backups go on beside changes. */
-const underWay = {
+const inProgress = {
   state: { in: ['pending', 'running'] },
-  kind: { notIn: [...besideGenerations] },
+  kind: { notIn: [...alongsideGenerations] },
 } satisfies Prisma.OperationWhereInput
 
 type TenantRow = Prisma.TenantGetPayload<{ include: typeof withPlan }>
@@ -237,15 +237,15 @@ async function readTenant(transaction: Transaction, id: string, ifMatch: number 
 
 async function lockIdleTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
   const tenant = await lockTenant(transaction, id, ifMatch)
-  await refuseUnlessIdle(transaction, tenant)
+  await rejectUnlessIdle(transaction, tenant)
   return tenant
 }
 
 /** A failed tenant may be changed at any time: that may be what mends it. */
-async function refuseUnlessIdle(transaction: Transaction, { id, desired, status }: TenantRow): Promise<void> {
+async function rejectUnlessIdle(transaction: Transaction, { id, desired, status }: TenantRow): Promise<void> {
   if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
   if (status === 'failed') return
-  const busy = await transaction.operation.findFirst({ where: { tenantId: id, ...underWay } })
+  const busy = await transaction.operation.findFirst({ where: { tenantId: id, ...inProgress } })
   if (busy === null) return
   throw new ControlError('OPERATION_UNDER_WAY', `the operation ${busy.id} (${busy.kind}) is under way`, {
     detail: { operation_id: busy.id },
@@ -286,7 +286,7 @@ async function sharedDatabases(transaction: Transaction, regionId: string): Prom
 }
 
 /** Two tenants that exchange their names would wait for each other at the unique index: neither gets so far. */
-async function refuseTaken(transaction: Transaction, id: string, name: string): Promise<void> {
+async function rejectTaken(transaction: Transaction, id: string, name: string): Promise<void> {
   const holder = await transaction.tenant.findFirst({ where: { name, id: { not: id } }, select: { id: true } })
   if (holder !== null) throw nameTaken(name)
 }

@@ -8,7 +8,7 @@ import { driftPolicies, type Tenant } from './tenant.ts'
 import type { SizeChanges, TenantChange } from './tenant-store.ts'
 import { requireDedicated } from './dedicated.ts'
 
-const longestPause = 30 * 86_400
+const maxPause = 30 * 86_400
 /** Shorter, and a tenant would be stopped between two requests of one visitor. */
 const shortestPause = 10
 
@@ -51,7 +51,7 @@ export const TenantChangeBody = Type.Object(
       Type.Union([Sizes, Type.Null()], { description: "null: the plan's. What is not named stays as it is" }),
     ),
     pause_after_seconds: Type.Optional(
-      Type.Union([Type.Integer({ minimum: 0, maximum: longestPause }), Type.Null()], {
+      Type.Union([Type.Integer({ minimum: 0, maximum: maxPause }), Type.Null()], {
         description: `null: as the region says; 0: never; else at least ${shortestPause}`,
       }),
     ),
@@ -76,7 +76,7 @@ export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolat
   if (pauseAfter != null && pauseAfter > 0 && pauseAfter < shortestPause) {
     throw new ControlError(
       'INVALID_FIELD',
-      `field "pause_after_seconds" must be 0, or from ${shortestPause} to ${longestPause}`,
+      `field "pause_after_seconds" must be 0, or from ${shortestPause} to ${maxPause}`,
     )
   }
   if (schedule != null) checkSchedule(schedule)
@@ -88,7 +88,7 @@ export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolat
 function checkSchedule(schedule: string): void {
   const fields = schedule.trim().split(/\s+/)
   const [minute = ''] = fields
-  const problem =
+  const error =
     fields.length !== 5
       ? 'must be a cron expression of five fields'
       : !/^\d{1,2}$/.test(minute)
@@ -96,7 +96,7 @@ function checkSchedule(schedule: string): void {
         : !comesUp(fields.join(' '))
           ? 'is no cron expression that ever comes up'
           : undefined
-  if (problem !== undefined) throw new ControlError('INVALID_FIELD', `field "backup_schedule" ${problem}`)
+  if (error !== undefined) throw new ControlError('INVALID_FIELD', `field "backup_schedule" ${error}`)
 }
 
 function comesUp(schedule: string): boolean {

@@ -83,7 +83,7 @@ export interface TenantStore {
    */
   update(id: string, change: TenantChange, ifMatch: number | undefined, write: RecordedWrite): Promise<TenantWrite>
   /** Changes nothing. @throws what `update` does for the state that the tenant is in */
-  refuseBusy(id: string, ifMatch: number | undefined): Promise<void>
+  rejectBusy(id: string, ifMatch: number | undefined): Promise<void>
   /** Supersedes whatever is under way. Asked again with an earlier `purgeAfter`, that holds. */
   requestDelete(id: string, purgeAfter: Date, ifMatch: number | undefined, write: RecordedWrite): Promise<TenantWrite>
   /** New API keys and a new token secret; the old ones are honoured until `expireAt`. */

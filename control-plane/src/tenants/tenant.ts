@@ -122,4 +122,4 @@ export const secretKinds = [
 export type SecretKind = (typeof secretKinds)[number]
 
 /** Kinds of operations that do not change what should be, and so don't stand for a generation. */
-export const besideGenerations = ['backup', 'verify'] as const
+export const alongsideGenerations = ['backup', 'verify'] as const

@@ -11,21 +11,21 @@ const plainText = /^[^\0\p{Surrogate}]{0,200}$/u
 /** @throws ControlError INVALID_FIELD that names the first field in which something is wrong */
 export function checkPush({ source, boot, counters, complete_until: completeUntil }: UsagePush): void {
   if (source === '' || !plainText.test(source) || source.startsWith(homeSource('')))
-    refuse('source', "must be 1 to 200 characters, and not begin as a home's")
-  if (!uuid.test(boot)) refuse('boot', 'must be a UUID')
+    reject('source', "must be 1 to 200 characters, and not begin as a home's")
+  if (!uuid.test(boot)) reject('boot', 'must be a UUID')
   if (completeUntil !== undefined && parseHour(completeUntil) === undefined)
-    refuse('complete_until', 'must be the start of a UTC hour, ISO 8601')
+    reject('complete_until', 'must be the start of a UTC hour, ISO 8601')
   for (const [number, counter] of counters.entries()) {
     const field = (name: string) => `counters/${number}/${name}`
-    if (!isTenantId(counter.tenant_id)) refuse(field('tenant_id'), 'must be the id of a tenant')
-    if (parseHour(counter.hour) === undefined) refuse(field('hour'), 'must be the start of a UTC hour, ISO 8601')
+    if (!isTenantId(counter.tenant_id)) reject(field('tenant_id'), 'must be the id of a tenant')
+    if (parseHour(counter.hour) === undefined) reject(field('hour'), 'must be the start of a UTC hour, ISO 8601')
     for (const name of ['group', 'method', 'status_class', 'bucket'] as const) {
-      if (!plainText.test(counter[name])) refuse(field(name), 'must be plain text of at most 200 characters')
+      if (!plainText.test(counter[name])) reject(field(name), 'must be plain text of at most 200 characters')
     }
-    if (!Number.isSafeInteger(counter.value)) refuse(field('value'), 'must be below 2 to the power of 53')
+    if (!Number.isSafeInteger(counter.value)) reject(field('value'), 'must be below 2 to the power of 53')
   }
 }
 
-function refuse(field: string, rule: string): never {
+function reject(field: string, rule: string): never {
   throw new ControlError('INVALID_FIELD', `field "${field}" ${rule}`)
 }

@@ -1,25 +1,25 @@
 // What the services of a tenant of its own take now, as their engine tells.
 import type { Clock } from '../platform/clock.ts'
-import { askEngine } from '../engines/index.ts'
-import type { TenantSight } from '../health/index.ts'
+import { callEngine } from '../engines/index.ts'
+import type { TenantStatusSource } from '../health/index.ts'
 import type { ComponentUsage, Usage } from './usage-reader.ts'
 
 /** The volume of each service (see `stack-for.ts`). */
 const volumes = { postgres: 'data', runtime: 'files' } as const
 
-/** Never fails: what can't be had is null. @param sight undefined for a past month, of which an engine knows nothing */
+/** Never fails: what can't be had is null. @param statusSource undefined for a past month, of which an engine knows nothing */
 export async function componentUsage(
   clock: Pick<Clock, 'timeout'>,
-  sight: TenantSight | undefined,
+  statusSource: TenantStatusSource | undefined,
 ): Promise<NonNullable<Usage['components']>> {
-  const engine = sight?.engine
-  const id = sight?.snapshot.id
+  const engine = statusSource?.engine
+  const id = statusSource?.snapshot.id
   const [stats, bytes] =
     engine === undefined || id === undefined
       ? []
       : await Promise.all([
-          askEngine(clock, (signal) => engine.stats(id, signal)).catch(() => undefined),
-          askEngine(clock, (signal) => engine.volumeBytes(id, signal)).catch(() => undefined),
+          callEngine(clock, (signal) => engine.stats(id, signal)).catch(() => undefined),
+          callEngine(clock, (signal) => engine.volumeBytes(id, signal)).catch(() => undefined),
         ])
   const usage = (service: keyof typeof volumes): ComponentUsage => {
     const reading = stats?.[service]

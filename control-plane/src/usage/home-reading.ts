@@ -1,6 +1,6 @@
 // What was read of a tenant's home → amounts of hours for the ledger. Pure. Files' bytes and runs are in the home's own books, to
 // the microsecond; documents are measured when the home is read, and what was measured holds until the next time.
-import { hourMilliseconds, type HomeBooks } from '@tenantry/contract'
+import { hourMilliseconds, type HomeCounters } from '@tenantry/contract'
 import { startOfHour } from './hours.ts'
 import type { HomeAmounts, HomeReading } from './usage-ledger.ts'
 
@@ -18,7 +18,7 @@ export interface HomeState {
 }
 
 /** A run belongs to the hour in which it began; this is longer than the longest takes. */
-const longestRunMilliseconds = 10 * 60_000
+const maxRunMilliseconds = 10 * 60_000
 
 /** Nothing more will come. */
 export const forGood = new Date('9999-12-31T00:00:00Z')
@@ -26,59 +26,59 @@ export const forGood = new Date('9999-12-31T00:00:00Z')
 /** A home that was read. @returns what to record, in order, and what to keep then */
 export function readingOf(
   before: HomeState | undefined,
-  books: HomeBooks,
+  counters: HomeCounters,
   at: Date,
 ): { readings: HomeReading[]; state: HomeState } {
-  const began = new Date(Math.min(Date.parse(books.began), at.getTime()))
-  const same = before?.books === books.books
+  const began = new Date(Math.min(Date.parse(counters.began), at.getTime()))
+  const same = before?.books === counters.books
   // What was stored under former books lay there until these began.
   const last = before === undefined || same ? [] : [heldReading(before, laterOf(before.readAt, began)).reading]
   const from: HomeState = same
     ? before
     : {
-        tenantId: books.tenant_id,
-        books: books.books,
+        tenantId: counters.tenant_id,
+        books: counters.books,
         readAt: laterOf(before?.readAt, began),
-        documentBytes: BigInt(books.document_bytes),
+        documentBytes: BigInt(counters.document_bytes),
         fileBytes: 0n,
         documentByteSeconds: 0n,
         fileByteSeconds: 0n,
       }
   const documents = held(from.readAt, at, from.documentBytes, from.documentByteSeconds)
-  const told = new Map(books.hours.map((hour) => [Date.parse(hour.hour), hour]))
-  const hours = [...new Set([...documents.keys(), ...told.keys()])].sort((one, other) => one - other)
+  const reported = new Map(counters.hours.map((hour) => [Date.parse(hour.hour), hour]))
+  const hours = [...new Set([...documents.keys(), ...reported.keys()])].sort((one, other) => one - other)
   const thisHour = startOfHour(at).getTime()
   return {
     readings: [
       ...last,
       {
-        tenantId: books.tenant_id,
-        boot: books.books,
+        tenantId: counters.tenant_id,
+        boot: counters.books,
         completeUntil: completeUntil(at),
         hours: hours.map((hour) => {
-          const said = told.get(hour)
+          const stated = reported.get(hour)
           return {
             hour: new Date(hour),
             amounts: {
               documentByteSeconds: documents.get(hour) ?? 0n,
-              fileByteSeconds: BigInt(said?.file_byte_seconds ?? 0),
-              functionInvocations: BigInt(said?.function_invocations ?? 0),
-              functionMilliseconds: BigInt(said?.function_milliseconds ?? 0),
-              functionCpuMicroseconds: BigInt(said?.function_cpu_microseconds ?? 0),
-              functionMemoryKibMilliseconds: BigInt(said?.function_memory_kib_milliseconds ?? 0),
+              fileByteSeconds: BigInt(stated?.file_byte_seconds ?? 0),
+              functionInvocations: BigInt(stated?.function_invocations ?? 0),
+              functionMilliseconds: BigInt(stated?.function_milliseconds ?? 0),
+              functionCpuMicroseconds: BigInt(stated?.function_cpu_microseconds ?? 0),
+              functionMemoryKibMilliseconds: BigInt(stated?.function_memory_kib_milliseconds ?? 0),
             },
           }
         }),
       },
     ],
     state: {
-      tenantId: books.tenant_id,
-      books: books.books,
+      tenantId: counters.tenant_id,
+      books: counters.books,
       readAt: at,
-      documentBytes: BigInt(books.document_bytes),
-      fileBytes: BigInt(books.file_bytes),
+      documentBytes: BigInt(counters.document_bytes),
+      fileBytes: BigInt(counters.file_bytes),
       documentByteSeconds: documents.get(thisHour) ?? 0n,
-      fileByteSeconds: BigInt(told.get(thisHour)?.file_byte_seconds ?? 0),
+      fileByteSeconds: BigInt(reported.get(thisHour)?.file_byte_seconds ?? 0),
     },
   }
 }
@@ -117,9 +117,9 @@ const noRuns: Pick<
   functionMemoryKibMilliseconds: 0n,
 }
 
-/** Byte-seconds of each hour from one time to another. @param told of the first hour, before that */
-function held(from: Date, until: Date, bytes: bigint, told: bigint): Map<number, bigint> {
-  const amounts = new Map([[startOfHour(from).getTime(), told]])
+/** Byte-seconds of each hour from one time to another. @param reported of the first hour, before that */
+function held(from: Date, until: Date, bytes: bigint, reported: bigint): Map<number, bigint> {
+  const amounts = new Map([[startOfHour(from).getTime(), reported]])
   for (let hour = startOfHour(from).getTime(); hour <= until.getTime(); hour += hourMilliseconds) {
     const milliseconds = Math.max(
       0,
@@ -132,7 +132,7 @@ function held(from: Date, until: Date, bytes: bigint, told: bigint): Map<number,
 
 /** Of a home that was read then: before it, nothing more comes. */
 export function completeUntil(at: Date): Date {
-  return startOfHour(new Date(at.getTime() - longestRunMilliseconds))
+  return startOfHour(new Date(at.getTime() - maxRunMilliseconds))
 }
 
 function laterOf(one: Date | undefined, other: Date): Date {

@@ -11,7 +11,7 @@ import type { LedgerClosing, MissingSources, TenantRange } from './ledger-closin
 /** So long after its end an hour closes at the earliest: a source that was just started has been heard of by then. */
 export const settleMilliseconds = 10 * 60_000
 /** Counters are kept after their hour was closed, so that what a source sends against its own word is still told apart from a repeat. */
-const keptMilliseconds = 24 * hourMilliseconds
+const retentionMilliseconds = 24 * hourMilliseconds
 const tenantsAtOnce = 500
 const intervalMilliseconds = 60_000
 
@@ -45,7 +45,7 @@ export function closeLedger(deps: CloseLedgerDeps): (leadership: Leadership) => 
           deps.measure(await stateOf(deps.closing, now, until))
           return intervalMilliseconds
         },
-        onProblem: (error) => deps.log.warn({ err: error }, 'the usage ledger could not be closed; it is tried again'),
+        onError: (error) => deps.log.warn({ err: error }, 'the usage ledger could not be closed; it is tried again'),
       },
       lost,
     ).finally(() => deps.measure(undefined))
@@ -82,11 +82,11 @@ export async function closeAll(closing: LedgerClosing, now: Date, epoch: bigint,
     }
   }
   // Hours that an earlier call named: pushes that had begun before it have ended by now.
-  const keep = startOfHour(new Date(until.getTime() - keptMilliseconds))
+  const keep = startOfHour(new Date(until.getTime() - retentionMilliseconds))
   if ((await closing.keptFrom()) >= keep) return until
   for (const tenants of tenantRanges) {
     signal?.throwIfAborted()
-    await closing.removeBooked(tenants, epoch)
+    await closing.removePosted(tenants, epoch)
   }
   await closing.keepFrom(keep, epoch)
   return until

@@ -3,7 +3,7 @@
 import { hourMilliseconds } from '@tenantry/contract'
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
-import { firstAnswer, type Region, type BooksProbe, type RegionProbe } from '../reconcile/index.ts'
+import { firstResponse, type Region, type CountersProbe, type RegionProbe } from '../reconcile/index.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
@@ -31,7 +31,7 @@ export interface HomeReadingStore {
    */
   homes(tenantId?: string): Promise<HomeToRead[]>
   save(state: HomeState): Promise<void>
-  forget(tenantId: string): Promise<void>
+  evict(tenantId: string): Promise<void>
 }
 
 /** What the job needs that reads into the ledger what homes store and which functions ran. */
@@ -39,7 +39,7 @@ export interface HomeReaderDeps {
   store: HomeReadingStore
   ledger: Pick<UsageLedger, 'recordHome'>
   regions: ReadonlyMap<string, Pick<Region, 'config' | 'runtimeUrls'>>
-  probe: BooksProbe & Pick<RegionProbe, 'activity'>
+  probe: CountersProbe & Pick<RegionProbe, 'activity'>
   clock: Clock
   /** `held`: it was not asked, or did not answer, and stores what it stored. */
   measure: (outcome: 'read' | 'held' | 'failed') => void
@@ -50,9 +50,9 @@ const intervalMilliseconds = 60_000
 /** Between two readings of a tenant that is used. */
 const activeMilliseconds = 5 * 60_000
 /** A runtime that does not answer for so long keeps no hour open any more; what it tells later is corrected. */
-const patienceMilliseconds = 2 * hourMilliseconds
+const timeoutMilliseconds = 2 * hourMilliseconds
 const readAtOnce = 8
-const mostHours = 999
+const maxHours = 999
 
 /** Runs while this control plane leads. */
 export function readHomes(deps: HomeReaderDeps): (leadership: Leadership) => Promise<void> {
@@ -62,8 +62,8 @@ export function readHomes(deps: HomeReaderDeps): (leadership: Leadership) => Pro
     repeat(
       {
         clock,
-        work: reader.look,
-        onProblem: (error) => log.warn({ err: error }, 'homes could not be read for the ledger; it is tried again'),
+        work: reader.poll,
+        onError: (error) => log.warn({ err: error }, 'homes could not be read for the ledger; it is tried again'),
       },
       lost,
     )
@@ -87,18 +87,18 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
   const end = async (state: HomeState, endedAt: Date): Promise<void> => {
     await hold(state, endedAt)
     await ledger.recordHome({ tenantId: state.tenantId, boot: state.books, hours: [], completeUntil: forGood })
-    await store.forget(state.tenantId)
+    await store.evict(state.tenantId)
   }
 
-  const ask = async (home: HomeToRead, at: Date, signal: AbortSignal) => {
+  const request = async (home: HomeToRead, at: Date, signal: AbortSignal) => {
     const region = regions.get(home.regionId)
     if (region === undefined) throw new Error(`the region ${home.regionId} is not configured`)
     const since =
       home.state === undefined
-        ? mostHours
+        ? maxHours
         : Math.ceil((at.getTime() - home.state.readAt.getTime()) / hourMilliseconds) + 1
-    return firstAnswer(region.runtimeUrls(home), (url) =>
-      probe.tenantBooks(url, home.tenantId, Math.min(since, mostHours), signal),
+    return firstResponse(region.runtimeUrls(home), (url) =>
+      probe.tenantRecords(url, home.tenantId, Math.min(since, maxHours), signal),
     )
   }
 
@@ -116,8 +116,8 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
       }
       // What happens while it answers is for the next time.
       const at = clock.now()
-      const books = await ask(home, at, signal)
-      const { readings, state: next } = readingOf(state, books, at)
+      const counters = await request(home, at, signal)
+      const { readings, state: next } = readingOf(state, counters, at)
       await keep(readings, next)
       measure('read')
     } catch (cause) {
@@ -125,7 +125,7 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
       measure(isRunning ? 'failed' : 'held')
       if (isRunning)
         log.warn({ tenant: home.tenantId, err: cause }, 'a home could not be read for the ledger; it is tried again')
-      if (state !== undefined && (!isRunning || clock.now().getTime() - state.readAt.getTime() > patienceMilliseconds))
+      if (state !== undefined && (!isRunning || clock.now().getTime() - state.readAt.getTime() > timeoutMilliseconds))
         await hold(state, clock.now())
     }
   }
@@ -147,7 +147,7 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
   }
 
   /** Once: reads whoever is due. @returns after how many milliseconds to look again */
-  const look = async (signal: AbortSignal): Promise<number> => {
+  const poll = async (signal: AbortSignal): Promise<number> => {
     const [homes, seen] = await Promise.all([store.homes(), lastSeen(signal)])
     const now = clock.now()
     const isDue = ({ tenantId, state, endedAt }: HomeToRead) => {
@@ -158,13 +158,13 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
       )
     }
     const queue = new PQueue({ concurrency: readAtOnce })
-    const problems: unknown[] = []
+    const errors: unknown[] = []
     for (const home of homes.filter(isDue))
       void queue.add(() =>
-        signal.aborted ? undefined : read(home, signal).catch((error: unknown) => problems.push(error)),
+        signal.aborted ? undefined : read(home, signal).catch((error: unknown) => errors.push(error)),
       )
     await queue.onIdle()
-    if (problems.length > 0) throw problems[0]
+    if (errors.length > 0) throw errors[0]
     return intervalMilliseconds
   }
 
@@ -173,5 +173,5 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
     for (const home of await store.homes(tenantId)) await read(home, signal)
   }
 
-  return { look, readNow }
+  return { poll, readNow }
 }

@@ -39,7 +39,7 @@ export interface LedgerClosing {
    * Removes counters of hours before `keptFrom` that are booked, where their source had completed the hour.
    * @throws LeadershipLost
    */
-  removeBooked(tenants: TenantRange, epoch: bigint): Promise<void>
+  removePosted(tenants: TenantRange, epoch: bigint): Promise<void>
   /** @throws LeadershipLost */
   keepFrom(hour: Date, epoch: bigint): Promise<void>
 }

@@ -33,7 +33,7 @@ const words = [
   'inf',
   'rejected_requests',
 ]
-const placeOf = new Map(words.map((word, index) => [word, index + 1]))
+const positionOf = new Map(words.map((word, index) => [word, index + 1]))
 
 /** Counts by the key's parts, joined by line feeds. */
 export type Cells = Map<string, bigint>
@@ -76,18 +76,18 @@ export function unpackCells(packed: Uint8Array): Cells {
 }
 
 function writeWord(into: number[], word: string): void {
-  const place = placeOf.get(word)
-  writeVarint(into, place ?? 0)
-  if (place !== undefined) return
+  const location = positionOf.get(word)
+  writeVarint(into, location ?? 0)
+  if (location !== undefined) return
   const text = Buffer.from(word, 'utf8')
   writeVarint(into, text.length)
   into.push(...text)
 }
 
 function readWord(reader: ByteReader): string {
-  const place = reader.small()
-  if (place === 0) return reader.text(reader.small())
-  const word = words[place - 1]
-  if (word === undefined) throw new Error(`packed counts hold no word ${place}`)
+  const location = reader.small()
+  if (location === 0) return reader.text(reader.small())
+  const word = words[location - 1]
+  if (word === undefined) throw new Error(`packed counts hold no word ${location}`)
   return word
 }

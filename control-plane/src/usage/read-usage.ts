@@ -1,5 +1,5 @@
 // A month's usage: counts from the ledger, what is stored from the tenant's runtime, what its services take from their engine.
-import { storedNow, type StoredNowDeps, sightOf, type SightDeps } from '../health/index.ts'
+import { storedNow, type StoredNowDeps, statusSourceOf, type StatusDeps } from '../health/index.ts'
 import { monthText, nextMonth } from '../platform/months.ts'
 import type { PlanHistory, Plan, PlanStore } from '../plans/index.ts'
 import type { TenantStore } from '../tenants/index.ts'
@@ -7,12 +7,12 @@ import { settleMilliseconds } from './jobs-close-ledger.ts'
 import { componentUsage } from './component-usage.ts'
 import { startOfHour } from './hours.ts'
 import { monthResources } from './month-resources.ts'
-import type { MonthUsage, UsageBooks } from './usage-books.ts'
+import type { MonthUsage, UsagePostings } from './usage-postings.ts'
 import { dayParts, hourParts } from './usage-parts.ts'
 import type { MonthState, UsageReader, UsageSubject } from './usage-reader.ts'
 
-interface UsageReaderDeps extends SightDeps, StoredNowDeps {
-  books: UsageBooks
+interface UsageReaderDeps extends StatusDeps, StoredNowDeps {
+  books: UsagePostings
   tenants: Pick<TenantStore, 'get'>
   plans: PlanStore
   history: PlanHistory
@@ -20,7 +20,7 @@ interface UsageReaderDeps extends SightDeps, StoredNowDeps {
 
 /** Makes the reader of usage for the API (specification, section 4.4). */
 export function createUsageReader(deps: UsageReaderDeps): UsageReader {
-  const { books, tenants, history, clock } = deps
+  const { books: counters, tenants, history, clock } = deps
 
   /** Before this all hours should be closed. */
   const due = (month: Date) =>
@@ -35,7 +35,7 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
       tenant_id: id,
       month: monthText(month),
       incomplete,
-      missing_sources: incomplete ? await books.missing(due(month), id) : [],
+      missing_sources: incomplete ? await counters.missing(due(month), id) : [],
       period: periodOf(month),
     }
   }
@@ -43,18 +43,21 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
   return {
     async subject(id) {
       const tenant = await tenants.get(id)
-      return tenant !== undefined || (await books.isKnown(id)) ? { id, tenant } : undefined
+      return tenant !== undefined || (await counters.isKnown(id)) ? { id, tenant } : undefined
     },
 
     async read(subject, month) {
       const { id, tenant } = subject
       const now = clock.now()
-      const sight = tenant !== undefined && now < nextMonth(month) ? await sightOf(deps, tenant) : undefined
+      const statusSource =
+        tenant !== undefined && now < nextMonth(month) ? await statusSourceOf(deps, tenant) : undefined
       const [usage, plan, stored, components] = await Promise.all([
-        books.month(id, month),
+        counters.month(id, month),
         planOf(deps, subject, month),
-        storedNow(deps, sight),
-        tenant === undefined || tenant.isolation === 'schema-per-tenant' ? undefined : componentUsage(clock, sight),
+        storedNow(deps, statusSource),
+        tenant === undefined || tenant.isolation === 'schema-per-tenant'
+          ? undefined
+          : componentUsage(clock, statusSource),
       ])
       return {
         ...(await stateOf(subject, month, usage)),
@@ -70,7 +73,7 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
     },
 
     async series(subject, month, granularity) {
-      const hours = await books.hours(subject.id, month)
+      const hours = await counters.hours(subject.id, month)
       return {
         ...(await stateOf(subject, month, hours)),
         granularity,
@@ -80,7 +83,7 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
     },
 
     async page(month, page) {
-      const [found, missing] = await Promise.all([books.page(month, page), books.missing(due(month))])
+      const [found, missing] = await Promise.all([counters.page(month, page), counters.missing(due(month))])
       return { month: monthText(month), missing_sources: missing, period: periodOf(month), tenants: found }
     },
   }

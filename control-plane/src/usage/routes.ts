@@ -37,14 +37,14 @@ const PageOfMonth = Type.Object(
 )
 
 /** The body is JSON or CSV, as `Accept` says. */
-const answers = <Json extends UsageAnswers>(json: Json) => ({
+const responses = <Json extends UsageResponses>(json: Json) => ({
   200: {
     description: 'As `Accept` says',
     content: { [formTypes.json]: { schema: json }, [formTypes.csv]: { schema: Type.String() } },
   },
 })
-type UsageAnswers = typeof TenantAnswer | typeof UsagePageBody
-const TenantAnswer = Type.Union([UsageBody, SeriesBody])
+type UsageResponses = typeof TenantResponse | typeof UsagePageBody
+const TenantResponse = Type.Union([UsageBody, SeriesBody])
 
 /** What the routes of usage are given. */
 export interface UsageRoutesDeps {
@@ -57,7 +57,7 @@ export interface UsageRoutesDeps {
 export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
   const access = ['admin', 'read', 'billing'] as const
 
-  const answer = async (
+  const response = async (
     request: FastifyRequest,
     reply: FastifyReply,
     id: string,
@@ -85,10 +85,10 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
         tags: ['usage'],
         params: Type.Object({ id: Type.String() }),
         querystring: UsageQuery,
-        response: answers(TenantAnswer),
+        response: responses(TenantResponse),
       },
     },
-    async (request, reply) => answer(request, reply, request.params.id, startOfMonth(deps.now()), request.query),
+    async (request, reply) => response(request, reply, request.params.id, startOfMonth(deps.now()), request.query),
   )
 
   app.get(
@@ -102,11 +102,11 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
         tags: ['usage'],
         params: Type.Object({ id: Type.String(), month: Type.String() }),
         querystring: UsageQuery,
-        response: answers(TenantAnswer),
+        response: responses(TenantResponse),
       },
     },
     async (request, reply) =>
-      answer(request, reply, request.params.id, pastMonth(request.params.month, deps.now()), request.query),
+      response(request, reply, request.params.id, pastMonth(request.params.month, deps.now()), request.query),
   )
 
   app.get(
@@ -127,7 +127,7 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
       if (request.ofTenant !== undefined && request.ofTenant !== id)
         throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
       const { month, ...query } = request.query
-      return answer(
+      return response(
         request,
         reply,
         id,
@@ -145,7 +145,7 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
         summary: 'Usage of all tenants in a month, by their ids',
         tags: ['usage'],
         querystring: PageOfMonth,
-        response: answers(UsagePageBody),
+        response: responses(UsagePageBody),
       },
     },
     async (request, reply) => {

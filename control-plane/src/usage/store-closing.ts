@@ -6,7 +6,7 @@ import { noAmounts } from './hour-bucket.ts'
 import type { LedgerClosing } from './ledger-closing.ts'
 import { requireLead } from '../platform/leader-fence.ts'
 import type { Database, Transaction } from '../platform/database.ts'
-import { bookTenants } from './store-booking.ts'
+import { postTenants } from './store-posting.ts'
 
 const noTotals = amountsText(noAmounts())
 
@@ -45,7 +45,7 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
           )) as until
           from due order by tenant_id`
         if (due.length > 0)
-          await bookTenants(
+          await postTenants(
             transaction,
             due.map(({ tenant_id: tenantId, until: its }) => ({ tenantId, until: its })),
             now(),
@@ -109,7 +109,7 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
       return rows[0]?.kept_from ?? new Date(0)
     },
 
-    removeBooked: ({ from, to }, epoch) =>
+    removePosted: ({ from, to }, epoch) =>
       leading(database, epoch, async (transaction) => {
         await transaction.$executeRaw`
           delete from usage_counters c using usage_sources s, usage_closing k

@@ -49,18 +49,18 @@ export function createHomeReadingStore(database: Database): HomeReadingStore {
       await database.homeReading.upsert({ where: { tenantId }, create: { tenantId, ...state }, update: state })
     },
 
-    async forget(tenantId) {
+    async evict(tenantId) {
       await database.homeReading.deleteMany({ where: { tenantId } })
     },
   }
 }
 
 function toState(row: Row): HomeState | undefined {
-  const { books, read_at: readAt } = row
-  if (books === null || readAt === null) return undefined
+  const { books: counters, read_at: readAt } = row
+  if (counters === null || readAt === null) return undefined
   return {
     tenantId: row.tenant_id,
-    books,
+    books: counters,
     readAt,
     documentBytes: row.document_bytes ?? 0n,
     fileBytes: row.file_bytes ?? 0n,

@@ -2,7 +2,7 @@
 import type { Tenant } from '../tenants/index.ts'
 import type { Correction } from './closed-usage.ts'
 import type { Amounts } from './hour-bucket.ts'
-import type { TenantMonth } from './usage-books.ts'
+import type { TenantMonth } from './usage-postings.ts'
 
 /** What a service of the tenant's own takes now; null where it does not run or can't be asked. */
 export interface ComponentUsage {

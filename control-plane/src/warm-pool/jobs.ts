@@ -22,10 +22,10 @@ export interface WarmPoolDeps {
 /** What a new tenant has by default that gets a database of its own. */
 const plan = 'Pro'
 const isolation = 'database-per-tenant'
-const lookMilliseconds = 2_000
+const pollMilliseconds = 2_000
 const imagesMilliseconds = 10_000
 const firstDelay = 5_000
-const longestDelay = 300_000
+const maxDelay = 300_000
 
 /** Runs while this control plane leads. */
 export function keepWarmPools(deps: WarmPoolDeps): (leadership: Leadership) => Promise<void> {
@@ -56,7 +56,7 @@ export function createWarmPool(
   const countFailures = (tenants: readonly WarmTenant[]) => {
     if (tenants.some(({ state }) => state === 'failed')) {
       failures++
-      notBefore = clock.now().getTime() + Math.min(firstDelay * 2 ** (failures - 1), longestDelay)
+      notBefore = clock.now().getTime() + Math.min(firstDelay * 2 ** (failures - 1), maxDelay)
     } else if (tenants.filter(({ state }) => state === 'warm').length >= size) failures = 0
   }
 
@@ -67,7 +67,7 @@ export function createWarmPool(
   }
 
   /** Once: looks at the pool and begins what is missing. */
-  const look = async (signal: AbortSignal): Promise<void> => {
+  const poll = async (signal: AbortSignal): Promise<void> => {
     const tenants = await store.warmTenants(regionId)
     measure(regionId, countStates(tenants))
     if (size === 0 && tenants.length === 0) return
@@ -86,16 +86,16 @@ export function createWarmPool(
   }
 
   return {
-    look,
+    poll,
     keep: (signal: AbortSignal): Promise<void> =>
       repeat(
         {
           clock,
           work: async (signal) => {
-            await look(signal)
-            return lookMilliseconds
+            await poll(signal)
+            return pollMilliseconds
           },
-          onProblem: (error) =>
+          onError: (error) =>
             log.warn({ region: regionId, err: error }, 'the warm pool could not be looked after; it is tried again'),
         },
         signal,

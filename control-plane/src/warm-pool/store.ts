@@ -5,7 +5,7 @@ import type { Database } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
 import type { Seal } from '../platform/seal.ts'
 import type { Isolation } from '../stacks/index.ts'
-import { tellWanted, type SecretKind } from '../tenants/index.ts'
+import { recordWanted, type SecretKind } from '../tenants/index.ts'
 
 export interface WarmTenant {
   id: string
@@ -67,7 +67,7 @@ export function createWarmPoolStore(database: Database, seal: Seal, now: () => D
             createdAt: at,
           })),
         })
-        await tellWanted(transaction, id)
+        await recordWanted(transaction, id)
       }),
 
     removeWarm: (id, epoch) =>
@@ -84,7 +84,7 @@ export function createWarmPoolStore(database: Database, seal: Seal, now: () => D
             updatedAt: at,
           },
         })
-        await tellWanted(transaction, id)
+        await recordWanted(transaction, id)
         return count > 0
       }),
   }

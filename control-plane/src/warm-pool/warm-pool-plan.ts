@@ -15,22 +15,22 @@ interface PoolWanted {
 }
 
 /** At once in the making or being removed: what customers wait for comes first. */
-export const mostMoving = 2
+export const maxMoving = 2
 
 /** @param tenants all of the pool, oldest first */
 export function planPool(tenants: readonly WarmTenant[], { size, images, mayMake }: PoolWanted): PoolPlan {
   const failed = tenants.filter(({ state }) => state === 'failed')
   const good = tenants.filter(({ state }) => state === 'warm' || state === 'pending')
   const worth = (tenant: WarmTenant) => (tenant.state === 'warm' ? 2 : 0) + (isOutdated(tenant, images) ? 0 : 1)
-  const kept = good.toSorted((a, b) => worth(b) - worth(a))
-  const surplus = kept.splice(size)
+  const stored = good.toSorted((a, b) => worth(b) - worth(a))
+  const surplus = stored.splice(size)
   // What is removed still takes room on the engine.
   const moving = tenants.filter(({ state }) => state === 'pending' || state === 'leaving').length + failed.length
   const outdated =
-    kept.length === size && moving === 0 ? kept.filter((tenant) => isOutdated(tenant, images)).slice(0, 1) : []
+    stored.length === size && moving === 0 ? stored.filter((tenant) => isOutdated(tenant, images)).slice(0, 1) : []
   return {
     remove: [...failed, ...surplus, ...outdated].map(({ id }) => id),
-    make: mayMake ? Math.max(0, Math.min(size - kept.length, mostMoving - moving)) : 0,
+    make: mayMake ? Math.max(0, Math.min(size - stored.length, maxMoving - moving)) : 0,
   }
 }
 

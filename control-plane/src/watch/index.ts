@@ -1,5 +1,5 @@
 // What others may import of `watch/`.
-export { tlsAsk } from './routes-tls-ask.ts'
+export { requestTls } from './routes-tls-ask.ts'
 export { internalRoutes } from './routes.ts'
 export { createHostNames } from './store-host-names.ts'
 export { createPublishedSource } from './store.ts'

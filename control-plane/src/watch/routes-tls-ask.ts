@@ -5,7 +5,7 @@ import { Type, type Static } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
 import type { RegionConfig } from '../regions/index.ts'
 
-interface TlsAskDeps {
+interface RequestTlsDeps {
   regions: readonly Pick<RegionConfig, 'id' | 'domain' | 'gateway_url'>[]
   hosts: {
     /** Is there a tenant of this name in the region? */
@@ -17,7 +17,7 @@ const Query = Type.Object({ domain: Type.String({ minLength: 1, maxLength: 253 }
 type Query = Static<typeof Query>
 
 /** Answers 404 for every other name, whatever is wrong with it. No key: it tells nothing that the host itself does not. */
-export function tlsAsk({ regions, hosts }: TlsAskDeps): FastifyPluginAsync {
+export function requestTls({ regions, hosts }: RequestTlsDeps): FastifyPluginAsync {
   return async (app) => {
     app.get<{ Querystring: Query }>(
       '/internal/v1/tls/ask',
@@ -36,12 +36,12 @@ export function tlsAsk({ regions, hosts }: TlsAskDeps): FastifyPluginAsync {
 }
 
 /** Where tenants are served by path. */
-function isOwnName(domain: string, region: TlsAskDeps['regions'][number]): boolean {
+function isOwnName(domain: string, region: RequestTlsDeps['regions'][number]): boolean {
   return domain === region.domain || domain === new URL(region.gateway_url).hostname
 }
 
 /** The one label before the region's domain. */
-function tenantNameOf(domain: string, { domain: parent }: TlsAskDeps['regions'][number]): string | undefined {
+function tenantNameOf(domain: string, { domain: parent }: RequestTlsDeps['regions'][number]): string | undefined {
   const name = domain.endsWith(`.${parent}`) ? domain.slice(0, -parent.length - 1) : ''
   return /^[a-z][a-z0-9-]{0,62}$/.test(name) ? name : undefined
 }

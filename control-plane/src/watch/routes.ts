@@ -1,5 +1,5 @@
 // Routes for the installation's other parts: the watches of gateways and runtimes, the gateways' counters, and their call to wake.
-import { UsagePush, internalPaths, type UsageAnswer } from '@tenantry/contract'
+import { UsagePush, internalPaths, type UsageResponse } from '@tenantry/contract'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { WriteDeps } from '../http/idempotency.ts'
 import { foundTenant, type TenantStore } from '../tenants/index.ts'
@@ -62,7 +62,7 @@ export function internalRoutes({ hub, ledger, tenants, record, now }: InternalRo
       { config: { scopes: access }, schema: { hide: true, body: UsagePush }, bodyLimit: 16 * 1024 * 1024 },
       async (request) => {
         await ledger.record(request.body as UsagePush)
-        return { accepted: true, now: now().toISOString() } satisfies UsageAnswer
+        return { accepted: true, now: now().toISOString() } satisfies UsageResponse
       },
     )
     app.post<{ Params: { id: string } }>(

@@ -25,7 +25,7 @@ type Watcher = (text: string) => boolean
 /** Holds what is published of all tenants in memory and sends it, and then each change, to every watch. */
 export class WatchHub {
   readonly #source: PublishedSource
-  readonly #onProblem: (error: Error) => void
+  readonly #onError: (error: Error) => void
   readonly #entries = new Map<string, Published>()
   /** With the one tenant that it may hear of; undefined: all. */
   readonly #watchers: Record<WatchKind, Map<Watcher, string | undefined>> = { route: new Map(), manifest: new Map() }
@@ -34,9 +34,9 @@ export class WatchHub {
   #wasWhole = false
   #refreshing: Promise<void> | undefined
 
-  constructor(source: PublishedSource, onProblem: (error: Error) => void) {
+  constructor(source: PublishedSource, onError: (error: Error) => void) {
     this.#source = source
-    this.#onProblem = onProblem
+    this.#onError = onError
   }
 
   /** To be called for everything the change feed tells. */
@@ -69,7 +69,7 @@ export class WatchHub {
 
   /** Sends a sign of life to every watch; to be called every `watchPingSeconds`. */
   ping(): void {
-    for (const kind of ['route', 'manifest'] as const) this.#tell(kind, undefined, line({ type: 'ping' }))
+    for (const kind of ['route', 'manifest'] as const) this.#report(kind, undefined, line({ type: 'ping' }))
   }
 
   /** One at a time; what becomes stale meanwhile is read by the next round. */
@@ -84,7 +84,7 @@ export class WatchHub {
         }
       } catch (cause) {
         this.#reload = true
-        this.#onProblem(new Error('what is published could not be read', { cause }))
+        this.#onError(new Error('what is published could not be read', { cause }))
       } finally {
         this.#refreshing = undefined
       }
@@ -105,17 +105,17 @@ export class WatchHub {
   }
 
   async #readSome(): Promise<void> {
-    const asked = this.#stale
+    const requested = this.#stale
     this.#stale = new Set()
-    const found = await this.#source.some(asked).catch((cause: unknown) => {
-      for (const tenantId of asked) this.#stale.add(tenantId)
+    const found = await this.#source.some(requested).catch((cause: unknown) => {
+      for (const tenantId of requested) this.#stale.add(tenantId)
       throw cause
     })
     for (const entry of found) {
-      asked.delete(entry.tenantId)
+      requested.delete(entry.tenantId)
       this.#put(entry)
     }
-    for (const tenantId of asked) this.#remove(tenantId)
+    for (const tenantId of requested) this.#remove(tenantId)
   }
 
   #put(entry: Published): void {
@@ -123,20 +123,20 @@ export class WatchHub {
     this.#entries.set(entry.tenantId, entry)
     for (const kind of ['route', 'manifest'] as const) {
       const value = entry[kind]
-      if (value !== undefined) this.#tell(kind, entry.tenantId, line({ type: 'put', entry: value }))
+      if (value !== undefined) this.#report(kind, entry.tenantId, line({ type: 'put', entry: value }))
       else if (before?.[kind] !== undefined)
-        this.#tell(kind, entry.tenantId, line({ type: 'remove', tenant_id: entry.tenantId }))
+        this.#report(kind, entry.tenantId, line({ type: 'remove', tenant_id: entry.tenantId }))
     }
   }
 
   #remove(tenantId: string): void {
     if (!this.#entries.delete(tenantId)) return
     for (const kind of ['route', 'manifest'] as const)
-      this.#tell(kind, tenantId, line({ type: 'remove', tenant_id: tenantId }))
+      this.#report(kind, tenantId, line({ type: 'remove', tenant_id: tenantId }))
   }
 
   /** `tenantId` is whom it is about; undefined: everybody. */
-  #tell(kind: WatchKind, tenantId: string | undefined, text: string): void {
+  #report(kind: WatchKind, tenantId: string | undefined, text: string): void {
     for (const [watcher, ofTenant] of this.#watchers[kind]) {
       if (concerns(ofTenant, tenantId) && !watcher(text)) this.#watchers[kind].delete(watcher)
     }

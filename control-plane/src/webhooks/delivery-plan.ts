@@ -12,7 +12,7 @@ export type Verdict =
 /** Before each further attempt: some three days in all. */
 const pauseSeconds = [5, 60, 5 * 60, 30 * 60, 2 * 3_600, 5 * 3_600, 10 * 3_600, 14 * 3_600, 20 * 3_600, 24 * 3_600]
 
-export const mostAttempts = pauseSeconds.length + 1
+export const maxAttempts = pauseSeconds.length + 1
 
 /**
  * @param attempts with this one

@@ -23,7 +23,7 @@ export interface DispatcherDeps {
 
 const intervalMilliseconds = 1_000
 const measureMilliseconds = 15_000
-const forgetMilliseconds = 3_600_000
+const evictMilliseconds = 3_600_000
 /** Of one endpoint in a round: a slow one holds up nobody else for long. */
 const eachAtOnce = 4
 const sentAtOnce = 16
@@ -36,15 +36,15 @@ export function dispatchWebhooks(deps: DispatcherDeps): (leadership: Leadership)
     repeat(
       {
         clock,
-        work: dispatcher.look,
-        onProblem: (error) => log.warn({ err: error }, 'webhooks could not be sent; it is tried again'),
+        work: dispatcher.poll,
+        onError: (error) => log.warn({ err: error }, 'webhooks could not be sent; it is tried again'),
       },
       lost,
     ).finally(() => deps.measure(undefined))
 }
 
 export function createDispatcher({ outbox, send, clock, random, measure, log }: DispatcherDeps) {
-  let forgotten = 0
+  let evicted = 0
   let measured = 0
 
   const deliver = async (delivery: DueDelivery, signal: AbortSignal): Promise<void> => {
@@ -63,18 +63,18 @@ export function createDispatcher({ outbox, send, clock, random, measure, log }: 
   }
 
   /** Once: new events, and all that is due. @returns after how many milliseconds to look again */
-  const look = async (signal: AbortSignal): Promise<number> => {
-    const fresh = await outbox.handOut()
+  const poll = async (signal: AbortSignal): Promise<number> => {
+    const fresh = await outbox.dispatch()
     const due = await outbox.due(eachAtOnce)
     const queue = new PQueue({ concurrency: sentAtOnce })
-    const problems: unknown[] = []
+    const errors: unknown[] = []
     for (const delivery of due)
-      void queue.add(() => deliver(delivery, signal).catch((error: unknown) => problems.push(error)))
+      void queue.add(() => deliver(delivery, signal).catch((error: unknown) => errors.push(error)))
     await queue.onIdle()
-    if (problems.length > 0) throw problems[0]
-    if (clock.now().getTime() - forgotten >= forgetMilliseconds) {
-      forgotten = clock.now().getTime()
-      await outbox.forgetOld()
+    if (errors.length > 0) throw errors[0]
+    if (clock.now().getTime() - evicted >= evictMilliseconds) {
+      evicted = clock.now().getTime()
+      await outbox.evictOld()
     }
     if (clock.now().getTime() - measured >= measureMilliseconds) {
       measure(await outbox.backlog())
@@ -83,5 +83,5 @@ export function createDispatcher({ outbox, send, clock, random, measure, log }: 
     return fresh + due.length > 0 ? 0 : intervalMilliseconds
   }
 
-  return { look }
+  return { poll }
 }

@@ -6,7 +6,7 @@ import { operatorEventTypes } from './operator-event.ts'
 import { webhookSecretPrefix } from './webhook-message.ts'
 import { deliveryStates, type WebhookDelivery, type WebhookEndpoint, type WebhookStore } from './webhook-store.ts'
 import type { Api } from '../http/api.ts'
-import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { NoBody, PageQuery, pageRequest, textPattern, writeContext, NoQuery } from '../http/parameters.ts'
 
 const Maybe = Type.Union([Type.String(), Type.Null()])
@@ -56,7 +56,7 @@ const DeliveryBody = Type.Object({
 })
 
 /** What the routes of webhooks are given. */
-export interface WebhookRoutesDeps extends AnswerDeps {
+export interface WebhookRoutesDeps extends ResponseDeps {
   webhooks: WebhookStore
   /** The first address of the URL's host that webhooks may not be sent to. */
   forbiddenAddress(url: string): Promise<string | undefined>
@@ -87,11 +87,11 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
       const { url, description = '', types = [] } = request.body
       const context = writeContext(request)
       reply.status(201)
-      return answerOnce(deps, context, reply, async (record) => {
+      return respondOnce(deps, context, reply, async (record) => {
         const secret = newSecret()
         const endpoint = { url: await checkedUrl(deps, url), description, types, secret }
-        const answer = (made: WebhookEndpoint) => ({ ...present(made), secret })
-        return answer(await record((write) => deps.webhooks.create(endpoint, write), answer))
+        const response = (made: WebhookEndpoint) => ({ ...present(made), secret })
+        return response(await record((write) => deps.webhooks.create(endpoint, write), response))
       })
     },
   )
@@ -186,12 +186,12 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
     async (request, reply) => {
       const context = writeContext(request)
       reply.status(201)
-      return answerOnce(deps, context, reply, async (record) => {
+      return respondOnce(deps, context, reply, async (record) => {
         const secret = newSecret()
         const formerUntil = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 86_400) * 1000)
-        const answer = (changed: WebhookEndpoint) => ({ ...present(changed), secret })
+        const response = (changed: WebhookEndpoint) => ({ ...present(changed), secret })
         const { id } = request.params
-        return answer(await record((write) => deps.webhooks.rotate(id, secret, formerUntil, write), answer))
+        return response(await record((write) => deps.webhooks.rotate(id, secret, formerUntil, write), response))
       })
     },
   )

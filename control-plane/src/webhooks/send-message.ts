@@ -17,7 +17,7 @@ export type Send = (
   signal: AbortSignal,
 ) => Promise<AttemptResult>
 
-const longestError = 200
+const maxErrorLength = 200
 
 /** Never throws: what went wrong is the result. */
 export function createSend({ timeoutMilliseconds, ...deps }: SendDeps): Send {
@@ -37,7 +37,7 @@ export function createSend({ timeoutMilliseconds, ...deps }: SendDeps): Send {
         return { status: undefined, error: `there was no answer within ${timeoutMilliseconds / 1000} s` }
       return {
         status: undefined,
-        error: (error instanceof Error ? error.message : 'the connection failed').slice(0, longestError),
+        error: (error instanceof Error ? error.message : 'the connection failed').slice(0, maxErrorLength),
       }
     }
   }

@@ -6,7 +6,7 @@ import { secretsOf } from './store-rows.ts'
 
 const eventsAtOnce = 500
 const deliveriesAtOnce = 64
-const keptMilliseconds = 90 * 86_400_000
+const retentionMilliseconds = 90 * 86_400_000
 
 interface DueRow {
   id: string
@@ -25,7 +25,7 @@ interface DueRow {
 /** What is on its way to operators' webhooks, on the control database; `seal` opens the endpoints' secrets. */
 export function createWebhookOutbox(database: Database, seal: Seal, now: () => Date): WebhookOutbox {
   return {
-    async handOut() {
+    async dispatch() {
       const [row] = await database.$queryRaw<{ events: number }[]>`
         with fresh as (
           update operator_events set handed_out = true
@@ -102,9 +102,9 @@ export function createWebhookOutbox(database: Database, seal: Seal, now: () => D
       return { pending: row?.pending ?? 0, dead: row?.dead ?? 0, oldest: row?.oldest ?? undefined }
     },
 
-    async forgetOld() {
+    async evictOld() {
       await database.operatorEvent.deleteMany({
-        where: { handedOut: true, at: { lt: new Date(now().getTime() - keptMilliseconds) } },
+        where: { handedOut: true, at: { lt: new Date(now().getTime() - retentionMilliseconds) } },
       })
     },
   }

@@ -80,11 +80,11 @@ export interface WebhookBacklog {
 /** As the leader uses it. */
 export interface WebhookOutbox {
   /** Makes the deliveries of new events. @returns how many events there were */
-  handOut(): Promise<number>
+  dispatch(): Promise<number>
   /** Of each endpoint at most `each`, the longest due first. */
   due(each: number): Promise<DueDelivery[]>
   record(delivery: DueDelivery, result: AttemptResult, verdict: Verdict): Promise<void>
   backlog(): Promise<WebhookBacklog>
   /** Events that are older than they are kept, with their deliveries. */
-  forgetOld(): Promise<void>
+  evictOld(): Promise<void>
 }

@@ -1,14 +1,14 @@
 // The client's side of one forwarded request: its body, the response on its connection, and whether that connection may
 // serve another request.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Refusal } from '../errors.ts'
-import { beginRefusal } from '../http/refusal.ts'
+import type { Rejection } from '../errors.ts'
+import { beginRejection } from '../http/rejection.ts'
 import type { Limits } from '../limits.ts'
 import { endBeforeRequest } from './leftover.ts'
 import type { PassedBytes } from './passed-bytes.ts'
 import { ReaderWait, type ReaderEvents } from './reader-wait.ts'
 import { RequestBody } from './request-body.ts'
-import type { AnsweredHeaders } from './response-head.ts'
+import type { ResponseHeaders } from './response-head.ts'
 
 interface ClientResponseOptions {
   request: IncomingMessage
@@ -77,7 +77,7 @@ export class ClientResponse {
   }
 
   /** Passes on an interim response (1xx) to a client that can read one. */
-  inform(status: number, headers: AnsweredHeaders): void {
+  inform(status: number, headers: ResponseHeaders): void {
     const { request, response } = this.#options
     if (request.httpVersion !== '1.1' || status === 100 || status === 101) return
     const interim: Record<string, string | string[]> = {}
@@ -101,9 +101,9 @@ export class ClientResponse {
   }
 
   /** @returns the body, still to be written */
-  writeRefusalHead(refusal: Refusal): Buffer {
+  writeRejectionHead(rejection: Rejection): Buffer {
     const { response, requestId } = this.#options
-    return beginRefusal(response, refusal, requestId, this.isLast)
+    return beginRejection(response, rejection, requestId, this.isLast)
   }
 
   /** @returns false when the client takes no more for now: see `awaitReader` */

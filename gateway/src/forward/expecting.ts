@@ -1,11 +1,11 @@
 // Requests with `Expect: 100-continue`: the client's body is asked for only when the runtime asks for it, so that a
 // refused upload is refused before its first byte.
 import type { IncomingMessage } from 'node:http'
-import { refusals } from '../errors.ts'
-import { isUnreachable, refusalFor } from './failures.ts'
-import { answerTimeoutOf, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
+import { rejections } from '../errors.ts'
+import { isUnreachable, rejectionFor } from './failures.ts'
+import { responseTimeoutOf, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
 import type { RequestBody } from './request-body.ts'
-import type { AnsweredHeaders } from './response-head.ts'
+import type { ResponseHeaders } from './response-head.ts'
 import type { Abortable } from './response-state.ts'
 import { openSingleCall, passResponse } from './single-call.ts'
 
@@ -15,7 +15,7 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
   response.awaitContinue()
   const upstream = options.upstreams.choose(call.route.runtimes, undefined)
   if (upstream === undefined) {
-    if (!call.again()) response.fail(refusals.runtimeUnreachable)
+    if (!call.again()) response.fail(rejections.runtimeUnreachable)
     return
   }
   const framing = head.contentLength === undefined ? ['transfer-encoding', 'chunked'] : []
@@ -23,14 +23,14 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
   const {
     call: single,
     progressed,
-    answered,
+    response: result,
   } = openSingleCall({
     upstream,
     method: call.request.method ?? 'POST',
     path: call.resolved.path,
     headers: [...runtimeHeaders(call, options), ...framing, 'expect', '100-continue'],
     limits,
-    answerTimeoutMs: answerTimeoutOf(call.group, limits),
+    responseTimeoutMs: responseTimeoutOf(call.group, limits),
     onConnected: () => response.forwardedTo(connection),
     waitsForClient: () => body !== undefined && !body.readableEnded && !single.writableNeedDrain,
     onFailed: (error) => {
@@ -39,8 +39,8 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
         options.upstreams.isDown(upstream)
         if (body === undefined && call.again()) return
       }
-      if (!response.isOver) options.onProblem?.(error, call)
-      response.fail(refusalFor(error))
+      if (!response.isOver) options.onError?.(error, call)
+      response.fail(rejectionFor(error))
     },
   })
   const connection: Abortable = { abort: (reason) => single.destroy(reason) }
@@ -48,7 +48,7 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
   const goOn = () => {
     clearTimeout(timer)
     if (body !== undefined) return
-    body = response.askForBody()
+    body = response.requestBody()
     if (body === undefined) return
     body.pipe(single)
     body.on('data', progressed)
@@ -57,12 +57,12 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
   single.on('continue', goOn)
   single.on('information', ({ statusCode, headers }) => {
     progressed()
-    const interim: AnsweredHeaders = headers
+    const interim: ResponseHeaders = headers
     response.inform(statusCode, interim)
   })
   single.on('response', (message: IncomingMessage) => {
     clearTimeout(timer)
-    answered()
+    result()
     passResponse(single, message, response, limits)
   })
 }

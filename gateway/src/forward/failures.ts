@@ -1,5 +1,5 @@
 // What went wrong on the runtime's side → how the gateway says so, and whether asking again does no harm.
-import { refusals, type Refusal } from '../errors.ts'
+import { rejections, type Rejection } from '../errors.ts'
 
 /** No connection came about, for whatever reason: its name is not known, nobody listens, no network leads there. */
 export class NotConnectedError extends Error {
@@ -30,11 +30,11 @@ export function isBroken(error: Error): boolean {
   return !(error instanceof NotConnectedError) && broken.has(codeOf(error))
 }
 
-export function refusalFor(error: Error): Refusal {
+export function rejectionFor(error: Error): Rejection {
   const code = codeOf(error)
-  if (busy.has(code)) return refusals.gatewayBusy
-  if (isUnreachable(error)) return refusals.runtimeUnreachable
-  return late.has(code) ? refusals.runtimeTimeout : refusals.badGateway
+  if (busy.has(code)) return rejections.gatewayBusy
+  if (isUnreachable(error)) return rejections.runtimeUnreachable
+  return late.has(code) ? rejections.runtimeTimeout : rejections.badGateway
 }
 
 function codeOf(error: Error): string {

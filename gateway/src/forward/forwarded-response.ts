@@ -1,6 +1,6 @@
 // One forwarded request and its response: what a runtime, the client, the tenant's quota and the gateway do to it, in
 // the states of `response-state.ts`. Touches no socket: that is `client-response.ts`.
-import { refusals, type Refusal } from '../errors.ts'
+import { rejections, type Rejection } from '../errors.ts'
 import type { Admission, TenantGate } from '../quota/quota.ts'
 import type { ClientResponse } from './client-response.ts'
 import type { LiveConnections } from './live-connections.ts'
@@ -8,7 +8,7 @@ import type { PassedBytes } from './passed-bytes.ts'
 import type { ReaderEvents } from './reader-wait.ts'
 import type { RequestAccount } from './request-account.ts'
 import type { RequestBody } from './request-body.ts'
-import { responseHead, type AnsweredHeaders, type ResponseHead } from './response-head.ts'
+import { responseHead, type ResponseHeaders, type ResponseHead } from './response-head.ts'
 import {
   IllegalTransitionError,
   abortableOf,
@@ -96,17 +96,17 @@ export class ForwardedResponse implements ReaderEvents {
   /** The client's body for a runtime. A client that stops sending it gets a 408. */
   takeBody(): RequestBody {
     requireAdmitted(this.#state, 'send its body')
-    return this.#options.client.openBody(() => this.giveUpAndClose(refusals.bodyTimeout))
+    return this.#options.client.openBody(() => this.giveUpAndClose(rejections.bodyTimeout))
   }
 
-  /** The client waits for `100 Continue`: its body is asked for by `askForBody` only. */
+  /** The client waits for `100 Continue`: its body is asked for by `requestBody` only. */
   awaitContinue(): void {
     requireAdmitted(this.#state, 'await its body')
     if (!this.isOver) this.#options.client.awaitContinue()
   }
 
   /** Asks the client for its body, unless the response is there. */
-  askForBody(): RequestBody | undefined {
+  requestBody(): RequestBody | undefined {
     if (!this.awaitsHead) return undefined
     const body = this.takeBody()
     this.#options.client.sendContinue()
@@ -116,24 +116,24 @@ export class ForwardedResponse implements ReaderEvents {
   // What comes from the runtime.
 
   /** An interim response (1xx). One that comes late is dropped. */
-  inform(status: number, headers: AnsweredHeaders): void {
+  inform(status: number, headers: ResponseHeaders): void {
     if (this.#state.phase === 'forwarded') this.#options.client.inform(status, headers)
   }
 
   /** The runtime's head. An event stream waits here for its slot. */
-  begin(status: number, answered: AnsweredHeaders, source: ResponseSource): void {
+  begin(status: number, response: ResponseHeaders, source: ResponseSource): void {
     const state = this.#state
     if (state.phase === 'over') return
     requireForwarded(state, 'begin its response')
     const { requestId, gate } = this.#options
-    const head = responseHead(answered, requestId, status)
+    const head = responseHead(response, requestId, status)
     if (!head.isEventStream) {
       this.#send(status, head, source, false)
       return
     }
     const slot = gate.open(() => ({
       go: () => this.#slotDecided(true),
-      refuse: (refusal) => this.#slotRefused(refusal),
+      reject: (rejection) => this.#slotRejected(rejection),
     }))
     if (slot === undefined) this.#send(status, head, source, true)
     else if (typeof slot === 'function') {
@@ -182,9 +182,9 @@ export class ForwardedResponse implements ReaderEvents {
    * The runtime's side failed. The client is told while that is possible; else its connection is cut, so that nobody
    * takes a part for the whole.
    */
-  fail(refusal: Refusal): void {
+  fail(rejection: Rejection): void {
     if (this.#state.phase !== 'sending') {
-      this.refuse(refusal)
+      this.reject(rejection)
       return
     }
     this.#finish()
@@ -198,7 +198,7 @@ export class ForwardedResponse implements ReaderEvents {
   }
 
   readerIdle(): void {
-    this.giveUp(refusals.badGateway)
+    this.giveUp(rejections.badGateway)
   }
 
   /** The client's connection is closed. */
@@ -206,7 +206,7 @@ export class ForwardedResponse implements ReaderEvents {
     const state = this.#state
     if (state.phase === 'over') return
     const { account } = this.#options
-    if (state.phase === 'queued') account.countRefused()
+    if (state.phase === 'queued') account.countRejected()
     else if (state.phase !== 'sending') account.count(clientLeft, wasForwarded(state))
     this.#finish()
     abortableOf(state)?.abort(new Error('the client left'))
@@ -216,46 +216,46 @@ export class ForwardedResponse implements ReaderEvents {
    * What follows on the client's connection cannot be read.
    * @returns whether it was part of this request, which was refused: not when the request is whole or its response begun
    */
-  refuseUnreadable(refusal: Refusal): boolean {
+  rejectUnreadable(rejection: Rejection): boolean {
     if (!this.awaitsHead || this.#options.client.hasWholeRequest) return false
-    this.giveUpAndClose(refusal)
+    this.giveUpAndClose(rejection)
     return true
   }
 
   // What the gateway does by itself.
 
   /** The gateway responds by itself. Only before the runtime's head was sent. */
-  refuse(refusal: Refusal): void {
+  reject(rejection: Rejection): void {
     const state = this.#state
     if (state.phase === 'over') return
     if (state.phase === 'sending') throw new IllegalTransitionError('be refused', state)
     const { client, account } = this.#options
-    const body = client.writeRefusalHead(refusal)
-    if (refusal.isQuota === true) account.countRefused()
-    else account.count(refusal.status, wasForwarded(state))
+    const body = client.writeRejectionHead(rejection)
+    if (rejection.isQuota === true) account.countRejected()
+    else account.count(rejection.status, wasForwarded(state))
     if (!client.isHead) account.egress(body.length)
     this.#conclude(body, true)
   }
 
   /** The same, and the connection serves no other request. */
-  refuseAndClose(refusal: Refusal): void {
+  rejectAndClose(rejection: Rejection): void {
     if (this.isOver) return
     this.#options.client.neverReuse()
-    this.refuse(refusal)
+    this.reject(rejection)
   }
 
   /** The gateway gives up on the request: tells the client while that is possible, and lets go of the runtime. */
-  giveUp(refusal: Refusal): void {
+  giveUp(rejection: Rejection): void {
     const abortable = abortableOf(this.#state)
-    this.fail(refusal)
-    abortable?.abort(new Error(refusal.message))
+    this.fail(rejection)
+    abortable?.abort(new Error(rejection.message))
   }
 
   /** The same, and the connection serves no other request. */
-  giveUpAndClose(refusal: Refusal): void {
+  giveUpAndClose(rejection: Rejection): void {
     if (this.isOver) return
     this.#options.client.neverReuse()
-    this.giveUp(refusal)
+    this.giveUp(rejection)
   }
 
   /** @param hasSlot false: the stream has ended already */
@@ -268,10 +268,10 @@ export class ForwardedResponse implements ReaderEvents {
     if (hasSlot) this.readerReady()
   }
 
-  #slotRefused(refusal: Refusal): void {
+  #slotRejected(rejection: Rejection): void {
     if (this.#state.phase !== 'awaiting-slot') return
     this.#state = slotDecided(this.#state)
-    this.giveUp(refusal)
+    this.giveUp(rejection)
   }
 
   /** Counts the request: all that is counted by status is known, and nothing has ended yet. */
@@ -281,7 +281,7 @@ export class ForwardedResponse implements ReaderEvents {
     gate.addHeaders(head.headers)
     if (!client.writeHead(status, head.headers)) {
       if (hasSlot) gate.closed()
-      this.refuse(refusals.badGateway)
+      this.reject(rejections.badGateway)
       source.abort(new Error('the response has a head that cannot be passed on'))
       return
     }
@@ -296,7 +296,7 @@ export class ForwardedResponse implements ReaderEvents {
   #openStream(): () => void {
     const { account, gate, live, tenantId } = this.#options
     account.streamOpened()
-    const notLive = live.add(tenantId, () => this.giveUp(refusals.badGateway))
+    const notLive = live.add(tenantId, () => this.giveUp(rejections.badGateway))
     return () => {
       gate.closed()
       notLive()

@@ -2,16 +2,16 @@
 import type { IncomingMessage } from 'node:http'
 import { basePathHeader, internalTokenHeader, requestIdHeader, tenantHeader, type Route } from '@tenantry/contract'
 import type { Dispatcher } from 'undici'
-import { refusals } from '../errors.ts'
+import { rejections } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Group } from '../resolve/group.ts'
 import type { Resolved } from '../resolve/resolve.ts'
 import type { Ipv4Range } from '../tenants/ipv4-range.ts'
 import { clientOrigin } from './client-origin.ts'
-import { isBroken, isUnreachable, refusalFor } from './failures.ts'
+import { isBroken, isUnreachable, rejectionFor } from './failures.ts'
 import type { ForwardedResponse } from './forwarded-response.ts'
 import type { RequestHead } from './request-head.ts'
-import type { AnsweredHeaders } from './response-head.ts'
+import type { ResponseHeaders } from './response-head.ts'
 import type { RuntimeTokens } from './runtime-tokens.ts'
 import type { Upstream, Upstreams } from './upstreams.ts'
 
@@ -34,7 +34,7 @@ export interface ForwarderOptions {
   limits: Limits
   /** Proxies whose word about their clients is taken. */
   trustedProxies: readonly Ipv4Range[]
-  onProblem?: (problem: Error, call: Call) => void
+  onError?: (error: Error, call: Call) => void
 }
 
 /** What has been tried for one request. */
@@ -61,7 +61,7 @@ export class Forwarder {
     const { head, request, response, group } = call
     const upstream = this.#options.upstreams.choose(call.route.runtimes, attempts.unreachable)
     if (upstream === undefined) {
-      if (!call.again()) response.fail(refusals.runtimeUnreachable)
+      if (!call.again()) response.fail(rejections.runtimeUnreachable)
       return
     }
     const body = head.hasBody ? response.takeBody() : null
@@ -70,13 +70,13 @@ export class Forwarder {
       method: request.method ?? 'GET',
       headers,
       body,
-      headersTimeout: answerTimeoutOf(group, this.#options.limits),
+      headersTimeout: responseTimeoutOf(group, this.#options.limits),
     }
     const handler = new PooledCall(response, (error) => {
-      const mayAsk = response.awaitsHead && body?.started !== true
-      const next = mayAsk ? this.#next(call, attempts, upstream, error) : undefined
+      const mayRequest = response.awaitsHead && body?.started !== true
+      const next = mayRequest ? this.#next(call, attempts, upstream, error) : undefined
       if (next !== undefined) this.#attempt(call, headers, next)
-      else if (!mayAsk || !isUnreachable(error) || !call.again()) this.#failed(call, error)
+      else if (!mayRequest || !isUnreachable(error) || !call.again()) this.#failed(call, error)
     })
     const pool = head.wantsEventStream ? upstream.streams : upstream.calls
     pool.dispatch(options, handler)
@@ -94,8 +94,8 @@ export class Forwarder {
   }
 
   #failed(call: Call, error: Error): void {
-    if (!call.response.isOver) this.#options.onProblem?.(error, call)
-    call.response.fail(refusalFor(error))
+    if (!call.response.isOver) this.#options.onError?.(error, call)
+    call.response.fail(rejectionFor(error))
   }
 }
 
@@ -103,8 +103,8 @@ export class Forwarder {
 const repeatable = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /** The milliseconds that a runtime has for a response's head. Functions have their own limit. */
-export function answerTimeoutOf(group: Group, limits: Limits): number {
-  return group === 'functions' ? limits.functionAnswerTimeout : limits.answerTimeout
+export function responseTimeoutOf(group: Group, limits: Limits): number {
+  return group === 'functions' ? limits.functionResponseTimeout : limits.responseTimeout
 }
 
 /** The client's end-to-end headers and what the gateway alone may say. */
@@ -153,7 +153,7 @@ class PooledCall implements Dispatcher.DispatchHandler {
     this.#response.forwardedTo(controller)
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: AnsweredHeaders): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ResponseHeaders): void {
     if (status < 200) this.#response.inform(status, headers)
     else this.#response.begin(status, headers, controller)
   }

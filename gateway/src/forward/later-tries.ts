@@ -5,7 +5,7 @@ import type { ForwardedResponse } from './forwarded-response.ts'
 
 /** Milliseconds before the next try, doubled each time. */
 const firstDelay = 100
-const longestDelay = 500
+const maxDelay = 500
 
 /**
  * @param elapsed milliseconds, monotonic
@@ -26,7 +26,7 @@ export function laterTries(
       tryAgain()
     }, delay)
     response.waitFor({ abort: () => clearTimeout(timer) })
-    delay = Math.min(delay * 2, longestDelay)
+    delay = Math.min(delay * 2, maxDelay)
     return true
   }
 }

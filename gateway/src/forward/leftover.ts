@@ -26,7 +26,7 @@ export function endBeforeRequest(
 
 /** A body longer than the limit, or one that stops coming, costs the connection. */
 function readOn(request: IncomingMessage, limits: Limits, onEnd: () => void): void {
-  let left = limits.leftoverBytes
+  let left = limits.remainingBytes
   const { socket } = request
   const giveUp = () => socket.destroy()
   const timer = setTimeout(giveUp, limits.bodyIdleTimeout)

@@ -38,7 +38,7 @@ export class RequestAccount {
   }
 
   /** Instead of `count`: a quota or a rate limit does not allow the request, or the client left before it did. */
-  countRefused(): void {
+  countRejected(): void {
     this.#close('free')
     this.#meter.refused(this.#group)
     this.#admission?.settle(false)

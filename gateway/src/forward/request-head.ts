@@ -1,6 +1,6 @@
 // Reads a client's request head strictly, once: what contradicts itself is refused, what is not for a runtime is left out.
 import { internalHeaderPrefix, requestIdHeader } from '@tenantry/contract'
-import { refusals, type Refusal } from '../errors.ts'
+import { rejections, type Rejection } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 
 /** What came in, as `node:http` gives it. */
@@ -35,8 +35,8 @@ export interface RequestHead {
  * that is neither a path nor an absolute URL of that host; too long URLs and headers.
  * Left out: hop-by-hop headers, headers named by Connection, all of `x-tenantry-*`, all forms of `forwarded`.
  */
-export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Refusal {
-  if (raw.url.length > limits.urlBytes) return refusals.urlTooLong
+export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Rejection {
+  if (raw.url.length > limits.urlBytes) return rejections.urlTooLong
   const headers: string[] = []
   let size = 0
   let host: string | undefined
@@ -56,15 +56,15 @@ export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Ref
     const lower = name.toLowerCase()
     switch (lower) {
       case 'host':
-        if (host !== undefined) return refusals.invalidHost
+        if (host !== undefined) return rejections.invalidHost
         host = value
         break
       case 'content-length':
-        if (contentLength !== undefined || !digits.test(value)) return refusals.invalidFraming
+        if (contentLength !== undefined || !digits.test(value)) return rejections.invalidFraming
         contentLength = value
         break
       case 'transfer-encoding':
-        if (chunked || value.toLowerCase() !== 'chunked') return refusals.invalidFraming
+        if (chunked || value.toLowerCase() !== 'chunked') return rejections.invalidFraming
         chunked = true
         break
       case 'connection':
@@ -78,7 +78,7 @@ export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Ref
         upgrade = upgrade === undefined ? value : `${upgrade}, ${value}`
         break
       case 'expect':
-        if (value.toLowerCase() !== '100-continue') return refusals.expectationFailed
+        if (value.toLowerCase() !== '100-continue') return rejections.expectationFailed
         break
       case 'x-forwarded-for':
         forwarded.for = joined(forwarded.for, value)
@@ -97,11 +97,11 @@ export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Ref
         if (!notForRuntimes.has(lower) && !lower.startsWith(internalHeaderPrefix)) headers.push(name, value)
     }
   }
-  if (size > limits.headerBytes) return refusals.headersTooLarge
-  if (host === undefined || !isHost(host)) return refusals.invalidHost
-  if (chunked && (contentLength !== undefined || raw.httpVersion !== '1.1')) return refusals.invalidFraming
+  if (size > limits.headerBytes) return rejections.headersTooLarge
+  if (host === undefined || !isHost(host)) return rejections.invalidHost
+  if (chunked && (contentLength !== undefined || raw.httpVersion !== '1.1')) return rejections.invalidFraming
   const path = raw.url.startsWith('/') ? raw.url : pathOfAbsolute(raw.url, host)
-  if (path === undefined) return refusals.invalidTarget
+  if (path === undefined) return rejections.invalidTarget
   return {
     host,
     path,
@@ -120,7 +120,7 @@ export function isHost(text: string): boolean {
   return validHost.test(text)
 }
 
-export function isRefusal(value: RequestHead | Refusal): value is Refusal {
+export function isRejection(value: RequestHead | Rejection): value is Rejection {
   return 'status' in value
 }
 
@@ -156,12 +156,12 @@ function withoutNamed(headers: string[], connection: string): string[] {
     .map((option) => option.trim())
     .filter((option) => option !== '' && option !== 'keep-alive' && option !== 'close' && option !== 'upgrade')
   if (named.length === 0) return headers
-  const kept: string[] = []
+  const stored: string[] = []
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at] ?? ''
-    if (!named.includes(name.toLowerCase())) kept.push(name, headers[at + 1] ?? '')
+    if (!named.includes(name.toLowerCase())) stored.push(name, headers[at + 1] ?? '')
   }
-  return kept
+  return stored
 }
 
 /** `http://host/path` is what a client sends to a proxy; its host must be the Host header's. */

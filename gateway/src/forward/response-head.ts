@@ -15,33 +15,33 @@ export interface ResponseHead {
 const maxRejectionBytes = 4_096
 
 /** What a runtime's headers look like, from either client: repeated ones are arrays. */
-export type AnsweredHeaders = Readonly<Record<string, string | string[] | undefined>>
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>
 
 /**
  * Leaves out hop-by-hop headers, headers named by Connection, `x-tenantry-*` and the runtime's own request id;
  * framing is made anew by the server, so Content-Length stays only where the body is not chunked.
- * @param answered lower-case names
+ * @param response lower-case names
  */
-export function responseHead(answered: AnsweredHeaders, requestId: string, status: number): ResponseHead {
+export function responseHead(response: ResponseHeaders, requestId: string, status: number): ResponseHead {
   const headers = [requestIdHeader, requestId]
-  const { connection } = answered
+  const { connection } = response
   const named = typeof connection === 'string' ? namedBy(connection) : namedBy(String(connection ?? ''))
-  const isChunked = answered['transfer-encoding'] !== undefined
-  for (const name of Object.keys(answered)) {
+  const isChunked = response['transfer-encoding'] !== undefined
+  for (const name of Object.keys(response)) {
     if (notForClients.has(name) || name.startsWith(internalHeaderPrefix)) continue
     if (named !== undefined && named.includes(name)) continue
     if (name === 'content-length' && (isChunked || status === 204)) continue
-    const value = answered[name]
+    const value = response[name]
     if (typeof value === 'string') headers.push(name, value)
     else if (value !== undefined) for (const one of value) headers.push(name, one)
   }
-  const length = isChunked ? Number.NaN : Number(answered['content-length'])
-  const contentType = answered['content-type']
+  const length = isChunked ? Number.NaN : Number(response['content-length'])
+  const contentType = response['content-type']
   const isError = status >= 400 && length <= maxRejectionBytes
   return {
     headers,
     length: Number.isSafeInteger(length) ? length : undefined,
-    isRejected: isError && answered[rejectedHeader] === '1',
+    isRejected: isError && response[rejectedHeader] === '1',
     isEventStream: typeof contentType === 'string' && contentType.startsWith('text/event-stream'),
   }
 }

@@ -12,18 +12,18 @@ export class RuntimeSocketsError extends Error {
 }
 
 export class RuntimeSockets {
-  readonly #most: number
+  readonly #max: number
   #open = 0
 
-  constructor(most: number) {
-    this.#most = most
+  constructor(max: number) {
+    this.#max = max
   }
 
   /** For a pool. @param timeout milliseconds to connect */
   connector(timeout: number): buildConnector.connector {
     const connectNow = connector(timeout)
     return (options, callback) => {
-      if (this.#open >= this.#most) {
+      if (this.#open >= this.#max) {
         queueMicrotask(() => callback(new RuntimeSocketsError(), null))
         return
       }
@@ -39,7 +39,7 @@ export class RuntimeSockets {
 
   /** @throws RuntimeSocketsError */
   connect(host: string, port: number): Socket {
-    if (this.#open >= this.#most) throw new RuntimeSocketsError()
+    if (this.#open >= this.#max) throw new RuntimeSocketsError()
     this.#open++
     return connect({ host, port }).on('close', () => this.#open--)
   }

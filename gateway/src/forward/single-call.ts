@@ -2,11 +2,11 @@
 // the wait for `100 Continue`.
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { errors } from 'undici'
-import { refusals } from '../errors.ts'
+import { rejections } from '../errors.ts'
 import type { Limits } from '../limits.ts'
-import { NotConnectedError, refusalFor } from './failures.ts'
+import { NotConnectedError, rejectionFor } from './failures.ts'
 import type { ForwardedResponse } from './forwarded-response.ts'
-import type { AnsweredHeaders } from './response-head.ts'
+import type { ResponseHeaders } from './response-head.ts'
 import type { ResponseSource } from './response-state.ts'
 import type { Upstream } from './upstreams.ts'
 
@@ -18,7 +18,7 @@ interface SingleCallOptions {
   headers: readonly string[]
   limits: Limits
   /** The time that the runtime has for the response's head, in milliseconds, from the last progress of the request. */
-  answerTimeoutMs: number
+  responseTimeoutMs: number
   /** Reports whether the runtime still waits for the client's body: then the limits of the body hold. */
   waitsForClient?: () => boolean
   /** Called before any of the request is sent. */
@@ -31,7 +31,7 @@ interface SingleCall {
   /** Restarts the time for the response's head: a piece of the body was sent, or an interim response arrived. */
   progressed: () => void
   /** Ends the time for the response's head. The caller calls it when the head has arrived. */
-  answered: () => void
+  response: () => void
 }
 
 /**
@@ -50,10 +50,10 @@ export function openSingleCall(options: SingleCallOptions): SingleCall {
     maxHeaderSize: 64 * 1024,
   })
   let isConnected = false
-  let isAnswered = false
+  let hasResponded = false
   let timer = setTimeout(() => call.destroy(new errors.ConnectTimeoutError()), limits.connectTimeout)
-  const answered = () => {
-    isAnswered = true
+  const response = () => {
+    hasResponded = true
     clearTimeout(timer)
   }
   const expired = () => {
@@ -65,20 +65,20 @@ export function openSingleCall(options: SingleCallOptions): SingleCall {
       isConnected = true
       options.onConnected()
       clearTimeout(timer)
-      timer = setTimeout(expired, options.answerTimeoutMs)
+      timer = setTimeout(expired, options.responseTimeoutMs)
     })
   })
-  call.on('close', answered)
+  call.on('close', response)
   call.on('error', (error) => {
     // Without a connection there is no close.
-    answered()
+    response()
     options.onFailed(isConnected ? error : new NotConnectedError(error))
   })
   call.flushHeaders()
   const progressed = () => {
-    if (isConnected && !isAnswered) timer.refresh()
+    if (isConnected && !hasResponded) timer.refresh()
   }
-  return { call, progressed, answered }
+  return { call, progressed, response }
 }
 
 /** Passes the runtime's ordinary response on to the client. A runtime that stops sending it is cut off. */
@@ -92,7 +92,7 @@ export function passResponse(
   const stopTimer = () => clearTimeout(timer)
   const startTimer = () => {
     stopTimer()
-    timer = setTimeout(() => response.giveUp(refusals.runtimeTimeout), limits.answerIdleTimeout)
+    timer = setTimeout(() => response.giveUp(rejections.runtimeTimeout), limits.responseIdleTimeout)
   }
   const source: ResponseSource = {
     // No time passes for the runtime while the client takes nothing.
@@ -107,18 +107,18 @@ export function passResponse(
     abort: (reason) => call.destroy(reason),
   }
   startTimer()
-  response.begin(message.statusCode ?? 502, answeredHeaders(message), source)
+  response.begin(message.statusCode ?? 502, responseHeaders(message), source)
   message.on('data', (chunk: Buffer) => {
     timer?.refresh()
     response.write(chunk)
   })
   message.on('end', () => response.end())
-  message.on('error', (error) => response.fail(refusalFor(error)))
+  message.on('error', (error) => response.fail(rejectionFor(error)))
   message.on('close', stopTimer)
 }
 
 /** The headers of an answer, repeated ones as arrays. */
-export function answeredHeaders(message: IncomingMessage): AnsweredHeaders {
+export function responseHeaders(message: IncomingMessage): ResponseHeaders {
   const headers: Record<string, string | string[]> = {}
   for (const [name, values] of Object.entries(message.headersDistinct)) {
     if (values !== undefined) headers[name] = values.length === 1 ? (values[0] ?? '') : values

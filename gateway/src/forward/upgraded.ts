@@ -1,16 +1,16 @@
 // WebSocket and any other upgrade: the handshake is the runtime's, after it bytes go both ways untouched.
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { refusals, type Refusal } from '../errors.ts'
+import { rejections, type Rejection } from '../errors.ts'
 import type { TenantMeter } from '../meter/meter.ts'
 import type { TenantGate } from '../quota/quota.ts'
-import { isUnreachable, refusalFor } from './failures.ts'
-import { answerTimeoutOf, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
-import { joinSockets } from './joined.ts'
+import { isUnreachable, rejectionFor } from './failures.ts'
+import { responseTimeoutOf, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
+import { joinSockets } from './join-sockets.ts'
 import type { LiveConnections } from './live-connections.ts'
 import { responseHead } from './response-head.ts'
 import type { Abortable } from './response-state.ts'
-import { answeredHeaders, openSingleCall, passResponse } from './single-call.ts'
+import { responseHeaders, openSingleCall, passResponse } from './single-call.ts'
 
 /** The client's connection after its handshake request. */
 export interface ClientEnd {
@@ -29,30 +29,30 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
   const { response, head } = call
   const upstream = options.upstreams.choose(call.route.runtimes, undefined)
   if (upstream === undefined) {
-    if (!call.again()) response.fail(refusals.runtimeUnreachable)
+    if (!call.again()) response.fail(rejections.runtimeUnreachable)
     return
   }
-  const { call: single, answered } = openSingleCall({
+  const { call: single, response: result } = openSingleCall({
     upstream,
     method: call.request.method ?? 'GET',
     path: call.resolved.path,
     headers: [...runtimeHeaders(call, options), 'connection', 'Upgrade', 'upgrade', head.upgrade ?? ''],
     limits: options.limits,
-    answerTimeoutMs: answerTimeoutOf(call.group, options.limits),
+    responseTimeoutMs: responseTimeoutOf(call.group, options.limits),
     onConnected: () => response.forwardedTo(connection),
     onFailed: (error) => {
       if (isUnreachable(error)) {
         options.upstreams.isDown(upstream)
         if (call.again()) return
       }
-      if (!response.isOver) options.onProblem?.(error, call)
-      response.fail(refusalFor(error))
+      if (!response.isOver) options.onError?.(error, call)
+      response.fail(rejectionFor(error))
     },
   })
   const connection: Abortable = { abort: (reason) => single.destroy(reason) }
   response.waitFor(connection)
   single.on('upgrade', (message: IncomingMessage, socket: Socket, first: Buffer) => {
-    answered()
+    result()
     if (response.isOver) {
       socket.destroy()
       return
@@ -60,41 +60,41 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
     const switched = () => {
       if (socket.destroyed) {
         options.gate.closed()
-        response.fail(refusals.badGateway)
+        response.fail(rejections.badGateway)
         return
       }
       response.switchProtocols()
       client.socket.write(switchingHead(message, call.requestId), 'latin1')
       goOn(call, client, { socket, head: first }, options)
     }
-    const turnAway = (refusal: Refusal) => {
+    const turnAway = (rejection: Rejection) => {
       socket.destroy()
-      response.refuse(refusal)
+      response.reject(rejection)
     }
-    const place = options.gate.open(() => {
+    const location = options.gate.open(() => {
       // Nothing is read of it meanwhile. One that breaks is noticed when it goes on.
       socket.on('error', ignore)
-      return { go: switched, refuse: turnAway }
+      return { go: switched, reject: turnAway }
     })
-    if (place === undefined) switched()
-    else if (typeof place !== 'function') turnAway(place)
+    if (location === undefined) switched()
+    else if (typeof location !== 'function') turnAway(location)
     else
       response.waitFor({
         abort: () => {
-          place()
+          location()
           socket.destroy()
         },
       })
   })
   // The runtime answered as to an ordinary request: refused, or it doesn't speak the protocol.
   single.on('response', (message: IncomingMessage) => {
-    answered()
+    result()
     passResponse(single, message, response, options.limits)
   })
 }
 
 function switchingHead(message: IncomingMessage, requestId: string): string {
-  const { headers } = responseHead(answeredHeaders(message), requestId, 101)
+  const { headers } = responseHead(responseHeaders(message), requestId, 101)
   headers.push('connection', 'Upgrade', 'upgrade', message.headers.upgrade ?? '')
   let text = `HTTP/1.1 101 ${STATUS_CODES[101] ?? ''}\r\n`
   for (let at = 0; at + 1 < headers.length; at += 2) text += `${headers[at] ?? ''}: ${headers[at + 1] ?? ''}\r\n`

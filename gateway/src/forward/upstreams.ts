@@ -101,8 +101,8 @@ function open(url: string, limits: Limits, sockets: RuntimeSockets): Upstream | 
   const pool = () =>
     new Pool(origin, {
       connect: sockets.connector(limits.connectTimeout),
-      headersTimeout: limits.answerTimeout,
-      bodyTimeout: limits.answerIdleTimeout,
+      headersTimeout: limits.responseTimeout,
+      bodyTimeout: limits.responseIdleTimeout,
       keepAliveTimeout: idleMilliseconds,
       // A runtime may ask for longer, and would keep connections from others.
       keepAliveMaxTimeout: idleMilliseconds,

@@ -1,5 +1,5 @@
 // What is under way on one client connection, so that its end, or nonsense on it, reaches every request it carries.
-import type { Refusal } from '../errors.ts'
+import type { Rejection } from '../errors.ts'
 import type { ForwardedResponse } from '../forward/forwarded-response.ts'
 
 export class Connection {
@@ -28,8 +28,8 @@ export class Connection {
    * The rest of the connection is unreadable while a request is under way: its body, or what follows it.
    * @returns whether the refusal went out in that request's place
    */
-  refuseLast(refusal: Refusal): boolean {
+  rejectLast(rejection: Rejection): boolean {
     const [only, ...more] = this.#responses
-    return only !== undefined && more.length === 0 && only.refuseUnreadable(refusal)
+    return only !== undefined && more.length === 0 && only.rejectUnreadable(rejection)
   }
 }

@@ -3,13 +3,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { internalPaths, internalTokenHeader, isTenantId, tenantOfToken, type AppliedRoute } from '@tenantry/contract'
-import { refusals } from '../errors.ts'
+import { rejections } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Meter } from '../meter/meter.ts'
 import type { Quota } from '../quota/quota.ts'
 import type { Relay } from '../relay/relay.ts'
 import type { RouteTable } from '../routes/route-table.ts'
-import { answerInternal, refuseInternal } from './internal-answer.ts'
+import { respondInternally, rejectInternal } from './internal-response.ts'
 
 interface InternalServerOptions {
   routes: RouteTable
@@ -34,20 +34,20 @@ export function createInternalServer(options: InternalServerOptions): Server {
   const server = createServer(settings, (request, response) => {
     request.resume()
     if (request.url === internalPaths.live && request.method === 'GET') {
-      answerInternal(response, 200, { status: 'healthy' })
+      respondInternally(response, 200, { status: 'healthy' })
       return
     }
     const token = request.headers[internalTokenHeader]
-    if (typeof token !== 'string') refuseInternal(response, refusals.internalTokenWrong)
+    if (typeof token !== 'string') rejectInternal(response, rejections.internalTokenWrong)
     else if (timingSafeEqual(digest(token), expected)) serveInstallation(request, response, options)
     else {
       const tenantId = tenantOfToken(internalToken, token)
       const isWatch = request.url === internalPaths.watchManifests && request.method === 'GET'
-      const asked = request.method === 'GET' ? ownUsagePath.exec(request.url ?? '')?.[1] : undefined
+      const requested = request.method === 'GET' ? ownUsagePath.exec(request.url ?? '')?.[1] : undefined
       if (tenantId !== undefined && isWatch) void options.relay.watchManifest(tenantId, token, response)
-      else if (tenantId !== undefined && asked === tenantId)
-        void options.relay.askOwnUsage(token, request.url ?? '', request.headers.accept, response)
-      else refuseInternal(response, refusals.internalTokenWrong)
+      else if (tenantId !== undefined && requested === tenantId)
+        void options.relay.requestOwnUsage(token, request.url ?? '', request.headers.accept, response)
+      else rejectInternal(response, rejections.internalTokenWrong)
     }
   })
   server.maxConnections = limits.internalConnections
@@ -57,21 +57,24 @@ export function createInternalServer(options: InternalServerOptions): Server {
 function serveInstallation(request: IncomingMessage, response: ServerResponse, options: InternalServerOptions): void {
   const { method = '', url: path = '' } = request
   const ofRuntime = runtimePath.exec(path)
-  const [, tenantId = '', area = ''] = ofRuntime ?? []
-  const served = area === 'data' ? 'DELETE' : 'GET'
-  if (method !== served) refuseInternal(response, refusals.internalMethodNotAllowed)
-  else if (ofRuntime !== null) void options.relay.askRuntime(tenantId, served, path, response)
-  else if (path === internalPaths.activity) answerInternal(response, 200, options.meter.activity())
+  const [, tenantId = '', module = ''] = ofRuntime ?? []
+  const served = module === 'data' ? 'DELETE' : 'GET'
+  if (method !== served) rejectInternal(response, rejections.internalMethodNotAllowed)
+  else if (ofRuntime !== null) void options.relay.requestRuntime(tenantId, served, path, response)
+  else if (path === internalPaths.activity) respondInternally(response, 200, options.meter.activity())
   else {
     const route = path.startsWith(routePrefix) ? routeOf(path.slice(routePrefix.length), options.routes) : undefined
-    if (route === undefined) refuseInternal(response, refusals.notFound)
+    if (route === undefined) rejectInternal(response, rejections.notFound)
     else
-      answerInternal(response, 200, { ...route, leased: options.quota.isHeld(route.tenant_id) } satisfies AppliedRoute)
+      respondInternally(response, 200, {
+        ...route,
+        leased: options.quota.isHeld(route.tenant_id),
+      } satisfies AppliedRoute)
   }
 }
 
 /**
- * What the control plane asks of a tenant's own runtime: `internalPaths.tenantHealth`, `tenantUsage`, `tenantBooks`,
+ * What the control plane asks of a tenant's own runtime: `internalPaths.tenantHealth`, `tenantUsage`, `tenantRecords`,
  * `tenantStorageState`, `tenantData`.
  */
 const runtimePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/(health|usage|books|storage|data)(?:\?hours=\d{1,3})?$/

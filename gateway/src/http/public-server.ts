@@ -2,24 +2,24 @@
 import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { refusals, type Refusal } from '../errors.ts'
+import { rejections, type Rejection } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import { Connection } from './connection.ts'
-import type { Door, Manner } from './door.ts'
-import { writeRawRefusal } from './refusal.ts'
+import type { HttpHandler, Mode } from './http-handler.ts'
+import { writeRawRejection } from './rejection.ts'
 
 interface PublicServerOptions {
-  door: Door
+  handler: HttpHandler
   limits: Limits
   newRequestId: () => string
-  onProblem: (problem: Error) => void
+  onError: (error: Error) => void
 }
 
 /** Milliseconds that a refused connection has to take its answer. */
 const lastWordsMilliseconds = 1_000
 
 export function createPublicServer(options: PublicServerOptions): Server {
-  const { door, limits, newRequestId } = options
+  const { handler, limits, newRequestId } = options
   const connections = new WeakMap<Duplex, Connection>()
   const connectionOf = (socket: Duplex): Connection => {
     let connection = connections.get(socket)
@@ -44,14 +44,14 @@ export function createPublicServer(options: PublicServerOptions): Server {
     shouldUpgradeCallback: isUpgrade,
   })
   server.maxConnections = limits.connections
-  const handle = (request: IncomingMessage, response: ServerResponse, manner: Manner) => {
+  const handle = (request: IncomingMessage, response: ServerResponse, mode: Mode) => {
     const connection = connectionOf(request.socket)
     if (connection.refused) return
     try {
-      door.handle(request, response, connection, manner)
+      handler.handle(request, response, connection, mode)
     } catch (cause) {
       // A defect costs the one connection on which it shows.
-      options.onProblem(new Error('a request was not handled', { cause }))
+      options.onError(new Error('a request was not handled', { cause }))
       request.socket.destroy()
     }
   }
@@ -78,19 +78,19 @@ export function createPublicServer(options: PublicServerOptions): Server {
     response.on('finish', () => socket.end())
     handle(request, response, { socket, head })
   })
-  server.on('connect', (_, socket) => refuseRaw(socket, refusals.connectRefused))
+  server.on('connect', (_, socket) => rejectRaw(socket, rejections.connectRejected))
   server.on('clientError', (error: Error, socket: Duplex) => {
     const connection = connectionOf(socket)
-    const refusal = refusalOf(error)
+    const rejection = rejectionOf(error)
     if (connection.refused) return
     connection.refused = true
-    if (refusal === undefined || !socket.writable) socket.destroy()
-    else if (connection.isIdle) refuseRaw(socket, refusal)
-    else if (!connection.refuseLast(refusal)) socket.destroy()
+    if (rejection === undefined || !socket.writable) socket.destroy()
+    else if (connection.isIdle) rejectRaw(socket, rejection)
+    else if (!connection.rejectLast(rejection)) socket.destroy()
   })
-  const refuseRaw = (socket: Duplex, refusal: Refusal) => {
+  const rejectRaw = (socket: Duplex, rejection: Rejection) => {
     socket.on('error', () => socket.destroy())
-    writeRawRefusal(socket, refusal, newRequestId())
+    writeRawRejection(socket, rejection, newRequestId())
     setTimeout(() => socket.destroy(), lastWordsMilliseconds).unref()
   }
   return server
@@ -108,9 +108,9 @@ function isUpgrade(request: IncomingMessage): boolean {
 }
 
 /** @returns undefined when there is nobody to tell */
-function refusalOf(error: Error): Refusal | undefined {
+function rejectionOf(error: Error): Rejection | undefined {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   if (code === 'ECONNRESET' || code === 'EPIPE') return undefined
-  if (code === 'HPE_HEADER_OVERFLOW') return refusals.headersTooLarge
-  return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? refusals.bodyTimeout : refusals.malformedRequest
+  if (code === 'HPE_HEADER_OVERFLOW') return rejections.headersTooLarge
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? rejections.bodyTimeout : rejections.malformedRequest
 }

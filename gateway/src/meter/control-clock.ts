@@ -9,13 +9,13 @@ interface ControlClockOptions {
   elapsed: () => number
   /** Keeps the difference. */
   file: string
-  onProblem: (problem: Error) => void
+  onError: (error: Error) => void
 }
 
 /** An answer's own delay is no news; milliseconds. */
 const tolerance = 50
 /** The difference is written down when it has changed by more; milliseconds. */
-const worthKeeping = 1_000
+const worthStoring = 1_000
 
 export class ControlClock {
   readonly #options: ControlClockOptions
@@ -25,7 +25,7 @@ export class ControlClock {
   #known = false
   readonly #firstKnown = Promise.withResolvers<undefined>()
   /** By how much this machine's clock is behind, as it stands in the file. */
-  #kept: number | undefined
+  #stored: number | undefined
 
   constructor(options: ControlClockOptions) {
     this.#options = options
@@ -49,30 +49,30 @@ export class ControlClock {
 
   /** What an earlier start has kept. */
   async load(): Promise<void> {
-    const { file, now, elapsed, onProblem } = this.#options
+    const { file, now, elapsed, onError } = this.#options
     const text = await readFile(file, 'utf8').catch(() => undefined)
     if (text === undefined) return
     const behind = readBehind(text)
     if (behind === undefined) {
-      onProblem(new Error("what was kept of the control plane's clock can not be read"))
+      onError(new Error("what was kept of the control plane's clock can not be read"))
       return
     }
-    this.#kept = behind
+    this.#stored = behind
     this.#set(now() - elapsed() + behind)
   }
 
   /**
    * @param controlNow ISO 8601, from an answer
-   * @param askedAt `elapsed` when the question was sent
+   * @param requestedAt `elapsed` when the question was sent
    */
-  async heard(controlNow: string, askedAt: number): Promise<void> {
+  async received(controlNow: string, requestedAt: number): Promise<void> {
     const { now, elapsed } = this.#options
-    const half = (elapsed() - askedAt) / 2
-    const base = Date.parse(controlNow) - (askedAt + half)
+    const half = (elapsed() - requestedAt) / 2
+    const base = Date.parse(controlNow) - (requestedAt + half)
     if (Number.isNaN(base)) return
     if (!this.#known || Math.abs(base - this.#base) > half + tolerance) this.#set(base)
     const behind = Math.round(this.#base + elapsed() - now())
-    if (this.#kept === undefined || Math.abs(behind - this.#kept) > worthKeeping) await this.#keep(behind)
+    if (this.#stored === undefined || Math.abs(behind - this.#stored) > worthStoring) await this.#keep(behind)
   }
 
   #set(base: number): void {
@@ -84,22 +84,22 @@ export class ControlClock {
   }
 
   async #keep(behind: number): Promise<void> {
-    const { file, onProblem } = this.#options
-    this.#kept = behind
+    const { file, onError } = this.#options
+    this.#stored = behind
     try {
       await writeFile(`${file}.new`, JSON.stringify({ behind_milliseconds: behind }))
       await rename(`${file}.new`, file)
     } catch (cause) {
-      onProblem(new Error("the difference to the control plane's clock was not kept", { cause }))
+      onError(new Error("the difference to the control plane's clock was not kept", { cause }))
     }
   }
 }
 
 function readBehind(text: string): number | undefined {
   try {
-    const kept: unknown = JSON.parse(text)
-    if (typeof kept !== 'object' || kept === null || !('behind_milliseconds' in kept)) return undefined
-    return Number.isSafeInteger(kept.behind_milliseconds) ? Number(kept.behind_milliseconds) : undefined
+    const stored: unknown = JSON.parse(text)
+    if (typeof stored !== 'object' || stored === null || !('behind_milliseconds' in stored)) return undefined
+    return Number.isSafeInteger(stored.behind_milliseconds) ? Number(stored.behind_milliseconds) : undefined
   } catch {
     return undefined
   }

@@ -40,9 +40,9 @@ interface MeterOptions {
 export class Meter {
   readonly #options: MeterOptions
   readonly #since: number
-  readonly #tenants = new Map<string, CountedTenant>()
+  readonly #tenants = new Map<string, MeteredTenant>()
   /** Tenants with connections that stay. */
-  readonly #connected = new Set<CountedTenant>()
+  readonly #connected = new Set<MeteredTenant>()
 
   constructor(options: MeterOptions) {
     this.#options = options
@@ -52,14 +52,14 @@ export class Meter {
   tenant(tenantId: string): TenantMeter {
     let tenant = this.#tenants.get(tenantId)
     if (tenant === undefined) {
-      tenant = new CountedTenant(tenantId, this.#options, this.#connected)
+      tenant = new MeteredTenant(tenantId, this.#options, this.#connected)
       this.#tenants.set(tenantId, tenant)
     }
     return tenant
   }
 
   /** A tenant that is gone needs no hand; its counters stay until they are pushed. */
-  forget(tenantId: string): void {
+  evict(tenantId: string): void {
     this.#tenants.delete(tenantId)
   }
 
@@ -75,18 +75,18 @@ export class Meter {
   }
 }
 
-class CountedTenant implements TenantMeter {
+class MeteredTenant implements TenantMeter {
   readonly #id: string
   readonly #options: MeterOptions
-  readonly #connected: Set<CountedTenant>
+  readonly #connected: Set<MeteredTenant>
   readonly kept: (goOn: () => void) => void
   /** Connections that stay, and until when their time is counted (whole milliseconds, monotonic). */
   #open = 0
   #countedUntil = 0
-  #underWay = 0
+  #inProgress = 0
   #lastAt: number
 
-  constructor(id: string, options: MeterOptions, connected: Set<CountedTenant>) {
+  constructor(id: string, options: MeterOptions, connected: Set<MeteredTenant>) {
     this.#id = id
     this.#options = options
     this.#lastAt = options.now()
@@ -128,17 +128,17 @@ class CountedTenant implements TenantMeter {
   }
 
   began(): void {
-    this.#underWay++
+    this.#inProgress++
     this.#lastAt = this.#options.now()
   }
 
   ended(): void {
-    this.#underWay--
+    this.#inProgress--
     this.#lastAt = this.#options.now()
   }
 
   activity(): TenantActivity {
-    return { last_request_at: new Date(this.#lastAt).toISOString(), open: this.#underWay }
+    return { last_request_at: new Date(this.#lastAt).toISOString(), open: this.#inProgress }
   }
 
   connected(): void {

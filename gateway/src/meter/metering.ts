@@ -18,11 +18,11 @@ interface MeteringOptions extends ControlPlane {
   /** Milliseconds, monotonic. */
   elapsed: () => number
   newId: () => string
-  onProblem: (problem: Error) => void
+  onError: (error: Error) => void
   /** Milliseconds between pushes. */
   pushInterval?: number
   /** Milliseconds for which the first routes wait for the hour. */
-  clockPatience?: number
+  clockWait?: number
   /** Counters held at most; see CounterStore. */
   counterLimit?: number
 }
@@ -38,13 +38,13 @@ export interface Metering {
   /** Waits until the hour is known, but for no longer than is fair to those who want to be served. */
   clockKnown(signal: AbortSignal): Promise<void>
   /** Asks for the hour where it was never heard. Never throws, and never takes long. */
-  askHour(): Promise<void>
+  requestHour(): Promise<void>
   /** Pushes the last counts and ends; what was not acknowledged stays in the journal. Nothing may be counted any more. */
   stop(): Promise<void>
 }
 
 const defaultCounterLimit = 500_000
-const defaultClockPatience = 5_000
+const defaultClockWait = 5_000
 
 /** From here on everything that is counted is kept. Never throws for a disk that does not take it. */
 export async function openMetering(options: MeteringOptions): Promise<Metering> {
@@ -53,19 +53,19 @@ export async function openMetering(options: MeteringOptions): Promise<Metering> 
     source,
     now,
     elapsed,
-    onProblem,
+    onError,
     pushInterval,
     counterLimit = defaultCounterLimit,
-    clockPatience = defaultClockPatience,
+    clockWait = defaultClockWait,
   } = options
   const { controlUrl, internalToken, fetch } = options
   const directory = join(data, 'journal')
   const boot = options.newId()
-  const clock = new ControlClock({ now, elapsed, file: join(data, 'control-clock.json'), onProblem })
+  const clock = new ControlClock({ now, elapsed, file: join(data, 'control-clock.json'), onError })
   await clock.load()
   const store = new CounterStore(clock.now, counterLimit)
-  const replays = await earlier(directory, source, onProblem)
-  const journal = new Journal({ directory, source, boot, store, elapsed, onProblem })
+  const replays = await earlier(directory, source, onError)
+  const journal = new Journal({ directory, source, boot, store, elapsed, onError })
   const meter = new Meter({ store, now, elapsed, kept: journal.kept })
   const pusher = new UsagePusher({
     control: { controlUrl, internalToken, fetch },
@@ -76,7 +76,7 @@ export async function openMetering(options: MeteringOptions): Promise<Metering> 
     clock,
     replays,
     elapsed,
-    onProblem,
+    onError,
     ...(pushInterval === undefined ? {} : { interval: pushInterval }),
   })
   await pusher.hello()
@@ -96,10 +96,10 @@ export async function openMetering(options: MeteringOptions): Promise<Metering> 
     async clockKnown(signal) {
       if (clock.known) return
       const known = new AbortController()
-      await Promise.race([clock.onceKnown, pause(clockPatience, AbortSignal.any([signal, known.signal]))])
+      await Promise.race([clock.onceKnown, pause(clockWait, AbortSignal.any([signal, known.signal]))])
       known.abort()
     },
-    askHour: async () => {
+    requestHour: async () => {
       // Who does not answer now is asked with each push.
       if (!clock.known) await pusher.hello()
     },
@@ -114,9 +114,9 @@ export async function openMetering(options: MeteringOptions): Promise<Metering> 
 }
 
 /** A journal that can't be read costs the counts in it, not the service. */
-async function earlier(directory: string, source: string, onProblem: (problem: Error) => void): Promise<Replay[]> {
-  const replays = await readJournals(directory, source, onProblem).catch((cause: unknown) => {
-    onProblem(new Error('the journals of earlier starts can not be read', { cause }))
+async function earlier(directory: string, source: string, onError: (error: Error) => void): Promise<Replay[]> {
+  const replays = await readJournals(directory, source, onError).catch((cause: unknown) => {
+    onError(new Error('the journals of earlier starts can not be read', { cause }))
     return []
   })
   const [some, none] = [
@@ -124,6 +124,6 @@ async function earlier(directory: string, source: string, onProblem: (problem: E
     replays.filter(({ counters }) => counters.length === 0),
   ]
   for (const replay of none)
-    await removeReplay(replay).catch((cause: unknown) => onProblem(new Error('a journal was not removed', { cause })))
+    await removeReplay(replay).catch((cause: unknown) => onError(new Error('a journal was not removed', { cause })))
   return some
 }

@@ -5,11 +5,11 @@ import {
   internalPaths,
   Outage,
   pause,
-  UsageAnswer,
+  UsageResponse,
   type Counter,
   type UsagePush,
 } from '@tenantry/contract'
-import { answerAs, ControlRefused, postToControl, type ControlPlane } from '../control-call.ts'
+import { respondAs, ControlRejected, postToControl, type ControlPlane } from '../control-call.ts'
 import type { ControlClock } from './control-clock.ts'
 import { startOfHour, type CounterStore } from './counter-store.ts'
 import { removeReplay, type Replay } from './journal/replay.ts'
@@ -28,7 +28,7 @@ interface UsagePusherOptions {
   replays: readonly Replay[]
   /** Milliseconds, monotonic. */
   elapsed: () => number
-  onProblem?: (problem: Error) => void
+  onError?: (error: Error) => void
   /** Milliseconds between two pushes; doubled after each failure, up to `slowest`. */
   interval?: number
   slowest?: number
@@ -50,7 +50,7 @@ export class UsagePusher {
   #replays: Replay[]
   /** The hour that was last said to be complete, and when anything was last said. */
   #completeUntil = 0
-  #saidAt = -Infinity
+  #reportedAt = -Infinity
   readonly #outage = new Outage()
 
   constructor(options: UsagePusherOptions) {
@@ -87,17 +87,17 @@ export class UsagePusher {
       delay = (await this.#drain(signal)) ? this.#interval : Math.min(delay * 2, this.#slowest)
       const lost = this.#options.store.enforceLimit()
       if (lost > 0)
-        this.#options.onProblem?.(new Error(`${lost} counters were given up: too many wait for the control plane`))
+        this.#options.onError?.(new Error(`${lost} counters were given up: too many wait for the control plane`))
     }
     const signalOfEnd = AbortSignal.timeout(this.#timeout)
     const isDrained = await this.#drain(signalOfEnd)
     const owesNothing = this.#options.store.open().length === 0
-    if (isDrained && owesNothing) await this.#sayStopped(signalOfEnd)
+    if (isDrained && owesNothing) await this.#reportStopped(signalOfEnd)
     return owesNothing
   }
 
   /** Hours need not wait for a gateway that is gone and owes nothing. */
-  async #sayStopped(signal: AbortSignal): Promise<void> {
+  async #reportStopped(signal: AbortSignal): Promise<void> {
     const push: UsagePush = {
       ...this.#origin,
       counters: [],
@@ -105,7 +105,7 @@ export class UsagePusher {
       stopped: true,
     }
     await this.#push(push, signal).catch((cause: unknown) =>
-      this.#options.onProblem?.(new Error('the stop was not told to the control plane', { cause })),
+      this.#options.onError?.(new Error('the stop was not told to the control plane', { cause })),
     )
   }
 
@@ -118,10 +118,10 @@ export class UsagePusher {
     try {
       await this.#pushChanged(signal)
       await this.#pushReplays(signal)
-      const isNews =
+      const isChanged =
         this.#complete() > this.#completeUntil ||
-        this.#options.elapsed() - this.#saidAt >= silentIntervals * this.#interval
-      if (isNews) await this.#pushOwn([], signal)
+        this.#options.elapsed() - this.#reportedAt >= silentIntervals * this.#interval
+      if (isChanged) await this.#pushOwn([], signal)
       return true
     } catch (cause) {
       if (!signal.aborted) this.#failed(cause)
@@ -131,7 +131,7 @@ export class UsagePusher {
 
   #failed(cause: unknown): void {
     if (this.#outage.failed(this.#options.elapsed()))
-      this.#options.onProblem?.(new Error('usage was not pushed', { cause }))
+      this.#options.onError?.(new Error('usage was not pushed', { cause }))
   }
 
   async #pushChanged(signal: AbortSignal): Promise<void> {
@@ -160,7 +160,7 @@ export class UsagePusher {
         await this.#push({ source, boot, counters: counters.slice(at, at + countersPerPush) }, signal)
       }
       await removeReplay(replay).catch((cause: unknown) =>
-        this.#options.onProblem?.(new Error('a journal was not removed', { cause })),
+        this.#options.onError?.(new Error('a journal was not removed', { cause })),
       )
       this.#replays.shift()
     }
@@ -183,19 +183,19 @@ export class UsagePusher {
 
   async #push(push: UsagePush, signal: AbortSignal): Promise<void> {
     const { control, clock, elapsed } = this.#options
-    const askedAt = elapsed()
+    const requestedAt = elapsed()
     const response = await postToControl(control, internalPaths.usage, {
       timeout: this.#timeout,
       signal,
       body: push,
     }).catch(async (cause: unknown) => {
       // To the second, which is better than nothing.
-      if (cause instanceof ControlRefused && !clock.known) await clock.heard(cause.date, askedAt)
+      if (cause instanceof ControlRejected && !clock.known) await clock.received(cause.date, requestedAt)
       throw cause
     })
-    const { now } = await answerAs(UsageAnswer, response)
-    await clock.heard(now, askedAt)
-    this.#saidAt = elapsed()
+    const { now } = await respondAs(UsageResponse, response)
+    await clock.received(now, requestedAt)
+    this.#reportedAt = elapsed()
     this.#outage.over()
   }
 }

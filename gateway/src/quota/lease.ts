@@ -1,6 +1,6 @@
 // One tenant's share of its monthly requests: what this gateway may let in without asking, and who waits for more. No I/O.
 import { hourMilliseconds, hourOf, type LeaseGrant, type LeaseReport } from '@tenantry/contract'
-import type { LeftLease } from './left-file.ts'
+import type { PersistedLease } from './persisted-lease.ts'
 
 /** A request that waits. One of the three is called, once, unless it leaves before. */
 export interface Waiter {
@@ -19,15 +19,15 @@ export interface MonthClock {
 }
 
 /** `endsAt` is of the monotonic clock; `owner` is absent when the control plane has granted it to this very incarnation. */
-export type KeepLease = (
-  left: Pick<LeftLease, 'month' | 'limit' | 'free' | 'spent'> & { endsAt: number; owner: string | undefined },
+export type RenewLease = (
+  left: Pick<PersistedLease, 'month' | 'limit' | 'free' | 'spent'> & { endsAt: number; owner: string | undefined },
 ) => void
 
 const exhaustedMilliseconds = 1_000
 /** What is let in so shortly after an hour's begin may be counted in the hour before: it is taken for both. */
 const hourMargin = 250
 const smallestSlice = 20
-const mostReserved = 64
+const maxReserved = 64
 const firstSliceLimit = 10_000
 const greatestSlice = 50_000
 /** Milliseconds: a slice that is used up faster is followed by a larger one, one that lasts longer by a smaller one. */
@@ -38,7 +38,7 @@ export class Lease {
   readonly tenantId: string
   /** Another one in each month. */
   term: object = {}
-  readonly #keep: KeepLease
+  readonly #keep: RenewLease
   readonly waiters = new Set<Waiter>()
   /** Whether its counts changed since they were last reported. */
   changed = false
@@ -68,12 +68,12 @@ export class Lease {
   #grantedAt = -Infinity
   #isLow = false
   /** False after nothing was granted in advance: it is near its end, and asked for only by those who wait. */
-  #asksAhead = true
+  #requestsAhead = true
   /** Until then it is not asked again whether others gave back, or lost, what they had. */
   #exhaustedUntil = -Infinity
 
   /** @param keep writes down what is left, before it is used */
-  constructor(tenantId: string, limit: number, keep: KeepLease = () => undefined) {
+  constructor(tenantId: string, limit: number, keep: RenewLease = () => undefined) {
     this.tenantId = tenantId
     this.limit = limit
     this.#keep = keep
@@ -127,7 +127,7 @@ export class Lease {
     if (this.free <= 0) return false
     this.#pending++
     if (this.#taken > this.#reserved) this.#reserve()
-    this.#isLow = this.#asksAhead && this.free <= this.#slice / 2
+    this.#isLow = this.#requestsAhead && this.free <= this.#slice / 2
     return true
   }
 
@@ -151,7 +151,7 @@ export class Lease {
   }
 
   /** Nothing is let in any more until it is granted anew. */
-  giveBack(): void {
+  release(): void {
     this.#isLow = false
     // Also when there is nothing: something may be on its way, or was lost on it.
     this.#gaveBack = true
@@ -163,7 +163,7 @@ export class Lease {
   }
 
   /** The control plane says which month it is: its clock was set, or this machine stood still, where that is another one. */
-  heardMonth(month: string): void {
+  reportedMonth(month: string): void {
     if (this.#month !== undefined && this.#month !== month && this.#turnAt !== Infinity) this.#end()
   }
 
@@ -174,7 +174,7 @@ export class Lease {
   }
 
   /** Goes on with what an earlier incarnation has left; the hours are told apart once the control plane's clock is known. */
-  inherit({ owner, free, spent, limit, month }: LeftLease, clock: MonthClock, now: number): void {
+  inherit({ owner, free, spent, limit, month }: PersistedLease, clock: MonthClock, now: number): void {
     this.limit = limit
     this.#month = month
     this.#clock = clock
@@ -188,7 +188,7 @@ export class Lease {
 
   /** The plan allows another number now. */
   changeLimit(limit: number): void {
-    this.giveBack()
+    this.release()
     this.limit = limit
     this.#slice = firstSlice(limit)
     this.state = 'unknown'
@@ -198,7 +198,7 @@ export class Lease {
     this.changed = false
     this.#gaveBack = false
     const waiting = this.waiters.size
-    const ask = this.isLow ? Math.max(waiting, Math.ceil(this.#slice) - this.free) : 0
+    const request = this.isLow ? Math.max(waiting, Math.ceil(this.#slice) - this.free) : 0
     const month = this.#month === undefined ? {} : { month: this.#month }
     const hour = this.#hour === undefined ? {} : { hour: this.#hour }
     const inherited = this.#inherited === undefined ? {} : { inherited: this.#inherited }
@@ -210,7 +210,7 @@ export class Lease {
       used_before: this.#usedBefore,
       keep: this.#granted,
       ...inherited,
-      ask,
+      ask: request,
       waiting,
     }
   }
@@ -242,8 +242,8 @@ export class Lease {
       this.#beginHour(clock.wall(now))
       this.#usedBefore = 0
     } else this.#usedElsewhere = Math.max(0, used - reported)
-    this.#asksAhead = granted > this.#granted
-    if (this.#asksAhead) {
+    this.#requestsAhead = granted > this.#granted
+    if (this.#requestsAhead) {
       const lasted = now - this.#grantedAt
       this.#grantedAt = now
       if (lasted < fast) this.#slice = Math.min(this.#slice * 2, greatestSlice)
@@ -268,7 +268,7 @@ export class Lease {
   }
 
   #reserve(): void {
-    this.#reserved = Math.min(this.#granted, this.#taken + Math.min(mostReserved, Math.floor(this.free / 8)))
+    this.#reserved = Math.min(this.#granted, this.#taken + Math.min(maxReserved, Math.floor(this.free / 8)))
     this.#writeDown()
   }
 
@@ -313,7 +313,7 @@ export class Lease {
   #end(): void {
     this.#used = this.#taken
     this.#beginTerm()
-    this.giveBack()
+    this.release()
     this.state = 'unknown'
     this.#turnAt = Infinity
   }

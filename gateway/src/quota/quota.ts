@@ -1,21 +1,21 @@
 // What each tenant may ask of this gateway: its rate, its requests of the month and its connections, in one object that a
 // request finds with one lookup.
 import type { Route, RouteLimits } from '@tenantry/contract'
-import type { Refusal } from '../errors.ts'
+import type { Rejection } from '../errors.ts'
 import type { Lease } from './lease.ts'
-import type { LeaseKeeper } from './lease-keeper.ts'
+import type { LeaseRenewer } from './lease-renewer.ts'
 import {
   connectionsNotLeased,
   connectionsTaken,
   rateLimited,
   requestsNotLeased,
   requestsUsedUp,
-} from './quota-refusals.ts'
+} from './quota-rejections.ts'
 import { RateGate } from './rate-gate.ts'
 import type { Slots } from './slots.ts'
 
 interface QuotaOptions {
-  leases: LeaseKeeper
+  leases: LeaseRenewer
   /** Milliseconds, monotonic. */
   elapsed: () => number
   /** Milliseconds since 1970. */
@@ -23,9 +23,9 @@ interface QuotaOptions {
 }
 
 /** A request, or a connection, that waits for its turn. One of the two is called, once, unless it leaves before. */
-interface Entrant {
+interface QueueEntry {
   go(): void
-  refuse(refusal: Refusal): void
+  reject(rejection: Rejection): void
 }
 
 /** One of the month's requests, which a request holds until it is counted. */
@@ -113,7 +113,7 @@ export class TenantGate {
    * @returns undefined when the request is let in; a refusal; or what takes the request back from those who wait, when
    * the entrant will be told
    */
-  enter(entrant: () => Entrant): Refusal | (() => void) | undefined {
+  enter(entry: () => QueueEntry): Rejection | (() => void) | undefined {
     const rate = this.#rate
     const lease = this.#lease
     if (rate === undefined && lease === undefined) return undefined
@@ -124,7 +124,7 @@ export class TenantGate {
       if (wait > 0) return rateLimited(rate.limit.per_second, rate.limit.burst, wait, wall())
     }
     if (lease === undefined) return undefined
-    const { taken, leave } = leases.take(lease, now, () => this.#waiter(lease, entrant()))
+    const { taken, leave } = leases.take(lease, now, () => this.#waiter(lease, entry()))
     if (taken === 'taken') return undefined
     if (taken === 'waits' && leave !== undefined) return leave
     return taken === 'exhausted' ? this.#usedUp(lease) : requestsNotLeased
@@ -142,14 +142,14 @@ export class TenantGate {
    * One more connection that stays; from the moment it is let in until `closed` it takes room.
    * @returns as `enter`
    */
-  open(entrant: () => Entrant): Refusal | (() => void) | undefined {
+  open(entry: () => QueueEntry): Rejection | (() => void) | undefined {
     const slots = this.#slots
     const { taken, leave } = this.#options.leases.slots.take(slots, () => {
-      const one = entrant()
+      const one = entry()
       return {
         go: () => one.go(),
-        exhausted: () => one.refuse(connectionsTaken(slots.limit, slots.openInAll)),
-        unknown: () => one.refuse(connectionsNotLeased),
+        exhausted: () => one.reject(connectionsTaken(slots.limit, slots.openInAll)),
+        unknown: () => one.reject(connectionsNotLeased),
       }
     })
     if (taken === 'taken') return undefined
@@ -176,15 +176,15 @@ export class TenantGate {
     if (parts.length > 0) headers.push('ratelimit', parts.join(', '))
   }
 
-  #waiter(lease: Lease, entrant: Entrant) {
+  #waiter(lease: Lease, entry: QueueEntry) {
     return {
-      go: () => entrant.go(),
-      exhausted: () => entrant.refuse(this.#usedUp(lease)),
-      unknown: () => entrant.refuse(requestsNotLeased),
+      go: () => entry.go(),
+      exhausted: () => entry.reject(this.#usedUp(lease)),
+      unknown: () => entry.reject(requestsNotLeased),
     }
   }
 
-  #usedUp(lease: Lease): Refusal {
+  #usedUp(lease: Lease): Rejection {
     const { elapsed, now } = this.#options
     return requestsUsedUp(lease.limit, lease.usedInAll, lease.resetIn(elapsed()) ?? 0, now())
   }

@@ -5,7 +5,7 @@ import type { Waiter } from './lease.ts'
 const exhaustedMilliseconds = 1_000
 /** Slots without a connection are kept for those that come and go: as many as were open within two of these times. */
 const windowMilliseconds = 5_000
-const mostSpare = 50
+const maxSpare = 50
 
 export class Slots {
   readonly tenantId: string
@@ -26,7 +26,7 @@ export class Slots {
   /** Whether the last report does not hold any longer: what is granted in answer to it was asked for before. */
   #isReportOld = false
   /** False after nothing was granted in advance: then it is asked for only by those who wait. */
-  #asksAhead = true
+  #requestsAhead = true
   #exhaustedUntil = -Infinity
   /** The most that were open in this window of time and in the one before. */
   #peak = 0
@@ -54,7 +54,7 @@ export class Slots {
   serve(isServed: boolean): void {
     if (isServed && !this.#isServed && this.#held <= this.#open) {
       this.state = 'unknown'
-      this.#asksAhead = true
+      this.#requestsAhead = true
       this.#isReportOld = true
     }
     this.#isServed = isServed
@@ -68,7 +68,7 @@ export class Slots {
   }
 
   /** Nothing is opened any more. */
-  giveBackAll(): void {
+  releaseAll(): void {
     this.#held = 0
   }
 
@@ -94,7 +94,7 @@ export class Slots {
     if (this.limit !== Infinity && this.#open >= Math.min(this.#held, this.limit)) return false
     this.#opens(1, now)
     this.#isLow =
-      this.#asksAhead && !this.isRecalled && this.limit !== Infinity && this.#held - this.#open < this.#spare / 2
+      this.#requestsAhead && !this.isRecalled && this.limit !== Infinity && this.#held - this.#open < this.#spare / 2
     return true
   }
 
@@ -110,7 +110,7 @@ export class Slots {
   }
 
   /** Whether there is something to tell: slots that are not needed any longer are given back with a report. */
-  hasNews(now: number, mayGiveBack: boolean): boolean {
+  hasChanges(now: number, mayGiveBack: boolean): boolean {
     const owes = this.limit !== Infinity && this.#open > this.#held
     return this.changed || this.isLow || owes || (mayGiveBack && this.#needed(now) < this.#held)
   }
@@ -121,14 +121,14 @@ export class Slots {
     this.#isReportOld = false
     if (mayGiveBack) this.#held = Math.min(this.#held, this.#needed(now))
     const waiting = Math.max(0, this.#open + this.waiters.size - this.#held)
-    const ahead = this.isLow && this.#asksAhead && !this.isRecalled ? this.#spare : 0
+    const ahead = this.isLow && this.#requestsAhead && !this.isRecalled ? this.#spare : 0
     this.#isLow = false
     if (this.limit === Infinity) {
       this.#held = 0
       return { tenant_id: this.tenantId, open: 0, keep: 0, ask: 0, waiting: 0 }
     }
-    const ask = Math.max(0, this.#open + this.waiters.size + ahead - this.#held)
-    return { tenant_id: this.tenantId, open: this.#open, keep: this.#held, ask, waiting }
+    const request = Math.max(0, this.#open + this.waiters.size + ahead - this.#held)
+    return { tenant_id: this.tenantId, open: this.#open, keep: this.#held, ask: request, waiting }
   }
 
   /** @param reported `open` of the report that this answers @returns those who waited and may go */
@@ -141,7 +141,7 @@ export class Slots {
     this.state = state
     this.#exhaustedUntil = now + exhaustedMilliseconds
     if (held === null) return this.#leave(this.waiters.size, now)
-    this.#asksAhead = held > this.#held
+    this.#requestsAhead = held > this.#held
     this.#held = held
     return this.#leave(Math.min(held, this.limit) - this.#open, now)
   }
@@ -163,14 +163,14 @@ export class Slots {
     }
     this.limit = limit
     this.state = 'unknown'
-    this.#asksAhead = true
+    this.#requestsAhead = true
     this.changed = true
     return limit === Infinity ? this.#leave(this.waiters.size, now) : []
   }
 
   /** Those who wait get a place as far as there are some. */
-  #leave(places: number, now: number): Waiter[] {
-    const leaving = [...this.waiters].slice(0, Math.max(0, places))
+  #leave(slots: number, now: number): Waiter[] {
+    const leaving = [...this.waiters].slice(0, Math.max(0, slots))
     for (const waiter of leaving) this.waiters.delete(waiter)
     if (leaving.length > 0) this.#opens(leaving.length, now)
     return leaving
@@ -204,6 +204,6 @@ export class Slots {
   get #spare(): number {
     return this.limit === Infinity
       ? 0
-      : Math.min(mostSpare, Math.ceil(this.limit / 50), Math.max(0, this.limit - this.#open - this.waiters.size))
+      : Math.min(maxSpare, Math.ceil(this.limit / 50), Math.max(0, this.limit - this.#open - this.waiters.size))
   }
 }

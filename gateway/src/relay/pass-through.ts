@@ -3,8 +3,8 @@ import type { ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { internalTokenHeader } from '@tenantry/contract'
 import { request, type Dispatcher } from 'undici'
-import type { Refusal } from '../errors.ts'
-import { refuseInternal } from '../http/internal-answer.ts'
+import type { Rejection } from '../errors.ts'
+import { rejectInternal } from '../http/internal-response.ts'
 
 interface PassedCall {
   method: 'GET' | 'DELETE'
@@ -16,7 +16,7 @@ interface PassedCall {
   /** Milliseconds to the head of the answer, and between two pieces of it. */
   headTimeout: number
   idleTimeout: number
-  refusalFor: (error: Error) => Refusal
+  rejectionFor: (error: Error) => Rejection
 }
 
 /** Returns when the answer has ended on both sides. Never throws. */
@@ -24,7 +24,7 @@ export async function passThrough(call: PassedCall, response: ServerResponse, di
   const gone = new AbortController()
   response.on('close', () => gone.abort())
   try {
-    const answered = await request(call.url, {
+    const result = await request(call.url, {
       dispatcher,
       method: call.method,
       headers: { [internalTokenHeader]: call.token, ...(call.accept === undefined ? {} : { accept: call.accept }) },
@@ -32,13 +32,13 @@ export async function passThrough(call: PassedCall, response: ServerResponse, di
       bodyTimeout: call.idleTimeout,
       signal: gone.signal,
     })
-    const contentType = answered.headers['content-type']
-    response.writeHead(answered.statusCode, typeof contentType === 'string' ? { 'content-type': contentType } : {})
+    const contentType = result.headers['content-type']
+    response.writeHead(result.statusCode, typeof contentType === 'string' ? { 'content-type': contentType } : {})
     response.flushHeaders()
-    await pipeline(answered.body, response)
+    await pipeline(result.body, response)
   } catch (cause) {
     // A part must not pass for the whole.
     if (response.headersSent) response.destroy()
-    else refuseInternal(response, call.refusalFor(cause instanceof Error ? cause : new Error(String(cause))))
+    else rejectInternal(response, call.rejectionFor(cause instanceof Error ? cause : new Error(String(cause))))
   }
 }

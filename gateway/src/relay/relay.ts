@@ -2,11 +2,11 @@
 import type { ServerResponse } from 'node:http'
 import { internalPaths, watchPingSeconds } from '@tenantry/contract'
 import { Agent } from 'undici'
-import { refusals, type Refusal } from '../errors.ts'
-import { refusalFor } from '../forward/failures.ts'
+import { rejections, type Rejection } from '../errors.ts'
+import { rejectionFor } from '../forward/failures.ts'
 import { connector } from '../forward/runtime-sockets.ts'
 import type { RuntimeTokens } from '../forward/runtime-tokens.ts'
-import { refuseInternal } from '../http/internal-answer.ts'
+import { rejectInternal } from '../http/internal-response.ts'
 import type { Limits } from '../limits.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import { passThrough } from './pass-through.ts'
@@ -34,7 +34,7 @@ export class Relay {
     const { controlUrl, limits } = this.#options
     const open = this.#watches.get(tenantId) ?? 0
     if (open >= limits.watchesPerTenant) {
-      refuseInternal(response, refusals.tooManyWatches)
+      rejectInternal(response, rejections.tooManyWatches)
       return
     }
     this.#watches.set(tenantId, open + 1)
@@ -45,7 +45,7 @@ export class Relay {
         token,
         headTimeout: limits.relayTimeout,
         idleTimeout: watchPingSeconds * 3_000,
-        refusalFor: refusalOfControl,
+        rejectionFor: rejectionOfControl,
       },
       response,
       this.#agent,
@@ -60,7 +60,12 @@ export class Relay {
    * @param path of `internalPaths.ownUsage`, of that tenant
    * @param accept the caller's
    */
-  async askOwnUsage(token: string, path: string, accept: string | undefined, response: ServerResponse): Promise<void> {
+  async requestOwnUsage(
+    token: string,
+    path: string,
+    accept: string | undefined,
+    response: ServerResponse,
+  ): Promise<void> {
     const { controlUrl, limits } = this.#options
     const call = {
       method: 'GET' as const,
@@ -69,22 +74,27 @@ export class Relay {
       ...(accept === undefined ? {} : { accept }),
       headTimeout: limits.relayTimeout,
       idleTimeout: limits.relayTimeout,
-      refusalFor: refusalOfControl,
+      rejectionFor: rejectionOfControl,
     }
     await passThrough(call, response, this.#agent)
   }
 
   /** Control plane → a tenant's own runtime. @param path of `internalPaths`, of that tenant */
-  async askRuntime(tenantId: string, method: 'GET' | 'DELETE', path: string, response: ServerResponse): Promise<void> {
+  async requestRuntime(
+    tenantId: string,
+    method: 'GET' | 'DELETE',
+    path: string,
+    response: ServerResponse,
+  ): Promise<void> {
     const { routes, tokens, limits } = this.#options
     const route = routes.get(tenantId)
     if (route?.dedicated !== true) {
-      refuseInternal(response, refusals.tenantNotFound)
+      rejectInternal(response, rejections.tenantNotFound)
       return
     }
     const [runtime] = route.runtimes
     if (runtime === undefined) {
-      refuseInternal(response, refusals.runtimeUnreachable)
+      rejectInternal(response, rejections.runtimeUnreachable)
       return
     }
     const call = {
@@ -93,7 +103,7 @@ export class Relay {
       token: tokens.of(route),
       headTimeout: limits.relayTimeout,
       idleTimeout: limits.relayTimeout,
-      refusalFor,
+      rejectionFor,
     }
     await passThrough(call, response, this.#agent)
   }
@@ -104,7 +114,7 @@ export class Relay {
   }
 }
 
-function refusalOfControl(error: Error): Refusal {
-  const refusal = refusalFor(error)
-  return refusal === refusals.runtimeUnreachable ? refusals.controlUnreachable : refusals.controlFailed
+function rejectionOfControl(error: Error): Rejection {
+  const rejection = rejectionFor(error)
+  return rejection === rejections.runtimeUnreachable ? rejections.controlUnreachable : rejections.controlFailed
 }

@@ -14,7 +14,7 @@ interface RouteTableOptions {
   onUnserved?: (tenantId: string, isGone: boolean) => void
   /** Called after every change, last of all; `undefined` when the tenant is gone. */
   onChanged?: (tenantId: string, route: Route | undefined) => void
-  onProblem?: (problem: Error) => void
+  onError?: (error: Error) => void
 }
 
 export class RouteTable {
@@ -39,7 +39,7 @@ export class RouteTable {
       file: options.file,
       fetch: options.fetch,
       onChange: (tenantId, route) => this.#changed(tenantId, route),
-      ...(options.onProblem === undefined ? {} : { onProblem: options.onProblem }),
+      ...(options.onError === undefined ? {} : { onError: options.onError }),
     })
   }
 

@@ -14,31 +14,31 @@ interface ConnectionBoundsOptions {
   /** Milliseconds, monotonic. */
   elapsed: () => number
   /** Called for a connection beyond the bound, at most once a minute for each address. */
-  onRefused: (listener: string, address: string) => void
+  onRejected: (listener: string, address: string) => void
 }
 
-const tellMilliseconds = 60_000
+const reportMilliseconds = 60_000
 
 export class ConnectionBounds {
   readonly #options: ConnectionBoundsOptions
   /** When each address was told of last, oldest first. */
-  readonly #told = new Map<number, number>()
+  readonly #reported = new Map<number, number>()
 
   constructor(options: ConnectionBoundsOptions) {
     this.#options = options
   }
 
-  /** @param most open connections of one address */
-  apply(listener: string, server: Server, most: number): void {
+  /** @param max open connections of one address */
+  apply(listener: string, server: Server, max: number): void {
     const open = new Map<number, number>()
     server.on('connection', (socket: Socket) => {
       const address = this.#tenantAddress(socket.remoteAddress)
       if (address === undefined) return
       const before = open.get(address) ?? 0
-      if (before >= most) {
+      if (before >= max) {
         const { remoteAddress = '' } = socket
         socket.destroy()
-        this.#tell(listener, address, remoteAddress)
+        this.#report(listener, address, remoteAddress)
         return
       }
       open.set(address, before + 1)
@@ -57,14 +57,14 @@ export class ConnectionBounds {
     return except !== undefined && isWithin(except, address) ? undefined : address
   }
 
-  #tell(listener: string, address: number, text: string): void {
+  #report(listener: string, address: number, text: string): void {
     const now = this.#options.elapsed()
-    for (const [other, at] of this.#told) {
-      if (now - at < tellMilliseconds) break
-      this.#told.delete(other)
+    for (const [other, at] of this.#reported) {
+      if (now - at < reportMilliseconds) break
+      this.#reported.delete(other)
     }
-    if (this.#told.has(address)) return
-    this.#told.set(address, now)
-    this.#options.onRefused(listener, text)
+    if (this.#reported.has(address)) return
+    this.#reported.set(address, now)
+    this.#options.onRejected(listener, text)
   }
 }

@@ -1,25 +1,25 @@
 // Where requests and SQL logins wait for their paused tenant: in order, bounded, each until its deadline, while the
 // control plane is asked to wake the tenant.
 import { pause, type Route } from '@tenantry/contract'
-import { refusalOfPhase, refusals, type Refusal } from '../errors.ts'
+import { rejectionOfPhase, rejections, type Rejection } from '../errors.ts'
 import type { Limits } from '../limits.ts'
-import { WakeRefused, type Wake } from './wake.ts'
+import { WakeRejected, type Wake } from './wake.ts'
 
 /** Who waits. One of the two is called, once, unless it leaves before. */
-export interface Guest {
+export interface WaitingRequest {
   go(route: Route): void
-  refuse(refusal: Refusal): void
+  reject(rejection: Rejection): void
 }
 
 interface WaitingRoomOptions {
   limits: Limits
   wake: Wake
-  onProblem: (problem: Error) => void
+  onError: (error: Error) => void
 }
 
-/** The guests of one tenant in the order they came, with their deadlines. */
+/** The requests of one tenant in the order they came, with their deadlines. */
 interface Room {
-  guests: Map<Guest, NodeJS.Timeout>
+  requests: Map<WaitingRequest, NodeJS.Timeout>
   waking: AbortController
 }
 
@@ -38,20 +38,20 @@ export class WaitingRoom {
   }
 
   /** @returns to be called by a guest who leaves by itself; harmless afterwards */
-  wait(tenantId: string, guest: Guest): () => void {
+  wait(tenantId: string, request: WaitingRequest): () => void {
     const { limits } = this.#options
-    const seated = this.#rooms.get(tenantId)?.guests.size ?? 0
+    const seated = this.#rooms.get(tenantId)?.requests.size ?? 0
     if (this.#closed || this.#waiting >= limits.waiting || seated >= limits.waitingPerTenant) {
-      guest.refuse(this.#closed ? refusals.tenantWaking : refusals.tooManyWaiting)
+      request.reject(this.#closed ? rejections.tenantWaking : rejections.tooManyWaiting)
       return () => undefined
     }
     const room = this.#rooms.get(tenantId) ?? this.#open(tenantId)
-    const leave = () => this.#leave(tenantId, room, guest)
+    const leave = () => this.#leave(tenantId, room, request)
     const deadline = setTimeout(() => {
       leave()
-      guest.refuse(refusals.tenantWaking)
+      request.reject(rejections.tenantWaking)
     }, limits.wakeTimeout)
-    room.guests.set(guest, deadline)
+    room.requests.set(request, deadline)
     this.#waiting++
     return leave
   }
@@ -59,29 +59,29 @@ export class WaitingRoom {
   /** The route of a tenant is another now, or gone. */
   changed(tenantId: string, route: Route | undefined): void {
     if (route === undefined) {
-      this.#refuseAll(tenantId, refusals.tenantNotFound)
+      this.#rejectAll(tenantId, rejections.tenantNotFound)
       return
     }
-    const refusal = refusalOfPhase(route)
-    if (refusal === undefined) for (const guest of this.#empty(tenantId)) guest.go(route)
-    else if (refusal !== refusals.tenantWaking && refusal !== refusals.tenantNotReady)
-      this.#refuseAll(tenantId, refusal)
+    const rejection = rejectionOfPhase(route)
+    if (rejection === undefined) for (const request of this.#empty(tenantId)) request.go(route)
+    else if (rejection !== rejections.tenantWaking && rejection !== rejections.tenantNotReady)
+      this.#rejectAll(tenantId, rejection)
   }
 
   /** Nobody waits any longer, and nobody will. */
   close(): void {
     this.#closed = true
-    for (const tenantId of [...this.#rooms.keys()]) this.#refuseAll(tenantId, refusals.tenantWaking)
+    for (const tenantId of [...this.#rooms.keys()]) this.#rejectAll(tenantId, rejections.tenantWaking)
   }
 
   #open(tenantId: string): Room {
-    const room = { guests: new Map<Guest, NodeJS.Timeout>(), waking: new AbortController() }
+    const room = { requests: new Map<WaitingRequest, NodeJS.Timeout>(), waking: new AbortController() }
     this.#rooms.set(tenantId, room)
     void this.#wake(tenantId, room.waking.signal)
     return room
   }
 
-  /** One for each tenant with guests, as long as it has any. Never throws. */
+  /** One for each tenant with requests, as long as it has any. Never throws. */
   async #wake(tenantId: string, signal: AbortSignal): Promise<void> {
     const isOver = () => signal.aborted
     for (let delay = firstRetry; !isOver(); delay = Math.min(delay * 2, slowestRetry)) {
@@ -90,9 +90,9 @@ export class WaitingRoom {
         delay = slowestRetry
       } catch (cause) {
         if (isOver()) return
-        this.#options.onProblem(new Error(`tenant ${tenantId} was not woken`, { cause }))
-        if (cause instanceof WakeRefused) {
-          this.#refuseAll(tenantId, refusals.wakeRefused)
+        this.#options.onError(new Error(`tenant ${tenantId} was not woken`, { cause }))
+        if (cause instanceof WakeRejected) {
+          this.#rejectAll(tenantId, rejections.wakeRejected)
           return
         }
       }
@@ -100,24 +100,24 @@ export class WaitingRoom {
     }
   }
 
-  #refuseAll(tenantId: string, refusal: Refusal): void {
-    for (const guest of this.#empty(tenantId)) guest.refuse(refusal)
+  #rejectAll(tenantId: string, rejection: Rejection): void {
+    for (const request of this.#empty(tenantId)) request.reject(rejection)
   }
 
-  /** Takes all guests out; leaving afterwards does nothing. */
-  #empty(tenantId: string): Guest[] {
+  /** Takes all requests out; leaving afterwards does nothing. */
+  #empty(tenantId: string): WaitingRequest[] {
     const room = this.#rooms.get(tenantId)
     if (room === undefined) return []
-    const guests = [...room.guests.keys()]
-    for (const guest of guests) this.#leave(tenantId, room, guest)
-    return guests
+    const requests = [...room.requests.keys()]
+    for (const request of requests) this.#leave(tenantId, room, request)
+    return requests
   }
 
-  #leave(tenantId: string, room: Room, guest: Guest): void {
-    clearTimeout(room.guests.get(guest))
-    if (!room.guests.delete(guest)) return
+  #leave(tenantId: string, room: Room, request: WaitingRequest): void {
+    clearTimeout(room.requests.get(request))
+    if (!room.requests.delete(request)) return
     this.#waiting--
-    if (room.guests.size > 0) return
+    if (room.requests.size > 0) return
     room.waking.abort()
     this.#rooms.delete(tenantId)
   }

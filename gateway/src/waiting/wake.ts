@@ -1,12 +1,12 @@
 // Asks the control plane to wake a paused tenant.
 import { internalPaths } from '@tenantry/contract'
-import { ControlRefused, postToControl, type ControlPlane } from '../control-call.ts'
+import { ControlRejected, postToControl, type ControlPlane } from '../control-call.ts'
 
 /** Returns when the control plane has taken the order; the tenant is awake when its route says so. */
 export type Wake = (tenantId: string, signal: AbortSignal) => Promise<void>
 
 /** The control plane will not wake the tenant: asking again at once changes nothing. */
-export class WakeRefused extends Error {}
+export class WakeRejected extends Error {}
 
 const timeoutMilliseconds = 5_000
 
@@ -19,7 +19,7 @@ export function wakeThrough(control: ControlPlane): Wake {
       })
       await response.body?.cancel()
     } catch (cause) {
-      throw cause instanceof ControlRefused && cause.status < 500 ? new WakeRefused(cause.message) : cause
+      throw cause instanceof ControlRejected && cause.status < 500 ? new WakeRejected(cause.message) : cause
     }
   }
 }

@@ -26,9 +26,9 @@ export async function lockDataDirectory(directory: string): Promise<() => Promis
   const holder = await readHolder(file)
   if (name === undefined || (holder !== undefined && (await isAlive(holder)))) {
     name?.close()
-    const who = holder !== undefined && (await isAlive(holder)) ? ` (process ${holder.pid})` : ''
+    const caller = holder !== undefined && (await isAlive(holder)) ? ` (process ${holder.pid})` : ''
     throw new DataDirectoryInUse(
-      `${directory} is in use by an installation that runs${who}. Stop that one, or choose another directory with --data DIR.`,
+      `${directory} is in use by an installation that runs${caller}. Stop that one, or choose another directory with --data DIR.`,
     )
   }
   await writeFile(`${file}.next`, JSON.stringify(self), { mode: 0o644 })

@@ -10,7 +10,7 @@ interface EndGroupOptions {
   /** How long the group may take over it. */
   milliseconds: number
   /** Aborted: no more patience. */
-  hurry?: AbortSignal
+  expedite?: AbortSignal
   /** Asked once more with this one, for a second, before SIGKILL. */
   lastSignal?: NodeJS.Signals
 }
@@ -20,9 +20,9 @@ interface EndGroupOptions {
  * @throws Error when some of it can't be killed (another user's, or stuck in the kernel)
  */
 export async function endGroup(group: number, options: EndGroupOptions): Promise<void> {
-  const { signal, milliseconds, hurry, lastSignal } = options
+  const { signal, milliseconds, expedite, lastSignal } = options
   signalGroup(group, signal)
-  if (await gone(group, milliseconds, hurry)) return
+  if (await gone(group, milliseconds, expedite)) return
   if (lastSignal !== undefined) {
     signalGroup(group, lastSignal)
     if (await gone(group, 1_000)) return
@@ -31,11 +31,11 @@ export async function endGroup(group: number, options: EndGroupOptions): Promise
   if (!(await gone(group, killWaitMilliseconds))) throw new Error(`process group ${group} can't be ended`)
 }
 
-async function gone(group: number, milliseconds: number, hurry?: AbortSignal): Promise<boolean> {
+async function gone(group: number, milliseconds: number, expedite?: AbortSignal): Promise<boolean> {
   const deadline = performance.now() + milliseconds
   for (;;) {
     if (!(await hasMembers(group))) return true
-    if (performance.now() > deadline || hurry?.aborted === true) return false
+    if (performance.now() > deadline || expedite?.aborted === true) return false
     await sleep(pollMilliseconds)
   }
 }

@@ -39,7 +39,7 @@ interface SupervisorOptions {
 }
 
 const firstDelay = 100
-const longestDelay = 10_000
+const maxDelay = 10_000
 /** A service that ran so long has earned a short delay again. */
 const steadyMilliseconds = 30_000
 /** A service that has ended is waited for so long to close its output. */
@@ -104,23 +104,23 @@ export class Supervisor {
         new Error(`the service ${service.name} ended while it was started; its log above says why`)
       )
     })
-    const answered = untilReady(
+    const response = untilReady(
       service,
       AbortSignal.any([stopping.signal, AbortSignal.timeout(readyMilliseconds)]),
       readyMilliseconds,
     )
-    await Promise.race([died, answered])
+    await Promise.race([died, response])
     running.loop = this.#keep(running)
   }
 
   /** Stops all services, each in its turn. `hurry` kills what still runs. */
-  async stop(hurry: AbortSignal): Promise<void> {
+  async stop(expedite: AbortSignal): Promise<void> {
     this.#isStopped = true
     for (const running of this.#running.splice(0).sort((a, b) => a.service.stopOrder - b.service.stopOrder)) {
       running.stopping.abort()
       const { child, service } = running
       if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) {
-        await endGroup(child.pid, { signal: service.stopSignal, milliseconds: service.stopMilliseconds, hurry })
+        await endGroup(child.pid, { signal: service.stopSignal, milliseconds: service.stopMilliseconds, expedite })
       }
       await running.loop
       await this.#records.remove(service.name)
@@ -155,7 +155,7 @@ export class Supervisor {
       } catch (error) {
         log.error({ service: service.name, err: error }, 'a service could not be started; it is tried again')
       }
-      delay = Math.min(delay * 2, longestDelay)
+      delay = Math.min(delay * 2, maxDelay)
     }
   }
 

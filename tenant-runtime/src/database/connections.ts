@@ -6,7 +6,7 @@ import { guardMessages } from './message-guard.ts'
 import { RuntimeError } from '../errors.ts'
 import { PreparedStatements } from './prepared-statements.ts'
 import type { ReadingTime } from './row-stream.ts'
-import { StreamPlaces } from './stream-places.ts'
+import { StreamSlots } from './stream-slots.ts'
 
 export interface ConnectionLimits {
   total: number
@@ -31,7 +31,7 @@ export const defaultConnectionLimits: ConnectionLimits = {
   maxWaiting: 512,
   connectMilliseconds: 2_000,
   statementMilliseconds: 30_000,
-  reading: { stallMilliseconds: 60_000, longestMilliseconds: 600_000 },
+  reading: { stallMilliseconds: 60_000, maxMilliseconds: 600_000 },
 }
 
 export interface Connection {
@@ -65,7 +65,7 @@ interface Pool {
 
 export class Connections {
   /** Taken by those that read a long answer: a part of the connections, so that the rest goes on. */
-  readonly streams: StreamPlaces
+  readonly streams: StreamSlots
   readonly #limits: ConnectionLimits
   readonly #now: () => number
   readonly #pools = new Map<string, Pool>()
@@ -79,7 +79,7 @@ export class Connections {
   constructor(limits: ConnectionLimits, now: () => number = () => performance.now()) {
     this.#limits = limits
     this.#now = now
-    this.streams = new StreamPlaces({ total: Math.ceil(limits.total / 2), perTenant: Math.ceil(limits.perTenant / 4) })
+    this.streams = new StreamSlots({ total: Math.ceil(limits.total / 2), perTenant: Math.ceil(limits.perTenant / 4) })
     this.#sweep = setInterval(() => this.#closeIdle(), Math.max(1000, limits.idleMilliseconds / 4))
     this.#sweep.unref()
   }
@@ -131,7 +131,7 @@ export class Connections {
   }
 
   /** Closes what a tenant holds; called when it is gone or its password changed. Busy ones close when given back. */
-  forget(tenantId: string): void {
+  evict(tenantId: string): void {
     const pool = this.#pools.get(tenantId)
     if (pool === undefined) return
     pool.login = { tenantId, url: '' }
@@ -145,7 +145,7 @@ export class Connections {
     const ending: Promise<void>[] = []
     for (const [tenantId, pool] of this.#pools) {
       for (const waiter of pool.waiting)
-        this.#refuse(pool, waiter, new RuntimeError('DATABASE_UNAVAILABLE', 'the service is stopping'))
+        this.#reject(pool, waiter, new RuntimeError('DATABASE_UNAVAILABLE', 'the service is stopping'))
       for (const { connection } of pool.idle.splice(0)) ending.push(this.#discard(tenantId, connection))
     }
     await Promise.all(ending)
@@ -230,7 +230,7 @@ export class Connections {
       guardMessages(client)
       return connection
     } catch (cause) {
-      this.#forgetOne(login.tenantId)
+      this.#evictOne(login.tenantId)
       client.end().catch(() => undefined)
       this.#openForWaiting()
       throw new RuntimeError('DATABASE_UNAVAILABLE', 'the database does not answer', { cause })
@@ -246,7 +246,7 @@ export class Connections {
         resolve,
         reject,
         timer: setTimeout(() => {
-          this.#refuse(pool, waiter, new RuntimeError('DATABASE_BUSY', 'no database connection became free in time'))
+          this.#reject(pool, waiter, new RuntimeError('DATABASE_BUSY', 'no database connection became free in time'))
         }, this.#limits.waitMilliseconds),
       }
       pool.waiting.add(waiter)
@@ -259,7 +259,7 @@ export class Connections {
     waiter.resolve(connection)
   }
 
-  #refuse(pool: Pool, waiter: Waiter, error: Error): void {
+  #reject(pool: Pool, waiter: Waiter, error: Error): void {
     clearTimeout(waiter.timer)
     pool.waiting.delete(waiter)
     waiter.reject(error)
@@ -292,7 +292,7 @@ export class Connections {
   /** Closes a connection whose place is taken already. */
   #drop(tenantId: string, connection: Connection): Promise<void> {
     connection.client.removeAllListeners('end')
-    this.#forgetOne(tenantId)
+    this.#evictOne(tenantId)
     return connection.client.end().catch(() => undefined)
   }
 
@@ -305,7 +305,7 @@ export class Connections {
     void this.#discard(tenantId, connection)
   }
 
-  #forgetOne(tenantId: string): void {
+  #evictOne(tenantId: string): void {
     this.#total--
     const pool = this.#pools.get(tenantId)
     if (pool === undefined) return

@@ -1,10 +1,10 @@
 // What Postgres said, as an error of ours: the one place that maps SQLSTATEs and constraint names.
 import { RuntimeError, type ErrorCode } from '../errors.ts'
 import { MessageTooLong } from './message-guard.ts'
-import { TripError } from './trip-error.ts'
+import { RoundTripError } from './round-trip-error.ts'
 
 /** Constraint or SQLSTATE → the error to show. Areas add theirs on top of the general ones. */
-export type ErrorMap = Record<string, (error: TripError) => RuntimeError>
+export type ErrorMap = Record<string, (error: RoundTripError) => RuntimeError>
 
 const general: ErrorMap = {
   '23502': (error) => shown('MISSING_FIELD', `${error.column ?? 'a required field'} is required`, error),
@@ -27,19 +27,19 @@ const byClass: ErrorMap = {
   '57': (error) => shown('DATABASE_UNAVAILABLE', 'the database is restarting', error),
 }
 
-function shown(code: ErrorCode, message: string, cause: TripError): RuntimeError {
+function shown(code: ErrorCode, message: string, cause: RoundTripError): RuntimeError {
   return new RuntimeError(code, message, { cause })
 }
 
 /** Turns anything thrown by the database into a RuntimeError; other errors pass as they are. */
-export function databaseError(error: unknown, area: ErrorMap = {}): unknown {
-  if (!(error instanceof TripError)) return error
+export function databaseError(error: unknown, module: ErrorMap = {}): unknown {
+  if (!(error instanceof RoundTripError)) return error
   if (error.cause instanceof MessageTooLong)
     return shown('ANSWER_TOO_LARGE', 'the answer is too large; ask for fewer or smaller records', error)
   if (error.sqlstate === undefined) return shown('DATABASE_UNAVAILABLE', 'the database connection was lost', error)
   const make =
-    area[error.constraint ?? ''] ??
-    area[error.sqlstate] ??
+    module[error.constraint ?? ''] ??
+    module[error.sqlstate] ??
     general[error.sqlstate] ??
     byClass[error.sqlstate.slice(0, 2)]
   return make === undefined

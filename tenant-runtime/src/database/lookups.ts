@@ -11,7 +11,7 @@ export interface Lookup {
 interface Part extends ScopedStatements {
   statements: Statement[]
   /** Where a statement of this text and these values stands. */
-  places: Map<string, number>
+  slots: Map<string, number>
 }
 
 interface SharedLookups {
@@ -22,16 +22,16 @@ interface SharedLookups {
 
 export function shareLookups(lookups: readonly Lookup[]): SharedLookups {
   const parts: Part[] = []
-  const answers = lookups.map(({ context, statement }) => {
+  const responses = lookups.map(({ context, statement }) => {
     let part = parts.find((part) => isSameCaller(part.context, context))
     if (part === undefined) {
-      part = { context, statements: [], places: new Map() }
+      part = { context, statements: [], slots: new Map() }
       parts.push(part)
     }
     const question = JSON.stringify([statement.text, statement.values.map(toWire)])
-    const place = part.places.get(question) ?? part.statements.push(statement) - 1
-    part.places.set(question, place)
-    return { part, place }
+    const slot = part.slots.get(question) ?? part.statements.push(statement) - 1
+    part.slots.set(question, slot)
+    return { part, place: slot }
   })
   return {
     parts,
@@ -42,7 +42,7 @@ export function shareLookups(lookups: readonly Lookup[]): SharedLookups {
         begin.set(part, count)
         count += part.statements.length
       }
-      return answers.map(({ part, place }) => results[(begin.get(part) ?? 0) + place])
+      return responses.map(({ part, place: slot }) => results[(begin.get(part) ?? 0) + slot])
     },
   }
 }

@@ -3,7 +3,7 @@
 import type { Duplex } from 'node:stream'
 import type pg from 'pg'
 
-const longestMessage = 64 * 1024 * 1024
+const maxMessageLength = 64 * 1024 * 1024
 /** Of a message: its type, and its length without that. */
 const headBytes = 5
 
@@ -30,7 +30,7 @@ export function guardMessages(client: pg.Client): void {
       if (have < headBytes) return
       have = 0
       left = head.readUInt32BE(1) - 4
-      if (left > longestMessage) {
+      if (left > maxMessageLength) {
         stream.destroy(new MessageTooLong(`the database began a message of ${left} bytes`))
         return
       }

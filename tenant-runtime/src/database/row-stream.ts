@@ -1,7 +1,7 @@
 // The rows of a streamed trip as one text for an HTTP answer, in pieces: each is fetched when the client has taken the one
 // before, and all is given up when it takes nothing for too long.
 import { Readable } from 'node:stream'
-import type { StreamedTrip } from './streamed-trip.ts'
+import type { StreamedRoundTrip } from './streamed-round-trip.ts'
 
 /** What stands around the rows and between them: `[`, `,` and `]` make a JSON array of rows that are JSON. */
 export interface Frame {
@@ -14,14 +14,14 @@ export interface ReadingTime {
   /** The longest time without the reader's taking anything. */
   stallMilliseconds: number
   /** The longest time in all. */
-  longestMilliseconds: number
+  maxMilliseconds: number
 }
 
 /** Told to whoever writes the answer, which is cut off. */
 export class SlowReader extends Error {}
 
 export class RowStream extends Readable {
-  readonly #trip: StreamedTrip
+  readonly #roundTrip: StreamedRoundTrip
   readonly #frame: Frame
   readonly #stallMilliseconds: number
   readonly #end: NodeJS.Timeout
@@ -32,23 +32,23 @@ export class RowStream extends Readable {
 
   /** `first` is what the trip's first `next` has given. */
   constructor(
-    trip: StreamedTrip,
+    roundTrip: StreamedRoundTrip,
     first: string[] | undefined,
     frame: Frame,
-    { stallMilliseconds, longestMilliseconds }: ReadingTime,
+    { stallMilliseconds, maxMilliseconds }: ReadingTime,
   ) {
     // Texts as they are: of buffers made of them, megabytes would wait for the garbage collector.
     super({ encoding: 'utf8' })
-    this.#trip = trip
+    this.#roundTrip = roundTrip
     this.#frame = frame
     this.#ahead = { rows: first }
     this.#stallMilliseconds = stallMilliseconds
-    this.#end = setTimeout(() => this.destroy(new SlowReader('the answer was not read in time')), longestMilliseconds)
+    this.#end = setTimeout(() => this.destroy(new SlowReader('the answer was not read in time')), maxMilliseconds)
     this.#stall = this.#awaitReader()
     // Who reads is told of errors; as long as nobody does, they must not end the process.
     this.on('error', () => undefined)
     // Also while nobody reads.
-    trip.done.catch((error: unknown) => this.#fail(error))
+    roundTrip.done.catch((error: unknown) => this.#fail(error))
   }
 
   #awaitReader(): NodeJS.Timeout {
@@ -66,7 +66,7 @@ export class RowStream extends Readable {
       this.#show(ahead.rows)
       return
     }
-    this.#trip.next().then(
+    this.#roundTrip.next().then(
       (rows) => this.#show(rows),
       (error: unknown) => this.#fail(error),
     )
@@ -94,7 +94,7 @@ export class RowStream extends Readable {
     clearTimeout(this.#stall)
     clearTimeout(this.#end)
     // Nothing happens to a trip that has come to its end.
-    this.#trip.cancel(error ?? new Error('the answer is not wanted any more'))
+    this.#roundTrip.cancel(error ?? new Error('the answer is not wanted any more'))
     done(error)
   }
 }

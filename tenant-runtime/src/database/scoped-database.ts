@@ -7,13 +7,13 @@ import { RuntimeError } from '../errors.ts'
 import type { Connections } from './connections.ts'
 import { shareLookups, type Lookup } from './lookups.ts'
 import { MessageTooLong } from './message-guard.ts'
-import { OneTrip } from './one-trip.ts'
+import { RoundTrip } from './round-trip.ts'
 import { RowStream, type Frame } from './row-stream.ts'
 import { sweepSession } from './session-sweep.ts'
-import { SharedTrips } from './shared-trips.ts'
+import { SharedRoundTrips } from './shared-round-trips.ts'
 import { sql, type Result, type ScopedStatements, type Statement } from './statement.ts'
-import { StreamedTrip } from './streamed-trip.ts'
-import { TripError, isStalePlan } from './trip-error.ts'
+import { StreamedRoundTrip } from './streamed-round-trip.ts'
+import { RoundTripError, isStalePlan } from './round-trip-error.ts'
 
 const setContext =
   "select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true)," +
@@ -27,7 +27,7 @@ interface HomeLogins {
   ddlUrl: string
 }
 
-interface StreamedAnswer {
+interface StreamedResponse {
   /** Results of the statements before the last. */
   before: Result[]
   /** The last one's rows in their frame. Destroy it to give up. */
@@ -37,7 +37,7 @@ interface StreamedAnswer {
 export class ScopedDatabase {
   readonly #connections: Connections
   readonly #home: HomeLogins
-  readonly #lookups = new SharedTrips<Lookup, Result>(async (lookups) => {
+  readonly #lookups = new SharedRoundTrips<Lookup, Result>(async (lookups) => {
     const { parts, deal } = shareLookups(lookups)
     return deal(await this.runTogether(parts, { onlyReads: true }))
   })
@@ -67,12 +67,14 @@ export class ScopedDatabase {
   /** The same for several callers at once: one transaction, in which the statements of each part run in its own context. */
   async runTogether(parts: readonly ScopedStatements[], { onlyReads = false } = {}): Promise<Result[]> {
     const scoped = parts.flatMap(({ context, statements }) => [this.#settingOf(context), ...statements])
-    const results = await this.#trip(scoped, (error, milliseconds) => isWorthRepeating(error, milliseconds, onlyReads))
+    const results = await this.#roundTrip(scoped, (error, milliseconds) =>
+      isWorthRepeating(error, milliseconds, onlyReads),
+    )
     return results.filter((_, n) => scoped[n]?.text !== setContext)
   }
 
   /** The same, of which nothing stays: the results are what would have been. */
-  async rehearse(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
+  async dryRun(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
     const parts = [{ context, statements: [sql('begin'), ...statements, sql('rollback')] }]
     return (await this.runTogether(parts)).slice(1, -1)
   }
@@ -100,22 +102,25 @@ export class ScopedDatabase {
     last: Statement,
     frame: Frame,
     signal: AbortSignal,
-  ): Promise<StreamedAnswer> {
+  ): Promise<StreamedResponse> {
     const leave = this.#connections.streams.take(this.#home.tenantId)
     const scoped = [this.#settingOf(context), ...before]
     try {
       const begun = performance.now()
-      const { trip, first, released } = await this.#beginStream(scoped, last, signal).catch((error: unknown) => {
+      const { roundTrip, first, released } = await this.#beginStream(scoped, last, signal).catch((error: unknown) => {
         if (
           signal.aborted ||
-          !(error instanceof TripError) ||
+          !(error instanceof RoundTripError) ||
           !isWorthRepeating(error, performance.now() - begun, false)
         )
           throw error
         return this.#beginStream(scoped, last, signal)
       })
       void released.then(leave)
-      return { before: trip.results.slice(1), body: new RowStream(trip, first, frame, this.#connections.readingTime) }
+      return {
+        before: roundTrip.results.slice(1),
+        body: new RowStream(roundTrip, first, frame, this.#connections.readingTime),
+      }
     } catch (error) {
       leave()
       throw error
@@ -124,22 +129,22 @@ export class ScopedDatabase {
 
   /**
    * A statement that others wrote, with rows of a single column of text: whatever it does, nothing of it stays in the session
-   * (`session-sweep.ts`). More than `mostBytes` of rows undo it. `signal` gives up, at any time; only what is read to its end is
+   * (`session-sweep.ts`). More than `maxBytes` of rows undo it. `signal` gives up, at any time; only what is read to its end is
    * committed.
    * @throws what `run` throws
    */
   async queryForeign(
     context: RlsContext,
     statement: Statement,
-    mostBytes: number,
+    maxBytes: number,
     signal: AbortSignal,
   ): Promise<string[]> {
-    const { trip, first } = await this.#beginStream([this.#settingOf(context)], statement, signal, {
+    const { roundTrip, first } = await this.#beginStream([this.#settingOf(context)], statement, signal, {
       isForeign: true,
-      mostBytes,
+      maxBytes,
     })
     const rows: string[] = []
-    for (let piece = first; piece !== undefined; piece = await trip.next()) rows.push(...piece)
+    for (let chunk = first; chunk !== undefined; chunk = await roundTrip.next()) rows.push(...chunk)
     return rows
   }
 
@@ -148,18 +153,18 @@ export class ScopedDatabase {
     before: readonly Statement[],
     last: Statement,
     signal: AbortSignal,
-    { isForeign = false, mostBytes = Infinity } = {},
+    { isForeign = false, maxBytes = Infinity } = {},
   ) {
     signal.throwIfAborted()
     const login = { tenantId: this.#home.tenantId, url: this.#home.url }
     const connection = await this.#connections.acquire(login)
-    const trip = new StreamedTrip(before, last, connection.prepared, mostBytes)
-    const abort = () => trip.cancel(signal.reason)
+    const roundTrip = new StreamedRoundTrip(before, last, connection.prepared, maxBytes)
+    const abort = () => roundTrip.cancel(signal.reason)
     signal.addEventListener('abort', abort)
-    const released = trip.done
+    const released = roundTrip.done
       .then(
         () => true,
-        (error: unknown) => error instanceof TripError && error.reusable,
+        (error: unknown) => error instanceof RoundTripError && error.reusable,
       )
       .then(async (reusable) => {
         signal.removeEventListener('abort', abort)
@@ -167,10 +172,10 @@ export class ScopedDatabase {
       })
     try {
       if (signal.aborted) abort()
-      else connection.client.query(trip as unknown as pg.Submittable)
-      return { trip, first: await trip.next(), released }
+      else connection.client.query(roundTrip as unknown as pg.Submittable)
+      return { roundTrip, first: await roundTrip.next(), released }
     } catch (error) {
-      trip.cancel(error)
+      roundTrip.cancel(error)
       await released
       throw error
     }
@@ -181,31 +186,31 @@ export class ScopedDatabase {
   }
 
   /** @param mayRepeat asked once, with what went wrong and how long it had taken on its connection */
-  async #trip(
+  async #roundTrip(
     statements: Statement[],
-    mayRepeat: (error: TripError, milliseconds: number) => boolean,
+    mayRepeat: (error: RoundTripError, milliseconds: number) => boolean,
   ): Promise<Result[]> {
     const login = { tenantId: this.#home.tenantId, url: this.#home.url }
     const connection = await this.#connections.acquire(login)
     const begun = performance.now()
     let reusable = false
     try {
-      const trip = new OneTrip(statements, connection.prepared)
+      const roundTrip = new RoundTrip(statements, connection.prepared)
       // node-postgres takes any object with `submit` and the handlers; its types name only `submit`.
-      connection.client.query(trip as unknown as pg.Submittable)
-      const results = await trip.done
+      connection.client.query(roundTrip as unknown as pg.Submittable)
+      const results = await roundTrip.done
       reusable = true
       return results
     } catch (error) {
-      reusable = error instanceof TripError && error.reusable
-      if (!(error instanceof TripError) || !mayRepeat(error, performance.now() - begun)) throw error
+      reusable = error instanceof RoundTripError && error.reusable
+      if (!(error instanceof RoundTripError) || !mayRepeat(error, performance.now() - begun)) throw error
     } finally {
       if (reusable && statements.some(({ isForeign }) => isForeign === true)) {
         // Nobody waits for it, but for who would have the connection.
         void sweepSession(connection).then((isClean) => this.#connections.release(login, connection, isClean))
       } else this.#connections.release(login, connection, reusable)
     }
-    return this.#trip(statements, () => false)
+    return this.#roundTrip(statements, () => false)
   }
 
   /**
@@ -237,7 +242,7 @@ export class ScopedDatabase {
       return result
     } catch (error) {
       throw broken.length > 0 || error instanceof pg.DatabaseError
-        ? new TripError(error, { reusable: false, undone: false })
+        ? new RoundTripError(error, { reusable: false, undone: false })
         : error
     } finally {
       // Without a COMMIT, closing is the rollback.
@@ -252,7 +257,11 @@ const endings = new Set(['57P01', '57P02', '57P05', '57014'])
 const briefMilliseconds = 1_000
 
 /** True when nothing of it has happened, or it changes nothing, and it was right but came at a bad moment. */
-function isWorthRepeating({ undone, sqlstate, cause }: TripError, milliseconds: number, onlyReads: boolean): boolean {
+function isWorthRepeating(
+  { undone, sqlstate, cause }: RoundTripError,
+  milliseconds: number,
+  onlyReads: boolean,
+): boolean {
   if (isStalePlan(cause)) return true
   if (milliseconds > briefMilliseconds) return false
   if (cause instanceof MessageTooLong) return false

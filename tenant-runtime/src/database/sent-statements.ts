@@ -3,7 +3,7 @@
 import { parserOf } from './column-parsers.ts'
 import type { Prepared, PreparedStatements } from './prepared-statements.ts'
 import { toWire, type Result, type Row, type Statement } from './statement.ts'
-import { isStalePlan } from './trip-error.ts'
+import { isStalePlan } from './round-trip-error.ts'
 import type { Wire } from './wire.ts'
 
 interface FieldDescription {

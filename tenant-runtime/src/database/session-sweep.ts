@@ -2,7 +2,7 @@
 // taken away before anybody else has the connection. DISCARD ALL would take our own prepared statements along.
 import type pg from 'pg'
 import type { Connection } from './connections.ts'
-import { OneTrip } from './one-trip.ts'
+import { RoundTrip } from './round-trip.ts'
 import { sql } from './statement.ts'
 
 const sweep = [
@@ -20,11 +20,11 @@ const sweep = [
 
 /** @returns whether the connection is as good as new */
 export async function sweepSession({ client, prepared }: Connection): Promise<boolean> {
-  const trip = new OneTrip(sweep, prepared)
+  const roundTrip = new RoundTrip(sweep, prepared)
   // node-postgres takes any object with `submit` and the handlers; its types name only `submit`.
-  client.query(trip as unknown as pg.Submittable)
+  client.query(roundTrip as unknown as pg.Submittable)
   try {
-    const results = await trip.done
+    const results = await roundTrip.done
     return results.at(-1)?.rows[0]?.['prepared'] === false
   } catch {
     return false

@@ -2,7 +2,7 @@
 import { sql } from '../database/statement.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
-import { reached, type Look, type Watermark } from './watermark.ts'
+import { reached, type Poll, type Watermark } from './watermark.ts'
 
 export interface EventFilter {
   /** Undefined: all. */
@@ -23,7 +23,7 @@ export interface EventPage {
   isLast: boolean
 }
 
-const mostEvents = 200
+const maxEvents = 200
 /** Of text, but for the last event: a page is held in memory for each subscriber. */
 const pageBytes = 2 * 1024 * 1024
 
@@ -31,11 +31,7 @@ const pageBytes = 2 * 1024 * 1024
 export type LogSequence = 'event_log_seq_seq' | 'function_logs_seq_seq'
 
 /** Undefined when there is nothing that the watermark does not say. A look at a log that grows takes a transaction's id. */
-export async function lookAtLog(
-  { database }: Tenant,
-  mark: Watermark,
-  sequence: LogSequence,
-): Promise<Look | undefined> {
+export async function readLog({ database }: Tenant, mark: Watermark, sequence: LogSequence): Promise<Poll | undefined> {
   const context: RlsContext = { role: 'service', reason: 'events' }
   // Before the first number is given out, it is the one that the sequence names.
   const { rows } = await database.query(
@@ -68,7 +64,7 @@ export async function readEvents(
        where e.seq > $1 and e.seq <= $2 and ($3::jsonb is null or $3::jsonb ? type)
          and ($4::jsonb is null or $4::jsonb ? (payload->>'bucket'))
          and ($5::jsonb is null or $5::jsonb ? (payload->>'collection'))
-       order by e.seq limit ${mostEvents})
+       order by e.seq limit ${maxEvents})
      select seq::text as seq, payload, (select count(*) from page)::int as found
      from (select seq, payload, sum(octet_length(payload)) over (order by seq) - octet_length(payload) as before from page) p
      where before < ${pageBytes} order by p.seq`,
@@ -79,7 +75,7 @@ export async function readEvents(
     listed(filter.collections),
   )
   const events = rows.map((row) => ({ seq: BigInt(String(row['seq'])), payload: String(row['payload']) }))
-  return { events, isLast: events.length === Number(rows[0]?.['found'] ?? 0) && events.length < mostEvents }
+  return { events, isLast: events.length === Number(rows[0]?.['found'] ?? 0) && events.length < maxEvents }
 }
 
 /** Up to which number events may be gone. A page that was read before may lack some of them. */

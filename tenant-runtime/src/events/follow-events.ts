@@ -28,14 +28,14 @@ export interface Pace {
   /** Milliseconds. */
   heartbeat: number
   /** A reader that takes nothing for so long is cut off; they may come again with the last id they have. */
-  patience: number
+  timeout: number
   /** What is still unread then, and the reason behind it, is kept so long for them. */
   farewell: number
   /** Until a database that did not answer is asked again. */
   again: number
 }
 
-const defaultPace: Pace = { heartbeat: 15_000, patience: 30_000, farewell: 30_000, again: 1_000 }
+const defaultPace: Pace = { heartbeat: 15_000, timeout: 30_000, farewell: 30_000, again: 1_000 }
 
 const slowReader: End = {
   code: 'SLOW_READER',
@@ -71,9 +71,9 @@ export async function followEvents(
   })
   raw.write('retry: 2000\n\n')
   // An id without data is no event: it moves the place from which the reader would come again.
-  let place = ':'
+  let location = ':'
   const beating = setInterval(() => {
-    if (!raw.writableNeedDrain) raw.write(`${place}\n\n`)
+    if (!raw.writableNeedDrain) raw.write(`${location}\n\n`)
     subscription.objection().then(
       (end) => end && left.abort(new Ended(end)),
       () => undefined,
@@ -95,12 +95,12 @@ export async function followEvents(
           continue
         }
         for (const { seq, payload } of page.events) {
-          if (!raw.write(`id: ${seq}\ndata: ${payload}\n\n`)) await drained(raw, over, pace.patience)
+          if (!raw.write(`id: ${seq}\ndata: ${payload}\n\n`)) await drained(raw, over, pace.timeout)
           after = seq
-          place = `id: ${seq}`
+          location = `id: ${seq}`
         }
         if (page.isLast) after = upTo
-        place = `id: ${after}`
+        location = `id: ${after}`
       }
     }
   } catch (error) {
@@ -110,8 +110,8 @@ export async function followEvents(
   }
 }
 
-async function drained(raw: ServerResponse, over: AbortSignal, patience: number): Promise<void> {
-  const late = AbortSignal.timeout(patience)
+async function drained(raw: ServerResponse, over: AbortSignal, timeout: number): Promise<void> {
+  const late = AbortSignal.timeout(timeout)
   await once(raw, 'drain', { signal: AbortSignal.any([over, late]) }).catch((error: unknown) => {
     over.throwIfAborted()
     throw late.aborted ? new Ended(slowReader) : error

@@ -5,7 +5,7 @@ import { RuntimeError } from '../errors.ts'
 import { corsHeaders } from '../http/cors.ts'
 import { credentialsOf, type Authenticator } from '../tenancy/authenticate.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
-import { lookAtLog, type EventPage, type LogSequence } from './event-reader.ts'
+import { readLog, type EventPage, type LogSequence } from './event-reader.ts'
 import { Ended, followEvents, type End, type Pace, type Subscription } from './follow-events.ts'
 import { TenantFeed } from './tenant-feed.ts'
 
@@ -20,7 +20,7 @@ interface FollowersOptions {
   tenantOf: (tenantId: string) => Tenant | undefined
   pace?: Pace | undefined
   /** A row may hold several entries; then an entry's place is the row's number times this, and more. */
-  placesPerRow?: bigint
+  positionsPerRow?: bigint
 }
 
 interface Following {
@@ -41,12 +41,12 @@ const stopping: End = { code: 'STOPPING', message: 'the service is stopping; con
 
 export class Followers {
   readonly #options: FollowersOptions
-  readonly #places: bigint
+  readonly #slots: bigint
   readonly #followed = new Map<string, Followed>()
 
   constructor(options: FollowersOptions) {
     this.#options = options
-    this.#places = options.placesPerRow ?? 1n
+    this.#slots = options.positionsPerRow ?? 1n
   }
 
   /**
@@ -58,7 +58,7 @@ export class Followers {
     const known = this.#enter(tenant)
     const { feed, over } = known
     try {
-      const newest = this.#lastPlace(await feed.look())
+      const newest = this.#lastPosition(await feed.poll())
       if (last !== undefined && last > newest)
         throw new RuntimeError(
           'INVALID_EVENT_ID',
@@ -69,7 +69,7 @@ export class Followers {
         headers: corsHeaders(request),
         after: last,
         // The row of the next place may be the one that they have read in part.
-        beyond: async (after, signal) => this.#lastPlace(await feed.beyond((after + 1n) / this.#places - 1n, signal)),
+        beyond: async (after, signal) => this.#lastPosition(await feed.beyond((after + 1n) / this.#slots - 1n, signal)),
         read: (after, upTo) => following.read(after, upTo),
         objection: this.#objector(request),
       }
@@ -80,12 +80,12 @@ export class Followers {
   }
 
   /** Something may have been written. */
-  poke(tenantId: string): void {
-    this.#followed.get(tenantId)?.feed.poke()
+  notify(tenantId: string): void {
+    this.#followed.get(tenantId)?.feed.notify()
   }
 
   /** The tenant has changed or is gone. */
-  forget(tenantId: string): void {
+  evict(tenantId: string): void {
     this.#end(tenantId, changed)
   }
 
@@ -96,19 +96,19 @@ export class Followers {
   }
 
   /** Of a row's entries. */
-  #lastPlace(row: bigint): bigint {
-    return row * this.#places + this.#places - 1n
+  #lastPosition(row: bigint): bigint {
+    return row * this.#slots + this.#slots - 1n
   }
 
   #enter(tenant: Tenant): Followed {
-    const { sequence, most, what } = this.#options
+    const { sequence, most: max, what } = this.#options
     const known = this.#followed.get(tenant.id) ?? {
-      feed: new TenantFeed((mark) => lookAtLog(tenant, mark, sequence)),
+      feed: new TenantFeed((mark) => readLog(tenant, mark, sequence)),
       subscribers: 0,
       over: new AbortController(),
     }
-    if (known.subscribers >= most)
-      throw new RuntimeError('TOO_MANY_SUBSCRIBERS', `${most} subscribers follow this tenant's ${what} already`)
+    if (known.subscribers >= max)
+      throw new RuntimeError('TOO_MANY_SUBSCRIBERS', `${max} subscribers follow this tenant's ${what} already`)
     this.#followed.set(tenant.id, known)
     known.subscribers++
     return known

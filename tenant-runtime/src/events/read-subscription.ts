@@ -2,7 +2,7 @@
 import { RuntimeError } from '../errors.ts'
 import type { EventFilter } from './event-reader.ts'
 
-const longestList = 100
+const maxListLength = 100
 const largestSeq = 2n ** 63n - 1n
 
 /** `?type=a,b&bucket=c&collection=d`: names, comma-separated or repeated. @throws RuntimeError UNKNOWN_PARAMETER, BAD_REQUEST */
@@ -26,8 +26,8 @@ const examples = { type: 'storage.object.created', bucket: 'avatars', collection
 function readNames(parameter: keyof typeof examples, given: string | string[] | undefined): string[] | undefined {
   if (given === undefined) return undefined
   const names = [given].flat().flatMap((text) => text.split(','))
-  if (names.length > longestList)
-    throw new RuntimeError('BAD_REQUEST', `${parameter} takes at most ${longestList} names`)
+  if (names.length > maxListLength)
+    throw new RuntimeError('BAD_REQUEST', `${parameter} takes at most ${maxListLength} names`)
   if (names.some((name) => !/^[a-z0-9][a-z0-9._-]{0,127}$/.test(name)))
     throw new RuntimeError(
       'BAD_REQUEST',

@@ -1,11 +1,11 @@
 // How far one tenant's event log is final, for all who follow it in this process: looked at when something was written
 // here, and now and then for what others write. When nobody follows, nobody looks.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { advance, reached, unknownWatermark, type Look, type Watermark } from './watermark.ts'
+import { advance, reached, unknownWatermark, type Poll, type Watermark } from './watermark.ts'
 
 /** Milliseconds between two looks: at least, and without a reason. */
 const shortest = 5
-const longest = 500
+const max = 500
 
 interface Waiter {
   after: bigint
@@ -13,20 +13,20 @@ interface Waiter {
 }
 
 export class TenantFeed {
-  readonly #look: (mark: Watermark) => Promise<Look | undefined>
+  readonly #poll: (mark: Watermark) => Promise<Poll | undefined>
   readonly #waiters = new Set<Waiter>()
   #watermark: Watermark = unknownWatermark
   #isRunning = false
-  #wasPoked = false
+  #wasNotified = false
   #wake: () => void = () => undefined
 
-  constructor(look: (mark: Watermark) => Promise<Look | undefined>) {
-    this.#look = look
+  constructor(poll: (mark: Watermark) => Promise<Poll | undefined>) {
+    this.#poll = poll
   }
 
   /** Something may have been written. */
-  poke(): void {
-    this.#wasPoked = true
+  notify(): void {
+    this.#wasNotified = true
     this.#wake()
   }
 
@@ -34,7 +34,7 @@ export class TenantFeed {
    * Returns the last number of the log; what comes first then is behind it, or not final yet.
    * @throws RuntimeError when the database does not answer
    */
-  async look(): Promise<bigint> {
+  async poll(): Promise<bigint> {
     await this.#advance()
     return reached(this.#watermark)
   }
@@ -66,16 +66,16 @@ export class TenantFeed {
   /** Never throws: a database that does not answer is looked at again, and who follows sees only that nothing comes. */
   async #run(): Promise<void> {
     this.#isRunning = true
-    let delay = longest
+    let delay = max
     while (this.#waiters.size > 0) {
-      this.#wasPoked = false
+      this.#wasNotified = false
       const { pending } = this.#watermark
       await this.#advance().catch(() => undefined)
       for (const waiter of [...this.#waiters])
         if (this.#watermark.final > waiter.after) waiter.resolve(this.#watermark.final)
       // Transactions that are running end soon, or take their time.
-      if (this.#watermark.pending === undefined) delay = longest
-      else delay = this.#watermark.pending === pending ? Math.min(delay * 2, longest) : shortest
+      if (this.#watermark.pending === undefined) delay = max
+      else delay = this.#watermark.pending === pending ? Math.min(delay * 2, max) : shortest
       await sleep(shortest)
       if (this.#isQuiet()) await this.#pause(delay)
     }
@@ -83,12 +83,12 @@ export class TenantFeed {
   }
 
   async #advance(): Promise<void> {
-    const look = await this.#look(this.#watermark)
-    if (look !== undefined) this.#watermark = advance(this.#watermark, look)
+    const poll = await this.#poll(this.#watermark)
+    if (poll !== undefined) this.#watermark = advance(this.#watermark, poll)
   }
 
   #isQuiet(): boolean {
-    return !this.#wasPoked && this.#waiters.size > 0
+    return !this.#wasNotified && this.#waiters.size > 0
   }
 
   /** Until the time is over or somebody pokes. */

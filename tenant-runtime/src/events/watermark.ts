@@ -1,7 +1,7 @@
 // Up to which entry the event log is final. Entries get their numbers before their transactions commit, so that a lower
 // one may show up after a higher one; a reader must not pass it by. Pure.
 
-export interface Look {
+export interface Poll {
   /** The last number that was given out. */
   last: bigint
   /** The id of a transaction that began after that number was read. */
@@ -28,7 +28,7 @@ export function reached({ final, pending }: Watermark): bigint {
  * A transaction has its id before it takes numbers, because its change comes before its event. So whoever has taken a
  * number up to `last` has an id before `later`.
  */
-export function advance(mark: Watermark, { last, later, ended }: Look): Watermark {
+export function advance(mark: Watermark, { last, later, ended }: Poll): Watermark {
   if (mark.pending !== undefined && ended < mark.pending.later) return mark
   const final = reached(mark)
   if (last <= final) return { final, pending: undefined }

@@ -44,7 +44,7 @@ interface NewFunction {
 }
 
 /** `change` returns the functions it touched; each is told of in the same statement. */
-function told(type: string, change: string, others = ''): string {
+function reported(type: string, change: string, others = ''): string {
   return `with f as (${change}), ${others} told as (
     insert into event_log (type, payload) select '${type}', jsonb_build_object('type', '${type}', 'name', f.name,
       'wasm_hash', f.wasm_hash, 'enabled', f.enabled, 'timestamp', ${eventTime}) from f)
@@ -62,7 +62,7 @@ export async function insertFunction(
   const { rows } = await query(
     tenant,
     context,
-    told('functions.deployed', change),
+    reported('functions.deployed', change),
     name,
     description,
     JSON.stringify(trigger),
@@ -139,7 +139,7 @@ export async function updateFunction(
   const { rows } = await query(
     tenant,
     context,
-    told('functions.updated', update),
+    reported('functions.updated', update),
     JSON.stringify(change.config),
     change.description,
     JSON.stringify(change.trigger),
@@ -159,7 +159,7 @@ export async function deleteFunction(tenant: Tenant, context: RlsContext, name: 
   const { rows } = await query(
     tenant,
     context,
-    told(
+    reported(
       'functions.deleted',
       'delete from functions where name = $1 returning *',
       'left_over as (delete from function_deliveries d using f where d.function_id = f.id),',

@@ -180,9 +180,9 @@ function isHost(value: unknown): value is string {
 
 function integer(value: unknown, before: number, name: 'timeout' | 'max_memory', unit: string): number {
   if (value === undefined) return before
-  const [least, most] = limits[name]
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
-    throw invalid(`field "config.${name}" must be an integer from ${least} to ${most} (${unit})`)
+  const [least, max] = limits[name]
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > max) {
+    throw invalid(`field "config.${name}" must be an integer from ${least} to ${max} (${unit})`)
   }
   return value
 }

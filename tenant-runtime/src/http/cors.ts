@@ -26,12 +26,12 @@ export function addCors(app: FastifyInstance): void {
     if (typeof vary === 'string') reply.header('vary', `${vary}, Origin`)
   })
   app.options('/*', { config: { access: 'anyone' } }, async (request, reply) => {
-    const asked = request.headers['access-control-request-headers']
+    const requested = request.headers['access-control-request-headers']
     return reply
       .status(204)
       .header('access-control-allow-origin', '*')
       .header('access-control-allow-methods', methods)
-      .header('access-control-allow-headers', asked ?? allowedByDefault)
+      .header('access-control-allow-headers', requested ?? allowedByDefault)
       .header('access-control-max-age', '86400')
       .send()
   })

@@ -28,7 +28,7 @@ export function addErrorHandler(app: FastifyInstance): void {
 }
 
 /** A URL that Fastify itself can't read gets so far as to no route and no hook. */
-export function answerBadUrl(cause: Error, request: FastifyRequest, reply: FastifyReply): void {
+export function rejectBadUrl(cause: Error, request: FastifyRequest, reply: FastifyReply): void {
   const error = new RuntimeError('BAD_REQUEST', 'the URL is malformed: a percent sign of its own is written as %25', {
     cause,
   })

@@ -2,8 +2,8 @@
 // honest body, or a `__proto__` key. One pass over the text, because building first and looking afterwards costs seconds.
 
 const deepest = 64
-const mostValues = 500_000
-const longestKey = '__proto__'.length * 6
+const maxValues = 500_000
+const maxKeyLength = '__proto__'.length * 6
 
 /** @throws SyntaxError that says what is wrong */
 export function parseJson(text: string): unknown {
@@ -22,7 +22,7 @@ function checkText(text: string): void {
         const length = at - begin - 1
         if (
           length >= '__proto__'.length &&
-          length <= longestKey &&
+          length <= maxKeyLength &&
           isKey(text, at + 1) &&
           isProto(text.slice(begin, at + 1))
         ) {
@@ -31,7 +31,7 @@ function checkText(text: string): void {
         break
       }
       case 0x2c:
-        if (++values > mostValues) throw new SyntaxError(`JSON of more than ${mostValues} values is refused`)
+        if (++values > maxValues) throw new SyntaxError(`JSON of more than ${maxValues} values is refused`)
         break
       case 0x5b:
       case 0x7b:

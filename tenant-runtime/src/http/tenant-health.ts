@@ -2,18 +2,18 @@
 // are whole, and each area is well.
 import { internalPaths, type ComponentHealth, type TenantHealth, type TenantStorageUsage } from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
-import { TripError } from '../database/trip-error.ts'
+import { RoundTripError } from '../database/round-trip-error.ts'
 import { RuntimeError } from '../errors.ts'
-import type { Area } from '../tenancy/area.ts'
+import type { RuntimeModule } from '../tenancy/runtime-module.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 
 interface TenantHealthOptions {
-  areas: readonly Area[]
+  modules: readonly RuntimeModule[]
   tenantOf: (tenantId: string) => Tenant | undefined
   now: () => Date
 }
 
-export function addTenantHealth(app: FastifyInstance, { areas, tenantOf, now }: TenantHealthOptions): void {
+export function addTenantHealth(app: FastifyInstance, { modules, tenantOf, now }: TenantHealthOptions): void {
   const found = (tenantId: string): Tenant => {
     const tenant = tenantOf(tenantId)
     if (tenant === undefined) throw new RuntimeError('NOT_FOUND', 'this runtime does not serve the tenant')
@@ -24,9 +24,12 @@ export function addTenantHealth(app: FastifyInstance, { areas, tenantOf, now }: 
     const signal = AbortSignal.timeout(5_000)
     // First, so that the areas find its connection free.
     const database = await databaseHealth(tenant, now)
-    const others = await Promise.all(areas.map((area) => area.health(tenant, signal)))
-    const of = (name: Area['name']): ComponentHealth =>
-      others[areas.findIndex((area) => area.name === name)] ?? { status: 'unknown', observed_at: now().toISOString() }
+    const others = await Promise.all(modules.map((module) => module.health(tenant, signal)))
+    const of = (name: RuntimeModule['name']): ComponentHealth =>
+      others[modules.findIndex((module) => module.name === name)] ?? {
+        status: 'unknown',
+        observed_at: now().toISOString(),
+      }
     const components = { database, storage: of('storage'), functions: of('functions') }
     const status = [database, ...others].every((component) => component.status === 'healthy') ? 'healthy' : 'unhealthy'
     return { tenant_id: tenant.id, generation: tenant.generation, status, components }
@@ -48,7 +51,7 @@ export function addTenantHealth(app: FastifyInstance, { areas, tenantOf, now }: 
     { config: { access: 'internal' } },
     async (request) => {
       const tenant = found(request.params.id)
-      const parts = await Promise.all(areas.map((area) => area.usage(tenant)))
+      const parts = await Promise.all(modules.map((module) => module.usage(tenant)))
       const none: TenantStorageUsage = {
         tenant_id: tenant.id,
         file_bytes: 0,
@@ -65,7 +68,7 @@ export function addTenantHealth(app: FastifyInstance, { areas, tenantOf, now }: 
     async (request) => {
       if (tenantOf(request.params.id) !== undefined)
         throw new RuntimeError('CONFLICT', 'the tenant is still served here')
-      await Promise.all(areas.map((area) => area.removeData(request.params.id, AbortSignal.timeout(50_000))))
+      await Promise.all(modules.map((module) => module.removeData(request.params.id, AbortSignal.timeout(50_000))))
       return { removed: true }
     },
   )
@@ -90,7 +93,7 @@ async function databaseHealth(tenant: Tenant, now: () => Date): Promise<Componen
     )
     if (!isKnown && rows.length === 0) wholeUntil.set(tenant, now().getTime() + wholeMs)
     if (rows.length === 0) return { status: 'healthy', observed_at: now().toISOString() }
-    return unhealthy(damage(rows.map(({ problem }) => String(problem))))
+    return unhealthy(damage(rows.map(({ error }) => String(error))))
   } catch (error) {
     return unhealthy(
       isUndefined(error) ? damage(['the function "home_problems" is missing']) : 'the database does not answer',
@@ -101,12 +104,12 @@ async function databaseHealth(tenant: Tenant, now: () => Date): Promise<Componen
 const maxMessageLength = 500
 
 /** Names what is wrong, as far as there is room. */
-function damage(problems: readonly string[]): string {
-  const message = `the home is damaged: ${problems.join('; ')}`
+function damage(errors: readonly string[]): string {
+  const message = `the home is damaged: ${errors.join('; ')}`
   return message.length <= maxMessageLength ? message : `${message.slice(0, maxMessageLength - 1)}…`
 }
 
 /** The function that looks for damage, or what it looks at, is gone. */
 function isUndefined(error: unknown): boolean {
-  return error instanceof TripError && (error.sqlstate === '42883' || error.sqlstate === '42P01')
+  return error instanceof RoundTripError && (error.sqlstate === '42883' || error.sqlstate === '42P01')
 }

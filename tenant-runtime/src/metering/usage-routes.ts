@@ -10,13 +10,13 @@ export interface UsageRoutesDeps {
   fetch: typeof globalThis.fetch
 }
 
-const askMilliseconds = 10_000
-const maxAnswerBytes = 4 * 1024 * 1024
+const requestMilliseconds = 10_000
+const maxResponseBytes = 4 * 1024 * 1024
 
-type Asked = FastifyRequest<{ Params: { month?: string }; Querystring: Record<string, string | string[]> }>
+type Requested = FastifyRequest<{ Params: { month?: string }; Querystring: Record<string, string | string[]> }>
 
 export function addUsageRoutes(app: FastifyInstance, { controlUrl, internalToken, fetch }: UsageRoutesDeps): void {
-  const answer = async (request: Asked, reply: FastifyReply) => {
+  const result = async (request: Requested, reply: FastifyReply) => {
     const url = new URL(internalPaths.ownUsage(request.tenant.id), controlUrl)
     for (const [name, value] of Object.entries(request.query)) {
       if (name !== 'granularity' && name !== 'resource')
@@ -29,20 +29,20 @@ export function addUsageRoutes(app: FastifyInstance, { controlUrl, internalToken
     if (month !== undefined && !/^\d{4}-\d{2}$/.test(month))
       throw new RuntimeError('BAD_REQUEST', 'the month must be YYYY-MM')
     if (month !== undefined) url.searchParams.set('month', month)
-    const answered = await ask(url, request.headers.accept)
-    return reply.status(answered.status).type(answered.type).header('cache-control', 'no-store').send(answered.text)
+    const response = await send(url, request.headers.accept)
+    return reply.status(response.status).type(response.type).header('cache-control', 'no-store').send(response.text)
   }
 
   /** @param accept the caller's: there is JSON and CSV @throws RuntimeError USAGE_UNAVAILABLE */
-  const ask = async (url: URL, accept = '*/*'): Promise<{ status: number; type: string; text: string }> => {
+  const send = async (url: URL, accept = '*/*'): Promise<{ status: number; type: string; text: string }> => {
     try {
       const response = await fetch(url, {
         headers: { [internalTokenHeader]: internalToken, accept },
-        signal: AbortSignal.timeout(askMilliseconds),
+        signal: AbortSignal.timeout(requestMilliseconds),
       })
       const text = await response.text()
       // What it refuses, e.g. a month that has not begun, is said to the caller in its words.
-      if (response.status >= 500 || text.length > maxAnswerBytes)
+      if (response.status >= 500 || text.length > maxResponseBytes)
         throw new Error(`the control plane answered ${response.status}`)
       const isCsv = response.headers.get('content-type')?.startsWith('text/csv') === true
       return { status: response.status, type: `${isCsv ? 'text/csv' : 'application/json'}; charset=utf-8`, text }
@@ -52,5 +52,5 @@ export function addUsageRoutes(app: FastifyInstance, { controlUrl, internalToken
   }
 
   for (const path of ['/usage/v1', '/usage/v1/', '/usage/v1/:month'])
-    app.get(path, { config: { access: 'service' } }, answer)
+    app.get(path, { config: { access: 'service' } }, result)
 }

@@ -35,7 +35,7 @@ const defaultQuotaPace: QuotaPace = { fresh: 5_000, again: 1_000 }
 interface Book {
   /** Bytes, at the last look; undefined before the first. */
   used: number | undefined
-  lookedAt: number
+  checkedAt: number
   /** Of the last look, in milliseconds. */
   duration: number
   /** Bytes that were accepted since it began, and of those that were being written then. */
@@ -43,7 +43,7 @@ interface Book {
   writing: number
   /** Something has been written or deleted since. */
   hasChanged: boolean
-  looking: Promise<number> | undefined
+  polling: Promise<number> | undefined
 }
 
 export class DocumentQuota {
@@ -70,7 +70,7 @@ export class DocumentQuota {
   ): Promise<T> {
     const limit = tenant.limits.document_bytes
     if (limit === null) return work()
-    const book = this.#bookOf(tenant.id)
+    const book = this.#postingOf(tenant.id)
     const wanted = bytes + records * recordOverhead
     await this.#admit(tenant, book, limit, wanted)
     try {
@@ -91,22 +91,22 @@ export class DocumentQuota {
 
   /** Bytes that the tenant's documents take, as the quota has it. */
   async used(tenant: Tenant): Promise<number> {
-    return this.#look(tenant, this.#bookOf(tenant.id))
+    return this.#poll(tenant, this.#postingOf(tenant.id))
   }
 
-  forget(tenantId: string): void {
+  evict(tenantId: string): void {
     this.#books.delete(tenantId)
   }
 
   /** Checked and booked in one go: many may wait for the same look. */
   async #admit(tenant: Tenant, book: Book, limit: number, wanted: number): Promise<void> {
-    if (book.used === undefined) await this.#look(tenant, book)
+    if (book.used === undefined) await this.#poll(tenant, book)
     const left = () => limit - (book.used ?? 0)
     const accepted = () => book.since + wanted
-    const age = this.#now() - book.lookedAt
+    const age = this.#now() - book.checkedAt
     if (accepted() > Math.max(left() / 2, smallStep) || accepted() > left()) {
       // Whoever is refused and asks again changes nothing by it; only SQL could have.
-      if (book.hasChanged || age >= Math.max(this.#pace.again, 20 * book.duration)) await this.#look(tenant, book)
+      if (book.hasChanged || age >= Math.max(this.#pace.again, 20 * book.duration)) await this.#poll(tenant, book)
       if (accepted() > left()) {
         const used = (book.used ?? 0) + book.since
         throw new RuntimeError(
@@ -117,32 +117,32 @@ export class DocumentQuota {
       }
     } else if (age >= this.#pace.fresh) {
       // Nobody waits for it; what went wrong is seen by whoever needs to know.
-      this.#look(tenant, book).catch(() => undefined)
+      this.#poll(tenant, book).catch(() => undefined)
     }
     book.since += wanted
     book.writing += wanted
   }
 
-  #bookOf(tenantId: string): Book {
+  #postingOf(tenantId: string): Book {
     const known = this.#books.get(tenantId)
     if (known !== undefined) return known
     const book: Book = {
       used: undefined,
-      lookedAt: 0,
+      checkedAt: 0,
       duration: 0,
       since: 0,
       writing: 0,
       hasChanged: false,
-      looking: undefined,
+      polling: undefined,
     }
     this.#books.set(tenantId, book)
     return book
   }
 
   /** One look at a time; whoever needs one meanwhile waits for it. */
-  #look(tenant: Tenant, book: Book): Promise<number> {
-    book.looking ??= this.#measure(tenant, book).finally(() => (book.looking = undefined))
-    return book.looking
+  #poll(tenant: Tenant, book: Book): Promise<number> {
+    book.polling ??= this.#measure(tenant, book).finally(() => (book.polling = undefined))
+    return book.polling
   }
 
   async #measure(tenant: Tenant, book: Book): Promise<number> {
@@ -152,13 +152,13 @@ export class DocumentQuota {
     const used = await measureDocuments(tenant)
     book.used = used
     book.since += writing - before
-    book.lookedAt = this.#now()
-    book.duration = book.lookedAt - began
+    book.checkedAt = this.#now()
+    book.duration = book.checkedAt - began
     return used
   }
 }
 
-const look: RlsContext = { role: 'service', reason: 'quota' }
+const poll: RlsContext = { role: 'service', reason: 'quota' }
 
 interface TableSize {
   name: string
@@ -202,12 +202,12 @@ function tableSize(row: Row): TableSize {
 /** Part of its quota from which on a tenant's deleted records are told from those that are there. */
 const closeToFull = 0.8
 /** Of tables that matter: others are taken as they are. */
-const mostSampled = 20
+const maxSampled = 20
 const smallestSampled = 64 * 1024
 const sampledPages = 400
 
 async function measureDocuments({ database, limits }: Tenant): Promise<number> {
-  const { rows } = await database.query(look, sizes.text, ...sizes.values)
+  const { rows } = await database.query(poll, sizes.text, ...sizes.values)
   const tables = rows.map(tableSize)
   const whole = tables.reduce((sum, { bytes, indexBytes }) => sum + bytes + indexBytes, 0)
   if (limits.document_bytes === null || whole <= limits.document_bytes * closeToFull) return whole
@@ -215,9 +215,9 @@ async function measureDocuments({ database, limits }: Tenant): Promise<number> {
   const sampled = tables
     .filter(({ isCollection, bytes }) => isCollection && bytes >= smallestSampled)
     .sort((one, other) => other.bytes - one.bytes)
-    .slice(0, mostSampled)
+    .slice(0, maxSampled)
   if (sampled.length === 0) return whole
-  const found = await database.run(look, ...sampled.map(sampleStatement))
+  const found = await database.run(poll, ...sampled.map(sampleStatement))
   return sampled.reduce((sum, table, n) => sum - emptyBytes(table, found[n]?.rows[0]), whole)
 }
 
@@ -225,10 +225,10 @@ async function measureDocuments({ database, limits }: Tenant): Promise<number> {
 function sampleStatement({ name, pages, columns }: TableSize): Statement {
   const sum = (ofColumn: (size: string) => string) =>
     columns.map((column) => ofColumn(`coalesce(pg_column_size(${identifier(column)}), 0)`)).join(' + ')
-  const inPage = sum((size) => `case when ${size} > ${longestInPage} then ${pointer} else ${size} end`)
-  const beside = sum((size) => `case when ${size} > ${longestInPage} then ${size} + ${chunkOverhead} else 0 end`)
+  const inPage = sum((size) => `case when ${size} > ${maxInPage} then ${pointer} else ${size} end`)
+  const alongside = sum((size) => `case when ${size} > ${maxInPage} then ${size} + ${chunkOverhead} else 0 end`)
   return {
-    text: `select count(*) as records, coalesce(sum(${inPage}), 0) as in_page, coalesce(sum(${beside}), 0) as beside
+    text: `select count(*) as records, coalesce(sum(${inPage}), 0) as in_page, coalesce(sum(${alongside}), 0) as beside
            from ${identifier(name)} tablesample system (${partOf(pages) * 100}) repeatable (1)`,
     values: [],
     prepare: 'once',
@@ -240,7 +240,7 @@ function partOf(pages: number): number {
 }
 
 /** How Postgres lays out records: a longer value stands beside its record, in pieces of a quarter of a page. */
-const longestInPage = 2_000
+const maxInPage = 2_000
 const pointer = 18
 const chunkOverhead = 40
 const pageBytes = 8_192
@@ -248,18 +248,18 @@ const roomInPage = 8_168
 /** Header, line pointer and alignment of a record. */
 const heapOverhead = 32
 /** Of long values: the header of each piece, and the index that finds them. */
-const pieces = 1.04
+const chunks = 1.04
 
 function emptyBytes({ pages, bytes, indexBytes }: TableSize, row: Row | undefined): number {
-  const [records, inPage, beside] = ['records', 'in_page', 'beside'].map((name) => Number(row?.[name] ?? 0))
-  const live = packedBytes(records ?? 0, inPage ?? 0, beside ?? 0) / partOf(pages)
+  const [records, inPage, alongside] = ['records', 'in_page', 'beside'].map((name) => Number(row?.[name] ?? 0))
+  const live = packedBytes(records ?? 0, inPage ?? 0, alongside ?? 0) / partOf(pages)
   const empty = Math.max(0, 1 - live / bytes)
   return Math.round(empty * (bytes + indexBytes))
 }
 
 /** What so many records take where nothing has been deleted. */
-function packedBytes(records: number, inPage: number, beside: number): number {
+function packedBytes(records: number, inPage: number, alongside: number): number {
   if (records === 0) return 0
   const perPage = Math.max(1, Math.floor(roomInPage / (inPage / records + heapOverhead)))
-  return (records / perPage) * pageBytes + beside * pieces
+  return (records / perPage) * pageBytes + alongside * chunks
 }

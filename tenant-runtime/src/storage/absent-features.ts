@@ -13,7 +13,7 @@ function none(what: string): string {
 }
 
 /** @throws RuntimeError FeatureNotEnabled: the current object must not be taken for the version that is meant */
-export function refuseVersion(versionId: string | null | undefined): void {
+export function rejectVersion(versionId: string | null | undefined): void {
   if (versionId !== undefined && versionId !== null) throw featureAbsent('versions of objects')
 }
 
@@ -24,7 +24,7 @@ export const VersionOptions = {
   exactMatch: Type.Optional(Type.Boolean()),
 }
 
-export function refuseVersions({
+export function rejectVersions({
   noncurrentVersions,
   deleteMarkers,
   exactMatch,

@@ -6,8 +6,8 @@ import type { BlobBackend } from './backend/backend.ts'
 import { bookkeeping } from './bookkeeping.ts'
 import { CollectionHold } from './collection-hold.ts'
 import type { StorageFailpoint } from './failpoints.ts'
-import { FileWitness, type SeenFiles } from './file-witness.ts'
-import { storeProblem } from './store-mark.ts'
+import { ObservedFiles, type SeenFiles } from './observed-files.ts'
+import { storeError } from './store-id.ts'
 
 const batch = 200
 /**
@@ -17,7 +17,7 @@ const batch = 200
 const abandonedMilliseconds = 35 * 60_000
 const sweepMilliseconds = 12 * 60_000
 /** More orphans than this part of all files are no accident of ours; somebody must look. */
-const mostOrphans = 0.05
+const maxOrphans = 0.05
 const fewFiles = 20
 
 interface CollectorOptions {
@@ -26,7 +26,7 @@ interface CollectorOptions {
   failpoint: StorageFailpoint
   /** Milliseconds since the epoch. */
   now: () => number
-  onProblem: (problem: Error) => void
+  onError: (error: Error) => void
   sweepMilliseconds?: number
   abandonedMilliseconds?: number
 }
@@ -42,7 +42,7 @@ interface SweepReport {
 }
 
 /** Files that should be gone: those without a row, and those that were let go of. */
-export interface Leftovers {
+export interface Remains {
   orphans: number
   waiting: number
 }
@@ -57,8 +57,8 @@ export class Collector {
   readonly #hold: CollectionHold
   readonly #sweeping = new Map<string, Promise<SweepReport>>()
   /** What the last sweep left, where it left something. */
-  readonly #left = new Map<string, Leftovers>()
-  readonly #witness = new FileWitness()
+  readonly #left = new Map<string, Remains>()
+  readonly #observed = new ObservedFiles()
 
   constructor(options: CollectorOptions) {
     this.#options = options
@@ -98,7 +98,7 @@ export class Collector {
           await this.collect(tenant)
         } while (state.again as boolean)
       } catch (cause) {
-        this.#options.onProblem(new Error('old blobs could not be removed; it is tried again', { cause }))
+        this.#options.onError(new Error('old blobs could not be removed; it is tried again', { cause }))
       } finally {
         this.#working.delete(tenant.id)
       }
@@ -169,7 +169,7 @@ export class Collector {
   }
 
   /** What the last sweeps have left, by tenant. */
-  leftovers(): ReadonlyMap<string, Leftovers> {
+  remains(): ReadonlyMap<string, Remains> {
     return this.#left
   }
 
@@ -178,12 +178,12 @@ export class Collector {
    * @returns undefined before the first sweep
    */
   seen(tenantId: string): SeenFiles | undefined {
-    return this.#witness.of(tenantId)
+    return this.#observed.of(tenantId)
   }
 
   /** The tenant is gone, or served elsewhere. */
-  forget(tenantId: string): void {
-    this.#witness.forget(tenantId)
+  evict(tenantId: string): void {
+    this.#observed.evict(tenantId)
     this.#left.delete(tenantId)
     this.#suspects.delete(tenantId)
     this.#clean.delete(tenantId)
@@ -197,8 +197,8 @@ export class Collector {
       this.#age / 1000,
     )
     const report = { ...nothing, abandoned: Number(rows[0]?.['n']) }
-    const problem = await storeProblem(this.#options.backend, tenant)
-    if (problem !== undefined) return { ...report, refused: problem }
+    const error = await storeError(this.#options.backend, tenant)
+    if (error !== undefined) return { ...report, refused: error }
     const { files, orphans } = await this.#survey(tenant)
     return { ...report, files, orphans: orphans.length, refused: doubt(files, orphans.length) }
   }
@@ -230,21 +230,21 @@ export class Collector {
     if ((open?.rows.length ?? 0) > 0) this.expect(tenant)
     report.abandoned = abandoned?.count ?? 0
     await this.collect(tenant)
-    const problem = await storeProblem(backend, tenant)
-    if (problem !== undefined) {
+    const error = await storeError(backend, tenant)
+    if (error !== undefined) {
       this.expect(tenant)
-      return { ...report, refused: problem }
+      return { ...report, refused: error }
     }
-    const before = await saidBytes(tenant)
+    const before = await reportedBytes(tenant)
     const { files, young, orphans, bytes } = await this.#survey(tenant)
     // A file may come or go meanwhile.
-    this.#witness.note(tenant.id, bytes, Math.max(before, await saidBytes(tenant)), this.#options.now())
+    this.#observed.note(tenant.id, bytes, Math.max(before, await reportedBytes(tenant)), this.#options.now())
     Object.assign(report, { files, orphans: orphans.length })
     if (young > 0) this.expect(tenant)
-    const refused = doubt(files, orphans.length)
-    if (refused !== undefined) {
+    const rejected = doubt(files, orphans.length)
+    if (rejected !== undefined) {
       this.expect(tenant)
-      return { ...report, refused }
+      return { ...report, refused: rejected }
     }
     const suspected = this.#suspects.get(tenant.id) ?? new Set()
     await this.#hold.unlessHeld(tenant.id, async () => {
@@ -312,10 +312,10 @@ export class Collector {
         try {
           const report = await this.sweep(tenant)
           if (report.refused !== undefined)
-            this.#options.onProblem(new Error(`${tenant.id}: nothing is swept: ${report.refused}`))
+            this.#options.onError(new Error(`${tenant.id}: nothing is swept: ${report.refused}`))
         } catch (cause) {
           this.expect(tenant)
-          this.#options.onProblem(new Error(`${tenant.id} could not be swept`, { cause }))
+          this.#options.onError(new Error(`${tenant.id} could not be swept`, { cause }))
         }
       }
       await pause(every, signal)
@@ -329,7 +329,7 @@ export class Collector {
   }
 }
 
-async function saidBytes({ database }: Tenant): Promise<number> {
+async function reportedBytes({ database }: Tenant): Promise<number> {
   const { rows } = await database.query(bookkeeping, 'select file_bytes::text from storage_usage')
   return Number(rows[0]?.['file_bytes'] ?? 0)
 }
@@ -338,6 +338,6 @@ const nothing: SweepReport = { files: 0, abandoned: 0, orphans: 0, removed: 0, r
 
 /** Why nothing is removed. */
 function doubt(files: number, orphans: number): string | undefined {
-  if (orphans <= fewFiles || orphans <= files * mostOrphans) return undefined
+  if (orphans <= fewFiles || orphans <= files * maxOrphans) return undefined
   return `${orphans} of ${files} files have no row: too many to be left by crashes`
 }

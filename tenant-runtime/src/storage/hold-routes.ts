@@ -6,7 +6,7 @@ import type { Tenant } from '../tenancy/tenant.ts'
 import type { Collector } from './collector.ts'
 
 const path = '/internal/v1/tenants/:id/hold'
-const longestSeconds = 600
+const maxSeconds = 600
 
 export function addHoldRoutes(app: FastifyInstance, collector: Collector, tenants: () => Iterable<Tenant>): void {
   const found = (tenantId: string): Tenant => {
@@ -18,7 +18,7 @@ export function addHoldRoutes(app: FastifyInstance, collector: Collector, tenant
       type: 'object',
       required: ['seconds'],
       additionalProperties: false,
-      properties: { seconds: { type: 'integer', minimum: 1, maximum: longestSeconds } },
+      properties: { seconds: { type: 'integer', minimum: 1, maximum: maxSeconds } },
     },
   }
   app.put<{ Params: { id: string }; Body: { seconds: number } }>(

@@ -12,7 +12,7 @@ import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import type { OpenBlob } from './backend/backend.ts'
 import type { PairedBackend } from './backend/paired.ts'
-import { storeProblem } from './store-mark.ts'
+import { storeError } from './store-id.ts'
 
 const moving: RlsContext = { role: 'service', reason: 'moving of blobs' }
 const pageRows = 500
@@ -55,8 +55,8 @@ export async function moveTenant({ pair, tenant, pause, signal, onProgress }: Mo
   }
   await eachRow(tenant, signal, async (row) => {
     report.objects++
-    const problem = await problemInPrimary(pair, tenant, row)
-    if (problem !== undefined) report.problems.push(problem)
+    const error = await errorInPrimary(pair, tenant, row)
+    if (error !== undefined) report.problems.push(error)
   })
   return report
 }
@@ -84,8 +84,8 @@ export async function dropOldStore({ pair, tenant, pause, signal }: Omit<MoveOpt
 }
 
 async function ensureOwn(pair: PairedBackend, tenant: Tenant): Promise<void> {
-  const problem = await storeProblem(pair, tenant)
-  if (problem !== undefined) throw new Error(problem)
+  const error = await storeError(pair, tenant)
+  if (error !== undefined) throw new Error(error)
 }
 
 async function copyAll({ pair, tenant, pause, signal, onProgress }: MoveOptions, report: MoveReport): Promise<void> {
@@ -143,7 +143,7 @@ async function* asInRow(blob: OpenBlob, { size, sha256 }: Row): AsyncGenerator<B
 }
 
 /** In words; nothing is wrong with an object that is gone meanwhile. */
-async function problemInPrimary(pair: PairedBackend, tenant: Tenant, row: Row): Promise<string | undefined> {
+async function errorInPrimary(pair: PairedBackend, tenant: Tenant, row: Row): Promise<string | undefined> {
   const found = await check(await pair.primary.open(tenant.id, row.blobId), row)
   if (found === 'whole') return undefined
   const left = found === 'absent' ? await check(await pair.fallback.open(tenant.id, row.blobId), row) : found

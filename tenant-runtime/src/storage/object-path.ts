@@ -2,10 +2,10 @@
 import { RuntimeError } from '../errors.ts'
 
 /** Bytes of UTF-8: what the table takes. */
-export const longestPath = 1_024
+export const maxPathLength = 1_024
 
 /** With any beginning of a path before it, greater than every path that begins so. */
-export const behindAll = '\u{10FFFF}'.repeat(longestPath / 4 + 1)
+export const behindAll = '\u{10FFFF}'.repeat(maxPathLength / 4 + 1)
 
 /** The raw rest of the URL's path behind `prefix`, which has `depth` segments: `["bucket", "a/b%20c"]`. */
 export function rawRest(url: string, prefix: string): string {
@@ -30,11 +30,11 @@ function decodeOnce(text: string): string {
 
 /** @throws RuntimeError INVALID_PATH that says why */
 export function checkPath(path: string): string {
-  const problem =
+  const error =
     path === ''
       ? 'is empty'
-      : Buffer.byteLength(path) > longestPath
-        ? `is longer than ${longestPath} bytes`
+      : Buffer.byteLength(path) > maxPathLength
+        ? `is longer than ${maxPathLength} bytes`
         : !path.isWellFormed()
           ? 'holds half of a character'
           : /[\x00-\x1f\x7f-\x9f]/.test(path)
@@ -46,14 +46,14 @@ export function checkPath(path: string): string {
                 : path.split('/').some((segment) => segment === '')
                   ? 'holds an empty segment'
                   : undefined
-  if (problem !== undefined) throw new RuntimeError('INVALID_PATH', `the object's path ${problem}`)
+  if (error !== undefined) throw new RuntimeError('INVALID_PATH', `the object's path ${error}`)
   return path
 }
 
 /** For a path that is to be made. @throws RuntimeError INVALID_PATH that says why */
-export function checkNewPath(path: string, mostBytes: number): string {
-  if (Buffer.byteLength(checkPath(path)) > mostBytes)
-    throw new RuntimeError('INVALID_PATH', `the object's path is longer than ${mostBytes} bytes`)
+export function checkNewPath(path: string, maxBytes: number): string {
+  if (Buffer.byteLength(checkPath(path)) > maxBytes)
+    throw new RuntimeError('INVALID_PATH', `the object's path is longer than ${maxBytes} bytes`)
   return path
 }
 

@@ -10,18 +10,18 @@ export function addStateRoutes(
   phantoms: ReadonlyMap<string, number>,
 ): void {
   const stateOf = (tenantId: string): TenantStorageState => {
-    const { orphans = 0, waiting = 0 } = collector.leftovers().get(tenantId) ?? {}
+    const { orphans = 0, waiting = 0 } = collector.remains().get(tenantId) ?? {}
     return { phantoms: phantoms.get(tenantId) ?? 0, orphans, backlog: waiting }
   }
   const stateOfAll = (tenantIds: Iterable<string>): StorageState => ({
     tenants: Object.fromEntries([...tenantIds].map((id) => [id, stateOf(id)])),
   })
-  const told = () => new Set([...phantoms.keys(), ...collector.leftovers().keys()])
+  const reported = () => new Set([...phantoms.keys(), ...collector.remains().keys()])
 
-  app.get(internalPaths.storageState, { config: { access: 'internal' } }, () => stateOfAll(told()))
+  app.get(internalPaths.storageState, { config: { access: 'internal' } }, () => stateOfAll(reported()))
   app.get<{ Params: { id: string } }>(
     internalPaths.tenantStorageState(':id'),
     { config: { access: 'internal' } },
-    ({ params }) => stateOfAll(told().has(params.id) ? [params.id] : []),
+    ({ params }) => stateOfAll(reported().has(params.id) ? [params.id] : []),
   )
 }

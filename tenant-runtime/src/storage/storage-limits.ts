@@ -6,11 +6,11 @@ export interface StorageLimits {
   /** Validity of a signed URL when nobody says. */
   signedSeconds: number
   /** Validity of a signed URL at most. */
-  longestSignedSeconds: number
+  maxSignedSeconds: number
 }
 
 export const defaultStorageLimits: StorageLimits = Object.freeze({
   pathBytes: 1_024,
   signedSeconds: 3_600,
-  longestSignedSeconds: 365 * 86_400,
+  maxSignedSeconds: 365 * 86_400,
 })

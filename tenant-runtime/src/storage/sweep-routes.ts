@@ -19,9 +19,13 @@ export function addSweepRoutes(
     { config: { access: 'service' }, schema: { body: Body } },
     async ({ tenant, body }) => {
       const dry = body?.dry_run ?? false
-      const { files, abandoned, orphans, removed, refused } = dry
-        ? await collector.examine(tenant)
-        : await collector.sweep(tenant)
+      const {
+        files,
+        abandoned,
+        orphans,
+        removed,
+        refused: rejected,
+      } = dry ? await collector.examine(tenant) : await collector.sweep(tenant)
       return {
         dry_run: dry,
         files,
@@ -30,7 +34,7 @@ export function addSweepRoutes(
         orphans,
         removed,
         phantoms: phantoms(tenant.id),
-        refused: refused ?? null,
+        refused: rejected ?? null,
       }
     },
   )

@@ -20,7 +20,7 @@ export function credentialsOf({ authorization, apikey }: IncomingHttpHeaders): C
 /** Verified tokens are remembered so long at most, so that a rotation takes effect within a second. */
 const rememberMilliseconds = 1_000
 const maxRemembered = 10_000
-const longestToken = 8_192
+const maxTokenLength = 8_192
 
 interface Remembered {
   context: RlsContext
@@ -64,7 +64,7 @@ export class Authenticator {
   }
 
   async #verify(tenant: Tenant, token: string): Promise<RlsContext> {
-    if (token.length > longestToken) throw new RuntimeError('INVALID_TOKEN', 'the token is too long')
+    if (token.length > maxTokenLength) throw new RuntimeError('INVALID_TOKEN', 'the token is too long')
     const payload = await verified(tenant, token, this.#now())
     const context = toContext(payload)
     const expires = Number(payload['exp']) * 1000
@@ -143,7 +143,7 @@ function keysOf({ manifest }: Tenant): Promise<CryptoKey[]> {
 async function verified(tenant: Tenant, token: string, now: number): Promise<Record<string, unknown>> {
   const wrong = malformed(token)
   if (wrong !== undefined) throw new RuntimeError('INVALID_TOKEN', wrong)
-  let problem: unknown
+  let error: unknown
   for (const key of await keysOf(tenant)) {
     try {
       const { payload, protectedHeader } = await jwtVerify(token, key, {
@@ -162,13 +162,13 @@ async function verified(tenant: Tenant, token: string, now: number): Promise<Rec
     } catch (cause) {
       if (cause instanceof RuntimeError) throw cause
       // A wrong signature may be right under the secret before; anything else is wrong under each.
-      problem = cause
+      error = cause
       if (!(cause instanceof joseErrors.JWSSignatureVerificationFailed)) break
     }
   }
-  const expired = problem instanceof joseErrors.JWTExpired
+  const expired = error instanceof joseErrors.JWTExpired
   throw new RuntimeError('INVALID_TOKEN', expired ? 'the token has expired' : 'the token is not valid', {
-    cause: problem,
+    cause: error,
   })
 }
 

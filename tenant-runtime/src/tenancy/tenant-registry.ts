@@ -13,7 +13,7 @@ interface TenantRegistryOptions {
   fetch: typeof globalThis.fetch
   /** Told when a tenant changed or is gone: whatever is held of it must be dropped. */
   onChange: (tenantId: string) => void
-  onProblem: (problem: Error) => void
+  onError: (error: Error) => void
 }
 
 export class TenantRegistry {
@@ -22,7 +22,7 @@ export class TenantRegistry {
   /** Made when first asked for: of a thousand tenants most are quiet. */
   readonly #tenants = new Map<string, Tenant>()
 
-  constructor({ controlUrl, internalToken, file, connections, fetch, onChange, onProblem }: TenantRegistryOptions) {
+  constructor({ controlUrl, internalToken, file, connections, fetch, onChange, onError }: TenantRegistryOptions) {
     this.#connections = connections
     this.#table = new WatchedTable({
       url: new URL(internalPaths.watchManifests, controlUrl).href,
@@ -30,11 +30,11 @@ export class TenantRegistry {
       schema: TenantManifest,
       file,
       fetch,
-      onProblem,
+      onError,
       onChange: (tenantId, manifest) => {
         const before = this.#tenants.get(tenantId)
         this.#tenants.delete(tenantId)
-        if (manifest === undefined || before?.manifest.home.url !== manifest.home.url) connections.forget(tenantId)
+        if (manifest === undefined || before?.manifest.home.url !== manifest.home.url) connections.evict(tenantId)
         onChange(tenantId)
       },
     })

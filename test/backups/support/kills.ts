@@ -18,11 +18,11 @@ export async function startKills(t: Test) {
 
   /** Asks for it, and kills the control plane when the work has come to that step. */
   const interrupted = async (step: string, path: string, body?: unknown) => {
-    const answer = await platform.call('POST', path, body)
-    await atStep(platform, answer, step)
+    const response = await platform.call('POST', path, body)
+    await atStep(platform, response, step)
     await plane.kill()
     plane = await platform.startControlPlane()
-    return { answer, operation: await ended(platform, answer) }
+    return { response, operation: await ended(platform, response) }
   }
   return { platform, ada, before, backupId: String(taken.body['id']), interrupted }
 }

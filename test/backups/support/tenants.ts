@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import {
   startDockerPlatform,
-  type Answer,
+  type ApiResponse,
   type DockerPlatform,
   type DockerPlatformOptions,
 } from '#test/support/docker-platform.ts'
@@ -62,9 +62,13 @@ export async function createOwner(platform: DockerPlatform, name: string): Promi
 }
 
 /** Waits until the operation of an answer has ended. */
-export async function ended(platform: DockerPlatform, answer: Answer, seconds = 120): Promise<Record<string, unknown>> {
-  if (answer.status !== 202) throw new Error(`answered ${answer.status}: ${JSON.stringify(answer.body)}`)
-  const { id } = answer.body['operation'] as { id: string }
+export async function ended(
+  platform: DockerPlatform,
+  response: ApiResponse,
+  seconds = 120,
+): Promise<Record<string, unknown>> {
+  if (response.status !== 202) throw new Error(`answered ${response.status}: ${JSON.stringify(response.body)}`)
+  const { id } = response.body['operation'] as { id: string }
   const deadline = Date.now() + seconds * 1000
   for (;;) {
     const { body } = await platform.call('GET', `/v1/operations/${id}`).catch(() => ({ body: { finished: null } }))

@@ -43,12 +43,12 @@ export async function startBilledApi(t: Test): Promise<BilledApi> {
       counters,
       ...(completeUntil === undefined ? {} : { complete_until: completeUntil.toISOString() }),
     }
-    const answer = await api.call('POST', '/internal/v1/usage', {
+    const response = await api.call('POST', '/internal/v1/usage', {
       key: null,
       headers: { 'x-tenantry-internal': internalToken },
       body,
     })
-    if (answer.status !== 200) throw new Error(`the push was answered ${answer.status}: ${answer.text}`)
+    if (response.status !== 200) throw new Error(`the push was answered ${response.status}: ${response.text}`)
   }
   const epoch = async () => BigInt(String((await api.sql('select epoch from installation'))[0]?.['epoch']))
   return Object.assign(api, {
@@ -83,7 +83,7 @@ export async function startBilledApi(t: Test): Promise<BilledApi> {
     async makeInvoices(as?: bigint) {
       const { billing, ledger, usage, history } = api.billing
       const log = { info: () => undefined, warn: (_details: object, message: string) => warnings.push(message) }
-      const { look } = createClosing(
+      const { poll } = createClosing(
         {
           billing,
           config: billingConfig,
@@ -96,7 +96,7 @@ export async function startBilledApi(t: Test): Promise<BilledApi> {
         },
         as ?? (await epoch()),
       )
-      await look(new AbortController().signal)
+      await poll(new AbortController().signal)
     },
   })
 }

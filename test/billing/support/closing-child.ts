@@ -14,7 +14,7 @@ const log = {
     throw new Error('an invoice could not be made', { cause: details })
   },
 }
-const { look } = createClosing(
+const { poll } = createClosing(
   {
     ...openBilling(database, billingConfig, now),
     config: billingConfig,
@@ -24,5 +24,5 @@ const { look } = createClosing(
   },
   0n,
 )
-await look(new AbortController().signal)
+await poll(new AbortController().signal)
 await database.$disconnect()

@@ -1,7 +1,7 @@
 // Reads a PDF's text back: every piece with its page and place, by the tables that the file itself carries for that.
 import { inflateSync } from 'node:zlib'
 
-export interface PdfPiece {
+export interface PdfChunk {
   page: number
   /** Points from the left, and from the bottom. */
   x: number
@@ -12,7 +12,7 @@ export interface PdfPiece {
 }
 
 /** Of files as they are written here: no object streams, one content stream a page, texts as hexadecimal glyphs. */
-export function pdfPieces(file: Buffer): PdfPiece[] {
+export function pdfChunks(file: Buffer): PdfChunk[] {
   const objects = objectsOf(file)
   const fonts = new Map<string, Map<number, string>>()
   for (const { head } of objects.values()) {
@@ -24,16 +24,16 @@ export function pdfPieces(file: Buffer): PdfPiece[] {
   const pages = [...objects.values()].filter(({ head }) => /\/Type \/Page\b(?!s)/.test(head))
   return pages.flatMap(({ head }, page) => {
     const content = objects.get(/\/Contents (\d+) 0 R/.exec(head)?.[1] ?? '')?.body.toString('latin1') ?? ''
-    return piecesOf(content, fonts).map((piece) => ({ page, ...piece }))
+    return chunksOf(content, fonts).map((chunk) => ({ page, ...chunk }))
   })
 }
 
 /** The pieces of a line together, from left to right; lines from top to bottom. */
 export function pdfRows(file: Buffer): string[][] {
-  const rows = new Map<string, PdfPiece[]>()
-  for (const piece of pdfPieces(file)) {
-    const place = `${piece.page} ${Math.round(piece.y * 10)}`
-    rows.set(place, [...(rows.get(place) ?? []), piece])
+  const rows = new Map<string, PdfChunk[]>()
+  for (const chunk of pdfChunks(file)) {
+    const location = `${chunk.page} ${Math.round(chunk.y * 10)}`
+    rows.set(location, [...(rows.get(location) ?? []), chunk])
   }
   return [...rows.values()]
     .sort(([a], [b]) => (a?.page ?? 0) - (b?.page ?? 0) || (b?.y ?? 0) - (a?.y ?? 0))
@@ -69,20 +69,20 @@ function glyphTable(map: string): Map<number, string> {
 }
 
 /** A run of glyphs, or all runs between two marks that say what their text is. */
-function piecesOf(content: string, fonts: ReadonlyMap<string, ReadonlyMap<number, string>>): Omit<PdfPiece, 'page'>[] {
-  const pieces: Omit<PdfPiece, 'page'>[] = []
+function chunksOf(content: string, fonts: ReadonlyMap<string, ReadonlyMap<number, string>>): Omit<PdfChunk, 'page'>[] {
+  const chunks: Omit<PdfChunk, 'page'>[] = []
   let [font, x, y] = ['', 0, 0]
   let mark: Mark | undefined
   for (const line of content.split('\n')) {
-    const place = /^1 0 0 1 (\S+) (\S+) Tm$/.exec(line)
-    if (place !== null) [x, y] = [Number(place[1]), Number(place[2])]
+    const location = /^1 0 0 1 (\S+) (\S+) Tm$/.exec(line)
+    if (location !== null) [x, y] = [Number(location[1]), Number(location[2])]
     font = /^\/(F\d+) \S+ Tf$/.exec(line)?.[1] ?? font
     if (line === '/Span <<' || line === '/ReversedChars BMC')
-      mark = { isReversed: line === '/ReversedChars BMC', actual: undefined, pieces: [] }
+      mark = { isReversed: line === '/ReversedChars BMC', actual: undefined, chunks: [] }
     const actual = /^\/ActualText \((.*)\)$/s.exec(line)?.[1]
     if (mark !== undefined && actual !== undefined) mark.actual = literal(actual)
     if (line === 'EMC' && mark !== undefined) {
-      pieces.push(...markedPiece(mark))
+      chunks.push(...markedChunk(mark))
       mark = undefined
     }
     if (!line.endsWith('TJ')) continue
@@ -92,31 +92,31 @@ function piecesOf(content: string, fonts: ReadonlyMap<string, ReadonlyMap<number
         .join('')
         .match(/.{4}/g) ?? []
     const texts = glyphs.map((glyph) => fonts.get(font)?.get(Number.parseInt(glyph, 16)) ?? '\ufffd')
-    ;(mark?.pieces ?? pieces).push({
+    ;(mark?.chunks ?? chunks).push({
       x,
       y,
       text: (mark?.isReversed === true ? texts.reverse() : texts).join(''),
       missing: glyphs.filter((glyph) => glyph === '0000').length,
     })
   }
-  return pieces
+  return chunks
 }
 
 interface Mark {
   isReversed: boolean
   actual: string | undefined
-  pieces: Omit<PdfPiece, 'page'>[]
+  chunks: Omit<PdfChunk, 'page'>[]
 }
 
-function markedPiece({ isReversed, actual, pieces }: Mark): Omit<PdfPiece, 'page'>[] {
-  const [first] = pieces
+function markedChunk({ isReversed, actual, chunks }: Mark): Omit<PdfChunk, 'page'>[] {
+  const [first] = chunks
   if (first === undefined) return []
-  const texts = pieces.map(({ text }) => text)
+  const texts = chunks.map(({ text }) => text)
   return [
     {
       ...first,
       text: actual ?? (isReversed ? texts.reverse() : texts).join(''),
-      missing: pieces.reduce((sum, { missing }) => sum + missing, 0),
+      missing: chunks.reduce((sum, { missing }) => sum + missing, 0),
     },
   ]
 }

@@ -35,7 +35,7 @@ const amountOf: Record<string, keyof Amounts> = {
 }
 const secondsOf = (at: Date) => BigInt(Math.floor(at.getTime() / 1000))
 const least = (a: bigint, b: bigint) => (a < b ? a : b)
-const most = (a: bigint, b: bigint) => (a > b ? a : b)
+const max = (a: bigint, b: bigint) => (a > b ? a : b)
 /** The multiple of `step` that is nearest to the quotient. */
 const nearest = (above: bigint, below: bigint, step: bigint) => ((above + (below * step) / 2n) / (below * step)) * step
 const millionths = (text: string) => {
@@ -74,7 +74,7 @@ export function referenceCost(
     .map(({ plan, weakerIsolation = '', since, until }) => ({
       plan,
       weakerIsolation,
-      from: most(begin, secondsOf(since)),
+      from: max(begin, secondsOf(since)),
       to: least(end, secondsOf(until)),
     }))
     .filter(({ from, to }) => to > from)
@@ -102,7 +102,7 @@ export function referenceCost(
       )
       own += priceOf(total, price, held, end - begin, step)
     }
-    cost += most(own, nearest(minimum, end - begin, step))
+    cost += max(own, nearest(minimum, end - begin, step))
   }
   return cost
 }
@@ -133,12 +133,12 @@ function partOf(
   const inHour = spans.filter(({ from, to }) => from < hour + 3600n && to > hour)
   if (inHour.length === 0) return (spans.findLast(({ to }) => to <= hour) ?? spans[0])?.plan === plan ? amount : 0n
   const covered = (until: bigint) =>
-    inHour.reduce((sum, { from, to }) => sum + most(0n, least(to, until) - most(from, hour)), 0n)
+    inHour.reduce((sum, { from, to }) => sum + max(0n, least(to, until) - max(from, hour)), 0n)
   const whole = covered(hour + 3600n)
   const upTo = (until: bigint) => (amount * covered(until)) / whole
   return inHour
     .filter((span) => span.plan === plan)
-    .reduce((sum, { from, to }) => sum + upTo(least(to, hour + 3600n)) - upTo(most(from, hour)), 0n)
+    .reduce((sum, { from, to }) => sum + upTo(least(to, hour + 3600n)) - upTo(max(from, hour)), 0n)
 }
 
 function priceOf(
@@ -152,7 +152,7 @@ function priceOf(
   const edge = (units: string) => (millionths(units) * size * held) / (length * 1_000_000n)
   const edges = [
     edge(included),
-    ...tiers.map(({ up_to: upTo }) => (upTo === undefined ? most(total, edge(included)) : edge(upTo))),
+    ...tiers.map(({ up_to: upTo }) => (upTo === undefined ? max(total, edge(included)) : edge(upTo))),
   ]
   return tiers.reduce((sum, { price }, index) => {
     const inTier = least(total, edges[index + 1] ?? 0n) - least(total, edges[index] ?? 0n)

@@ -39,7 +39,7 @@ export function simulateYear(random: Random, tenantId: string): SimulatedYear {
   for (let at = firstHour; at < gone.getTime(); at += hourMilliseconds) {
     const hour = new Date(at)
     stored = stored < 0n ? 0n : stored + BigInt(Math.floor((random() - 0.45) * 1e8))
-    hours.push({ tenantId, hour, amounts: suspended(hour) ? kept(stored) : used(random, stored) })
+    hours.push({ tenantId, hour, amounts: suspended(hour) ? retained(stored) : used(random, stored) })
   }
   const months = closedMonths(tenantId, hours, lateCounts(random, tenantId, hours))
   return { tenantId, periods, months, adjustments: givenByHand(random, within, created) }
@@ -62,14 +62,14 @@ function planPeriods(random: Random, created: Date, gone: Date, within: (from: D
     .filter(({ since, until }) => since < until)
 }
 
-function kept(stored: bigint): Amounts {
+function retained(stored: bigint): Amounts {
   return { ...noAmounts(), documentByteSeconds: stored * 3600n, fileByteSeconds: stored * 12_345n }
 }
 
 function used(random: Random, stored: bigint): Amounts {
-  const upTo = (most: number) => BigInt(Math.floor(random() ** 4 * most))
+  const upTo = (max: number) => BigInt(Math.floor(random() ** 4 * max))
   return {
-    ...kept(stored),
+    ...retained(stored),
     requests: upTo(300_000),
     egressBytes: upTo(3e9),
     connectionsPeak: upTo(100),

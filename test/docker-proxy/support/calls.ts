@@ -3,18 +3,18 @@ import type { ContainerSpec } from '#control-plane/engines/container-host.ts'
 import { containerBody } from '#control-plane/engines/docker-container-body.ts'
 import type { Claim } from '#docker-proxy/claims.ts'
 import { readCall } from '#docker-proxy/calls.ts'
-import type { DoorRules } from '#docker-proxy/door-rules.ts'
+import type { ProxyRules } from '#docker-proxy/proxy-rules.ts'
 import { parseRange } from '#control-plane/stacks/subnets.ts'
 
 /** As the door's refusals are thrown. */
-export const refused = { name: 'Refused' }
+export const rejected = { name: 'Refused' }
 
 export const installation = '6c1f0b7e-2f0a-4a53-9b5a-2f6f6f1f8f11'
 export const stack = 't_0123456789abcdef0123'
 export const region = 'region-local'
-export const rules: DoorRules = {
+export const rules: ProxyRules = {
   installation,
-  guests: ['tenantry-gateway', 'tenantry-control-plane'],
+  attachedContainers: ['tenantry-gateway', 'tenantry-control-plane'],
   images: ['tenantry/postgres', 'tenantry/tenant-runtime', 'tenantry/gateway'],
   networkRange: parseRange('10.201.0.0/16'),
   published: ['127.0.0.1:4401'],
@@ -96,7 +96,7 @@ export function passed(
   method: string,
   path: string,
   body?: unknown,
-  own: DoorRules = rules,
+  own: ProxyRules = rules,
 ): { body: object | undefined; claims: Claim[] } {
   const call = readCall(method, path === '/_ping' || path === '/version' ? path : `/v1.41${path}`, own)
   const subject = call.subject === undefined ? [] : [call.subject]
@@ -105,7 +105,7 @@ export function passed(
   return { body: checked.body, claims: [...subject, ...checked.claims] }
 }
 
-export function create(of: { name: string }, body: unknown, own: DoorRules = rules) {
+export function create(of: { name: string }, body: unknown, own: ProxyRules = rules) {
   return passed('POST', `/containers/create?name=${of.name}`, body, own)
 }
 

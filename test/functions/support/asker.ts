@@ -25,7 +25,7 @@ else {
 }
 `)
 
-export interface Asked {
+export interface Requested {
   ok: boolean
   text: string
   /** The error's; empty when all went well. */
@@ -34,25 +34,25 @@ export interface Asked {
 }
 
 /** @throws Error when the function itself fails */
-export async function askHost(
+export async function callHost(
   tenant: TestTenant,
   fn: string,
   as: string,
   what: string,
   ...parts: string[]
-): Promise<Asked> {
-  const answer = await tenant.ask('POST', `/functions/v1/invoke/${fn}`, {
+): Promise<Requested> {
+  const response = await tenant.request('POST', `/functions/v1/invoke/${fn}`, {
     as,
     body: [what, ...parts, '', ''].join(separator),
     headers: { 'content-type': 'text/plain' },
   })
-  if (answer.status !== 200 && answer.status !== 299)
-    throw new Error(`${what} ${parts.join(' ')}: ${answer.status} ${answer.text}`)
-  const ok = answer.status === 200
+  if (response.status !== 200 && response.status !== 299)
+    throw new Error(`${what} ${parts.join(' ')}: ${response.status} ${response.text}`)
+  const ok = response.status === 200
   return {
     ok,
-    text: answer.text,
-    code: ok ? '' : String(answer.json()['code']),
-    json: (): unknown => JSON.parse(answer.text),
+    text: response.text,
+    code: ok ? '' : String(response.json()['code']),
+    json: (): unknown => JSON.parse(response.text),
   }
 }

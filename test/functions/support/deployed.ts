@@ -1,9 +1,9 @@
 // Deploying and calling functions as a tenant's developer does; and the processes that run them.
 import { readFile, readdir } from 'node:fs/promises'
-import type { Answer, TestTenant } from '#test/support/runtime.ts'
+import type { ApiResponse, TestTenant } from '#test/support/runtime.ts'
 import { executorProgram } from '#tenant-runtime/functions/executor/executor-program.ts'
 
-export type Asker = Pick<TestTenant, 'ask'>
+export type Asker = Pick<TestTenant, 'request'>
 
 export interface Deployment {
   name: string
@@ -12,7 +12,7 @@ export interface Deployment {
   config?: unknown
 }
 
-export function deploy(tenant: Asker, { name, wasm, trigger = 'Http', config = {} }: Deployment): Promise<Answer> {
+export function deploy(tenant: Asker, { name, wasm, trigger = 'Http', config = {} }: Deployment): Promise<ApiResponse> {
   return sendForm(tenant, 'POST', '/functions/v1/deploy', {
     name,
     trigger: JSON.stringify(trigger),
@@ -23,9 +23,9 @@ export function deploy(tenant: Asker, { name, wasm, trigger = 'Http', config = {
 
 /** @throws Error when it is not taken */
 export async function deployFunction(tenant: Asker, deployment: Deployment): Promise<string> {
-  const answer = await deploy(tenant, deployment)
-  if (answer.status !== 201) throw new Error(`the function was not deployed: ${answer.text}`)
-  return String(answer.json()['id'])
+  const response = await deploy(tenant, deployment)
+  if (response.status !== 201) throw new Error(`the function was not deployed: ${response.text}`)
+  return String(response.json()['id'])
 }
 
 /** As the service unless another is named; undefined is nobody. Bytes are sent as files. */
@@ -35,22 +35,22 @@ export async function sendForm(
   path: string,
   parts: Record<string, string | Uint8Array<ArrayBuffer>>,
   { as }: { as: string | undefined } = { as: 'service' },
-): Promise<Answer> {
+): Promise<ApiResponse> {
   const form = new FormData()
   for (const [name, value] of Object.entries(parts)) {
     if (typeof value === 'string') form.set(name, value)
     else form.set(name, new Blob([value]), `${name}.wasm`)
   }
   const encoded = new Response(form)
-  return tenant.ask(method, path, {
+  return tenant.request(method, path, {
     as,
     headers: { 'content-type': encoded.headers.get('content-type') ?? '' },
     body: Buffer.from(await encoded.arrayBuffer()),
   })
 }
 
-export function invoke(tenant: Asker, name: string, body: string | Buffer = '', as = 'ada'): Promise<Answer> {
-  return tenant.ask('POST', `/functions/v1/invoke/${name}`, { as, body, headers: { 'content-type': 'text/plain' } })
+export function invoke(tenant: Asker, name: string, body: string | Buffer = '', as = 'ada'): Promise<ApiResponse> {
+  return tenant.request('POST', `/functions/v1/invoke/${name}`, { as, body, headers: { 'content-type': 'text/plain' } })
 }
 
 /** Pids of the executors that a runtime has started, as it knows them. */
@@ -79,10 +79,10 @@ export function killAll(pids: readonly number[]): void {
 }
 
 /** Pids of the processes in which guests run: the executors', or what these have started for it. */
-export async function guestsOf(runtime: number): Promise<number[]> {
-  const guestOf = async (pid: number): Promise<number> => {
+export async function attachedContainersOf(runtime: number): Promise<number[]> {
+  const attachedContainerOf = async (pid: number): Promise<number> => {
     const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
-    return children.trim() === '' ? pid : guestOf(Number(children.split(' ')[0]))
+    return children.trim() === '' ? pid : attachedContainerOf(Number(children.split(' ')[0]))
   }
-  return Promise.all((await executorsOf(runtime)).map(guestOf))
+  return Promise.all((await executorsOf(runtime)).map(attachedContainerOf))
 }

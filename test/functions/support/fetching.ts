@@ -19,7 +19,7 @@ interface Seen {
 /** A server on this machine that remembers what it was asked. */
 export async function serve(
   t: Test,
-  answer: (request: Seen, response: ServerResponse) => void,
+  result: (request: Seen, response: ServerResponse) => void,
 ): Promise<{ port: number; seen: Seen[]; server: Server }> {
   const seen: Seen[] = []
   const server = createServer((request, response) => {
@@ -30,7 +30,7 @@ export async function serve(
       .once('end', () => {
         const one = { method: request.method, url: request.url, headers: request.headers, body }
         seen.push(one)
-        answer(one, response)
+        result(one, response)
       })
   })
   return { port: await listen(t, server), seen, server }
@@ -39,7 +39,7 @@ export async function serve(
 const loopback = readNetworks(['127.0.0.0/8'])
 
 /** As a function would ask; every name is this machine unless `resolve` says more. */
-export async function ask(
+export async function fetchFrom(
   request: object | string,
   {
     body = '',
@@ -51,10 +51,10 @@ export async function ask(
   const text = typeof request === 'string' ? request : JSON.stringify(request)
   try {
     const all = { resolve: async () => ['127.0.0.1'], hasWayOut: async () => true, reachable: loopback, ...deps }
-    const answer = await fetchForFunction(all, hosts.map(checkHost), [Buffer.from(text), Buffer.from(body)], signal)
-    const end = answer.indexOf('\n')
-    const head = JSON.parse(answer.toString('utf8', 0, end)) as { status: number; headers: Record<string, string> }
-    return { code: '', message: '', ...head, body: answer.subarray(end + 1) }
+    const response = await fetchForFunction(all, hosts.map(checkHost), [Buffer.from(text), Buffer.from(body)], signal)
+    const end = response.indexOf('\n')
+    const head = JSON.parse(response.toString('utf8', 0, end)) as { status: number; headers: Record<string, string> }
+    return { code: '', message: '', ...head, body: response.subarray(end + 1) }
   } catch (error) {
     if (!(error instanceof CallError)) throw error
     return { code: error.code, message: error.message, status: 0, headers: {}, body: Buffer.alloc(0) }

@@ -13,7 +13,7 @@ export interface Hostile {
    */
   ends: Ending | readonly Ending[]
   /** Of the refusal or failure. */
-  says?: RegExp
+  reports?: RegExp
   input?: Buffer
 }
 
@@ -41,8 +41,8 @@ function together(parts: readonly Bytes[]): Uint8Array<ArrayBuffer> {
   return whole
 }
 
-export function times(count: number, piece: Bytes | ((index: number) => Bytes)): Uint8Array {
-  return together(Array.from({ length: count }, (_, index) => (typeof piece === 'function' ? piece(index) : piece)))
+export function times(count: number, chunk: Bytes | ((index: number) => Bytes)): Uint8Array {
+  return together(Array.from({ length: count }, (_, index) => (typeof chunk === 'function' ? chunk(index) : chunk)))
 }
 
 export function long(id: number, ...parts: Bytes[]): Uint8Array {
@@ -51,8 +51,8 @@ export function long(id: number, ...parts: Bytes[]): Uint8Array {
 }
 
 /** `count` entries that are the same, or each its own. */
-export function list(count: number, piece: Bytes | ((index: number) => Bytes)): Uint8Array {
-  return joined(u32Bytes(count), times(count, piece))
+export function list(count: number, chunk: Bytes | ((index: number) => Bytes)): Uint8Array {
+  return joined(u32Bytes(count), times(count, chunk))
 }
 
 export function body(locals: readonly (readonly [count: number, type: number])[], ...code: Bytes[]): Uint8Array {

@@ -180,7 +180,7 @@ export const hostileWhenRun: readonly Hostile[] = [
     wasm: () =>
       flood('fd_write', [...oneVector(60_000), ...constant(1), ...constant(0), ...constant(1), ...constant(16)]),
     ends: 'failed',
-    says: /wrote more than 6291456 bytes/,
+    reports: /wrote more than 6291456 bytes/,
   },
   {
     what: 'output of single bytes without end',
@@ -191,7 +191,7 @@ export const hostileWhenRun: readonly Hostile[] = [
     what: 'recursion without end',
     wasm: () => command({ code: call(0) }),
     ends: 'failed',
-    says: /trapped: Maximum call stack/,
+    reports: /trapped: Maximum call stack/,
   },
   {
     what: 'recursion with a thousand parameters',
@@ -209,32 +209,32 @@ export const hostileWhenRun: readonly Hostile[] = [
         ],
       }),
     ends: 'failed',
-    says: /trapped: Maximum call stack/,
+    reports: /trapped: Maximum call stack/,
   },
   {
     what: 'an exception that nobody catches',
     wasm: () => program({ sections: { 13: vector([[0, 0]]) }, bodies: [body([], [0x08, 0])] }),
     ends: 'failed',
-    says: /trapped/,
+    reports: /trapped/,
   },
   {
     what: 'data beyond its memory',
     wasm: () => program({ sections: { 11: vector([[0, ...constant(65_535), end, 2, 1, 1]]) } }),
     ends: 'failed',
-    says: /trapped.*data segment/,
+    reports: /trapped.*data segment/,
   },
   {
     what: 'an element beyond its table',
     wasm: () => program({ sections: { 4: vector([[0x70, 0, 1]]), 9: vector([[0, ...constant(5), end, 1, 0]]) } }),
     ends: 'failed',
-    says: /trapped.*table/,
+    reports: /trapped.*table/,
   },
-  { what: 'a trap', wasm: () => command({ code: [unreachable] }), ends: 'failed', says: /trapped: unreachable/ },
+  { what: 'a trap', wasm: () => command({ code: [unreachable] }), ends: 'failed', reports: /trapped: unreachable/ },
   {
     what: 'an exit with the largest code',
     wasm: () => command({ imports: ['proc_exit'], code: [...constant(-1), ...call(0)] }),
     ends: 'failed',
-    says: /exited with code/,
+    reports: /exited with code/,
   },
   {
     what: 'a signal to itself',

@@ -12,6 +12,6 @@ export const ended = {
   log: undefined,
 } as const
 
-export const onProblem = (problem: Error) => {
-  throw problem
+export const onError = (error: Error) => {
+  throw error
 }

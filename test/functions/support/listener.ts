@@ -27,7 +27,7 @@ export const fields = [
 ]
 
 export async function makeNotes(tenant: TestTenant, more: object[] = []): Promise<void> {
-  const made = await tenant.ask('POST', '/rest/v1/schemas', {
+  const made = await tenant.request('POST', '/rest/v1/schemas', {
     as: 'service',
     body: { name: 'notes', fields: [...fields, ...more], rls_policy: { type: 'ownership', owner_field: 'owner_id' } },
   })
@@ -36,7 +36,7 @@ export async function makeNotes(tenant: TestTenant, more: object[] = []): Promis
 }
 
 export async function reload(tenant: TestTenant): Promise<void> {
-  const reloaded = await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+  const reloaded = await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
   if (reloaded.status !== 200) throw new Error(reloaded.text)
 }
 
@@ -56,7 +56,7 @@ export const runs = async (tenant: TestTenant, status = 'success') =>
   )
 export const status = async (tenant: TestTenant, name: string) => {
   const { trigger_status, trigger_reason } = (
-    await tenant.ask('GET', `/functions/v1/${name}`, { as: 'service' })
+    await tenant.request('GET', `/functions/v1/${name}`, { as: 'service' })
   ).json()
   return { trigger_status, ...(trigger_reason === undefined ? {} : { trigger_reason }) }
 }

@@ -24,13 +24,16 @@ export async function setUp(
     ],
     rls_policy: { type: 'ownership', owner_field: 'owner_id' },
   }
-  t.equal((await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: schema })).status, 201)
-  t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
-  for (const [who, text] of [
+  t.equal((await tenant.request('POST', '/rest/v1/schemas', { as: 'service', body: schema })).status, 201)
+  t.equal((await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
+  for (const [caller, text] of [
     ['ada', 'the lamp is lit'],
     ['ben', 'the door is shut'],
   ] as const) {
-    t.equal((await tenant.ask('POST', '/rest/v1/notes', { as: who, body: { owner_id: who, text } })).status, 201)
+    t.equal(
+      (await tenant.request('POST', '/rest/v1/notes', { as: caller, body: { owner_id: caller, text } })).status,
+      201,
+    )
   }
   await deployFunction(tenant, {
     name: 'asker',

@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import { ExecutorPool, defaultPoolLimits } from '#tenant-runtime/functions/executor/pool.ts'
 import { readNetworks } from '@tenantry/contract'
 import { invoke } from '#tenant-runtime/functions/invocations/invoke.ts'
-import { LogKeeper } from '#tenant-runtime/functions/logs/log-keeper.ts'
+import { LogRetention } from '#tenant-runtime/functions/logs/log-retention.ts'
 import { ModuleCache } from '#tenant-runtime/functions/module/module-cache.ts'
 import { defaultDispatchPace, type DispatchPace } from '#tenant-runtime/functions/triggers/dispatch.ts'
 import { Dispatcher } from '#tenant-runtime/functions/triggers/dispatcher.ts'
@@ -12,7 +12,7 @@ import type { TestTenant } from '#test/support/runtime.ts'
 import { openTenant } from './open-tenant.ts'
 
 export interface SecondRuntime {
-  poke(): void
+  notify(): void
   /** Invocations that it has ended well. */
   done(): number
   /** As it is asked to. */
@@ -33,26 +33,26 @@ export function secondRuntime(
   { now, dispatch, recheckMilliseconds }: SecondOptions,
 ): SecondRuntime {
   const { tenant, close } = openTenant(served)
-  const onProblem = (problem: Error) => t.comment(problem.message)
-  const pool = new ExecutorPool(defaultPoolLimits, onProblem)
-  const refuse = async (): Promise<never> => {
+  const onError = (error: Error) => t.comment(error.message)
+  const pool = new ExecutorPool(defaultPoolLimits, onError)
+  const reject = async (): Promise<never> => {
     throw new Error('functions of this test ask for nothing')
   }
   const host = {
-    files: { get: refuse, put: refuse, remove: refuse },
+    files: { get: reject, put: reject, remove: reject },
     reachable: readNetworks([]),
-    resolve: refuse,
-    hasWayOut: refuse,
+    resolve: reject,
+    hasWayOut: reject,
     onWrite: () => undefined,
-    onProblem,
+    onError,
   }
   const deps = {
     pool,
     modules: new ModuleCache(),
-    logs: new LogKeeper(() => undefined, onProblem),
+    logs: new LogRetention(() => undefined, onError),
     now: () => now().getTime(),
     elapsed: () => performance.now(),
-    onProblem,
+    onError,
     host,
   }
   const log = pino({ level: 'silent' })
@@ -60,7 +60,7 @@ export function secondRuntime(
   const dispatcher = new Dispatcher({
     now,
     elapsed: () => performance.now(),
-    onProblem,
+    onError,
     random: () => 0.5,
     recheckMilliseconds,
     tenants: () => [tenant],
@@ -83,5 +83,5 @@ export function secondRuntime(
   let stopped: Promise<void> | undefined
   const stopOnce = () => (stopped ??= stop())
   t.teardown(stopOnce)
-  return { poke: () => dispatcher.poke(tenant.id), done: () => done, stop: stopOnce }
+  return { notify: () => dispatcher.notify(tenant.id), done: () => done, stop: stopOnce }
 }

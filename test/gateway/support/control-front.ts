@@ -11,12 +11,12 @@ export interface ControlFront {
   url: string
   /** Tenants in the order in which their waking was asked for, and how it is answered: `hang` never. */
   wakes: string[]
-  wakeAnswer: (tenantId: string) => number | 'hang'
+  wakeResponse: (tenantId: string) => number | 'hang'
   /** Tokens of manifest watches, and what such a watch gets. */
   watchTokens: unknown[]
   serveWatch: (response: ServerResponse) => void
   /** Token and path of each question for a tenant's own usage. */
-  usageAsked: string[]
+  usageRequested: string[]
 }
 
 /** A gateway whose control plane is reached through the front. */
@@ -28,9 +28,9 @@ export async function startFrontedSetting(
   const front: ControlFront = {
     url: '',
     wakes: [],
-    wakeAnswer: () => 202,
+    wakeResponse: () => 202,
     watchTokens: [],
-    usageAsked: [],
+    usageRequested: [],
     serveWatch: (response) =>
       response.writeHead(200, { 'content-type': 'application/x-ndjson' }).write('{"type":"synced"}\n'),
   }
@@ -39,10 +39,10 @@ export async function startFrontedSetting(
     const [, woken] = /^\/internal\/v1\/tenants\/([^/]*)\/wake$/.exec(request.url ?? '') ?? []
     if (woken !== undefined && request.method === 'POST') {
       front.wakes.push(woken)
-      const answer = given === token ? front.wakeAnswer(woken) : 403
-      if (answer !== 'hang') response.writeHead(answer).end()
+      const result = given === token ? front.wakeResponse(woken) : 403
+      if (result !== 'hang') response.writeHead(result).end()
     } else if (request.url?.includes('/own-usage') === true) {
-      front.usageAsked.push(`${String(given)} ${request.url}`)
+      front.usageRequested.push(`${String(given)} ${request.url}`)
       if (request.headers.accept === 'text/csv')
         response.writeHead(200, { 'content-type': 'text/csv; charset=utf-8' }).end('month\r\n2026-11\r\n')
       else response.writeHead(200, { 'content-type': 'application/json' }).end('{"month":"2026-11"}')
@@ -72,10 +72,10 @@ function passOn(request: IncomingMessage, response: ServerResponse, behind: stri
   const passed = httpRequest(
     `${behind}${request.url ?? ''}`,
     { method: request.method, headers: request.headers },
-    (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers)
-      answer.pipe(response)
-      answer.on('error', () => response.destroy())
+    (result) => {
+      response.writeHead(result.statusCode ?? 502, result.headers)
+      result.pipe(response)
+      result.on('error', () => response.destroy())
     },
   )
   passed.on('error', () => response.destroy())

@@ -34,7 +34,7 @@ export async function startSetting(t: Test, options: Partial<GatewayOptions> = {
   const control = new WatchSource<Route>(token)
   await control.start()
   const upstream = await startUpstream()
-  const problems: unknown[] = []
+  const errors: unknown[] = []
   let running: Gateway | undefined
   t.teardown(async () => {
     await running?.stop(0)
@@ -58,7 +58,7 @@ export async function startSetting(t: Test, options: Partial<GatewayOptions> = {
       newId: randomUUID,
       fetch: globalThis.fetch,
       collect: () => undefined,
-      log: { info: () => undefined, warn: (fields) => problems.push(fields), debug: () => undefined },
+      log: { info: () => undefined, warn: (fields) => errors.push(fields), debug: () => undefined },
       pushInterval: 20,
       ...options,
       ...more,
@@ -68,7 +68,7 @@ export async function startSetting(t: Test, options: Partial<GatewayOptions> = {
     control,
     upstream,
     data,
-    problems,
+    problems: errors,
     async add(name, more = {}) {
       const route: Route = {
         tenant_id: newTenantId(),
@@ -102,21 +102,21 @@ export function newTenantId(): string {
 }
 
 /** The route as the gateway applied it, over its internal server. */
-export function appliedRoute(gateway: Gateway, tenantId: string): Promise<Answered> {
-  return ask(gateway.internalPort, {
+export function appliedRoute(gateway: Gateway, tenantId: string): Promise<ReceivedResponse> {
+  return send(gateway.internalPort, {
     path: `/internal/v1/routes/${tenantId}`,
     headers: { 'x-tenantry-internal': token },
   })
 }
 
-export interface Answered {
+export interface ReceivedResponse {
   status: number
   headers: IncomingHttpHeaders
   rawHeaders: string[]
   body: string
 }
 
-export interface Asked {
+export interface Requested {
   path: string
   method?: string
   headers?: OutgoingHttpHeaders | string[]
@@ -124,11 +124,11 @@ export interface Asked {
 }
 
 /** One request on a connection of its own. */
-export async function ask(port: number, asked: Asked): Promise<Answered> {
-  const request = httpRequest({ agent: false, host: '127.0.0.1', port, method: 'GET', ...asked })
+export async function send(port: number, requested: Requested): Promise<ReceivedResponse> {
+  const request = httpRequest({ agent: false, host: '127.0.0.1', port, method: 'GET', ...requested })
   // Before the answer `once` reports it; after it, a connection cut while the body is still being sent is no news.
   request.on('error', () => undefined)
-  request.end(asked.body)
+  request.end(requested.body)
   const [response] = (await once(request, 'response')) as [import('node:http').IncomingMessage]
   let body = ''
   for await (const chunk of response.setEncoding('latin1')) body += String(chunk)

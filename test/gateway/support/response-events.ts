@@ -1,8 +1,8 @@
 // How a forwarded request comes into each of its states, and every event that may come there.
-import { refusals } from '#gateway/errors.ts'
+import { rejections } from '#gateway/errors.ts'
 import { startScene, type Scene } from './response-scene.ts'
 
-export const { badGateway, runtimeUnreachable: unreachable, bodyTimeout, malformedRequest } = refusals
+export const { badGateway, runtimeUnreachable: unreachable, bodyTimeout, malformedRequest } = rejections
 export const text = { 'content-type': 'text/plain' }
 export const eventStream = { 'content-type': 'text/event-stream' }
 export const abc = Buffer.from('abc')
@@ -23,13 +23,13 @@ export const paths = {
     ),
   sending: () => after(forwardedIn(startScene()), ({ response, source }) => response.begin(200, text, source)),
   stream: () => after(forwardedIn(startScene()), ({ response, source }) => response.begin(200, eventStream, source)),
-  over: () => after(startScene(), ({ response }) => response.refuse(unreachable)),
+  over: () => after(startScene(), ({ response }) => response.reject(unreachable)),
 }
 export type Path = keyof typeof paths
 
 function after(scene: Scene, step: (scene: Scene) => void): Scene {
   step(scene)
-  scene.news()
+  scene.changes()
   return scene
 }
 
@@ -49,19 +49,19 @@ export const events = {
   proceed: ({ response }: Scene) => response.proceed(),
   forwardedTo: ({ response, call }: Scene) => response.forwardedTo(call),
   awaitContinue: ({ response }: Scene) => response.awaitContinue(),
-  askForBody: ({ response }: Scene) => response.askForBody(),
+  requestBody: ({ response }: Scene) => response.requestBody(),
   inform: ({ response }: Scene) => response.inform(103, {}),
   begin: ({ response, source }: Scene) => response.begin(200, text, source),
   write: ({ response }: Scene) => response.write(abc),
   end: ({ response }: Scene) => response.end(),
   switchProtocols: ({ response }: Scene) => response.switchProtocols(),
-  refuse: ({ response }: Scene) => response.refuse(unreachable),
-  refuseAndClose: ({ response }: Scene) => response.refuseAndClose(unreachable),
+  reject: ({ response }: Scene) => response.reject(unreachable),
+  rejectAndClose: ({ response }: Scene) => response.rejectAndClose(unreachable),
   fail: ({ response }: Scene) => response.fail(unreachable),
   giveUp: ({ response }: Scene) => response.giveUp(badGateway),
   readerIdle: ({ response }: Scene) => response.readerIdle(),
   giveUpAndClose: ({ response }: Scene) => response.giveUpAndClose(bodyTimeout),
   readerReady: ({ response }: Scene) => response.readerReady(),
   clientGone: ({ response }: Scene) => response.clientGone(),
-  refuseUnreadable: ({ response }: Scene) => response.refuseUnreadable(malformedRequest),
+  rejectUnreadable: ({ response }: Scene) => response.rejectUnreadable(malformedRequest),
 }

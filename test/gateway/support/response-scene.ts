@@ -6,11 +6,11 @@ import { LiveConnections } from '#gateway/forward/live-connections.ts'
 import { PassedBytes } from '#gateway/forward/passed-bytes.ts'
 import { RequestAccount } from '#gateway/forward/request-account.ts'
 import { RequestBody } from '#gateway/forward/request-body.ts'
-import { refusals, type Refusal } from '#gateway/errors.ts'
+import { rejections, type Rejection } from '#gateway/errors.ts'
 
 type Gate = ConstructorParameters<typeof ForwardedResponse>[0]['gate']
 type Client = ConstructorParameters<typeof ForwardedResponse>[0]['client']
-type Entrant = ReturnType<Parameters<Gate['open']>[0]>
+type QueueEntry = ReturnType<Parameters<Gate['open']>[0]>
 
 /** What of the scene differs from the ordinary: a GET whose client takes all, and whose tenant has slots left. */
 export interface Conditions {
@@ -25,7 +25,7 @@ export interface Conditions {
   slots?: 'free' | 'awaited' | 'used up'
 }
 
-export const noSlots: Refusal = { ...refusals.gatewayBusy, code: 'QUOTA_CONNECTIONS', isQuota: true }
+export const noSlots: Rejection = { ...rejections.gatewayBusy, code: 'QUOTA_CONNECTIONS', isQuota: true }
 
 export interface Scene {
   response: ForwardedResponse
@@ -33,9 +33,9 @@ export interface Scene {
   /** What was done, in order. */
   done: string[]
   /** What was done since the last call. */
-  news(): string[]
+  changes(): string[]
   /** Decides on the slot that an event stream waits for. */
-  slot: Entrant
+  slot: QueueEntry
   /** The client stops sending its body. */
   stopSending(): void
   /** What the response waits for on its way to a runtime. */
@@ -50,7 +50,7 @@ export function startScene(conditions: Conditions = {}): Scene {
   const note = (what: string) => done.push(what)
   const live = new LiveConnections()
   const passed = new PassedBytes(() => undefined)
-  let entrant: Entrant | undefined
+  let entry: QueueEntry | undefined
   let onIdle: () => void = () => undefined
   let isClosed = false
   const isLast = () => isClosed || conditions.isLast === true
@@ -77,7 +77,7 @@ export function startScene(conditions: Conditions = {}): Scene {
       return true
     },
     flushHead: () => note('head flushed'),
-    writeRefusalHead: ({ code }) => {
+    writeRejectionHead: ({ code }) => {
       note(`refusal ${code}${isLast() ? ' close' : ''}`)
       return Buffer.from(code)
     },
@@ -100,12 +100,12 @@ export function startScene(conditions: Conditions = {}): Scene {
       }
       const made = make()
       note('slot awaited')
-      entrant = {
+      entry = {
         go: () => {
           note('slot taken')
           made.go()
         },
-        refuse: (refusal) => made.refuse(refusal),
+        reject: (rejection) => made.reject(rejection),
       }
       return () => note('slot left')
     },
@@ -138,20 +138,20 @@ export function startScene(conditions: Conditions = {}): Scene {
     requestId: 'id',
     onOver: () => note('over'),
   })
-  let told = done.length
+  let reported = done.length
   const letGoOf = (what: string) => ({ abort: ({ message }: Error) => note(`${what} aborted: ${message}`) })
   return {
     response,
     live,
     done,
-    news() {
-      const since = done.slice(told)
-      told = done.length
+    changes() {
+      const since = done.slice(reported)
+      reported = done.length
       return since
     },
     slot: {
-      go: () => entrant?.go(),
-      refuse: (refusal) => entrant?.refuse(refusal),
+      go: () => entry?.go(),
+      reject: (rejection) => entry?.reject(rejection),
     },
     stopSending: () => onIdle(),
     wait: letGoOf('wait'),

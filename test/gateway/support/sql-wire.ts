@@ -32,16 +32,16 @@ export function message(type: string, rest: Buffer | string = ''): Buffer {
 }
 
 /** AuthenticationOk. */
-export const letIn = message('R', Buffer.alloc(4))
+export const admit = message('R', Buffer.alloc(4))
 
 /** Sends bytes and gives back all that comes until the other side ends. */
 export async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
   const socket = connect(port, '127.0.0.1')
-  const pieces: Buffer[] = []
-  socket.on('data', (piece: Buffer) => pieces.push(piece)).on('error', () => undefined)
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => undefined)
   socket.write(bytes)
   await new Promise((resolve) => socket.on('close', resolve))
-  return Buffer.concat(pieces)
+  return Buffer.concat(chunks)
 }
 
 /** The fields of an ErrorResponse, by their letters. */
@@ -68,14 +68,14 @@ export async function startFakePostgres(
   t: Test,
   onConnection: (socket: Socket) => void = letsIn,
 ): Promise<FakePostgres> {
-  const pieces: Buffer[][] = []
-  const fake: FakePostgres = { address: '', sockets: [], received: (nth) => Buffer.concat(pieces[nth] ?? []) }
+  const chunks: Buffer[][] = []
+  const fake: FakePostgres = { address: '', sockets: [], received: (nth) => Buffer.concat(chunks[nth] ?? []) }
   const server = createServer((socket) => {
     const received: Buffer[] = []
-    pieces.push(received)
+    chunks.push(received)
     fake.sockets.push(socket)
     socket.on('error', () => undefined)
-    socket.on('data', (piece: Buffer) => received.push(piece))
+    socket.on('data', (chunk: Buffer) => received.push(chunk))
     onConnection(socket)
   })
   server.listen(0, '127.0.0.1')
@@ -93,7 +93,7 @@ export async function startFakePostgres(
 }
 
 export function letsIn(socket: Socket): void {
-  socket.once('data', () => socket.write(letIn))
+  socket.once('data', () => socket.write(admit))
 }
 
 /** A client that has sent its startup packet and whose server has it. */
@@ -117,6 +117,6 @@ export async function knock(
 export async function openSession(t: Test, port: number, fake: FakePostgres, user: string): Promise<Socket> {
   const socket = await knock(t, port, fake, user)
   const [first] = (await once(socket, 'data')) as [Buffer]
-  if (!first.subarray(0, letIn.length).equals(letIn)) throw new Error(`not let in: ${first.toString('latin1')}`)
+  if (!first.subarray(0, admit.length).equals(admit)) throw new Error(`not let in: ${first.toString('latin1')}`)
   return socket
 }

@@ -68,7 +68,7 @@ export async function startUpstream(port = 0): Promise<Upstream> {
       if (!response.writableFinished) state.aborted++
     })
     // A client that leaves in the middle of its body is counted above.
-    answer(request, response, state).catch(() => undefined)
+    result(request, response, state).catch(() => undefined)
   })
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (!/\/(?:early|mute)/.test(request.url ?? '')) response.writeContinue()
@@ -112,7 +112,7 @@ const actions =
   'echo|head|bytes|chunked|status|hang|half|close|sink|stall|early|wait|mute|rejected|claimed|unmeasured|hints|trailers|events|odd'
 const actionInUrl = new RegExp(`/(${actions})(?:/(\\d+))?`)
 
-async function answer(
+async function result(
   request: IncomingMessage,
   response: ServerResponse,
   state: Omit<Upstream, 'port' | 'url' | 'stop'>,
@@ -221,13 +221,13 @@ async function answer(
 }
 
 async function sendBytes(response: ServerResponse, count: number, state: { sent: number }): Promise<void> {
-  const piece = Buffer.alloc(64 * 1024, 'x')
+  const chunk = Buffer.alloc(64 * 1024, 'x')
   let left = count
   while (left > 0 && !response.destroyed) {
-    const size = Math.min(left, piece.length)
+    const size = Math.min(left, chunk.length)
     left -= size
     state.sent += size
-    if (!response.write(piece.subarray(0, size))) await room(response)
+    if (!response.write(chunk.subarray(0, size))) await room(response)
     else await setImmediate()
   }
 }

@@ -48,7 +48,7 @@ export function tallyOf({ sent }: Customer, month: string): Tally {
   return tally
 }
 
-export interface UsageAnswer {
+export interface UsageResponse {
   month: string
   incomplete: boolean
   missing_sources: string[]

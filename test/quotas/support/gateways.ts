@@ -11,7 +11,7 @@ import {
   internalPaths,
   internalTokenHeader,
   type AppliedRoute,
-  type LeaseAnswer,
+  type LeaseResponse,
   type Route,
   type RouteLimits,
   type UsagePush,
@@ -30,7 +30,7 @@ export interface QuotaGateway {
   /** Lease calls that were answered. */
   calls: number
   /** Answers of the next so many lease calls are lost on the way back. */
-  loseAnswers: number
+  loseResponses: number
   /** Ends it without any last call, as a kill does, counts that were not pushed included. */
   kill(): Promise<void>
   /** A new incarnation of the same name. */
@@ -110,7 +110,7 @@ export async function startQuotaSetting(
       for (const { gateway, reachable } of gateways) {
         if (!reachable) continue
         for (;;) {
-          const { body } = await ask(gateway.internalPort, internalPaths.route(route.tenant_id), {
+          const { body } = await send(gateway.internalPort, internalPaths.route(route.tenant_id), {
             [internalTokenHeader]: internalToken,
           })
           const { generation, leased } = JSON.parse(body) as Partial<AppliedRoute>
@@ -130,14 +130,14 @@ async function startOne(
   options: Partial<GatewayOptions>,
 ): Promise<QuotaGateway> {
   const data = await mkdtemp(join(tmpdir(), 'tenantry-quota-'))
-  const door = createServer((request, response) => void pass(request, response).catch(() => response.destroy()))
-  door.listen(0, '127.0.0.1')
-  await once(door, 'listening')
-  const address = door.address()
+  const proxy = createServer((request, response) => void pass(request, response).catch(() => response.destroy()))
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  const address = proxy.address()
   if (address === null || typeof address === 'string') throw new Error('no port was given')
   t.teardown(async () => {
-    door.close()
-    door.closeAllConnections()
+    proxy.close()
+    proxy.closeAllConnections()
     await rm(data, { recursive: true, force: true })
   })
   const pass = async (request: IncomingMessage, response: ServerResponse) => {
@@ -152,16 +152,16 @@ async function startOne(
     let text = ''
     for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
     const headers = { 'content-type': 'application/json', [internalTokenHeader]: internalToken }
-    const answer = await api.app.inject({ method: 'POST', url: request.url ?? '', headers, payload: text })
+    const result = await api.app.inject({ method: 'POST', url: request.url ?? '', headers, payload: text })
     if (request.url === internalPaths.leases) {
       one.calls++
-      if (one.loseAnswers > 0) {
-        one.loseAnswers--
+      if (one.loseResponses > 0) {
+        one.loseResponses--
         request.socket.destroy()
         return
       }
     }
-    response.writeHead(answer.statusCode, { 'content-type': 'application/json' }).end(answer.payload)
+    response.writeHead(result.statusCode, { 'content-type': 'application/json' }).end(result.payload)
   }
   const start = async (more: Partial<GatewayOptions> = {}) =>
     startGateway({
@@ -182,7 +182,7 @@ async function startOne(
       log: { info: () => undefined, warn: () => undefined, debug: () => undefined },
       pushInterval: 50,
       leaseInterval: 100,
-      leasePatience: 60_000,
+      leaseWait: 60_000,
       leaseTimeout: 30_000,
       ...options,
       ...more,
@@ -191,7 +191,7 @@ async function startOne(
     source,
     reachable: true,
     calls: 0,
-    loseAnswers: 0,
+    loseResponses: 0,
     gateway: await start(),
     async kill() {
       one.reachable = false
@@ -207,14 +207,18 @@ async function startOne(
   return one
 }
 
-export interface Answered {
+export interface ReceivedResponse {
   status: number
   headers: IncomingMessage['headers']
   body: string
 }
 
 /** One request on a connection that is kept. */
-export async function ask(port: number, path: string, headers: Record<string, string> = {}): Promise<Answered> {
+export async function send(
+  port: number,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<ReceivedResponse> {
   const request = httpRequest({ agent, host: '127.0.0.1', port, path, headers })
   request.end()
   const [response] = (await once(request, 'response')) as [IncomingMessage]
@@ -282,22 +286,22 @@ export async function leased(
 export async function leaseCall(
   api: TestApi,
   call: Record<string, unknown>,
-): Promise<{ status: number; body: LeaseAnswer }> {
-  const answer = await api.app.inject({
+): Promise<{ status: number; body: LeaseResponse }> {
+  const response = await api.app.inject({
     method: 'POST',
     url: internalPaths.leases,
     headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken },
     payload: JSON.stringify({ unfinished: [], stopping: false, reports: [], ...call }),
   })
-  return { status: answer.statusCode, body: JSON.parse(answer.payload) as LeaseAnswer }
+  return { status: response.statusCode, body: JSON.parse(response.payload) as LeaseResponse }
 }
 
 export async function push(api: TestApi, pushed: UsagePush): Promise<void> {
-  const answer = await api.app.inject({
+  const response = await api.app.inject({
     method: 'POST',
     url: internalPaths.usage,
     headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken },
     payload: JSON.stringify(pushed),
   })
-  if (answer.statusCode !== 200) throw new Error(answer.payload)
+  if (response.statusCode !== 200) throw new Error(response.payload)
 }

@@ -19,7 +19,7 @@ export const until = async (what: string, holds: () => Promise<boolean>): Promis
 
 /** All that a test does with this platform and its tenants. */
 export function actionsOn(platform: DockerPlatform) {
-  const ask = async (name: string, plan: string, wait: number): Promise<Tenant & { status: string }> => {
+  const request = async (name: string, plan: string, wait: number): Promise<Tenant & { status: string }> => {
     const { status, body } = await platform.call(
       'POST',
       '/v1/tenants',
@@ -35,7 +35,7 @@ export function actionsOn(platform: DockerPlatform) {
     }
   }
   const create = async (name: string, plan = 'Pro'): Promise<Tenant> => {
-    const tenant = await ask(name, plan, 60)
+    const tenant = await request(name, plan, 60)
     if (tenant.status !== 'ready') throw new Error(`${name} is ${tenant.status}`)
     return tenant
   }
@@ -50,7 +50,7 @@ export function actionsOn(platform: DockerPlatform) {
     return response.status === 200 ? 'served' : `${response.status} ${text}`
   }
   /** Waits until the tenant's conditions and its operation say what is wrong. */
-  const told = async (t: Test, { id }: Tenant, reason: string, words: RegExp): Promise<void> => {
+  const reported = async (t: Test, { id }: Tenant, reason: string, words: RegExp): Promise<void> => {
     const body = await platform.until(id, ({ conditions }) =>
       (conditions as Condition[]).some((condition) => condition.status === 'False' && condition.reason === reason),
     )
@@ -93,5 +93,5 @@ export function actionsOn(platform: DockerPlatform) {
     )
     return [...containers, ...networks, ...volumes].map(({ name }) => name).sort()
   }
-  return { ask, create, use, told, isWell, regionCondition, change, gateway, everything }
+  return { request, create, use, told: reported, isWell, regionCondition, change, gateway, everything }
 }

@@ -47,8 +47,8 @@ export async function readExamples(): Promise<Examples> {
 }
 
 /** As in `PostgrestFilterBuilder.eq: With select()`. */
-export function nameOf({ place, title }: Example): string {
-  return `${place}: ${title.replaceAll('`', '')}`
+export function nameOf({ place: location, title }: Example): string {
+  return `${location}: ${title.replaceAll('`', '')}`
 }
 
 interface Found extends Example {

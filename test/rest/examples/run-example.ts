@@ -46,13 +46,13 @@ export function compared(documented: unknown, given: Response): { wanted: Respon
 
 /** What is documented, in full. Not all examples tell of everything that a response has; some tell of its data alone. */
 function responseOf(documented: unknown): Response {
-  const { statusText, ...told } = isRecord(documented) ? documented : { data: documented }
+  const { statusText, ...reported } = isRecord(documented) ? documented : { data: documented }
   // HTTP/2 has no such text, and most of the examples were written down where there was none.
   return {
     data: null,
     error: null,
     count: null,
-    ...told,
+    ...reported,
     ...(statusText === '' || statusText === undefined ? {} : { statusText }),
   }
 }
@@ -92,17 +92,17 @@ function publishable({ kind, name }: HomeObject): string {
 }
 
 async function reload(tenant: TestTenant): Promise<void> {
-  const { status, text } = await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+  const { status, text } = await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
   if (status !== 200) throw new Error(`the reload was answered with ${status}: ${text}`)
 }
 
 async function responsesOf(tenant: TestTenant, call: string): Promise<Response[]> {
   const responses: Response[] = []
   // What is awaited is kept on its way into the example's variables, which alternatives declare twice.
-  const kept = call
+  const stored = call
     .replaceAll(/\bconst (?=\{)/g, 'var ')
     .replaceAll('= await ', '= responses[responses.length] = await ')
-  const body = ts.transpile(`(async (supabase, responses) => {\n${kept}\n})`, { target: ts.ScriptTarget.ESNext })
+  const body = ts.transpile(`(async (supabase, responses) => {\n${stored}\n})`, { target: ts.ScriptTarget.ESNext })
   const example: unknown = runInThisContext(body)
   if (typeof example !== 'function') throw new Error(`the example is no call: ${call}`)
   await Reflect.apply(example, undefined, [tenant.client(undefined), responses])

@@ -1,5 +1,5 @@
 // Features of aggregates: of all rows, by groups, in relations and through them.
-import { give, gives, refused, type Feature } from './scene.ts'
+import { give, gives, rejected, type Feature } from './scene.ts'
 
 const perDay = [
   { sold_on: '2026-01-01', sum: 10 },
@@ -87,7 +87,7 @@ export const aggregates: Feature[] = [
     here: 'same',
     check: gives(
       '/sales?select=sold_on,amount.sum()&order=id',
-      refused(
+      rejected(
         400,
         '42803',
         'query parameter "order": what is aggregated can only be ordered by what it is grouped by, ' +
@@ -136,8 +136,8 @@ export const aggregates: Feature[] = [
   {
     feature: 'grouping by columns of a spread relation',
     here: 'same',
-    check: async ({ t, ask }) => {
-      const groups = (await ask('GET', '/sales?select=amount.sum(),...editions(format)')).list()
+    check: async ({ t, request }) => {
+      const groups = (await request('GET', '/sales?select=amount.sum(),...editions(format)')).list()
       t.same(
         groups.sort((a, b) => Number(a['sum']) - Number(b['sum'])),
         [
@@ -188,7 +188,7 @@ export const aggregates: Feature[] = [
     here: 'same',
     check: gives(
       '/books?select=available.max()',
-      refused(400, '42883', 'this operator does not fit the type of the field', {
+      rejected(400, '42883', 'this operator does not fit the type of the field', {
         details: 'function max(boolean) does not exist',
       }),
     ),
@@ -198,7 +198,7 @@ export const aggregates: Feature[] = [
     here: 'same',
     check: gives(
       '/sales?select=amount.median()',
-      refused(
+      rejected(
         400,
         'PGRST100',
         'query parameter "select": one of count(), sum(), avg(), min(), max() is expected at character 8 of "amount.median()"',

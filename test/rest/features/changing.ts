@@ -1,5 +1,5 @@
 // Features of writing: updates and deletions, what they answer, and writes by policies, views and partitions.
-import { json, refused, rows, type Feature } from './scene.ts'
+import { json, rejected, rows, type Feature } from './scene.ts'
 import { changed, low, representation, stored } from './writing.ts'
 
 export const changing: Feature[] = [
@@ -108,11 +108,11 @@ export const changing: Feature[] = [
         `${what} needs a filter; to mean every record, say so, for example with ?id=not.is.null`
       await scene.expect(
         { method: 'PATCH', path: '/shelves', body: { hall: 'all' } },
-        refused(400, '21000', message('UPDATE')),
+        rejected(400, '21000', message('UPDATE')),
       )
       await scene.expect(
         { method: 'DELETE', path: '/shelves?select=id&order=id' },
-        refused(400, '21000', message('DELETE')),
+        rejected(400, '21000', message('DELETE')),
       )
       await stored(scene, "select count(*)::int as n from shelves where hall = 'all' or id = 1", [{ n: 1 }])
     },
@@ -125,9 +125,12 @@ export const changing: Feature[] = [
       const message = (what: string) => `${what} takes no limit and no offset: it is for all that match`
       await expect(
         { method: 'PATCH', path: '/shelves?id=gt.0&order=id&limit=1', body: { hall: 'x' } },
-        refused(400, 'PGRST100', message('UPDATE')),
+        rejected(400, 'PGRST100', message('UPDATE')),
       )
-      await expect({ method: 'DELETE', path: '/shelves?id=gt.0&offset=1' }, refused(400, 'PGRST100', message('DELETE')))
+      await expect(
+        { method: 'DELETE', path: '/shelves?id=gt.0&offset=1' },
+        rejected(400, 'PGRST100', message('DELETE')),
+      )
     },
   },
   {
@@ -136,7 +139,7 @@ export const changing: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         { method: 'DELETE', path: '/authors?select=id,profiles()&profiles=is.null' },
-        refused(400, 'PGRST100', "DELETE can't ask for rows of other collections"),
+        rejected(400, 'PGRST100', "DELETE can't ask for rows of other collections"),
       )
     },
   },
@@ -207,7 +210,7 @@ export const changing: Feature[] = [
     check: async (scene) => {
       const headers = { ...representation, accept: 'application/vnd.pgrst.object+json' }
       const type = 'application/vnd.pgrst.object+json; charset=utf-8'
-      const two = refused(406, 'PGRST116', 'Cannot coerce the result to a single JSON object', {
+      const two = rejected(406, 'PGRST116', 'Cannot coerce the result to a single JSON object', {
         details: 'The result contains 2 rows',
       })
       await scene.expect(
@@ -229,7 +232,7 @@ export const changing: Feature[] = [
       await scene.expect({ method: 'PATCH', path: '/shelves?id=lte.2', body: { hall: 'none' }, headers }, two)
       await scene.expect(
         { method: 'DELETE', path: '/lines?entry=eq.nowhere', headers },
-        refused(406, 'PGRST116', 'Cannot coerce the result to a single JSON object', {
+        rejected(406, 'PGRST116', 'Cannot coerce the result to a single JSON object', {
           details: 'The result contains 0 rows',
         }),
       )
@@ -246,7 +249,7 @@ export const changing: Feature[] = [
     check: async (scene) => {
       const headers = { prefer: 'handling=strict, max-affected=1' }
       const applied = 'handling=strict, max-affected=1'
-      const two = refused(400, 'PGRST124', 'Query result exceeds max-affected preference constraint', {
+      const two = rejected(400, 'PGRST124', 'Query result exceeds max-affected preference constraint', {
         details: 'The query affects 2 rows',
       })
       await scene.expect({ method: 'PATCH', path: '/shelves?id=lte.2', body: { hall: 'none' }, headers }, two)
@@ -267,7 +270,7 @@ export const changing: Feature[] = [
     here: 'same',
     check: async ({ expect, rows }) => {
       const denied = (status: number) =>
-        refused(status, '42501', 'the row-level security policy of the collection does not allow this')
+        rejected(status, '42501', 'the row-level security policy of the collection does not allow this')
       await expect(
         { method: 'POST', path: '/drafts', as: 'ada', body: { id: 5, text: 'x' }, headers: representation },
         changed(201, '*/*', 'return=representation', [{ id: 5, owner: 'ada', text: 'x' }]),
@@ -305,7 +308,7 @@ export const changing: Feature[] = [
       )
       await expect(
         { method: 'POST', path: '/cheap_books', body: { id: 62, title: 'dear', price: 11 } },
-        refused(400, '44000', 'the record lies outside of what the view shows', {
+        rejected(400, '44000', 'the record lies outside of what the view shows', {
           details: 'new row violates check option for view "cheap_books"',
         }),
       )
@@ -322,7 +325,7 @@ export const changing: Feature[] = [
       await expect({ method: 'PATCH', path: '/events?id=eq.9', body: { kind: 'a' } }, changed(204, '0-0/*'))
       await expect(
         { method: 'POST', path: '/events', body: { id: 9, kind: 'c', at: '2026-03-01' } },
-        refused(400, '23514', 'no partition of relation "events" found for row'),
+        rejected(400, '23514', 'no partition of relation "events" found for row'),
       )
     },
   },
@@ -330,7 +333,7 @@ export const changing: Feature[] = [
     feature: 'collections that a schema describes',
     here: 'differs',
     note: 'checked by the schema, before Postgres',
-    check: async ({ expect, ask, t }) => {
+    check: async ({ expect, request, t }) => {
       await expect(
         {
           method: 'POST',
@@ -343,14 +346,14 @@ export const changing: Feature[] = [
       )
       await expect(
         { method: 'POST', path: '/notes', as: 'ada', body: { text: 'x', rank: '1.5' } },
-        refused(400, '22P02', 'field "rank" must be a number'),
+        rejected(400, '22P02', 'field "rank" must be a number'),
       )
       await expect(
         { method: 'POST', path: '/notes', as: 'ada', body: { rank: 1 } },
-        refused(400, '23502', 'field "text" is required'),
+        rejected(400, '23502', 'field "text" is required'),
       )
       await expect({ path: '/notes', as: 'ben' }, rows([]))
-      t.equal((await ask('GET', '/notes?select=text,...notes(id)', { as: 'ada' })).status, 400)
+      t.equal((await request('GET', '/notes?select=text,...notes(id)', { as: 'ada' })).status, 400)
     },
   },
   ...(['text/csv', 'application/x-www-form-urlencoded', 'text/plain', 'application/octet-stream'] as const).map(
@@ -360,7 +363,7 @@ export const changing: Feature[] = [
       check: async ({ expect }) => {
         await expect(
           { method: 'POST', path: '/lines', body: 'entry=1', headers: { 'content-type': type } },
-          refused(400, 'PGRST102', `Content-Type not acceptable: ${type}`, { hint: 'send application/json' }),
+          rejected(400, 'PGRST102', `Content-Type not acceptable: ${type}`, { hint: 'send application/json' }),
         )
       },
     }),

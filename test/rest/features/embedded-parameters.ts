@@ -1,6 +1,6 @@
 // Features of resource embedding: filters, order and pages of embedded rows, spreads, and what is refused.
 import { few } from './embedding.ts'
-import { give, gives, refused, type Feature } from './scene.ts'
+import { give, gives, rejected, type Feature } from './scene.ts'
 
 export const embeddedParameters: Feature[] = [
   {
@@ -212,7 +212,7 @@ export const embeddedParameters: Feature[] = [
     here: 'same',
     check: gives(
       '/books?select=id,edition(number)',
-      refused(400, 'PGRST200', "Could not find a relationship between 'books' and 'edition' in the schema cache", {
+      rejected(400, 'PGRST200', "Could not find a relationship between 'books' and 'edition' in the schema cache", {
         details: "Searched for a foreign key relationship between 'books' and 'edition', but no matches were found.",
         hint: "Perhaps you meant 'editions' instead of 'edition'.",
       }),
@@ -223,7 +223,7 @@ export const embeddedParameters: Feature[] = [
     here: 'same',
     check: gives(
       '/books?select=id,authors!title(name)',
-      refused(400, 'PGRST200', "Could not find a relationship between 'books' and 'authors' in the schema cache", {
+      rejected(400, 'PGRST200', "Could not find a relationship between 'books' and 'authors' in the schema cache", {
         details:
           "Searched for a foreign key relationship between 'books' and 'authors' using the hint 'title', but no matches were found.",
       }),
@@ -234,7 +234,7 @@ export const embeddedParameters: Feature[] = [
     here: 'same',
     check: gives(
       '/books?shelves.id=eq.1',
-      refused(400, 'PGRST108', "'shelves' is not an embedded resource in this request", {
+      rejected(400, 'PGRST108', "'shelves' is not an embedded resource in this request", {
         hint: "Verify that 'shelves' is included in the 'select' query parameter.",
       }),
     ),
@@ -244,7 +244,7 @@ export const embeddedParameters: Feature[] = [
     here: 'absent',
     check: gives(
       '/cheap_books?select=id,authors(name)',
-      refused(
+      rejected(
         400,
         'PGRST200',
         "Could not find a relationship between 'cheap_books' and 'authors' in the schema cache",
@@ -260,7 +260,7 @@ export const embeddedParameters: Feature[] = [
     here: 'absent',
     check: gives(
       '/authors?select=id,latest_book(title)',
-      refused(
+      rejected(
         400,
         'PGRST200',
         "Could not find a relationship between 'authors' and 'latest_book' in the schema cache",

@@ -1,5 +1,5 @@
 // Features of resource embedding: other relations' rows with each row, by foreign keys.
-import { give, gives, refused, type Feature } from './scene.ts'
+import { give, gives, rejected, type Feature } from './scene.ts'
 
 const ways = [
   {
@@ -13,7 +13,7 @@ const ways = [
     relationship: 'books_editor_id_fkey using books(editor_id) and authors(id)',
   },
 ]
-const ambiguous = refused(
+const ambiguous = rejected(
   300,
   'PGRST201',
   "Could not embed because more than one relationship was found for 'books' and 'authors'",

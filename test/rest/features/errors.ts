@@ -1,38 +1,38 @@
 // Features of errors: what a tenant's own code raises, and what the interface itself refuses.
-import { gives, json, refused, type Feature, type Seen } from './scene.ts'
+import { gives, json, rejected, type Feature, type Seen } from './scene.ts'
 
 /** With the tag of a tenant's own. */
 const raised = (status: number, code: string, message: string, more: { details?: string; hint?: string } = {}) =>
-  refused(status, code, message, { ...more, error: 'raised' })
+  rejected(status, code, message, { ...more, error: 'raised' })
 const fail = (code: string, wanted: Seen): Feature['check'] =>
   gives({ method: 'POST', path: '/rpc/fail', body: { code, what: 'no more' } }, wanted)
-const said = { details: 'a detail', hint: 'a hint' }
+const reported = { details: 'a detail', hint: 'a hint' }
 
 export const errors: Feature[] = [
   {
     feature: '`raise exception`: 400 `P0001` with message, detail and hint',
     here: 'same',
-    check: fail('P0001', raised(400, 'P0001', 'no more', said)),
+    check: fail('P0001', raised(400, 'P0001', 'no more', reported)),
   },
   {
     feature: "`errcode = 'PT402'`: that status",
     here: 'same',
-    check: fail('PT402', raised(402, 'PT402', 'no more', said)),
+    check: fail('PT402', raised(402, 'PT402', 'no more', reported)),
   },
-  { feature: "codes of one's own", here: 'same', check: fail('ZZ001', raised(400, 'ZZ001', 'no more', said)) },
+  { feature: "codes of one's own", here: 'same', check: fail('ZZ001', raised(400, 'ZZ001', 'no more', reported)) },
   {
     feature: "`raise sqlstate 'PGRST'` with JSON",
     here: 'absent',
     note: 'a 400 with the message as it is',
-    check: fail('PGRST', raised(400, 'PGRST', 'no more', said)),
+    check: fail('PGRST', raised(400, 'PGRST', 'no more', reported)),
   },
   {
     feature: "Postgres' codes, raised: their status, with the function's words",
     here: 'same',
     check: async (scene) => {
-      await fail('42501', raised(403, '42501', 'no more', said))(scene)
-      await fail('23505', raised(409, '23505', 'no more', said))(scene)
-      await fail('22023', raised(400, '22023', 'no more', said))(scene)
+      await fail('42501', raised(403, '42501', 'no more', reported))(scene)
+      await fail('23505', raised(409, '23505', 'no more', reported))(scene)
+      await fail('22023', raised(400, '22023', 'no more', reported))(scene)
     },
   },
   {
@@ -41,7 +41,7 @@ export const errors: Feature[] = [
     note: '400; there 500',
     check: async (scene) => {
       for (const code of ['57014', 'XX000', '55P03', 'P0004', '40001'])
-        await fail(code, raised(400, code, 'no more', said))(scene)
+        await fail(code, raised(400, code, 'no more', reported))(scene)
     },
   },
   {
@@ -66,7 +66,7 @@ export const errors: Feature[] = [
     note: '`statusCode` and `error` besides',
     check: gives(
       '/books?select=titel',
-      refused(400, '42703', 'query parameter "select": collection "books" has no field "titel"', {
+      rejected(400, '42703', 'query parameter "select": collection "books" has no field "titel"', {
         hint: 'did you mean "title"?',
       }),
     ),
@@ -76,7 +76,7 @@ export const errors: Feature[] = [
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90 } },
-      refused(400, '23502', 'field "title" is required'),
+      rejected(400, '23502', 'field "title" is required'),
     ),
   },
   {
@@ -84,7 +84,11 @@ export const errors: Feature[] = [
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90, title: 'x', author_id: 99 } },
-      refused(409, '23503', 'insert or update on table "books" violates foreign key constraint "books_author_id_fkey"'),
+      rejected(
+        409,
+        '23503',
+        'insert or update on table "books" violates foreign key constraint "books_author_id_fkey"',
+      ),
     ),
   },
   {
@@ -92,7 +96,7 @@ export const errors: Feature[] = [
     here: 'same',
     check: gives(
       { method: 'DELETE', path: '/authors?id=eq.1' },
-      refused(409, '23503', 'records of "authors" refer to this one'),
+      rejected(409, '23503', 'records of "authors" refer to this one'),
     ),
   },
   {
@@ -100,7 +104,7 @@ export const errors: Feature[] = [
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90, title: 'x', isbn: 'i-1' } },
-      refused(409, '23505', 'duplicate key value violates unique constraint "books_isbn_key"'),
+      rejected(409, '23505', 'duplicate key value violates unique constraint "books_isbn_key"'),
     ),
   },
   {
@@ -108,7 +112,7 @@ export const errors: Feature[] = [
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90, title: 'x', pages: 0 } },
-      refused(400, '23514', 'new row for relation "books" violates check constraint "books_pages_check"'),
+      rejected(400, '23514', 'new row for relation "books" violates check constraint "books_pages_check"'),
     ),
   },
   {
@@ -117,39 +121,41 @@ export const errors: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         { method: 'POST', path: '/books', body: { id: 'x', title: 'x' } },
-        refused(400, '22P02', 'a value does not fit the type of its field', {
+        rejected(400, '22P02', 'a value does not fit the type of its field', {
           details: 'invalid input syntax for type bigint: "x"',
         }),
       )
       await expect(
         { method: 'POST', path: '/books', body: { id: 1e19, title: 'x' } },
-        refused(400, '22003', 'a number is out of range', {
+        rejected(400, '22003', 'a number is out of range', {
           details: 'value "10000000000000000000" is out of range for type bigint',
         }),
       )
       await expect(
         { method: 'POST', path: '/authors', body: { name: 'x', born: '2026-02-30' } },
-        refused(400, '22008', 'a date and time is out of range', {
+        rejected(400, '22008', 'a date and time is out of range', {
           details: 'date/time field value out of range: "2026-02-30"',
         }),
       )
       await expect(
         { method: 'POST', path: '/authors', body: { name: 'x', born: 'soon' } },
-        refused(400, '22007', 'a value is no date and time', { details: 'invalid input syntax for type date: "soon"' }),
+        rejected(400, '22007', 'a value is no date and time', {
+          details: 'invalid input syntax for type date: "soon"',
+        }),
       )
       await expect(
         { method: 'POST', path: '/books', body: { id: 90, title: 'x', years: '[2,1)' } },
-        refused(400, '22000', 'a value does not fit its type', {
+        rejected(400, '22000', 'a value does not fit its type', {
           details: 'range lower bound must be less than or equal to range upper bound',
         }),
       )
       await expect(
         { method: 'POST', path: '/lines', body: { entry: 'a\0b' } },
-        refused(400, '22P05', 'a value does not fit its type', { details: 'unsupported Unicode escape sequence' }),
+        rejected(400, '22P05', 'a value does not fit its type', { details: 'unsupported Unicode escape sequence' }),
       )
       await expect(
         { path: '/books?pages=eq.99999999999' },
-        refused(400, '22003', 'a number is out of range', {
+        rejected(400, '22003', 'a number is out of range', {
           details: 'value "99999999999" is out of range for type integer',
         }),
       )
@@ -158,30 +164,30 @@ export const errors: Feature[] = [
   {
     feature: '`PGRST102`, a body that is none',
     here: 'same',
-    check: async ({ expect, t, ask }) => {
+    check: async ({ expect, t, request }) => {
       const headers = { 'content-type': 'application/json' }
       await expect(
         { method: 'POST', path: '/lines', body: '', headers },
-        refused(400, 'PGRST102', 'the body is empty: a record is expected, or an array of records'),
+        rejected(400, 'PGRST102', 'the body is empty: a record is expected, or an array of records'),
       )
       await expect(
         { method: 'PATCH', path: '/lines?at=eq.1', body: ' ', headers },
-        refused(400, 'PGRST102', 'the body is empty: the fields to change are expected'),
+        rejected(400, 'PGRST102', 'the body is empty: the fields to change are expected'),
       )
       await expect(
         { method: 'POST', path: '/lines', body: '[1]', headers },
-        refused(400, 'PGRST102', '[0] must be an object'),
+        rejected(400, 'PGRST102', '[0] must be an object'),
       )
       await expect(
         { method: 'POST', path: '/lines', body: '"x"', headers },
-        refused(400, 'PGRST102', 'the body must be an object'),
+        rejected(400, 'PGRST102', 'the body must be an object'),
       )
       await expect(
         { method: 'POST', path: '/lines', body: '[{"at":1},null]', headers },
-        refused(400, 'PGRST102', '[1] must be an object'),
+        rejected(400, 'PGRST102', '[1] must be an object'),
       )
       for (const body of ['{"at":', '{"at":1}x', '{"__proto__":1}', '['.repeat(65) + ']'.repeat(65)])
-        t.match((await ask('POST', '/lines', { body, headers })).json(), {
+        t.match((await request('POST', '/lines', { body, headers })).json(), {
           code: 'PGRST102',
           message: 'the body is no well-formed JSON',
           details: String,
@@ -194,13 +200,16 @@ export const errors: Feature[] = [
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90, titel: 'x' } },
-      refused(400, 'PGRST204', 'collection "books" has no field "titel"', { hint: 'did you mean "title"?' }),
+      rejected(400, 'PGRST204', 'collection "books" has no field "titel"', { hint: 'did you mean "title"?' }),
     ),
   },
   {
     feature: '`PGRST205`, an unknown table',
     here: 'same',
-    check: gives('/book', refused(404, 'PGRST205', 'there is no collection "book"', { hint: 'did you mean "books"?' })),
+    check: gives(
+      '/book',
+      rejected(404, 'PGRST205', 'there is no collection "book"', { hint: 'did you mean "books"?' }),
+    ),
   },
   {
     feature: '`PGRST117`, `PGRST125`: an unknown method or path',
@@ -220,8 +229,8 @@ export const errors: Feature[] = [
     feature: '`PGRST301`, `PGRST303`: a token that is not valid',
     here: 'differs',
     note: '401 `INVALID_TOKEN`',
-    check: async ({ t, ask }) => {
-      t.match(await ask('GET', '/shelves', { headers: { authorization: 'Bearer e30.e30.x' } }), {
+    check: async ({ t, request }) => {
+      t.match(await request('GET', '/shelves', { headers: { authorization: 'Bearer e30.e30.x' } }), {
         status: 401,
         headers: { 'www-authenticate': 'Bearer' },
         text: /"code":"INVALID_TOKEN"/,
@@ -233,19 +242,19 @@ export const errors: Feature[] = [
     here: 'same',
     check: gives(
       `/shelves?select=${Array.from({ length: 1_601 }, () => 'id').join(',')}`,
-      refused(400, 'PGRST100', 'query parameter "select": at most 1600 columns are selected'),
+      rejected(400, 'PGRST100', 'query parameter "select": at most 1600 columns are selected'),
     ),
   },
   {
     feature: 'relations nested too deep',
     here: 'differs',
     note: 'at most 16',
-    check: async ({ t, ask }) => {
-      t.match(await ask('GET', `/authors?select=${'mentor_id('.repeat(17)}id${')'.repeat(17)}`), {
+    check: async ({ t, request }) => {
+      t.match(await request('GET', `/authors?select=${'mentor_id('.repeat(17)}id${')'.repeat(17)}`), {
         status: 400,
         text: /relations are nested deeper than 16/,
       })
-      t.equal((await ask('GET', `/authors?select=${'mentor_id('.repeat(16)}id${')'.repeat(16)}`)).status, 200)
+      t.equal((await request('GET', `/authors?select=${'mentor_id('.repeat(16)}id${')'.repeat(16)}`)).status, 200)
     },
   },
 ]

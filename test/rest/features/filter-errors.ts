@@ -1,6 +1,6 @@
 // Features of filtering rows: what is no filter, or none of its column, and how that is said.
 import { bad } from './filters.ts'
-import { gives, refused, type Feature } from './scene.ts'
+import { gives, rejected, type Feature } from './scene.ts'
 
 export const filterErrors: Feature[] = [
   bad(
@@ -29,7 +29,7 @@ export const filterErrors: Feature[] = [
     note: '400; there 404, as if a function were missing',
     check: gives(
       '/books?pages=cs.{1}',
-      refused(400, '42883', 'this operator does not fit the type of the field', {
+      rejected(400, '42883', 'this operator does not fit the type of the field', {
         details: 'operator does not exist: integer @> unknown',
       }),
     ),

@@ -1,5 +1,5 @@
 // Features of filtering rows: operators, their opposites, lists, trees, searches, places in JSON.
-import { gives, refused, rows, type Feature, type Scene } from './scene.ts'
+import { gives, rejected, rows, type Feature, type Scene } from './scene.ts'
 
 const big = '9007199254740993'
 
@@ -25,15 +25,15 @@ function inTree(condition: string): string {
     : `${begin}"${value.replaceAll(/["\\]/g, '\\$&')}"`
 }
 
-async function findsIn({ t, ask }: Scene, filter: string, found: string): Promise<void> {
+async function findsIn({ t, request }: Scene, filter: string, found: string): Promise<void> {
   const search = filter
     .split(/=(.*)/s, 2)
     .map((part) => encodeURIComponent(part))
     .join('=')
-  const answer = await ask('GET', `/books?select=id&order=id&${search}`)
-  t.equal(answer.status, 200, answer.text)
+  const response = await request('GET', `/books?select=id&order=id&${search}`)
+  t.equal(response.status, 200, response.text)
   t.equal(
-    answer.text
+    response.text
       .replaceAll(/[^\d,]/g, '')
       .replace(big, '4')
       .replaceAll(',', ''),
@@ -49,7 +49,7 @@ export const bad = (
   message: string,
   details: string | null = null,
   hint: string | null = null,
-): Feature => ({ feature, here: 'same', check: gives(path, refused(400, code, message, { details, hint })) })
+): Feature => ({ feature, here: 'same', check: gives(path, rejected(400, code, message, { details, hint })) })
 
 export const filters: Feature[] = [
   {
@@ -109,12 +109,12 @@ export const filters: Feature[] = [
   {
     feature: '`in` with odd quoting',
     here: 'same',
-    check: async ({ t, ask, tenant }) => {
+    check: async ({ t, request, tenant }) => {
       const odd = ['a,b', 'c"d', '"e"', 'f(g)', '(h', 'i\\j', "k'l", '', 'm n', '{o}', '"p', 'q"', 'null']
       const client = tenant.client('service')
       t.equal((await client.from('lines').insert(odd.map((entry, at) => ({ entry, at })))).status, 201)
       const found = async (values: string) =>
-        (await ask('GET', `/lines?select=at&order=at&entry=in.${encodeURIComponent(values)}`))
+        (await request('GET', `/lines?select=at&order=at&entry=in.${encodeURIComponent(values)}`))
           .list()
           .map(({ at }) => at)
       t.same(

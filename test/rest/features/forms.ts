@@ -1,11 +1,11 @@
 // Features of headers: preferences, forms of answers, profiles, OPTIONS.
-import { gives, json, refused, rows, type Feature } from './scene.ts'
-import { answered } from './functions.ts'
+import { gives, json, rejected, rows, type Feature } from './scene.ts'
+import { response } from './functions.ts'
 import { changed } from './writing.ts'
 
 const one = '/authors?id=eq.1&select=id,born,mentor_id,prefs->n'
 const row = { id: 1, born: '1815-12-10', mentor_id: null, n: null }
-const notAvailable = (type: string) => refused(406, 'PGRST107', `None of these media types are available: ${type}`)
+const notAvailable = (type: string) => rejected(406, 'PGRST107', `None of these media types are available: ${type}`)
 
 export const forms: Feature[] = [
   {
@@ -29,10 +29,10 @@ export const forms: Feature[] = [
     check: async ({ expect }) => {
       const headers = { accept: 'application/vnd.pgrst.object+json' }
       const type = 'application/vnd.pgrst.object+json; charset=utf-8'
-      await expect({ path: one, headers }, answered(row, { 'content-type': type }))
+      await expect({ path: one, headers }, response(row, { 'content-type': type }))
       await expect(
         { path: one, headers: { accept: 'application/vnd.pgrst.object' } },
-        answered(row, { 'content-type': type }),
+        response(row, { 'content-type': type }),
       )
       for (const [filter, n] of [
         ['id=gt.0', 3],
@@ -40,7 +40,7 @@ export const forms: Feature[] = [
       ] as const)
         await expect(
           { path: `/authors?${filter}`, headers: { ...headers, prefer: 'count=exact' } },
-          refused(406, 'PGRST116', 'Cannot coerce the result to a single JSON object', {
+          rejected(406, 'PGRST116', 'Cannot coerce the result to a single JSON object', {
             details: `The result contains ${n} rows`,
           }),
         )
@@ -58,7 +58,7 @@ export const forms: Feature[] = [
       )
       await expect(
         { path: one, headers: { accept: 'application/vnd.pgrst.object+json; nulls=stripped' } },
-        answered(
+        response(
           { id: 1, born: '1815-12-10' },
           { 'content-type': 'application/vnd.pgrst.object+json; nulls=stripped; charset=utf-8' },
         ),
@@ -78,21 +78,21 @@ export const forms: Feature[] = [
         .insert(['a,b', 'say "x"', 'two\nlines', '', null, ' x '].map((entry, at) => ({ entry, at })))
       await expect(
         { path: '/lines?select=entry,at&order=at', headers },
-        answered('entry,at\n"a,b",0\n"say ""x""",1\n"two\nlines",2\n"",3\n,4\n x ,5', {
+        response('entry,at\n"a,b",0\n"say ""x""",1\n"two\nlines",2\n"",3\n,4\n x ,5', {
           range: '0-5/*',
           'content-type': type,
         }),
       )
       await expect(
         { path: '/books?select=tags,size,t:title,id,id&id=eq.1', headers },
-        answered('tags,size,t,id,id\n"{red,""with, comma""}","(10,20)",The quick fox,1,1', { 'content-type': type }),
+        response('tags,size,t,id,id\n"{red,""with, comma""}","(10,20)",The quick fox,1,1', { 'content-type': type }),
       )
-      await expect({ path: '/lines?at=eq.99', headers }, answered('entry,at\n', { range: '*/*', 'content-type': type }))
+      await expect({ path: '/lines?at=eq.99', headers }, response('entry,at\n', { range: '*/*', 'content-type': type }))
       await expect(
         { path: '/odd%20names?select="a,b","e\\"f"', headers },
-        answered('"a,b","e""f"\n1,quote', { 'content-type': type }),
+        response('"a,b","e""f"\n1,quote', { 'content-type': type }),
       )
-      await expect({ path: '/shelves?select=&id=eq.1', headers }, answered('\n', { 'content-type': type }))
+      await expect({ path: '/shelves?select=&id=eq.1', headers }, response('\n', { 'content-type': type }))
       await expect(
         { method: 'POST', path: '/lines', body: { entry: 'x,y' }, headers },
         changed(201, '*/*', '', 'entry,at\n"x,y",', type),
@@ -102,10 +102,10 @@ export const forms: Feature[] = [
   {
     feature: '`text/csv` of a hundred columns and more',
     here: 'same',
-    check: async ({ t, ask }) => {
+    check: async ({ t, request }) => {
       const names = Array.from({ length: 150 }, (_, n) => `c${n}:id`)
       t.equal(
-        (await ask('GET', `/shelves?id=eq.1&select=${names.join(',')}`, { headers: { accept: 'text/csv' } })).text,
+        (await request('GET', `/shelves?id=eq.1&select=${names.join(',')}`, { headers: { accept: 'text/csv' } })).text,
         `${names.map((_, n) => `c${n}`).join(',')}\n${names.map(() => '1').join(',')}`,
       )
     },
@@ -143,13 +143,13 @@ export const forms: Feature[] = [
   {
     feature: 'OpenAPI at the root, and nowhere else',
     here: 'same',
-    check: async ({ t, ask, expect }) => {
-      t.match(await ask('GET', '/'), { status: 200, headers: { 'content-type': json } })
-      t.match(await ask('GET', '/', { headers: { accept: 'application/openapi+json' } }), {
+    check: async ({ t, request, expect }) => {
+      t.match(await request('GET', '/'), { status: 200, headers: { 'content-type': json } })
+      t.match(await request('GET', '/', { headers: { accept: 'application/openapi+json' } }), {
         status: 200,
         headers: { 'content-type': 'application/openapi+json; charset=utf-8' },
       })
-      t.match((await ask('GET', '/')).json(), { swagger: '2.0', paths: { '/books': Object } })
+      t.match((await request('GET', '/')).json(), { swagger: '2.0', paths: { '/books': Object } })
       await expect(
         { path: '/shelves', headers: { accept: 'application/openapi+json' } },
         notAvailable('application/openapi+json'),
@@ -162,7 +162,7 @@ export const forms: Feature[] = [
     note: 'there is one schema, `public`',
     check: async ({ expect }) => {
       await expect({ path: one, headers: { 'accept-profile': 'public' } }, rows([row]))
-      const other = refused(406, 'PGRST106', 'Invalid schema: other', {
+      const other = rejected(406, 'PGRST106', 'Invalid schema: other', {
         hint: 'Only the following schemas are exposed: public',
       })
       await expect({ path: one, headers: { 'accept-profile': 'other' } }, other)
@@ -197,7 +197,7 @@ export const forms: Feature[] = [
     here: 'same',
     check: gives(
       { path: one, headers: { prefer: 'handling=strict, foo, count=some' } },
-      refused(400, 'PGRST122', 'Invalid preferences given with handling=strict', {
+      rejected(400, 'PGRST122', 'Invalid preferences given with handling=strict', {
         details: 'Invalid preferences: foo, count=some',
       }),
     ),
@@ -208,7 +208,7 @@ export const forms: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         { path: one, headers: { prefer: 'handling=strict, timezone=America/Lima' } },
-        refused(400, 'PGRST122', 'Invalid preferences given with handling=strict', {
+        rejected(400, 'PGRST122', 'Invalid preferences given with handling=strict', {
           details: 'Invalid preferences: timezone=America/Lima',
         }),
       )
@@ -233,15 +233,15 @@ export const forms: Feature[] = [
     feature: 'OPTIONS',
     here: 'differs',
     note: 'a preflight for browsers, without `Allow`',
-    check: async ({ t, ask }) => {
-      const answer = await ask('OPTIONS', '/shelves', {
+    check: async ({ t, request }) => {
+      const response = await request('OPTIONS', '/shelves', {
         headers: {
           origin: 'http://example.org',
           'access-control-request-method': 'PATCH',
           'access-control-request-headers': 'prefer',
         },
       })
-      t.match(answer, {
+      t.match(response, {
         status: 204,
         text: '',
         headers: {
@@ -255,8 +255,8 @@ export const forms: Feature[] = [
   {
     feature: 'headers that a browser may read',
     here: 'same',
-    check: async ({ t, ask }) => {
-      t.match((await ask('GET', one, { headers: { origin: 'http://example.org' } })).headers, {
+    check: async ({ t, request }) => {
+      t.match((await request('GET', one, { headers: { origin: 'http://example.org' } })).headers, {
         'access-control-allow-origin': '*',
         'access-control-expose-headers': /Content-Range.*Location/,
       })
@@ -294,7 +294,7 @@ export const rollbacks: Feature[] = [
           body: { id: 60, label: 'gone' },
           headers: { prefer: 'tx=rollback' },
         },
-        answered([{ id: 60 }], { 'preference-applied': 'tx=rollback' }),
+        response([{ id: 60 }], { 'preference-applied': 'tx=rollback' }),
       )
       t.same(
         await rows(

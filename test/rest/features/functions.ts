@@ -1,8 +1,8 @@
 // Features of functions: how they are called, chosen, and what they answer.
-import { give, gives, json, refused, rows, type Feature, type Request, type Scene, type Seen } from './scene.ts'
+import { give, gives, json, rejected, rows, type Feature, type Request, type Scene, type Seen } from './scene.ts'
 
 /** The answer of a function: a value, an object, an array of `n` rows. */
-export function answered(
+export function response(
   body: unknown,
   { status = 200, range = '0-0/*', ...more }: { status?: number; range?: string } & Record<string, unknown> = {},
 ): Seen {
@@ -33,12 +33,12 @@ export function both(name: string, args: Record<string, unknown>, wanted: Seen):
   }
 }
 
-const text = async ({ t, ask }: Scene, request: Request, wanted: string) =>
-  t.equal((await ask(request.method ?? 'GET', request.path, request)).text, wanted, request.path)
+const text = async ({ t, request: send }: Scene, request: Request, wanted: string) =>
+  t.equal((await send(request.method ?? 'GET', request.path, request)).text, wanted, request.path)
 
 export const functions: Feature[] = [
-  { feature: 'scalar functions', here: 'same', check: both('add', { a: 1, b: 2 }, answered(3)) },
-  { feature: 'default arguments', here: 'same', check: both('add', { a: 1 }, answered(2)) },
+  { feature: 'scalar functions', here: 'same', check: both('add', { a: 1, b: 2 }, response(3)) },
+  { feature: 'default arguments', here: 'same', check: both('add', { a: 1 }, response(2)) },
   {
     feature: 'arguments and values of every type, exactly',
     here: 'same',
@@ -66,18 +66,18 @@ export const functions: Feature[] = [
     feature: 'composite values',
     here: 'same',
     check: async ({ expect }) => {
-      await expect(call('echo_size', { v: { width: 1, height: 2.5 } }), answered({ width: 1, height: 2.5 }))
-      await expect({ path: '/rpc/echo_size?v=(1,2.5)' }, answered({ width: 1, height: 2.5 }))
+      await expect(call('echo_size', { v: { width: 1, height: 2.5 } }), response({ width: 1, height: 2.5 }))
+      await expect({ path: '/rpc/echo_size?v=(1,2.5)' }, response({ width: 1, height: 2.5 }))
     },
   },
   {
     feature: 'sets of scalars, with `limit` and `offset`',
     here: 'same',
     check: async ({ expect }) => {
-      await expect({ path: '/rpc/lengths' }, answered([13, 9, 14, 3], { range: '0-3/*' }))
+      await expect({ path: '/rpc/lengths' }, response([13, 9, 14, 3], { range: '0-3/*' }))
       await expect(
         { path: '/rpc/lengths?limit=2&offset=1', headers: { prefer: 'count=exact' } },
-        answered([9, 14], { status: 206, range: '1-2/4', 'preference-applied': 'count=exact' }),
+        response([9, 14], { status: 206, range: '1-2/4', 'preference-applied': 'count=exact' }),
       )
     },
   },
@@ -86,7 +86,7 @@ export const functions: Feature[] = [
     here: 'same',
     check: gives(
       '/rpc/lengths?id=eq.1',
-      refused(
+      rejected(
         400,
         '42703',
         'function "lengths" gives values, or rows whose columns are not known: there is nothing for filters',
@@ -99,7 +99,7 @@ export const functions: Feature[] = [
     check: both(
       'first_book',
       {},
-      answered({
+      response({
         id: 1,
         title: 'The quick fox',
         author_id: 1,
@@ -124,13 +124,13 @@ export const functions: Feature[] = [
     here: 'same',
     check: gives(
       '/rpc/first_book?select=id,shelves(label)&shelves.order=id',
-      answered({ id: 1, shelves: [{ label: 'low' }, { label: 'high' }] }),
+      response({ id: 1, shelves: [{ label: 'low' }, { label: 'high' }] }),
     ),
   },
   {
     feature: 'no row of a function that gives one',
     here: 'same',
-    check: gives('/rpc/no_book?select=id,title', answered({ id: null, title: null })),
+    check: gives('/rpc/no_book?select=id,title', response({ id: null, title: null })),
   },
   {
     feature: 'table-valued functions: select, filters, order, limit',
@@ -175,19 +175,19 @@ export const functions: Feature[] = [
     feature: '`out` arguments, also a single one',
     here: 'same',
     check: async (scene) => {
-      await both('pair', { n: 3 }, answered({ a: 3, b: 'n3' }))(scene)
-      await both('single', {}, answered({ answer: 42 }))(scene)
+      await both('pair', { n: 3 }, response({ a: 3, b: 'n3' }))(scene)
+      await both('single', {}, response({ response: 42 }))(scene)
     },
   },
   {
     feature: 'untyped functions: `returns record`',
     here: 'same',
     check: async ({ expect }) => {
-      await expect(call('untyped', {}), answered({ one: 1, two: 2 }))
-      await expect({ path: '/rpc/untyped_set' }, answered([{ one: 1 }, { one: 2 }], { range: '0-1/*' }))
+      await expect(call('untyped', {}), response({ one: 1, two: 2 }))
+      await expect({ path: '/rpc/untyped_set' }, response([{ one: 1 }, { one: 2 }], { range: '0-1/*' }))
       await expect(
         { path: '/rpc/untyped_set?select=one' },
-        refused(
+        rejected(
           400,
           '42703',
           'function "untyped_set" gives values, or rows whose columns are not known: there is nothing for select',
@@ -207,18 +207,18 @@ export const functions: Feature[] = [
     feature: 'variadic arguments',
     here: 'same',
     check: async ({ expect }) => {
-      await expect(call('join_all', { parts: ['a', 'b'] }), answered('a+b'))
-      await expect({ path: '/rpc/join_all?parts=a&parts=b,c&parts=%22d%22%0Ae' }, answered('a+b,c+"d"\ne'))
-      await expect({ path: '/rpc/join_all?parts=%7Ba,b%7D' }, answered('a+b'))
-      await expect(call('join_all', {}), answered(''))
+      await expect(call('join_all', { parts: ['a', 'b'] }), response('a+b'))
+      await expect({ path: '/rpc/join_all?parts=a&parts=b,c&parts=%22d%22%0Ae' }, response('a+b,c+"d"\ne'))
+      await expect({ path: '/rpc/join_all?parts=%7Ba,b%7D' }, response('a+b'))
+      await expect(call('join_all', {}), response(''))
     },
   },
   {
     feature: 'overloaded functions, by their arguments',
     here: 'same',
     check: async (scene) => {
-      await both('area', { side: 3 }, answered(9))(scene)
-      await both('area', { width: 2, height: 3 }, answered(6))(scene)
+      await both('area', { side: 3 }, response(9))(scene)
+      await both('area', { width: 2, height: 3 }, response(6))(scene)
     },
   },
   {
@@ -227,7 +227,7 @@ export const functions: Feature[] = [
     check: both(
       'near',
       { a: 1 },
-      refused(
+      rejected(
         300,
         'PGRST203',
         'Could not choose the best candidate function between: near(a => integer), near(a => integer, b => integer)',
@@ -241,8 +241,8 @@ export const functions: Feature[] = [
     feature: 'an overload that takes any number of arguments more',
     here: 'same',
     check: async (scene) => {
-      await both('far', { a: 1 }, answered('one'))(scene)
-      await scene.expect(call('far', { a: 1, b: [2] }), answered('many'))
+      await both('far', { a: 1 }, response('one'))(scene)
+      await scene.expect(call('far', { a: 1, b: [2] }), response('many'))
     },
   },
   {
@@ -251,7 +251,7 @@ export const functions: Feature[] = [
     check: both(
       'twice',
       { n: 2 },
-      refused(
+      rejected(
         300,
         'PGRST203',
         'Could not choose the best candidate function between: twice(n => integer), twice(n => text)',
@@ -265,7 +265,7 @@ export const functions: Feature[] = [
     feature: 'a single unnamed JSON argument: the whole body',
     here: 'same',
     check: async (scene) => {
-      await scene.expect(call('whole', { a: 1 }), answered({ a: 1 }))
+      await scene.expect(call('whole', { a: 1 }), response({ a: 1 }))
       await text(scene, call('whole', '[9007199254740993, {"b": 1.0}]'), '[9007199254740993, {"b": 1.0}]')
       await text(scene, call('whole', '"text"'), '"text"')
     },
@@ -276,7 +276,7 @@ export const functions: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         call('add', [1]),
-        refused(400, 'PGRST102', 'the body must be an object with the arguments by their names'),
+        rejected(400, 'PGRST102', 'the body must be an object with the arguments by their names'),
       )
     },
   },

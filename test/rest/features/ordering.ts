@@ -1,16 +1,19 @@
 // Features of ordering and paging: order, limit, offset, ranges, counts.
-import { gives, json, refused, rows, type Feature, type Scene } from './scene.ts'
+import { gives, json, rejected, rows, type Feature, type Scene } from './scene.ts'
 
 const big = '9007199254740993'
 
-async function inOrder({ t, ask }: Scene, ...cases: readonly (readonly [order: string, ids: string])[]): Promise<void> {
+async function inOrder(
+  { t, request }: Scene,
+  ...cases: readonly (readonly [order: string, ids: string])[]
+): Promise<void> {
   for (const [order, ids] of cases) {
-    const answer = await ask(
+    const response = await request(
       'GET',
       `/books?select=id,author:authors!author_id(name)&order=${encodeURIComponent(order)}`,
     )
     t.equal(
-      answer.text
+      response.text
         .replaceAll(/"name":"[^"]*"/g, '')
         .replaceAll(/[^\d,]/g, '')
         .replace(big, '4')
@@ -77,7 +80,7 @@ export const ordering: Feature[] = [
     here: 'same',
     check: gives(
       '/authors?select=id,books!author_id(id)&order=books(id)',
-      refused(400, 'PGRST118', "A related order on 'books' is not possible", {
+      rejected(400, 'PGRST118', "A related order on 'books' is not possible", {
         details: "'authors' and 'books' do not form a many-to-one or one-to-one relationship",
       }),
     ),
@@ -87,7 +90,7 @@ export const ordering: Feature[] = [
     here: 'same',
     check: gives(
       '/books?order=authors(name)',
-      refused(400, 'PGRST108', "'authors' is not an embedded resource in this request", {
+      rejected(400, 'PGRST108', "'authors' is not an embedded resource in this request", {
         hint: "Verify that 'authors' is included in the 'select' query parameter.",
       }),
     ),
@@ -97,7 +100,7 @@ export const ordering: Feature[] = [
     here: 'same',
     check: gives(
       '/books?order=id.up',
-      refused(
+      rejected(
         400,
         'PGRST100',
         'query parameter "order": asc, desc, nullsfirst or nullslast is expected at character 4 of "id.up"',
@@ -146,7 +149,7 @@ export const ordering: Feature[] = [
     feature: 'a limit or offset below zero',
     here: 'differs',
     note: '400; there 416 `PGRST103`',
-    check: gives(`${list}&limit=-1`, refused(400, 'PGRST100', 'query parameter "limit": "-1" must be a whole number')),
+    check: gives(`${list}&limit=-1`, rejected(400, 'PGRST100', 'query parameter "limit": "-1" must be a whole number')),
   },
   {
     feature: '`Range`, with `limit` and `offset` too: what both allow',
@@ -156,7 +159,7 @@ export const ordering: Feature[] = [
       await expect({ path: list, headers: { range: '1-' } }, rows(three.slice(1), { range: '1-2/*' }))
       await expect(
         { path: `${list}&limit=1`, headers: { range: '1-9' } },
-        refused(416, 'PGRST103', 'Requested range not satisfiable', {
+        rejected(416, 'PGRST103', 'Requested range not satisfiable', {
           details: 'The Range header and limit and offset have no rows in common.',
         }),
       )
@@ -169,7 +172,7 @@ export const ordering: Feature[] = [
     here: 'same',
     check: gives(
       { path: list, headers: { range: '2-1' } },
-      refused(416, 'PGRST103', 'Requested range not satisfiable', {
+      rejected(416, 'PGRST103', 'Requested range not satisfiable', {
         details: 'The lower boundary must be lower than or equal to the upper boundary in the Range header.',
       }),
     ),
@@ -179,17 +182,17 @@ export const ordering: Feature[] = [
     here: 'same',
     check: async ({ expect }) => {
       const headers = { prefer: 'count=exact' }
-      const said = { 'preference-applied': 'count=exact' }
-      await expect({ path: list, headers }, rows(three, { range: '0-2/3', ...said }))
+      const reported = { 'preference-applied': 'count=exact' }
+      await expect({ path: list, headers }, rows(three, { range: '0-2/3', ...reported }))
       await expect(
         { path: `${list}&limit=1&offset=1`, headers },
-        rows([{ id: 2 }], { status: 206, range: '1-1/3', ...said }),
+        rows([{ id: 2 }], { status: 206, range: '1-1/3', ...reported }),
       )
-      await expect({ path: `${list}&offset=3`, headers }, rows([], { status: 206, range: '*/3', ...said }))
-      await expect({ path: `${list}&id=gt.9`, headers }, rows([], { range: '*/0', ...said }))
+      await expect({ path: `${list}&offset=3`, headers }, rows([], { status: 206, range: '*/3', ...reported }))
+      await expect({ path: `${list}&id=gt.9`, headers }, rows([], { range: '*/0', ...reported }))
       await expect(
         { path: `${list}&offset=4`, headers },
-        refused(416, 'PGRST103', 'Requested range not satisfiable', {
+        rejected(416, 'PGRST103', 'Requested range not satisfiable', {
           details: 'An offset of 4 was requested, but there are only 3 rows.',
         }),
       )
@@ -200,31 +203,31 @@ export const ordering: Feature[] = [
     here: 'same',
     check: async ({ expect }) => {
       const headers = { prefer: 'count=exact' }
-      const said = { 'preference-applied': 'count=exact' }
+      const reported = { 'preference-applied': 'count=exact' }
       await expect(
         { path: '/books?select=id,shelves!inner(id)&shelves.id=eq.1&limit=1', headers },
-        rows([{ id: 1, shelves: [{ id: 1 }] }], { status: 206, range: '0-0/2', ...said }),
+        rows([{ id: 1, shelves: [{ id: 1 }] }], { status: 206, range: '0-0/2', ...reported }),
       )
       await expect(
         { path: '/shelves?select=id,books()&books=is.null', headers },
-        rows([{ id: 3 }], { range: '0-0/1', ...said }),
+        rows([{ id: 3 }], { range: '0-0/1', ...reported }),
       )
       await expect(
         { path: '/sales?select=sold_on,count()&order=sold_on&limit=1', headers },
-        rows([{ sold_on: '2026-01-01', count: 1 }], { status: 206, range: '0-0/3', ...said }),
+        rows([{ sold_on: '2026-01-01', count: 1 }], { status: 206, range: '0-0/3', ...reported }),
       )
     },
   },
   {
     feature: '`count=planned`',
     here: 'same',
-    check: async ({ t, ask, tenant, expect }) => {
+    check: async ({ t, request, tenant, expect }) => {
       await tenant.rows('analyze shelves')
       await expect(
         { path: `${list}&limit=1`, headers: { prefer: 'count=planned' } },
         rows([{ id: 1 }], { status: 206, range: '0-0/3', 'preference-applied': 'count=planned' }),
       )
-      t.match(await ask('GET', `${list}&limit=1&id=gte.2`, { headers: { prefer: 'count=planned' } }), {
+      t.match(await request('GET', `${list}&limit=1&id=gte.2`, { headers: { prefer: 'count=planned' } }), {
         status: 206,
         headers: { 'content-range': /^0-0\/[23]$/ },
       })
@@ -270,11 +273,11 @@ export const ordering: Feature[] = [
     feature: 'paging by keys: `cursor=`',
     here: 'differs',
     note: 'there is none there',
-    check: async ({ t, ask, expect }) => {
-      const first = await ask('GET', `${list}&limit=2&cursor=`)
+    check: async ({ t, request, expect }) => {
+      const first = await request('GET', `${list}&limit=2&cursor=`)
       t.same(first.list(), three.slice(0, 2))
       await expect({ path: `${list}&limit=2&cursor=${String(first.headers['next-cursor'])}` }, rows([{ id: 3 }]))
-      t.equal((await ask('GET', `${list.replace('id', 'id,id')}&limit=1&cursor=`)).text, '[{"id":1,"id":1}]')
+      t.equal((await request('GET', `${list.replace('id', 'id,id')}&limit=1&cursor=`)).text, '[{"id":1,"id":1}]')
     },
   },
 ]

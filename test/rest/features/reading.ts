@@ -1,5 +1,5 @@
 // Features of reading: which columns, and what of them.
-import { gives, give, refused, rows, type Feature } from './scene.ts'
+import { gives, give, rejected, rows, type Feature } from './scene.ts'
 
 const one = (path: string) => `/books?id=eq.1&${path}`
 
@@ -37,11 +37,13 @@ export const reading: Feature[] = [
       ])(scene)
       await gives(
         one('select=id::genre'),
-        refused(400, '42704', 'query parameter "select": type "genre" is none that values are cast to'),
+        rejected(400, '42704', 'query parameter "select": type "genre" is none that values are cast to'),
       )(scene)
       await gives(
         one('select=id::uuid'),
-        refused(400, '42846', 'the field can not be cast to this type', { details: 'cannot cast type bigint to uuid' }),
+        rejected(400, '42846', 'the field can not be cast to this type', {
+          details: 'cannot cast type bigint to uuid',
+        }),
       )(scene)
     },
   },
@@ -69,10 +71,10 @@ export const reading: Feature[] = [
   {
     feature: 'values of every type come back exactly: beyond 2^53, fractions of any length',
     here: 'same',
-    check: async ({ t, ask }) => {
-      const answer = await ask('GET', '/books?id=eq.9007199254740993&select=id,price,gross,extra,years,tags,size')
+    check: async ({ t, request }) => {
+      const response = await request('GET', '/books?id=eq.9007199254740993&select=id,price,gross,extra,years,tags,size')
       t.equal(
-        answer.text,
+        response.text,
         '[{"id":9007199254740993,"price":12345678901234567890.12345,"gross":24691357802469135780.24690,' +
           '"extra":{"big": 9007199254740993},"years":"empty","tags":null,"size":null}]',
       )
@@ -89,8 +91,8 @@ export const reading: Feature[] = [
   {
     feature: 'the same column twice',
     here: 'same',
-    check: async ({ t, ask }) => {
-      t.equal((await ask('GET', one('select=id,id'))).text, '[{"id":1,"id":1}]')
+    check: async ({ t, request }) => {
+      t.equal((await request('GET', one('select=id,id'))).text, '[{"id":1,"id":1}]')
     },
   },
   {
@@ -110,7 +112,7 @@ export const reading: Feature[] = [
     here: 'absent',
     check: gives(
       '/unguarded',
-      refused(404, 'PGRST205', 'there is no collection "unguarded"', {
+      rejected(404, 'PGRST205', 'there is no collection "unguarded"', {
         hint: 'a new schema takes effect with POST /admin/reload-schemas',
       }),
     ),
@@ -139,7 +141,7 @@ export const reading: Feature[] = [
     here: 'absent',
     check: gives(
       one('select=*,upper_title'),
-      refused(400, '42703', 'query parameter "select": collection "books" has no field "upper_title"'),
+      rejected(400, '42703', 'query parameter "select": collection "books" has no field "upper_title"'),
     ),
   },
   {
@@ -152,12 +154,12 @@ export const reading: Feature[] = [
     feature: 'GET of one record by its key: `/table/id`',
     here: 'differs',
     note: 'there a 404 `PGRST125`; here the record',
-    check: async ({ t, ask, expect }) => {
-      t.match(await ask('GET', '/shelves/1'), { status: 200, text: '{"id":1,"label":"low","hall":"east"}' })
-      await expect({ path: '/shelves/99' }, refused(404, 'PGRST116', 'there is no such record in "shelves"'))
+    check: async ({ t, request, expect }) => {
+      t.match(await request('GET', '/shelves/1'), { status: 200, text: '{"id":1,"label":"low","hall":"east"}' })
+      await expect({ path: '/shelves/99' }, rejected(404, 'PGRST116', 'there is no such record in "shelves"'))
       await expect(
         { path: '/lines/1' },
-        refused(404, 'PGRST125', '"lines" has no key of one field: ask for its records with filters'),
+        rejected(404, 'PGRST125', '"lines" has no key of one field: ask for its records with filters'),
       )
     },
   },

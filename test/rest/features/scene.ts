@@ -2,20 +2,20 @@
 // collection that a schema describes. And what there is to see of an answer.
 import type { Test } from 'tap'
 import { query } from '#test/support/postgres.ts'
-import type { Answer, AskOptions, TestRuntime, TestTenant } from '#test/support/runtime.ts'
+import type { ApiResponse, RequestOptions, TestRuntime, TestTenant } from '#test/support/runtime.ts'
 
 export interface Scene {
   t: Test
   tenant: TestTenant
   /** As the service role, below `/rest/v1`. */
-  ask(method: string, path: string, options?: AskOptions): Promise<Answer>
+  request(method: string, path: string, options?: RequestOptions): Promise<ApiResponse>
   /** The whole answer is this. */
-  expect(request: Request, wanted: Seen): Promise<Answer>
+  expect(request: Request, wanted: Seen): Promise<ApiResponse>
   /** Stored rows, as the database's superuser sees them. */
   rows(sql: string): Promise<Record<string, unknown>[]>
 }
 
-export interface Request extends AskOptions {
+export interface Request extends RequestOptions {
   method?: string
   path: string
 }
@@ -36,10 +36,12 @@ export interface Feature {
   check: (scene: Scene) => Promise<unknown>
 }
 
-const telling = ['content-type', 'content-range', 'preference-applied', 'location', 'allow', 'www-authenticate']
+const reporting = ['content-type', 'content-range', 'preference-applied', 'location', 'allow', 'www-authenticate']
 
-export function seen({ status, headers, text }: Answer): Seen {
-  const shown = telling.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])] as const]))
+export function seen({ status, headers, text }: ApiResponse): Seen {
+  const shown = reporting.flatMap((name) =>
+    headers[name] === undefined ? [] : [[name, String(headers[name])] as const],
+  )
   const isJson = String(headers['content-type']).includes('json') && text !== ''
   return { status, headers: Object.fromEntries(shown), body: isJson ? (JSON.parse(text) as unknown) : text }
 }
@@ -74,7 +76,7 @@ const tags: Record<number, string> = {
 }
 
 /** An error in its whole form. */
-export function refused(
+export function rejected(
   status: number,
   code: string,
   message: string,
@@ -109,8 +111,8 @@ export async function makeScene(runtime: TestRuntime): Promise<(t: Test) => Scen
   await query(tenant.home.adminUrl, tables)
   await query(tenant.home.adminUrl, routines)
   await query(tenant.home.adminUrl, content)
-  const ask: Scene['ask'] = (method, path, options) =>
-    tenant.ask(method, `/rest/v1${path.replaceAll(' ', '%20')}`, { as: 'service', ...options })
+  const request: Scene['request'] = (method, path, options) =>
+    tenant.request(method, `/rest/v1${path.replaceAll(' ', '%20')}`, { as: 'service', ...options })
   const notes = {
     name: 'notes',
     rls_policy: { type: 'ownership', owner_field: 'owner' },
@@ -125,17 +127,17 @@ export async function makeScene(runtime: TestRuntime): Promise<(t: Test) => Scen
     ['/rest/v1/schemas', notes],
     ['/admin/reload-schemas', {}],
   ] as const) {
-    const answer = await tenant.ask('POST', path, { as: 'service', body })
-    if (answer.status >= 300) throw new Error(answer.text)
+    const response = await tenant.request('POST', path, { as: 'service', body })
+    if (response.status >= 300) throw new Error(response.text)
   }
   return (t) => ({
     t,
     tenant,
-    ask,
+    request,
     async expect({ method = 'GET', path, ...options }, wanted) {
-      const answer = await ask(method, path, options)
-      t.same(seen(answer), wanted, `${method} ${decodeURI(path)}`)
-      return answer
+      const response = await request(method, path, options)
+      t.same(seen(response), wanted, `${method} ${decodeURI(path)}`)
+      return response
     },
     rows: (sql) => tenant.rows(sql),
   })

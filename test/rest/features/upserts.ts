@@ -1,5 +1,5 @@
 // Features of upserts: merging and ignoring duplicates, and PUT.
-import { refused, type Feature } from './scene.ts'
+import { rejected, type Feature } from './scene.ts'
 import { changed } from './writing.ts'
 
 const merge = { prefer: 'resolution=merge-duplicates, return=representation' }
@@ -59,7 +59,7 @@ export const upserts: Feature[] = [
       )
       await expect(
         { method: 'POST', path: '/shelves', body: { id: 2 }, headers: merge },
-        refused(400, '23502', 'field "label" is required'),
+        rejected(400, '23502', 'field "label" is required'),
       )
     },
   },
@@ -69,7 +69,7 @@ export const upserts: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         { method: 'POST', path: '/authors?select=id', body: {}, headers: merge },
-        refused(400, '23502', 'field "name" is required'),
+        rejected(400, '23502', 'field "name" is required'),
       )
       await expect(
         { method: 'POST', path: '/drafts?on_conflict=id&select=id', body: [{ id: 1 }], headers: merge },
@@ -118,7 +118,7 @@ export const upserts: Feature[] = [
       )
       await expect(
         { method: 'POST', path: '/shelves?on_conflict=label', body: { id: 1, label: 'new' }, headers: merge },
-        refused(409, '23505', 'duplicate key value violates unique constraint "shelves_pkey"'),
+        rejected(409, '23505', 'duplicate key value violates unique constraint "shelves_pkey"'),
       )
     },
   },
@@ -228,13 +228,13 @@ export const upserts: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         { method: 'POST', path: '/shelves?on_conflict=hall', body: { id: 1, label: 'low', hall: 'a' }, headers: merge },
-        refused(400, '42P10', 'on_conflict names no fields that are unique together', {
+        rejected(400, '42P10', 'on_conflict names no fields that are unique together', {
           details: 'there is no unique or exclusion constraint matching the ON CONFLICT specification',
         }),
       )
       await expect(
         { method: 'POST', path: '/shelves?on_conflict=lable', body: { id: 1 }, headers: merge },
-        refused(400, 'PGRST204', 'collection "shelves" has no field "lable"', { hint: 'did you mean "label"?' }),
+        rejected(400, 'PGRST204', 'collection "shelves" has no field "lable"', { hint: 'did you mean "label"?' }),
       )
     },
   },
@@ -245,7 +245,7 @@ export const upserts: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         { method: 'POST', path: '/lines', body: { at: 1 }, headers: merge },
-        refused(400, '42P10', '"lines" has no primary key: on_conflict must name the fields that are unique'),
+        rejected(400, '42P10', '"lines" has no primary key: on_conflict must name the fields that are unique'),
       )
       await expect(
         { method: 'POST', path: '/lines', body: { at: 1 }, headers: ignore },
@@ -267,7 +267,7 @@ export const upserts: Feature[] = [
           ],
           headers: merge,
         },
-        refused(400, '21000', 'one request changes a record twice, or a function gave more rows than one', {
+        rejected(400, '21000', 'one request changes a record twice, or a function gave more rows than one', {
           details: 'ON CONFLICT DO UPDATE command cannot affect row a second time',
         }),
       )
@@ -323,9 +323,9 @@ export const upserts: Feature[] = [
   {
     feature: "PUT compares keys by their type's rules",
     here: 'same',
-    check: async ({ t, ask, rows }) => {
+    check: async ({ t, request, rows }) => {
       const put = (id: string, body: string) =>
-        ask('PUT', `/books?id=eq.${id}`, {
+        request('PUT', `/books?id=eq.${id}`, {
           body,
           headers: { 'content-type': 'application/json', prefer: 'return=minimal' },
         })
@@ -341,7 +341,7 @@ export const upserts: Feature[] = [
     feature: 'PUT with another key in its body',
     here: 'same',
     check: async ({ expect }) => {
-      const other = refused(400, 'PGRST115', 'Payload values do not match URL in primary key column(s)')
+      const other = rejected(400, 'PGRST115', 'Payload values do not match URL in primary key column(s)')
       for (const body of [
         { id: 51, label: 'x' },
         { label: 'x' },
@@ -358,7 +358,7 @@ export const upserts: Feature[] = [
     feature: 'PUT with other filters than the key',
     here: 'same',
     check: async ({ expect }) => {
-      const wrong = refused(
+      const wrong = rejected(
         405,
         'PGRST105',
         "Filters must include all and only primary key columns with 'eq' operators",
@@ -381,7 +381,7 @@ export const upserts: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         { method: 'PUT', path: '/shelves?id=eq.50&limit=1', body: { id: 50, label: 'x' } },
-        refused(400, 'PGRST114', 'limit/offset querystring parameters are not allowed for PUT'),
+        rejected(400, 'PGRST114', 'limit/offset querystring parameters are not allowed for PUT'),
       )
     },
   },

@@ -1,5 +1,5 @@
 // Features of writing: inserts, and what they answer.
-import { json, refused, type Feature, type Scene, type Seen } from './scene.ts'
+import { json, rejected, type Feature, type Scene, type Seen } from './scene.ts'
 
 export const representation = { prefer: 'return=representation' }
 
@@ -73,7 +73,7 @@ export const writing: Feature[] = [
   {
     feature: '`return=headers-only`: `Location`',
     here: 'same',
-    check: async ({ t, ask, expect }) => {
+    check: async ({ t, request, expect }) => {
       const headers = { prefer: 'return=headers-only' }
       const at = (location: string): Seen => ({
         status: 201,
@@ -111,7 +111,7 @@ export const writing: Feature[] = [
         at('/rest/v1/shelves?id=eq.16'),
       )
       t.same(
-        (await ask('GET', '/book_shelves?book_id=eq.9007199254740993&shelf_id=eq.1&select=shelf_id')).list(),
+        (await request('GET', '/book_shelves?book_id=eq.9007199254740993&shelf_id=eq.1&select=shelf_id')).list(),
         [{ shelf_id: 1 }],
         'which is where it is',
       )
@@ -142,7 +142,7 @@ export const writing: Feature[] = [
             { id: 23, label: 'a' },
           ],
         },
-        refused(409, '23505', 'duplicate key value violates unique constraint "shelves_label_key"'),
+        rejected(409, '23505', 'duplicate key value violates unique constraint "shelves_label_key"'),
       )
       await stored(scene, 'select id, hall from shelves where id between 20 and 29 order by id', [
         { id: 20, hall: null },
@@ -224,7 +224,7 @@ export const writing: Feature[] = [
       )
       await expect(
         { method: 'POST', path: '/shelves?columns=id,lable', body: {} },
-        refused(400, 'PGRST204', 'collection "shelves" has no field "lable"', { hint: 'did you mean "label"?' }),
+        rejected(400, 'PGRST204', 'collection "shelves" has no field "lable"', { hint: 'did you mean "label"?' }),
       )
     },
   },
@@ -259,31 +259,31 @@ export const writing: Feature[] = [
           ],
           headers: { prefer: 'missing=null' },
         },
-        refused(400, '23502', 'field "pages" is required'),
+        rejected(400, '23502', 'field "pages" is required'),
       )
     },
   },
   {
     feature: 'values of every type go in exactly',
     here: 'same',
-    check: async ({ t, ask, rows }) => {
+    check: async ({ t, request, rows }) => {
       const record =
         '{"id":9007199254740995,"title":"x","tags":["a","b,c"],"years":"[1,5)","size":{"width":1,"height":2.50},' +
         '"extra":{"n": 12345678901234567890.10},"price":98765432109876543210.12300,"genre":"novel"}'
-      const answer = await ask('POST', '/books?select=id,title,tags,years,size,extra,price,genre', {
+      const response = await request('POST', '/books?select=id,title,tags,years,size,extra,price,genre', {
         body: record,
         headers: { 'content-type': 'application/json' },
       })
-      t.equal(answer.text, record)
+      t.equal(response.text, record)
       t.same(await rows('select id::text, price::text, extra::text from books where id = 9007199254740995'), [
         { id: '9007199254740995', price: '98765432109876543210.12300', extra: '{"n": 12345678901234567890.10}' },
       ])
-      await ask('PATCH', '/books?id=eq.9007199254740995', {
+      await request('PATCH', '/books?id=eq.9007199254740995', {
         body: '{"price":0.10000000000000000000001,"extra":[9007199254740997]}',
         headers: { 'content-type': 'application/json' },
       })
       t.equal(
-        (await ask('GET', '/books?id=eq.9007199254740995&select=price,extra')).text,
+        (await request('GET', '/books?id=eq.9007199254740995&select=price,extra')).text,
         '[{"price":0.10000000000000000000001,"extra":[9007199254740997]}]',
       )
     },
@@ -291,7 +291,7 @@ export const writing: Feature[] = [
   {
     feature: 'generated and identity columns',
     here: 'same',
-    check: async ({ t, ask, expect }) => {
+    check: async ({ t, request, expect }) => {
       await expect(
         {
           method: 'POST',
@@ -303,13 +303,13 @@ export const writing: Feature[] = [
       )
       await expect(
         { method: 'POST', path: '/books', body: { id: 55, title: 'x', gross: 2 } },
-        refused(400, '428C9', 'a field is made by the database alone', {
+        rejected(400, '428C9', 'a field is made by the database alone', {
           details: 'cannot insert a non-DEFAULT value into column "gross"',
         }),
       )
       await expect(
         { method: 'POST', path: '/sales', body: { id: 9, book_id: 1, number: 1, amount: 1, sold_on: '2026-01-01' } },
-        refused(400, '428C9', 'a field is made by the database alone', {
+        rejected(400, '428C9', 'a field is made by the database alone', {
           details: 'cannot insert a non-DEFAULT value into column "id"',
         }),
       )
@@ -321,7 +321,7 @@ export const writing: Feature[] = [
         { method: 'POST', path: '/authors?select=id', body: { id: 70, name: 'Eve' }, headers: representation },
         changed(201, '*/*', 'return=representation', [{ id: 70 }]),
       )
-      const some = await ask('POST', '/authors?select=id,name', {
+      const some = await request('POST', '/authors?select=id,name', {
         body: [{ name: 'Fay' }, { id: 71, name: 'Gus' }],
         headers: { prefer: 'missing=default, return=representation' },
       })

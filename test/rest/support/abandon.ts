@@ -13,7 +13,7 @@ export function abandon(
 ): Promise<void> {
   const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
   return new Promise((resolve) => {
-    const asked = request({
+    const requested = request({
       host: '127.0.0.1',
       port,
       agent: false,
@@ -26,15 +26,15 @@ export function abandon(
           : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
       },
     })
-    asked.on('error', () => undefined)
-    asked.once('close', resolve)
+    requested.on('error', () => undefined)
+    requested.once('close', resolve)
     const when = chance.below(3)
     if (when === 0 && text !== undefined) {
-      asked.write(text.slice(0, Math.floor(text.length / 2)), () => asked.destroy())
+      requested.write(text.slice(0, Math.floor(text.length / 2)), () => requested.destroy())
       return
     }
-    if (when <= 1) asked.end(text, () => setImmediate(() => asked.destroy()))
-    else asked.end(text)
-    asked.once('response', () => asked.destroy())
+    if (when <= 1) requested.end(text, () => setImmediate(() => requested.destroy()))
+    else requested.end(text)
+    requested.once('response', () => requested.destroy())
   })
 }

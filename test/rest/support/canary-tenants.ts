@@ -57,7 +57,7 @@ export async function addMembers(
     const tenant = await runtime.addTenant({ name: `tenant${at}` })
     for (const [name, { policy }] of Object.entries(collections)) {
       const fields = name === 'ledger' || name === 'board' ? owned.filter((field) => field.name !== 'owner') : owned
-      const { status, text } = await tenant.ask('POST', '/rest/v1/schemas', {
+      const { status, text } = await tenant.request('POST', '/rest/v1/schemas', {
         as: 'service',
         body: { name, fields, rls_policy: policy },
       })
@@ -66,7 +66,7 @@ export async function addMembers(
     // Functions need the tables, which a reload makes; and a reload serves functions.
     for (const sql of ['', more]) {
       if (sql !== '') await query(tenant.home.adminUrl, sql)
-      const { status, text } = await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+      const { status, text } = await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
       if (status !== 200) throw new Error(text)
     }
     members.push(

@@ -246,8 +246,8 @@ export const parameters = once((table: Table): Arbitrary<Parameters> => {
               fc.array(about, { minLength: 1, maxLength: 3 }),
               fc.array(own(table, ''), { maxLength: 1 }),
             )
-            .map(([beside, inner, join, list, more]): Parameters => [
-              ['select', `${beside},${item}${join}(${inner})`],
+            .map(([alongside, inner, join, list, more]): Parameters => [
+              ['select', `${alongside},${item}${join}(${inner})`],
               ...list,
               ...more,
             ])
@@ -292,9 +292,11 @@ export function encoded(list: Arbitrary<Parameters>): Arbitrary<string> {
         if (parameter === undefined) continue
         const side = where % 5 === 0 ? 0 : 1
         const text = parameter[side]
-        const place = at % (text.length + 1)
+        const location = at % (text.length + 1)
         parameter[side] =
-          put === '' ? text.slice(0, place) + text.slice(place + 1) : text.slice(0, place) + put + text.slice(place)
+          put === ''
+            ? text.slice(0, location) + text.slice(location + 1)
+            : text.slice(0, location) + put + text.slice(location)
       }
       return copy
     })

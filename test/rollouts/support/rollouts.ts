@@ -5,7 +5,7 @@ import type { HostImage } from '#control-plane/engines/container-host.ts'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
 import { createRecordWrite, type RecordedWrite } from '#control-plane/platform/recorded-write.ts'
 import type { NewRollout } from '#control-plane/rollouts/rollout.ts'
-import { createRolloutKeeper } from '#control-plane/rollouts/jobs.ts'
+import { createRolloutController } from '#control-plane/rollouts/jobs.ts'
 import type { RolloutLedger } from '#control-plane/rollouts/rollout-store.ts'
 import { createRolloutLedger } from '#control-plane/rollouts/store-ledger.ts'
 import { createRolloutStore } from '#control-plane/rollouts/store.ts'
@@ -52,8 +52,8 @@ export async function openRollouts(t: Test) {
   for (const id of [newImage, badImage]) components.set(id, 'runtime')
   components.set(newPostgres, 'postgres')
 
-  const keeperOf = (of: RolloutLedger, epoch = plane.epoch) =>
-    createRolloutKeeper(
+  const controllerOf = (of: RolloutLedger, epoch = plane.epoch) =>
+    createRolloutController(
       {
         ledger: of,
         regions: new Map([[plane.region().id, { engine, runtimeUrls: () => ['http://gateway'] }]]),
@@ -80,21 +80,21 @@ export async function openRollouts(t: Test) {
   }
 
   /** A second of the control plane and of its reconciler. */
-  const second = async (keeper: ReturnType<typeof keeperOf>, bad?: string) => {
-    await keeper.look(signal)
+  const second = async (controller: ReturnType<typeof controllerOf>, bad?: string) => {
+    await controller.poll(signal)
     await plane.settle(bad)
     clock.pass(1)
   }
 
   const finish = async (id: string, bad?: string) => {
-    const keeper = keeperOf(ledger)
+    const controller = controllerOf(ledger)
     for (let seconds = 0; seconds < 600; seconds++) {
       const rollout = await store.get(id)
       if (rollout?.finishedAt !== undefined) {
         await plane.settle(bad)
         return rollout
       }
-      await second(keeper, bad)
+      await second(controller, bad)
     }
     throw new Error('the rollout did not end')
   }
@@ -124,7 +124,7 @@ export async function openRollouts(t: Test) {
     cancel,
     ill,
     components,
-    keeperOf,
+    controllerOf,
     begin,
     second,
     finish,

@@ -153,14 +153,14 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
 
   'removing is final, and no error the second time': async (t, open) => {
     const { backend, tenantId } = await openTenant(open)
-    const [kept, removed] = [randomUUID(), randomUUID()]
-    for (const blobId of [kept, removed])
+    const [stored, removed] = [randomUUID(), randomUUID()]
+    for (const blobId of [stored, removed])
       await backend.put(tenantId, blobId, Readable.from([Buffer.from(blobId)]), 1000)
     await backend.remove(tenantId, removed)
     await backend.remove(tenantId, removed)
     await backend.remove(tenantId, randomUUID())
     t.equal(await backend.open(tenantId, removed), undefined)
-    t.same(await listed(backend, tenantId), [kept])
+    t.same(await listed(backend, tenantId), [stored])
   },
 
   'an opening that is not used, or only partly, holds nothing up': async (t, open) => {
@@ -204,22 +204,22 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
         Array.from({ length: 8 }, async () => ({ backend: await open(), storeId: randomUUID() })),
       )
       t.equal(await claimants[0]?.backend.storeId(tenantId), undefined, 'nobody has claimed it')
-      const marks = await Promise.all(claimants.map(({ backend, storeId }) => backend.claimStore(tenantId, storeId)))
-      t.equal(new Set(marks).size, 1, 'all are told the same')
+      const storeIds = await Promise.all(claimants.map(({ backend, storeId }) => backend.claimStore(tenantId, storeId)))
+      t.equal(new Set(storeIds).size, 1, 'all are told the same')
       t.ok(
-        claimants.some(({ storeId }) => storeId === marks[0]),
+        claimants.some(({ storeId }) => storeId === storeIds[0]),
         "it is one of the claimants'",
       )
-      t.equal(await (await open()).claimStore(tenantId, randomUUID()), marks[0], 'whoever comes later is too late')
-      t.equal(await (await open()).storeId(tenantId), marks[0])
+      t.equal(await (await open()).claimStore(tenantId, randomUUID()), storeIds[0], 'whoever comes later is too late')
+      t.equal(await (await open()).storeId(tenantId), storeIds[0])
     }
   },
 
   'a tenant that is removed during an upload leaves nothing, and the others keep theirs': async (t, open) => {
     const { backend, tenantId } = await openTenant(open)
     const other = await openTenant(open)
-    const kept = randomUUID()
-    await other.backend.put(other.tenantId, kept, Readable.from([Buffer.from('kept')]), 1000)
+    const stored = randomUUID()
+    await other.backend.put(other.tenantId, stored, Readable.from([Buffer.from('kept')]), 1000)
     for (let n = 0; n < 5; n++) await backend.put(tenantId, randomUUID(), Readable.from([Buffer.from('gone')]), 1000)
     for (const size of [10, 11 * megabyte]) {
       const source = new PassThrough()
@@ -237,7 +237,7 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
     )
     t.same(await listed(await open(), tenantId), [])
     t.equal(await (await open()).storeId(tenantId), undefined)
-    t.same(await listed(other.backend, other.tenantId), [kept])
+    t.same(await listed(other.backend, other.tenantId), [stored])
   },
 
   'a note of being one of a pair is kept until it is taken back': async (t, open) => {

@@ -3,17 +3,17 @@ import type { TestTenant } from '#test/support/runtime.ts'
 
 export const buckets = '/storage/v1/bucket'
 
-export async function create(tenant: TestTenant, who: string, body: object): Promise<Record<string, unknown>> {
-  const answer = await tenant.ask('POST', buckets, { as: who, body })
-  if (answer.status !== 201) throw new Error(answer.text)
-  return answer.json()
+export async function create(tenant: TestTenant, caller: string, body: object): Promise<Record<string, unknown>> {
+  const response = await tenant.request('POST', buckets, { as: caller, body })
+  if (response.status !== 201) throw new Error(response.text)
+  return response.json()
 }
 
-export async function put(tenant: TestTenant, who: string, target: string): Promise<void> {
-  const answer = await tenant.ask('POST', `/storage/v1/object/${target}`, {
-    as: who,
+export async function put(tenant: TestTenant, caller: string, target: string): Promise<void> {
+  const response = await tenant.request('POST', `/storage/v1/object/${target}`, {
+    as: caller,
     body: 'hello',
     headers: { 'content-type': 'text/plain' },
   })
-  if (answer.status !== 200) throw new Error(answer.text)
+  if (response.status !== 200) throw new Error(response.text)
 }

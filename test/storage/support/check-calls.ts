@@ -1,7 +1,7 @@
 // Runs the cases of client-cases.ts as one caller, and compares what comes of each with what the policies say.
 import type { Test } from 'tap'
 import { cases } from './client-cases.ts'
-import { actors, content, path, Refused, rights, type At, type Case, type Policy } from './client-outcomes.ts'
+import { actors, content, path, Rejected, rights, type At, type Case, type Policy } from './client-outcomes.ts'
 import { storageOf, type Storage, type Tenancy } from './storage-clients.ts'
 
 /** Who calls, as a user's id: in the order of `actors`. */
@@ -29,7 +29,7 @@ async function outcomeOf(one: Case, at: At, service: Storage): Promise<string> {
       return `${outcome}, but the state is another`
     return outcome
   } catch (error) {
-    if (!(error instanceof Refused)) return `failed: ${String(error)}`
+    if (!(error instanceof Rejected)) return `failed: ${String(error)}`
     if (one.done !== undefined && (await one.done(at, service))) return `${error.outcome}, but it was done`
     return error.outcome
   }
@@ -55,7 +55,7 @@ export async function checkCalls(
   const service = storageOf(tenancy, 'service', version)
   const storage = storageOf(tenancy, callers[actor], version)
   const owner = storageOf(tenancy, 'olga', version)
-  const place = (bucket: string): At => ({
+  const location = (bucket: string): At => ({
     policy,
     bucket,
     elsewhere: `${name}-there`,
@@ -71,7 +71,7 @@ export async function checkCalls(
     const bucket = one.prepare === undefined && (one.done === undefined || wanted !== 'yes') ? shared : `${name}-${n}`
     if (bucket !== shared) await fixture(tenancy, policy, bucket)
     t.equal(
-      await outcomeOf(one, place(bucket), service),
+      await outcomeOf(one, location(bucket), service),
       wanted,
       `${one.name} by ${actors[actor] ?? ''}, ${policy} bucket, ${version}`,
     )

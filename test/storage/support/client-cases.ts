@@ -1,5 +1,5 @@
 // Each method of the storage clients as a call whose outcome can be seen: who may do it, and what is so afterwards.
-import { content, dataOf, path, Refused, type At, type Case } from './client-outcomes.ts'
+import { content, dataOf, path, Rejected, type At, type Case } from './client-outcomes.ts'
 import type { FileBody, Files } from './storage-clients.ts'
 
 function must(ok: boolean, what: string): 'yes' {
@@ -27,7 +27,7 @@ async function fetched(url: unknown): Promise<string> {
   const response = await fetch(String(url))
   const text = await response.text()
   if (!response.ok)
-    throw new Refused({
+    throw new Rejected({
       name: 'StorageApiError',
       message: text,
       status: response.status,
@@ -263,7 +263,7 @@ export const cases: Case[] = [
         must(data === (error === null), JSON.stringify(data))
         return data === true ? 'yes' : 'no'
       } catch (thrown) {
-        throw thrown instanceof Error && thrown.name === 'StorageApiError' ? new Refused(thrown) : thrown
+        throw thrown instanceof Error && thrown.name === 'StorageApiError' ? new Rejected(thrown) : thrown
       }
     },
   },

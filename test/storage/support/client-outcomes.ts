@@ -86,7 +86,7 @@ export interface Case {
 }
 
 /** A refusal that the client has parsed. */
-export class Refused extends Error {
+export class Rejected extends Error {
   readonly outcome: string
 
   constructor({ name, message, status, statusCode }: NonNullable<Reply['error']>) {
@@ -99,6 +99,6 @@ export class Refused extends Error {
 }
 
 export function dataOf({ data, error }: Reply): unknown {
-  if (error !== null) throw new Refused(error)
+  if (error !== null) throw new Rejected(error)
   return data
 }

@@ -73,10 +73,10 @@ async function program(name: string, args: readonly string[]): Promise<void> {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` },
   })
-  let said = ''
+  let reported = ''
   child.stderr.on('data', (chunk: Buffer) => {
-    said += chunk.toString()
+    reported += chunk.toString()
   })
   const [code] = (await once(child, 'close')) as [number | null]
-  if (code !== 0) throw new Error(`${name} ${args.join(' ')} ended with ${code}: ${said}`)
+  if (code !== 0) throw new Error(`${name} ${args.join(' ')} ended with ${code}: ${reported}`)
 }

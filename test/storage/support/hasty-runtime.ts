@@ -9,7 +9,7 @@ import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
 import type { Result, ScopedStatements, Statement } from '#tenant-runtime/database/statement.ts'
 import type { BlobBackend } from '#tenant-runtime/storage/backend/backend.ts'
 import { LocalBackend } from '#tenant-runtime/storage/backend/local.ts'
-import { createStorageArea } from '#tenant-runtime/storage/storage-area.ts'
+import { createStorageModule } from '#tenant-runtime/storage/storage-module.ts'
 import { Authenticator } from '#tenant-runtime/tenancy/authenticate.ts'
 import type { RlsContext } from '#tenant-runtime/tenancy/rls-context.ts'
 import { TenantRegistry } from '#tenant-runtime/tenancy/tenant-registry.ts'
@@ -56,8 +56,8 @@ const registry = new TenantRegistry({
   fetch,
   file: join(data, 'manifests.ndjson'),
   onChange: () => undefined,
-  onProblem: (problem) => {
-    throw problem
+  onError: (error) => {
+    throw error
   },
 })
 const tenantOf = (id: string) => {
@@ -66,13 +66,13 @@ const tenantOf = (id: string) => {
   const { url, ddl_url: ddlUrl } = tenant.manifest.home
   return { ...tenant, database: new HastyDatabase(connections, { tenantId: id, url, ddlUrl }, backend) }
 }
-const storage = createStorageArea({
+const storage = createStorageModule({
   backend,
   tenants: () => registry.all(),
   failpoint: () => undefined,
   now: Date.now,
-  onProblem: (problem) => {
-    throw problem
+  onError: (error) => {
+    throw error
   },
 })
 await registry.load()
@@ -80,7 +80,7 @@ await storage.start()
 const app = await buildApp({
   internalToken,
   authenticator: new Authenticator(Date.now),
-  areas: [storage],
+  modules: [storage],
   tenantOf,
   now: () => new Date(),
   onWrite: () => undefined,

@@ -2,9 +2,9 @@
 // were told. Only for when nobody writes.
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Answer } from '#test/support/runtime.ts'
+import type { ApiResponse } from '#test/support/runtime.ts'
 import { sha256, type Load } from './writers.ts'
-import type { Ask, Scene } from './scene.ts'
+import type { Request, Scene } from './scene.ts'
 
 export interface Findings {
   /** Rows without a file. */
@@ -32,7 +32,7 @@ export const sound: Findings = {
 
 const atOnce = 16
 
-export async function inspect(scene: Scene, ask: Ask, load: Load): Promise<Findings> {
+export async function inspect(scene: Scene, request: Request, load: Load): Promise<Findings> {
   const { rows, collector, tenant, blobs } = scene
   const objects = await rows(
     `select b.name || '/' || o.path as key, o.size::int, o.etag from storage_objects o
@@ -46,15 +46,15 @@ export async function inspect(scene: Scene, ask: Ask, load: Load): Promise<Findi
     Array.from({ length: atOnce }, async () => {
       for (let row = queue.pop(); row !== undefined; row = queue.pop()) {
         const key = String(row['key'])
-        const answer = await patiently(() =>
-          ask('GET', `/storage/v1/object/${key.split('/').map(encodeURIComponent).join('/')}`),
+        const response = await patiently(() =>
+          request('GET', `/storage/v1/object/${key.split('/').map(encodeURIComponent).join('/')}`),
         ).catch(() => undefined)
-        if (answer === undefined) {
+        if (response === undefined) {
           // Fewer bytes came than were announced.
           torn.push(key)
           continue
         }
-        const { status, bytes, text } = answer
+        const { status, bytes, text } = response
         const content = sha256(bytes)
         found.set(key, content)
         if (status === 404) phantoms.push(key)
@@ -66,7 +66,7 @@ export async function inspect(scene: Scene, ask: Ask, load: Load): Promise<Findi
   const lost = [...unreadable, ...load.compare(found)]
 
   await collector.sweep(tenant)
-  const { refused } = await collector.sweep(tenant)
+  const { refused: rejected } = await collector.sweep(tenant)
   const known = new Set((await rows('select blob_id::text from storage_objects')).map((row) => row['blob_id']))
   const files = await readdir(join(blobs, tenant.id), { recursive: true, withFileTypes: true })
   const orphans = files
@@ -82,14 +82,21 @@ export async function inspect(scene: Scene, ask: Ask, load: Load): Promise<Findi
               (select coalesce(sum(o.size), 0) from storage_objects o where o.bucket_id = b.id))::int as buckets_off
      from storage_usage`,
   )
-  return { phantoms, torn, lost, orphans: [...orphans, ...(await readdir(join(blobs, 'tmp')))], books, refused }
+  return {
+    phantoms,
+    torn,
+    lost,
+    orphans: [...orphans, ...(await readdir(join(blobs, 'tmp')))],
+    books,
+    refused: rejected,
+  }
 }
 
 /** A machine with much to do answers 503 in time; what is there is told when it is asked again. */
-async function patiently(read: () => Promise<Answer>): Promise<Answer> {
+async function patiently(read: () => Promise<ApiResponse>): Promise<ApiResponse> {
   const deadline = Date.now() + 120_000
   for (;;) {
-    const answer = await read()
-    if (answer.status !== 503 || Date.now() > deadline) return answer
+    const response = await read()
+    if (response.status !== 503 || Date.now() > deadline) return response
   }
 }

@@ -2,22 +2,22 @@
 
 export type Policy = 'public' | 'private' | 'authenticated'
 /** A user, the service role, or nobody in particular. */
-export type Who = 'ada' | 'bob' | 'service' | undefined
+export type Caller = 'ada' | 'bob' | 'service' | undefined
 
-export interface Place {
+export interface Location {
   bucket: string
   path: string
 }
 
-export type Operation = { who: Who } & (
+export type Operation = { who: Caller } & (
   | { kind: 'create'; bucket: string; policy: Policy }
   | { kind: 'policy'; bucket: string; policy: Policy }
   | { kind: 'drop' | 'empty' | 'list'; bucket: string }
-  | { kind: 'upload'; at: Place; content: string; upsert: boolean }
-  | { kind: 'read'; at: Place }
-  | { kind: 'remove'; at: Place }
+  | { kind: 'upload'; at: Location; content: string; upsert: boolean }
+  | { kind: 'read'; at: Location }
+  | { kind: 'remove'; at: Location }
   | { kind: 'remove many'; bucket: string; paths: string[] }
-  | { kind: 'move' | 'copy'; at: Place; to: Place }
+  | { kind: 'move' | 'copy'; at: Location; to: Location }
 )
 
 /** `shown` are the bytes that are read, or the paths that are listed or removed. */
@@ -48,18 +48,19 @@ export function describe(state: State): string {
   return lines.sort().join('\n')
 }
 
-const ownerOf = (who: Who) => (who === 'service' || who === undefined ? null : who)
-const owns = (who: Who, { owner }: StoredBucket) => who === 'service' || (who !== undefined && owner === who)
-const sees = (who: Who, bucket: StoredBucket) =>
-  owns(who, bucket) || bucket.policy === 'public' || (bucket.policy === 'authenticated' && who !== undefined)
+const ownerOf = (caller: Caller) => (caller === 'service' || caller === undefined ? null : caller)
+const owns = (caller: Caller, { owner }: StoredBucket) =>
+  caller === 'service' || (caller !== undefined && owner === caller)
+const sees = (caller: Caller, bucket: StoredBucket) =>
+  owns(caller, bucket) || bucket.policy === 'public' || (bucket.policy === 'authenticated' && caller !== undefined)
 /** May a file of this owner be put there, changed there, taken from there? */
-const manages = (who: Who, bucket: StoredBucket, fileOwner: string | null) =>
-  owns(who, bucket) || (bucket.policy === 'authenticated' && who !== undefined && fileOwner === who)
+const manages = (caller: Caller, bucket: StoredBucket, fileOwner: string | null) =>
+  owns(caller, bucket) || (bucket.policy === 'authenticated' && caller !== undefined && fileOwner === caller)
 
 /** One operation alone. */
 export function apply(state: State, operation: Operation): { state: State; outcome: Outcome } {
-  const { who } = operation
-  const refuse = (status: number) => ({ state, outcome: { status } })
+  const { who: caller } = operation
+  const reject = (status: number) => ({ state, outcome: { status } })
   const done = (changes: Record<string, StoredBucket | undefined> = {}, shown?: string, status = 200) => {
     const after = new Map(state)
     for (const [name, bucket] of Object.entries(changes)) {
@@ -68,19 +69,19 @@ export function apply(state: State, operation: Operation): { state: State; outco
     }
     return { state: after, outcome: { status, ...(shown === undefined ? {} : { shown }) } }
   }
-  if (who === undefined && operation.kind !== 'read' && operation.kind !== 'list') return refuse(401)
+  if (caller === undefined && operation.kind !== 'read' && operation.kind !== 'list') return reject(401)
 
   if (operation.kind === 'create') {
-    if (state.has(operation.bucket)) return refuse(409)
+    if (state.has(operation.bucket)) return reject(409)
     return done(
-      { [operation.bucket]: { owner: ownerOf(who), policy: operation.policy, files: new Map() } },
+      { [operation.bucket]: { owner: ownerOf(caller), policy: operation.policy, files: new Map() } },
       undefined,
       201,
     )
   }
   const name = 'at' in operation ? operation.at.bucket : operation.bucket
   const bucket = state.get(name)
-  if (bucket === undefined || !sees(who, bucket)) return refuse(404)
+  if (bucket === undefined || !sees(caller, bucket)) return reject(404)
   const { files } = bucket
   const without = (paths: string[]) => ({
     ...bucket,
@@ -89,24 +90,24 @@ export function apply(state: State, operation: Operation): { state: State; outco
 
   switch (operation.kind) {
     case 'policy':
-      return owns(who, bucket) ? done({ [name]: { ...bucket, policy: operation.policy } }) : refuse(403)
+      return owns(caller, bucket) ? done({ [name]: { ...bucket, policy: operation.policy } }) : reject(403)
     case 'drop':
-      return !owns(who, bucket) ? refuse(403) : files.size > 0 ? refuse(409) : done({ [name]: undefined })
+      return !owns(caller, bucket) ? reject(403) : files.size > 0 ? reject(409) : done({ [name]: undefined })
     case 'empty':
-      return owns(who, bucket) ? done({ [name]: without([...files.keys()]) }) : refuse(403)
+      return owns(caller, bucket) ? done({ [name]: without([...files.keys()]) }) : reject(403)
     case 'list':
       return done({}, [...files.keys()].sort().join())
     case 'remove many': {
       const gone = operation.paths.filter(
-        (path) => manages(who, bucket, files.get(path)?.owner ?? null) && files.has(path),
+        (path) => manages(caller, bucket, files.get(path)?.owner ?? null) && files.has(path),
       )
       return done({ [name]: without(gone) }, gone.sort().join())
     }
     case 'upload': {
       const before = files.get(operation.at.path)
-      if (!manages(who, bucket, ownerOf(who))) return refuse(403)
-      if (before !== undefined && !operation.upsert) return refuse(409)
-      if (before !== undefined && !manages(who, bucket, before.owner)) return refuse(403)
+      if (!manages(caller, bucket, ownerOf(caller))) return reject(403)
+      if (before !== undefined && !operation.upsert) return reject(409)
+      if (before !== undefined && !manages(caller, bucket, before.owner)) return reject(403)
       return done({
         [name]: {
           ...bucket,
@@ -114,7 +115,7 @@ export function apply(state: State, operation: Operation): { state: State; outco
             ...files,
             [
               operation.at.path,
-              { content: operation.content, owner: before === undefined ? ownerOf(who) : before.owner },
+              { content: operation.content, owner: before === undefined ? ownerOf(caller) : before.owner },
             ],
           ]),
         },
@@ -122,20 +123,20 @@ export function apply(state: State, operation: Operation): { state: State; outco
     }
   }
   const file = files.get(operation.at.path)
-  if (file === undefined) return refuse(404)
+  if (file === undefined) return reject(404)
   if (operation.kind === 'read') return done({}, file.content)
   if (operation.kind === 'remove')
-    return manages(who, bucket, file.owner) ? done({ [name]: without([operation.at.path]) }) : refuse(403)
+    return manages(caller, bucket, file.owner) ? done({ [name]: without([operation.at.path]) }) : reject(403)
 
   const target = state.get(operation.to.bucket)
-  if (target === undefined || !sees(who, target)) return refuse(404)
+  if (target === undefined || !sees(caller, target)) return reject(404)
   const { to, at, kind } = operation
-  const owner = kind === 'move' ? file.owner : ownerOf(who)
-  if (kind === 'move' && !manages(who, bucket, file.owner)) return refuse(403)
-  if (!manages(who, target, owner)) return refuse(403)
+  const owner = kind === 'move' ? file.owner : ownerOf(caller)
+  if (kind === 'move' && !manages(caller, bucket, file.owner)) return reject(403)
+  if (!manages(caller, target, owner)) return reject(403)
   const stays = kind === 'move' && to.bucket === at.bucket && to.path === at.path
   if (stays) return done()
-  if (target.files.has(to.path)) return refuse(409)
+  if (target.files.has(to.path)) return reject(409)
   const left = kind === 'move' ? without([at.path]) : bucket
   const into = to.bucket === name ? left : target
   return done({
@@ -154,10 +155,10 @@ export function explain(
   operations: readonly { operation: Operation; outcome: Outcome }[],
 ): State[] {
   const exact = operations.length === 1
-  const fits = (told: Outcome, wanted: Outcome) =>
-    told.status === wanted.status
-      ? told.shown === wanted.shown
-      : !exact && told.status >= 400 && told.status < 500 && wanted.status >= 400
+  const fits = (reported: Outcome, wanted: Outcome) =>
+    reported.status === wanted.status
+      ? reported.shown === wanted.shown
+      : !exact && reported.status >= 400 && reported.status < 500 && wanted.status >= 400
   const found = new Map<string, State>()
   const follow = (state: State, left: typeof operations): void => {
     if (left.length === 0) found.set(describe(state), state)

@@ -7,12 +7,12 @@ import type { Test } from 'tap'
 import { internalPaths, type Route, type TenantManifest } from '@tenantry/contract'
 import { freePort } from '#test/support/postgres.ts'
 import { WatchSource } from '#test/support/watch-source.ts'
-import { internalToken, type Ask, type Scene } from './scene.ts'
+import { internalToken, type Request, type Scene } from './scene.ts'
 
 const product = new URL('../../../tenant-runtime/src/main.ts', import.meta.url).pathname
 
 export interface RuntimeProcess {
-  ask: Ask
+  request: Request
   pid: number
   /** True once the process is gone. */
   dead(): boolean
@@ -68,21 +68,21 @@ export async function startProcess(
     await gone
   }
   t.teardown(kill)
-  const ask = scene.asker(port)
-  let said = 'nothing'
+  const request = scene.asker(port)
+  let reported = 'nothing'
   await until(
     async () => {
       if (dead()) throw new Error('the runtime ended before it was ready')
-      const health = await ask('GET', internalPaths.tenantHealth(home.tenantId)).catch(
-        (cause: unknown) => void (said = String(cause)),
+      const health = await request('GET', internalPaths.tenantHealth(home.tenantId)).catch(
+        (cause: unknown) => void (reported = String(cause)),
       )
-      if (health !== undefined) said = health.text
+      if (health !== undefined) reported = health.text
       return health?.status === 200 && health.json()['status'] === 'healthy'
     },
-    () => `the runtime did not get ready; the last it said: ${said}`,
+    () => `the runtime did not get ready; the last it said: ${reported}`,
   )
   return {
-    ask,
+    request,
     pid: child.pid ?? 0,
     dead,
     async stop() {

@@ -14,17 +14,17 @@ import { Collector } from '#tenant-runtime/storage/collector.ts'
 import type { Tenant } from '#tenant-runtime/tenancy/tenant.ts'
 import { createHome, type TestHome } from '#test/support/home.ts'
 import { query, startPostgres, type TestPostgres } from '#test/support/postgres.ts'
-import { ask, roomy, type Answer, type AskOptions } from '#test/support/runtime.ts'
+import { send, roomy, type ApiResponse, type RequestOptions } from '#test/support/runtime.ts'
 
 export const internalToken = randomBytes(24).toString('hex')
 
 /** One request to whichever runtime serves the tenant now, as the service role. */
-export type Ask = (
+export type Request = (
   method: string,
   path: string,
-  body?: AskOptions['body'],
+  body?: RequestOptions['body'],
   headers?: OutgoingHttpHeaders,
-) => Promise<Answer>
+) => Promise<ApiResponse>
 
 export interface Scene {
   postgres: TestPostgres
@@ -41,7 +41,7 @@ export interface Scene {
   /** What the tenant's tables hold, row-level security aside. */
   rows(sql: string): Promise<Record<string, unknown>[]>
   /** Asks a runtime that listens on `port`. */
-  asker(port: number): Ask
+  asker(port: number): Request
 }
 
 export interface SceneOptions {
@@ -98,13 +98,13 @@ export async function openScene(t: Test, { data: given, limits = {} }: SceneOpti
       tenants: () => [tenant],
       failpoint: () => undefined,
       now: Date.now,
-      onProblem: (problem) => t.fail(problem.message),
+      onError: (error) => t.fail(error.message),
       abandonedMilliseconds: 0,
     }),
     rows: (sql) => query(superuser, sql),
     asker:
       (port) =>
       (method, path, body, more = {}) =>
-        ask(port, method, path, { ...headers, ...more }, body),
+        send(port, method, path, { ...headers, ...more }, body),
   }
 }

@@ -7,13 +7,13 @@ import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
 import type { BlobBackend } from '#tenant-runtime/storage/backend/backend.ts'
 import { LocalBackend } from '#tenant-runtime/storage/backend/local.ts'
 import type { StorageFailpoint } from '#tenant-runtime/storage/failpoints.ts'
-import { createStorageArea } from '#tenant-runtime/storage/storage-area.ts'
+import { createStorageModule } from '#tenant-runtime/storage/storage-module.ts'
 import { Authenticator } from '#tenant-runtime/tenancy/authenticate.ts'
 import type { Tenant } from '#tenant-runtime/tenancy/tenant.ts'
-import { internalToken, type Ask, type Scene } from './scene.ts'
+import { internalToken, type Request, type Scene } from './scene.ts'
 
 export interface Served {
-  ask: Ask
+  request: Request
   /** What areas told of, and what the log has at level error. */
   problems: string[]
   /** Returns when nothing is being collected. */
@@ -49,23 +49,23 @@ export async function serve(
       ddlUrl: through(home.ddl_url),
     }),
   }
-  const problems: string[] = []
-  const storage = createStorageArea({
+  const errors: string[] = []
+  const storage = createStorageModule({
     backend,
     failpoint,
     tenants: () => [tenant],
     now: Date.now,
-    onProblem: (problem) => problems.push(problem.message),
+    onError: (error) => errors.push(error.message),
   })
   await storage.start()
   const app = await buildApp({
     internalToken,
     authenticator: new Authenticator(Date.now),
-    areas: [storage],
+    modules: [storage],
     tenantOf: (id) => (id === manifest.tenant_id ? tenant : undefined),
     now: () => new Date(),
     onWrite: () => undefined,
-    logger: pino({ level: 'error', base: null }, { write: (line: string) => problems.push(line) }),
+    logger: pino({ level: 'error', base: null }, { write: (line: string) => errors.push(line) }),
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
   const address = app.server.address()
@@ -79,5 +79,5 @@ export async function serve(
       await connections.close()
     })())
   t.teardown(close)
-  return { ask: scene.asker(address.port), problems, close, idle: () => storage.idle() }
+  return { request: scene.asker(address.port), problems: errors, close, idle: () => storage.idle() }
 }

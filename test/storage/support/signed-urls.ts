@@ -1,7 +1,7 @@
 // Signed URLs of two tenants alike, and tokens that are not quite theirs.
 import { createHmac } from 'node:crypto'
 import type { Test } from 'tap'
-import type { Answer, TestRuntime, TestTenant } from '#test/support/runtime.ts'
+import type { ApiResponse, TestRuntime, TestTenant } from '#test/support/runtime.ts'
 import { bucket, objects, text } from './objects.ts'
 
 /** Every text that has one bit of `text` changed. */
@@ -75,18 +75,20 @@ export function forgeries(token: string, secrets: Record<string, string>): Recor
   return made
 }
 
-export async function put(tenant: TestTenant, target: string, body: string, who = 'u1'): Promise<void> {
-  const answer = await tenant.ask('POST', `${objects}/${target}`, { as: who, body, headers: text })
-  if (answer.status !== 200) throw new Error(answer.text)
+export async function put(tenant: TestTenant, target: string, body: string, caller = 'u1'): Promise<void> {
+  const response = await tenant.request('POST', `${objects}/${target}`, { as: caller, body, headers: text })
+  if (response.status !== 200) throw new Error(response.text)
 }
 
 export async function signRead(
   tenant: TestTenant,
   target: string,
-  who = 'u1',
+  caller = 'u1',
   how = '',
 ): Promise<{ url: string; token: string; expires: string }> {
-  const { url } = (await tenant.ask('POST', `${objects}/sign/${target}${how}`, { as: who })).json() as { url: string }
+  const { url } = (await tenant.request('POST', `${objects}/sign/${target}${how}`, { as: caller })).json() as {
+    url: string
+  }
   const { searchParams } = new URL(url, tenant.url)
   return { url, token: searchParams.get('token') ?? '', expires: searchParams.get('expires') ?? '' }
 }
@@ -94,10 +96,12 @@ export async function signRead(
 export async function signUpload(
   tenant: TestTenant,
   target: string,
-  who = 'u1',
+  caller = 'u1',
   headers: Record<string, string> = { 'x-upsert': 'true' },
 ): Promise<{ url: string; token: string }> {
-  const { token } = (await tenant.ask('POST', `${objects}/upload/sign/${target}`, { as: who, headers })).json() as {
+  const { token } = (
+    await tenant.request('POST', `${objects}/upload/sign/${target}`, { as: caller, headers })
+  ).json() as {
     token: string
   }
   return { url: `${objects}/upload/sign/${target}?token=${token}`, token }
@@ -125,7 +129,7 @@ export async function start(runtime: TestRuntime): Promise<{
 }
 
 /** All refusals are one: which part was wrong is nobody's business. */
-export function refused(t: Test, { status, text, headers }: Answer, why: string) {
+export function rejected(t: Test, { status, text, headers }: ApiResponse, why: string) {
   const { 'x-request-id': _, date: __, ...rest } = headers
   t.same(
     [status, text, Object.keys(rest).sort()],

@@ -61,16 +61,16 @@ const makers: Record<string, (url: string, key: string, headers: Record<string, 
 export const versions = Object.keys(makers)
 export const currentVersion = '2.119.0'
 
-/** @param who a user's id, `service`, or undefined for nobody */
+/** @param caller a user's id, `service`, or undefined for nobody */
 export function storageOf(
   { url, publishableKey, secretKey, token }: Tenancy,
-  who: string | undefined,
+  caller: string | undefined,
   version = currentVersion,
 ): Storage {
   const make = makers[version]
   if (make === undefined) throw new Error(`there is no client ${version}`)
-  if (who === 'service') return make(url, secretKey, {})
-  return make(url, publishableKey, who === undefined ? {} : { authorization: `Bearer ${token(who)}` })
+  if (caller === 'service') return make(url, secretKey, {})
+  return make(url, publishableKey, caller === undefined ? {} : { authorization: `Bearer ${token(caller)}` })
 }
 
 /** Names of all methods and accessors that an object has from its classes. */

@@ -3,12 +3,12 @@ import type { TestRuntime, TestTenant } from '#test/support/runtime.ts'
 import { storageOf, versions, type Files, type Reply } from './storage-clients.ts'
 
 export async function bucket(tenant: TestTenant, name: string, more: object = {}): Promise<Record<string, unknown>> {
-  const answer = await tenant.ask('POST', '/storage/v1/bucket', {
+  const response = await tenant.request('POST', '/storage/v1/bucket', {
     as: 'olga',
     body: { name, policy: 'public', ...more },
   })
-  if (answer.status !== 201) throw new Error(answer.text)
-  return answer.json()
+  if (response.status !== 201) throw new Error(response.text)
+  return response.json()
 }
 
 export function data(reply: Reply): Record<string, unknown> {

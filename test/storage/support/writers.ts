@@ -2,9 +2,9 @@
 // go. Each knows what it must find, because the paths that it changes are its own; a few paths are everybody's.
 import { createHash } from 'node:crypto'
 import { chanceOf, type Chance } from '#test/simulation/chance.ts'
-import type { Answer, AskOptions } from '#test/support/runtime.ts'
+import type { ApiResponse, RequestOptions } from '#test/support/runtime.ts'
 import { OwnPaths, SharedPaths, type Files } from './ledger.ts'
-import type { Ask } from './scene.ts'
+import type { Request } from './scene.ts'
 
 const count = 16
 const common = ['docs', 'more'] as const
@@ -13,12 +13,12 @@ const binary = { 'content-type': 'application/octet-stream' }
 
 export interface LoadOptions {
   /** Answers after which it is not known whether the change has happened. */
-  unsure?: (answer: Answer) => boolean
+  unsure?: (response: ApiResponse) => boolean
 }
 
 interface Change {
   after: Files
-  ask: () => Promise<Answer>
+  request: () => Promise<ApiResponse>
   status: number
 }
 
@@ -26,9 +26,9 @@ export class Load {
   /** Answers that no rule allows. */
   readonly wrong: string[] = []
   /** Status → how often. */
-  readonly answers = new Map<number, number>()
+  readonly responses = new Map<number, number>()
   readonly #chance: Chance
-  readonly #unsure: (answer: Answer) => boolean
+  readonly #unsure: (response: ApiResponse) => boolean
   readonly #shared = new SharedPaths()
   readonly #past: OwnPaths[] = []
   readonly #own: OwnPaths[]
@@ -41,23 +41,25 @@ export class Load {
   }
 
   get acknowledged(): number {
-    return [...this.answers].reduce((sum, [status, times]) => sum + (status < 500 ? times : 0), 0)
+    return [...this.responses].reduce((sum, [status, times]) => sum + (status < 500 ? times : 0), 0)
   }
 
   /** The buckets that all writers use. */
-  async begin(ask: Ask): Promise<void> {
+  async begin(request: Request): Promise<void> {
     for (const name of common) {
-      const { status, text } = await ask('POST', '/storage/v1/bucket', { name })
+      const { status, text } = await request('POST', '/storage/v1/bucket', { name })
       if (status !== 201) throw new Error(text)
     }
   }
 
   /** All writers at once, until told to stop or until the runtime is gone. */
-  async run(ask: Ask, stopped: () => boolean): Promise<void> {
+  async run(request: Request, stopped: () => boolean): Promise<void> {
     await Promise.all(
       this.#own.map(async (_, writer) => {
         while (!stopped()) {
-          const going = this.#chance.happens(0.15) ? await this.#writeShared(ask) : await this.#change(ask, writer)
+          const going = this.#chance.happens(0.15)
+            ? await this.#writeShared(request)
+            : await this.#change(request, writer)
           if (!going) return
         }
       }),
@@ -76,98 +78,102 @@ export class Load {
   }
 
   /** @returns false when the runtime is gone */
-  async #change(ask: Ask, writer: number): Promise<boolean> {
+  async #change(request: Request, writer: number): Promise<boolean> {
     let own = this.#own[writer] ?? this.#fresh()
     if (own.doubtful) {
       // What became of the last change is looked at in the end, so its paths are left as they are.
       this.#past.push(own)
       own = this.#own[writer] = this.#fresh()
     }
-    const change = this.#next(ask, own)
+    const change = this.#next(request, own)
     own.begin(change.after)
-    const answer = await answered(change.ask)
-    if (answer === undefined) return false
-    this.#count(answer)
-    if (answer.status === change.status) {
-      if (answer.status < 400) own.acknowledged()
+    const response = await result(change.request)
+    if (response === undefined) return false
+    this.#count(response)
+    if (response.status === change.status) {
+      if (response.status < 400) own.acknowledged()
       else own.refused()
-    } else if (!this.#unsure(answer)) {
+    } else if (!this.#unsure(response)) {
       own.refused()
-      this.wrong.push(`${answer.status} instead of ${change.status}: ${answer.text}`)
+      this.wrong.push(`${response.status} instead of ${change.status}: ${response.text}`)
     }
     return true
   }
 
-  async #writeShared(ask: Ask): Promise<boolean> {
+  async #writeShared(request: Request): Promise<boolean> {
     const key = `docs/shared/${this.#chance.below(4)}`
     const body = this.#chance.happens(0.2) ? undefined : this.#body()
     const acknowledged = this.#shared.begin(key, body === undefined ? undefined : sha256(body))
-    const answer = await answered(() =>
-      body === undefined ? ask('DELETE', `${objects}/${key}`) : ask('POST', `${objects}/${key}`, body, binary),
+    const response = await result(() =>
+      body === undefined ? request('DELETE', `${objects}/${key}`) : request('POST', `${objects}/${key}`, body, binary),
     )
-    if (answer === undefined) return false
-    this.#count(answer)
-    if (answer.status === 200 || (answer.status === 404 && body === undefined)) acknowledged()
-    else if (!this.#unsure(answer)) this.wrong.push(`${answer.status}: ${answer.text}`)
+    if (response === undefined) return false
+    this.#count(response)
+    if (response.status === 200 || (response.status === 404 && body === undefined)) acknowledged()
+    else if (!this.#unsure(response)) this.wrong.push(`${response.status}: ${response.text}`)
     return true
   }
 
-  #next(ask: Ask, own: OwnPaths): Change {
+  #next(request: Request, own: OwnPaths): Change {
     const chance = this.#chance
     const [here = '', there = '', bucket = ''] = own.prefixes
     const { files } = own
     const paths = [...files.keys()].filter((key) => key !== bucket)
-    const place = `${chance.pick([here, there, ...(files.has(bucket) ? [bucket, bucket] : [])])}f${chance.below(5)} ü`
+    const location = `${chance.pick([here, there, ...(files.has(bucket) ? [bucket, bucket] : [])])}f${chance.below(5)} ü`
     const without = (...keys: string[]) => new Map([...files].filter(([key]) => !keys.includes(key)))
-    const json = (method: string, path: string, body?: AskOptions['body']) => () =>
-      ask(method, `/storage/v1${path}`, body)
+    const json = (method: string, path: string, body?: RequestOptions['body']) => () =>
+      request(method, `/storage/v1${path}`, body)
 
     const kind = chance.below(12)
     if (kind >= 5 && paths.length > 0) {
       const path = chance.pick(paths)
       const [from, source] = split(path)
       if (kind === 5)
-        return { after: without(path), status: 200, ask: () => ask('DELETE', `${objects}/${encode(path)}`) }
+        return { after: without(path), status: 200, request: () => request('DELETE', `${objects}/${encode(path)}`) }
       if (kind === 6) {
         const gone = paths.filter((other) => other.startsWith(`${from}/`)).slice(0, 3)
         return {
           after: without(...gone),
           status: 200,
-          ask: json('DELETE', `/object/${from}`, { prefixes: gone.map((key) => split(key)[1]) }),
+          request: json('DELETE', `/object/${from}`, { prefixes: gone.map((key) => split(key)[1]) }),
         }
       }
       if (kind <= 9) {
         const copies = kind > 7
-        const [to, destination] = split(place)
+        const [to, destination] = split(location)
         const body = { bucketId: from, sourceKey: source, destinationBucket: to, destinationKey: destination }
         const after = copies ? new Map(files) : without(path)
-        after.set(place, files.get(path) ?? '')
-        const taken = files.has(place) && (copies || place !== path)
+        after.set(location, files.get(path) ?? '')
+        const taken = files.has(location) && (copies || location !== path)
         return {
           after: taken ? files : after,
           status: taken ? 409 : 200,
-          ask: json('POST', `/object/${copies ? 'copy' : 'move'}`, body),
+          request: json('POST', `/object/${copies ? 'copy' : 'move'}`, body),
         }
       }
     }
     if (kind >= 10) {
       const name = bucket.slice(0, -1)
       if (!files.has(bucket))
-        return { after: new Map([...files, [bucket, 'bucket']]), status: 201, ask: json('POST', '/bucket', { name }) }
+        return {
+          after: new Map([...files, [bucket, 'bucket']]),
+          status: 201,
+          request: json('POST', '/bucket', { name }),
+        }
       const inside = paths.filter((key) => key.startsWith(bucket))
       if (inside.length > 0 && chance.happens(0.7))
-        return { after: without(...inside), status: 200, ask: json('POST', `/bucket/${name}/empty`) }
+        return { after: without(...inside), status: 200, request: json('POST', `/bucket/${name}/empty`) }
       return inside.length > 0
-        ? { after: files, status: 409, ask: json('DELETE', `/bucket/${name}`) }
-        : { after: without(bucket), status: 200, ask: json('DELETE', `/bucket/${name}`) }
+        ? { after: files, status: 409, request: json('DELETE', `/bucket/${name}`) }
+        : { after: without(bucket), status: 200, request: json('DELETE', `/bucket/${name}`) }
     }
     const body = this.#body()
-    const after = new Map([...files, [place, sha256(body)]])
+    const after = new Map([...files, [location, sha256(body)]])
     const sent = kind < 2 ? form(body) : { body, headers: binary }
     return {
       after,
       status: 200,
-      ask: () => ask(chance.pick(['POST', 'PUT']), `${objects}/${encode(place)}`, sent.body, sent.headers),
+      request: () => request(chance.pick(['POST', 'PUT']), `${objects}/${encode(location)}`, sent.body, sent.headers),
     }
   }
 
@@ -178,15 +184,15 @@ export class Load {
     return Buffer.alloc(size, chance.hex(16))
   }
 
-  #count({ status }: Answer): void {
-    this.answers.set(status, (this.answers.get(status) ?? 0) + 1)
+  #count({ status }: ApiResponse): void {
+    this.responses.set(status, (this.responses.get(status) ?? 0) + 1)
   }
 }
 
 /** Undefined when the connection broke before there was an answer. */
-async function answered(ask: () => Promise<Answer>): Promise<Answer | undefined> {
+async function result(request: () => Promise<ApiResponse>): Promise<ApiResponse | undefined> {
   try {
-    return await ask()
+    return await request()
   } catch (cause) {
     if (!(cause instanceof Error && 'code' in cause)) throw cause
     return undefined
@@ -217,6 +223,6 @@ function form(body: Buffer): { body: Buffer; headers: Record<string, string> } {
 }
 
 /** The database could not be asked, or did not get to its answer. */
-export function databaseIsAway({ status, text }: Answer): boolean {
+export function databaseIsAway({ status, text }: ApiResponse): boolean {
   return status === 503 && text.includes('DATABASE_UNAVAILABLE')
 }

@@ -22,7 +22,7 @@ import type { OperationBody, TenantBody } from '#control-plane/tenants/index.ts'
 import type { Published, PublishedSource } from '#control-plane/watch/watch-hub.ts'
 import { startPostgres, type TestPostgres } from '../postgres.ts'
 import { cloudConfig, cloudRegion } from './cloud-region.ts'
-import { StandInEngine } from './stand-in-engine.ts'
+import { FakeEngine } from './fake-engine.ts'
 
 export const internalToken = 'the-internal-token-of-this-test'
 
@@ -33,7 +33,7 @@ const testNames: Record<string, string[]> = {
 }
 const homeMigrations = new URL('../../../tenant-runtime/migrations/', import.meta.url).pathname
 
-export interface Answer {
+export interface ApiResponse {
   status: number
   headers: Record<string, unknown>
   /** What the body is as JSON; undefined when it is none. */
@@ -41,7 +41,7 @@ export interface Answer {
   text: string
 }
 
-export interface Asked {
+export interface Requested {
   /** Text of a platform key, or null for none; the admin key when absent. */
   key?: string | null
   body?: unknown
@@ -72,9 +72,9 @@ export interface TestApi {
   controlUrl: string
   /** Live keys, one a scope. */
   keys: Record<Scope, string>
-  region: StandInRegion
+  region: FakeRegion
   /** Of the region `cloud`. */
-  engine: StandInEngine
+  engine: FakeEngine
   published: PublishedSource
   reconcileStore: ReconcileStore
   record: RecordWrite
@@ -82,12 +82,12 @@ export interface TestApi {
   /** Of its secrets. */
   seal: Seal
   /** Milliseconds that the control plane's clock is ahead of the machine's, and for which the API waits at most for anything. */
-  clock: { ahead: number; patience: number }
+  clock: { ahead: number; timeout: number }
   /** Every line that the control plane has logged. */
   log: string[]
   /** Routes with a method each, but for the documentation's. */
   routes: RouteSeen[]
-  call(method: string, path: string, asked?: Asked): Promise<Answer>
+  call(method: string, path: string, requested?: Requested): Promise<ApiResponse>
   /** Creates a tenant and waits until it is ready. */
   create(name?: string, more?: Record<string, string>): Promise<CreatedTenant>
   tenant(id: string): Promise<TenantBody>
@@ -100,7 +100,7 @@ export interface TestApi {
 }
 
 /** Runtime and gateway of the region in one: what is published, they show. */
-export class StandInRegion implements Probe {
+export class FakeRegion implements Probe {
   /** False: neither answers. */
   agrees = true
   /** Tenants whose files were removed. */
@@ -138,7 +138,7 @@ export class StandInRegion implements Probe {
     return Promise.resolve({ since: new Date(0).toISOString(), tenants: {} })
   }
 
-  tenantBooks() {
+  tenantRecords() {
     return Promise.resolve(undefined)
   }
 
@@ -175,17 +175,17 @@ export interface TestApiOptions {
 export async function startApi(t: Test, options: TestApiOptions = {}): Promise<TestApi> {
   const postgres = await startPostgres()
   const controlUrl = postgres.url('control')
-  const clock = { ahead: 0, patience: Infinity }
+  const clock = { ahead: 0, timeout: Infinity }
   const testClock: Clock = {
     ...systemClock,
     now: () => new Date(Date.now() + clock.ahead),
-    timeout: (milliseconds) => AbortSignal.timeout(Math.min(milliseconds, clock.patience)),
-    every: (milliseconds, work) => systemClock.every(Math.min(milliseconds, clock.patience), work),
+    timeout: (milliseconds) => AbortSignal.timeout(Math.min(milliseconds, clock.timeout)),
+    every: (milliseconds, work) => systemClock.every(Math.min(milliseconds, clock.timeout), work),
   }
   const log: string[] = []
   const routes: RouteSeen[] = []
-  const engine = new StandInEngine()
-  let region: StandInRegion | undefined
+  const engine = new FakeEngine()
+  let region: FakeRegion | undefined
   const plane = await openControlPlane(configOf(postgres, options), {
     clock: testClock,
     random: Math.random,
@@ -193,14 +193,14 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
     failpoint: noFailpoints,
     fetch,
     resolve: async (name) => testNames[name] ?? Promise.reject(new Error('no such name')),
-    probe: (published) => (region = new StandInRegion(published)),
+    probe: (published) => (region = new FakeRegion(published)),
     openRegion: (given) =>
       given.config.id === cloudConfig.id ? cloudRegion({ ...given, engine }) : createRegion(given),
     onRoute: (route) => routes.push(route),
   })
   const { app } = plane
   if (region === undefined) throw new Error('the control plane asked for no region')
-  const standIn: StandInRegion = region
+  const fake: FakeRegion = region
   await app.ready()
 
   const over = new AbortController()
@@ -231,7 +231,7 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
   // The server ends before the pool in a test that crashes it.
   sql.on('error', () => undefined)
   t.teardown(async () => {
-    standIn.agrees = true
+    fake.agrees = true
     await Promise.all([...controllers].map((controller) => controller.stop()))
     over.abort()
     await following
@@ -246,7 +246,7 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
     app,
     postgres,
     controlUrl,
-    region: standIn,
+    region: fake,
     engine,
     clock,
     log,
@@ -278,22 +278,22 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
       }
     },
     async create(name = newName(), more = {}) {
-      const answer = await api.call('POST', '/v1/tenants', {
+      const response = await api.call('POST', '/v1/tenants', {
         body: { name, plan: 'Free', region: 'local', ...more },
         headers: { prefer: 'wait=30' },
       })
-      if (answer.status !== 201) throw new Error(`creating ${name} was answered ${answer.status}: ${answer.text}`)
-      return answer.body as CreatedTenant
+      if (response.status !== 201) throw new Error(`creating ${name} was answered ${response.status}: ${response.text}`)
+      return response.body as CreatedTenant
     },
     async tenant(id) {
-      const answer = await api.call('GET', `/v1/tenants/${id}`)
-      if (answer.status !== 200) throw new Error(`reading ${id} was answered ${answer.status}: ${answer.text}`)
-      return answer.body as TenantBody
+      const response = await api.call('GET', `/v1/tenants/${id}`)
+      if (response.status !== 200) throw new Error(`reading ${id} was answered ${response.status}: ${response.text}`)
+      return response.body as TenantBody
     },
     async newKey(scope) {
-      const answer = await api.call('POST', '/v1/keys', { body: { name: `${scope} key`, scope } })
-      if (answer.status !== 201) throw new Error(`creating a key was answered ${answer.status}: ${answer.text}`)
-      return answer.body as { id: string; key: string }
+      const response = await api.call('POST', '/v1/keys', { body: { name: `${scope} key`, scope } })
+      if (response.status !== 201) throw new Error(`creating a key was answered ${response.status}: ${response.text}`)
+      return response.body as { id: string; key: string }
     },
     async sql(text, values = []) {
       return (await sql.query<Record<string, unknown>>(text, values)).rows
@@ -368,10 +368,17 @@ export function newName(prefix = 'tenant'): string {
 }
 
 /** The answer is an error in the one form, with this code; `names` stands in its message. */
-export function isError(t: Test, answer: Answer, status: number, code: string, names: string, what: string): void {
-  const body = answer.body as ErrorBody
+export function isError(
+  t: Test,
+  response: ApiResponse,
+  status: number,
+  code: string,
+  names: string,
+  what: string,
+): void {
+  const body = response.body as ErrorBody
   t.match(
-    { status: answer.status, body },
+    { status: response.status, body },
     { status, body: { statusCode: String(status), error: /^[a-z_]+$/, code, message: String } },
     what,
   )

@@ -21,16 +21,16 @@ export function stoppedClock(begin = '2026-03-01T12:00:00.000Z'): StoppedClock {
     later,
     sleep: (milliseconds, signal) =>
       new Promise((resolve, reject) => {
-        const refuse = () => {
+        const rejectWith = () => {
           cancel()
           reject(signal?.reason as Error)
         }
         const cancel = later(milliseconds, () => {
-          signal?.removeEventListener('abort', refuse)
+          signal?.removeEventListener('abort', rejectWith)
           resolve()
         })
-        if (signal?.aborted === true) refuse()
-        else signal?.addEventListener('abort', refuse, { once: true })
+        if (signal?.aborted === true) rejectWith()
+        else signal?.addEventListener('abort', rejectWith, { once: true })
       }),
     timeout(milliseconds) {
       const controller = new AbortController()

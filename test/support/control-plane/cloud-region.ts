@@ -4,7 +4,7 @@ import type { HomeDatabases } from '#control-plane/homes/home-databases.ts'
 import type { HomeServer } from '#control-plane/homes/home-server.ts'
 import { createRegion, type Region } from '#control-plane/reconcile/region.ts'
 import type { RegionConfig } from '#control-plane/regions/region-config.ts'
-import type { StandInEngine } from './stand-in-engine.ts'
+import type { FakeEngine } from './fake-engine.ts'
 
 export const cloudConfig: RegionConfig = {
   id: 'cloud',
@@ -27,7 +27,7 @@ export const cloudConfig: RegionConfig = {
 
 const home: HomeServer = {
   prepare: async (created) => created(),
-  mend: () => Promise.resolve('to be migrated' as const),
+  repair: () => Promise.resolve('to be migrated' as const),
   create: () => Promise.resolve('whole'),
   migrate: () => Promise.resolve({ lost: [] }),
   check: () => Promise.resolve(),
@@ -36,7 +36,7 @@ const home: HomeServer = {
 }
 
 export function cloudRegion(options: {
-  engine: StandInEngine
+  engine: FakeEngine
   homes: HomeDatabases
   internalToken: string
   clock: Clock

@@ -35,7 +35,7 @@ export interface Plane {
   addTenant(columns?: Record<string, unknown>): Promise<string>
   tenant(id: string): Promise<Record<string, unknown>>
   /** As an operator would: raises the generation and opens an operation. */
-  ask(id: string, kind: string, columns: Record<string, unknown>): Promise<void>
+  request(id: string, kind: string, columns: Record<string, unknown>): Promise<void>
   /** Brings every tenant to what is wanted; `badImage`: whoever has it fails. */
   settle(badImage?: string): Promise<void>
   /** The next region of the same database: nothing of the one before is in it. */
@@ -119,7 +119,7 @@ export async function startPlane(t: Test): Promise<Plane> {
       return row
     },
 
-    async ask(id, kind, columns) {
+    async request(id, kind, columns) {
       const names = Object.keys(columns)
       const sets = names.map((name, at) => `${name} = $${at + 3}, `).join('')
       await plane.sql(`update tenants set ${sets} generation = generation + 1, updated_at = $2 where id = $1`, [
@@ -191,7 +191,7 @@ function dockerRegion(id: string, settings: Partial<DockerSettings>): RegionConf
 }
 
 /** Whether a write was refused because another leads. */
-export async function isRefused(write: Promise<unknown>): Promise<boolean> {
+export async function isRejected(write: Promise<unknown>): Promise<boolean> {
   return write.then(
     () => false,
     (error: unknown) => error instanceof LeadershipLost,

@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import type { Test } from 'tap'
-import { ask, signToken, startRuntime, type TestTenant } from '#test/support/runtime.ts'
+import { send, signToken, startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
 export const routes: [method: string, path: string, body?: object][] = [
   ['GET', '/storage/v1/bucket'],
@@ -77,7 +77,7 @@ export async function openForger(t: Test) {
     ['/storage/v1/bucket', 'ada', { name: 'papers', policy: 'private' }],
     ['/storage/v1/object/papers/letter.txt', 'ada', { text: 'of ada' }],
   ] as const) {
-    const { status, text } = await tenant.ask('POST', path, { as, ...(body === undefined ? {} : { body }) })
+    const { status, text } = await tenant.request('POST', path, { as, ...(body === undefined ? {} : { body }) })
     t.ok(status < 300, text)
   }
   const stored = () =>
@@ -89,15 +89,15 @@ export async function openForger(t: Test) {
          (select count(*) from function_invocations) as invocations`,
     )
 
-  const all = { asked: 0, refused: 0 }
+  const all = { requested: 0, refused: 0 }
   /** 401 in our form. A subscription that is let in never ends by itself, so nothing is read of it. */
-  const refusal = async (
+  const rejection = async (
     at: TestTenant,
     [method, path, body]: (typeof routes)[number],
     headers: Record<string, string | string[]>,
   ): Promise<string | undefined> => {
-    all.asked++
-    const asked = request({
+    all.requested++
+    const requested = request({
       host: '127.0.0.1',
       port: at.port,
       agent: false,
@@ -105,17 +105,18 @@ export async function openForger(t: Test) {
       path,
       headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     })
-    asked.on('error', () => undefined)
-    asked.end(body === undefined ? undefined : JSON.stringify(body))
-    const [answer] = (await once(asked, 'response')) as [IncomingMessage]
-    if (answer.statusCode !== 401) {
-      answer.destroy()
-      return `${method} ${path}: ${answer.statusCode}`
+    requested.on('error', () => undefined)
+    requested.end(body === undefined ? undefined : JSON.stringify(body))
+    const [response] = (await once(requested, 'response')) as [IncomingMessage]
+    if (response.statusCode !== 401) {
+      response.destroy()
+      return `${method} ${path}: ${response.statusCode}`
     }
     let text = ''
-    for await (const chunk of answer.setEncoding('utf8') as AsyncIterable<string>) text += chunk
+    for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) text += chunk
     const { code } = JSON.parse(text) as Record<string, unknown>
-    if (code !== 'INVALID_TOKEN' || answer.headers['www-authenticate'] !== 'Bearer') return `${method} ${path}: ${text}`
+    if (code !== 'INVALID_TOKEN' || response.headers['www-authenticate'] !== 'Bearer')
+      return `${method} ${path}: ${text}`
     all.refused++
     return undefined
   }
@@ -123,19 +124,19 @@ export async function openForger(t: Test) {
    * Everywhere, without a statement and without a trace; right after a good token was, so that nothing of it is
    * remembered for a bad one.
    */
-  const refused = async (
+  const rejected = async (
     t: Test,
     at: TestTenant,
     tokens: Record<string, string | string[]>,
     where: (n: number) => typeof routes = () => routes,
   ) => {
-    await ask(tenant.port, 'GET', '/storage/v1/bucket', { authorization: `Bearer ${wellSigned(good())}` })
+    await send(tenant.port, 'GET', '/storage/v1/bucket', { authorization: `Bearer ${wellSigned(good())}` })
     const before = { statements: at.statements(), stored: await stored() }
     let n = 0
     for (const [why, token] of Object.entries(tokens)) {
       const accepted: string[] = []
       for (const route of where(n++)) {
-        const outcome = await refusal(at, route, { authorization: Array.isArray(token) ? token : `Bearer ${token}` })
+        const outcome = await rejection(at, route, { authorization: Array.isArray(token) ? token : `Bearer ${token}` })
         if (outcome !== undefined) accepted.push(outcome)
       }
       t.same(accepted, [], why)
@@ -143,5 +144,5 @@ export async function openForger(t: Test) {
     t.equal(at.statements(), before.statements, 'no SQL')
     t.same(await stored(), before.stored, 'nothing was changed')
   }
-  return { runtime, secret, former, tenant, other, now, good, without, wellSigned, all, refusal, refused }
+  return { runtime, secret, former, tenant, other, now, good, without, wellSigned, all, rejection, refused: rejected }
 }

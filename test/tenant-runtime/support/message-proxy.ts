@@ -23,7 +23,7 @@ export interface MessageProxy {
 }
 
 /** A message of which type ends the answer to one message of the client; E ends the answer to all until the next Sync. */
-const answers = new Set(['1', '2', '3', 'T', 'n', 'C', 'I'])
+const responses = new Set(['1', '2', '3', 'T', 'n', 'C', 'I'])
 const flush = Buffer.from([0x48, 0, 0, 0, 4])
 
 export async function openMessageProxy(t: Test, port: number): Promise<MessageProxy> {
@@ -45,25 +45,25 @@ export async function openMessageProxy(t: Test, port: number): Promise<MessagePr
     }
     let isLoggedIn = false
     let sent = 0
-    let answered = 0
+    let response = 0
     let changed: () => void = () => undefined
 
-    const readAnswers = messageReader((type) => {
+    const readResponses = messageReader((type) => {
       if (type === 'Z') {
         isLoggedIn = true
-        sent = answered = 0
-      } else if (type === 'E') answered = Infinity
-      else if (answers.has(type)) answered++
+        sent = response = 0
+      } else if (type === 'E') response = Infinity
+      else if (responses.has(type)) response++
       changed()
     })
     postgres.on('data', (chunk: Buffer) => {
-      readAnswers(chunk)
+      readResponses(chunk)
       client.write(chunk)
     })
     postgres.once('close', () => changed())
 
     const settled = async () => {
-      const isOver = () => answered >= sent || postgres.destroyed
+      const isOver = () => response >= sent || postgres.destroyed
       if (isOver()) return
       postgres.write(flush)
       while (!isOver()) await new Promise<void>((resolve) => (changed = resolve))
@@ -84,11 +84,11 @@ export async function openMessageProxy(t: Test, port: number): Promise<MessagePr
       postgres.end(bytes.subarray(0, fate))
     }
     let queue = Promise.resolve()
-    const readQuestions = messageReader((type, bytes) => {
+    const readQueries = messageReader((type, bytes) => {
       queue = queue.then(() => pass(type, bytes)).catch(cut)
     })
     client.on('data', (chunk: Buffer) => {
-      if (isLoggedIn) readQuestions(chunk)
+      if (isLoggedIn) readQueries(chunk)
       else postgres.write(chunk)
     })
   })

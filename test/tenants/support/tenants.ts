@@ -1,12 +1,12 @@
 // Tenants as the API makes and changes them, and what there is of one in the databases.
 import type { OperationBody, TenantBody } from '#control-plane/tenants/tenant-body.ts'
 import { query } from '#test/support/postgres.ts'
-import { newName, type Answer, type TestApi } from '#test/support/control-plane/api.ts'
+import { newName, type ApiResponse, type TestApi } from '#test/support/control-plane/api.ts'
 
 type Changed = TenantBody & { operation: OperationBody }
 
 export const good = (name = newName()) => ({ name, plan: 'Free', region: 'local' })
-export const changed = ({ body }: Answer) => body as Changed
+export const changed = ({ body }: ApiResponse) => body as Changed
 
 /** Of the tenant, in the control database's and the homes' server. */
 export const rolesAndSchemas = async (api: TestApi, id: string) => ({

@@ -2,11 +2,11 @@
 import type Dockerode from 'dockerode'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Resources } from '../../stacks/index.ts'
-import { type ContainerSpec, type Ownership, changeable, containerBody, refuseForeign } from '../index.ts'
+import { type ContainerSpec, type Ownership, changeable, containerBody, rejectForeign } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf, wordsOf } from './errors.ts'
 import { connect } from './networks.ts'
-import { soon } from './soon.ts'
+import { abortable } from './abortable.ts'
 import { requireVolume } from './volumes.ts'
 
 /** Until a container that is being removed is gone, or stopped. */
@@ -21,12 +21,12 @@ export async function createContainer(api: EngineApi, spec: ContainerSpec, signa
     seconds: slowSeconds,
   } as const
   try {
-    await api.ask({ ...call, query: { name: spec.name }, body: containerBody(spec) }, signal)
+    await api.request({ ...call, query: { name: spec.name }, body: containerBody(spec) }, signal)
   } catch (error) {
     if (statusOf(error) !== 409) throw error
-    const found = await soon(() => findContainer(api, spec.name, signal), signal)
+    const found = await abortable(() => findContainer(api, spec.name, signal), signal)
     if (found === undefined) throw error
-    refuseForeign('container', spec.name, found.Config.Labels, spec.labels)
+    rejectForeign('container', spec.name, found.Config.Labels, spec.labels)
   }
   await keepOnOwnVolumes(api, spec, signal)
   for (const { network, aliases, address } of spec.networks)
@@ -53,7 +53,7 @@ async function keepOnOwnVolumes(api: EngineApi, spec: ContainerSpec, signal: Abo
 }
 
 export async function startContainer(api: EngineApi, name: string, signal: AbortSignal): Promise<void> {
-  await api.ask(
+  await api.request(
     {
       doing: `start container ${name}`,
       method: 'POST',
@@ -66,7 +66,7 @@ export async function startContainer(api: EngineApi, name: string, signal: Abort
 
 export async function unpauseContainer(api: EngineApi, name: string, signal: AbortSignal): Promise<void> {
   try {
-    await api.ask(
+    await api.request(
       { doing: `unpause container ${name}`, method: 'POST', path: `/containers/${segment(name)}/unpause` },
       signal,
     )
@@ -83,7 +83,7 @@ export async function stopContainer(api: EngineApi, name: string, seconds: numbe
     path: `/containers/${segment(name)}/stop`,
     query: { t: seconds },
   } as const
-  await api.ask({ ...call, seconds: seconds + slowSeconds }, signal)
+  await api.request({ ...call, seconds: seconds + slowSeconds }, signal)
 }
 
 export async function updateResources(
@@ -97,7 +97,7 @@ export async function updateResources(
     method: 'POST',
     path: `/containers/${segment(name)}/update`,
   } as const
-  await api.ask({ ...call, body: changeable(resources) }, signal)
+  await api.request({ ...call, body: changeable(resources) }, signal)
 }
 
 /** Kills it when it runs. */
@@ -109,7 +109,7 @@ export async function removeContainer(
 ): Promise<void> {
   const found = await findContainer(api, name, signal)
   if (found === undefined) return
-  refuseForeign('container', name, found.Config.Labels, owner)
+  rejectForeign('container', name, found.Config.Labels, owner)
   const call = {
     doing: `remove container ${name}`,
     method: 'DELETE',
@@ -117,7 +117,7 @@ export async function removeContainer(
     seconds: slowSeconds,
   } as const
   try {
-    await api.ask({ ...call, query: { force: true, v: true } }, signal)
+    await api.request({ ...call, query: { force: true, v: true } }, signal)
   } catch (error) {
     if (statusOf(error) === 404) return
     // 409: its removal is in progress.
@@ -140,7 +140,7 @@ export async function findContainer(
   signal: AbortSignal,
 ): Promise<Dockerode.ContainerInspectInfo | undefined> {
   try {
-    const found = await api.ask(
+    const found = await api.request(
       { doing: `look for container ${name}`, method: 'GET', path: `/containers/${segment(name)}/json` },
       signal,
     )

@@ -42,7 +42,7 @@ export function dockerHost(address: DockerAddress): DockerHost {
     observe: (owned, signal) => observe(api, owned, signal),
     async image(reference, signal) {
       try {
-        const found = await api.ask(
+        const found = await api.request(
           { doing: `look for image ${reference}`, method: 'GET', path: `/images/${segment(reference)}/json` },
           signal,
         )
@@ -60,7 +60,8 @@ export function dockerHost(address: DockerAddress): DockerHost {
     unpauseContainer: (name, signal) => unpauseContainer(api, name, signal),
     stopContainer: (name, seconds, signal) => stopContainer(api, name, seconds, signal),
     updateResources: (name, resources, signal) => updateResources(api, name, resources, signal),
-    connect: (network, container, aliases, place, signal) => connect(api, network, container, aliases, place, signal),
+    connect: (network, container, aliases, location, signal) =>
+      connect(api, network, container, aliases, location, signal),
     disconnect: (network, container, signal) =>
       disconnect(api, `disconnect ${container} from network ${network}`, network, container, signal),
     writeFiles: (volume, image, user, files, labels, signal) =>

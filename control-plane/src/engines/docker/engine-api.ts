@@ -22,7 +22,7 @@ interface EngineCall {
 /** Every function throws `EngineError`, or the signal's own reason once that is aborted. */
 export interface EngineApi {
   /** The answer's JSON. */
-  ask(call: EngineCall, signal: AbortSignal): Promise<unknown>
+  request(call: EngineCall, signal: AbortSignal): Promise<unknown>
   /** The answer's body as it comes; the signal ends it. */
   open(call: EngineCall, signal: AbortSignal): Promise<Readable>
   /** The connection itself, to write to and to read from. */
@@ -89,7 +89,7 @@ export function engineApi(docker: Dockerode): EngineApi {
   }
 
   return {
-    ask: (call, signal) => run(call, {}, signal),
+    request: (call, signal) => run(call, {}, signal),
     open: async (call, signal) => (await run(call, { isStream: true }, signal)) as Readable,
     upgrade: async (call, signal) =>
       (await run(call, { isStream: true, hijack: true, openStdin: true }, signal)) as Duplex,

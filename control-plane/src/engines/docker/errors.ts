@@ -3,13 +3,13 @@
 import { EngineError, type EngineErrorCode } from '../index.ts'
 import { TimeUp } from './within.ts'
 
-interface Refusal {
+interface Rejection {
   status: number
   text: string
 }
 
 /** First match wins; `text` is the Engine's. Seen on Docker 20.10 and, where they differ, in the sources of later ones. */
-const refusals: readonly { text: RegExp; code: EngineErrorCode; message: string }[] = [
+const rejections: readonly { text: RegExp; code: EngineErrorCode; message: string }[] = [
   { text: /no space left on device|disk quota exceeded/i, code: 'DISK_FULL', message: 'its disk is full' },
   {
     text: /port is already allocated|bind: address already in use|ports are not available/i,
@@ -57,30 +57,30 @@ const refusals: readonly { text: RegExp; code: EngineErrorCode; message: string 
 export function engineError(doing: string, cause: unknown): EngineError {
   if (cause instanceof EngineError) return cause
   const fail = (code: EngineErrorCode, why: string) => new EngineError(code, `cannot ${doing}: ${why}`, { cause })
-  const refusal = readRefusal(cause)
-  if (refusal === undefined) {
+  const rejection = readRejection(cause)
+  if (rejection === undefined) {
     if (cause instanceof TimeUp) return fail('ENGINE_UNREACHABLE', 'the Docker Engine did not answer in time')
     if (isConnectionError(cause)) return fail('ENGINE_UNREACHABLE', 'the Docker Engine cannot be reached')
     return fail('ENGINE_FAILED', 'its answer is not understood')
   }
-  const known = refusals.find(({ text }) => text.test(refusal.text))
+  const known = rejections.find(({ text }) => text.test(rejection.text))
   if (known !== undefined) return fail(known.code, known.message)
-  if (refusal.status === 404) return fail('NOT_FOUND', 'it is not there')
-  return fail('ENGINE_FAILED', `the Docker Engine refused it (${refusal.status})`)
+  if (rejection.status === 404) return fail('NOT_FOUND', 'it is not there')
+  return fail('ENGINE_FAILED', `the Docker Engine refused it (${rejection.status})`)
 }
 
 /** The HTTP status of a refusal by the Engine that became this error. */
 export function statusOf(error: unknown): number | undefined {
-  return error instanceof EngineError ? readRefusal(error.cause)?.status : undefined
+  return error instanceof EngineError ? readRejection(error.cause)?.status : undefined
 }
 
 /** The Engine's own words about a refusal. */
 export function wordsOf(error: unknown): string {
-  return (error instanceof EngineError ? readRefusal(error.cause)?.text : undefined) ?? ''
+  return (error instanceof EngineError ? readRejection(error.cause)?.text : undefined) ?? ''
 }
 
 /** dockerode's errors carry the status, and the Engine's message after a text of their own. */
-function readRefusal(cause: unknown): Refusal | undefined {
+function readRejection(cause: unknown): Rejection | undefined {
   if (!(cause instanceof Error) || !('statusCode' in cause) || typeof cause.statusCode !== 'number') return undefined
   return { status: cause.statusCode, text: cause.message.replace(/^\(HTTP code \d+\) \w+ - /, '').trim() }
 }

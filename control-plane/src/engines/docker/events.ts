@@ -5,7 +5,7 @@ import { type HostEvent, type Ownership, EngineError, fromDocker, isOwned, owned
 import { linesOf } from '@tenantry/contract'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf } from './errors.ts'
-import { flow } from './flow.ts'
+import { consumeStream } from './consume-stream.ts'
 
 /** Health checks and commands run inside make most events of a host; none of them is wanted. */
 const wanted = {
@@ -45,11 +45,11 @@ export async function* events(
   signal: AbortSignal,
 ): AsyncGenerator<HostEvent, undefined> {
   const doing = 'follow events'
-  const answer = await api.open({ doing, method: 'GET', path: '/events', query: { filters: wanted } }, signal)
-  const source = flow(doing, answer, signal)
+  const response = await api.open({ doing, method: 'GET', path: '/events', query: { filters: wanted } }, signal)
+  const source = consumeStream(doing, response, signal)
   // After the connection: what is made from now on is told by an event.
   const stacks = await stacksOf(api, owned, signal).catch((cause: unknown) => {
-    answer.destroy()
+    response.destroy()
     throw cause
   })
   for await (const event of parse(source)) {
@@ -63,11 +63,11 @@ type Stacks = Map<string, string>
 
 async function stacksOf(api: EngineApi, owned: Ownership, signal: AbortSignal): Promise<Stacks> {
   const query = { filters: ownedFilter(owned) }
-  const networks = (await api.ask(
+  const networks = (await api.request(
     { doing: 'list networks', method: 'GET', path: '/networks', query },
     signal,
   )) as Dockerode.NetworkInspectInfo[]
-  const volumes = (await api.ask({ doing: 'list volumes', method: 'GET', path: '/volumes', query }, signal)) as {
+  const volumes = (await api.request({ doing: 'list volumes', method: 'GET', path: '/volumes', query }, signal)) as {
     Volumes: Dockerode.VolumeInspectInfo[] | null
   }
   const stacks: Stacks = new Map()
@@ -103,7 +103,7 @@ async function labelsOf(
   signal: AbortSignal,
 ): Promise<Record<string, string> | null | undefined> {
   try {
-    const found = await api.ask({ doing: 'look at what was made', method: 'GET', path }, signal)
+    const found = await api.request({ doing: 'look at what was made', method: 'GET', path }, signal)
     return (found as { Labels: Record<string, string> | null }).Labels
   } catch (error) {
     if (statusOf(error) === 404) return undefined

@@ -5,8 +5,8 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type ExecOptions, type ExecResult, EngineError } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
-import { flow } from './flow.ts'
-import { demultiplex, type Piece } from './frames.ts'
+import { consumeStream } from './consume-stream.ts'
+import { demultiplex, type Chunk } from './frames.ts'
 
 /** A command that neither reads nor writes for so long is given up; it goes on inside, the Engine cannot end it. */
 const silentSeconds = 900
@@ -27,7 +27,7 @@ export async function exec(
   const stderr = new Tail(errorBytes)
   let length = 0
   const run = start(api, container, command, options)
-  for await (const { stream, bytes } of run.pieces) {
+  for await (const { stream, bytes } of run.chunks) {
     if (stream === 'stderr') stderr.add(bytes)
     else {
       length += bytes.length
@@ -47,7 +47,7 @@ export async function* execStream(
 ): AsyncGenerator<Uint8Array, undefined> {
   const stderr = new Tail(errorBytes)
   const run = start(api, container, command, options)
-  for await (const { stream, bytes } of run.pieces) {
+  for await (const { stream, bytes } of run.chunks) {
     if (stream === 'stdout') yield bytes
     else stderr.add(bytes)
   }
@@ -58,7 +58,7 @@ export async function* execStream(
 
 interface Run {
   doing: string
-  pieces: AsyncIterable<Piece>
+  chunks: AsyncIterable<Chunk>
   /** Once the pieces have come to their end. */
   code(): Promise<number>
 }
@@ -66,24 +66,24 @@ interface Run {
 function start(api: EngineApi, container: string, command: readonly string[], { input, signal }: ExecOptions): Run {
   const doing = `run ${command[0] ?? ''} in ${container}`
   let id = ''
-  async function* pieces(): AsyncGenerator<Piece, undefined> {
+  async function* chunks(): AsyncGenerator<Chunk, undefined> {
     id = await create(api, doing, container, command, input !== undefined, signal)
     const socket = await api.upgrade(
       { doing, method: 'POST', path: `/exec/${id}/start`, body: { Detach: false, Tty: false } },
       signal,
     )
-    const answer = flow(doing, socket, signal, { silentSeconds })
-    const source = input === undefined ? undefined : watched(input, answer.moved)
+    const response = consumeStream(doing, socket, signal, { silentSeconds })
+    const source = input === undefined ? undefined : watched(input, response.moved)
     // A command that ends without reading its input closes the connection; its exit code says what that means.
     if (source !== undefined)
       void pipeline(Readable.from(source.chunks, { objectMode: false }), socket).catch(() => undefined)
     try {
-      yield* demultiplex(answer)
+      yield* demultiplex(response)
     } catch (cause) {
       throw source?.failure() ?? cause
     }
   }
-  return { doing, pieces: pieces(), code: () => exitCode(api, doing, id, signal) }
+  return { doing, chunks: chunks(), code: () => exitCode(api, doing, id, signal) }
 }
 
 async function create(
@@ -95,7 +95,7 @@ async function create(
   signal: AbortSignal,
 ): Promise<string> {
   const body = { AttachStdin: withInput, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: command }
-  const { Id } = (await api.ask(
+  const { Id } = (await api.request(
     { doing, method: 'POST', path: `/containers/${segment(container)}/exec`, body },
     signal,
   )) as { Id: string }
@@ -127,7 +127,7 @@ function watched(input: string | AsyncIterable<Uint8Array>, moved: () => void): 
 /** The connection may end a moment before the Engine has noted the end of the process. */
 async function exitCode(api: EngineApi, doing: string, id: string, signal: AbortSignal): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
-    const { Running, ExitCode } = (await api.ask(
+    const { Running, ExitCode } = (await api.request(
       { doing, method: 'GET', path: `/exec/${id}/json` },
       signal,
     )) as Dockerode.ExecInspectInfo
@@ -140,17 +140,17 @@ async function exitCode(api: EngineApi, doing: string, id: string, signal: Abort
 /** The end of a text, within a number of bytes. */
 class Tail {
   readonly #limit: number
-  #kept = Buffer.alloc(0)
+  #stored = Buffer.alloc(0)
 
   constructor(limit: number) {
     this.#limit = limit
   }
 
   add(bytes: Uint8Array): void {
-    this.#kept = Buffer.concat([this.#kept, bytes]).subarray(-this.#limit)
+    this.#stored = Buffer.concat([this.#stored, bytes]).subarray(-this.#limit)
   }
 
   text(): string {
-    return this.#kept.toString()
+    return this.#stored.toString()
   }
 }

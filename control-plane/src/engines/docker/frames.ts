@@ -2,7 +2,7 @@
 // (stream, three zeros, length as big-endian 32 bits).
 import { EngineError } from '../index.ts'
 
-export interface Piece {
+export interface Chunk {
   stream: 'stdout' | 'stderr'
   bytes: Uint8Array
   /** It ends what the Engine wrote as one: for logs, one line or a part of a very long one. */
@@ -12,7 +12,7 @@ export interface Piece {
 const headerLength = 8
 
 /** Passes on what came of a frame at once: memory does not depend on what a header promises. @throws EngineError */
-export async function* demultiplex(source: AsyncIterable<Uint8Array>): AsyncGenerator<Piece, undefined> {
+export async function* demultiplex(source: AsyncIterable<Uint8Array>): AsyncGenerator<Chunk, undefined> {
   const header = Buffer.alloc(headerLength)
   let headerBytes = 0
   let missing = 0
@@ -39,7 +39,7 @@ export async function* demultiplex(source: AsyncIterable<Uint8Array>): AsyncGene
   if (headerBytes > 0) throw new EngineError('ENGINE_UNREACHABLE', 'the Docker Engine broke off within a frame')
 }
 
-function streamOf(header: Buffer): Piece['stream'] {
+function streamOf(header: Buffer): Chunk['stream'] {
   switch (header[0]) {
     case 0:
     case 1:

@@ -16,8 +16,8 @@ interface Info {
 
 /** @param isLocal the Engine is on this host @throws EngineError `ENGINE_TOO_OLD` */
 export async function info(api: EngineApi, isLocal: boolean, signal: AbortSignal): Promise<HostInfo> {
-  const found = (await api.ask({ doing: 'ask for what the host is', method: 'GET', path: '/info' }, signal)) as Info
-  const { ApiVersion } = (await api.ask(
+  const found = (await api.request({ doing: 'ask for what the host is', method: 'GET', path: '/info' }, signal)) as Info
+  const { ApiVersion } = (await api.request(
     { doing: 'ask for the version', method: 'GET', path: '/version' },
     signal,
   )) as Dockerode.DockerVersion

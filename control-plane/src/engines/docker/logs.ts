@@ -1,8 +1,8 @@
 // A container's log: the Engine sends one frame a line, and very long lines in parts, each with a time of its own.
 import { type LogLine, type LogOptions, EngineError } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
-import { flow } from './flow.ts'
-import { demultiplex, type Piece } from './frames.ts'
+import { consumeStream } from './consume-stream.ts'
+import { demultiplex, type Chunk } from './frames.ts'
 
 /** What is longer is given in parts. */
 const maxLineBytes = 256 * 1024
@@ -22,9 +22,12 @@ export async function* logs(
     tail: options.tail,
     ...(options.since === undefined ? {} : { since: unixTime(options.since) }),
   }
-  const answer = await api.open({ doing, method: 'GET', path: `/containers/${segment(container)}/logs`, query }, signal)
+  const response = await api.open(
+    { doing, method: 'GET', path: `/containers/${segment(container)}/logs`, query },
+    signal,
+  )
   // A log that is not followed comes at once.
-  yield* readLines(demultiplex(flow(doing, answer, signal, options.follow ? {} : { silentSeconds: 60 })))
+  yield* readLines(demultiplex(consumeStream(doing, response, signal, options.follow ? {} : { silentSeconds: 60 })))
 }
 
 interface Pending {
@@ -34,10 +37,10 @@ interface Pending {
 }
 
 /** Pieces of frames → lines. */
-export async function* readLines(pieces: AsyncIterable<Piece>): AsyncGenerator<LogLine, undefined> {
-  const frames: Record<Piece['stream'], Uint8Array[]> = { stdout: [], stderr: [] }
-  const lines: Record<Piece['stream'], Pending | undefined> = { stdout: undefined, stderr: undefined }
-  for await (const { stream, bytes, last } of pieces) {
+export async function* readLines(chunks: AsyncIterable<Chunk>): AsyncGenerator<LogLine, undefined> {
+  const frames: Record<Chunk['stream'], Uint8Array[]> = { stdout: [], stderr: [] }
+  const lines: Record<Chunk['stream'], Pending | undefined> = { stdout: undefined, stderr: undefined }
+  for await (const { stream, bytes, last } of chunks) {
     frames[stream].push(bytes)
     if (!last) continue
     const { at, text, ends } = readFrame(Buffer.concat(frames[stream]))
@@ -55,7 +58,7 @@ export async function* readLines(pieces: AsyncIterable<Piece>): AsyncGenerator<L
   }
 }
 
-function lineOf(stream: Piece['stream'], { at, parts }: Pending): LogLine {
+function lineOf(stream: Chunk['stream'], { at, parts }: Pending): LogLine {
   return { at, stream, text: Buffer.concat(parts).toString() }
 }
 

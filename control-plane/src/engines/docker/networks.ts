@@ -1,11 +1,11 @@
 // Networks: made once by name, though the Engine itself allows any number of one name; removed with whoever is on them.
 import type Dockerode from 'dockerode'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type NetworkSpec, type Ownership, EngineError, endpoint, refuseForeign, toDocker } from '../index.ts'
+import { type NetworkSpec, type Ownership, EngineError, endpoint, rejectForeign, toDocker } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf, wordsOf } from './errors.ts'
-import { places } from './observed.ts'
-import { soon } from './soon.ts'
+import { slots } from './observed.ts'
+import { abortable } from './abortable.ts'
 
 export async function createNetwork(api: EngineApi, spec: NetworkSpec, signal: AbortSignal): Promise<void> {
   if ((await oursNamed(api, spec.name, spec.labels, signal)).length > 0) return
@@ -17,7 +17,7 @@ export async function createNetwork(api: EngineApi, spec: NetworkSpec, signal: A
       path: '/networks/create',
       body: networkBody(spec),
     } as const
-    made = ((await api.ask(call, signal)) as { Id: string }).Id
+    made = ((await api.request(call, signal)) as { Id: string }).Id
   } catch (error) {
     if (!(await appears(api, spec, error, signal))) throw error
   }
@@ -30,12 +30,12 @@ export async function createNetwork(api: EngineApi, spec: NetworkSpec, signal: A
 async function appears(
   api: EngineApi,
   { name, labels }: NetworkSpec,
-  refusal: unknown,
+  rejection: unknown,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const isTaken = statusOf(refusal) === 409 || (refusal instanceof EngineError && refusal.code === 'SUBNET_TAKEN')
+  const isTaken = statusOf(rejection) === 409 || (rejection instanceof EngineError && rejection.code === 'SUBNET_TAKEN')
   if (!isTaken) return false
-  const found = await soon(async () => (await oursNamed(api, name, labels, signal))[0], signal)
+  const found = await abortable(async () => (await oursNamed(api, name, labels, signal))[0], signal)
   return found !== undefined
 }
 
@@ -63,26 +63,26 @@ export async function connect(
   signal: AbortSignal,
 ): Promise<void> {
   const doing = `connect ${container} to network ${network}`
-  const found = (await api.ask(
+  const found = (await api.request(
     { doing, method: 'GET', path: `/containers/${segment(container)}/json` },
     signal,
   )) as Dockerode.ContainerInspectInfo
   if (network in found.NetworkSettings.Networks) {
-    const { Id } = (await api.ask(
+    const { Id } = (await api.request(
       { doing, method: 'GET', path: `/networks/${segment(network)}` },
       signal,
     )) as Dockerode.NetworkInspectInfo
-    const place = places(found, new Map([[network, Id]]))[network]
+    const location = slots(found, new Map([[network, Id]]))[network]
     if (
-      place !== undefined &&
-      aliases.every((alias) => place.aliases.includes(alias)) &&
-      (address ?? place.address) === place.address
+      location !== undefined &&
+      aliases.every((alias) => location.aliases.includes(alias)) &&
+      (address ?? location.address) === location.address
     )
       return
     await disconnect(api, doing, network, container, signal)
   }
   const body = { Container: container, EndpointConfig: endpoint(aliases, address) }
-  await api.ask({ doing, method: 'POST', path: `/networks/${segment(network)}/connect`, body }, signal)
+  await api.request({ doing, method: 'POST', path: `/networks/${segment(network)}/connect`, body }, signal)
 }
 
 /** What is not on it, or gone, is no error. */
@@ -95,7 +95,7 @@ export async function disconnect(
 ): Promise<void> {
   try {
     const body = { Container: container, Force: true }
-    await api.ask({ doing, method: 'POST', path: `/networks/${segment(network)}/disconnect`, body }, signal)
+    await api.request({ doing, method: 'POST', path: `/networks/${segment(network)}/disconnect`, body }, signal)
   } catch (error) {
     if (statusOf(error) !== 404 && !/is not connected/i.test(wordsOf(error))) throw error
   }
@@ -118,7 +118,7 @@ async function remove(api: EngineApi, name: string, id: string, signal: AbortSig
   for (let attempt = 1; ; attempt++) {
     try {
       await disconnectAll(api, doing, id, signal)
-      await api.ask({ doing, method: 'DELETE', path: `/networks/${id}` }, signal)
+      await api.request({ doing, method: 'DELETE', path: `/networks/${id}` }, signal)
       return
     } catch (error) {
       if (statusOf(error) === 404) return
@@ -132,7 +132,7 @@ async function remove(api: EngineApi, name: string, id: string, signal: AbortSig
 /** Stopped containers too: one that kept a network that is gone could not be started again. */
 async function disconnectAll(api: EngineApi, doing: string, id: string, signal: AbortSignal): Promise<void> {
   const query = { all: true, filters: { network: [id] } }
-  const members = (await api.ask(
+  const members = (await api.request(
     { doing, method: 'GET', path: '/containers/json', query },
     signal,
   )) as Dockerode.ContainerInfo[]
@@ -147,13 +147,13 @@ async function oursNamed(
   signal: AbortSignal,
 ): Promise<Dockerode.NetworkInspectInfo[]> {
   const query = { filters: { name: [name] } }
-  const found = (await api.ask(
+  const found = (await api.request(
     { doing: `look for network ${name}`, method: 'GET', path: '/networks', query },
     signal,
   )) as Dockerode.NetworkInspectInfo[]
   // The Engine's filter finds parts of names as well.
   const named = found.filter((network) => network.Name === name)
-  for (const network of named) refuseForeign('network', name, network.Labels, owner)
+  for (const network of named) rejectForeign('network', name, network.Labels, owner)
   return named.sort((a, b) => compare(a.Created, b.Created) || compare(a.Id, b.Id))
 }
 

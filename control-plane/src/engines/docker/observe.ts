@@ -6,7 +6,7 @@ import { type ObservedHost, type Ownership, isUnlabelled, ownedFilter } from '..
 import { stackOfVolume, volumePrefix } from '../../stacks/index.ts'
 import { findContainer } from './containers.ts'
 import type { EngineApi } from './engine-api.ts'
-import { observedContainer, observedNetwork, observedVolume, standingPlaces } from './observed.ts'
+import { observedContainer, observedNetwork, observedVolume, attachmentsOf } from './observed.ts'
 
 /** Inspections at once: the Engine answers each in about a millisecond. */
 const concurrency = 8
@@ -43,7 +43,10 @@ async function listVolumes(
   filters: object,
   signal: AbortSignal,
 ): Promise<Dockerode.VolumeInspectInfo[]> {
-  const found = await api.ask({ doing: 'list volumes', method: 'GET', path: '/volumes', query: { filters } }, signal)
+  const found = await api.request(
+    { doing: 'list volumes', method: 'GET', path: '/volumes', query: { filters } },
+    signal,
+  )
   return (found as { Volumes: Dockerode.VolumeInspectInfo[] | null }).Volumes ?? []
 }
 
@@ -54,7 +57,7 @@ async function list<T>(
   query: { all?: boolean; filters: object },
   signal: AbortSignal,
 ): Promise<T[]> {
-  return (await api.ask({ doing: `list ${what}`, method: 'GET', path, query }, signal)) as T[]
+  return (await api.request({ doing: `list ${what}`, method: 'GET', path, query }, signal)) as T[]
 }
 
 /** What vanishes between the list and its inspection is left out. */
@@ -92,7 +95,7 @@ async function membersOf(
   )) {
     // The first is its own name; others come from links.
     const name = Names.find((one) => one.lastIndexOf('/') === 0)?.slice(1) ?? ''
-    for (const network of Object.keys(standingPlaces(NetworkSettings.Networks, ids))) members.get(network)?.push(name)
+    for (const network of Object.keys(attachmentsOf(NetworkSettings.Networks, ids))) members.get(network)?.push(name)
   }
   return members
 }

@@ -47,7 +47,7 @@ export function observedContainer(
       pids: host.PidsLimit ?? 0,
     },
     restartPolicy: host.RestartPolicy?.Name ?? '',
-    networks: places(found, networkIds),
+    networks: slots(found, networkIds),
   }
 }
 
@@ -76,16 +76,16 @@ export function observedVolume(
 }
 
 /** @param networkIds by name, of networks that are there now */
-export function places(
+export function slots(
   { Id, NetworkSettings }: Dockerode.ContainerInspectInfo,
   networkIds: ReadonlyMap<string, string>,
 ): ObservedContainer['networks'] {
-  const standing = Object.entries(standingPlaces(NetworkSettings.Networks, networkIds))
-  return Object.fromEntries(standing.map(([name, network]) => [name, place(Id, network)]))
+  const present = Object.entries(attachmentsOf(NetworkSettings.Networks, networkIds))
+  return Object.fromEntries(present.map(([name, network]) => [name, location(Id, network)]))
 }
 
 /** A stopped container keeps its place on a network that was removed, even when another has got that name: it is not on that one. */
-export function standingPlaces<T extends { NetworkID: string }>(
+export function attachmentsOf<T extends { NetworkID: string }>(
   networks: Record<string, T>,
   networkIds: ReadonlyMap<string, string>,
 ): Record<string, T> {
@@ -94,12 +94,12 @@ export function standingPlaces<T extends { NetworkID: string }>(
   )
 }
 
-type FoundPlace = Pick<Dockerode.NetworkInfo, 'IPAddress'> & { IPAMConfig?: unknown; Aliases?: unknown }
+type FoundPosition = Pick<Dockerode.NetworkInfo, 'IPAddress'> & { IPAMConfig?: unknown; Aliases?: unknown }
 
 /** Older Engines add the container's short id to its aliases. A container that does not run has only the address it asks for. */
-function place(
+function location(
   containerId: string,
-  { Aliases: aliases, IPAddress: address, IPAMConfig: wanted }: FoundPlace,
+  { Aliases: aliases, IPAddress: address, IPAMConfig: wanted }: FoundPosition,
 ): ObservedContainer['networks'][string] {
   const named = Array.isArray(aliases) ? aliases.filter((alias): alias is string => typeof alias === 'string') : []
   return { aliases: named.filter((alias) => !containerId.startsWith(alias)), address: address || wantedAddress(wanted) }

@@ -60,13 +60,13 @@ function quoted(path: string): string {
 }
 
 /** Characters of what ssh says of its failures. */
-const maxSaid = 2000
+const maxReported = 2000
 
 function dial(argv: string[]): Duplex {
   const child = spawn('ssh', argv, { stdio: ['pipe', 'pipe', 'pipe'] })
   const { stdin, stdout, stderr } = child
-  let said = ''
-  stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-maxSaid)))
+  let reported = ''
+  stderr.setEncoding('utf8').on('data', (text: string) => (reported = (reported + text).slice(-maxReported)))
   const duplex = new Duplex({
     read: () => void stdout.resume(),
     write: (chunk: Buffer, _encoding, done) => void stdin.write(chunk, done),
@@ -83,7 +83,7 @@ function dial(argv: string[]): Duplex {
   stdin.on('error', (error) => duplex.destroy(error))
   child.on('error', (error) => duplex.destroy(error))
   child.on('close', (code) => {
-    const failure = Object.assign(new Error(`ssh ended with ${code ?? 'a signal'}: ${said.trim()}`), {
+    const failure = Object.assign(new Error(`ssh ended with ${code ?? 'a signal'}: ${reported.trim()}`), {
       code: 'ECONNRESET',
     })
     if (code !== 0) duplex.destroy(failure)

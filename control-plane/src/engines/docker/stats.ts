@@ -15,7 +15,7 @@ export async function stats(api: EngineApi, container: string, signal: AbortSign
     path: `/containers/${segment(container)}/stats`,
     query,
   } as const
-  return readStats((await api.ask(call, signal)) as Reading)
+  return readStats((await api.request(call, signal)) as Reading)
 }
 
 /** A container that does not run uses nothing. Files that only the cache holds are not counted; cgroup v1 and v2 name them apart. */

@@ -3,10 +3,10 @@
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { extract, pack } from 'tar-stream'
-import { type ContainerSpec, type Labels, EngineError, containerBody, fromDocker, refuseForeign } from '../index.ts'
+import { type ContainerSpec, type Labels, EngineError, containerBody, fromDocker, rejectForeign } from '../index.ts'
 import { removeContainer } from './containers.ts'
 import { segment, type EngineApi } from './engine-api.ts'
-import { flow } from './flow.ts'
+import { consumeStream } from './consume-stream.ts'
 import { createVolume, findVolume, removeVolume, requireVolume, type VolumeMeter } from './volumes.ts'
 
 /** Where the helper sees the volume. Files are put below its parent, so that the volume's own mode and owner are set, too. */
@@ -32,7 +32,7 @@ export async function writeFiles(
   const archive = await archiveOf(files, ownerOf(user), 0o500)
   const found = await findVolume(api, volume, signal)
   if (found === undefined) throw new EngineError('VOLUME_MISSING', `cannot write files: volume ${volume} is not there`)
-  refuseForeign('volume', volume, found.Labels, labels)
+  rejectForeign('volume', volume, found.Labels, labels)
   const spec = helperSpec(volume, image, labels)
   const written = await withHelper(api, spec, signal, async (id) => {
     const others = (await namesIn(api, volume, id, signal)).filter((name) => !Object.hasOwn(files, name))
@@ -136,7 +136,7 @@ async function createHelper(api: EngineApi, spec: ContainerSpec, signal: AbortSi
     path: '/containers/create',
     query: { name: spec.name },
   } as const
-  const made = await api.ask(
+  const made = await api.request(
     { ...call, body: { ...body, HostConfig: { ...host, ReadonlyRootfs: false, Mounts } } },
     signal,
   )
@@ -149,14 +149,14 @@ async function put(api: EngineApi, volume: string, id: string, archive: Buffer, 
     method: 'PUT',
     path: `/containers/${segment(id)}/archive`,
   } as const
-  await api.ask({ ...call, query: { path: parent }, archive }, signal)
+  await api.request({ ...call, query: { path: parent }, archive }, signal)
 }
 
 /** First parts of the paths that a volume holds. */
 async function namesIn(api: EngineApi, volume: string, id: string, signal: AbortSignal): Promise<string[]> {
   const doing = `read volume ${volume}`
   const query = { path: `${parent}/${directory}` }
-  const answer = await api.open({ doing, method: 'GET', path: `/containers/${segment(id)}/archive`, query }, signal)
+  const response = await api.open({ doing, method: 'GET', path: `/containers/${segment(id)}/archive`, query }, signal)
   const names = new Set<string>()
   const archive = extract()
   archive.on('entry', ({ name: path }, entry, next) => {
@@ -164,6 +164,6 @@ async function namesIn(api: EngineApi, volume: string, id: string, signal: Abort
     if (name !== '') names.add(name)
     entry.once('end', next).resume()
   })
-  await pipeline(flow(doing, answer, signal, { silentSeconds: 30 }), archive)
+  await pipeline(consumeStream(doing, response, signal, { silentSeconds: 30 }), archive)
   return [...names]
 }

@@ -6,7 +6,7 @@ import {
   EngineError,
   isOwned,
   isUnlabelled,
-  refuseForeign,
+  rejectForeign,
   toDocker,
 } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
@@ -22,9 +22,9 @@ export async function createVolume(
 ): Promise<void> {
   const made = await create(api, spec, signal)
   if (isOwned(made.Labels, spec.labels)) return
-  if (!isUnlabelled(made)) refuseForeign('volume', spec.name, made.Labels, spec.labels)
+  if (!isUnlabelled(made)) rejectForeign('volume', spec.name, made.Labels, spec.labels)
   await removeUnlabelledVolume(api, meter, spec.name, signal)
-  refuseForeign('volume', spec.name, (await create(api, spec, signal)).Labels, spec.labels)
+  rejectForeign('volume', spec.name, (await create(api, spec, signal)).Labels, spec.labels)
 }
 
 async function create(
@@ -33,7 +33,10 @@ async function create(
   signal: AbortSignal,
 ): Promise<Dockerode.VolumeInspectInfo> {
   const body = { Name: name, Driver: 'local', Labels: toDocker(labels) }
-  const made = await api.ask({ doing: `create volume ${name}`, method: 'POST', path: '/volumes/create', body }, signal)
+  const made = await api.request(
+    { doing: `create volume ${name}`, method: 'POST', path: '/volumes/create', body },
+    signal,
+  )
   return made as Dockerode.VolumeInspectInfo
 }
 
@@ -66,13 +69,13 @@ export async function removeUnlabelledVolume(
 export async function removeVolume(api: EngineApi, name: string, owner: Ownership, signal: AbortSignal): Promise<void> {
   const found = await findVolume(api, name, signal)
   if (found === undefined) return
-  refuseForeign('volume', name, found.Labels, owner)
+  rejectForeign('volume', name, found.Labels, owner)
   await remove(api, name, signal)
 }
 
 async function remove(api: EngineApi, name: string, signal: AbortSignal): Promise<void> {
   try {
-    await api.ask({ doing: `remove volume ${name}`, method: 'DELETE', path: `/volumes/${segment(name)}` }, signal)
+    await api.request({ doing: `remove volume ${name}`, method: 'DELETE', path: `/volumes/${segment(name)}` }, signal)
   } catch (error) {
     if (statusOf(error) !== 404) throw error
   }
@@ -90,7 +93,7 @@ export async function requireVolume(
   const found = await findVolume(api, name, signal)
   if (found === undefined) throw missing('not there')
   if (isUnlabelled(found)) throw missing('gone, and Docker has an unlabelled one in its place')
-  refuseForeign('volume', name, found.Labels, owner)
+  rejectForeign('volume', name, found.Labels, owner)
 }
 
 export async function findVolume(
@@ -99,7 +102,7 @@ export async function findVolume(
   signal: AbortSignal,
 ): Promise<Dockerode.VolumeInspectInfo | undefined> {
   try {
-    const found = await api.ask(
+    const found = await api.request(
       { doing: `look for volume ${name}`, method: 'GET', path: `/volumes/${segment(name)}` },
       signal,
     )
@@ -134,7 +137,7 @@ export function volumeMeter(api: EngineApi, closed: AbortSignal): VolumeMeter {
   } as const
   let running: Promise<unknown> | undefined
   const measure = () => {
-    running ??= api.ask(call, closed).finally(() => (running = undefined))
+    running ??= api.request(call, closed).finally(() => (running = undefined))
     return running
   }
   const all: VolumeMeter['all'] = async (signal) => {

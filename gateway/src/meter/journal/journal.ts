@@ -13,7 +13,7 @@ interface JournalOptions extends Origin {
   store: CounterStore
   /** Milliseconds, monotonic. */
   elapsed: () => number
-  onProblem: (problem: Error) => void
+  onError: (error: Error) => void
   /** Bytes of a segment after which the next is begun. */
   segmentBytes?: number
   /** Milliseconds between two syncs. */
@@ -88,7 +88,7 @@ export class Journal {
     const handle = this.#handle
     this.#handle = undefined
     if (handle === undefined) return
-    await handle.datasync().catch(this.#options.onProblem)
+    await handle.datasync().catch(this.#options.onError)
     await handle.close()
     if (!isAcknowledged) return
     this.#older.push(segmentFile(this.#options.directory, this.#options.boot, this.#segment))
@@ -120,7 +120,7 @@ export class Journal {
       try {
         goOn()
       } catch (cause) {
-        this.#options.onProblem(new Error('an answer did not end', { cause }))
+        this.#options.onError(new Error('an answer did not end', { cause }))
       }
     }
   }
@@ -167,9 +167,7 @@ export class Journal {
     }
     if (this.#isFailing) return
     this.#isFailing = true
-    this.#options.onProblem(
-      new Error('the journal of counts can not be written: counts are in memory alone', { cause }),
-    )
+    this.#options.onError(new Error('the journal of counts can not be written: counts are in memory alone', { cause }))
   }
 
   async #begin(): Promise<void> {
@@ -207,8 +205,8 @@ export class Journal {
     await before
       ?.datasync()
       .then(() => before.close())
-      .catch(this.#options.onProblem)
-    await syncDirectory(directory).catch(this.#options.onProblem)
+      .catch(this.#options.onError)
+    await syncDirectory(directory).catch(this.#options.onError)
   }
 
   /** The segment before it, if there is one, goes on. */
@@ -228,7 +226,7 @@ export class Journal {
     await this.#removeOlder()
     if (!this.#isFailing) return
     this.#isFailing = false
-    this.#options.onProblem(new Error('the journal of counts is written again'))
+    this.#options.onError(new Error('the journal of counts is written again'))
   }
 
   async #removeOlder(): Promise<void> {
@@ -236,7 +234,7 @@ export class Journal {
     this.#older = []
     for (const file of older)
       await unlink(file).catch((cause: unknown) =>
-        this.#options.onProblem(new Error('a journal was not removed', { cause })),
+        this.#options.onError(new Error('a journal was not removed', { cause })),
       )
   }
 }

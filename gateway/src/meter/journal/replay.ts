@@ -20,12 +20,12 @@ export function segmentFile(directory: string, boot: string, segment: number): s
 
 /**
  * @param source of segments that no longer say theirs
- * @param onProblem told of every file that is damaged or can't be read; what can be read counts
+ * @param onError told of every file that is damaged or can't be read; what can be read counts
  */
 export async function readJournals(
   directory: string,
   source: string,
-  onProblem: (problem: Error) => void,
+  onError: (error: Error) => void,
 ): Promise<Replay[]> {
   const replays = new Map<string, Origin & { files: string[]; known: Map<string, Counter> }>()
   for (const name of await namesIn(directory)) {
@@ -36,13 +36,13 @@ export async function readJournals(
     try {
       bytes = await readFile(file)
     } catch (cause) {
-      onProblem(new Error(`the journal ${name} can't be read`, { cause }))
+      onError(new Error(`the journal ${name} can't be read`, { cause }))
       continue
     }
     const { origin, counters, torn, damaged } = readSegment(bytes)
     if (damaged > 0)
-      onProblem(new Error(`the journal ${name} is damaged: ${damaged} of ${bytes.length} bytes say nothing`))
-    if (torn > 0) onProblem(new Error(`the journal ${name} ends in a write that was cut: ${torn} bytes`))
+      onError(new Error(`the journal ${name} is damaged: ${damaged} of ${bytes.length} bytes say nothing`))
+    if (torn > 0) onError(new Error(`the journal ${name} ends in a write that was cut: ${torn} bytes`))
     const replay = replays.get(boot) ?? {
       source: origin?.source ?? source,
       boot,

@@ -14,9 +14,9 @@ const maxTextBytes = 64 * 1024
 /** @throws RuntimeError that names the part that is wrong */
 export async function readDeployForm(request: IncomingMessage): Promise<DeployForm> {
   const form: DeployForm = {}
-  let problem: RuntimeError | undefined
-  const refuse = (code: 'INVALID_FUNCTION' | 'WASM_TOO_LARGE', message: string) => {
-    problem ??= new RuntimeError(code, message)
+  let error: RuntimeError | undefined
+  const reject = (code: 'INVALID_FUNCTION' | 'WASM_TOO_LARGE', message: string) => {
+    error ??= new RuntimeError(code, message)
   }
   const parser = openParser(request)
   const over = Promise.withResolvers<undefined>()
@@ -24,11 +24,11 @@ export async function readDeployForm(request: IncomingMessage): Promise<DeployFo
     over.reject(new RuntimeError('INVALID_FUNCTION', 'the multipart form is malformed or ends too early', { cause }))
   parser.on('field', (name, value, _nameCut, isCut) => {
     // A module sent without a file name comes as a field, and is no longer what it was.
-    if (name === 'wasm') refuse('INVALID_FUNCTION', 'part "wasm" must be a file: give it a filename')
+    if (name === 'wasm') reject('INVALID_FUNCTION', 'part "wasm" must be a file: give it a filename')
     else if (!isTextPart(name))
-      refuse('INVALID_FUNCTION', `unknown part "${name.slice(0, 100)}"; there are ${texts.join(', ')} and wasm`)
-    else if (form[name] !== undefined) refuse('INVALID_FUNCTION', `part "${name}" is there twice`)
-    else if (isCut) refuse('INVALID_FUNCTION', `part "${name}" has more than ${maxTextBytes} bytes`)
+      reject('INVALID_FUNCTION', `unknown part "${name.slice(0, 100)}"; there are ${texts.join(', ')} and wasm`)
+    else if (form[name] !== undefined) reject('INVALID_FUNCTION', `part "${name}" is there twice`)
+    else if (isCut) reject('INVALID_FUNCTION', `part "${name}" has more than ${maxTextBytes} bytes`)
     else form[name] = value
   })
   parser.on('file', (name, file) => {
@@ -36,24 +36,24 @@ export async function readDeployForm(request: IncomingMessage): Promise<DeployFo
     // A form that breaks off within a file is told of here too.
     file.on('error', malformed)
     file.on('data', (chunk: Buffer) => chunks.push(chunk))
-    file.on('limit', () => refuse('WASM_TOO_LARGE', `part "wasm" has more than ${maxModuleBytes} bytes`))
+    file.on('limit', () => reject('WASM_TOO_LARGE', `part "wasm" has more than ${maxModuleBytes} bytes`))
     file.on('end', () => {
       const bytes = Buffer.concat(chunks)
       if (name === 'wasm' && form.wasm === undefined) form.wasm = bytes
       else if (isTextPart(name) && form[name] === undefined && bytes.length <= maxTextBytes)
         form[name] = bytes.toString('utf8')
-      else refuse('INVALID_FUNCTION', `part "${name.slice(0, 100)}" is unknown, too long or there twice`)
+      else reject('INVALID_FUNCTION', `part "${name.slice(0, 100)}" is unknown, too long or there twice`)
     })
   })
-  parser.on('fieldsLimit', () => refuse('INVALID_FUNCTION', 'the form has too many parts'))
-  parser.on('filesLimit', () => refuse('INVALID_FUNCTION', 'the form has too many files'))
+  parser.on('fieldsLimit', () => reject('INVALID_FUNCTION', 'the form has too many parts'))
+  parser.on('filesLimit', () => reject('INVALID_FUNCTION', 'the form has too many files'))
   parser.on('finish', () => over.resolve(undefined))
   parser.on('error', malformed)
   request.on('error', malformed)
   request.on('aborted', () => malformed())
   request.pipe(parser)
   await over.promise
-  if (problem !== undefined) throw problem
+  if (error !== undefined) throw error
   return form
 }
 

@@ -11,7 +11,7 @@ import { RunLog } from './run-log.ts'
 const reusableBytes = 4 * 1024 * 1024
 /** A third of what an executor may allocate beside its memory. */
 const maxGarbage = 64 * 1024 * 1024
-const longestMessage = 4_096
+const maxMessageLength = 4_096
 
 const modules = new Map<string, WebAssembly.Module>()
 /** Bytes of memories that were left behind: they count against what the process may allocate until they are collected. */
@@ -59,13 +59,13 @@ function run(request: Request & { kind: 'run' }, stdin: Uint8Array): void {
     environment: request.environment,
     log: (level, text) => log.write(level, text),
     leaveIfOver: () => wasi.leaveIfOver(),
-    ask(name, parts) {
+    request(name, parts) {
       send({ kind: 'call', name, parts: parts.map(({ length }) => length) }, Buffer.concat(parts))
-      const answer = receive()
+      const response = receive()
       // The runtime is gone.
-      if (answer === undefined) process.exit()
-      if (answer.head.kind !== 'answer') throw new Error('a call was answered with something else')
-      return { ok: answer.head.ok, bytes: answer.bytes }
+      if (response === undefined) process.exit()
+      if (response.head.kind !== 'answer') throw new Error('a call was answered with something else')
+      return { ok: response.head.ok, bytes: response.bytes }
     },
   })
   let trap: string | undefined
@@ -93,10 +93,10 @@ function run(request: Request & { kind: 'run' }, stdin: Uint8Array): void {
 
 function memoryFor({ key, memory }: Request & { kind: 'run' }): WebAssembly.Memory | undefined {
   if (memory === undefined) return undefined
-  const kept = spare
+  const stored = spare
   spare = undefined
-  if (kept?.key === key && kept.maximum === memory.maximum) return kept.memory
-  garbage += kept?.memory.buffer.byteLength ?? 0
+  if (stored?.key === key && stored.maximum === memory.maximum) return stored.memory
+  garbage += stored?.memory.buffer.byteLength ?? 0
   return new WebAssembly.Memory(memory)
 }
 
@@ -124,7 +124,7 @@ function cpu(): number {
 }
 
 function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : 'an exception that is no error').slice(0, longestMessage)
+  return (error instanceof Error ? error.message : 'an exception that is no error').slice(0, maxMessageLength)
 }
 
 function receive() {

@@ -13,7 +13,7 @@ import {
   type Reply,
   type Request,
 } from './protocol.ts'
-import { RunCalls, notOffered, type AnswerCall } from './run-calls.ts'
+import { RunCalls, notOffered, type ResponseCall } from './run-calls.ts'
 
 /** A module as executors take it. */
 export interface Module {
@@ -37,7 +37,7 @@ export interface Run {
   /** Told of what the function says, while it runs; pieces are not whole lines. */
   onLog: (level: LogLevel, text: Buffer) => void
   /** Answers what the function asks for, which waits meanwhile; without it nothing is offered. */
-  onCall?: AnswerCall
+  onCall?: ResponseCall
 }
 
 /** After `timeout` and `died` the executor is gone. */
@@ -65,11 +65,11 @@ const startMilliseconds = 10_000
 /** Bytes; of functions that say nothing of their memory. An executor begins with what these need. */
 const usualMemory = 128 * 1024 * 1024
 /** Bytes; V8 may keep a larger memory for long, and it would count against what the next run may allocate. */
-const largestKept = 64 * 1024 * 1024
+const largestStored = 64 * 1024 * 1024
 /** Linux tells times of processes in hundredths of a second, on every machine that Node runs on. */
 const tickMicroseconds = 10_000
 /** Of Node's own last words; a guest cannot write there. */
-const longestComplaint = 2_000
+const maxComplaintLength = 2_000
 /** What a process has used so far. */
 interface Used {
   memoryPeak: number
@@ -121,7 +121,7 @@ export class Executor {
     let complaint = ''
     this.#child.stderr
       ?.setEncoding('utf8')
-      .on('data', (text: string) => (complaint = (complaint + text).slice(-longestComplaint)))
+      .on('data', (text: string) => (complaint = (complaint + text).slice(-maxComplaintLength)))
     this.exited = new Promise((resolve) => {
       const end = (why: string) => {
         this.#fail(new Error(why))
@@ -190,14 +190,14 @@ export class Executor {
     try {
       return await this.#within(timeoutMilliseconds, async () => {
         await this.#allow(memoryPages * pageBytes)
-        const refusal = await this.#load(module)
-        if (refusal !== undefined)
-          return { ...empty, memoryPeak: 0, cpuMicroseconds: this.#cpu - this.#cpuBefore, outcome: refusal }
+        const rejection = await this.#load(module)
+        if (rejection !== undefined)
+          return { ...empty, memoryPeak: 0, cpuMicroseconds: this.#cpu - this.#cpuBefore, outcome: rejection }
         const memory = module.memory && {
           initial: module.memory.initial,
           maximum: Math.min(module.memory.maximum ?? memoryPages, memoryPages),
         }
-        const { head, bytes } = await this.#ask(
+        const { head, bytes } = await this.#request(
           {
             kind: 'run',
             key: module.key,
@@ -211,7 +211,7 @@ export class Executor {
         )
         if (head.kind !== 'ran') throw new Error(`the executor answered a run with "${head.kind}"`)
         const { outcome, memoryPeak, logCut } = head
-        if (memoryPeak > largestKept) this.kill()
+        if (memoryPeak > largestStored) this.kill()
         return { outcome, output: bytes, memoryPeak, cpuMicroseconds: this.#cpu - this.#cpuBefore, logCut }
       })
     } catch (error) {
@@ -242,7 +242,7 @@ export class Executor {
       this.#modules.delete(oldest)
       this.#child.stdin?.write(encodeFrame({ kind: 'forget', key: oldest }))
     }
-    const { head } = await this.#ask({ kind: 'compile', key: module.key }, module.bytes)
+    const { head } = await this.#request({ kind: 'compile', key: module.key }, module.bytes)
     if (head.kind === 'compiled') return undefined
     this.#modules.delete(module.key)
     return { kind: 'refused', message: head.kind === 'refused' ? head.message : 'the executor gave no proper answer' }
@@ -291,7 +291,7 @@ export class Executor {
     }
   }
 
-  #ask(head: Request, bytes: Uint8Array): Promise<Frame<Reply>> {
+  #request(head: Request, bytes: Uint8Array): Promise<Frame<Reply>> {
     const reply = this.#reply()
     this.#child.stdin?.write(encodeFrame(head, bytes))
     return reply

@@ -8,12 +8,12 @@ interface HostRun {
   environment: readonly string[]
   log: (level: LogLevel, text: Uint8Array) => void
   /** Asks the runtime. The parts are at most `callLimit` bytes together. */
-  ask: (name: HostCallName, parts: readonly Uint8Array[]) => Answer
+  request: (name: HostCallName, parts: readonly Uint8Array[]) => ApiResponse
   /** Throws when the guest is to do nothing any more. */
   leaveIfOver: () => void
 }
 
-interface Answer {
+interface ApiResponse {
   ok: boolean
   bytes: Uint8Array
 }
@@ -39,7 +39,7 @@ export class HostFunctions {
         log(logLevels[Math.min(Math.max(level, 0), logLevels.length - 1)] ?? 'info', text)
         return undefined
       },
-      env: (at = 0, length = 0) => this.#answered(this.#variable(at, length)),
+      env: (at = 0, length = 0) => this.#response(this.#variable(at, length)),
       db_query: (...given) => this.#call('db_query', given),
       storage_get: (...given) => this.#call('storage_get', given),
       storage_put: (...given) => this.#call('storage_put', given),
@@ -47,9 +47,9 @@ export class HostFunctions {
       http_fetch: (...given) => this.#call('http_fetch', given),
       take: (at = 0, size = 0) => {
         const taken = this.#last.subarray(0, size >>> 0)
-        const place = this.#slice(at, taken.length)
-        if (place === undefined) return -1
-        place.set(taken)
+        const location = this.#slice(at, taken.length)
+        if (location === undefined) return -1
+        location.set(taken)
         return taken.length
       },
     }
@@ -77,18 +77,18 @@ export class HostFunctions {
     for (let n = 0; n < given.length; n += 2) {
       const part = this.#slice(given[n] ?? 0, given[n + 1] ?? 0)
       if (part === undefined)
-        return this.#answered(failure('BAD_ADDRESS', `${name}: a parameter lies outside of the memory`))
+        return this.#response(failure('BAD_ADDRESS', `${name}: a parameter lies outside of the memory`))
       parts.push(part)
     }
     const bytes = parts.reduce((sum, { length }) => sum + length, 0)
     if (bytes > callLimit)
-      return this.#answered(
+      return this.#response(
         failure('CALL_TOO_LARGE', `${name}: the parameters have ${bytes} bytes; at most ${callLimit} are taken`),
       )
-    return this.#answered(this.#run.ask(name, parts))
+    return this.#response(this.#run.request(name, parts))
   }
 
-  #variable(at: number, length: number): Answer {
+  #variable(at: number, length: number): ApiResponse {
     const bytes = this.#slice(at, length)
     if (bytes === undefined) return failure('BAD_ADDRESS', 'env: the name lies outside of the memory')
     const begin = `${Buffer.from(bytes).toString('utf8')}=`
@@ -99,12 +99,12 @@ export class HostFunctions {
   }
 
   /** An answer's length, or -(1 + length) of an error; `take` copies either. */
-  #answered({ ok, bytes }: Answer): number {
+  #response({ ok, bytes }: ApiResponse): number {
     this.#last = bytes
     return ok ? bytes.length : -1 - bytes.length
   }
 }
 
-function failure(code: string, message: string): Answer {
+function failure(code: string, message: string): ApiResponse {
   return { ok: false, bytes: Buffer.from(JSON.stringify({ code, message })) }
 }

@@ -35,7 +35,7 @@ interface Waiting {
 
 export class ExecutorPool {
   readonly #limits: PoolLimits
-  readonly #onProblem: (problem: Error) => void
+  readonly #onError: (error: Error) => void
   readonly #queue = new FairQueue<Waiting>()
   /** Idle executors, the longest idle first. */
   readonly #idle: Held[] = []
@@ -49,9 +49,9 @@ export class ExecutorPool {
   /** All of them, with the tenant that each belongs to. */
   readonly #executors = new Map<Executor, string | undefined>()
 
-  constructor(limits: PoolLimits, onProblem: (problem: Error) => void) {
+  constructor(limits: PoolLimits, onError: (error: Error) => void) {
     this.#limits = limits
-    this.#onProblem = onProblem
+    this.#onError = onError
   }
 
   /**
@@ -98,13 +98,13 @@ export class ExecutorPool {
   }
 
   /** Ends the idle executors of a tenant that has changed. */
-  forget(tenant: string): void {
+  evict(tenant: string): void {
     for (const held of this.#idle.filter((held) => held.tenant === tenant)) this.#end(held)
   }
 
   /** Ends all executors of a tenant that is gone, whatever they are doing. */
   end(tenant: string): void {
-    this.forget(tenant)
+    this.evict(tenant)
     for (const [executor, owner] of this.#executors) if (owner === tenant) executor.kill()
   }
 
@@ -182,7 +182,7 @@ export class ExecutorPool {
     try {
       return await work(executor)
     } finally {
-      this.#giveBack(tenant, executor)
+      this.#returnExecutor(tenant, executor)
     }
   }
 
@@ -212,15 +212,15 @@ export class ExecutorPool {
       return executor
     } catch (cause) {
       this.#live--
-      const problem = new Error('no executor could be started', { cause })
-      this.#onProblem(problem)
+      const error = new Error('no executor could be started', { cause })
+      this.#onError(error)
       throw new RuntimeError('FUNCTIONS_BUSY', 'the functions of this runtime are not available now', {
-        cause: problem,
+        cause: error,
       })
     }
   }
 
-  #giveBack(tenant: string, executor: Executor): void {
+  #returnExecutor(tenant: string, executor: Executor): void {
     if (executor.isAlive && !this.#closed) {
       const held: Held = { tenant, executor, idleTimer: undefined }
       held.idleTimer = setTimeout(() => this.#end(held), this.#limits.idleMilliseconds).unref()
@@ -241,7 +241,7 @@ export class ExecutorPool {
     if (this.#closed) return
     if (this.#spare === undefined) {
       this.#spare = this.#start()
-      this.#spare.catch(this.#onProblem)
+      this.#spare.catch(this.#onError)
     }
     clearTimeout(this.#spareTimer)
     this.#spareTimer = setTimeout(() => {

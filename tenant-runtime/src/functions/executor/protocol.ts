@@ -74,16 +74,16 @@ export function decodeFrame<T extends Request | Reply>(jsonLength: number, paylo
 
 /** Frames out of the pieces that a pipe delivers. */
 export class FrameReader<T extends Request | Reply> {
-  readonly #longest: number
+  readonly #max: number
   /** Of a frame that is not whole yet. */
   #received: Buffer[] = []
   #bytes = 0
   /** How long it is, once that is known. */
   #wanted = prefixBytes
 
-  /** @param longest bytes of a frame that an honest sender may send */
-  constructor(longest: number) {
-    this.#longest = longest
+  /** @param max bytes of a frame that an honest sender may send */
+  constructor(max: number) {
+    this.#max = max
   }
 
   /** @throws Error for a frame that is too long, SyntaxError for one that is unreadable */
@@ -105,7 +105,7 @@ export class FrameReader<T extends Request | Reply> {
 
   #endOf(bytes: Buffer): number {
     const length = bytes.readUInt32LE(0)
-    if (length > this.#longest) throw new Error(`a frame of ${length} bytes`)
+    if (length > this.#max) throw new Error(`a frame of ${length} bytes`)
     return prefixBytes + length
   }
 }

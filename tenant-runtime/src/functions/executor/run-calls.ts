@@ -10,42 +10,42 @@ export interface HostCall {
 }
 
 /** At most `callLimit` bytes. With `ok: false` an error: `{"code": …, "message": …}` as JSON. */
-export interface HostAnswer {
+export interface HostResponse {
   ok: boolean
   bytes: Uint8Array
 }
 
 /** Never throws; `signal` aborts when nobody waits any more, because the deadline has passed or the executor has died. */
-export type AnswerCall = (call: HostCall, signal: AbortSignal) => Promise<HostAnswer>
+export type ResponseCall = (call: HostCall, signal: AbortSignal) => Promise<HostResponse>
 
-const mostParts = 3
+const maxParts = 3
 
-const noAnswer: HostAnswer = {
+const noResponse: HostResponse = {
   ok: false,
   bytes: Buffer.from('{"code":"INTERNAL","message":"the host could not answer"}'),
 }
 
-export async function notOffered(): Promise<HostAnswer> {
+export async function notOffered(): Promise<HostResponse> {
   return { ok: false, bytes: Buffer.from('{"code":"NOT_OFFERED","message":"the host takes no calls here"}') }
 }
 
 export class RunCalls {
-  readonly #answer: AnswerCall
-  readonly #send: (answer: HostAnswer) => void
+  readonly #response: ResponseCall
+  readonly #send: (response: HostResponse) => void
   /** Made with the first call: most runs make none. */
   #abort: AbortController | undefined
   #isPending = false
   #isOver = false
 
-  constructor(answer: AnswerCall, send: (answer: HostAnswer) => void) {
-    this.#answer = answer
+  constructor(response: ResponseCall, send: (response: HostResponse) => void) {
+    this.#response = response
     this.#send = send
   }
 
   /** @throws Error for a call that no honest executor makes */
   take({ name, parts: lengths }: Reply & { kind: 'call' }, bytes: Buffer): void {
     this.checkIdle()
-    if (!hostCallNames.includes(name) || bytes.length > callLimit || lengths.length > mostParts)
+    if (!hostCallNames.includes(name) || bytes.length > callLimit || lengths.length > maxParts)
       throw new Error('it called something that is not offered')
     const parts: Buffer[] = []
     let at = 0
@@ -56,9 +56,9 @@ export class RunCalls {
     if (at !== bytes.length) throw new Error('the parts of its call are not what it sent')
     this.#isPending = true
     this.#abort ??= new AbortController()
-    this.#answer({ name, parts }, this.#abort.signal).then(
-      (answer) => this.#give(answer),
-      () => this.#give(noAnswer),
+    this.#response({ name, parts }, this.#abort.signal).then(
+      (response) => this.#give(response),
+      () => this.#give(noResponse),
     )
   }
 
@@ -72,8 +72,8 @@ export class RunCalls {
     this.#abort?.abort(new Error('the run is over'))
   }
 
-  #give(answer: HostAnswer): void {
+  #give(response: HostResponse): void {
     this.#isPending = false
-    if (!this.#isOver) this.#send(answer.bytes.length > callLimit ? noAnswer : answer)
+    if (!this.#isOver) this.#send(response.bytes.length > callLimit ? noResponse : response)
   }
 }

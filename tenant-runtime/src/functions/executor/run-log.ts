@@ -4,7 +4,7 @@ import type { LogLevel } from './protocol.ts'
 
 /** So many writes go out as they are; then pieces of this size do. */
 const single = 256
-const pieceBytes = 1_024
+const chunkBytes = 1_024
 
 export class RunLog {
   readonly #send: (level: LogLevel, text: Uint8Array) => void
@@ -20,12 +20,12 @@ export class RunLog {
   }
 
   write(level: LogLevel, text: Uint8Array): void {
-    const kept = text.subarray(0, this.#room)
-    this.#room -= kept.length
-    this.cut += text.length - kept.length
-    if (kept.length === 0) return
-    if (this.#writes++ < single) this.#send(level, kept)
-    else this.#hold(level, kept)
+    const stored = text.subarray(0, this.#room)
+    this.#room -= stored.length
+    this.cut += text.length - stored.length
+    if (stored.length === 0) return
+    if (this.#writes++ < single) this.#send(level, stored)
+    else this.#hold(level, stored)
   }
 
   /** What is held back goes out. */
@@ -41,6 +41,6 @@ export class RunLog {
     // The guest's memory is its own to change.
     held.texts.push(Buffer.from(text))
     held.bytes += text.length
-    if (held.bytes >= pieceBytes) this.end()
+    if (held.bytes >= chunkBytes) this.end()
   }
 }

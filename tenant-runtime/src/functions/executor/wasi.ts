@@ -13,7 +13,7 @@ const illegalSeek = 70
 
 const clocks = { realtime: 0, monotonic: 1, processTime: 2, threadTime: 3 } as const
 /** Subscriptions that one call may wait for. */
-const mostSubscriptions = 1_024
+const maxSubscriptions = 1_024
 
 /** Thrown to leave the guest. A guest may catch it, so what it stands for is noted beforehand. */
 class Leave extends Error {}
@@ -126,17 +126,17 @@ export class Wasi {
       fd_close: (fd: number) => (this.#open.delete(fd) ? success : badDescriptor),
       fd_prestat_get: () => badDescriptor,
       fd_prestat_dir_name: () => badDescriptor,
-      ...this.#answers(success, ['fd_sync', 'fd_datasync', 'fd_fdstat_set_flags']),
-      ...this.#answers(illegalSeek, ['fd_seek', 'fd_tell', 'fd_pread', 'fd_pwrite', 'fd_advise']),
-      ...this.#answers(invalid, [
+      ...this.#responses(success, ['fd_sync', 'fd_datasync', 'fd_fdstat_set_flags']),
+      ...this.#responses(illegalSeek, ['fd_seek', 'fd_tell', 'fd_pread', 'fd_pwrite', 'fd_advise']),
+      ...this.#responses(invalid, [
         'fd_allocate',
         'fd_filestat_set_size',
         'fd_filestat_set_times',
         'fd_fdstat_set_rights',
         'fd_renumber',
       ]),
-      ...this.#answers(notSocket, ['sock_accept', 'sock_recv', 'sock_send', 'sock_shutdown']),
-      ...this.#answers(notDirectory, [
+      ...this.#responses(notSocket, ['sock_accept', 'sock_recv', 'sock_send', 'sock_shutdown']),
+      ...this.#responses(notDirectory, [
         'fd_readdir',
         'path_create_directory',
         'path_filestat_get',
@@ -154,10 +154,10 @@ export class Wasi {
         if (fd !== 0 || !this.#open.has(fd)) return badDescriptor
         let total = 0
         for (const target of this.#vectors(vectors, count)) {
-          const piece = run.stdin.subarray(this.#read, this.#read + target.length)
-          target.set(piece)
-          this.#read += piece.length
-          total += piece.length
+          const chunk = run.stdin.subarray(this.#read, this.#read + target.length)
+          target.set(chunk)
+          this.#read += chunk.length
+          total += chunk.length
         }
         this.#view().setUint32(at >>> 0, total, true)
         return success
@@ -184,7 +184,7 @@ export class Wasi {
   }
 
   /** What these answer of the standard streams; of all others that there are none. */
-  #answers(code: number, names: readonly WasiName[]): Partial<Record<WasiName, Import>> {
+  #responses(code: number, names: readonly WasiName[]): Partial<Record<WasiName, Import>> {
     return Object.fromEntries(names.map((name) => [name, (fd: number) => (this.#open.has(fd) ? code : badDescriptor)]))
   }
 
@@ -245,7 +245,7 @@ export class Wasi {
 
   /** Clocks are slept for; the standard streams are always ready. */
   #poll(subscriptions: number, events: number, count: number, at: number): number {
-    if (count === 0 || count > mostSubscriptions) return invalid
+    if (count === 0 || count > maxSubscriptions) return invalid
     const view = this.#view()
     const wanted: Due[] = []
     for (let from = subscriptions; from < subscriptions + count * 48; from += 48) {

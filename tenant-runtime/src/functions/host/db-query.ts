@@ -1,6 +1,6 @@
 // db_query: one statement with parameters, in one transaction of the caller's, answered with its rows as JSON.
 import { databaseError } from '../../database/database-error.ts'
-import { TripError } from '../../database/trip-error.ts'
+import { RoundTripError } from '../../database/round-trip-error.ts'
 import type { Value } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -11,8 +11,8 @@ import { guardStatement } from './guarded-statement.ts'
 import { textOf } from './read-parts.ts'
 
 /** Room for what stands around the rows. */
-const mostRowBytes = callLimit - 1_024
-const mostParameters = 65_535
+const maxRowBytes = callLimit - 1_024
+const maxParameters = 65_535
 
 /** What failed in Postgres or on the way there, rather than in the statement. */
 const outages = ['08', '40', '53', '55', '57']
@@ -35,7 +35,7 @@ export async function queryDatabase(
     const rows = await tenant.database.queryForeign(
       context,
       { text, values: readParameters(parameters), prepare: 'once' },
-      mostRowBytes,
+      maxRowBytes,
       signal,
     )
     return Buffer.from(
@@ -44,17 +44,17 @@ export async function queryDatabase(
         : `{"rows":[${rows.join(',')}],"count":${rows.length}}`,
     )
   } catch (error) {
-    throw saidByPostgres(error)
+    throw reportedByPostgres(error)
   }
 }
 
 function readParameters(text: string): Value[] {
   if (text === '') return []
   const parameters = parsed(text)
-  if (!Array.isArray(parameters) || parameters.length > mostParameters)
+  if (!Array.isArray(parameters) || parameters.length > maxParameters)
     throw new CallError(
       'INVALID_PARAMETERS',
-      `db_query: the parameters must be a JSON array of at most ${mostParameters}`,
+      `db_query: the parameters must be a JSON array of at most ${maxParameters}`,
     )
   return parameters.map((value: unknown) => {
     if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
@@ -72,15 +72,19 @@ function parsed(text: string): unknown {
 }
 
 /** The statement is the function's own, so it is told in Postgres' words what is wrong with it. */
-function saidByPostgres(error: unknown): unknown {
+function reportedByPostgres(error: unknown): unknown {
   // The number of parameters is not the statement's: to Postgres an error of the protocol.
-  if (error instanceof TripError && error.sqlstate === '08P01')
+  if (error instanceof RoundTripError && error.sqlstate === '08P01')
     return new CallError('INVALID_PARAMETERS', `db_query: ${error.message}`, {
       cause: error,
       extra: { sqlstate: error.sqlstate },
     })
   const known = databaseError(error)
-  if (!(error instanceof TripError) || error.sqlstate === undefined || outages.includes(error.sqlstate.slice(0, 2)))
+  if (
+    !(error instanceof RoundTripError) ||
+    error.sqlstate === undefined ||
+    outages.includes(error.sqlstate.slice(0, 2))
+  )
     return known
   const code = known instanceof RuntimeError && known.code !== 'INTERNAL' ? known.code : 'INVALID_QUERY'
   return new CallError(code, error.message, { cause: error, extra: { sqlstate: error.sqlstate } })

@@ -12,9 +12,9 @@ export interface FetchRequest {
 }
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
-const mostHeaders = 64
-const mostHeaderBytes = 32 * 1024
-const longestUrl = 8 * 1024
+const maxHeaders = 64
+const maxHeaderBytes = 32 * 1024
+const maxUrlLength = 8 * 1024
 
 /** They are of the connection, which is the host's affair. */
 const ofConnection =
@@ -30,8 +30,8 @@ export function readRequest(parts: readonly Buffer[]): FetchRequest {
   if (unknown !== undefined) throw invalid(`unknown member ${shown(unknown)}; there are method, url and headers`)
   if (typeof method !== 'string' || !methods.includes(method.toUpperCase()))
     throw invalid(`"method" must be one of ${methods.join(', ')}`)
-  if (typeof url !== 'string' || url.length > longestUrl)
-    throw invalid(`"url" must be a text of at most ${longestUrl} characters`)
+  if (typeof url !== 'string' || url.length > maxUrlLength)
+    throw invalid(`"url" must be a text of at most ${maxUrlLength} characters`)
   const body = parts[1] ?? Buffer.alloc(0)
   const name = method.toUpperCase()
   if (body.length > 0 && (name === 'GET' || name === 'HEAD')) throw invalid(`${name} takes no body`)
@@ -49,19 +49,19 @@ export function redirected(
   if (url.protocol === 'https:' && next.protocol === 'http:') throw invalid('a redirect leads from https to http')
   // RFC 9110, section 15.4.
   const isRead = method !== 'GET' && method !== 'HEAD' && (status === 303 || (status < 303 && method === 'POST'))
-  const kept = Object.entries(headers).filter(
+  const stored = Object.entries(headers).filter(
     ([header]) => !(isRead && ofBody.test(header)) && (next.origin === url.origin || !credentials.includes(header)),
   )
   return {
     method: isRead ? 'GET' : method,
     url: next,
-    headers: Object.fromEntries(kept),
+    headers: Object.fromEntries(stored),
     body: isRead ? Buffer.alloc(0) : body,
   }
 }
 
 /** Of an answer, without those of the connection. */
-export function answerHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
+export function responseHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
   const shown: Record<string, string | string[]> = {}
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined && (name === 'content-length' || !ofConnection.test(name))) shown[name] = value
@@ -80,7 +80,7 @@ function readUrl(text: string, base?: URL): URL {
 function readHeaders(value: unknown): Record<string, string> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid('"headers" must be an object')
   const entries = Object.entries(value)
-  if (entries.length > mostHeaders) throw invalid(`there are more than ${mostHeaders} headers`)
+  if (entries.length > maxHeaders) throw invalid(`there are more than ${maxHeaders} headers`)
   const headers: Record<string, string> = {}
   let bytes = 0
   for (const [given, text] of entries) {
@@ -93,7 +93,7 @@ function readHeaders(value: unknown): Record<string, string> {
     headers[name] = text
     bytes += name.length + text.length
   }
-  if (bytes > mostHeaderBytes) throw invalid(`the headers have more than ${mostHeaderBytes} bytes`)
+  if (bytes > maxHeaderBytes) throw invalid(`the headers have more than ${maxHeaderBytes} bytes`)
   headers['user-agent'] ??= 'tenantry'
   return headers
 }

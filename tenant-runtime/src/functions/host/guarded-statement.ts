@@ -1,6 +1,6 @@
 // A function's statement before it goes to Postgres: one query or change and nothing else, without what would let it leave
 // its caller's context; made to answer with rows that are JSON. Pure. What it guards stands in docs/functions.md.
-import { reservedCollections, systemCollections, tablesOfBooks } from '../../rest/registry/system-collections.ts'
+import { reservedCollections, systemCollections, counterTables } from '../../rest/registry/system-collections.ts'
 import { CallError } from './call-error.ts'
 import { readTokens, type Token } from './sql-tokens.ts'
 
@@ -37,7 +37,7 @@ const denied = [
 ]
 
 /** What the answer is called within the statement. */
-const answer = 'tenantry_answer'
+const response = 'tenantry_answer'
 
 /**
  * @param asCaller a statement in the caller's context, not one of a function that has the service role
@@ -47,18 +47,18 @@ export function guardStatement(sql: string, asCaller: boolean): GuardedStatement
   const tokens = withoutEnd(tokensOf(sql))
   const [first] = tokens
   if (first?.kind !== 'word' || ![...verbs, 'with'].includes(first.text)) {
-    throw refused(`it must begin with ${[...verbs, 'with'].map((verb) => verb.toUpperCase()).join(', ')}`)
+    throw rejected(`it must begin with ${[...verbs, 'with'].map((verb) => verb.toUpperCase()).join(', ')}`)
   }
   if (asCaller) {
-    refuseNames(tokens)
-    refuseOwnTables(tokens)
-  } else refuseChangesOfBooks(tokens)
+    rejectNames(tokens)
+    rejectOwnTables(tokens)
+  } else rejectCounterChanges(tokens)
   const at =
     first.text === 'with'
       ? tokens.findIndex(({ kind, text, depth }) => kind === 'word' && depth === 0 && verbs.includes(text))
       : 0
   const main = tokens[at]
-  if (main === undefined) throw refused('its WITH is followed by no query')
+  if (main === undefined) throw rejected('its WITH is followed by no query')
   // Behind the last word: what follows it may be a comment without an end.
   const body = sql.slice(main.begin, tokens.at(-1)?.end)
   const before = at === 0 ? 'with ' : `${sql.slice(first.begin, main.begin)}, `
@@ -67,9 +67,15 @@ export function guardStatement(sql: string, asCaller: boolean): GuardedStatement
     isChange &&
     !tokens.slice(at).some(({ kind, text, depth }) => kind === 'word' && depth === 0 && text === 'returning')
   ) {
-    return { text: `${before}${answer} as (${body} returning 1) select count(*)::text from ${answer}`, gives: 'count' }
+    return {
+      text: `${before}${response} as (${body} returning 1) select count(*)::text from ${response}`,
+      gives: 'count',
+    }
   }
-  return { text: `${before}${answer} as (${body}) select row_to_json(${answer})::text from ${answer}`, gives: 'rows' }
+  return {
+    text: `${before}${response} as (${body}) select row_to_json(${response})::text from ${response}`,
+    gives: 'rows',
+  }
 }
 
 function tokensOf(sql: string): Token[] {
@@ -85,15 +91,15 @@ function tokensOf(sql: string): Token[] {
 function withoutEnd(tokens: Token[]): Token[] {
   const end = tokens.findIndex(({ kind, text }) => kind === 'sign' && text === ';')
   if (end < 0) return tokens
-  if (tokens.slice(end).some(({ text }) => text !== ';')) throw refused('it is more than one statement')
+  if (tokens.slice(end).some(({ text }) => text !== ';')) throw rejected('it is more than one statement')
   return tokens.slice(0, end)
 }
 
-function refuseNames(tokens: readonly Token[]): void {
+function rejectNames(tokens: readonly Token[]): void {
   for (const { kind, text } of tokens) {
     if (kind !== 'word' && kind !== 'name') continue
     if (denied.some((pattern) => pattern.test(text.toLowerCase())))
-      throw refused(
+      throw rejected(
         `it names ${JSON.stringify(text.slice(0, 63))}, which a function can use only with "role": "service_role"`,
       )
   }
@@ -103,14 +109,14 @@ function refuseNames(tokens: readonly Token[]): void {
  * The runtime writes its own tables in its callers' contexts, by statements that it knows, so their policies let callers write,
  * and some have none. Those that are shown as collections can be read.
  */
-function refuseOwnTables(tokens: readonly Token[]): void {
+function rejectOwnTables(tokens: readonly Token[]): void {
   const isChange = tokens.some(({ kind, text }) => kind === 'word' && changes.includes(text))
   for (const { kind, text } of tokens) {
     if (kind !== 'word' && kind !== 'name') continue
     const name = text.toLowerCase()
     const isOwn = reservedCollections.has(name) && name !== 'rpc'
     if (isOwn && (isChange || !systemCollections.has(name)))
-      throw refused(
+      throw rejected(
         `it names ${JSON.stringify(name)}, which is the runtime's own; ` +
           'only what is shown as a collection can be read, by a statement that changes nothing',
       )
@@ -126,13 +132,13 @@ const targets = new Map([
 ])
 
 /** The service role does what it likes with its tenant's records. What the tenant has used is not its to say. */
-function refuseChangesOfBooks(tokens: readonly Token[]): void {
+function rejectCounterChanges(tokens: readonly Token[]): void {
   for (const [at, { kind, text }] of tokens.entries()) {
     const between = kind === 'word' ? targets.get(text) : undefined
     if (between === undefined) continue
     const name = tableAt(tokens, at + 1, between)
-    if (name !== undefined && tablesOfBooks.has(name))
-      throw refused(`it changes ${JSON.stringify(name)}, where the runtime keeps what was stored and used`)
+    if (name !== undefined && counterTables.has(name))
+      throw rejected(`it changes ${JSON.stringify(name)}, where the runtime keeps what was stored and used`)
   }
 }
 
@@ -153,6 +159,6 @@ function tableAt(tokens: readonly Token[], begin: number, between: string): stri
   return name
 }
 
-function refused(why: string): CallError {
+function rejected(why: string): CallError {
   return new CallError('STATEMENT_REFUSED', `the statement is refused: ${why}`)
 }

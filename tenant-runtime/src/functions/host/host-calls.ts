@@ -3,7 +3,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { callLimit } from '../executor/protocol.ts'
-import type { AnswerCall, HostAnswer, HostCall } from '../executor/run-calls.ts'
+import type { ResponseCall, HostResponse, HostCall } from '../executor/run-calls.ts'
 import type { FunctionRecord } from '../function.ts'
 import { CallError } from './call-error.ts'
 import { queryDatabase } from './db-query.ts'
@@ -15,15 +15,15 @@ export interface HostDeps extends FetchDeps {
   files: FileStore
   /** A function may have changed something of a tenant's. */
   onWrite: (tenantId: string) => void
-  onProblem: (problem: Error) => void
+  onError: (error: Error) => void
 }
 
 /** Answers the calls of one run. `caller` is in whose name the function was called. */
-export function answerCalls(deps: HostDeps, tenant: Tenant, fn: FunctionRecord, caller: RlsContext): AnswerCall {
+export function respondToCalls(deps: HostDeps, tenant: Tenant, fn: FunctionRecord, caller: RlsContext): ResponseCall {
   const asCaller = fn.config.role === 'caller'
   const context: RlsContext = asCaller ? caller : { role: 'service', reason: `function ${fn.name}` }
 
-  const answer = async ({ name, parts }: HostCall, signal: AbortSignal): Promise<Buffer> => {
+  const response = async ({ name, parts }: HostCall, signal: AbortSignal): Promise<Buffer> => {
     switch (name) {
       case 'db_query':
         return queryDatabase({ tenant, context, asCaller, signal }, parts)
@@ -45,13 +45,13 @@ export function answerCalls(deps: HostDeps, tenant: Tenant, fn: FunctionRecord, 
 
   return async (call, signal) => {
     try {
-      const bytes = await answer(call, signal)
+      const bytes = await response(call, signal)
       if (call.name !== 'storage_get' && call.name !== 'http_fetch') deps.onWrite(tenant.id)
       return { ok: true, bytes }
     } catch (error) {
       return failure(error, (cause) => {
         if (!signal.aborted)
-          deps.onProblem(
+          deps.onError(
             new Error(`${tenant.id}: the function ${fn.name} got no proper answer to ${call.name}`, { cause }),
           )
       })
@@ -60,9 +60,9 @@ export function answerCalls(deps: HostDeps, tenant: Tenant, fn: FunctionRecord, 
 }
 
 /** Only what was meant for its eyes is told; the rest goes to the log. */
-function failure(error: unknown, tell: (cause: unknown) => void): HostAnswer {
+function failure(error: unknown, report: (cause: unknown) => void): HostResponse {
   const isKnown = error instanceof CallError || (error instanceof RuntimeError && error.code !== 'INTERNAL')
-  if (!isKnown) tell(error)
+  if (!isKnown) report(error)
   const { code, message } = isKnown
     ? error
     : { code: 'INTERNAL', message: 'something went wrong in the host; its log knows what' }

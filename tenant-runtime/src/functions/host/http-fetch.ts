@@ -6,7 +6,7 @@ import { isIP } from 'node:net'
 import { callLimit } from '../executor/protocol.ts'
 import { isReachable, type Networks } from '@tenantry/contract'
 import { CallError } from './call-error.ts'
-import { answerHeaders, readRequest, redirected, type FetchRequest } from './fetch-request.ts'
+import { responseHeaders, readRequest, redirected, type FetchRequest } from './fetch-request.ts'
 import { allowsHost, portOf } from './http-hosts.ts'
 
 export interface FetchDeps {
@@ -18,7 +18,7 @@ export interface FetchDeps {
   reachable: Networks
 }
 
-const mostRedirects = 5
+const maxRedirects = 5
 
 /** @returns a line of JSON, `{"status":…,"headers":{…}}`, and the body. @throws CallError */
 export async function fetchForFunction(
@@ -36,8 +36,8 @@ export async function fetchForFunction(
     try {
       const next = redirected(request, response.statusCode ?? 0, response.headers.location)
       if (next === undefined) return await receive(response)
-      if (redirects === mostRedirects)
-        throw new CallError('TOO_MANY_REDIRECTS', `http_fetch: more than ${mostRedirects} redirects`)
+      if (redirects === maxRedirects)
+        throw new CallError('TOO_MANY_REDIRECTS', `http_fetch: more than ${maxRedirects} redirects`)
       request = next
     } catch (error) {
       throw failed(error)
@@ -132,18 +132,18 @@ function send(
 
 async function receive(response: IncomingMessage): Promise<Buffer> {
   const head = Buffer.from(
-    `${JSON.stringify({ status: response.statusCode ?? 0, headers: answerHeaders(response.headers) })}\n`,
+    `${JSON.stringify({ status: response.statusCode ?? 0, headers: responseHeaders(response.headers) })}\n`,
   )
-  const pieces: Buffer[] = [head]
+  const chunks: Buffer[] = [head]
   let bytes = head.length
-  for await (const piece of response as AsyncIterable<Buffer>) {
-    bytes += piece.length
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length
     if (bytes > callLimit)
       throw new CallError('ANSWER_TOO_LARGE', `http_fetch: the answer has more than ${callLimit} bytes`)
-    pieces.push(piece)
+    chunks.push(chunk)
   }
   if (!response.complete) throw new CallError('FETCH_FAILED', 'http_fetch: the answer ended too early')
-  return Buffer.concat(pieces)
+  return Buffer.concat(chunks)
 }
 
 /** This is the installation's doing, and no other host would be reached either. */

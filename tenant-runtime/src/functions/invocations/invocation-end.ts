@@ -132,7 +132,7 @@ function storedEnd({
     cpu_ms: cpuMicroseconds / 1000,
     memory_peak: memoryPeak,
     error_message: errorMessage === null ? null : storable(errorMessage),
-    ...(log === undefined ? {} : { said: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
+    ...(log === undefined ? {} : { reported: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
   }
 }
 

@@ -6,7 +6,7 @@
 // (written-ends.ts). Should Postgres be killed before, what is lost is written again.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { databaseError } from '../../database/database-error.ts'
-import { SharedTrips } from '../../database/shared-trips.ts'
+import { SharedRoundTrips } from '../../database/shared-round-trips.ts'
 import { sql, type Statement, type Value } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
@@ -35,7 +35,7 @@ const context = { role: 'service', reason: 'record of an invocation' } as const
  */
 const byIndex = "set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"
 const unhurried = sql(`select ${byIndex}, set_config('synchronous_commit', 'off', true)`)
-const hurried = sql(`select ${byIndex}`)
+const expedited = sql(`select ${byIndex}`)
 
 /**
  * What only one of several may run, such as a planned time. It is won in the same statement that writes the record: both
@@ -72,28 +72,28 @@ type Entry = { begin: InvocationBegin } | { end: InvocationEnd } | { whole: Whol
 /** Of a beginning its function, if there is one to run. Of a whole run whether the function is still what was run. */
 type Entered = FunctionRecord | 'none' | 'written' | 'changed'
 
-interface Books {
-  trips: SharedTrips<Entry, Entered>
+interface Records {
+  roundTrips: SharedRoundTrips<Entry, Entered>
   /** Functions as they were when they were last begun, by their names; the longest unused first. */
   functions: Map<string, FunctionRecord>
   /** Runs that will be recorded in a moment. */
   expected: number
 }
 
-const mostRemembered = 1_000
+const maxRemembered = 1_000
 
-const known = new WeakMap<Tenant['database'], Books>()
+const known = new WeakMap<Tenant['database'], Records>()
 
-function booksOf({ id, database }: Tenant, onProblem: (problem: Error) => void): Books {
+function recordsOf({ id, database }: Tenant, onError: (error: Error) => void): Records {
   const before = known.get(database)
   if (before !== undefined) return before
-  const functions: Books['functions'] = new Map()
+  const functions: Records['functions'] = new Map()
   const written = new WrittenEnds({
     makeSafe: (ends) => makeSafe(database, ends),
     isPassing: (cause) => isPassing(databaseError(cause)),
-    onLoss: (cause) => onProblem(new Error(`${id}: ends of invocations may be lost`, { cause })),
+    onLoss: (cause) => onError(new Error(`${id}: ends of invocations may be lost`, { cause })),
   })
-  const trips: Books['trips'] = new SharedTrips(
+  const roundTrips: Records['roundTrips'] = new SharedRoundTrips(
     async (entries) => {
       const part = <T>(read: (entry: Entry) => T[]): T[] => entries.flatMap(read)
       const ends = part((entry) => ('end' in entry ? [entry.end] : []))
@@ -111,18 +111,18 @@ function booksOf({ id, database }: Tenant, onProblem: (problem: Error) => void):
         return 'whole' in entry && changed.has(entry.whole.invocationId) ? 'changed' : 'written'
       })
     },
-    () => books.expected,
+    () => records.expected,
   )
-  const books: Books = { trips, functions, expected: 0 }
-  known.set(database, books)
-  return books
+  const records: Records = { roundTrips, functions, expected: 0 }
+  known.set(database, records)
+  return records
 }
 
-function remember(functions: Books['functions'], name: string, fn: FunctionRecord): void {
+function remember(functions: Records['functions'], name: string, fn: FunctionRecord): void {
   functions.delete(name)
   functions.set(name, fn)
   const [oldest] = functions.keys()
-  if (functions.size > mostRemembered && oldest !== undefined) functions.delete(oldest)
+  if (functions.size > maxRemembered && oldest !== undefined) functions.delete(oldest)
 }
 
 /** The function as it was last seen: what is run on its word must go to `recordInvocation`, which knows whether it still holds. */
@@ -135,12 +135,12 @@ export function rememberedFunction({ database }: Tenant, name: string): Function
  * @returns to be called when it is there, or will not come soon
  */
 export function expectRecord(tenant: Tenant): () => void {
-  const books = known.get(tenant.database)
-  if (books === undefined) return () => undefined
+  const records = known.get(tenant.database)
+  if (records === undefined) return () => undefined
   let isExpected = true
-  books.expected++
+  records.expected++
   return () => {
-    if (isExpected) books.expected--
+    if (isExpected) records.expected--
     isExpected = false
   }
 }
@@ -154,11 +154,11 @@ export async function recordInvocation(
   tenant: Tenant,
   run: WholeRun,
   fn: FunctionRecord,
-  onProblem: (problem: Error) => void,
+  onError: (error: Error) => void,
 ): Promise<boolean> {
-  const { trips, functions } = booksOf(tenant, onProblem)
+  const { roundTrips, functions } = recordsOf(tenant, onError)
   try {
-    if ((await trips.run({ whole: run })) === 'written') return true
+    if ((await roundTrips.run({ whole: run })) === 'written') return true
     if (functions.get(fn.name) === fn) functions.delete(fn.name)
     return false
   } catch (error) {
@@ -176,14 +176,14 @@ export async function recordInvocation(
 export async function beginInvocation(
   tenant: Tenant,
   job: InvocationBegin,
-  onProblem: (problem: Error) => void,
+  onError: (error: Error) => void,
 ): Promise<FunctionRecord> {
   if (!isName(job.name)) throw noSuchFunction()
   try {
     // A claim may wait for another transaction's: it keeps nobody else waiting.
     const fn =
       job.claim === undefined
-        ? await booksOf(tenant, onProblem).trips.run({ begin: job })
+        ? await recordsOf(tenant, onError).roundTrips.run({ begin: job })
         : await beginClaimed(tenant, job, job.claim)
     if (typeof fn === 'string') throw noSuchFunction()
     return fn
@@ -218,7 +218,7 @@ async function enter(database: Tenant['database'], { ends, begins, wholes }: Ent
   const resultOf = (statement: Statement | undefined) =>
     statement === undefined ? undefined : results[given.indexOf(statement)]
   if ((resultOf(statements.ends)?.count ?? 0) < ends.length)
-    await database.run(context, hurried, lostEndStatement(ends))
+    await database.run(context, expedited, lostEndStatement(ends))
   return {
     found: new Map(resultOf(statements.begins)?.rows.map((row) => [String(row['name']), toFunction(row)])),
     changed: new Set(resultOf(statements.wholes)?.rows.map((row) => String(row['id']))),
@@ -275,11 +275,11 @@ async function beginClaimed(
 export async function endInvocation(
   tenant: Tenant,
   job: InvocationEnd,
-  onProblem: (problem: Error) => void,
+  onError: (error: Error) => void,
 ): Promise<void> {
   for (const pause of [...attempts, undefined]) {
     try {
-      await booksOf(tenant, onProblem).trips.run({ end: job })
+      await recordsOf(tenant, onError).roundTrips.run({ end: job })
       return
     } catch (thrown) {
       const error = databaseError(thrown)
@@ -294,9 +294,9 @@ function isPassing(error: unknown): boolean {
 }
 
 async function makeSafe(database: Tenant['database'], ends: readonly InvocationEnd[]): Promise<void> {
-  const [, look] = await database.run(context, hurried, safeStatement(ends))
-  if (look?.rows[0]?.['there'] === ends.length) return
+  const [, poll] = await database.run(context, expedited, safeStatement(ends))
+  if (poll?.rows[0]?.['there'] === ends.length) return
   // Gone with a crash of Postgres, or with their function.
   await enter(database, { ends, begins: [], wholes: [] })
-  await database.run(context, hurried, safeStatement(ends))
+  await database.run(context, expedited, safeStatement(ends))
 }

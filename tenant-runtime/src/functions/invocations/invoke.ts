@@ -8,11 +8,11 @@ import { outputLimit, type Module, type RunResult } from '../executor/executor.t
 import type { ExecutorPool, Turn } from '../executor/pool.ts'
 import type { FunctionRecord } from '../function.ts'
 import { loadFunction } from '../function-store.ts'
-import { answerCalls, type HostDeps } from '../host/host-calls.ts'
-import type { LogKeeper } from '../logs/log-keeper.ts'
+import { respondToCalls, type HostDeps } from '../host/host-calls.ts'
+import type { LogRetention } from '../logs/log-retention.ts'
 import { pageBytes } from '../module/abi.ts'
 import type { ModuleCache } from '../module/module-cache.ts'
-import { readAnswer, type FunctionAnswer } from './function-answer.ts'
+import { readResponse, type FunctionResponse } from './function-response.ts'
 import { loggedLines, type InvocationEnd } from './invocation-end.ts'
 import {
   beginInvocation,
@@ -29,14 +29,14 @@ import type { TriggerKind } from './trigger-kind.ts'
 export interface InvokeDeps {
   pool: ExecutorPool
   modules: ModuleCache
-  logs: LogKeeper
+  logs: LogRetention
   /** Told of each run that was begun and has ended, whether or not the home has taken its end. */
   onEnd?: (tenantId: string, end: InvocationEnd) => void
   /** In milliseconds since 1970. */
   now: () => number
   /** Milliseconds, monotonic. */
   elapsed: () => number
-  onProblem: (problem: Error) => void
+  onError: (error: Error) => void
   /** What functions may ask of the runtime. */
   host: HostDeps
 }
@@ -56,34 +56,34 @@ export interface Call {
   log: FastifyBaseLogger
 }
 
-const longestMessage = 2_048
+const maxMessageLength = 2_048
 /** A run that is recorded when it is over has its beginning recorded when it takes longer; milliseconds. */
 const promptMilliseconds = 20
 
-type Answered = FunctionAnswer & { invocationId: string }
+type ReceivedResponse = FunctionResponse & { invocationId: string }
 
 /** @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT; ClaimTaken */
-export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Promise<Answered> {
+export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Promise<ReceivedResponse> {
   const invocationId = randomUUIDv7()
   const known = knownHarmless(deps, tenant, call)
   if (known !== undefined) {
     const isThere = expectRecord(tenant)
     try {
-      const answered = await finish(
+      const response = await finish(
         deps,
         tenant,
         call,
         invocationId,
         await runFirst(deps, tenant, call, invocationId, known, isThere),
       )
-      if (answered !== 'changed') return answered
+      if (response !== 'changed') return response
     } finally {
       isThere()
     }
   }
-  const answered = await finish(deps, tenant, call, invocationId, await beginFirst(deps, tenant, call, invocationId))
-  if (answered === 'changed') throw new Error('a record that was begun can be ended')
-  return answered
+  const response = await finish(deps, tenant, call, invocationId, await beginFirst(deps, tenant, call, invocationId))
+  if (response === 'changed') throw new Error('a record that was begun can be ended')
+  return response
 }
 
 /** A function that was seen lately, and that can do nothing that is seen outside before its answer is. */
@@ -107,7 +107,7 @@ interface Ran {
   milliseconds: number
   result: RunResult | undefined
   /** Why there is no result. */
-  problem: unknown
+  error: unknown
 }
 
 interface Done extends Ran {
@@ -165,12 +165,12 @@ async function beginFirst(deps: InvokeDeps, tenant: Tenant, call: Call, invocati
 }
 
 function begin(
-  { onProblem }: InvokeDeps,
+  { onError }: InvokeDeps,
   tenant: Tenant,
   { name, trigger, context, claim }: Call,
   invocationId: string,
 ): Promise<FunctionRecord> {
-  return beginInvocation(tenant, { name, invocationId, trigger, userId: userOf(context), claim }, onProblem)
+  return beginInvocation(tenant, { name, invocationId, trigger, userId: userOf(context), claim }, onError)
 }
 
 function isAsItWas(before: FunctionRecord, now: FunctionRecord): boolean {
@@ -196,7 +196,7 @@ async function run(
   const lines = new RunLines(now)
   let since = elapsed()
   let result: RunResult | undefined
-  let problem: unknown
+  let violation: unknown
   try {
     module ??= modules.get(tenant.id, fn.wasmHash)
     if (module === undefined) {
@@ -215,12 +215,12 @@ async function run(
       input: call.input,
       timeoutMilliseconds: fn.config.timeout * 1_000,
       onLog: (level, text) => lines.add(level, text),
-      onCall: answerCalls(host, tenant, fn, call.context),
+      onCall: respondToCalls(host, tenant, fn, call.context),
     })
   } catch (error) {
-    problem = error
+    violation = error
   }
-  return { fn, begun, lines, milliseconds: elapsed() - since, result, problem }
+  return { fn, begun, lines, milliseconds: elapsed() - since, result, error: violation }
 }
 
 /**
@@ -233,24 +233,24 @@ async function finish(
   call: Call,
   invocationId: string,
   done: Done,
-): Promise<Answered | 'changed'> {
+): Promise<ReceivedResponse | 'changed'> {
   const { fn, begun, milliseconds, result } = done
   const secrets = new Secrets(secretsOf(fn))
   const lines = done.lines.end(secrets, result?.logCut ?? 0, result?.outcome.kind !== 'exited')
-  let answer: FunctionAnswer | RuntimeError
+  let response: FunctionResponse | RuntimeError
   try {
-    if (result === undefined) throw done.problem
+    if (result === undefined) throw done.error
     if (result.outcome.kind === 'died') {
       call.log.info(
         { tenant: tenant.id, function: fn.name, reason: result.outcome.message },
         'a function ended its executor',
       )
     }
-    answer = answerOf(fn, result, lines)
+    response = responseOf(fn, result, lines)
   } catch (error) {
-    answer = shownError(error, secrets)
+    response = shownError(error, secrets)
   }
-  const failure = answer instanceof RuntimeError ? answer : undefined
+  const failure = response instanceof RuntimeError ? response : undefined
   const end: InvocationEnd = {
     invocationId,
     begun,
@@ -261,7 +261,7 @@ async function finish(
     cpuMicroseconds: result?.cpuMicroseconds ?? 0,
     memoryPeak: result?.memoryPeak ?? 0,
   }
-  if (!done.isBegun && !(await recordInvocation(tenant, { ...end, version: fn.updatedAt }, fn, deps.onProblem)))
+  if (!done.isBegun && !(await recordInvocation(tenant, { ...end, version: fn.updatedAt }, fn, deps.onError)))
     return 'changed'
   const isWritten = !done.isBegun || (await writeEnd(deps, tenant, end))
   deps.onEnd?.(tenant.id, end)
@@ -272,17 +272,17 @@ async function finish(
       'a function wrote to its log',
     )
   }
-  if (answer instanceof RuntimeError) throw answer
-  return { ...answer, invocationId }
+  if (response instanceof RuntimeError) throw response
+  return { ...response, invocationId }
 }
 
 /** @returns whether it is written */
-async function writeEnd({ onProblem }: InvokeDeps, tenant: Tenant, end: InvocationEnd): Promise<boolean> {
+async function writeEnd({ onError }: InvokeDeps, tenant: Tenant, end: InvocationEnd): Promise<boolean> {
   try {
-    await endInvocation(tenant, end, onProblem)
+    await endInvocation(tenant, end, onError)
     return true
   } catch (cause) {
-    onProblem(new Error(`${tenant.id}: the end of the invocation ${end.invocationId} is not recorded`, { cause }))
+    onError(new Error(`${tenant.id}: the end of the invocation ${end.invocationId} is not recorded`, { cause }))
     return false
   }
 }
@@ -294,7 +294,7 @@ function environmentOf(
   invocationId: string,
   userId: string | null,
 ): string[] {
-  const told: Record<string, string | null | undefined> = {
+  const reported: Record<string, string | null | undefined> = {
     TENANTRY_FUNCTION: fn.name,
     TENANTRY_INVOCATION_ID: invocationId,
     TENANTRY_TRIGGER: trigger,
@@ -302,18 +302,18 @@ function environmentOf(
     TENANTRY_USER_ID: userId,
     ...variables,
   }
-  const all = { ...fn.config.environment, ...told }
+  const all = { ...fn.config.environment, ...reported }
   return Object.entries(all).flatMap(([name, value]) =>
     value === null || value === undefined ? [] : [`${name}=${value}`],
   )
 }
 
 /** @throws RuntimeError HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT */
-function answerOf(fn: FunctionRecord, { outcome, output }: RunResult, log: readonly LogLine[]): FunctionAnswer {
+function responseOf(fn: FunctionRecord, { outcome, output }: RunResult, log: readonly LogLine[]): FunctionResponse {
   const failed = (what: string) => new RuntimeError('HOST_FUNCTION_ERROR', what)
   switch (outcome.kind) {
     case 'exited':
-      if (outcome.code === 0) return readAnswer(output)
+      if (outcome.code === 0) return readResponse(output)
       throw failed(withLog(`the function exited with code ${outcome.code}`, log))
     case 'trapped':
       throw failed(withLog(`the function trapped: ${outcome.message}`, log))
@@ -330,8 +330,8 @@ function answerOf(fn: FunctionRecord, { outcome, output }: RunResult, log: reado
 
 /** A failure with the last that the function had to say about it. */
 function withLog(message: string, log: readonly LogLine[]): string {
-  const said = tailOf(log, longestMessage)
-  return said === '' ? message : `${message}: ${said}`
+  const reported = tailOf(log, maxMessageLength)
+  return reported === '' ? message : `${message}: ${reported}`
 }
 
 function shownError(error: unknown, secrets: Secrets): RuntimeError {
@@ -339,7 +339,7 @@ function shownError(error: unknown, secrets: Secrets): RuntimeError {
   if (error instanceof SyntaxError) return new RuntimeError('HOST_FUNCTION_ERROR', secrets.redact(error.message))
   if (!(error instanceof RuntimeError))
     return new RuntimeError('INTERNAL', 'something went wrong here; the log knows what', { cause: error })
-  return new RuntimeError(error.code, secrets.redact(error.message).slice(0, 2 * longestMessage), {
+  return new RuntimeError(error.code, secrets.redact(error.message).slice(0, 2 * maxMessageLength), {
     cause: error.cause,
   })
 }

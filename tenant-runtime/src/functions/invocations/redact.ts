@@ -119,19 +119,19 @@ class SecretTree {
     if (this.#children.size === 0) return []
     const found: Interval[] = []
     /** Where the characters are that are no line breaks. */
-    const places = new Int32Array(text.length)
+    const slots = new Int32Array(text.length)
     let count = 0
     let node = 0
     for (let at = 0; at < text.length; at++) {
       const code = text.charCodeAt(at)
       if (code === 10 || code === 13) continue
-      places[count++] = at
+      slots[count++] = at
       node = this.#step(node, code)
       const length = this.#ends[node] ?? 0
-      if (length > 0) found.push([places[count - length] ?? 0, at])
+      if (length > 0) found.push([slots[count - length] ?? 0, at])
     }
     const begun = this.#depth[node] ?? 0
-    if (isCut && begun >= shortestSecret) found.push([places[count - begun] ?? 0, places[count - 1] ?? 0])
+    if (isCut && begun >= shortestSecret) found.push([slots[count - begun] ?? 0, slots[count - 1] ?? 0])
     return joined(found)
   }
 }

@@ -17,7 +17,7 @@ interface Open {
 }
 
 /** Of many lines that hold nothing else. */
-export const mostLines = 2_000
+export const maxLines = 2_000
 
 export class RunLines {
   readonly #now: () => number
@@ -30,12 +30,12 @@ export class RunLines {
     this.#now = now
   }
 
-  add(level: LogLevel, piece: Buffer): void {
+  add(level: LogLevel, chunk: Buffer): void {
     const at = this.#now()
     const open = this.#open.get(level) ?? { decoder: new StringDecoder('utf8'), at, text: '' }
     this.#open.set(level, open)
     if (open.text === '') open.at = at
-    const [first = '', ...more] = open.decoder.write(piece).split('\n')
+    const [first = '', ...more] = open.decoder.write(chunk).split('\n')
     open.text += first
     for (const text of more) {
       this.#keep({ at: open.at, level, message: open.text })
@@ -66,7 +66,7 @@ export class RunLines {
     // NUL is what Postgres can't store.
     const message = line.message.replace(/\r$/, '').replaceAll('\0', '\ufffd')
     if (message === '') return
-    if (this.#lines.length >= mostLines) this.#left++
+    if (this.#lines.length >= maxLines) this.#left++
     else this.#lines.push({ ...line, message })
   }
 }

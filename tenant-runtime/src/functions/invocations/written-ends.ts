@@ -6,7 +6,7 @@ import type { InvocationEnd } from './invocation-end.ts'
 /** Milliseconds that ends are gathered for. */
 const gatherMilliseconds = 200
 /** Of logs that are held meanwhile. */
-const mostBytes = 1024 * 1024
+const maxBytes = 1024 * 1024
 /** Milliseconds before the next attempt, while the database is away. */
 const retryMilliseconds = 300
 
@@ -27,7 +27,7 @@ export class WrittenEnds {
   #isRunning = false
   #isDoubtful = false
   #securing: Promise<void> | undefined
-  #hurry: () => void = () => undefined
+  #expedite: () => void = () => undefined
 
   constructor(options: WrittenEndsOptions) {
     this.#options = options
@@ -36,7 +36,7 @@ export class WrittenEnds {
   add(ends: readonly InvocationEnd[]): void {
     this.#ends.push(...ends)
     for (const { log } of ends) this.#bytes += log?.bytes ?? 0
-    if (this.#bytes > mostBytes) this.#hurry()
+    if (this.#bytes > maxBytes) this.#expedite()
     if (!this.#isRunning) void this.#run()
   }
 
@@ -63,11 +63,11 @@ export class WrittenEnds {
     return new Promise((resolve) => {
       // A process that ends has nothing to make sure of: what Postgres has taken, it writes.
       const timer = setTimeout(resolve, gatherMilliseconds).unref()
-      this.#hurry = () => {
+      this.#expedite = () => {
         clearTimeout(timer)
         resolve()
       }
-      if (this.#bytes > mostBytes) this.#hurry()
+      if (this.#bytes > maxBytes) this.#expedite()
     })
   }
 

@@ -7,7 +7,7 @@ import type { LogLevel } from '../executor/protocol.ts'
 import { noSuchFunction } from '../function-store.ts'
 
 /** A line's place: its run's number times this, and its number in the run, from 1. More than a run has lines. */
-export const placesPerRun = 4_096n
+export const positionsPerRun = 4_096n
 
 export interface LogFilter {
   invocationId: string | undefined
@@ -26,7 +26,7 @@ interface LogEntry {
 
 /** Of messages in a page, but for the last one. */
 const pageBytes = 2 * 1024 * 1024
-const mostFollowed = 500
+const maxFollowed = 500
 
 const columns = 'p.place::text as place, p.invocation_id, p.timestamp, p.level, p.message'
 
@@ -39,15 +39,15 @@ function pageStatement(
   before: bigint | undefined,
   limit: number,
 ): Statement {
-  const place = `(l.seq * ${placesPerRun} + e.n)`
+  const location = `(l.seq * ${positionsPerRun} + e.n)`
   return sql(
     `with page as (
-       select ${place} as place, l.invocation_id, e.line->>'timestamp' as timestamp, e.line->>'level' as level,
+       select ${location} as place, l.invocation_id, e.line->>'timestamp' as timestamp, e.line->>'level' as level,
          e.line->>'message' as message
        from function_logs l cross join lateral jsonb_array_elements(l.lines) with ordinality as e (line, n)
        where l.function_id = (select id from functions where name = $1)
-         and ($2::bigint is null or (l.seq >= $2::bigint / ${placesPerRun} and ${place} > $2::bigint))
-         and ($3::bigint is null or (l.seq <= $3::bigint / ${placesPerRun} and ${place} < $3::bigint))
+         and ($2::bigint is null or (l.seq >= $2::bigint / ${positionsPerRun} and ${location} > $2::bigint))
+         and ($3::bigint is null or (l.seq <= $3::bigint / ${positionsPerRun} and ${location} < $3::bigint))
          and ($4::text is null or l.invocation_id = $4) and ($5::jsonb is null or $5::jsonb ? (e.line->>'level'))
          and ($6::timestamptz is null or (e.line->>'timestamp')::timestamptz >= $6::timestamptz)
          and ($7::timestamptz is null or (e.line->>'timestamp')::timestamptz < $7::timestamptz)
@@ -105,10 +105,10 @@ export async function readNewLines(
   after: bigint,
   upTo: bigint,
 ): Promise<EventPage> {
-  const [page] = await database.read(context, pageStatement(name, filter, 'asc', after, upTo + 1n, mostFollowed))
+  const [page] = await database.read(context, pageStatement(name, filter, 'asc', after, upTo + 1n, maxFollowed))
   const rows = page?.rows ?? []
   const events = rows.map((row) => ({ seq: BigInt(String(row['place'])), payload: JSON.stringify(entryOf(row)) }))
-  return { events, isLast: rows.length === Number(rows[0]?.['found'] ?? 0) && rows.length < mostFollowed }
+  return { events, isLast: rows.length === Number(rows[0]?.['found'] ?? 0) && rows.length < maxFollowed }
 }
 
 function entryOf(row: Row): LogEntry {

@@ -19,9 +19,9 @@ export function importMemory(bytes: Uint8Array, { sections, memory }: ModuleShap
     0,
     ...u32Bytes(memory.initial),
   ]
-  const pieces: Uint8Array[] = [bytes.subarray(0, 8)]
+  const chunks: Uint8Array[] = [bytes.subarray(0, 8)]
   const imports = sections.find(({ id }) => id === importSection)
-  const copy = (section: Section) => pieces.push(bytes.subarray(section.begin, section.end))
+  const copy = (section: Section) => chunks.push(bytes.subarray(section.begin, section.end))
   const added =
     imports === undefined
       ? asSection(Uint8Array.of(1, ...entry))
@@ -30,12 +30,12 @@ export function importMemory(bytes: Uint8Array, { sections, memory }: ModuleShap
   for (const section of sections) {
     // Imports stand right after the types; custom sections may stand anywhere.
     if (!isAdded && section.id !== 0 && section.id !== typeSection) {
-      pieces.push(added)
+      chunks.push(added)
       isAdded = true
     }
     if (section.id !== importSection && section.id !== memorySection) copy(section)
   }
-  return Buffer.concat(pieces)
+  return Buffer.concat(chunks)
 }
 
 /** The content of an import section with one more entry at its end. */

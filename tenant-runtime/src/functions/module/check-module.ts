@@ -7,7 +7,7 @@ import { Reader } from './reader.ts'
 /** 10 MB (specification, section 8); functions' sizes are powers of two, as their defaults are. */
 export const maxModuleBytes = 10 * 1024 * 1024
 /** Of what a section holds. The largest programs stay far below; each costs a compiler, and this reader, memory. */
-const mostOf = {
+const maxOf = {
   type: 10_000,
   import: 1_000,
   function: 100_000,
@@ -76,7 +76,7 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
   if (bytes.length < 8 || Buffer.from(bytes.subarray(0, 4)).toString('latin1') !== '\0asm')
     throw reader.malformed('is no WebAssembly: its first four bytes are not "\\0asm"')
   if (bytes[4] !== 1 || bytes[5] !== 0 || bytes[6] !== 0 || bytes[7] !== 0) {
-    throw refused(
+    throw rejected(
       bytes[4] === 0x0d
         ? 'is a component; a WASI preview 1 command (a core module) is wanted'
         : 'has a version other than 1',
@@ -89,7 +89,7 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
   let last = -1
   while (!reader.isAtEnd) {
     // Custom ones may come as often as they like otherwise, in three bytes each.
-    if (shape.sections.length >= maxSections) throw refused(`has more than ${maxSections} sections`)
+    if (shape.sections.length >= maxSections) throw rejected(`has more than ${maxSections} sections`)
     const begin = reader.at
     const id = reader.byte()
     const length = reader.u32()
@@ -97,10 +97,10 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
     const section = reader.sub(length)
     shape.sections.push({ id, begin, end: reader.at, content })
     if (id === 0) continue
-    const place = sectionOrder.indexOf(id)
-    if (place < 0) throw refused(`has a section of unknown kind ${id}`)
-    if (place <= last) throw refused(`has its ${sectionNames[id] ?? ''} section twice or out of order`)
-    last = place
+    const location = sectionOrder.indexOf(id)
+    if (location < 0) throw rejected(`has a section of unknown kind ${id}`)
+    if (location <= last) throw rejected(`has its ${sectionNames[id] ?? ''} section twice or out of order`)
+    last = location
     if (id === 1) types = readTypes(section)
     else if (id === 2) shape.reachesOut = checkImports(section, types)
     else if (id === 3) countOf(section, 'function')
@@ -113,18 +113,18 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
     else if (id === 11) countOf(section, 'data segment')
     else if (id === 13) countOf(section, 'tag')
   }
-  if (!runs) throw refused('exports no function "_start": build it as a WASI command')
+  if (!runs) throw rejected('exports no function "_start": build it as a WASI command')
   return shape
 }
 
-function refused(what: string): RuntimeError {
+function rejected(what: string): RuntimeError {
   return new RuntimeError('INVALID_WASM', `part "wasm": the module ${what}`)
 }
 
 /** How many entries follow. */
-function countOf(section: Reader, what: keyof typeof mostOf): number {
+function countOf(section: Reader, what: keyof typeof maxOf): number {
   const count = section.u32()
-  if (count > mostOf[what]) throw refused(`has ${count} ${what}s; at most ${mostOf[what]} are taken`)
+  if (count > maxOf[what]) throw rejected(`has ${count} ${what}s; at most ${maxOf[what]} are taken`)
   return count
 }
 
@@ -138,7 +138,7 @@ function readTypes(section: Reader): FunctionType[] {
   const types: FunctionType[] = []
   for (let left = countOf(section, 'type'); left > 0; left--) {
     if (section.byte() !== functionForm)
-      throw refused('uses types of the garbage collection proposal; only function types are taken')
+      throw rejected('uses types of the garbage collection proposal; only function types are taken')
     types.push({ parameters: readValueTypes(section), results: readValueTypes(section) })
   }
   return types
@@ -149,11 +149,11 @@ function readValueTypes(section: Reader): number[] {
   const types: number[] = []
   const count = section.u32()
   if (count > maxParameters)
-    throw refused(`has a function type of ${count} parameters or results; at most ${maxParameters} are taken`)
+    throw rejected(`has a function type of ${count} parameters or results; at most ${maxParameters} are taken`)
   for (let left = count; left > 0; left--) {
     const type = section.byte()
     if (!valueTypes.has(type))
-      throw refused('uses typed references; only numbers, vectors, funcref and externref are taken')
+      throw rejected('uses typed references; only numbers, vectors, funcref and externref are taken')
     types.push(type)
   }
   return types
@@ -170,14 +170,14 @@ function checkImports(section: Reader, types: readonly FunctionType[]): boolean 
     const kind = section.byte()
     const shown = JSON.stringify(`${from}.${name}`.slice(0, 200))
     if (kind !== 0)
-      throw refused(
+      throw rejected(
         `imports the ${importKinds[kind] ?? 'unknown thing'} ${shown}; only functions of ${wasiModule} and ${hostModule} can be imported`,
       )
     const type = types[section.u32()]
     if (from === hostModule) reachesOut = checkHostImport(name, type).reachesOut || reachesOut
     else if (from === wasiModule && isWasiName(name)) checkWasiImport(name, type)
     else {
-      throw refused(
+      throw rejected(
         `imports the function ${shown}, which is not offered; only functions of ${wasiModule} and ${hostModule} are`,
       )
     }
@@ -203,7 +203,7 @@ function checkWasiImport(name: WasiName, type: FunctionType | undefined): void {
   const [parameters = '', results = ''] = wasiFunctions[name]
     .split(':')
     .map((list) => Array.from(list, (letter) => (letter === 'i' ? 'i32' : 'i64')).join(', '))
-  throw refused(
+  throw rejected(
     `imports the function "${wasiModule}.${name}" with another signature: it takes (${parameters}) and gives (${results})`,
   )
 }
@@ -212,14 +212,14 @@ function checkHostImport(name: string, type: FunctionType | undefined): HostFunc
   const shown = JSON.stringify(`${hostModule}.${name}`.slice(0, 200))
   const offered = Object.hasOwn(hostFunctions, name) ? hostFunctions[name] : undefined
   if (offered === undefined)
-    throw refused(
+    throw rejected(
       `imports the function ${shown}, which is not offered; ${hostModule} has ${Object.keys(hostFunctions).join(', ')}`,
     )
   const fits = (given: readonly number[] | undefined, count: number) =>
     given?.length === count && given.every((one) => one === i32)
   if (!fits(type?.parameters, offered.parameters) || !fits(type?.results, offered.results)) {
     const results = offered.results === 0 ? 'nothing' : 'one'
-    throw refused(
+    throw rejected(
       `imports the function ${shown} with another signature: ` +
         `it takes ${offered.parameters} i32 and gives ${results}`,
     )
@@ -236,28 +236,28 @@ interface Bounds {
 function readBounds(section: Reader, what: string): Bounds {
   const flags = section.byte()
   if (flags > 7) throw section.malformed('has limits of an unknown kind')
-  if ((flags & 2) !== 0) throw refused(`has a shared ${what}; threads are not offered`)
-  if ((flags & 4) !== 0) throw refused(`has a ${what} with 64-bit addresses; only 32-bit ones are taken`)
+  if ((flags & 2) !== 0) throw rejected(`has a shared ${what}; threads are not offered`)
+  if ((flags & 4) !== 0) throw rejected(`has a ${what} with 64-bit addresses; only 32-bit ones are taken`)
   const initial = section.u32()
   return { initial, maximum: (flags & 1) === 0 ? undefined : section.u32() }
 }
 
 function checkTables(section: Reader): void {
   const count = section.u32()
-  if (count > maxTables) throw refused(`has ${count} tables; at most ${maxTables} are taken`)
+  if (count > maxTables) throw rejected(`has ${count} tables; at most ${maxTables} are taken`)
   let elements = 0
   for (let left = count; left > 0; left--) {
     if (!referenceTypes.has(section.byte()))
-      throw refused('has a table of typed references, or one with an initial value')
+      throw rejected('has a table of typed references, or one with an initial value')
     elements += readBounds(section, 'table').initial
   }
   if (elements > maxTableElements)
-    throw refused(`has tables of ${elements} elements; at most ${maxTableElements} are taken`)
+    throw rejected(`has tables of ${elements} elements; at most ${maxTableElements} are taken`)
 }
 
 function readMemory(section: Reader): Bounds | undefined {
   const count = section.u32()
-  if (count > 1) throw refused('has more than one memory')
+  if (count > 1) throw rejected('has more than one memory')
   return count === 0 ? undefined : readBounds(section, 'memory')
 }
 
@@ -279,11 +279,11 @@ function checkCode(section: Reader): void {
     let locals = 0
     for (let groups = body.u32(); groups > 0; groups--) {
       locals += body.u32()
-      if (locals > maxLocals) throw refused(`has a function of more than ${maxLocals} local variables`)
+      if (locals > maxLocals) throw rejected(`has a function of more than ${maxLocals} local variables`)
       body.byte()
     }
     if (locals * size > maxLocalsTimesBytes)
-      throw refused(
+      throw rejected(
         `has a function of ${size} bytes with ${locals} local variables; that is too large to compile safely`,
       )
   }

@@ -48,7 +48,7 @@ export class ModuleCache {
   }
 
   /** Drops the modules of a tenant that has changed or is gone. */
-  forget(tenantId: string): void {
+  evict(tenantId: string): void {
     for (const [key, module] of this.#modules) if (key.startsWith(keyOf(tenantId, ''))) this.#drop(key, module)
   }
 

@@ -18,7 +18,7 @@ interface InvocationFilter {
 }
 
 /** Where a page ended. */
-interface InvocationPlace {
+interface InvocationLocation {
   timestamp: string
   id: string
 }
@@ -32,7 +32,7 @@ export async function listInvocations(
   context: RlsContext,
   name: string,
   filter: InvocationFilter,
-  after: InvocationPlace | undefined,
+  after: InvocationLocation | undefined,
   limit: number,
 ) {
   const [found, page] = await database.read(
@@ -60,7 +60,7 @@ export async function listInvocations(
   const rows = page?.rows ?? []
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
-  const next: InvocationPlace | undefined =
+  const next: InvocationLocation | undefined =
     rows.length > limit && last !== undefined
       ? { timestamp: String(last['timestamp']), id: String(last['id']) }
       : undefined

@@ -20,11 +20,11 @@ export function readParameters(query: unknown, known: readonly string[]): Parame
 }
 
 /** From 1 to `most`. */
-export function readLimit(parameters: Parameters, most: number, usual: number): number {
+export function readLimit(parameters: Parameters, max: number, usual: number): number {
   const text = parameters.get('limit')
   if (text === undefined) return usual
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
-  if (limit < 1 || limit > most) throw wrong('limit', `must be an integer from 1 to ${most}`)
+  if (limit < 1 || limit > max) throw wrong('limit', `must be an integer from 1 to ${max}`)
   return limit
 }
 
@@ -76,14 +76,14 @@ export function readChoices<T extends string>(
 export function readCursor(parameters: Parameters, form: RegExp): string | undefined {
   const text = parameters.get('cursor')
   if (text === undefined) return undefined
-  const place = Buffer.from(text, 'base64url').toString('utf8')
-  if (!form.test(place) || writeCursor(place) !== text)
+  const location = Buffer.from(text, 'base64url').toString('utf8')
+  if (!form.test(location) || writeCursor(location) !== text)
     throw wrong('cursor', 'must be the "next_cursor" of a page before')
-  return place
+  return location
 }
 
-export function writeCursor(place: string): string {
-  return Buffer.from(place).toString('base64url')
+export function writeCursor(location: string): string {
+  return Buffer.from(location).toString('base64url')
 }
 
 export function wrong(name: string, why: string): RuntimeError {

@@ -25,9 +25,9 @@ interface Named {
 }
 
 const service = { config: { access: 'service' } } as const
-const mostItems = 1_000
+const maxItems = 1_000
 const usualItems = 100
-const longestPeriod: Record<Granularity, { milliseconds: number; name: string }> = {
+const maxPeriod: Record<Granularity, { milliseconds: number; name: string }> = {
   hour: { milliseconds: 31 * 86_400_000, name: '31 days' },
   day: { milliseconds: 366 * 86_400_000, name: '366 days' },
 }
@@ -64,7 +64,7 @@ export function addReportRoutes(app: FastifyInstance, { followers, now }: Report
       params.name,
       filter,
       cursor === undefined ? undefined : BigInt(cursor),
-      readLimit(parameters, mostItems, usualItems),
+      readLimit(parameters, maxItems, usualItems),
     )
     return { logs: lines, next_cursor: next === undefined ? null : writeCursor(String(next)) }
   })
@@ -78,14 +78,14 @@ export function addReportRoutes(app: FastifyInstance, { followers, now }: Report
       until: readTime(parameters, 'until'),
     }
     const cursor = readCursor(parameters, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [\w-]{1,100}$/)
-    const place = cursor === undefined ? undefined : { timestamp: cursor.slice(0, 24), id: cursor.slice(25) }
+    const location = cursor === undefined ? undefined : { timestamp: cursor.slice(0, 24), id: cursor.slice(25) }
     const { invocations, next } = await listInvocations(
       tenant,
       rls,
       params.name,
       filter,
-      place,
-      readLimit(parameters, mostItems, usualItems),
+      location,
+      readLimit(parameters, maxItems, usualItems),
     )
     return { invocations, next_cursor: next === undefined ? null : writeCursor(`${next.timestamp} ${next.id}`) }
   })
@@ -112,8 +112,8 @@ function readLogFilter(parameters: Parameters): LogFilter {
 }
 
 function wantsToFollow({ headers }: FastifyRequest, parameters: Parameters): boolean {
-  const said = readChoice(parameters, 'follow', ['true', 'false'])
-  return said === undefined ? /\btext\/event-stream\b/i.test(headers.accept ?? '') : said === 'true'
+  const reported = readChoice(parameters, 'follow', ['true', 'false'])
+  return reported === undefined ? /\btext\/event-stream\b/i.test(headers.accept ?? '') : reported === 'true'
 }
 
 /** This month so far, without parameters. */
@@ -122,7 +122,7 @@ function readPeriod(parameters: Parameters, now: number): UsagePeriod {
   const until = readTime(parameters, 'until') ?? now
   const monthOf = new Date(until)
   const since = readTime(parameters, 'since') ?? Date.UTC(monthOf.getUTCFullYear(), monthOf.getUTCMonth())
-  const { milliseconds, name } = longestPeriod[granularity]
+  const { milliseconds, name } = maxPeriod[granularity]
   if (since > until) throw new RuntimeError('BAD_REQUEST', 'the parameter "since" must not be later than "until"')
   if (until - since > milliseconds)
     throw new RuntimeError(

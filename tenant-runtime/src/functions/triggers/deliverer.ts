@@ -22,7 +22,7 @@ export class Deliverer {
   readonly #deps: DispatchDeps
   readonly #jobs: Jobs
   readonly #onStale: () => void
-  #told: readonly TriggeredFunction[] = []
+  #reported: readonly TriggeredFunction[] = []
   /** On the clock of `elapsed`. */
   #leaseEnds = 0
   #leaseNext = 0
@@ -34,15 +34,15 @@ export class Deliverer {
   }
 
   watch(functions: readonly TriggeredFunction[]): void {
-    this.#told = functions
+    this.#reported = functions
   }
 
   /** @returns milliseconds until the next look; undefined when there is nobody to tell anything */
-  async look(tenant: Tenant): Promise<number | undefined> {
+  async poll(tenant: Tenant): Promise<number | undefined> {
     const { pace, now } = this.#deps
-    if (this.#told.length === 0) return undefined
+    if (this.#reported.length === 0) return undefined
     if (!(await this.#keepLease(tenant))) return Math.max(1, this.#leaseNext - this.#deps.elapsed())
-    const idle = this.#told.filter(({ id }) => !this.#jobs.has(id))
+    const idle = this.#reported.filter(({ id }) => !this.#jobs.has(id))
     const waiting =
       idle.length === 0
         ? []

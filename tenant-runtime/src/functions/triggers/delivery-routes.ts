@@ -22,7 +22,7 @@ const service = { config: { access: 'service' } } as const
 const closed = { additionalProperties: false } as const
 const page = { limit: Type.Optional(Type.String()), cursor: Type.Optional(Type.String()) }
 const defaultLimit = 100
-const mostAtOnce = 1_000
+const maxAtOnce = 1_000
 
 export async function addDeliveryRoutes(app: FastifyInstance): Promise<void> {
   app.get<Paged>(
@@ -66,12 +66,12 @@ export async function addDeliveryRoutes(app: FastifyInstance): Promise<void> {
     '/functions/v1/:name/schedule',
     { ...service, schema: { querystring: Type.Object(page, closed) } },
     async ({ tenant, rls, params, query: { limit, cursor } }) => {
-      const most = readLimit(limit)
+      const max = readLimit(limit)
       const times = await listPlannedTimes(tenant, rls, await functionId(tenant, rls, params.name), {
-        limit: most,
+        limit: max,
         before: cursor === undefined ? null : readTime(cursor),
       })
-      return { planned: times, next_cursor: times.length === most ? (times.at(-1)?.['planned_at'] ?? null) : null }
+      return { planned: times, next_cursor: times.length === max ? (times.at(-1)?.['planned_at'] ?? null) : null }
     },
   )
 }
@@ -79,8 +79,8 @@ export async function addDeliveryRoutes(app: FastifyInstance): Promise<void> {
 function readLimit(text: string | undefined): number {
   if (text === undefined) return defaultLimit
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
-  if (limit < 1 || limit > mostAtOnce)
-    throw new RuntimeError('BAD_REQUEST', `limit must be an integer from 1 to ${mostAtOnce}`)
+  if (limit < 1 || limit > maxAtOnce)
+    throw new RuntimeError('BAD_REQUEST', `limit must be an integer from 1 to ${maxAtOnce}`)
   return limit
 }
 

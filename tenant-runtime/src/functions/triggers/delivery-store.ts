@@ -21,7 +21,7 @@ export interface Delivery {
 }
 
 /** How many are read ahead of a function, and bytes of them. */
-const mostAhead = 50
+const maxAhead = 50
 const bytesAhead = 256 * 1024
 
 /** The next ones of a function: of the first at least one, of the rest what is due with it. */
@@ -35,7 +35,7 @@ export async function nextDeliveries({ database }: Tenant, functionId: string): 
          sum(octet_length(payload)) over (order by seq) - octet_length(payload) as before
        from (
          select seq, payload::text as payload, attempts, next_attempt_at from function_deliveries
-         where function_id = $1 and state = 'waiting' order by seq limit ${mostAhead}) d) d
+         where function_id = $1 and state = 'waiting' order by seq limit ${maxAhead}) d) d
      where before < ${bytesAhead} order by seq`,
     functionId,
   )

@@ -26,7 +26,7 @@ export interface DispatchDeps {
   /** Milliseconds, monotonic. */
   elapsed: () => number
   pace: DispatchPace
-  onProblem: (problem: Error) => void
+  onError: (error: Error) => void
 }
 
 /** The function is deleted or disabled. */

@@ -37,8 +37,8 @@ export class Dispatcher {
   }
 
   /** Something of the tenant's may have been written. */
-  poke(tenantId: string): void {
-    this.#watched.get(tenantId)?.triggers.poke()
+  notify(tenantId: string): void {
+    this.#watched.get(tenantId)?.triggers.notify()
   }
 
   /** Functions of the tenant were changed here, or their tables. */
@@ -50,7 +50,7 @@ export class Dispatcher {
   }
 
   /** A tenant is new, has changed, or is gone. */
-  forget(tenantId: string): void {
+  evict(tenantId: string): void {
     this.#unread.add(tenantId)
     this.#wake()
   }

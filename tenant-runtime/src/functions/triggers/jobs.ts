@@ -7,7 +7,7 @@ interface JobsOptions {
   rest: number
   /** A job is over. */
   onEnd: () => void
-  onProblem: (problem: Error) => void
+  onError: (error: Error) => void
 }
 
 export class Jobs {
@@ -52,7 +52,7 @@ export class Jobs {
     } catch (cause) {
       // What a stop cuts off is no news, and a full queue is nothing that went wrong.
       if (!this.isStopped && !(cause instanceof RuntimeError && cause.code === 'FUNCTIONS_BUSY')) {
-        this.#options.onProblem(new Error('a function could not be started by its trigger', { cause }))
+        this.#options.onError(new Error('a function could not be started by its trigger', { cause }))
       }
       await pause(this.#options.rest, this.#stopping.signal)
     } finally {

@@ -5,7 +5,7 @@ import { ClaimTaken } from '../invocations/invocation-store.ts'
 import { isFailedRun, isGone, type DispatchDeps } from './dispatch.ts'
 import type { Jobs } from './jobs.ts'
 import { dueTime, missedMilliseconds, nextRun, type Schedule } from './schedule.ts'
-import { claimPlannedTime, forgetOldTimes, skipPlannedTime } from './schedule-runs.ts'
+import { claimPlannedTime, evictOldTimes, skipPlannedTime } from './schedule-runs.ts'
 import type { TriggeredFunction } from './triggered-function.ts'
 
 interface Planned {
@@ -37,7 +37,7 @@ export class PlannedTimes {
   }
 
   /** @returns milliseconds until the next planned time; undefined when there is none */
-  look(tenant: Tenant): number | undefined {
+  poll(tenant: Tenant): number | undefined {
     const now = this.#deps.now()
     let first: number | undefined
     for (const planned of this.#planned) {
@@ -92,6 +92,6 @@ export class PlannedTimes {
       }
       if (!isFailedRun(error)) throw error
     }
-    await forgetOldTimes(tenant, fn.id, due)
+    await evictOldTimes(tenant, fn.id, due)
   }
 }

@@ -8,7 +8,7 @@ import type { Claim } from '../invocations/invocation-store.ts'
 const context: RlsContext = { role: 'service', reason: 'planned runs' }
 
 /** So long a planned time is remembered, and the last one of each function for ever. */
-const keptDays = 30
+const retentionDays = 30
 
 /** A run that ended says so in its record; one that was cut off counts for as long as it might have gone on. */
 const isRunning = (
@@ -45,10 +45,10 @@ export async function skipPlannedTime(
 }
 
 /** The one at hand stays: what was missed is counted from there. */
-export async function forgetOldTimes({ database }: Tenant, functionId: string, plannedAt: Date): Promise<void> {
+export async function evictOldTimes({ database }: Tenant, functionId: string, plannedAt: Date): Promise<void> {
   await database.query(
     context,
-    `delete from function_schedule_runs where function_id = $1 and planned_at < $2::timestamptz - interval '${keptDays} days'`,
+    `delete from function_schedule_runs where function_id = $1 and planned_at < $2::timestamptz - interval '${retentionDays} days'`,
     functionId,
     plannedAt.toISOString(),
   )

@@ -25,24 +25,24 @@ function open({ cron, timezone = 'UTC' }: Schedule): Cron {
 
 /** @throws RuntimeError INVALID_FUNCTION that says what is wrong */
 export function checkSchedule(schedule: Schedule, now: Date): void {
-  const refuse = (what: string, cause?: unknown) =>
+  const reject = (what: string, cause?: unknown) =>
     new RuntimeError('INVALID_FUNCTION', `field "trigger": ${what}`, { cause })
   if (schedule.timezone !== undefined && !isTimeZone(schedule.timezone))
-    throw refuse(`"timezone" is no time zone; want a name such as "Europe/Berlin"`)
+    throw reject(`"timezone" is no time zone; want a name such as "Europe/Berlin"`)
   // A date is taken by the parser too, as a time that comes once.
   if (!/^\s*(@[a-z]+|\S+(\s+\S+){4,5})\s*$/i.test(schedule.cron))
-    throw refuse('"cron" is no cron expression: want five fields, or six with seconds first')
+    throw reject('"cron" is no cron expression: want five fields, or six with seconds first')
   let next: Date[]
   try {
     next = open(schedule).nextRuns(3, now)
   } catch (cause) {
-    throw refuse('"cron" is no cron expression', cause)
+    throw reject('"cron" is no cron expression', cause)
   }
   const [first] = next
-  if (first === undefined) throw refuse('"cron" names a time that never comes')
+  if (first === undefined) throw reject('"cron" names a time that never comes')
   // More than one second of a minute shows within three times, wherever they begin.
   const gap = Math.min(...next.slice(1).map((time, n) => time.getTime() - (next[n]?.getTime() ?? 0)))
-  if (gap < shortestMilliseconds) throw refuse(`"cron" comes every ${gap / 1_000} s; once a minute is the most`)
+  if (gap < shortestMilliseconds) throw reject(`"cron" comes every ${gap / 1_000} s; once a minute is the most`)
 }
 
 function isTimeZone(name: string): boolean {

@@ -43,7 +43,7 @@ export const triggerNames = {
 } as const
 
 /** Bytes of a record with the one that it was; of larger ones the key is told, and whoever wants the rest reads it. */
-const longestRecord = 1024 * 1024
+const maxRecordLength = 1024 * 1024
 
 const mark = '/* functions are told of changes */'
 
@@ -66,20 +66,20 @@ export function planTriggers({ tables, routines }: TriggerState, listeners: read
   const now: string[] = []
   const later: string[] = []
   for (const { name: table, key, triggers } of tables) {
-    const heard = listeners.filter((listener) => listener.table === table)
+    const received = listeners.filter((listener) => listener.table === table)
     const routine = routineName(table)
     const body = bodies.get(routine)
     bodies.delete(routine)
-    if (heard.length === 0 && body === undefined) continue
-    const wanted = bodyOf(key, heard)
+    if (received.length === 0 && body === undefined) continue
+    const wanted = bodyOf(key, received)
     if (wanted !== body) now.push(routineSql(routine, wanted))
     for (const operation of operations) {
       const name = triggerNames[operation]
-      const isHeard = heard.some((listener) => listener.operation === operation)
-      if (isHeard && !triggers.includes(name)) now.push(triggerSql(table, operation))
-      if (!isHeard && triggers.includes(name)) later.push(`drop trigger if exists ${name} on ${identifier(table)}`)
+      const isRecent = received.some((listener) => listener.operation === operation)
+      if (isRecent && !triggers.includes(name)) now.push(triggerSql(table, operation))
+      if (!isRecent && triggers.includes(name)) later.push(`drop trigger if exists ${name} on ${identifier(table)}`)
     }
-    if (heard.length === 0) later.push(`drop function if exists ${identifier(routine)}()`)
+    if (received.length === 0) later.push(`drop function if exists ${identifier(routine)}()`)
   }
   // Of tables that are gone.
   for (const name of bodies.keys()) later.push(`drop function if exists ${identifier(name)}()`)
@@ -113,12 +113,12 @@ function routineSql(name: string, body: string): string {
 /** No column is named but as a member of JSON: whatever becomes of the table, its writers are not failed by this. */
 function bodyOf(key: readonly string[], listeners: readonly Listener[]): string {
   const branch = (operation: Operation, source: string, record: string, old: string) => {
-    const heard = listeners
+    const received = listeners
       .filter((listener) => listener.operation === operation)
       .map(({ functionId }) => functionId)
       .sort()
-    if (heard.length === 0) return []
-    return [`if tg_op = '${operation.toUpperCase()}' then ${deliver(heard, key, source, record, old)} end if;`]
+    if (received.length === 0) return []
+    return [`if tg_op = '${operation.toUpperCase()}' then ${deliver(received, key, source, record, old)} end if;`]
   }
   const none = 'null::jsonb'
   const branches = [
@@ -156,7 +156,7 @@ function deliver(
     ` 'record', ${shown('record')}, 'old_record', ${shown('old_record')}, 'timestamp', ${eventTime})` +
     ` || case when fits then '{}'::jsonb else '{"too_large": true}' end` +
     ` from (select place, ${record} as record, ${old} as old_record,` +
-    ` coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${longestRecord} as fits` +
+    ` coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${maxRecordLength} as fits` +
     ` from ${source} offset 0) changes` +
     ` cross join unnest(array[${functionIds.map(textLiteral).join(', ')}]::uuid[]) listener order by place;`
   )

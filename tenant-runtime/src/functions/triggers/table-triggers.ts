@@ -3,7 +3,7 @@
 import type pg from 'pg'
 import { asPublisher } from '../../database/as-publisher.ts'
 import { sql, type Row, type Statement } from '../../database/statement.ts'
-import { TripError } from '../../database/trip-error.ts'
+import { RoundTripError } from '../../database/round-trip-error.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { storedTrigger, type FunctionRecord } from '../function.ts'
@@ -72,7 +72,7 @@ export async function installTriggers(
       await followTables(client)
     })
   } catch (error) {
-    if (further.length === 0 || !(error instanceof TripError) || !isBusy(error.cause)) throw error
+    if (further.length === 0 || !(error instanceof RoundTripError) || !isBusy(error.cause)) throw error
     await installTriggers(tenant, further)
   }
 }

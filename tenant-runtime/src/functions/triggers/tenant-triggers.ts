@@ -10,9 +10,9 @@ import { installTriggers } from './table-triggers.ts'
 import { readTriggers } from './triggered-function.ts'
 
 /** The longest pause: clocks are set, and machines sleep. */
-const longestPause = 10_000
+const maxPause = 10_000
 /** Of a tenant whose database does not answer. */
-const longestRest = 60_000
+const maxRestLength = 60_000
 /** Between two looks, however much is written. */
 const shortestPause = 10
 
@@ -23,18 +23,18 @@ export class TenantTriggers {
   readonly #plannedTimes: PlannedTimes
   readonly #deliverer: Deliverer
   #isStale = true
-  #wasPoked = false
+  #wasNotified = false
   #wake: () => void = () => undefined
 
   constructor(tenantId: string, deps: DispatchDeps) {
-    const { pace, onProblem } = deps
+    const { pace, onError } = deps
     const changed = () => this.changed()
     this.#tenantId = tenantId
     this.#deps = deps
     this.#jobs = new Jobs({
       rest: pace.again,
-      onEnd: () => this.poke(),
-      onProblem: (problem) => onProblem(new Error(`${tenantId}: ${problem.message}`, { cause: problem.cause })),
+      onEnd: () => this.notify(),
+      onError: (error) => onError(new Error(`${tenantId}: ${error.message}`, { cause: error.cause })),
     })
     this.#plannedTimes = new PlannedTimes(deps, this.#jobs, changed)
     this.#deliverer = new Deliverer(deps, this.#jobs, changed)
@@ -46,15 +46,15 @@ export class TenantTriggers {
   }
 
   /** Something may have been written. */
-  poke(): void {
-    this.#wasPoked = true
+  notify(): void {
+    this.#wasNotified = true
     this.#wake()
   }
 
   /** Functions or their triggers may have changed. */
   changed(): void {
     this.#isStale = true
-    this.poke()
+    this.notify()
   }
 
   /** Nothing is begun any more; `run` returns once what runs has ended. */
@@ -65,21 +65,21 @@ export class TenantTriggers {
 
   /** Until it is stopped, or there is nothing to look for. Never throws. */
   async run(): Promise<void> {
-    const { pace, onProblem, tenantOf } = this.#deps
+    const { pace, onError, tenantOf } = this.#deps
     let failures = 0
     while (!this.#jobs.isStopped) {
-      this.#wasPoked = false
+      this.#wasNotified = false
       let pause: number | undefined
       try {
-        pause = await this.#look()
+        pause = await this.#poll()
         failures = 0
       } catch (cause) {
-        onProblem(new Error(`${this.#tenantId}: triggers of functions could not be looked after`, { cause }))
-        await this.#pause(Math.min(pace.again * 2 ** failures++, longestRest))
+        onError(new Error(`${this.#tenantId}: triggers of functions could not be looked after`, { cause }))
+        await this.#pause(Math.min(pace.again * 2 ** failures++, maxRestLength))
         continue
       }
       if (pause === undefined && this.#jobs.isIdle && !this.#isStale) break
-      await this.#pause(this.#isQuiet() ? Math.min(pause ?? longestPause, longestPause) : shortestPause)
+      await this.#pause(this.#isQuiet() ? Math.min(pause ?? maxPause, maxPause) : shortestPause)
     }
     await this.#jobs.ended()
     const tenant = tenantOf(this.#tenantId)
@@ -88,14 +88,14 @@ export class TenantTriggers {
   }
 
   /** @returns milliseconds until the next look; undefined: there is nothing to look for */
-  async #look(): Promise<number | undefined> {
+  async #poll(): Promise<number | undefined> {
     const tenant = this.#deps.tenantOf(this.#tenantId)
     if (tenant === undefined) {
       this.#isStale = false
       return undefined
     }
     if (this.#isStale) await this.#read(tenant)
-    const pauses = [this.#plannedTimes.look(tenant), await this.#deliverer.look(tenant)].filter(
+    const pauses = [this.#plannedTimes.poll(tenant), await this.#deliverer.poll(tenant)].filter(
       (pause) => pause !== undefined,
     )
     return pauses.length === 0 ? undefined : Math.min(...pauses)
@@ -104,9 +104,9 @@ export class TenantTriggers {
   async #read(tenant: Tenant): Promise<void> {
     this.#isStale = false
     try {
-      const { scheduled, told, isSettled } = await readTriggers(tenant, this.#deps.now())
+      const { scheduled, told: reported, isSettled } = await readTriggers(tenant, this.#deps.now())
       this.#plannedTimes.watch(scheduled)
-      this.#deliverer.watch(told)
+      this.#deliverer.watch(reported)
       if (isSettled) return
       await installTriggers(tenant)
       await dropOrphans(tenant)
@@ -117,7 +117,7 @@ export class TenantTriggers {
   }
 
   #isQuiet(): boolean {
-    return !this.#wasPoked
+    return !this.#wasNotified
   }
 
   /** Until the time is over or somebody pokes, but for the shortest. */

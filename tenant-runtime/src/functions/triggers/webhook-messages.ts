@@ -7,7 +7,7 @@ import type { Claim } from '../invocations/invocation-store.ts'
 const context: RlsContext = { role: 'service', reason: 'webhook' }
 
 /** A message's timestamp holds for 5 minutes in either direction; the clocks of database and runtime may differ too. */
-const keptMinutes = 60
+const retentionMinutes = 60
 
 /** Undefined for a function that is not there, is disabled, or has another trigger. */
 export async function findSecret(
@@ -63,14 +63,14 @@ export async function messageState(
 }
 
 /** A function that refused a message may be sent it again. */
-export async function forgetMessage({ database }: Tenant, invocationId: string): Promise<void> {
+export async function deleteMessage({ database }: Tenant, invocationId: string): Promise<void> {
   await database.query(context, 'delete from function_webhook_ids where invocation_id = $1', invocationId)
 }
 
 /** Those whose signatures hold no more. */
-export async function forgetOldMessages({ database }: Tenant): Promise<void> {
+export async function deleteOldMessages({ database }: Tenant): Promise<void> {
   await database.query(
     context,
-    `delete from function_webhook_ids where received_at < now() - interval '${keptMinutes} minutes'`,
+    `delete from function_webhook_ids where received_at < now() - interval '${retentionMinutes} minutes'`,
   )
 }

@@ -9,20 +9,20 @@ import { keepBodiesAsBytes, maxEventBytes } from '../invocations/invoke-routes.t
 import { invoke, type InvokeDeps } from '../invocations/invoke.ts'
 import { requestVariables } from '../invocations/request-variables.ts'
 import { checkSignature, readWebhookHead } from './webhook-signature.ts'
-import { claimMessage, findSecret, forgetMessage, forgetOldMessages, messageState } from './webhook-messages.ts'
+import { claimMessage, findSecret, deleteMessage, deleteOldMessages, messageState } from './webhook-messages.ts'
 
 /** Between two times that a tenant's old messages are forgotten, while new ones come. */
-const forgetMilliseconds = 600_000
+const evictMilliseconds = 600_000
 
 export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
   keepBodiesAsBytes(app)
-  const forgotten = new WeakMap<Tenant, number>()
+  const evicted = new WeakMap<Tenant, number>()
 
-  const forgetSomeMessages = (tenant: Tenant) => {
-    if (deps.now() - (forgotten.get(tenant) ?? -Infinity) < forgetMilliseconds) return
-    forgotten.set(tenant, deps.now())
-    forgetOldMessages(tenant).catch((cause: unknown) =>
-      deps.onProblem(new Error(`${tenant.id}: old messages of webhooks could not be forgotten`, { cause })),
+  const deleteSomeMessages = (tenant: Tenant) => {
+    if (deps.now() - (evicted.get(tenant) ?? -Infinity) < evictMilliseconds) return
+    evicted.set(tenant, deps.now())
+    deleteOldMessages(tenant).catch((cause: unknown) =>
+      deps.onError(new Error(`${tenant.id}: old messages of webhooks could not be forgotten`, { cause })),
     )
   }
 
@@ -48,12 +48,12 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
       if (found === undefined) throw noSuchFunction()
       checkSignature(head, input, found.secret)
       request.admitted = true
-      forgetSomeMessages(tenant)
+      deleteSomeMessages(tenant)
       try {
         const {
           invocationId,
           status,
-          headers: said,
+          headers: reported,
           body,
         } = await invoke(deps, tenant, {
           name,
@@ -68,8 +68,8 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
           claim: claimMessage(head.id),
           log,
         })
-        if (status >= 400) await forgetMessage(tenant, invocationId)
-        return await reply.status(status).headers(said).header('x-invocation-id', invocationId).send(body)
+        if (status >= 400) await deleteMessage(tenant, invocationId)
+        return await reply.status(status).headers(reported).header('x-invocation-id', invocationId).send(body)
       } catch (error) {
         if (!(error instanceof ClaimTaken)) throw error
         if ((await messageState(tenant, found.functionId, head.id)) === 'done')

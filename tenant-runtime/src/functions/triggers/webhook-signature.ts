@@ -18,8 +18,8 @@ interface WebhookHead {
 
 /** Seconds by which the sender's clock may differ, in either direction. */
 const toleranceSeconds = 300
-const longestId = 256
-const mostSignatures = 20
+const maxIdLength = 256
+const maxSignatures = 20
 const prefix = 'whsec_'
 
 const forms = [
@@ -43,32 +43,32 @@ const forms = [
 export function readWebhookHead(headers: IncomingHttpHeaders, now: number): WebhookHead {
   const form = forms.find(({ names }) => names.some((name) => headers[name] !== undefined))
   if (form === undefined)
-    throw refused(`the message is not signed: send ${listed(forms[0].names)}, or ${listed(forms[1].names)}`)
+    throw rejected(`the message is not signed: send ${listed(forms[0].names)}, or ${listed(forms[1].names)}`)
   const [id, timestamp, signature] = form.names.map((name) => {
     const value = headers[name]
-    if (typeof value !== 'string' || value === '') throw refused(`the header "${name}" is missing`)
+    if (typeof value !== 'string' || value === '') throw rejected(`the header "${name}" is missing`)
     return value
   })
   const [idName, timestampName, signatureName] = form.names
-  if (id === undefined || !/^[\x21-\x7e]+$/.test(id) || id.length > longestId)
-    throw refused(`the header "${idName}" must have 1 to ${longestId} visible ASCII characters`)
+  if (id === undefined || !/^[\x21-\x7e]+$/.test(id) || id.length > maxIdLength)
+    throw rejected(`the header "${idName}" must have 1 to ${maxIdLength} visible ASCII characters`)
   if (timestamp === undefined || !/^\d{1,12}$/.test(timestamp))
-    throw refused(`the header "${timestampName}" must be a time in seconds since 1970`)
+    throw rejected(`the header "${timestampName}" must be a time in seconds since 1970`)
   const seconds = Math.round(now / 1_000)
   if (Math.abs(Number(timestamp) - seconds) > toleranceSeconds) {
-    throw refused(
+    throw rejected(
       `the header "${timestampName}" is ${timestamp}, but here it is ${seconds}: more than ${toleranceSeconds} s apart`,
     )
   }
   const parts = (signature ?? '')
     .split(' ')
     .filter((part) => part !== '')
-    .slice(0, mostSignatures)
+    .slice(0, maxSignatures)
   const signatures = parts.flatMap((part) => {
     const text = form.signature.exec(part)?.[1]
     return text === undefined ? [] : [Buffer.from(text, form.encoding)]
   })
-  if (signatures.length === 0) throw refused(`the header "${signatureName}" holds no signature of version 1`)
+  if (signatures.length === 0) throw rejected(`the header "${signatureName}" holds no signature of version 1`)
   return { id, timestamp, signatures }
 }
 
@@ -80,7 +80,7 @@ export function checkSignature({ id, timestamp, signatures }: WebhookHead, body:
     (signature) => signature.length === expected.length && timingSafeEqual(signature, expected),
   )
   if (!fits.includes(true))
-    throw refused(
+    throw rejected(
       'no signature fits: they are made with HMAC-SHA256 and the function\'s secret over "id.timestamp.body", with the body as it is sent',
     )
 }
@@ -108,6 +108,6 @@ function listed(names: readonly string[]): string {
   return `${names.slice(0, -1).join(', ')} and ${names.at(-1) ?? ''}`
 }
 
-function refused(what: string): RuntimeError {
+function rejected(what: string): RuntimeError {
   return new RuntimeError('INVALID_WEBHOOK', what)
 }

@@ -1,6 +1,6 @@
 // A record that a caller sends, against its collection (specification, section 2.3). Pure.
 import { didYouMean, restError } from '../rest-error.ts'
-import { hasDefault, problemOf } from '../registry/check-value.ts'
+import { hasDefault, errorOf } from '../registry/check-value.ts'
 import type { Relation } from '../registry/catalog.ts'
 import type { Field } from '../registry/collection.ts'
 
@@ -9,12 +9,12 @@ export function checkRecord(
   collection: Relation,
   record: unknown,
   kind: 'insert' | 'update',
-  place = '',
+  location = '',
 ): Record<string, unknown> {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) {
     throw restError('BAD_REQUEST', {
       code: 'PGRST102',
-      message: `${place === '' ? 'the body' : place} must be an object`,
+      message: `${location === '' ? 'the body' : location} must be an object`,
     })
   }
   const values = record as Record<string, unknown>
@@ -22,12 +22,12 @@ export function checkRecord(
     const column = collection.columns.get(name)
     if (column === undefined) throw unknownField(collection, name)
     // What no schema describes Postgres alone checks.
-    if (column.field !== undefined) checkValue(column.field, value, place)
+    if (column.field !== undefined) checkValue(column.field, value, location)
   }
   if (kind === 'insert') {
     for (const { field } of collection.columns.values()) {
       if (field !== undefined && isMissing(collection, field, values)) {
-        throw restError('MISSING_FIELD', { code: '23502', message: `field "${at(place, field.name)}" is required` })
+        throw restError('MISSING_FIELD', { code: '23502', message: `field "${at(location, field.name)}" is required` })
       }
     }
   }
@@ -39,15 +39,15 @@ function isMissing({ ownerField }: Relation, field: Field, values: Record<string
   return !hasDefault(ownerField, field)
 }
 
-function checkValue(field: Field, value: unknown, place: string): void {
-  const problem = problemOf(field, value)
-  if (problem === undefined) return
-  const [code, message] = problem
-  throw restError('INVALID_FIELD', { code, message: `field "${at(place, field.name)}" ${message}` })
+function checkValue(field: Field, value: unknown, location: string): void {
+  const error = errorOf(field, value)
+  if (error === undefined) return
+  const [code, message] = error
+  throw restError('INVALID_FIELD', { code, message: `field "${at(location, field.name)}" ${message}` })
 }
 
-function at(place: string, name: string): string {
-  return place === '' ? name : `${place}.${name}`
+function at(location: string, name: string): string {
+  return location === '' ? name : `${location}.${name}`
 }
 
 /** Of what is written. */

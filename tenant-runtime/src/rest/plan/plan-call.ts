@@ -3,7 +3,7 @@ import { nearest } from '@tenantry/contract'
 import type { Catalog, Relation, Routine } from '../registry/catalog.ts'
 import type { Query } from '../request/read-query.ts'
 import { restError } from '../rest-error.ts'
-import { defaultRows, mostRows, planRead } from './plan-read.ts'
+import { defaultRows, maxRows, planRead } from './plan-read.ts'
 import type { CallPlan, PlanScope } from './plan.ts'
 
 /** @throws RuntimeError NO_SUCH_COLLECTION (PGRST202) when the home has none of this name */
@@ -77,20 +77,20 @@ function noSuchRoutine(name: string, given: readonly string[] | undefined, hint:
 
 export function planCall(scope: PlanScope, routine: Routine, given: readonly string[], query: Query): CallPlan {
   const { limit, offset } = query.own
-  const page = { limit: Math.min(limit ?? defaultRows, mostRows), offset: offset ?? 0 }
+  const page = { limit: Math.min(limit ?? defaultRows, maxRows), offset: offset ?? 0 }
   const rows = rowsOf(scope.catalog, routine)
-  if (rows === undefined) refuseColumns(routine, query)
+  if (rows === undefined) rejectColumns(routine, query)
   return { routine, given, page, read: rows === undefined ? undefined : planRead(scope, rows, query) }
 }
 
 /** Of what there are no columns known nothing can be asked. */
-function refuseColumns({ name }: Routine, { select, own, embedded }: Query): void {
+function rejectColumns({ name }: Routine, { select, own, embedded }: Query): void {
   const selects = select?.some(({ kind }) => kind !== 'all') === true
   const [what] = [
     ...(selects ? ['select'] : []),
     ...(own.conditions.length > 0 ? ['filters'] : []),
     ...(own.order.length > 0 ? ['order'] : []),
-    ...embedded.map(({ place }) => place.join('.')),
+    ...embedded.map(({ place: location }) => location.join('.')),
   ]
   if (what !== undefined)
     throw restError('INVALID_QUERY', {

@@ -64,6 +64,6 @@ function describe(terms: readonly PlannedOrder[]): string {
     .join(',')
 }
 
-function badCursor(problem: string) {
-  return restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "cursor": ${problem}` })
+function badCursor(error: string) {
+  return restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "cursor": ${error}` })
 }

@@ -24,10 +24,10 @@ import {
 /** Rows of a list that says no limit. */
 export const defaultRows = 1_000
 /** And at most. */
-export const mostRows = 1_000_000
-const mostEmbeddings = 64
+export const maxRows = 1_000_000
+const maxEmbeddings = 64
 /** A row of Postgres has no more. */
-const mostColumns = 1_600
+const maxColumns = 1_600
 const noPart: Part = { conditions: [], order: [], limit: undefined, offset: undefined }
 const everything: Selected[] = [{ kind: 'all' }]
 
@@ -37,7 +37,7 @@ export function planRead(scope: PlanScope, relation: Relation, query: Query): Re
   const plan = planner.plan(relation, query.select ?? everything, query.own, [])
   planner.requireAllPlaced()
   const limit = query.own.limit ?? defaultRows
-  return { ...plan, limit: Math.min(limit, mostRows) }
+  return { ...plan, limit: Math.min(limit, maxRows) }
 }
 
 /** The one row with this key. @throws RuntimeError NO_SUCH_COLLECTION when the relation has no key of one column */
@@ -76,7 +76,7 @@ class Planner {
     this.#query = query
   }
 
-  plan(relation: Relation, select: readonly Selected[], part: Part, place: readonly string[]): ReadPlan {
+  plan(relation: Relation, select: readonly Selected[], part: Part, location: readonly string[]): ReadPlan {
     const embeddings: Embedding[] = []
     const fields: PlannedField[] = []
     for (const item of select) {
@@ -88,7 +88,7 @@ class Planner {
           fields.push(planField(relation, item))
           break
         case 'relation': {
-          const embedding = this.#embed(relation, item, place)
+          const embedding = this.#embed(relation, item, location)
           embeddings.push(embedding)
           if (item.isSpread) fields.push(spread(embedding))
           else if (item.select.length > 0)
@@ -96,10 +96,10 @@ class Planner {
         }
       }
     }
-    if (columnsOf(fields).length > mostColumns)
+    if (columnsOf(fields).length > maxColumns)
       throw restError('INVALID_QUERY', {
         code: 'PGRST100',
-        message: `query parameter "select": at most ${mostColumns} columns are selected`,
+        message: `query parameter "select": at most ${maxColumns} columns are selected`,
       })
     const order = part.order.map((order) => this.#planOrder(relation, embeddings, order))
     if (isAggregated({ fields })) for (const one of order) requireGrouped(fields, one)
@@ -117,18 +117,18 @@ class Planner {
     }
   }
 
-  #embed(from: Relation, item: SelectedRelation, place: readonly string[]): Embedding {
-    if (++this.#embeddings > mostEmbeddings)
+  #embed(from: Relation, item: SelectedRelation, location: readonly string[]): Embedding {
+    if (++this.#embeddings > maxEmbeddings)
       throw restError('INVALID_QUERY', {
         code: 'PGRST100',
-        message: `query parameter "select": at most ${mostEmbeddings} relations are embedded`,
+        message: `query parameter "select": at most ${maxEmbeddings} relations are embedded`,
       })
     const relationship = findRelationship(this.#scope.catalog, from, item.target, item.hint)
     const { relations } = this.#scope.catalog
     const relation = known(relations.get(relationship.to))
     const names = [...new Set([item.alias ?? item.target, item.target])]
     const entries = this.#query.embedded.filter(
-      (entry) => entry.place.length === place.length + 1 && place.every((name, n) => name === entry.place[n]),
+      (entry) => entry.place.length === location.length + 1 && location.every((name, n) => name === entry.place[n]),
     )
     const entry = names
       .map((name) => entries.find((entry) => entry.place.at(-1) === name))
@@ -141,7 +141,7 @@ class Planner {
       isInner: item.join === 'inner',
       isSpread: item.isSpread,
       plan: this.plan(relation, item.select, entry?.part ?? noPart, [
-        ...place,
+        ...location,
         entry?.place.at(-1) ?? names[0] ?? item.target,
       ]),
     }

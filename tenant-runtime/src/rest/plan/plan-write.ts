@@ -13,7 +13,7 @@ export interface JsonBody {
   value: unknown
 }
 
-const mostRecords = 10_000
+const maxRecords = 10_000
 
 export function requireWritable({ name, writable }: Relation): void {
   if (writable === 'no') {
@@ -39,8 +39,8 @@ export function planInsert(
     })
   const isMany = Array.isArray(body.value)
   const records: unknown[] = isMany ? (body.value as unknown[]) : [body.value]
-  if (records.length > mostRecords)
-    throw restError('BODY_TOO_LARGE', { code: 'PGRST102', message: `at most ${mostRecords} records at once` })
+  if (records.length > maxRecords)
+    throw restError('BODY_TOO_LARGE', { code: 'PGRST102', message: `at most ${maxRecords} records at once` })
   const named = namedColumns(relation, query)
   const checked = records.map((record, n) => recordOf(relation, record, 'insert', isMany ? `[${n}]` : '', named))
   const columns = columnsOf(relation, named ?? new Set(checked.flatMap((record) => Object.keys(record))))
@@ -97,17 +97,17 @@ function recordOf(
   relation: Relation,
   value: unknown,
   kind: 'insert' | 'update',
-  place: string,
+  location: string,
   named: ReadonlySet<string> | undefined,
 ): Record<string, unknown> {
   if (relation.writable === 'schemas') return schemaRecord(value, kind)
   if (named === undefined || typeof value !== 'object' || value === null || Array.isArray(value))
-    return checkRecord(relation, value, kind, place)
+    return checkRecord(relation, value, kind, location)
   return checkRecord(
     relation,
     Object.fromEntries(Object.entries(value).filter(([name]) => named.has(name))),
     kind,
-    place,
+    location,
   )
 }
 

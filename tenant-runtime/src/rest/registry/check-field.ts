@@ -1,6 +1,6 @@
 // One field of a schema that somebody wrote: its attributes, or the error that says which one is wrong. Pure.
 import { RuntimeError } from '../../errors.ts'
-import { longestString, problemOf, isGenerated } from './check-value.ts'
+import { maxStringLength, errorOf, isGenerated } from './check-value.ts'
 import { deletions, fieldTypes, generatedDefaults, type Field, type Reference } from './collection.ts'
 
 /** Every table's own columns, and names that are none to a JavaScript object. */
@@ -8,15 +8,15 @@ const reservedFields = new Set(['tenant_id', 'ctid', 'xmin', 'xmax', 'cmin', 'cm
 const fieldName = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
 /** `pg_` is Postgres' own. */
 export const collectionName = /^(?!pg_)[a-z][a-z0-9_]{0,62}$/
-const mostValues = 200
-const longestDefault = 10_000
+const maxValues = 200
+const maxDefaultLength = 10_000
 
 export function isFieldName(value: unknown): value is string {
   return typeof value === 'string' && fieldName.test(value) && !reservedFields.has(value)
 }
 
 /** @throws RuntimeError INVALID_SCHEMA with the place */
-export function checkField(value: unknown, place: string): Field {
+export function checkField(value: unknown, location: string): Field {
   const {
     name,
     type,
@@ -31,18 +31,18 @@ export function checkField(value: unknown, place: string): Field {
     enum: allowed,
     references,
     ...others
-  } = membersOf(value, place)
-  refuseOthers(others, place)
+  } = membersOf(value, location)
+  rejectOthers(others, location)
   if (typeof name !== 'string' || !fieldName.test(name))
-    throw invalid(`${place}.name`, 'must be 1 to 63 letters, digits and underscores')
-  if (reservedFields.has(name)) throw invalid(`${place}.name`, `"${name}" is reserved`)
+    throw invalid(`${location}.name`, 'must be 1 to 63 letters, digits and underscores')
+  if (reservedFields.has(name)) throw invalid(`${location}.name`, `"${name}" is reserved`)
   const known = fieldTypes.find((candidate) => candidate === type)
-  if (known === undefined) throw invalid(`${place}.type`, `must be one of ${fieldTypes.join(', ')}`)
+  if (known === undefined) throw invalid(`${location}.type`, `must be one of ${fieldTypes.join(', ')}`)
   for (const [attribute, given] of Object.entries({ primary, required, unique, index })) {
-    if (typeof given !== 'boolean') throw invalid(`${place}.${attribute}`, 'must be true or false')
+    if (typeof given !== 'boolean') throw invalid(`${location}.${attribute}`, 'must be true or false')
     const isKey = given && (attribute === 'primary' || attribute === 'unique')
     if (isKey && (known === 'json' || known === 'boolean'))
-      throw invalid(`${place}.${attribute}`, `a ${known} field can't be ${attribute}`)
+      throw invalid(`${location}.${attribute}`, `a ${known} field can't be ${attribute}`)
   }
   const field: Field = {
     name,
@@ -52,27 +52,27 @@ export function checkField(value: unknown, place: string): Field {
     // A primary field is unique, and has its index.
     ...(unique === true && primary === false ? { unique: true } : {}),
     ...(index === true && unique === false && primary === false ? { index: true } : {}),
-    ...checkMaxLength(known, maxLength, `${place}.max_length`),
-    ...checkRange(known, minimum, maximum, place),
-    ...(allowed === undefined ? {} : { enum: listed(known, allowed, `${place}.enum`) }),
-    ...(references === undefined ? {} : { references: checkReference(known, references, `${place}.references`) }),
+    ...checkMaxLength(known, maxLength, `${location}.max_length`),
+    ...checkRange(known, minimum, maximum, location),
+    ...(allowed === undefined ? {} : { enum: listed(known, allowed, `${location}.enum`) }),
+    ...(references === undefined ? {} : { references: checkReference(known, references, `${location}.references`) }),
   }
   for (const [n, one] of (field.enum ?? []).entries())
-    refuseProblem({ ...field, required: true }, one, `${place}.enum[${n}]`)
+    rejectInvalid({ ...field, required: true }, one, `${location}.enum[${n}]`)
   if (field.references?.onDelete === 'set null' && (field.required || field.primary)) {
     throw invalid(
-      `${place}.references.on_delete`,
+      `${location}.references.on_delete`,
       `"set null" is not for a field that is ${field.primary ? 'primary' : 'required'}`,
     )
   }
-  return initial === undefined ? field : checkDefault({ ...field, default: initial }, `${place}.default`)
+  return initial === undefined ? field : checkDefault({ ...field, default: initial }, `${location}.default`)
 }
 
-function checkMaxLength(type: Field['type'], value: unknown, place: string): Pick<Field, 'maxLength'> {
+function checkMaxLength(type: Field['type'], value: unknown, location: string): Pick<Field, 'maxLength'> {
   if (value === undefined) return {}
-  if (type !== 'string') throw invalid(place, 'is for fields of type string')
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > longestString) {
-    throw invalid(place, `must be a whole number from 1 to ${longestString}`)
+  if (type !== 'string') throw invalid(location, 'is for fields of type string')
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > maxStringLength) {
+    throw invalid(location, `must be a whole number from 1 to ${maxStringLength}`)
   }
   return { maxLength: value }
 }
@@ -81,81 +81,83 @@ function checkRange(
   type: Field['type'],
   minimum: unknown,
   maximum: unknown,
-  place: string,
+  location: string,
 ): Pick<Field, 'minimum' | 'maximum'> {
   for (const [attribute, value] of Object.entries({ minimum, maximum })) {
     if (value === undefined) continue
-    if (type !== 'number') throw invalid(`${place}.${attribute}`, 'is for fields of type number')
-    if (typeof value !== 'number' || !Number.isFinite(value)) throw invalid(`${place}.${attribute}`, 'must be a number')
+    if (type !== 'number') throw invalid(`${location}.${attribute}`, 'is for fields of type number')
+    if (typeof value !== 'number' || !Number.isFinite(value))
+      throw invalid(`${location}.${attribute}`, 'must be a number')
   }
   if (typeof minimum === 'number' && typeof maximum === 'number' && minimum > maximum)
-    throw invalid(`${place}.minimum`, 'is larger than the maximum')
+    throw invalid(`${location}.minimum`, 'is larger than the maximum')
   return { ...(typeof minimum === 'number' ? { minimum } : {}), ...(typeof maximum === 'number' ? { maximum } : {}) }
 }
 
-function listed(type: Field['type'], value: unknown, place: string): (string | number)[] {
-  if (type !== 'string' && type !== 'number') throw invalid(place, 'is for fields of type string or number')
-  if (!Array.isArray(value) || value.length === 0 || value.length > mostValues)
-    throw invalid(place, `must be an array of 1 to ${mostValues} values`)
+function listed(type: Field['type'], value: unknown, location: string): (string | number)[] {
+  if (type !== 'string' && type !== 'number') throw invalid(location, 'is for fields of type string or number')
+  if (!Array.isArray(value) || value.length === 0 || value.length > maxValues)
+    throw invalid(location, `must be an array of 1 to ${maxValues} values`)
   const values = value.map((one: unknown, n) => {
-    if (typeof one !== type) throw invalid(`${place}[${n}]`, `must be a ${type}`)
+    if (typeof one !== type) throw invalid(`${location}[${n}]`, `must be a ${type}`)
     return typeof one === 'number' ? one : String(one)
   })
   const twice = values.find((one, n) => values.indexOf(one) !== n)
-  if (twice !== undefined) throw invalid(place, `has ${JSON.stringify(twice)} twice`)
-  if (JSON.stringify(values).length > longestDefault)
-    throw invalid(place, `is longer than ${longestDefault} characters`)
+  if (twice !== undefined) throw invalid(location, `has ${JSON.stringify(twice)} twice`)
+  if (JSON.stringify(values).length > maxDefaultLength)
+    throw invalid(location, `is longer than ${maxDefaultLength} characters`)
   return values
 }
 
 /** `"authors"`, or `{collection, field?, on_delete?}`. */
-function checkReference(type: Field['type'], value: unknown, place: string): Reference {
-  if (type === 'json' || type === 'boolean') throw invalid(place, `a ${type} field can't refer to a record`)
+function checkReference(type: Field['type'], value: unknown, location: string): Reference {
+  if (type === 'json' || type === 'boolean') throw invalid(location, `a ${type} field can't refer to a record`)
   const {
     collection,
     field,
     on_delete: onDelete = 'restrict',
     ...others
-  } = typeof value === 'string' ? { collection: value } : membersOf(value, place)
-  refuseOthers(others, place)
+  } = typeof value === 'string' ? { collection: value } : membersOf(value, location)
+  rejectOthers(others, location)
   if (typeof collection !== 'string' || !collectionName.test(collection))
-    throw invalid(typeof value === 'string' ? place : `${place}.collection`, 'must name a collection')
-  if (field !== undefined && !isFieldName(field)) throw invalid(`${place}.field`, 'must name a field of the collection')
+    throw invalid(typeof value === 'string' ? location : `${location}.collection`, 'must name a collection')
+  if (field !== undefined && !isFieldName(field))
+    throw invalid(`${location}.field`, 'must name a field of the collection')
   const known = deletions.find((candidate) => candidate === onDelete)
-  if (known === undefined) throw invalid(`${place}.on_delete`, `must be one of ${deletions.join(', ')}`)
+  if (known === undefined) throw invalid(`${location}.on_delete`, `must be one of ${deletions.join(', ')}`)
   return { collection, ...(field === undefined ? {} : { field }), onDelete: known }
 }
 
-function checkDefault(field: Field, place: string): Field {
+function checkDefault(field: Field, location: string): Field {
   if (isGenerated(field)) return field
-  if (field.default === null) throw invalid(place, 'must not be null: without a default, that is what a field gets')
+  if (field.default === null) throw invalid(location, 'must not be null: without a default, that is what a field gets')
   const generated = generatedDefaults[field.type]
-  const problem = problemOf(field, field.default)
-  if (problem !== undefined)
+  const error = errorOf(field, field.default)
+  if (error !== undefined)
     throw invalid(
-      place,
-      `${problem[1]}${generated === undefined || problem[0] !== '22P02' ? '' : `, or "${generated}"`}`,
+      location,
+      `${error[1]}${generated === undefined || error[0] !== '22P02' ? '' : `, or "${generated}"`}`,
     )
-  if (JSON.stringify(field.default).length > longestDefault)
-    throw invalid(place, `is longer than ${longestDefault} characters`)
+  if (JSON.stringify(field.default).length > maxDefaultLength)
+    throw invalid(location, `is longer than ${maxDefaultLength} characters`)
   return field
 }
 
-function refuseProblem(field: Field, value: unknown, place: string): void {
-  const problem = problemOf(field, value)
-  if (problem !== undefined) throw invalid(place, problem[1])
+function rejectInvalid(field: Field, value: unknown, location: string): void {
+  const error = errorOf(field, value)
+  if (error !== undefined) throw invalid(location, error[1])
 }
 
-export function membersOf(value: unknown, place: string): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(place, 'must be an object')
+export function membersOf(value: unknown, location: string): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(location, 'must be an object')
   return Object.fromEntries(Object.entries(value))
 }
 
-export function refuseOthers(others: object, place: string): void {
+export function rejectOthers(others: object, location: string): void {
   const [first] = Object.keys(others)
-  if (first !== undefined) throw invalid(`${place}.${first}`, 'is not known')
+  if (first !== undefined) throw invalid(`${location}.${first}`, 'is not known')
 }
 
-export function invalid(place: string, problem: string): RuntimeError {
-  return new RuntimeError('INVALID_SCHEMA', `${place} ${problem}`)
+export function invalid(location: string, error: string): RuntimeError {
+  return new RuntimeError('INVALID_SCHEMA', `${location} ${error}`)
 }

@@ -1,6 +1,6 @@
 // From what somebody wrote into `schemas` to a definition, or the error that says where it is wrong. Pure.
 import { RuntimeError } from '../../errors.ts'
-import { checkField, collectionName, invalid, isFieldName, membersOf, refuseOthers } from './check-field.ts'
+import { checkField, collectionName, invalid, isFieldName, membersOf, rejectOthers } from './check-field.ts'
 import { policyTypes, primaryOf, tableFields, type Field, type SchemaDefinition } from './collection.ts'
 import { reservedCollections } from './system-collections.ts'
 
@@ -105,7 +105,7 @@ function checkFields(value: unknown): Field[] {
 
 function checkPolicy(value: unknown): SchemaDefinition['policy'] {
   const { type, owner_field: ownerField, ...others } = membersOf(value, 'rls_policy')
-  refuseOthers(others, 'rls_policy')
+  rejectOthers(others, 'rls_policy')
   const known = policyTypes.find((candidate) => candidate === type)
   if (known === undefined) throw invalid('rls_policy.type', `must be one of ${policyTypes.join(', ')}`)
   const owned = known === 'ownership' || known === 'public_read'

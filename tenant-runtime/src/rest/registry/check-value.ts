@@ -5,25 +5,25 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const isoDateTime = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}(?::?\d{2})?)?)?$/
 
 /** Characters (Unicode code points) of a `string`, when its field sets no other limit; documents belong into storage. */
-export const longestString = 1_000_000
+export const maxStringLength = 1_000_000
 
 /** What Postgres would say of it: not of the type, or outside of what the field allows. */
-type ValueProblem = readonly [code: '22P02' | '23514', problem: string]
+type ValueViolation = readonly [code: '22P02' | '23514', problem: string]
 
-export function problemOf(field: Field, value: unknown): ValueProblem | undefined {
+export function errorOf(field: Field, value: unknown): ValueViolation | undefined {
   if (value === null) return field.required || field.primary ? ['22P02', 'must not be null'] : undefined
-  const wrong = typeProblem(field, value)
+  const wrong = typeViolation(field, value)
   if (wrong !== undefined) return ['22P02', wrong]
-  const outside = boundsProblem(field, value)
+  const outside = boundsViolation(field, value)
   return outside === undefined ? undefined : ['23514', outside]
 }
 
-function typeProblem({ type }: Field, value: unknown): string | undefined {
+function typeViolation({ type }: Field, value: unknown): string | undefined {
   switch (type) {
     case 'uuid':
       return typeof value === 'string' && uuid.test(value) ? undefined : 'must be a UUID'
     case 'string':
-      return typeof value === 'string' ? textProblem(value) : 'must be a string'
+      return typeof value === 'string' ? textViolation(value) : 'must be a string'
     case 'number':
       return typeof value === 'number' && Number.isFinite(value) ? undefined : 'must be a number'
     case 'boolean':
@@ -33,12 +33,12 @@ function typeProblem({ type }: Field, value: unknown): string | undefined {
         ? undefined
         : 'must be an ISO 8601 date and time'
     case 'json':
-      return typeof value === 'object' ? jsonProblem(value) : 'must be an object or an array'
+      return typeof value === 'object' ? jsonViolation(value) : 'must be an object or an array'
   }
 }
 
-function boundsProblem(field: Field, value: unknown): string | undefined {
-  if (typeof value === 'string' && field.type === 'string' && isLonger(value, field.maxLength ?? longestString))
+function boundsViolation(field: Field, value: unknown): string | undefined {
+  if (typeof value === 'string' && field.type === 'string' && isLonger(value, field.maxLength ?? maxStringLength))
     return lengthRule(field)
   if (typeof value === 'number' && (value < (field.minimum ?? -Infinity) || value > (field.maximum ?? Infinity)))
     return rangeRule(field)
@@ -46,31 +46,31 @@ function boundsProblem(field: Field, value: unknown): string | undefined {
   return undefined
 }
 
-function isLonger(text: string, most: number): boolean {
+function isLonger(text: string, max: number): boolean {
   // No text has more characters than UTF-16 units.
-  if (text.length <= most) return false
+  if (text.length <= max) return false
   let characters = 0
   for (let at = 0; at < text.length; at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1) characters++
-  return characters > most
+  return characters > max
 }
 
 /** Postgres' texts hold any character but NUL, and only whole ones. */
-function textProblem(text: string): string | undefined {
+function textViolation(text: string): string | undefined {
   if (text.includes('\0')) return 'must not hold a NUL character'
   return text.isWellFormed() ? undefined : 'holds half of a character'
 }
 
-function jsonProblem(value: unknown): string | undefined {
-  if (typeof value === 'string') return textProblem(value)
+function jsonViolation(value: unknown): string | undefined {
+  if (typeof value === 'string') return textViolation(value)
   if (typeof value !== 'object' || value === null) return undefined
   for (const [name, member] of Object.entries(value)) {
-    const problem = textProblem(name) ?? jsonProblem(member)
-    if (problem !== undefined) return problem
+    const error = textViolation(name) ?? jsonViolation(member)
+    if (error !== undefined) return error
   }
   return undefined
 }
 
-export function lengthRule({ maxLength = longestString }: Field): string {
+export function lengthRule({ maxLength = maxStringLength }: Field): string {
   return `is longer than ${maxLength} characters`
 }
 

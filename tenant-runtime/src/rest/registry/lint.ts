@@ -27,7 +27,7 @@ export interface LintFacts {
   definers: string[]
 }
 
-export interface LintProblem {
+export interface LintViolation {
   /** `everything`: nothing of the home is safe. */
   unsafe: { relation: string } | 'everything' | 'nothing'
   message: string
@@ -64,14 +64,14 @@ export function lintStatement(login: string): Statement {
 }
 
 /** @param collections those that schemas describe, published or not */
-export function lint({ login, relations, definers }: LintFacts, collections: ReadonlySet<string>): LintProblem[] {
-  const problems: LintProblem[] = []
+export function lint({ login, relations, definers }: LintFacts, collections: ReadonlySet<string>): LintViolation[] {
+  const errors: LintViolation[] = []
   const everything = (message: string) =>
-    problems.push({ unsafe: 'everything', message: `${message}: nothing is served`, isAlarming: true })
+    errors.push({ unsafe: 'everything', message: `${message}: nothing is served`, isAlarming: true })
   if (login.bypasses) everything('the login of the runtime is bound by no row-level security')
   if (login.isOwner) everything('the login of the runtime may act as the owner of the home')
   for (const schema of login.reaches)
-    problems.push({
+    errors.push({
       unsafe: 'nothing',
       message: `the login of the runtime reaches the schema "${schema}"`,
       isAlarming: true,
@@ -83,15 +83,15 @@ export function lint({ login, relations, definers }: LintFacts, collections: Rea
     if (!isOwn && reservedCollections.has(name)) continue
     const reason = reasonNotToServe(relation)
     if (reason !== undefined)
-      problems.push({ unsafe: { relation: name }, message: `${reason}: it is not served`, isAlarming: isOwn })
+      errors.push({ unsafe: { relation: name }, message: `${reason}: it is not served`, isAlarming: isOwn })
   }
   for (const name of definers)
-    problems.push({
+    errors.push({
       unsafe: 'nothing',
       message: `function "${name}" acts as its owner (security definer): it is not served`,
       isAlarming: false,
     })
-  return problems
+  return errors
 }
 
 function reasonNotToServe({
@@ -118,8 +118,6 @@ function reasonNotToServe({
 }
 
 /** True for what must not be served. */
-export function isUnsafe(problems: readonly LintProblem[], relation: string): boolean {
-  return problems.some(
-    ({ unsafe }) => unsafe === 'everything' || (unsafe !== 'nothing' && unsafe.relation === relation),
-  )
+export function isUnsafe(errors: readonly LintViolation[], relation: string): boolean {
+  return errors.some(({ unsafe }) => unsafe === 'everything' || (unsafe !== 'nothing' && unsafe.relation === relation))
 }

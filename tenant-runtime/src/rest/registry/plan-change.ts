@@ -30,7 +30,7 @@ export function changeTable(
     draft.actions.push(`row-level security of "${name}" was put back`)
   }
   const changes = fieldChanges(old, definition)
-  tellChanges(draft, name, changes)
+  recordChanges(draft, name, changes)
   const isRekeyed = primaryOf(old).name !== primaryOf(definition).name
   const constraints = changedConstraints(draft, definition, old, table)
   const rekeyed = isRekeyed && table.primaryKey !== undefined ? [table.primaryKey] : []
@@ -77,8 +77,8 @@ const attributes = {
   references: 'references',
 } as const satisfies Partial<Record<keyof Field, string>>
 
-function tellChanges({ actions, destructive }: Draft, collection: string, changes: readonly FieldChange[]): void {
-  const tell = (line: string) => {
+function recordChanges({ actions, destructive }: Draft, collection: string, changes: readonly FieldChange[]): void {
+  const report = (line: string) => {
     destructive.push(line)
     actions.push(line)
   }
@@ -86,11 +86,11 @@ function tellChanges({ actions, destructive }: Draft, collection: string, change
     const field = `field "${collection}.${name}"`
     if (before === undefined || now === undefined) {
       if (before === undefined) actions.push(`${field} was added`)
-      else tell(`${field} is removed`)
+      else report(`${field} is removed`)
       continue
     }
-    if (before.type !== now.type) tell(`${field} changes its type from ${before.type} to ${now.type}`)
-    if (before.primary !== now.primary) tell(`${field} ${now.primary ? 'becomes' : 'is no longer'} primary`)
+    if (before.type !== now.type) report(`${field} changes its type from ${before.type} to ${now.type}`)
+    if (before.primary !== now.primary) report(`${field} ${now.primary ? 'becomes' : 'is no longer'} primary`)
     if (before.required !== now.required) actions.push(`${field} is ${now.required ? 'now' : 'no longer'} required`)
     const others = Object.entries(attributes).filter(
       ([key]) => !isDeepStrictEqual(memberOf(before, key), memberOf(now, key)),
@@ -127,13 +127,13 @@ function changedConstraints(draft: Draft, definition: SchemaDefinition, old: Sch
       ({ name, sql }) => table.constraints.has(name) && earlier.some((one) => one.name === name && one.sql === sql),
     ),
   )
-  const kept = new Set([...stays].map(({ name }) => name))
+  const stored = new Set([...stays].map(({ name }) => name))
   const added = wanted.filter((constraint) => !stays.has(constraint))
   const missing = added.filter(({ name, sql }) => earlier.some((one) => one.name === name && one.sql === sql))
   for (const field of new Set(missing.map((constraint) => constraint.field.name)))
     draft.actions.push(`the rules of field "${definition.name}.${field}" were put back`)
   const known = new Set([...earlier, ...wanted].map(({ name }) => name))
-  return { added, dropped: [...known].filter((name) => table.constraints.has(name) && !kept.has(name)) }
+  return { added, dropped: [...known].filter((name) => table.constraints.has(name) && !stored.has(name)) }
 }
 
 function changeIndexes(draft: Draft, definition: SchemaDefinition, old: SchemaDefinition, table: ExistingTable): void {

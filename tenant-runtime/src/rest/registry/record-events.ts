@@ -7,7 +7,7 @@ import { textLiteral } from './ddl-values.ts'
 import { nameOf } from './table-parts.ts'
 
 /** Bytes of both records; of larger ones the event tells that they have changed, and whoever wants them reads them. */
-const longestEvent = 1024 * 1024
+const maxEventLength = 1024 * 1024
 
 export const eventTriggers = ['events_insert', 'events_update', 'events_delete'] as const
 
@@ -44,7 +44,7 @@ export function eventsSql(definition: SchemaDefinition): { function: string; tri
     `insert into event_log (type, owner_id, readers, payload) select ${type}, ${owner}, ${textLiteral(readers[policy.type])},` +
     ` jsonb_build_object('type', ${type}, 'collection', ${textLiteral(name)}, 'id', ${key}, 'owner_id', ${owner},` +
     ` 'timestamp', ${eventTime}) ||` +
-    ` case when coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${longestEvent}` +
+    ` case when coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${maxEventLength}` +
     ` then jsonb_build_object('record', ${record}, 'old_record', ${old})` +
     ` else '{"record": null, "old_record": null, "too_large": true}' end from ${source}`
   const inserted = log(

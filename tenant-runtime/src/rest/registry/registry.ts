@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import { asPublisher } from '../../database/as-publisher.ts'
 import { sql, type Result } from '../../database/statement.ts'
-import { TripError } from '../../database/trip-error.ts'
+import { RoundTripError } from '../../database/round-trip-error.ts'
 import { RuntimeError } from '../../errors.ts'
 import { SharedRun } from '../../shared-run.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -15,7 +15,7 @@ import type { SchemaDefinition } from './collection.ts'
 import { completeTypes, hasModifiers } from './complete-types.ts'
 import { readExistingTables } from './existing-tables.ts'
 import { introspection, type HomeDescription } from './introspect.ts'
-import { isUnsafe, lint, lintStatement, type LintFacts, type LintProblem } from './lint.ts'
+import { isUnsafe, lint, lintStatement, type LintFacts, type LintViolation } from './lint.ts'
 import { publish, type Published } from './publish.ts'
 import type { Applied, Step } from './reload-draft.ts'
 import { reloadError } from './reload-error.ts'
@@ -39,7 +39,7 @@ interface RegistryOptions {
   /** Told within a reload, in its transaction, once the tables are as they will be. */
   onTables?: (client: pg.Client) => Promise<void>
   /** Somebody has taken down what keeps callers apart. */
-  onProblem?: (problem: Error) => void
+  onError?: (error: Error) => void
 }
 
 interface Known {
@@ -133,7 +133,12 @@ export class Registry {
   }
 
   async #tryReload(tenant: Tenant, confirmed: readonly string[], lockMilliseconds: number): Promise<ReloadResult> {
-    const { plan, published, problems, version } = await tenant.database.withOwner(async (client) => {
+    const {
+      plan,
+      published,
+      problems: errors,
+      version,
+    } = await tenant.database.withOwner(async (client) => {
       await client.query("select set_config('lock_timeout', $1, true)", [`${lockMilliseconds}ms`])
       // Reloads of several runtimes wait for each other here.
       await asPublisher(client, () => client.query('lock table applied_schemas in share row exclusive mode'))
@@ -145,14 +150,14 @@ export class Registry {
         tables: await readExistingTables(client),
       }
       const plan = planReload({ ...input, confirmed: new Set(confirmed) })
-      refuseUnconfirmed(plan, confirmed)
+      rejectUnconfirmed(plan, confirmed)
       for (const step of plan.steps) await execute(client, step, wanted)
       await asPublisher(client, () => writeApplied(client, plan))
       await this.#options.onTables?.(client)
       const { rows } = await execute<{ home: string }>(client, { sql: introspection.text }, wanted)
       const { text, values } = lintStatement(tenant.id)
       const facts = await client.query<{ facts: string }>(text, [...values])
-      const problems = lint(JSON.parse(facts.rows[0]?.facts ?? '{}') as LintFacts, namesOf(plan.applied))
+      const errors = lint(JSON.parse(facts.rows[0]?.facts ?? '{}') as LintFacts, namesOf(plan.applied))
       const published = toPublish(JSON.parse(rows[0]?.home ?? '{}') as HomeDescription, plan.applied)
       const version = randomUUID()
       await asPublisher(client, () =>
@@ -162,32 +167,32 @@ export class Registry {
           [JSON.stringify(published), version],
         ),
       )
-      return { plan, published, problems, version }
+      return { plan, published, problems: errors, version }
     })
     this.#tenants.set(
       tenant.id,
       Promise.resolve({
-        catalog: publish(withoutUnsafe(published, problems)),
+        catalog: publish(withoutUnsafe(published, errors)),
         version,
         checkedAt: this.#options.now(),
       }),
     )
-    this.#tell(tenant, problems)
+    this.#report(tenant, errors)
     return {
       collections: published.schemas.map(({ name }) => name),
       actions: plan.actions,
       droppable: plan.droppable,
-      warnings: problems.map(({ message }) => message),
+      warnings: errors.map(({ message }) => message),
     }
   }
 
-  forget(tenantId: string): void {
+  evict(tenantId: string): void {
     this.#tenants.delete(tenantId)
   }
 
   async #load(tenant: Tenant): Promise<Known> {
     const [stored, found] = await tenant.database.run(
-      look,
+      poll,
       sql('select document, version::text from published_catalog'),
       lintStatement(tenant.id),
     )
@@ -195,34 +200,34 @@ export class Registry {
     // What stands there was checked before it was written.
     const published =
       row === undefined ? await beforeAnyReload(tenant) : await withModifiers(tenant, row['document'] as Published)
-    const problems = lint(
+    const errors = lint(
       JSON.parse(String(found?.rows[0]?.['facts'])) as LintFacts,
       new Set([...published.schemas.map(({ name }) => name), ...published.withdrawn]),
     )
-    this.#tell(tenant, problems)
+    this.#report(tenant, errors)
     return {
-      catalog: publish(withoutUnsafe(published, problems)),
+      catalog: publish(withoutUnsafe(published, errors)),
       version: String(row?.['version']),
       checkedAt: this.#options.now(),
     }
   }
 
-  #tell({ id }: Tenant, problems: readonly LintProblem[]): void {
-    for (const { message, isAlarming } of problems)
-      if (isAlarming) this.#options.onProblem?.(new Error(`home ${id}: ${message}`))
+  #report({ id }: Tenant, errors: readonly LintViolation[]): void {
+    for (const { message, isAlarming } of errors)
+      if (isAlarming) this.#options.onError?.(new Error(`home ${id}: ${message}`))
   }
 }
 
 /** Somebody else has a lock that it needs. */
 function isBusy(error: unknown): boolean {
-  if (error instanceof TripError) return error.sqlstate === '55P03' || error.sqlstate === '40P01'
+  if (error instanceof RoundTripError) return error.sqlstate === '55P03' || error.sqlstate === '40P01'
   return error instanceof RuntimeError && error.code === 'DATABASE_BUSY'
 }
 
-const look: RlsContext = { role: 'service', reason: 'registry' }
+const poll: RlsContext = { role: 'service', reason: 'registry' }
 
 async function readVersion(tenant: Tenant): Promise<string> {
-  const { rows } = await tenant.database.query(look, 'select version::text from published_catalog')
+  const { rows } = await tenant.database.query(poll, 'select version::text from published_catalog')
   return String(rows[0]?.['version'])
 }
 
@@ -236,19 +241,19 @@ function namesOf(applied: readonly Applied[]): Set<string> {
   return new Set(applied.map(({ definition }) => definition.name))
 }
 
-function withoutUnsafe(published: Published, problems: readonly LintProblem[]): Published {
+function withoutUnsafe(published: Published, errors: readonly LintViolation[]): Published {
   const { home } = published
-  const routines = problems.some(({ unsafe }) => unsafe === 'everything') ? [] : home.routines
+  const routines = errors.some(({ unsafe }) => unsafe === 'everything') ? [] : home.routines
   return {
     ...published,
-    home: { ...home, relations: home.relations.filter(({ name }) => !isUnsafe(problems, name)), routines },
+    home: { ...home, relations: home.relations.filter(({ name }) => !isUnsafe(errors, name)), routines },
   }
 }
 
 /** The service's own collections, and those of reloads that did not leave a catalog behind. */
 async function beforeAnyReload({ database }: Tenant): Promise<Published> {
   const [described, applied] = await database.run(
-    look,
+    poll,
     introspection,
     sql('select definition, published from applied_schemas order by name'),
   )
@@ -264,7 +269,7 @@ async function beforeAnyReload({ database }: Tenant): Promise<Published> {
 /** Catalogs that were published without the modifiers of their types are completed from the home as it is. */
 async function withModifiers({ database }: Tenant, published: Published): Promise<Published> {
   if (hasModifiers(published.home)) return published
-  const [described] = await database.run(look, introspection)
+  const [described] = await database.run(poll, introspection)
   return { ...published, home: completeTypes(published.home, homeOf(described)) }
 }
 
@@ -316,12 +321,12 @@ async function execute<T extends pg.QueryResultRow>(
   }
 }
 
-function refuseUnconfirmed({ destructive, droppable, actions }: ReloadPlan, confirmed: readonly string[]): void {
+function rejectUnconfirmed({ destructive, droppable, actions }: ReloadPlan, confirmed: readonly string[]): void {
   const known = new Set([...destructive, ...droppable])
-  const refuse = (message: string) =>
+  const reject = (message: string) =>
     new RuntimeError('DESTRUCTIVE_SCHEMA_CHANGE', message, { extra: { changes: destructive, droppable, actions } })
   const other = confirmed.find((line) => !known.has(line))
-  if (other !== undefined) throw refuse(`what is confirmed is not what the reload would do: ${other}`)
+  if (other !== undefined) throw reject(`what is confirmed is not what the reload would do: ${other}`)
   const missing = destructive.filter((line) => !confirmed.includes(line))
-  if (missing.length > 0) throw refuse(`this would lose data, and is done when it is confirmed: ${missing.join('; ')}`)
+  if (missing.length > 0) throw reject(`this would lose data, and is done when it is confirmed: ${missing.join('; ')}`)
 }

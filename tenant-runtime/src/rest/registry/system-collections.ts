@@ -84,7 +84,7 @@ export const countedAsDocuments: ReadonlySet<string> = new Set(['function_delive
  * Tables of the service that state what the tenant stores, has used and has seen happen: only the service's own
  * statements change them.
  */
-export const tablesOfBooks: ReadonlySet<string> = new Set([
+export const counterTables: ReadonlySet<string> = new Set([
   'usage_hours',
   'storage_usage',
   'storage_bucket_counters',

@@ -2,7 +2,7 @@
 // for, so that a refusal of Postgres can be told in the schema's words, whoever wrote the record. Pure.
 import { createHash } from 'node:crypto'
 import { identifier } from '../sql/names.ts'
-import { enumRule, lengthRule, longestString, rangeRule } from './check-value.ts'
+import { enumRule, lengthRule, maxStringLength, rangeRule } from './check-value.ts'
 import { primaryOf, sqlTypes, tableFields, type Field, type SchemaDefinition } from './collection.ts'
 import { textLiteral } from './ddl-values.ts'
 
@@ -42,7 +42,7 @@ function constraintsOfField(collection: string, field: Field): Constraint[] {
   })
   const constraints: Constraint[] = []
   if (field.type === 'string') {
-    const { maxLength = longestString } = field
+    const { maxLength = maxStringLength } = field
     // A character takes one to four bytes; bytes are known without counting.
     constraints.push(
       check(
@@ -55,8 +55,8 @@ function constraintsOfField(collection: string, field: Field): Constraint[] {
   if (field.type === 'number') {
     // To Postgres, NaN is larger than infinity.
     const least = field.minimum === undefined ? `${column} > '-Infinity'` : `${column} >= ${field.minimum}`
-    const most = field.maximum === undefined ? `${column} < 'Infinity'` : `${column} <= ${field.maximum}`
-    constraints.push(check('range', `${least} and ${most}`, rangeRule(field)))
+    const max = field.maximum === undefined ? `${column} < 'Infinity'` : `${column} <= ${field.maximum}`
+    constraints.push(check('range', `${least} and ${max}`, rangeRule(field)))
   }
   if (field.type === 'datetime') constraints.push(check('range', `isfinite(${column})`, rangeRule(field)))
   if (field.type === 'json')

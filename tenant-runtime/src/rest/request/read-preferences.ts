@@ -63,16 +63,16 @@ export function readPreferences(header: string | string[] | undefined, allowsRol
       details: `Invalid preferences: ${unknown.join(', ')}`,
     })
   }
-  const forget = (name: string) => {
+  const evict = (name: string) => {
     preferences.applied = preferences.applied.filter((applied) => !applied.startsWith(`${name}=`))
   }
   if (preferences.handling !== 'strict') {
     preferences.maxAffected = undefined
-    forget('max-affected')
+    evict('max-affected')
   }
   if (!allowsRollback) {
     preferences.tx = undefined
-    forget('tx')
+    evict('tx')
   }
   return preferences
 }

@@ -35,7 +35,7 @@ export interface Query {
   arguments: [name: string, value: string][]
 }
 
-const mostParameters = 1_000
+const maxParameters = 1_000
 
 /**
  * @param argumentNames of a function that is called: such parameters, and others that look like no filter, are its arguments
@@ -46,7 +46,7 @@ export function readQuery(search: string, argumentNames?: ReadonlySet<string>): 
   if (search === '') return query
   let count = 0
   for (const [key, value] of new URLSearchParams(search)) {
-    if (++count > mostParameters) throw badQuery(key, `at most ${mostParameters} parameters are taken`)
+    if (++count > maxParameters) throw badQuery(key, `at most ${maxParameters} parameters are taken`)
     if (value.includes('\0') || key.includes('\0')) throw badQuery(key.replaceAll('\0', '?'), 'holds a NUL character')
     if (argumentNames?.has(key) === true) query.arguments.push([key, value])
     else readParameter(query, key, value, argumentNames !== undefined)
@@ -108,14 +108,14 @@ function readParameter(query: Query, key: string, value: string, isCall: boolean
   else part.conditions.push(readFilter(key, { column: last, steps }, value))
 }
 
-function partAt(query: Query, place: string[]): Part {
-  if (place.length === 0) return query.own
+function partAt(query: Query, location: string[]): Part {
+  if (location.length === 0) return query.own
   const known = query.embedded.find(
-    (entry) => entry.place.length === place.length && entry.place.every((name, n) => name === place[n]),
+    (entry) => entry.place.length === location.length && entry.place.every((name, n) => name === location[n]),
   )
   if (known !== undefined) return known.part
   const part = emptyPart()
-  query.embedded.push({ place, part })
+  query.embedded.push({ place: location, part })
   return part
 }
 

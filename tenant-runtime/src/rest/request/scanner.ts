@@ -74,11 +74,11 @@ export class Scanner {
     return rest
   }
 
-  fail(problem: string): never {
-    throw badQuery(this.#parameter, `${problem} at character ${this.at + 1} of "${this.text}"`)
+  fail(error: string): never {
+    throw badQuery(this.#parameter, `${error} at character ${this.at + 1} of "${this.text}"`)
   }
 }
 
-export function badQuery(parameter: string, problem: string) {
-  return restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "${parameter}": ${problem}` })
+export function badQuery(parameter: string, error: string) {
+  return restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "${parameter}": ${error}` })
 }

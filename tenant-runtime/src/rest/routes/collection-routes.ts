@@ -10,13 +10,13 @@ import type { Filter } from '../request/read-conditions.ts'
 import { emptyQuery, type Query } from '../request/read-query.ts'
 import { fieldNamed } from '../request/read-select.ts'
 import { restError } from '../rest-error.ts'
-import { readStatement } from '../sql/answer-sql.ts'
-import { deleteStatement, insertStatement, updateStatement, type ChangeAnswer } from '../sql/change-sql.ts'
+import { readStatement } from '../sql/response-sql.ts'
+import { deleteStatement, insertStatement, updateStatement, type ChangeResponse } from '../sql/change-sql.ts'
 import { anyone, readRestRequest, relationOf, type RestDeps, type RestRequest } from './rest-request.ts'
-import { isRehearsed, runAnswer } from './run-answer.ts'
-import type { Answer } from './answer.ts'
+import { isDryRun, runStatement } from './run-statement.ts'
+import type { RestResponse } from './response.ts'
 import { sendList } from './send-list.ts'
-import { contentRange, elementOf, sayApplied, sendRows } from './send.ts'
+import { contentRange, elementOf, reportApplied, sendRows } from './send.ts'
 import { insertDocuments, updateDocuments } from './write-documents.ts'
 
 interface Named {
@@ -24,75 +24,75 @@ interface Named {
   Body: JsonBody | undefined
 }
 
-interface Asked extends RestRequest {
+interface Requested extends RestRequest {
   relation: Relation
 }
 
 export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void {
-  const asked = async (request: FastifyRequest<Named>): Promise<Asked> => {
+  const requested = async (request: FastifyRequest<Named>): Promise<Requested> => {
     const rest = await readRestRequest(deps, request)
     return { ...rest, relation: relationOf(rest.catalog, request.params.collection) }
   }
 
   app.get<Named>('/rest/v1/:collection', anyone, async (request, reply) =>
-    sendList(request, reply, await asked(request)),
+    sendList(request, reply, await requested(request)),
   )
 
   app.post<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
-    const { relation, ...rest } = await asked(request)
+    const { relation, ...rest } = await requested(request)
     const { preferences, query } = rest
-    refuseOffset(query)
+    rejectOffset(query)
     const insert = planInsert(relation, request.body, query, preferences)
     const isMany = Array.isArray(request.body?.value)
-    const wants = answerOf(rest)
+    const wants = responseOf(rest)
     const plan = wants === 'location' ? keyPlan(rest, relation) : readBack(rest, relation)
     const isRecord = wants === 'record' && !isMany && rest.format.kind === 'json' && !rest.format.stripped
     const shape = {
-      ...changeAnswer(
+      ...changeResponse(
         wants === 'location' ? { ...rest, format: plainJson } : rest,
         wants === 'nothing' ? undefined : plan,
       ),
       isOne: isRecord && preferences.maxAffected === undefined && insert.conflict === undefined,
     }
     const run = () =>
-      runAnswer(request, insertStatement(insert, shape), { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
-    const { answer } =
+      runStatement(request, insertStatement(insert, shape), { catalog: rest.catalog, dryRun: isDryRun(preferences) })
+    const { response } =
       insert.count === 0
-        ? { answer: nothing }
+        ? { response: nothing }
         : await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
-    sayApplied(reply, preferences)
-    void reply.header('content-range', `*/${preferences.count === undefined ? '*' : answer.changed}`)
-    const status = answer.made === 0 && answer.changed > 0 ? 200 : 201
-    if (wants === 'location') return sendLocation(reply, status, answer, relation, request)
+    reportApplied(reply, preferences)
+    void reply.header('content-range', `*/${preferences.count === undefined ? '*' : response.changed}`)
+    const status = response.made === 0 && response.changed > 0 ? 200 : 201
+    if (wants === 'location') return sendLocation(reply, status, response, relation, request)
     if (wants === 'nothing') return reply.status(status).send()
     // A caller of the specification sends one record and gets one.
     if (wants === 'record' && !isMany && rest.format.kind === 'json')
-      return reply.status(status).type('application/json; charset=utf-8').send(elementOf(answer.body))
-    return sendRows(reply, status, answer, plan, rest.format)
+      return reply.status(status).type('application/json; charset=utf-8').send(elementOf(response.body))
+    return sendRows(reply, status, response, plan, rest.format)
   })
 
   app.patch<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
-    const rest = await asked(request)
+    const rest = await requested(request)
     const { relation, query, preferences } = rest
     const change = planUpdate(relation, request.body, query)
     const { where, plan } = planChange(rest, 'UPDATE')
-    const shape = changeAnswer(rest, preferences.return === 'representation' ? plan : undefined)
+    const shape = changeResponse(rest, preferences.return === 'representation' ? plan : undefined)
     const statement =
       change.columns.length === 0 ? unchanged(plan, where, rest) : updateStatement(relation, change, where, shape)
-    const run = () => runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
-    const { answer } = await updateDocuments(deps.quota, request, relation, request.body, run)
-    const changed = change.columns.length === 0 ? answer.n : answer.changed
+    const run = () => runStatement(request, statement, { catalog: rest.catalog, dryRun: isDryRun(preferences) })
+    const { response } = await updateDocuments(deps.quota, request, relation, request.body, run)
+    const changed = change.columns.length === 0 ? response.n : response.changed
     return sendChanged(
       reply,
       rest,
-      answer,
+      response,
       plan,
       contentRange(0, changed, preferences.count === undefined ? undefined : changed),
     )
   })
 
   app.put<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
-    const rest = await asked(request)
+    const rest = await requested(request)
     const { relation, query, preferences } = rest
     requireKey(rest)
     const insert = planInsert(
@@ -109,46 +109,50 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     // Of the record that is sent: whose it is to be, the policies decide.
     const where = filters.filter(({ kind }) => kind !== 'own')
     const run = () =>
-      runAnswer(request, insertStatement({ ...insert, where }, changeAnswer(rest, wantsRecord ? plan : undefined)), {
-        catalog: rest.catalog,
-        rehearsed: isRehearsed(preferences),
-      })
-    const { answer } = await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
-    if (answer.changed === 0) throw otherKey()
-    sayApplied(reply, preferences)
-    const isNew = (answer.made ?? 0) > 0
+      runStatement(
+        request,
+        insertStatement({ ...insert, where }, changeResponse(rest, wantsRecord ? plan : undefined)),
+        {
+          catalog: rest.catalog,
+          dryRun: isDryRun(preferences),
+        },
+      )
+    const { response } = await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
+    if (response.changed === 0) throw otherKey()
+    reportApplied(reply, preferences)
+    const isNew = (response.made ?? 0) > 0
     if (!wantsRecord) return reply.status(isNew ? 201 : 204).send()
-    return sendRows(reply, isNew ? 201 : 200, answer, plan, rest.format)
+    return sendRows(reply, isNew ? 201 : 200, response, plan, rest.format)
   })
 
   app.delete<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
-    const rest = await asked(request)
+    const rest = await requested(request)
     const { relation, preferences } = rest
     requireWritable(relation)
     const { where, plan } = planChange(rest, 'DELETE')
     const statement = deleteStatement(
       relation,
       where,
-      changeAnswer(rest, preferences.return === 'representation' ? plan : undefined),
+      changeResponse(rest, preferences.return === 'representation' ? plan : undefined),
     )
-    const { answer } = await runAnswer(request, statement, {
+    const { response } = await runStatement(request, statement, {
       catalog: rest.catalog,
-      rehearsed: isRehearsed(preferences),
+      dryRun: isDryRun(preferences),
     })
     deps.quota.freed(request.tenant.id)
-    return sendChanged(reply, rest, answer, plan, `*/${preferences.count === undefined ? '*' : answer.changed}`)
+    return sendChanged(reply, rest, response, plan, `*/${preferences.count === undefined ? '*' : response.changed}`)
   })
 }
 
 /** What an insert sends back. `record`: as the specification has it. */
-function answerOf({ preferences, isProfiled }: RestRequest): 'nothing' | 'location' | 'rows' | 'record' {
+function responseOf({ preferences, isProfiled }: RestRequest): 'nothing' | 'location' | 'rows' | 'record' {
   if (preferences.return === 'minimal') return 'nothing'
   if (preferences.return === 'headers-only') return 'location'
   if (preferences.return === 'representation') return 'rows'
   return isProfiled ? 'nothing' : 'record'
 }
 
-const nothing: Answer = { body: '[]', n: 0, total: undefined, changed: 0, made: undefined, last: undefined }
+const nothing: RestResponse = { body: '[]', n: 0, total: undefined, changed: 0, made: undefined, last: undefined }
 
 function readBack(rest: RestRequest, relation: Relation): ReadPlan {
   const { query } = rest
@@ -161,7 +165,7 @@ function keyPlan(rest: RestRequest, relation: Relation): ReadPlan {
   return ofChanged(planRead(rest, relation, { ...emptyQuery(), select: key }))
 }
 
-function changeAnswer({ preferences, format }: RestRequest, read: ReadPlan | undefined): ChangeAnswer {
+function changeResponse({ preferences, format }: RestRequest, read: ReadPlan | undefined): ChangeResponse {
   return {
     read,
     format,
@@ -177,7 +181,7 @@ interface Change {
 }
 
 /** What a change is of. @throws RuntimeError INVALID_QUERY without a filter: what means every record must say so */
-function planChange(rest: Asked, what: string): Change {
+function planChange(rest: Requested, what: string): Change {
   const { relation, query } = rest
   if (query.own.limit !== undefined || query.own.offset !== undefined) {
     throw restError('INVALID_QUERY', {
@@ -193,43 +197,43 @@ function planChange(rest: Asked, what: string): Change {
       message: `${what} needs a filter; to mean every record, say so, for example with ?${relation.key[0] ?? 'id'}=not.is.null`,
     })
   }
-  if (where.some(asksForOthers))
+  if (where.some(requestsOthers))
     throw restError('INVALID_QUERY', { code: 'PGRST100', message: `${what} can't ask for rows of other collections` })
   return { where, plan: ofChanged(planned) }
 }
 
-function asksForOthers(condition: PlannedCondition): boolean {
-  return condition.kind === 'has' || ('members' in condition && condition.members.some(asksForOthers))
+function requestsOthers(condition: PlannedCondition): boolean {
+  return condition.kind === 'has' || ('members' in condition && condition.members.some(requestsOthers))
 }
 
-function refuseOffset({ own: { offset } }: Query): void {
+function rejectOffset({ own: { offset } }: Query): void {
   if (offset !== undefined && offset > 0)
     throw restError('INVALID_QUERY', { code: 'PGRST100', message: 'a write takes no offset' })
 }
 
 /** What a change of nothing would have changed. */
-function unchanged(plan: ReadPlan, where: readonly PlannedCondition[], { format }: Asked): Statement {
+function unchanged(plan: ReadPlan, where: readonly PlannedCondition[], { format }: Requested): Statement {
   return readStatement({ ...plan, where }, format, undefined)
 }
 
 function sendChanged(
   reply: FastifyReply,
-  { preferences, format }: Asked,
-  answer: Answer,
+  { preferences, format }: Requested,
+  response: RestResponse,
   plan: ReadPlan,
   range: string,
 ): FastifyReply {
-  sayApplied(reply, preferences)
+  reportApplied(reply, preferences)
   void reply.header('content-range', range)
   if (preferences.return !== 'representation') return reply.status(204).send()
-  return sendRows(reply, 200, answer, plan, format)
+  return sendRows(reply, 200, response, plan, format)
 }
 
 /** Where the new record is to be had. */
 function sendLocation(
   reply: FastifyReply,
   status: number,
-  { body, n }: Answer,
+  { body, n }: RestResponse,
   { name, key }: Relation,
   { basePath }: FastifyRequest,
 ): FastifyReply {
@@ -244,7 +248,7 @@ function sendLocation(
 }
 
 /** PUT names one record, by its whole key. */
-function requireKey({ relation: { key }, query: { own } }: Asked): void {
+function requireKey({ relation: { key }, query: { own } }: Requested): void {
   if (own.limit !== undefined || own.offset !== undefined)
     throw restError('INVALID_QUERY', {
       code: 'PGRST114',

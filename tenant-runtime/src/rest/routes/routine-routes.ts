@@ -9,8 +9,8 @@ import { callStatement, type Given } from '../sql/call-sql.ts'
 import { arrayLiteral } from '../sql/condition-sql.ts'
 import { notSatisfiable, ranged } from './ranged.ts'
 import { anyone, readRestRequest, type RestDeps, type RestRequest } from './rest-request.ts'
-import { isRehearsed, runAnswer } from './run-answer.ts'
-import { contentRange, notOne, sayApplied, sendRows } from './send.ts'
+import { isDryRun, runStatement } from './run-statement.ts'
+import { contentRange, notOne, reportApplied, sendRows } from './send.ts'
 
 interface Named {
   Params: { name: string }
@@ -31,29 +31,29 @@ export function addRoutineRoutes(app: FastifyInstance, deps: RestDeps): void {
     const plan = planCall(rest, routine, given, reading ? ranged(request, query) : query)
     if (plan.read === undefined && format.kind !== 'json')
       throw notAcceptable(`${String(request.headers.accept)} for a function that gives values`)
-    const { answer } = await runAnswer(request, callStatement(plan, values, format, preferences.count), {
+    const { response } = await runStatement(request, callStatement(plan, values, format, preferences.count), {
       catalog,
       reading,
-      rehearsed: isRehearsed(preferences),
+      dryRun: isDryRun(preferences),
     })
-    sayApplied(reply, preferences)
+    reportApplied(reply, preferences)
     const { kind, isSet } = routine.returns
     const { offset } = plan.read ?? plan.page
-    if (answer.total !== undefined && offset > answer.total)
-      throw notSatisfiable(`An offset of ${offset} was requested, but there are only ${answer.total} rows.`)
+    if (response.total !== undefined && offset > response.total)
+      throw notSatisfiable(`An offset of ${offset} was requested, but there are only ${response.total} rows.`)
     if (kind === 'nothing' || (preferences.return === 'minimal' && !reading)) {
-      void reply.header('content-range', contentRange(0, answer.n, answer.total))
+      void reply.header('content-range', contentRange(0, response.n, response.total))
       return reply.status(kind === 'nothing' ? 204 : 200).send()
     }
-    void reply.header('content-range', contentRange(isSet ? offset : 0, answer.n, answer.total))
-    const status = answer.total !== undefined && answer.n < answer.total ? 206 : 200
+    void reply.header('content-range', contentRange(isSet ? offset : 0, response.n, response.total))
+    const status = response.total !== undefined && response.n < response.total ? 206 : 200
     if (plan.read !== undefined && (isSet || format.kind !== 'json' || format.singular))
-      return sendRows(reply, status, answer, plan.read, format)
+      return sendRows(reply, status, response, plan.read, format)
     if (format.kind === 'json' && format.singular && isSet) {
-      if (answer.n !== 1) throw notOne(answer.n)
-      return reply.type(contentType(format)).send(answer.body.slice(1, -1))
+      if (response.n !== 1) throw notOne(response.n)
+      return reply.type(contentType(format)).send(response.body.slice(1, -1))
     }
-    return reply.status(status).type(contentType(format)).send(answer.body)
+    return reply.status(status).type(contentType(format)).send(response.body)
   }
 
   app.post<Named>('/rest/v1/rpc/:name', anyone, async (request, reply) => {

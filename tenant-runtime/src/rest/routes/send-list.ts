@@ -13,20 +13,20 @@ import {
   isCounted,
   readStatement,
   rowStatement,
-} from '../sql/answer-sql.ts'
+} from '../sql/response-sql.ts'
 import { keysetStatement } from '../sql/keyset-sql.ts'
 import { plannedRows } from './planned-rows.ts'
 import { notSatisfiable, ranged } from './ranged.ts'
 import type { RestRequest } from './rest-request.ts'
-import { answerIn, runAnswer } from './run-answer.ts'
-import type { Answer } from './answer.ts'
-import { contentRange, sayApplied, sayNext, sendRows } from './send.ts'
+import { responseIn, runStatement } from './run-statement.ts'
+import type { RestResponse } from './response.ts'
+import { contentRange, reportApplied, reportNext, sendRows } from './send.ts'
 
-interface Asked extends RestRequest {
+interface Requested extends RestRequest {
   relation: Relation
 }
 
-export async function sendList(request: FastifyRequest, reply: FastifyReply, rest: Asked): Promise<FastifyReply> {
+export async function sendList(request: FastifyRequest, reply: FastifyReply, rest: Requested): Promise<FastifyReply> {
   const { catalog, relation, query, preferences, format } = rest
   const wanted = planRead(rest, relation, ranged(request, query))
   const page = query.cursor === undefined ? undefined : planKeyset(wanted, query.cursor)
@@ -42,23 +42,23 @@ export async function sendList(request: FastifyRequest, reply: FastifyReply, res
         ? headStatement(plan, count)
         : readStatement(plan, format, count)
   const also = expected(rest, plan)
-  const { answer, also: explained } = await runAnswer(request, statement, {
+  const { response, also: explained } = await runStatement(request, statement, {
     catalog,
     onlyReads: true,
     ...(also === undefined ? {} : { also }),
   })
-  const status = describe(reply, rest, plan, answer, plannedRows(explained))
+  const status = describe(reply, rest, plan, response, plannedRows(explained))
   // A page that is not full is the last one.
-  if (page !== undefined && answer.last !== undefined && answer.n === plan.limit)
-    sayNext(reply, request, nextCursor(page.terms, answer.last))
-  return sendRows(reply, status, answer, plan, format)
+  if (page !== undefined && response.last !== undefined && response.n === plan.limit)
+    reportNext(reply, request, nextCursor(page.terms, response.last))
+  return sendRows(reply, status, response, plan, format)
 }
 
 /** Counted first: what is told of the rows stands before them. What others write in between is not in that. */
 async function sendStream(
   request: FastifyRequest,
   reply: FastifyReply,
-  rest: Asked,
+  rest: Requested,
   plan: ReadPlan,
 ): Promise<FastifyReply> {
   const {
@@ -80,7 +80,7 @@ async function sendStream(
       throw restDatabaseError(error, request.rls, catalog.relations)
     })
   try {
-    const status = describe(reply, rest, plan, answerIn(stream.before[0]), plannedRows(stream.before[1]?.rows[0]))
+    const status = describe(reply, rest, plan, responseIn(stream.before[0]), plannedRows(stream.before[1]?.rows[0]))
     return await reply.status(status).type(contentType(format)).send(stream.body)
   } catch (error) {
     stream.body.destroy()
@@ -97,7 +97,7 @@ function describe(
   reply: FastifyReply,
   { preferences }: RestRequest,
   plan: ReadPlan,
-  { n, total: counted }: Answer,
+  { n, total: counted }: RestResponse,
   planned: number,
 ): number {
   const { count } = preferences
@@ -107,7 +107,7 @@ function describe(
       : counted
   if (total !== undefined && plan.offset > total)
     throw notSatisfiable(`An offset of ${plan.offset} was requested, but there are only ${total} rows.`)
-  sayApplied(reply, preferences)
+  reportApplied(reply, preferences)
   void reply.header('content-range', contentRange(plan.offset, n, total))
   return total !== undefined && n < total ? 206 : 200
 }

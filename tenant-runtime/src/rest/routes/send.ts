@@ -4,14 +4,14 @@ import { contentType, type Format } from '../request/read-accept.ts'
 import type { Preferences } from '../request/read-preferences.ts'
 import type { ReadPlan } from '../plan/plan.ts'
 import { restError } from '../rest-error.ts'
-import { csvHeader } from '../sql/answer-sql.ts'
-import type { Answer } from './answer.ts'
+import { csvHeader } from '../sql/response-sql.ts'
+import type { RestResponse } from './response.ts'
 
 /** In the form that was asked for. @throws RuntimeError NOT_ACCEPTABLE (PGRST116) when one row was asked for and there are others */
 export function sendRows(
   reply: FastifyReply,
   status: number,
-  { body, n }: Answer,
+  { body, n }: RestResponse,
   plan: ReadPlan,
   format: Format,
 ): FastifyReply {
@@ -47,12 +47,12 @@ export function contentRange(offset: number, n: number, total: number | undefine
   return `${n === 0 ? '*' : `${offset}-${offset + n - 1}`}/${total ?? '*'}`
 }
 
-export function sayApplied(reply: FastifyReply, { applied }: Preferences): void {
+export function reportApplied(reply: FastifyReply, { applied }: Preferences): void {
   if (applied.length > 0) void reply.header('preference-applied', applied.join(', '))
 }
 
 /** Where the next page is. */
-export function sayNext(reply: FastifyReply, { url, basePath }: FastifyRequest, cursor: string): void {
+export function reportNext(reply: FastifyReply, { url, basePath }: FastifyRequest, cursor: string): void {
   const [path = '', search = ''] = url.split('?', 2)
   const parameters = new URLSearchParams(search)
   parameters.set('cursor', cursor)

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { DocumentQuota } from '../document-quota.ts'
 import type { JsonBody } from '../plan/plan-write.ts'
 import type { Relation } from '../registry/catalog.ts'
-import type { Answer } from './answer.ts'
+import type { RestResponse } from './response.ts'
 
 /** @throws RuntimeError QUOTA_EXCEEDED */
 export function insertDocuments<T>(
@@ -19,7 +19,7 @@ export function insertDocuments<T>(
 }
 
 /** The body is written to every record that it changes. @throws RuntimeError QUOTA_EXCEEDED */
-export function updateDocuments<T extends { answer: Answer }>(
+export function updateDocuments<T extends { response: RestResponse }>(
   quota: DocumentQuota,
   { tenant }: FastifyRequest,
   relation: Relation,
@@ -27,7 +27,7 @@ export function updateDocuments<T extends { answer: Answer }>(
   work: () => Promise<T>,
 ): Promise<T> {
   if (relation.writable !== 'yes') return work()
-  return quota.write(tenant, { bytes: bytesOf(body), records: 0 }, work, ({ answer }) => answer.changed)
+  return quota.write(tenant, { bytes: bytesOf(body), records: 0 }, work, ({ response }) => response.changed)
 }
 
 function bytesOf(body: JsonBody | undefined): number {

@@ -3,14 +3,14 @@ import type { Statement } from '../../database/statement.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import type { Column, Relation } from '../registry/catalog.ts'
 import type { Format } from '../request/read-accept.ts'
-import { bodySql, namingFor, oneRowSql } from './answer-sql.ts'
+import { bodySql, namingFor, oneRowSql } from './response-sql.ts'
 import { conditionSql, whereSql } from './condition-sql.ts'
 import { identifier } from './names.ts'
 import { Parameters } from './parameters.ts'
 import { freeName, outputsSql, selectSql } from './select-sql.ts'
 
 /** How a change answers, and what it must not be. */
-export interface ChangeAnswer {
+export interface ChangeResponse {
   /** Of what is sent back; undefined: nothing is, and nothing of it must be readable. */
   read: ReadPlan | undefined
   format: Format
@@ -45,11 +45,11 @@ export interface Update {
 }
 
 /** The reason with which a change is undone (`refuse_change`). */
-export const refusals = { exactly: 'not exactly', atMost: 'more than' } as const
+export const rejections = { exactly: 'not exactly', atMost: 'more than' } as const
 
 export function insertStatement(
   { relation, columns, values, records, count, withDefaults, conflict, where }: Insert,
-  answer: ChangeAnswer,
+  response: ChangeResponse,
 ): Statement {
   const parameters = new Parameters()
   const list = columns.map(({ name }) => identifier(name)).join(', ')
@@ -64,7 +64,7 @@ export function insertStatement(
   return changeStatement(
     relation,
     `${source}${conflictSql(columns, conflict)}`,
-    answer,
+    response,
     parameters,
     conflict?.merges === true,
   )
@@ -122,7 +122,7 @@ export function updateStatement(
   relation: Relation,
   { columns, record, values }: Update,
   where: readonly PlannedCondition[],
-  answer: ChangeAnswer,
+  response: ChangeResponse,
 ): Statement {
   const parameters = new Parameters()
   if (values !== undefined) {
@@ -130,7 +130,7 @@ export function updateStatement(
     return changeStatement(
       relation,
       `update ${identifier(relation.name)} as c set ${set}${conditionsOf(where, 'c', parameters)}`,
-      answer,
+      response,
       parameters,
     )
   }
@@ -139,19 +139,19 @@ export function updateStatement(
   const change =
     `update ${identifier(relation.name)} as c set ${set}` +
     ` from json_to_record(${body}::json) as x(${typedList(columns)})${conditionsOf(where, 'c', parameters)}`
-  return changeStatement(relation, change, answer, parameters)
+  return changeStatement(relation, change, response, parameters)
 }
 
 export function deleteStatement(
   relation: Relation,
   where: readonly PlannedCondition[],
-  answer: ChangeAnswer,
+  response: ChangeResponse,
 ): Statement {
   const parameters = new Parameters()
   return changeStatement(
     relation,
     `delete from ${identifier(relation.name)} as c${conditionsOf(where, 'c', parameters)}`,
-    answer,
+    response,
     parameters,
   )
 }
@@ -170,11 +170,11 @@ function conditionsOf(where: readonly PlannedCondition[], table: string, paramet
 function changeStatement(
   relation: Relation,
   change: string,
-  { read, format, exactly, atMost, isOne = false }: ChangeAnswer,
+  { read, format, exactly, atMost, isOne = false }: ChangeResponse,
   parameters: Parameters,
-  tellsNew = false,
+  reportsNew = false,
 ): Statement {
-  const outputs = isOne && read !== undefined && !tellsNew ? outputsSql(read, 'c', parameters) : undefined
+  const outputs = isOne && read !== undefined && !reportsNew ? outputsSql(read, 'c', parameters) : undefined
   if (outputs !== undefined) {
     return {
       text: `${change} returning (select ${oneRowSql('r')} from (select ${outputs}) r) as body, 1::bigint as n, 1::bigint as changed`,
@@ -187,8 +187,8 @@ function changeStatement(
   const changed = freeName('changed', read)
   const counted = `(select count(*) from ${changed})`
   // The case has the change done first.
-  const counts = `${counted} as changed${tellsNew ? `, case when ${counted} > 0 then ${counted} - ${mergedSql} else 0 end as made` : ''}`
-  const answer =
+  const counts = `${counted} as changed${reportsNew ? `, case when ${counted} > 0 then ${counted} - ${mergedSql} else 0 end as made` : ''}`
+  const response =
     read === undefined
       ? `select '' as body, 0 as n, ${counts}`
       : `select ${bodySql(read, format)} as body, count(*) as n, ${counts}` +
@@ -196,14 +196,16 @@ function changeStatement(
   const guards = [
     ...(exactly === undefined
       ? []
-      : [`case when a.changed <> ${parameters.add(exactly)} then refuse_change('${refusals.exactly}', a.changed) end`]),
+      : [
+          `case when a.changed <> ${parameters.add(exactly)} then refuse_change('${rejections.exactly}', a.changed) end`,
+        ]),
     ...(atMost === undefined
       ? []
-      : [`case when a.changed > ${parameters.add(atMost)} then refuse_change('${refusals.atMost}', a.changed) end`]),
+      : [`case when a.changed > ${parameters.add(atMost)} then refuse_change('${rejections.atMost}', a.changed) end`]),
   ]
   const guarded =
     guards.length === 0
-      ? answer
-      : `select a.*, ${guards.map((guard, n) => `${guard} as guard${n}`).join(', ')} from (${answer}) a`
+      ? response
+      : `select a.*, ${guards.map((guard, n) => `${guard} as guard${n}`).join(', ')} from (${response}) a`
   return { text: `with ${changed} as (${change} returning ${returned}) ${guarded}`, values: parameters.values }
 }

@@ -2,7 +2,7 @@
 
 /** Names that were quoted before: the same few are in every statement. */
 const quoted = new Map<string, string>()
-const mostQuoted = 10_000
+const maxQuoted = 10_000
 
 /** Quotes an identifier. Only names that passed a check of their form get here; the quoting is the second wall. */
 export function identifier(name: string): string {
@@ -11,7 +11,7 @@ export function identifier(name: string): string {
   if (name === '' || Buffer.byteLength(name) > 63 || name.includes('\0'))
     throw new RangeError(`not an identifier: ${JSON.stringify(name)}`)
   // Aliases are whatever callers want.
-  if (quoted.size >= mostQuoted) quoted.clear()
+  if (quoted.size >= maxQuoted) quoted.clear()
   const text = `"${name.replaceAll('"', '""')}"`
   quoted.set(name, text)
   return text

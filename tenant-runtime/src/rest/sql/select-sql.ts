@@ -245,12 +245,12 @@ function orderSql(
 ): string {
   if (order.length === 0) return ''
   const terms = order.map(({ path, direction, nulls, by }) => {
-    const place = groups.findIndex((output) => isSamePath(output.path, path)) + 1
+    const location = groups.findIndex((output) => isSamePath(output.path, path)) + 1
     const value =
       by !== undefined
         ? relatedSql(by, path, table, parameters)
-        : place > 0
-          ? String(place)
+        : location > 0
+          ? String(location)
           : pathSql(table, path, parameters)
     return `${value} ${direction}${nulls === undefined ? '' : ` nulls ${nulls}`}`
   })

@@ -35,7 +35,7 @@ export interface BlobBackend {
   /** @throws Error when the store can't be relied on: not writable, or not one filesystem */
   start(): Promise<void>
   /** Why nothing is written now, in words for the tenant; undefined as long as all is well. */
-  problem(): Promise<string | undefined>
+  error(): Promise<string | undefined>
   /**
    * Writes a blob so that it survives a power cut from the moment this returns.
    * @throws RuntimeError FILE_TOO_LARGE past `limit` bytes, STORAGE_FULL, STORAGE_UNAVAILABLE

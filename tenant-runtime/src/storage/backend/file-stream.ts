@@ -53,7 +53,7 @@ export class FileStream extends Readable {
   /** Whoever iterates keeps what is read, so that each piece is an own one. */
   override _read(size: number): void {
     this.#fill(Buffer.allocUnsafe(Math.min(size, this.#left))).then(
-      (piece) => this.push(piece.length === 0 ? null : piece),
+      (chunk) => this.push(chunk.length === 0 ? null : chunk),
       (error: unknown) => this.destroy(error as Error),
     )
   }
@@ -79,9 +79,9 @@ export class FileStream extends Readable {
           await new Promise<void>((resolve) => (this.#wake = resolve))
           continue
         }
-        const piece = await this.#fill(buffer)
-        if (piece.length === 0) throw new Error('the file was cut short')
-        sink.write(piece, () => {
+        const chunk = await this.#fill(buffer)
+        if (chunk.length === 0) throw new Error('the file was cut short')
+        sink.write(chunk, () => {
           free.push(buffer)
           this.#wake?.()
         })

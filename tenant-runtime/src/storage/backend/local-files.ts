@@ -20,7 +20,7 @@ export async function probeDirectory(directory: string, store: string): Promise<
   }
 }
 
-export async function readMark(file: string): Promise<string | undefined> {
+export async function readStoreId(file: string): Promise<string | undefined> {
   try {
     return (await readFile(file, 'utf8')).trim()
   } catch (cause) {
@@ -30,7 +30,7 @@ export async function readMark(file: string): Promise<string | undefined> {
 }
 
 /** Looks at a file: its age in milliseconds and its size in bytes; undefined for what is gone. */
-export async function look(file: string): Promise<{ age: number; size: number } | undefined> {
+export async function poll(file: string): Promise<{ age: number; size: number } | undefined> {
   const seen = await stat(file).catch(() => undefined)
   return seen === undefined ? undefined : { age: Date.now() - seen.mtimeMs, size: seen.size }
 }

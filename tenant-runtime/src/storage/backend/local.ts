@@ -20,9 +20,9 @@ import { readFully, writeAll } from './local-bytes.ts'
 import {
   hasCode,
   isMissing,
-  look,
+  poll,
   probeDirectory,
-  readMark,
+  readStoreId,
   removeFile,
   storageError,
   writeDurably,
@@ -56,7 +56,7 @@ export class LocalBackend implements BlobBackend {
   readonly #sending = new BufferRoom(allSendingBytes)
   /** fsync of directories. */
   readonly #sync = new SharedRun(syncDirectory)
-  readonly #marks = new SharedRun(readMark)
+  readonly #storeIds = new SharedRun(readStoreId)
   readonly #trust = new DiskTrust(() => probeDirectory(this.#tmp, this.#root))
   /** Tenants that are gone; their ids are never used again. */
   readonly #removed = new Set<string>()
@@ -84,13 +84,13 @@ export class LocalBackend implements BlobBackend {
     // What is younger may be another runtime's that shares the directory; the sweeper takes it in time.
     for (const name of await readdir(this.#tmp)) {
       const file = join(this.#tmp, name)
-      const age = (await look(file))?.age
+      const age = (await poll(file))?.age
       if (age !== undefined && age >= abandonedMilliseconds) await removeFile(file)
     }
     await probeDirectory(this.#tmp, this.#root)
   }
 
-  async problem(): Promise<string | undefined> {
+  async error(): Promise<string | undefined> {
     try {
       await this.#trust.assure()
       return undefined
@@ -108,7 +108,7 @@ export class LocalBackend implements BlobBackend {
       try {
         stored = await writeAll(handle, source, limit, this.#inFlight)
         await this.#failpoint('write.before-rename')
-        const shard = await this.#place(file, tenantId, blobId)
+        const shard = await this.#location(file, tenantId, blobId)
         await this.#failpoint('write.after-rename')
         await this.#trust.watch(async () => {
           await Promise.all([handle.sync(), this.#sync.run(shard)])
@@ -135,7 +135,7 @@ export class LocalBackend implements BlobBackend {
     }
   }
 
-  async #place(file: string, tenantId: string, blobId: string): Promise<string> {
+  async #location(file: string, tenantId: string, blobId: string): Promise<string> {
     let shard = await this.#shard(tenantId, blobId)
     try {
       await rename(file, join(shard, blobId))
@@ -184,12 +184,12 @@ export class LocalBackend implements BlobBackend {
     for (const shard of shards) {
       if (!shard.isDirectory()) continue
       for await (const entry of await opendir(join(this.#root, tenantId, shard.name))) {
-        const seen = await look(join(this.#root, tenantId, shard.name, entry.name))
+        const seen = await poll(join(this.#root, tenantId, shard.name, entry.name))
         if (seen !== undefined) yield { blobId: entry.name, ...seen }
       }
     }
     for (const blobId of await this.#drafts(tenantId)) {
-      const seen = await look(this.#draft(tenantId, blobId))
+      const seen = await poll(this.#draft(tenantId, blobId))
       if (seen !== undefined) yield { blobId, ...seen }
     }
   }
@@ -212,7 +212,7 @@ export class LocalBackend implements BlobBackend {
   }
 
   async storeId(tenantId: string): Promise<string | undefined> {
-    return this.#marks.run(this.#mark(tenantId))
+    return this.#storeIds.run(this.#storeId(tenantId))
   }
 
   async claimStore(tenantId: string, storeId: string): Promise<string> {
@@ -223,7 +223,7 @@ export class LocalBackend implements BlobBackend {
       await mkdir(directory, { recursive: true, mode: 0o700 })
       await writeDurably(draft, storeId)
       // A link is made whole or not at all, and never over a mark that is there.
-      await link(draft, this.#mark(tenantId)).catch((cause: unknown) => {
+      await link(draft, this.#storeId(tenantId)).catch((cause: unknown) => {
         if (!hasCode(cause, 'EEXIST')) throw cause
       })
     } catch (cause) {
@@ -260,7 +260,7 @@ export class LocalBackend implements BlobBackend {
     }
   }
 
-  #mark(tenantId: string): string {
+  #storeId(tenantId: string): string {
     return join(this.#root, tenantId, 'store')
   }
 

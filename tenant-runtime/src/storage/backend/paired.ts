@@ -24,12 +24,12 @@ export class PairedBackend implements BlobBackend {
     await Promise.all([this.primary.start(), this.fallback.start()])
   }
 
-  async problem(): Promise<string | undefined> {
-    return (await this.primary.problem()) ?? this.fallback.problem()
+  async error(): Promise<string | undefined> {
+    return (await this.primary.error()) ?? this.fallback.error()
   }
 
   async put(tenantId: string, blobId: string, source: Readable, limit: number): Promise<StoredBlob> {
-    const [primary, fallback] = await this.#marks(tenantId)
+    const [primary, fallback] = await this.#storeIds(tenantId)
     const isOnlyInFallback = primary === undefined && fallback !== undefined
     return (isOnlyInFallback ? this.fallback : this.primary).put(tenantId, blobId, source, limit)
   }
@@ -62,7 +62,7 @@ export class PairedBackend implements BlobBackend {
   }
 
   async #storeNow(tenantId: string): Promise<string | undefined> {
-    const [primary, fallback] = await this.#marks(tenantId)
+    const [primary, fallback] = await this.#storeIds(tenantId)
     // Nobody's mark, so that neither is taken for the database's own.
     if (primary !== undefined && fallback !== undefined)
       return primary === fallback ? primary : `${primary} and ${fallback}`
@@ -72,7 +72,7 @@ export class PairedBackend implements BlobBackend {
   }
 
   async claimStore(tenantId: string, storeId: string): Promise<string> {
-    const [primary, fallback] = await this.#marks(tenantId)
+    const [primary, fallback] = await this.#storeIds(tenantId)
     const store = primary === undefined && fallback !== undefined ? this.fallback : this.primary
     // It begins anew, with what is left of the two.
     if (primary !== undefined || fallback !== undefined) await store.setPaired(tenantId, false)
@@ -100,7 +100,7 @@ export class PairedBackend implements BlobBackend {
   }
 
   async isPaired(tenantId: string): Promise<boolean> {
-    const [primary, fallback] = await this.#marks(tenantId)
+    const [primary, fallback] = await this.#storeIds(tenantId)
     return primary !== undefined && fallback !== undefined
   }
 
@@ -112,7 +112,7 @@ export class PairedBackend implements BlobBackend {
     await Promise.all([this.primary.removeTenant(tenantId), this.fallback.removeTenant(tenantId)])
   }
 
-  #marks(tenantId: string): Promise<[primary: string | undefined, fallback: string | undefined]> {
+  #storeIds(tenantId: string): Promise<[primary: string | undefined, fallback: string | undefined]> {
     return Promise.all([this.primary.storeId(tenantId), this.fallback.storeId(tenantId)])
   }
 }

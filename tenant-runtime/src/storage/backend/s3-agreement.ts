@@ -16,7 +16,7 @@ export interface Registers {
   names(prefix: string): Promise<string[]>
 }
 
-const mostRounds = 40
+const maxRounds = 40
 const shortestPause = 50
 
 /** @throws RuntimeError STORAGE_UNAVAILABLE when they don't come to agree */
@@ -26,7 +26,7 @@ export async function agree(
   wait: (milliseconds: number) => Promise<unknown> = pause,
 ): Promise<string> {
   let text = proposal
-  for (let round = 0; round < mostRounds; round++) {
+  for (let round = 0; round < maxRounds; round++) {
     const first = `${round}/first`
     await registers.put(`${round}/for/${text}`, text)
     if ((await registers.get(first)) === undefined) await registers.put(first, text)

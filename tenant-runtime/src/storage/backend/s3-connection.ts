@@ -18,8 +18,8 @@ export interface S3Settings {
 /** For a request and its retries; a part's bytes among it. */
 const requestMilliseconds = 30_000
 const connectMilliseconds = 10_000
-const mostAttempts = 3
-const mostSockets = 100
+const maxAttempts = 3
+const maxSockets = 100
 
 /** A range outside of a blob is as absent as the blob: nobody asks for one unless the blob is damaged. */
 const absentErrors = new Set(['NoSuchKey', 'NoSuchUpload', 'InvalidRange'])
@@ -47,14 +47,14 @@ export class S3Connection {
       region,
       forcePathStyle: pathStyle,
       credentials: { accessKeyId, secretAccessKey },
-      maxAttempts: mostAttempts,
+      maxAttempts: maxAttempts,
       // Newer checksums are not known to every server; the signature covers the bytes of each request anyway.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       requestHandler: {
         connectionTimeout: connectMilliseconds,
-        httpAgent: { keepAlive: true, maxSockets: mostSockets },
-        httpsAgent: { keepAlive: true, maxSockets: mostSockets },
+        httpAgent: { keepAlive: true, maxSockets: maxSockets },
+        httpsAgent: { keepAlive: true, maxSockets: maxSockets },
         socketAcquisitionWarningTimeout: requestMilliseconds,
       },
     })
@@ -65,9 +65,10 @@ export class S3Connection {
    * @throws RuntimeError STORAGE_FULL, STORAGE_UNAVAILABLE
    */
   async send<T>(work: Send<T>, signal?: AbortSignal): Promise<T> {
-    const answer = await this.find(work, signal)
-    if (answer === undefined) throw new RuntimeError('STORAGE_UNAVAILABLE', 'the storage does not answer as it should')
-    return answer
+    const response = await this.find(work, signal)
+    if (response === undefined)
+      throw new RuntimeError('STORAGE_UNAVAILABLE', 'the storage does not answer as it should')
+    return response
   }
 
   /** The same; undefined when the server has no such key, upload or range. */

@@ -26,7 +26,7 @@ const defaultLingerMilliseconds = 15 * 60_000
 /** Without a byte for so long a download is begun again where it stood. */
 const silenceMilliseconds = 15_000
 /** In a row, without a byte between them. */
-const mostFailures = 3
+const maxFailures = 3
 const removalsAtOnce = 8
 
 interface Entry {
@@ -73,7 +73,7 @@ export class S3Backend implements BlobBackend {
   }
 
   /** Whether the server answers is seen by whoever looks for the mark. */
-  async problem(): Promise<undefined> {
+  async error(): Promise<undefined> {
     return undefined
   }
 
@@ -138,7 +138,7 @@ export class S3Backend implements BlobBackend {
         }
         if (at <= end) throw new Error('the server ended the download')
       } catch (cause) {
-        if (++failures >= mostFailures || cause instanceof RuntimeError) throw storageError(cause)
+        if (++failures >= maxFailures || cause instanceof RuntimeError) throw storageError(cause)
       } finally {
         body?.destroy()
         body = undefined
@@ -149,14 +149,14 @@ export class S3Backend implements BlobBackend {
   /** To the end of the blob when `end` is undefined; undefined when there is none. */
   async #get(key: string, start: number, end: number | undefined): Promise<Readable | undefined> {
     const range = start === 0 && end === undefined ? {} : { Range: `bytes=${start}-${end ?? ''}` }
-    const answer = await this.#connection.find((client, options) =>
+    const response = await this.#connection.find((client, options) =>
       client.send(new GetObjectCommand({ Bucket: this.#connection.bucket, Key: key, ...range }), options),
     )
-    if (answer === undefined) return undefined
-    if (!(answer.Body instanceof Readable))
+    if (response === undefined) return undefined
+    if (!(response.Body instanceof Readable))
       throw new RuntimeError('STORAGE_UNAVAILABLE', 'the storage does not answer as it should')
     // Whoever reads it hears of its failure; one that is not read any more may fail unheard.
-    return answer.Body.on('error', () => undefined)
+    return response.Body.on('error', () => undefined)
   }
 
   async remove(tenantId: string, blobId: string): Promise<void> {

@@ -69,7 +69,7 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector, fail
       const name = request.body.name ?? request.body.id
       if (name === undefined) throw new RuntimeError('MISSING_FIELD', 'field "name" is required')
       checkBucketName(name)
-      refuseAbsent(request.body)
+      rejectAbsent(request.body)
       const config: BucketConfig = { allowed_mime_types: [], max_file_size: 0, ...readConfig(request.body) }
       const bucket = await createBucket(request.tenant, request.rls, {
         name,
@@ -108,7 +108,7 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector, fail
       handler: async ({ tenant, rls, params, body }) => {
         if (body.name !== undefined && body.name !== params.key)
           throw new RuntimeError('INVALID_BUCKET', 'field "name": a bucket can\'t be renamed')
-        refuseAbsent(body)
+        rejectAbsent(body)
         const bucket = await updateBucket(tenant, rls, params.key, {
           policy: readPolicy(body),
           config: readConfig(body),
@@ -155,7 +155,7 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector, fail
   })
 }
 
-function refuseAbsent({ type, versioning_status: versioning }: BucketBody): void {
+function rejectAbsent({ type, versioning_status: versioning }: BucketBody): void {
   if (type !== undefined && type !== 'STANDARD') throw featureAbsent(`buckets of type ${JSON.stringify(type)}`)
   if (versioning !== undefined && versioning !== 'DISABLED') throw featureAbsent('versions of objects')
 }

@@ -1,19 +1,19 @@
 // Small blobs that were read lately. A blob never changes, and its row is asked each time: what stands here can be kept for
 // as long as there is room.
 
-const mostBytes = 32 * 1024 * 1024
+const maxBytes = 32 * 1024 * 1024
 /** What an entry takes beside its bytes. */
 const entryBytes = 256
 
 export class BlobMemory {
   /** The one used longest ago first. */
   readonly #blobs = new Map<string, Buffer>()
-  readonly #most: number
+  readonly #max: number
   #bytes = 0
 
   /** `most` bytes of all tenants together. */
-  constructor(most = mostBytes) {
-    this.#most = most
+  constructor(max = maxBytes) {
+    this.#max = max
   }
 
   get(tenantId: string, blobId: string): Buffer | undefined {
@@ -26,7 +26,7 @@ export class BlobMemory {
   }
 
   /** What is purged is gone from here too. */
-  forget(tenantId: string): void {
+  evict(tenantId: string): void {
     for (const [key, blob] of this.#blobs) if (key.startsWith(`${tenantId}/`)) this.#drop(key, blob)
   }
 
@@ -36,7 +36,7 @@ export class BlobMemory {
     this.#blobs.set(key, blob)
     this.#bytes += blob.length + entryBytes
     for (const [oldest, itsBlob] of this.#blobs) {
-      if (this.#bytes <= this.#most) break
+      if (this.#bytes <= this.#max) break
       this.#drop(oldest, itsBlob)
     }
   }

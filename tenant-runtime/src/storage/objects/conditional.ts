@@ -30,16 +30,16 @@ export interface Part {
   end: number
 }
 
-export type RangeAnswer =
+export type RangeResponse =
   { kind: 'whole' } | { kind: 'parts'; parts: readonly [Part, ...Part[]] } | { kind: 'unsatisfiable' }
 
-const mostParts = 32
+const maxParts = 32
 
 /**
  * What of the object is asked for, in the order in which it is asked for. A header of another form is passed over, and so
  * is one that asks for more parts than anybody needs, or for bytes more than once (RFC 9110, section 14.2).
  */
-export function readRange(headers: Headers, size: number, { etag }: Validators): RangeAnswer {
+export function readRange(headers: Headers, size: number, { etag }: Validators): RangeResponse {
   const header = text(headers['range'])
   if (header === undefined) return { kind: 'whole' }
   const condition = text(headers['if-range'])
@@ -49,10 +49,10 @@ export function readRange(headers: Headers, size: number, { etag }: Validators):
     if (condition !== `"${etag}"`) return { kind: 'whole' }
   }
   const list = /^bytes=(.*)$/.exec(header)?.[1]?.split(',') ?? []
-  if (list.length > mostParts) return { kind: 'whole' }
-  const asked = list.map((spec) => readPart(spec, size))
-  if (asked.length === 0 || asked.includes('malformed')) return { kind: 'whole' }
-  const [first, ...others] = asked.filter((part): part is Part => typeof part === 'object')
+  if (list.length > maxParts) return { kind: 'whole' }
+  const requested = list.map((spec) => readPart(spec, size))
+  if (requested.length === 0 || requested.includes('malformed')) return { kind: 'whole' }
+  const [first, ...others] = requested.filter((part): part is Part => typeof part === 'object')
   if (first === undefined) return { kind: 'unsatisfiable' }
   return overlap([first, ...others]) ? { kind: 'whole' } : { kind: 'parts', parts: [first, ...others] }
 }

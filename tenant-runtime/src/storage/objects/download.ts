@@ -5,7 +5,7 @@ import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { BlobBackend, OpenBlob } from '../backend/backend.ts'
 import type { BlobMemory } from './blob-memory.ts'
-import { precondition, readRange, type RangeAnswer } from './conditional.ts'
+import { precondition, readRange, type RangeResponse } from './conditional.ts'
 import { contentDisposition } from './disposition.ts'
 import { partialBody, wholeBody } from './object-body.ts'
 import type { StoredObject } from './object.ts'
@@ -51,7 +51,7 @@ export async function sendObject(
     case 'proceed':
   }
   // Ranges are of GET alone (RFC 9110, section 14.2).
-  const range: RangeAnswer =
+  const range: RangeResponse =
     request.method === 'GET' ? readRange(request.headers, object.size, validators) : { kind: 'whole' }
   if (range.kind === 'unsatisfiable') {
     reply.header('content-range', `bytes */${object.size}`)

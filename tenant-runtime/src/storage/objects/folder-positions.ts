@@ -62,7 +62,7 @@ export class FolderPositions {
   /** What was known of other contents is forgotten. */
   remember(name: string, contents: string, positions: readonly Position[]): void {
     const known = this.#listings.get(name)
-    this.#forget(name)
+    this.#evict(name)
     const listing: Listing = known?.contents === contents ? known : { contents, positions: [], bytes: size(name) }
     for (const position of positions) {
       const at = behind(listing.positions, position.passed)
@@ -77,11 +77,11 @@ export class FolderPositions {
     this.#bytes += listing.bytes
     for (const oldest of this.#listings.keys()) {
       if (this.#bytes <= this.#limits.bytes) return
-      this.#forget(oldest)
+      this.#evict(oldest)
     }
   }
 
-  #forget(name: string): void {
+  #evict(name: string): void {
     this.#bytes -= this.#listings.get(name)?.bytes ?? 0
     this.#listings.delete(name)
   }

@@ -67,15 +67,15 @@ export function folderStatement(
   const onward = (from: string) => `${objects} and o.path ${down ? '<' : '>'} ${from} order by o.path ${order}`
   const step = `least(${spacing}, ${skipped} - e.passed)`
   const walked = byName && offset > 0
-  const most = `${limited} - (select count(*) from folders)`
+  const max = `${limited} - (select count(*) from folders)`
   // Of what is searched or sorted, the rows themselves are read for what is shown alone.
   const from = walked ? 'walk' : 'begin'
   const chosen = byName
-    ? `select o.path from ${onward('e.key')} limit ${most}`
-    : `select o.path from ${objects} order by o.${column} ${order}, o.path limit ${most} offset greatest(0, ${skipped} - e.passed)`
+    ? `select o.path from ${onward('e.key')} limit ${max}`
+    : `select o.path from ${objects} order by o.${column} ${order}, o.path limit ${max} offset greatest(0, ${skipped} - e.passed)`
   const page =
     byName && searched === undefined
-      ? `lateral (select ${objectColumns} from ${onward('e.key')} limit ${most}) o`
+      ? `lateral (select ${objectColumns} from ${onward('e.key')} limit ${max}) o`
       : `lateral (${chosen}) chosen, lateral (
           select ${objectColumns} from storage_objects o where o.bucket_id = ${bucket} and o.path = chosen.path limit 1) o`
   const nothing = 'null, '.repeat(objectColumns.split(',').length).slice(0, -2)

@@ -29,7 +29,7 @@ export function partialBody(parts: readonly [Part, ...Part[]], { contentType, si
     }
   }
   const boundary = randomUUID()
-  const pieces = parts.map((part) => ({
+  const chunks = parts.map((part) => ({
     ...part,
     head: Buffer.from(
       `\r\n--${boundary}\r\ncontent-type: ${contentType}\r\ncontent-range: bytes ${part.start}-${part.end}/${size}\r\n\r\n`,
@@ -38,7 +38,7 @@ export function partialBody(parts: readonly [Part, ...Part[]], { contentType, si
   const tail = Buffer.from(`\r\n--${boundary}--\r\n`)
   const bytes = async function* (blob: OpenBlob): AsyncGenerator<Buffer> {
     try {
-      for (const { start, end, head } of pieces) {
+      for (const { start, end, head } of chunks) {
         yield head
         yield* blob.read(start, end)
       }
@@ -50,7 +50,7 @@ export function partialBody(parts: readonly [Part, ...Part[]], { contentType, si
   return {
     status: 206,
     headers: { 'content-type': `multipart/byteranges; boundary=${boundary}` },
-    length: pieces.reduce((sum, { start, end, head }) => sum + head.length + end - start + 1, tail.length),
+    length: chunks.reduce((sum, { start, end, head }) => sum + head.length + end - start + 1, tail.length),
     stream: (blob) => Readable.from(bytes(blob), { objectMode: false }),
   }
 }

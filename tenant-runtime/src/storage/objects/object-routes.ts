@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
-import { refuseVersion, refuseVersions, VersionOptions } from '../absent-features.ts'
+import { rejectVersion, rejectVersions, VersionOptions } from '../absent-features.ts'
 import { findBucket } from '../buckets/bucket-store.ts'
 import { atCommit } from '../failpoints.ts'
 import { checkNewPath, rawRest, splitTarget } from '../object-path.ts'
@@ -84,7 +84,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', at))
     const { tenant, query } = request
     request.admitted = false
-    refuseVersion(query.versionId)
+    rejectVersion(query.versionId)
     const claims = readToken(query.token ?? '', tenant.manifest.signing_secret, {
       scope: 'read',
       tenant: tenant.id,
@@ -116,7 +116,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
 
   const plain = async (request: FastifyRequest<Query>, reply: FastifyReply) => {
     if (request.query.token !== undefined) return signed(request, reply, prefix)
-    refuseVersion(request.query.versionId)
+    rejectVersion(request.query.versionId)
     return send(request, reply, prefix, request.rls, true)
   }
 
@@ -138,7 +138,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
       ...anyones,
       url: `${at}:bucket/*`,
       handler: async (request, reply) => {
-        refuseVersion(request.query.versionId)
+        rejectVersion(request.query.versionId)
         return orOfBucket(
           () => send(request, reply, at, byCaller ? request.rls : { role: 'anon' }, byCaller),
           () => plain(request, reply),
@@ -149,7 +149,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
 
   for (const at of [`${prefix}info/`, `${prefix}info/public/`, `${prefix}info/authenticated/`]) {
     app.get<Query>(`${at}:bucket/*`, readable, async (request, reply) => {
-      refuseVersion(request.query.versionId)
+      rejectVersion(request.query.versionId)
       const inform = async () => {
         const { bucket, path } = splitTarget(rawRest(request.raw.url ?? '', at))
         const { object, bucketName } = await findObject(request.tenant, request.rls, bucket, path)
@@ -164,7 +164,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     { ...anyone, schema: { body: ListBody } },
     async ({ tenant, rls, params, body }) => {
       const bucket = await findBucket(tenant, rls, params.bucket)
-      refuseVersions(body)
+      rejectVersions(body)
       const folder = (body.prefix ?? '').replace(/^\/+|\/+$/g, '')
       const column = body.sortBy?.column ?? 'name'
       const entries = await listFolder(
@@ -194,7 +194,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     { ...anyone, schema: { body: KeysBody } },
     async ({ tenant, rls, params, body }) => {
       const bucket = await findBucket(tenant, rls, params.bucket)
-      refuseVersions(body)
+      rejectVersions(body)
       const { keys, next } = await listKeys(tenant, rls, bucket, {
         prefix: body.prefix ?? '',
         after: body.cursor,
@@ -217,7 +217,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     `${prefix}move`,
     { ...signedIn, schema: { body: MoveBody } },
     async ({ tenant, rls, body }) => {
-      refuseVersion(body.sourceVersionId)
+      rejectVersion(body.sourceVersionId)
       const from = await findObject(tenant, rls, body.bucketId, body.sourceKey)
       const bucket = await findBucket(tenant, rls, body.destinationBucket ?? body.bucketId)
       const path = checkNewPath(body.destinationKey, deps.limits.pathBytes)
@@ -228,7 +228,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
 
   app.post<{ Body: MoveBody }>(`${prefix}copy`, { ...signedIn, schema: { body: MoveBody } }, async (request) => {
     const { tenant, rls, body } = request
-    refuseVersion(body.sourceVersionId)
+    rejectVersion(body.sourceVersionId)
     const from = { bucket: body.bucketId, path: body.sourceKey, context: rls }
     const found = await findObject(tenant, rls, from.bucket, from.path)
     const bucket = await findBucket(tenant, rls, body.destinationBucket ?? body.bucketId)

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { RuntimeError } from '../../errors.ts'
-import { refuseVersion } from '../absent-features.ts'
+import { rejectVersion } from '../absent-features.ts'
 import { findBucket } from '../buckets/bucket-store.ts'
 import type { Collector } from '../collector.ts'
 import { atCommit, type StorageFailpoint } from '../failpoints.ts'
@@ -54,7 +54,7 @@ export function addRemoveRoutes(
       }
       const paths = (prefixes ?? []).map((entry) => {
         if (typeof entry === 'string') return entry
-        refuseVersion(entry.versionId)
+        rejectVersion(entry.versionId)
         return entry.path
       })
       const removed = await atCommit(failpoint, 'delete-many', () => removeObjects(tenant, rls, bucket, paths))

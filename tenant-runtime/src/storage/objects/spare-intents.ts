@@ -5,7 +5,7 @@ import type { Tenant } from '../../tenancy/tenant.ts'
 import { bookkeeping } from '../bookkeeping.ts'
 import { run } from '../buckets/bucket-store.ts'
 
-const mostTogether = 64
+const maxTogether = 64
 /** From so many uploads at once on there is a stock, of some for each of them. */
 const several = 4
 const forEach = 4
@@ -15,17 +15,17 @@ const stockMilliseconds = 1_000
 export class SpareIntents {
   readonly #tenant: Tenant
   readonly #freshBlobId: () => string
-  readonly #underWay: () => number
+  readonly #inProgress: () => number
   #spare: string[] = []
   #waiting: { resolve: (blobId: string) => void; reject: (error: unknown) => void }[] = []
   #making = false
   #expiry: NodeJS.Timeout | undefined
 
-  /** `underWay`: uploads at this moment. */
-  constructor(tenant: Tenant, freshBlobId: () => string, underWay: () => number) {
+  /** `inProgress`: uploads at this moment. */
+  constructor(tenant: Tenant, freshBlobId: () => string, inProgress: () => number) {
     this.#tenant = tenant
     this.#freshBlobId = freshBlobId
-    this.#underWay = underWay
+    this.#inProgress = inProgress
   }
 
   /** A name that no blob has had, with an intent that reserves nothing. @throws RuntimeError when the database doesn't answer */
@@ -40,15 +40,15 @@ export class SpareIntents {
   }
 
   #isShort(): boolean {
-    const underWay = this.#underWay()
-    return underWay >= several && this.#spare.length < underWay
+    const inProgress = this.#inProgress()
+    return inProgress >= several && this.#spare.length < inProgress
   }
 
   async #make(): Promise<void> {
     if (this.#making) return
     this.#making = true
-    const stock = this.#isShort() ? this.#underWay() * forEach : 0
-    const blobIds = Array.from({ length: Math.min(mostTogether, this.#waiting.length + stock) }, this.#freshBlobId)
+    const stock = this.#isShort() ? this.#inProgress() * forEach : 0
+    const blobIds = Array.from({ length: Math.min(maxTogether, this.#waiting.length + stock) }, this.#freshBlobId)
     try {
       await run(this.#tenant, bookkeeping, [
         sql(
@@ -58,7 +58,7 @@ export class SpareIntents {
       ])
       this.#spare.push(...blobIds)
       clearTimeout(this.#expiry)
-      this.#expiry = setTimeout(() => void this.giveBack(), stockMilliseconds).unref()
+      this.#expiry = setTimeout(() => void this.release(), stockMilliseconds).unref()
     } catch (error) {
       for (const { reject } of this.#waiting.splice(0)) reject(error)
     }
@@ -67,7 +67,7 @@ export class SpareIntents {
   }
 
   /** Failing at it is no harm: the sweeper does the same in time. */
-  async giveBack(): Promise<void> {
+  async release(): Promise<void> {
     const blobIds = this.#spare.splice(0)
     if (blobIds.length === 0) return
     const gone = sql(

@@ -21,17 +21,17 @@ export class StoredFiles {
     this.#deps = deps
   }
 
-  /** @throws RuntimeError INVALID_PATH, NoSuchBucket, NoSuchKey, FILE_MISSING; ANSWER_TOO_LARGE beyond `mostBytes` */
-  async get(tenant: Tenant, context: RlsContext, target: string, mostBytes: number): Promise<Buffer> {
+  /** @throws RuntimeError INVALID_PATH, NoSuchBucket, NoSuchKey, FILE_MISSING; ANSWER_TOO_LARGE beyond `maxBytes` */
+  async get(tenant: Tenant, context: RlsContext, target: string, maxBytes: number): Promise<Buffer> {
     const { bucket, path } = split(target)
     const { object: found } = await findObject(tenant, context, bucket, path)
     const { blob, object } = await openObject(this.#deps, tenant, { context, bucket, path }, found)
-    if (object.size > 0 && object.size <= mostBytes) return blob.whole(object.size)
+    if (object.size > 0 && object.size <= maxBytes) return blob.whole(object.size)
     await blob.close()
     if (object.size === 0) return Buffer.alloc(0)
     throw new RuntimeError(
       'ANSWER_TOO_LARGE',
-      `the object has ${object.size} bytes; at most ${mostBytes} can be read at once`,
+      `the object has ${object.size} bytes; at most ${maxBytes} can be read at once`,
     )
   }
 

@@ -12,7 +12,7 @@ interface UploadForm {
 /** A sender that gives nothing for so long is cut off. */
 const silenceMilliseconds = 30_000
 /** Shorter than the age at which an intent counts as abandoned (collector.ts). */
-const longestMilliseconds = 30 * 60_000
+const maxMilliseconds = 30 * 60_000
 const maxMetadataBytes = 64 * 1024
 
 interface UploadSource {
@@ -165,25 +165,25 @@ function watchSender(request: IncomingMessage): { stop(): void } {
   const limit = setTimeout(
     () =>
       request.destroy(
-        new RuntimeError('REQUEST_TIMEOUT', `the upload took longer than ${longestMilliseconds / 60_000} minutes`),
+        new RuntimeError('REQUEST_TIMEOUT', `the upload took longer than ${maxMilliseconds / 60_000} minutes`),
       ),
-    longestMilliseconds,
+    maxMilliseconds,
   )
   const timer = setTimeout(
     () => request.destroy(new RuntimeError('REQUEST_TIMEOUT', 'the sender fell silent')),
     silenceMilliseconds,
   )
-  const heard = () => {
+  const received = () => {
     timer.refresh()
   }
-  request.on('data', heard)
+  request.on('data', received)
   // Listening must not set it flowing before its reader is there.
   request.pause()
   return {
     stop() {
       clearTimeout(timer)
       clearTimeout(limit)
-      request.off('data', heard)
+      request.off('data', received)
     },
   }
 }

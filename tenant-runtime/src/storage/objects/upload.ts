@@ -9,7 +9,7 @@
 // After a failed Tx B whose outcome is known, the blob is taken back; when the connection broke at COMMIT the outcome is
 // not known, and only the sweeper, which looks at the database, may decide.
 import type { Readable } from 'node:stream'
-import { isDecided } from '../../database/shared-trips.ts'
+import { isDecided } from '../../database/shared-round-trips.ts'
 import { sql } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -21,16 +21,16 @@ import type { Collector } from '../collector.ts'
 import type { StorageFailpoint } from '../failpoints.ts'
 import type { StorageLimits } from '../storage-limits.ts'
 import { objectDenied, uploadDenied } from '../storage-errors.ts'
-import { storeProblem } from '../store-mark.ts'
+import { storeError } from '../store-id.ts'
 import type { StoredObject } from './object.ts'
-import type { NotWritten, UploadBooks } from './upload-books.ts'
+import type { NotWritten, UploadRecords } from './upload-records.ts'
 
 export interface UploadDeps {
   backend: BlobBackend
   collector: Collector
   failpoint: StorageFailpoint
   limits: StorageLimits
-  books: UploadBooks
+  books: UploadRecords
   /** A name that no blob has had; names that are given out together share a directory. */
   freshBlobId: () => string
 }
@@ -156,8 +156,8 @@ export class Upload {
       return new RuntimeError('STORAGE_UNAVAILABLE', 'the upload took so long that it was given up; send it again')
     await this.abandon()
     if (why === 'no room') return noRoom(this.#deps, tenant)
-    const problem = await storeProblem(this.#deps.backend, tenant)
-    return problem === undefined ? takenAway() : unusable(problem)
+    const error = await storeError(this.#deps.backend, tenant)
+    return error === undefined ? takenAway() : unusable(error)
   }
 
   /** Removes the blob, of which no row tells, and gives the reserved bytes back. Failing at it is no harm: the sweeper does the same. */
@@ -166,23 +166,27 @@ export class Upload {
   }
 }
 
-async function abandon({ backend, books }: UploadDeps, { tenant }: UploadTarget, blobId: string): Promise<void> {
+async function abandon(
+  { backend, books: records }: UploadDeps,
+  { tenant }: UploadTarget,
+  blobId: string,
+): Promise<void> {
   // What fails is left to the sweeper.
-  await books.abandon(tenant, blobId, () => backend.remove(tenant.id, blobId)).catch(() => undefined)
+  await records.abandon(tenant, blobId, () => backend.remove(tenant.id, blobId)).catch(() => undefined)
 }
 
 /** Tx A. @throws RuntimeError QUOTA_EXCEEDED, STORAGE_UNAVAILABLE */
 async function intend(deps: UploadDeps, target: UploadTarget, limit: number): Promise<Intent> {
-  const { backend, books, freshBlobId } = deps
+  const { backend, books: records, freshBlobId } = deps
   const { tenant, declaredSize, atMost } = target
-  const most = declaredSize ?? atMost ?? limit
+  const max = declaredSize ?? atMost ?? limit
   let storeId = await backend.storeId(tenant.id)
   // In a store without a mark there may be no place for it yet.
-  if (most <= smallBytes && storeId !== undefined) return { blobId: await books.intend(tenant), storeId, limit }
+  if (max <= smallBytes && storeId !== undefined) return { blobId: await records.intend(tenant), storeId, limit }
   const blobId = freshBlobId()
   for (let again = false; ; again = true) {
-    const reserved = await books
-      .reserve(tenant, { blobId, declared: declaredSize, most: Math.min(limit, most), storeId })
+    const reserved = await records
+      .reserve(tenant, { blobId, declared: declaredSize, most: Math.min(limit, max), storeId })
       .catch(async (error: unknown) => {
         if (!isDecided(error)) await abandon(deps, target, blobId)
         throw error
@@ -191,15 +195,15 @@ async function intend(deps: UploadDeps, target: UploadTarget, limit: number): Pr
     if (reserved !== 'not in this store' && storeId !== undefined)
       return { blobId, storeId, limit: Math.min(limit, reserved) }
     if (again) throw takenAway()
-    const problem = await storeProblem(backend, tenant)
-    if (problem !== undefined) throw unusable(problem)
+    const violation = await storeError(backend, tenant)
+    if (violation !== undefined) throw unusable(violation)
     storeId = await backend.storeId(tenant.id)
   }
 }
 
-async function noRoom({ books }: UploadDeps, tenant: Tenant): Promise<RuntimeError> {
+async function noRoom({ books: records }: UploadDeps, tenant: Tenant): Promise<RuntimeError> {
   const limit = tenant.limits.file_bytes ?? 0
-  const used = await books.used(tenant)
+  const used = await records.used(tenant)
   return new RuntimeError(
     'QUOTA_EXCEEDED',
     `the tenant's file storage of ${limit} bytes has no room for this: ${used} are taken`,
@@ -211,8 +215,8 @@ function takenAway(): RuntimeError {
   return new RuntimeError('STORAGE_UNAVAILABLE', 'the files were replaced just now; send it again')
 }
 
-function unusable(problem: string): RuntimeError {
-  return new RuntimeError('STORAGE_UNAVAILABLE', `nothing can be uploaded: ${problem}`)
+function unusable(error: string): RuntimeError {
+  return new RuntimeError('STORAGE_UNAVAILABLE', `nothing can be uploaded: ${error}`)
 }
 
 function sizeLimit({ tenant, bucket }: UploadTarget): number {

@@ -4,7 +4,7 @@ import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { RuntimeError } from '../../errors.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
-import { featureAbsent, refuseVersion } from '../absent-features.ts'
+import { featureAbsent, rejectVersion } from '../absent-features.ts'
 import type { Bucket } from '../buckets/bucket.ts'
 import { findBucket } from '../buckets/bucket-store.ts'
 import { checkNewPath, checkPath, encodePath, rawRest, splitTarget } from '../object-path.ts'
@@ -35,15 +35,15 @@ const SignManyBody = Type.Object({
 
 export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: () => number): void {
   const signedIn = { config: { access: 'authenticated' } } as const
-  const { signedSeconds, longestSignedSeconds } = limits
+  const { signedSeconds, maxSignedSeconds } = limits
 
   /** When what is signed now expires, in Unix seconds: by the query, else by the body. */
   const expiry = (inQuery: string | undefined, inBody: number | undefined): number => {
     const seconds = inQuery === undefined ? (inBody ?? signedSeconds) : Number(inQuery)
-    if (!Number.isInteger(seconds) || seconds < 1 || seconds > longestSignedSeconds) {
+    if (!Number.isInteger(seconds) || seconds < 1 || seconds > maxSignedSeconds) {
       throw new RuntimeError(
         'BAD_REQUEST',
-        `expires_in must be a whole number of seconds from 1 to ${longestSignedSeconds}`,
+        `expires_in must be a whole number of seconds from 1 to ${maxSignedSeconds}`,
       )
     }
     return Math.floor(now() / 1000) + seconds
@@ -78,7 +78,7 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
       const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', prefix))
       const { tenant, rls, query, body } = request
       if (body?.transform !== undefined) throw featureAbsent('transformations of images')
-      refuseVersion(body?.versionId)
+      rejectVersion(body?.versionId)
       const expires = expiry(query.expires_in, Value.Check(SignBody, body) ? body?.expiresIn : Number.NaN)
       const bucket = await findBucket(tenant, rls, key)
       // Only who may read may give that right away.
@@ -126,7 +126,7 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
     if (owner !== null && bucket.ownerId !== owner && bucket.policy !== 'authenticated') {
       throw uploadDenied(bucket.policy)
     }
-    const expires = Math.floor(now() / 1000) + Math.min(uploadSeconds, longestSignedSeconds)
+    const expires = Math.floor(now() / 1000) + Math.min(uploadSeconds, maxSignedSeconds)
     const upsert = request.headers['x-upsert'] === 'true'
     const token = signClaims(
       {

@@ -1,0 +1,108 @@
+// A home's containers as backups work in them: by programs that run inside, with what they read and write piped in and out.
+import type { ExecResult, Engine } from '../engines/index.ts'
+import { loggedIn, type Login } from './login.ts'
+import type { RunStream } from './psql-session.ts'
+
+export interface HomeLocation {
+  engine: Engine
+  /** Stack of its containers; the Postgres is the service `postgres`. */
+  stack: string
+  /** The service whose volume holds the blobs. */
+  filesService: 'runtime' | 'files'
+  database: string
+  /** Directory of the tenant's blobs, in that service. */
+  blobs: string
+}
+
+/** Where the runtime keeps its data; all of it is one volume. */
+export const runtimeData = '/var/lib/tenantry'
+
+export function blobsOf(tenantId: string): string {
+  return `${runtimeData}/blobs/${tenantId}`
+}
+
+const psql = ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose']
+
+export const inPostgres =
+  ({ engine, stack }: HomeLocation): RunStream =>
+  (command, options) =>
+    engine.execStream(stack, 'postgres', command, options)
+export const inFiles =
+  ({ engine, stack, filesService }: HomeLocation): RunStream =>
+  (command, options) =>
+    engine.execStream(stack, filesService, command, options)
+
+/** @throws Error with what psql said, which is not public */
+export async function asSuperuser(
+  { engine, stack }: HomeLocation,
+  database: string,
+  sql: string,
+  signal: AbortSignal,
+): Promise<void> {
+  done(
+    'psql',
+    await engine.exec(stack, 'postgres', [...psql, '-U', 'postgres', '-d', database, '-f', '-'], {
+      input: `${sql};\n`,
+      signal,
+    }),
+  )
+}
+
+/**
+ * Runs SQL as a login over TCP, as every client but the superuser does: what a tenant has put into its home runs with no
+ * more than its own rights.
+ * @returns rows, a line each
+ */
+export async function asLogin(
+  { engine, stack, database }: HomeLocation,
+  login: Login,
+  sql: string,
+  signal: AbortSignal,
+  transaction: readonly string[] = ['-1'],
+): Promise<string> {
+  const command = loggedIn(login, [...psql, '-A', '-t', ...transaction, '-d', database, '-f', '-'])
+  return done('psql', await engine.exec(stack, 'postgres', command, { input: `${login.password}\n${sql};\n`, signal }))
+    .stdout
+}
+
+/**
+ * Restores a section of a dump. What could not be restored is reported, and what is compared afterwards decides.
+ * @returns what pg_restore complained of
+ */
+export async function restoreSection(
+  location: HomeLocation,
+  login: Login,
+  schema: string,
+  section: 'pre-data' | 'data' | 'post-data',
+  dump: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<string> {
+  const restore = ['pg_restore', '-d', location.database, '-n', schema, `--section=${section}`, '--no-owner']
+  async function* input() {
+    yield Buffer.from(`${login.password}\n`)
+    yield* dump
+  }
+  const { stderr } = await location.engine.exec(location.stack, 'postgres', loggedIn(login, restore), {
+    input: input(),
+    signal,
+  })
+  return stderr.trim()
+}
+
+/** In the service that holds the blobs; arguments are `$1` and on. */
+export async function filesScript(
+  { engine, stack, filesService }: HomeLocation,
+  script: string,
+  parameters: readonly string[],
+  options: { input?: AsyncIterable<Uint8Array>; signal: AbortSignal },
+): Promise<ExecResult> {
+  return done(
+    'a script',
+    await engine.exec(stack, filesService, ['bash', '-euo', 'pipefail', '-c', script, 'bash', ...parameters], options),
+  )
+}
+
+function done(what: string, result: ExecResult): ExecResult {
+  if (result.code !== 0) throw new Error(`${what} ended with ${result.code}: ${result.stderr.trim().slice(-2000)}`)
+  return result
+}

@@ -1,5 +1,0 @@
-// Why the door does not let a call through, in words for the operator's log and the caller.
-
-export class Refused extends Error {
-  override readonly name = 'Refused'
-}

@@ -1,0 +1,204 @@
+// What happens to one request at the public door: read strictly, find the tenant, refuse or forward.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { rejectionOfPhase, rejections, type Rejection } from '../errors.ts'
+import { ClientResponse } from '../forward/client-response.ts'
+import { forwardExpecting } from '../forward/expecting.ts'
+import { ForwardedResponse } from '../forward/forwarded-response.ts'
+import { Forwarder, type Call, type ForwarderOptions } from '../forward/forwarder.ts'
+import { laterTries } from '../forward/later-tries.ts'
+import { endBeforeRequest } from '../forward/leftover.ts'
+import type { LiveConnections } from '../forward/live-connections.ts'
+import type { PassedBytes } from '../forward/passed-bytes.ts'
+import { RequestAccount } from '../forward/request-account.ts'
+import { isRejection, readRequestHead, type RequestHead } from '../forward/request-head.ts'
+import { forwardUpgrade, type ClientEnd } from '../forward/upgraded.ts'
+import type { Meter, TenantMeter } from '../meter/meter.ts'
+import type { Quota, TenantGate } from '../quota/quota.ts'
+import { groupOf } from '../resolve/group.ts'
+import { isInternalPath } from '../resolve/internal-path.ts'
+import { resolve } from '../resolve/resolve.ts'
+import type { RouteTable } from '../routes/route-table.ts'
+import type { WaitingRoom } from '../waiting/waiting-room.ts'
+import type { Connection } from './connection.ts'
+import { beginRejection } from './rejection.ts'
+
+export interface HttpHandlerOptions extends ForwarderOptions {
+  /** Tenants are served at `{name}.{domain}`. Lower case. */
+  domain: string
+  routes: RouteTable
+  meter: Meter
+  quota: Quota
+  live: LiveConnections
+  passed: PassedBytes
+  waiting: WaitingRoom
+  newRequestId: () => string
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
+}
+
+/** How the client wants to go on after its request head. */
+export type Mode = 'ordinary' | 'expecting' | ClientEnd
+
+/** Not yet known whether and when it is forwarded. */
+type PendingRequest = Omit<Call, 'again'>
+
+/** The hands that count the tenant's requests, and that let them in. */
+interface TenantControls {
+  meter: TenantMeter
+  gate: TenantGate
+}
+
+export class HttpHandler {
+  readonly #options: HttpHandlerOptions
+  readonly #forwarder: Forwarder
+  /** Set when the gateway is stopping. */
+  closing = false
+  readonly #isClosing = () => this.closing
+
+  constructor(options: HttpHandlerOptions) {
+    this.#options = options
+    this.#forwarder = new Forwarder(options)
+  }
+
+  handle(request: IncomingMessage, response: ServerResponse, connection: Connection, mode: Mode): void {
+    const { domain, routes, limits, meter, quota, live, passed, newRequestId, elapsed } = this.#options
+    const head = readRequestHead(
+      { httpVersion: request.httpVersion, url: request.url ?? '', rawHeaders: request.rawHeaders },
+      limits,
+    )
+    if (isRejection(head)) {
+      connection.refused = true
+      response.end(beginRejection(response, head, newRequestId(), true))
+      return
+    }
+    const requestId = head.requestId ?? newRequestId()
+    const resolved = resolve(head.host, head.path, domain)
+    const route = resolved === undefined ? undefined : routes.named(resolved.name)
+    if (resolved === undefined || route === undefined) {
+      if (resolved === undefined && isHealth(request, head)) this.#health(response, requestId)
+      else {
+        const rejection = resolved === undefined ? rejections.notFound : rejections.tenantNotFound
+        const isWaiting = mode === 'expecting' && head.hasBody
+        const body = beginRejection(response, rejection, requestId, this.closing || isWaiting)
+        if (head.hasBody && !isWaiting && !request.complete) endBeforeRequest(response, body, true, limits)
+        else response.end(body)
+      }
+      return
+    }
+    const group = groupOf(resolved.path)
+    const counted: TenantControls = { meter: meter.tenant(route.tenant_id), gate: quota.gate(route) }
+    const forwarded = new ForwardedResponse({
+      client: new ClientResponse({
+        request,
+        response,
+        requestId,
+        hasBody: head.hasBody,
+        passed,
+        limits,
+        isClosing: this.#isClosing,
+      }),
+      account: new RequestAccount(counted.meter, group, request.method ?? '', elapsed),
+      gate: counted.gate,
+      live,
+      passed,
+      tenantId: route.tenant_id,
+      requestId,
+      onOver: connection.onOver,
+    })
+    connection.open(forwarded)
+    const call: PendingRequest = { head, resolved, route, group, requestId, request, response: forwarded }
+    if (isInternalPath(resolved.path)) reject(forwarded, mode, rejections.notFound)
+    else this.#admit(call, mode, counted)
+  }
+
+  /** A request that its phase refuses uses no quota. Nothing of its body is read while it waits for the quota. */
+  #admit(call: PendingRequest, mode: Mode, counted: TenantControls): void {
+    const { response } = call
+    const phase = rejectionOfPhase(call.route)
+    if (phase !== undefined && phase !== rejections.tenantWaking) {
+      reject(response, mode, phase)
+      return
+    }
+    const entry = counted.gate.enter(() => ({
+      go: () => {
+        response.admit(counted.gate.admission)
+        const route = this.#options.routes.get(call.route.tenant_id)
+        if (route === undefined) reject(response, mode, rejections.tenantNotFound)
+        else this.#serve({ ...call, route }, mode, counted)
+      },
+      reject: (rejection) => reject(response, mode, rejection),
+    }))
+    if (entry === undefined) {
+      response.admit(counted.gate.admission)
+      this.#serve(call, mode, counted)
+    } else if (typeof entry === 'function') response.queue({ abort: entry })
+    else reject(response, mode, entry)
+  }
+
+  /** By the phase of its route. */
+  #serve(call: PendingRequest, mode: Mode, counted: TenantControls): void {
+    const rejection = rejectionOfPhase(call.route)
+    if (rejection === undefined) this.#forward(this.#patiently(call, mode, counted), mode, counted)
+    else if (rejection === rejections.tenantWaking) this.#hold(call, mode, counted)
+    else reject(call.response, mode, rejection)
+  }
+
+  /** Later tries go where the route leads by then. */
+  #patiently(call: PendingRequest, mode: Mode, counted: TenantControls): Call {
+    const { routes, limits, elapsed } = this.#options
+    const again = laterTries(call.response, limits, elapsed, () => {
+      const route = routes.get(call.route.tenant_id)
+      if (route === undefined) reject(call.response, mode, rejections.tenantNotFound)
+      else if (rejectionOfPhase(route) === undefined) this.#forward({ ...call, route, again }, mode, counted)
+      else this.#serve({ ...call, route }, mode, counted)
+    })
+    return { ...call, again }
+  }
+
+  #forward(call: Call, mode: Mode, counted: TenantControls): void {
+    if (mode === 'ordinary') this.#forwarder.forward(call)
+    else if (mode !== 'expecting') forwardUpgrade(call, mode, { ...this.#options, ...counted })
+    else if (call.head.hasBody) forwardExpecting(call, this.#options)
+    else this.#forwarder.forward(call)
+  }
+
+  /** Nothing of the request's body is read until the tenant is awake. */
+  #hold(call: PendingRequest, mode: Mode, counted: TenantControls): void {
+    const { response } = call
+    const leave = this.#options.waiting.wait(call.route.tenant_id, {
+      go: (route) => {
+        response.proceed()
+        this.#serve({ ...call, route }, mode, counted)
+      },
+      reject: (rejection) => reject(response, mode, rejection),
+    })
+    response.waitFor({ abort: leave })
+  }
+
+  /** The gateway's own health, at an address of no tenant. */
+  #health(response: ServerResponse, requestId: string): void {
+    const { routes } = this.#options
+    const body = JSON.stringify({ status: 'healthy', routes: routes.size, routes_synced: routes.synced })
+    response.writeHead(200, [
+      'content-type',
+      'application/json; charset=utf-8',
+      'content-length',
+      String(Buffer.byteLength(body)),
+      'cache-control',
+      'no-store',
+      'x-request-id',
+      requestId,
+    ])
+    response.end(body)
+  }
+}
+
+function isHealth(request: IncomingMessage, head: RequestHead): boolean {
+  return (request.method === 'GET' || request.method === 'HEAD') && /^\/health(?:\?|$)/.test(head.path)
+}
+
+function reject(response: ForwardedResponse, mode: Mode, rejection: Rejection): void {
+  // Whether a body follows that nobody asked for is not known.
+  if (mode === 'expecting') response.rejectAndClose(rejection)
+  else response.reject(rejection)
+}

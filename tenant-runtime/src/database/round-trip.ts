@@ -1,0 +1,90 @@
+// Several statements in one round trip: Bind and Execute for each, a single Sync for all. Postgres runs everything
+// up to a Sync as one implicit transaction, so either all of it happens or nothing, and what `set_config(…, true)`
+// set is gone afterwards. node-postgres accepts such a sequence as a "submittable".
+import pg from 'pg'
+import type { PreparedStatements } from './prepared-statements.ts'
+import { SentStatements } from './sent-statements.ts'
+import type { Result, Statement } from './statement.ts'
+import { RoundTripError } from './round-trip-error.ts'
+import type { Wire } from './wire.ts'
+
+export class RoundTrip {
+  readonly done: Promise<Result[]>
+  readonly #statements: readonly Statement[]
+  readonly #sent: SentStatements
+  #isSubmitted = false
+  #settle: { resolve: (results: Result[]) => void; reject: (error: RoundTripError) => void }
+
+  constructor(statements: readonly Statement[], prepared: PreparedStatements) {
+    this.#statements = statements
+    this.#sent = new SentStatements(prepared)
+    const { promise, resolve, reject } = Promise.withResolvers<Result[]>()
+    this.done = promise
+    this.#settle = { resolve, reject }
+  }
+
+  submit(wire: Wire): Error | null {
+    this.#isSubmitted = true
+    wire.stream.cork()
+    try {
+      this.#sent.begin(wire)
+      for (const statement of this.#statements) this.#sent.send(wire, statement)
+    } finally {
+      // Without a Sync the connection would wait for ever, whatever went wrong above.
+      wire.sync()
+      wire.stream.uncork()
+    }
+    return null
+  }
+
+  handleRowDescription(message: { fields: { name: string; dataTypeID: number }[] }): void {
+    this.#sent.described(message.fields)
+  }
+
+  handleDataRow(message: { fields: (string | null)[] }): void {
+    this.#sent.row(message.fields)
+  }
+
+  handleCommandComplete(message: { text: string }): void {
+    this.#sent.completed(message.text)
+  }
+
+  handleEmptyQuery(): void {
+    this.#sent.completed('')
+  }
+
+  handlePortalSuspended(): void {
+    throw new Error('a portal without a row limit was suspended')
+  }
+
+  handleCopyInResponse(wire: Wire & { sendCopyFail(message: string): void }): void {
+    wire.sendCopyFail('COPY is not offered here')
+  }
+
+  handleCopyData(): void {
+    // Rows of COPY … TO STDOUT, which no statement of ours uses, are of no interest.
+  }
+
+  handleReadyForQuery(): void {
+    this.#settle.resolve(this.#sent.results)
+  }
+
+  /** From Postgres (ReadyForQuery follows, unless it ends the session) or from a connection that broke. */
+  handleError(error: unknown, wire: Wire): void {
+    this.#sent.failed(error)
+    if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR') {
+      // On a connection that was known to be broken nothing was sent. Postgres commits at the Sync, which it reads after the
+      // last statement: a session that it ends before never gets there.
+      const undone =
+        !this.#isSubmitted || (error instanceof pg.DatabaseError && this.#sent.results.length < this.#statements.length)
+      this.#settle.reject(new RoundTripError(error, { reusable: false, undone }))
+      return
+    }
+    const ended = () => this.#settle.reject(new RoundTripError(error, { reusable: false, undone: true }))
+    wire.once('end', ended)
+    wire.once('readyForQuery', (message) => {
+      wire.off('end', ended)
+      this.#settle.reject(new RoundTripError(error, { reusable: message?.status === 'I', undone: true }))
+    })
+  }
+}

@@ -1,0 +1,53 @@
+// What tenants use, as an area of the runtime: the control plane reads their homes' books here.
+import { internalPaths } from '@tenantry/contract'
+import { RuntimeError } from '../errors.ts'
+import type { RuntimeModule } from '../tenancy/runtime-module.ts'
+import type { Tenant } from '../tenancy/tenant.ts'
+import { addUsageRoutes, type UsageRoutesDeps } from './usage-routes.ts'
+import { createCountersReader, type CountersReaderDeps } from './read-counters.ts'
+import type { ObservedRunsFile } from './observed-runs-file.ts'
+
+interface MeteringModuleOptions extends CountersReaderDeps, UsageRoutesDeps {
+  now: () => Date
+  tenantOf: (tenantId: string) => Tenant | undefined
+  /** A home is read: each at least once an hour, unless its tenant is paused. */
+  onRead: (tenant: Tenant) => void
+  /** Keeps `runs` over restarts. */
+  observedFile: Pick<ObservedRunsFile, 'load' | 'run'>
+}
+
+export function createMeteringModule(options: MeteringModuleOptions): RuntimeModule {
+  const { now, tenantOf, onRead } = options
+  const counters = createCountersReader(options)
+  return {
+    name: 'metering',
+    async routes(app) {
+      app.get<{ Params: { id: string }; Querystring: { hours?: string } }>(
+        internalPaths.tenantRecords(':id'),
+        { config: { access: 'internal' } },
+        async (request) => {
+          const tenant = tenantOf(request.params.id)
+          if (tenant === undefined) throw new RuntimeError('NOT_FOUND', 'this runtime does not serve the tenant')
+          const { hours = '0' } = request.query
+          if (!/^\d{1,3}$/.test(hours))
+            throw new RuntimeError('BAD_REQUEST', 'query parameter "hours" must be from 0 to 999')
+          onRead(tenant)
+          return counters.read(tenant, Number(hours))
+        },
+      )
+      addUsageRoutes(app, options)
+    },
+    start: () => options.observedFile.load(),
+    run: (signal) => options.observedFile.run(signal),
+    close: async () => undefined,
+    health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
+    usage: async () => ({}),
+    evict(tenantId) {
+      // What was seen of a tenant that has only changed, or is told of anew, is still true.
+      if (tenantOf(tenantId) === undefined) options.runs.evict(tenantId)
+      // It may be another home by now.
+      counters.evict(tenantId)
+    },
+    removeData: async () => undefined,
+  }
+}

@@ -1,0 +1,249 @@
+// The two transactions of an upload (objects/upload.ts): the intent, alone or one of many; and row and event, for many uploads
+// of a tenant at once.
+import { SharedRoundTrips } from '../../database/shared-round-trips.ts'
+import { sql, type Statement } from '../../database/statement.ts'
+import { isSameCaller, type RlsContext } from '../../tenancy/rls-context.ts'
+import type { Tenant } from '../../tenancy/tenant.ts'
+import { bookkeeping } from '../bookkeeping.ts'
+import { run, runTogether } from '../buckets/bucket-store.ts'
+import { objectColumns, objectEvents, toObject, type StoredObject } from './object.ts'
+import { SpareIntents } from './spare-intents.ts'
+
+interface Reservation {
+  blobId: string
+  /** Bytes; undefined when the sender does not say. */
+  declared: number | undefined
+  /** More can't come. */
+  most: number
+  /** The mark of the store that the blob goes to. */
+  storeId: string | undefined
+}
+
+/** Bytes. */
+export type Reserved = number | 'no room' | 'not in this store'
+
+interface NewRow {
+  context: RlsContext
+  overwrite: boolean
+  blobId: string
+  /** The mark of the store that the blob is in. */
+  storeId: string
+  bucketId: string
+  bucketName: string
+  path: string
+  size: number
+  contentType: string
+  etag: string
+  cacheControl: string
+  metadata: Record<string, unknown>
+}
+
+/** There is a row now; `replaced`: and another blob has none any more. */
+export interface Written {
+  object: StoredObject
+  replaced: boolean
+}
+
+/** Nothing has happened. `given up`: the sweeper has ended the intent before. */
+export type NotWritten = 'no room' | 'not in this store' | 'given up'
+
+export interface UploadRecords {
+  /** Tx A of a body whose room is looked at in Tx B alone: a name with an intent. */
+  intend(tenant: Tenant): Promise<string>
+  /** Tx A: the intent with its bytes, if the store is the database's own. */
+  reserve(tenant: Tenant, reservation: Reservation): Promise<Reserved>
+  /** Bytes that files take, and uploads under way have reserved. */
+  used(tenant: Tenant): Promise<number>
+  /** Tx B, as the caller: row, event, end of the intent. */
+  record(tenant: Tenant, row: NewRow): Promise<Written | NotWritten>
+  /** Instead of Tx B: ends the intent once the blob is removed. */
+  abandon(tenant: Tenant, blobId: string, remove: () => Promise<void>): Promise<void>
+  /** Ends the intents that were made in advance: of the tenant, else of all. */
+  release(tenantId?: string): Promise<void>
+}
+
+interface TenantRecords {
+  tenant: Tenant
+  intents: SpareIntents
+  /** Small bodies, which are there soon. */
+  onTheirWay: Set<string>
+  records: SharedRoundTrips<NewRow, Written | NotWritten>
+}
+
+export function uploadRecords(freshBlobId: () => string): UploadRecords {
+  const known = new Map<string, TenantRecords>()
+  const recordsOf = (tenant: Tenant) => {
+    let records = known.get(tenant.id)
+    if (records?.tenant !== tenant) {
+      void records?.intents.release()
+      const onTheirWay = new Set<string>()
+      const inProgress = () => onTheirWay.size
+      records = {
+        tenant,
+        onTheirWay,
+        intents: new SpareIntents(tenant, freshBlobId, inProgress),
+        records: new SharedRoundTrips((rows) => record(tenant, rows), inProgress),
+      }
+      known.set(tenant.id, records)
+    }
+    return records
+  }
+  return {
+    async intend(tenant) {
+      const { intents, onTheirWay } = recordsOf(tenant)
+      const blobId = await intents.take()
+      onTheirWay.add(blobId)
+      return blobId
+    },
+    reserve,
+    async used(tenant) {
+      const [result] = await run(tenant, bookkeeping, [
+        sql('select file_bytes + reserved_bytes as used from storage_usage'),
+      ])
+      return Number(result?.rows[0]?.['used'] ?? 0)
+    },
+    async record(tenant, row) {
+      const { records, onTheirWay } = recordsOf(tenant)
+      try {
+        return await records.run(row)
+      } finally {
+        onTheirWay.delete(row.blobId)
+      }
+    },
+    async release(tenantId) {
+      const given = [...known.values()].filter(({ tenant }) => tenantId === undefined || tenant.id === tenantId)
+      await Promise.all(given.map(({ intents }) => intents.release()))
+      if (tenantId !== undefined) known.delete(tenantId)
+    },
+    async abandon(tenant, blobId, remove) {
+      recordsOf(tenant).onTheirWay.delete(blobId)
+      await remove()
+      await run(tenant, bookkeeping, [sql('delete from blob_intents where blob_id = $1', blobId)])
+    },
+  }
+}
+
+async function reserve(tenant: Tenant, { blobId, declared, most: max, storeId }: Reservation): Promise<Reserved> {
+  const [result] = await run(tenant, bookkeeping, [
+    sql(
+      // Of a size that nobody knows, as much as there is.
+      `with room as (
+         select $2::bigint - file_bytes - reserved_bytes as bytes, store_id::text = $3::text as own
+         from storage_usage for update),
+       made as (insert into blob_intents (blob_id, reserved)
+         select $1::uuid, least(coalesce($4, $5::bigint), bytes) from room
+         where own and (coalesce($4::bigint, $5) <= bytes or ($4 is null and bytes >= 1)) returning reserved)
+       select own, (select reserved from made) as reserved from room`,
+      blobId,
+      fileBytes(tenant),
+      storeId ?? null,
+      declared ?? null,
+      max,
+    ),
+  ])
+  const row = result?.rows[0]
+  if (row?.['own'] !== true) return 'not in this store'
+  return row['reserved'] === null ? 'no room' : Number(row['reserved'])
+}
+
+function fileBytes(tenant: Tenant): number {
+  return tenant.limits.file_bytes ?? Number.MAX_SAFE_INTEGER
+}
+
+async function record(tenant: Tenant, rows: NewRow[]): Promise<(Written | NotWritten)[]> {
+  const parts = partsOf(rows)
+  const results = await runTogether(
+    tenant,
+    parts.map((part) => ({ context: part.context, statements: [statement(part, fileBytes(tenant))] })),
+  )
+  const outcomes = new Map<string, Written | NotWritten>()
+  for (const [n, part] of parts.entries()) {
+    const written = results[n]?.rows ?? []
+    const [first] = written
+    if (first?.['fits'] !== true && first?.['own'] === true && part.rows.length > 1) {
+      // Where the room ends each has what is left of it, in the order they came.
+      for (const row of part.rows) outcomes.set(row.blobId, (await record(tenant, [row]))[0] ?? 'given up')
+      continue
+    }
+    const rejected = first?.['own'] !== true ? 'not in this store' : first['fits'] !== true ? 'no room' : 'given up'
+    for (const { blobId } of part.rows) outcomes.set(blobId, rejected)
+    for (const row of written) {
+      if (row['blob_id'] === null) continue
+      const object = toObject(row)
+      outcomes.set(object.blobId, { object, replaced: row['replaced'] === true })
+    }
+  }
+  return rows.map(({ blobId }) => outcomes.get(blobId) ?? 'given up')
+}
+
+interface Part {
+  context: RlsContext
+  overwrite: boolean
+  storeId: string
+  rows: NewRow[]
+  paths: Set<string>
+}
+
+/** Rows of one caller that one statement can write: it takes a path only once. */
+function partsOf(rows: NewRow[]): Part[] {
+  const parts: Part[] = []
+  for (const row of rows) {
+    const path = `${row.bucketId}/${row.path}`
+    const part = parts.findLast(
+      (part) =>
+        part.overwrite === row.overwrite && part.storeId === row.storeId && isSameCaller(part.context, row.context),
+    )
+    if (part !== undefined && !part.paths.has(path)) {
+      part.rows.push(row)
+      part.paths.add(path)
+    } else
+      parts.push({
+        context: row.context,
+        overwrite: row.overwrite,
+        storeId: row.storeId,
+        rows: [row],
+        paths: new Set([path]),
+      })
+  }
+  return parts
+}
+
+function statement({ context, overwrite, storeId, rows }: Part, max: number): Statement {
+  const ownerId = context.role === 'authenticated' ? context.userId : null
+  const replace = `on conflict (bucket_id, path) do update set blob_id = excluded.blob_id, size = excluded.size,
+    content_type = excluded.content_type, etag = excluded.etag, cache_control = excluded.cache_control,
+    metadata = excluded.metadata, updated_at = now()`
+  return sql(
+    // What their intents reserve is theirs already. The intent must still be there: once the sweeper took it, the blob may be
+    // gone as well. Of the rows that are written, only one that was there before has an `xmax`.
+    `with jobs as (select * from jsonb_to_recordset($1::jsonb)
+         as j (blob_id uuid, bucket_id uuid, bucket text, path text, size bigint, content_type text, etag text,
+           cache_control text, metadata jsonb)),
+     verdict as (select store_id::text = $3::text as own,
+         file_bytes + reserved_bytes + (select sum(size) from jobs)
+           - (select coalesce(sum(reserved), 0) from blob_intents where blob_id in (select blob_id from jobs)) <= $4::bigint as fits
+       from storage_usage for update),
+     intents as (delete from blob_intents where blob_id in (select blob_id from jobs, verdict where own and fits) returning blob_id),
+     o as (insert into storage_objects as o (bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, owner_id)
+       select bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, $2 from jobs join intents using (blob_id)
+       ${overwrite ? replace : ''} returning ${objectColumns}, o.xmax <> 0 as replaced),
+     told as (${objectEvents('storage.object.created', '(select o.*, jobs.bucket from o join jobs using (blob_id)) as written', 'bucket')})
+     select verdict.*, o.* from verdict left join o on true`,
+    JSON.stringify(
+      rows.map((row) => ({
+        blob_id: row.blobId,
+        bucket_id: row.bucketId,
+        bucket: row.bucketName,
+        path: row.path,
+        size: row.size,
+        content_type: row.contentType,
+        etag: row.etag,
+        cache_control: row.cacheControl,
+        metadata: row.metadata,
+      })),
+    ),
+    ownerId,
+    storeId,
+    max,
+  )
+}

@@ -1,0 +1,212 @@
+// An engine in memory: what it is asked to make is there at once. Tests change what is there, take the engine away, and
+// write its logs.
+import { containerName, networkName, secretsVolumeName, volumeName } from '#control-plane/stacks/object-names.ts'
+import type { Service, Stack } from '#control-plane/stacks/stack.ts'
+import {
+  restartPolicy,
+  type ContainerStats,
+  type HostImage,
+  type HostInfo,
+  type LogLine,
+  type LogOptions,
+  type ObservedContainer,
+  type ObservedHost,
+  type ObservedNetwork,
+  type ObservedVolume,
+} from '#control-plane/engines/container-host.ts'
+import { planSteps } from '#control-plane/engines/convergence-plan.ts'
+import type { Engine } from '#control-plane/engines/engine.ts'
+import { EngineError } from '#control-plane/engines/engine-error.ts'
+import { keyHash } from '#control-plane/keys/key-text.ts'
+
+const installation = 'stand-in'
+
+export interface Changeable {
+  containers: ObservedContainer[]
+  networks: ObservedNetwork[]
+  volumes: ObservedVolume[]
+  unlabelledVolumes: string[]
+}
+
+export class FakeEngine implements Engine {
+  readonly installation = 'stand-in'
+  readonly name = 'docker'
+  /** False: every call says that there is no engine. */
+  isReachable = true
+  /** Until this resolves, nothing is converged. */
+  gate: Promise<void> = Promise.resolve()
+  host: Pick<HostInfo, 'memoryBytes' | 'cpus' | 'disk'> = { memoryBytes: 8 * 2 ** 30, cpus: 4, disk: undefined }
+  readonly stacks = new Map<string, Changeable>()
+  /** Of every service. */
+  readonly lines: LogLine[] = []
+  /** Logs that are being followed now. */
+  followed = 0
+  #wakers = new Set<() => void>()
+
+  info() {
+    this.#check()
+    return Promise.resolve({ name: 'stand-in', apiVersion: '1.41', warnings: [], ...this.host })
+  }
+
+  image(reference: string): Promise<HostImage> {
+    this.#check()
+    return Promise.resolve({
+      id: `sha256:${keyHash(reference)}`,
+      component: reference.includes('runtime') ? 'runtime' : 'postgres',
+    })
+  }
+
+  observe(stackId: string | undefined): Promise<ObservedHost> {
+    this.#check()
+    const found = [...this.stacks].filter(([id]) => stackId === undefined || id === stackId).map(([, stack]) => stack)
+    return Promise.resolve(
+      structuredClone({
+        containers: found.flatMap(({ containers }) => containers),
+        networks: found.flatMap(({ networks }) => networks),
+        volumes: found.flatMap(({ volumes }) => volumes),
+        unlabelledVolumes: found.flatMap(({ unlabelledVolumes }) => unlabelledVolumes),
+      }),
+    )
+  }
+
+  async converge(stack: Stack): Promise<void> {
+    await this.gate
+    this.#check()
+    if (planSteps(stack, await this.observe(stack.id)).length > 0)
+      this.stacks.set(stack.id, made(stack, this.stacks.get(stack.id)))
+  }
+
+  remove(stackId: string): Promise<void> {
+    this.#check()
+    this.stacks.delete(stackId)
+    return Promise.resolve()
+  }
+
+  exec(): Promise<never> {
+    return Promise.reject(new Error('nothing runs in a stand-in'))
+  }
+
+  execStream(): AsyncIterable<never> {
+    throw new Error('nothing runs in a stand-in')
+  }
+
+  async *logs(
+    _stackId: string,
+    _service: string,
+    { follow, tail, since }: LogOptions,
+    signal: AbortSignal,
+  ): AsyncGenerator<LogLine, undefined> {
+    this.#check()
+    const first = this.lines.findIndex(({ at }) => since === undefined || at >= since)
+    let next = Math.max(first === -1 ? this.lines.length : first, this.lines.length - tail)
+    this.followed++
+    try {
+      for (;;) {
+        while (next < this.lines.length) {
+          const line = this.lines[next++]
+          if (line !== undefined) yield line
+        }
+        if (!follow || signal.aborted) return
+        await new Promise<void>((resolve) => {
+          this.#wakers.add(resolve)
+          signal.addEventListener('abort', () => resolve(), { once: true })
+        })
+        if (!this.isReachable) throw new EngineError('ENGINE_UNREACHABLE', 'the engine cannot be reached')
+      }
+    } finally {
+      this.followed--
+    }
+  }
+
+  write(at: string, text: string): void {
+    this.lines.push({ at, stream: 'stdout', text })
+    this.stir()
+  }
+
+  /** Those who follow a log look again. */
+  stir(): void {
+    for (const wake of this.#wakers) wake()
+    this.#wakers.clear()
+  }
+
+  stats(stackId: string): Promise<Record<string, ContainerStats>> {
+    this.#check()
+    const running = this.stacks.get(stackId)?.containers.filter(({ state }) => state === 'running') ?? []
+    return Promise.resolve(
+      Object.fromEntries(
+        running.map(({ labels }) => [labels.service ?? '', { cpuNanoseconds: 1_500_000_000, memoryBytes: 50_000_000 }]),
+      ),
+    )
+  }
+
+  volumeBytes(stackId: string) {
+    this.#check()
+    return Promise.resolve(this.stacks.has(stackId) ? { data: 40_000_000, files: 4096 } : {})
+  }
+
+  async *events(signal: AbortSignal): AsyncGenerator<never, undefined> {
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+    yield* []
+  }
+
+  #check(): void {
+    if (!this.isReachable) throw new EngineError('ENGINE_UNREACHABLE', 'the engine cannot be reached')
+  }
+}
+
+/** What exists of a stack when all of it has been made. */
+export function made(stack: Stack, before?: Changeable): Changeable {
+  const labels = { installation, stack: stack.id }
+  const stored = new Set(before?.containers.map(({ name }) => name))
+  const services =
+    stack.state === 'running'
+      ? stack.services
+      : stack.services.filter((service) => stored.has(containerName(stack.id, service)))
+  const containers = services.map((service) => container(stack, service))
+  return {
+    containers,
+    networks: stack.networks.map((network) => ({
+      id: network.name,
+      name: networkName(stack.id, network.name),
+      labels,
+      subnet: network.subnet,
+      internal: network.internal,
+      members: [
+        ...containers.map(({ name }) => name),
+        ...network.attachedContainers.map((attached) => attached.container),
+      ],
+    })),
+    volumes: [
+      ...stack.volumes.map(({ name }) => ({ name: volumeName(stack.id, name), labels })),
+      ...stack.services.map((service) => ({
+        name: secretsVolumeName(stack.id, service),
+        labels: { ...labels, service: service.name },
+      })),
+    ],
+    unlabelledVolumes: [],
+  }
+}
+
+function container(stack: Stack, service: Service): ObservedContainer {
+  const name = containerName(stack.id, service)
+  const isRunning = stack.state === 'running'
+  const slots = service.networks.map(({ network, aliases, address = '' }) => [
+    networkName(stack.id, network),
+    { aliases, address },
+  ])
+  return {
+    id: keyHash(name),
+    name,
+    labels: { installation, stack: stack.id, service: service.name, spec: name.slice(-8) },
+    state: isRunning ? 'running' : 'exited',
+    health: isRunning ? 'healthy' : 'none',
+    exitCode: 0,
+    startedAt: new Date().toISOString(),
+    restarts: 0,
+    outOfMemory: false,
+    imageId: service.image,
+    resources: service.resources,
+    restartPolicy,
+    networks: Object.fromEntries(slots) as ObservedContainer['networks'],
+  }
+}

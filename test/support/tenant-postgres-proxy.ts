@@ -1,0 +1,51 @@
+// What stands in front of a runtime for one tenant, as the gateway does: it sets the internal headers, and lets none pass.
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, request as httpRequest } from 'node:http'
+import { basePathHeader, internalHeaderPrefix, internalTokenHeader, tenantHeader } from '@tenantry/contract'
+
+export const internalToken = randomBytes(24).toString('hex')
+
+/** What stands in front of a runtime: drops internal headers of clients, sets its own, sends the rest on as it is. */
+export async function openProxy(upstream: number, tenantId: string): Promise<{ port: number; stop(): Promise<void> }> {
+  // As long as the gateway's: a client whose machine is slow must not find its connection closed.
+  const server = createServer({ maxHeaderSize: 128 * 1024, keepAliveTimeout: 75_000 }, (incoming, outgoing) => {
+    const headers = Object.fromEntries(
+      Object.entries(incoming.headers).filter(([name]) => !name.startsWith(internalHeaderPrefix)),
+    )
+    const onward = httpRequest(
+      {
+        host: '127.0.0.1',
+        port: upstream,
+        method: incoming.method,
+        path: incoming.url,
+        agent: false,
+        headers: { ...headers, [internalTokenHeader]: internalToken, [tenantHeader]: tenantId, [basePathHeader]: '' },
+      },
+      (response) => {
+        outgoing.writeHead(response.statusCode ?? 502, response.headers)
+        response.pipe(outgoing)
+        response.once('error', () => outgoing.destroy())
+      },
+    )
+    onward.once('error', () => outgoing.destroy())
+    outgoing.once('close', () => onward.destroy())
+    // A runtime may refuse by the headers alone, before a byte of the body is there.
+    onward.flushHeaders()
+    incoming.pipe(onward)
+    incoming.once('error', () => onward.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  return {
+    port: address.port,
+    async stop() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
