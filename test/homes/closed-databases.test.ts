@@ -45,7 +45,7 @@ t.test('a database whose creation is killed before it is closed', async (t) => {
   t.teardown(() => client.end())
   await ensureClosedDatabase(client, 'halfway')
   await isDenied(t, login('halfway'))
-  t.same(await query(postgres.url('halfway'), 'select 1 as answer'), [{ response: 1 }], 'its owner enters it')
+  t.same(await query(postgres.url('halfway'), 'select 1 as response'), [{ response: 1 }], 'its owner enters it')
   const rights = `select has_database_privilege('stranger', 'halfway', right_name) as has
       from unnest(array['connect', 'temporary', 'create']) as right_name`
   t.same(await query(postgres.url('postgres'), rights), [{ has: false }, { has: false }, { has: false }])
@@ -94,5 +94,5 @@ t.test('databases that are open when a control plane starts', { timeout: 120_000
       )[0]?.['has'] === false,
   )
   await t.rejects(query(own.href, 'create temporary table room (a int)'), /permission denied/)
-  t.same(await query(own.href, 'select 1 as answer'), [{ response: 1 }], 'the tenant enters its own')
+  t.same(await query(own.href, 'select 1 as response'), [{ response: 1 }], 'the tenant enters its own')
 })

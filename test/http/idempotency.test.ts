@@ -9,7 +9,7 @@ const good = (name = newName()) => ({ name, plan: 'Free', region: 'local' })
 const withKey = (key = newName('key')) => ({ 'idempotency-key': key })
 const isReplayed = ({ headers }: ApiResponse) => headers['idempotency-replayed'] === 'true'
 const stored = async (key: string) =>
-  (await api.sql('select answer is not null as answered from idempotency_records where key = $1', [key])).map(
+  (await api.sql('select answer is not null as response from idempotency_records where key = $1', [key])).map(
     ({ response }) => response,
   )
 

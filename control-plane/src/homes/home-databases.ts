@@ -131,9 +131,9 @@ export class HomeDatabases {
   /** Logs in over TCP as the runtime does and asks whether all is there. @throws HomeError HomeDamaged */
   async checkLogin(database: string, tenantId: string, password: string): Promise<void> {
     const { rows } = await this.#asLogin(database, tenantId, 'runtime', password, (client) =>
-      client.query<{ error: string }>(violationsSql(tenantId)),
+      client.query<{ problem: string }>(violationsSql(tenantId)),
     )
-    if (rows.length > 0) throw damaged(rows.map(({ error }) => error))
+    if (rows.length > 0) throw damaged(rows.map(({ problem }) => problem))
   }
 
   async #asLogin<T>(

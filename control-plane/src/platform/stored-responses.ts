@@ -84,7 +84,7 @@ export function createStoredResponses({
       const { platformKeyId, key } = responseKey
       await (transaction ?? database).idempotencyRecord.updateMany({
         where: { platformKeyId, key },
-        data: { response: seal.seal(JSON.stringify(response), sealContext(responseKey)) },
+        data: { answer: seal.seal(JSON.stringify(response), sealContext(responseKey)) },
       })
     },
   }

@@ -93,7 +93,7 @@ async function databaseHealth(tenant: Tenant, now: () => Date): Promise<Componen
     )
     if (!isKnown && rows.length === 0) wholeUntil.set(tenant, now().getTime() + wholeMs)
     if (rows.length === 0) return { status: 'healthy', observed_at: now().toISOString() }
-    return unhealthy(damage(rows.map(({ error }) => String(error))))
+    return unhealthy(damage(rows.map(({ problem }) => String(problem))))
   } catch (error) {
     return unhealthy(
       isUndefined(error) ? damage(['the function "home_problems" is missing']) : 'the database does not answer',

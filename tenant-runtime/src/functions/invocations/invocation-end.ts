@@ -60,11 +60,11 @@ const ended = `update function_invocations i
   from e where i.id = any($2::text[]) and i.id = e.id and i.state = 'interrupted' returning i.id`
 const columnsOfEnd =
   'id text, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text'
-const columnsOfLog = 'function_id uuid, said timestamptz, lines jsonb, bytes integer'
+const columnsOfLog = 'function_id uuid, reported_at timestamptz, lines jsonb, bytes integer'
 const columnsOfBegin = 'trigger text, user_id text, begun timestamptz'
 const columnsOfWhole = `${columnsOfEnd}, ${columnsOfLog}, ${columnsOfBegin}, version timestamptz`
 const logged = `insert into function_logs (function_id, invocation_id, timestamp, lines, bytes)
-  select e.function_id, e.id, e.said, e.lines, e.bytes from i join e using (id) where e.lines is not null`
+  select e.function_id, e.id, e.reported_at, e.lines, e.bytes from i join e using (id) where e.lines is not null`
 
 const given = (columns: string) => `with e as (select * from jsonb_to_recordset($1::jsonb) as e (${columns}))`
 const endWithoutLog = `${given(columnsOfEnd)}, i as (${ended}) select id from i`
@@ -132,7 +132,7 @@ function storedEnd({
     cpu_ms: cpuMicroseconds / 1000,
     memory_peak: memoryPeak,
     error_message: errorMessage === null ? null : storable(errorMessage),
-    ...(log === undefined ? {} : { reported: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
+    ...(log === undefined ? {} : { reported_at: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
   }
 }
 
