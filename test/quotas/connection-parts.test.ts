@@ -55,7 +55,7 @@ t.test('slots that were not in use for a while are given back, all of them when 
   t.match(slots.report(12_000, true), { open: 1, keep: 3 }, 'two are ready for the next')
   slots.close()
   slots.report(20_000, true)
-  t.match(slots.report(30_000, true), { open: 0, keep: 0, request: 0, waiting: 0 })
+  t.match(slots.report(30_000, true), { open: 0, keep: 0, ask: 0, waiting: 0 })
 })
 
 t.test(
@@ -67,18 +67,18 @@ t.test(
     for (let nth = 0; nth < 5; nth++) slots.take(0)
     slots.changeLimit(3, 0)
     t.notOk(slots.take(0))
-    t.match(slots.report(0, true), { open: 5, keep: 5, request: 0, waiting: 0 })
+    t.match(slots.report(0, true), { open: 5, keep: 5, ask: 0, waiting: 0 })
     slots.close()
     t.notOk(slots.take(0))
-    t.match(slots.report(0, true), { open: 4, keep: 4, request: 0 })
+    t.match(slots.report(0, true), { open: 4, keep: 4, ask: 0 })
     slots.changeLimit(Infinity, 0)
     t.ok(slots.take(0))
-    t.match(slots.report(0, true), { open: 0, keep: 0, request: 0, waiting: 0 }, 'without a quota nothing is held')
+    t.match(slots.report(0, true), { open: 0, keep: 0, ask: 0, waiting: 0 }, 'without a quota nothing is held')
     slots.changeLimit(7, 0)
     t.notOk(slots.take(0))
     t.match(
       slots.report(0, true),
-      { open: 5, keep: 0, request: 5, waiting: 5 },
+      { open: 5, keep: 0, ask: 5, waiting: 5 },
       'with one again, all that is open asks for its slot',
     )
   },
@@ -182,12 +182,12 @@ t.test(
       controller.serve(slots, false)
       now = 20_000
       const reports = controller.reports(10)
-      t.match(reports, [{ keep: 0, request: 0 }], 'it is suspended')
+      t.match(reports, [{ keep: 0, ask: 0 }], 'it is suspended')
       controller.serve(slots, true)
       controller.apply({ ...response, slots: late }, reports)
       t.equal(slots.isHeld, false, 'it has none yet')
       const again = controller.reports(10)
-      t.match(again, [{ keep: 0, request: 2 }], 'and asks for some')
+      t.match(again, [{ keep: 0, ask: 2 }], 'and asks for some')
       controller.apply({ ...response, slots: [grant(2)] }, again)
       t.equal(slots.isHeld, true)
     }

@@ -249,24 +249,24 @@ t.test('calls that come late, twice or of an earlier incarnation change nothing'
       boot,
       sequence,
       unfinished: boot === later ? [early] : [],
-      slots: [{ tenant_id: id, open: 0, keep: 0, request: 0, waiting: 0, ...report }],
+      slots: [{ tenant_id: id, open: 0, keep: 0, ask: 0, waiting: 0, ...report }],
     })
     return body
   }
-  t.match(await call(early, 2, { request: 2, waiting: 2 }), {
+  t.match(await call(early, 2, { ask: 2, waiting: 2 }), {
     accepted: true,
     slots: [{ tenant_id: id, held: 2, limit, open: 2, state: 'granted' }],
   })
-  t.match(await call(early, 2, { request: 2, waiting: 2 }), { accepted: false, slots: [] }, 'twice')
-  t.match(await call(early, 1, { request: 2, waiting: 2 }), { accepted: false, slots: [] }, 'late')
+  t.match(await call(early, 2, { ask: 2, waiting: 2 }), { accepted: false, slots: [] }, 'twice')
+  t.match(await call(early, 1, { ask: 2, waiting: 2 }), { accepted: false, slots: [] }, 'late')
   t.same((await slotsOf(api, id))['late'], [2, 2])
   t.match(
-    await call(later, 1, { request: 1, waiting: 1 }),
+    await call(later, 1, { ask: 1, waiting: 1 }),
     { slots: [{ held: 1, open: 1 }] },
     "the earlier one's are free",
   )
   t.match(
-    await call(early, 3, { open: 2, keep: 2, request: 5, waiting: 5 }),
+    await call(early, 3, { open: 2, keep: 2, ask: 5, waiting: 5 }),
     { accepted: true, slots: [] },
     'its counts may still come, but it has no connections',
   )

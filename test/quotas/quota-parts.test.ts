@@ -200,7 +200,7 @@ t.test('a tenant that is served asks before its first request in each month, onc
   t.notOk(lease.isLow)
   lease.serve(true)
   t.ok(lease.isLow && !lease.isHeld)
-  t.match(lease.report(), { request: 20, waiting: 0, keep: 0 })
+  t.match(lease.report(), { ask: 20, waiting: 0, keep: 0 })
   lease.granted({ tenant_id: lease.tenantId, granted: 20, limit: 1_000, used: 0, state: 'granted' }, 0, clock, 0)
   t.ok(!lease.isLow && lease.isHeld)
   lease.reportedMonth('2026-12')

@@ -127,7 +127,7 @@ t.test(
         source: `gateway-${nth}`,
         boot: `00000000-0000-4000-8000-00000000000${nth}`,
         sequence: ++sequence,
-        slots: [{ tenant_id: id, open: keep, keep, request: more, waiting: more }],
+        slots: [{ tenant_id: id, open: keep, keep, ask: more, waiting: more }],
       })
     await open(1, 0, 50)
     await open(2, 0, 29)

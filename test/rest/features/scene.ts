@@ -214,7 +214,7 @@ create function totals() returns table (book_id bigint, total numeric) stable la
   as 'select s.book_id, sum(amount) from sales s group by 1 order by 1';
 create function titles() returns table (title text) stable language sql as 'select b.title from books b order by b.id';
 create function pair(n integer, out a integer, out b text) stable language sql as $$ select n, 'n' || n $$;
-create function single(out answer integer) stable language sql as 'select 42';
+create function single(out response integer) stable language sql as 'select 42';
 create function touch() returns void volatile language sql as $$ insert into lines (entry) values ('touched') $$;
 create function join_all(variadic parts text[]) returns text immutable language sql as $$ select array_to_string(parts, '+') $$;
 create function area(side numeric) returns numeric immutable language sql as 'select side * side';
