@@ -1,9 +1,9 @@
 // Every setting of every part: its name in the environment, its meaning, and who sets it. The parts read no other names,
-// `npm start` passes on what operators may set, and docs/operations.md shows the tables.
+// `npm start` passes on what operators may set, and docs/operate/configuration.md shows the tables.
 
 /** One setting: an environment variable that a part reads. */
 export interface Setting {
-  /** What the value is, in Markdown, for the table in docs/operations.md. */
+  /** What the value is, in Markdown, for the table in docs/operate/configuration.md. */
   description: string
   /** What applies without the setting, in the same table; undefined: the part does not start without it, or needs no value. */
   fallback?: string
@@ -28,12 +28,12 @@ const logLevel: Setting = {
   startOption: '--log-level',
 }
 const internalToken: Setting = {
-  description: 'file with the token that the parts show each other',
+  description: 'file with the token with which the parts authenticate to each other',
   setBy: 'launcher',
   isPath: true,
 }
 const restarts: Setting = {
-  description: 'counts the restarts that were asked for; changes a container so that it is replaced',
+  description: 'number of requested restarts; a change of it replaces the container',
   fallback: 'none',
   setBy: 'launcher',
 }
@@ -42,28 +42,32 @@ const controlUrl: Setting = {
   setBy: 'launcher',
 }
 const installation: Setting = {
-  description: 'name of the installation, a UUID, as docker-proxy and the control plane share it',
-  fallback: 'made at the first start',
+  description: 'name of the installation, a UUID, the same for docker-proxy and the control plane',
+  fallback: 'generated at the first start',
   setBy: 'launcher',
 }
-const whereTrusted = 'IPv4 and IPv6 networks between commas'
+const whereTrusted = 'IPv4 and IPv6 networks, separated by commas'
 
 /** Settings of the control plane. */
 export const controlPlaneSettings = {
   TENANTRY_HOST: { description: 'address that it listens on', fallback: '`127.0.0.1`', setBy: 'launcher' },
   TENANTRY_PORT: { description: 'port that it listens on', fallback: '4400', setBy: 'launcher', startOption: '--port' },
   TENANTRY_CONTROL_DATABASE_URL: { description: 'URL of the control database, with a superuser', setBy: 'launcher' },
-  TENANTRY_CONTROL_DATABASE_URL_FILE: { description: 'file with that URL, instead', setBy: 'launcher', isPath: true },
+  TENANTRY_CONTROL_DATABASE_URL_FILE: {
+    description: 'file with that URL, as an alternative',
+    setBy: 'launcher',
+    isPath: true,
+  },
   TENANTRY_MASTER_KEY_FILE: {
     description: 'file with the master key: 32 bytes in base64',
     setBy: 'launcher',
     isPath: true,
   },
   TENANTRY_INTERNAL_TOKEN_FILE: internalToken,
-  TENANTRY_REGIONS_FILE: { description: 'file of the regions', setBy: 'launcher', isPath: true },
+  TENANTRY_REGIONS_FILE: { description: 'file that describes the regions', setBy: 'launcher', isPath: true },
   TENANTRY_PLATFORM_KEY_FILE: {
     description: 'file that the first platform key is written to',
-    fallback: 'no key is made',
+    fallback: 'none: no key is created',
     setBy: 'launcher',
     isPath: true,
   },
@@ -76,44 +80,44 @@ export const controlPlaneSettings = {
   },
   TENANTRY_LOG_LEVEL: logLevel,
   TENANTRY_BACKUPS: {
-    description: 'directory of [backups](backups.md)',
-    fallback: 'none are kept',
+    description: 'directory of [backups](../backups.md)',
+    fallback: 'none: no backups are made',
     setBy: 'operator',
     isPath: true,
   },
   TENANTRY_WEBHOOKS_MAY_REACH: {
-    description: `private networks that [webhooks](webhooks.md) may be in; ${whereTrusted}`,
+    description: `private networks that [webhooks](../webhooks.md) may be sent to; ${whereTrusted}`,
     fallback: 'none; with `npm start` `127.0.0.0/8`',
     setBy: 'operator',
   },
   TENANTRY_DELETE_GRACE_SECONDS: {
-    description: 'time between `DELETE` and the destruction of data',
+    description: 'seconds between `DELETE` and the destruction of data',
     fallback: '604800 (7 days)',
     setBy: 'operator',
   },
   TENANTRY_ORPHAN_GRACE_SECONDS: {
-    description: 'time for which something on an engine has had no tenant before it is removed',
+    description: 'seconds without a tenant after which an object on an engine is removed',
     fallback: '3600 (1 h)',
     setBy: 'operator',
   },
   TENANTRY_PRICES_FILE: {
-    description: 'file of [prices](invoices.md#the-file)',
-    fallback: 'no invoices are made',
+    description: '[price file](../invoices.md#the-file)',
+    fallback: 'none: no invoices are made',
     setBy: 'operator',
     isPath: true,
   },
   TENANTRY_MAX_UPLOAD_BYTES: {
-    description: 'largest file, unless its bucket allows less',
+    description: 'maximum bytes of a file; a bucket may allow less',
     fallback: '100000000 (100 MB)',
     setBy: 'operator',
   },
   TENANTRY_RATE_LIMITS: {
-    description: 'rates of plans at each gateway, as in `Free=50/200,Pro=none`',
-    fallback: 'see [quotas.md](quotas.md#the-rate)',
+    description: 'rates of plans at each gateway, such as `Free=50/200,Pro=none`',
+    fallback: 'see [quotas](../quotas.md#the-rate)',
     setBy: 'operator',
   },
   TENANTRY_FAILPOINTS: {
-    description: 'tests: faults at named points of the reconciler',
+    description: 'for tests: faults at named points of the reconciler',
     fallback: 'none',
     setBy: 'operator',
   },
@@ -124,56 +128,62 @@ export const gatewaySettings = {
   TENANTRY_HOST: { description: 'address of the public listeners', fallback: '`127.0.0.1`', setBy: 'launcher' },
   TENANTRY_PORT: { description: 'port of the public HTTP listener', setBy: 'launcher', startOption: '--port' },
   TENANTRY_INTERNAL_HOST: {
-    description: 'address that the other parts call',
+    description: 'address of the listener for the other parts',
     fallback: '`127.0.0.1`',
     setBy: 'launcher',
   },
-  TENANTRY_INTERNAL_PORT: { description: 'port that the other parts call', setBy: 'launcher' },
+  TENANTRY_INTERNAL_PORT: { description: 'port of the listener for the other parts', setBy: 'launcher' },
   TENANTRY_CONTROL_URL: controlUrl,
   TENANTRY_INTERNAL_TOKEN_FILE: internalToken,
   TENANTRY_DATA: {
-    description: 'its directory: routes, counters, leases',
+    description: 'directory of its files: routes, counters, leases',
     setBy: 'launcher',
     startOption: '--data',
     isPath: true,
   },
   TENANTRY_DOMAIN: {
-    description: 'tenants are served at `NAME.` and this',
+    description: 'domain of the tenants: they are served at `NAME.DOMAIN`',
     fallback: '`localhost`',
     setBy: 'launcher',
     startOption: '--domain',
   },
   TENANTRY_SOURCE: {
-    description: 'name of this gateway in the usage that it reports; no two share one',
+    description: 'name of this gateway in the usage that it reports; unique among the gateways',
     fallback: '`gateway-local-0`',
     setBy: 'launcher',
   },
   TENANTRY_LOG_LEVEL: logLevel,
   TENANTRY_RESTARTS: restarts,
   TENANTRY_POSTGRES_PORT: {
-    description: "port for tenants' [databases](gateway.md)",
+    description: "port for tenants' [SQL clients](../gateway.md)",
     fallback: 'none',
     setBy: 'operator',
   },
   TENANTRY_POSTGRES_TLS_CERT_FILE: {
-    description: 'certificate chain of that port, PEM',
+    description: 'PEM file with the certificate chain of that port',
     fallback: 'no TLS',
     setBy: 'operator',
     isPath: true,
   },
-  TENANTRY_POSTGRES_TLS_KEY_FILE: { description: 'its key, PEM', fallback: 'no TLS', setBy: 'operator', isPath: true },
+  TENANTRY_POSTGRES_TLS_KEY_FILE: {
+    description: 'PEM file with its key',
+    fallback: 'no TLS',
+    setBy: 'operator',
+    isPath: true,
+  },
   TENANTRY_TENANT_RANGE: {
-    description: "IPv4 network of tenants' containers, whose connections are limited by address",
+    description: "IPv4 network of tenants' containers; the gateway limits their connections by address",
     fallback: 'none',
     setBy: 'operator',
   },
   TENANTRY_REGION_RANGE: {
-    description: 'part of that network which is not limited',
+    description: 'part of that network whose connections are not limited',
     fallback: 'none',
     setBy: 'operator',
   },
   TENANTRY_TRUSTED_PROXIES: {
-    description: "IPv4 addresses and networks of proxies whose word about their clients' addresses is taken",
+    description:
+      'IPv4 addresses and networks of proxies; the gateway passes on the client addresses and protocol that they report',
     fallback: 'none',
     setBy: 'operator',
   },
@@ -186,7 +196,7 @@ export const runtimeSettings = {
   TENANTRY_CONTROL_URL: controlUrl,
   TENANTRY_INTERNAL_TOKEN_FILE: internalToken,
   TENANTRY_DATA: {
-    description: 'its directory: blobs, manifests',
+    description: 'directory of its files: blobs, manifests',
     setBy: 'launcher',
     startOption: '--data',
     isPath: true,
@@ -194,60 +204,75 @@ export const runtimeSettings = {
   TENANTRY_LOG_LEVEL: logLevel,
   TENANTRY_RESTARTS: restarts,
   TENANTRY_MAX_CONNECTIONS: {
-    description: 'connections to Postgres, over all tenants',
+    description: 'maximum connections to Postgres, for all tenants together',
     fallback: '100',
     setBy: 'launcher',
   },
-  TENANTRY_SIBLINGS: { description: 'other runtimes that serve the same tenants', fallback: '0', setBy: 'launcher' },
-  TENANTRY_FAILPOINTS: { description: 'tests: kills at named points of storage', fallback: 'none', setBy: 'launcher' },
+  TENANTRY_SIBLINGS: {
+    description: 'number of other runtimes that serve the same tenants',
+    fallback: '0',
+    setBy: 'launcher',
+  },
+  TENANTRY_FAILPOINTS: {
+    description: 'for tests: kills at named points of storage',
+    fallback: 'none',
+    setBy: 'launcher',
+  },
   TENANTRY_MAX_PATH_BYTES: {
-    description: 'longest path of a new object, in bytes of UTF-8; at most 1024',
+    description: 'maximum length of the path of a new object, in bytes of UTF-8; at most 1024',
     fallback: '1024',
     setBy: 'operator',
   },
   TENANTRY_SIGNED_URL_SECONDS: {
-    description: 'validity of a signed URL when its maker says nothing',
+    description: 'default validity of a signed URL, in seconds',
     fallback: '3600 (1 h)',
     setBy: 'operator',
   },
   TENANTRY_MAX_SIGNED_URL_SECONDS: {
-    description: 'validity of a signed URL at most',
+    description: 'maximum validity of a signed URL, in seconds',
     fallback: '31536000 (365 days)',
     setBy: 'operator',
   },
   TENANTRY_REST_ROLLBACK: {
-    description: '1: `Prefer: tx=rollback` is heard, for development',
+    description: '1: the runtime honours `Prefer: tx=rollback`, for development',
     fallback: '0',
     setBy: 'operator',
   },
   TENANTRY_FUNCTIONS_MAY_REACH: {
-    description:
-      "private networks that tenants' functions may fetch from all the same, such as `10.1.0.0/16,fd12::/16`",
+    description: "private networks that tenants' functions may fetch from, such as `10.1.0.0/16,fd12::/16`",
     fallback: 'none',
     setBy: 'operator',
   },
   TENANTRY_STORAGE_BACKEND: {
-    description: '`local` or `s3`; see [where files lie](#where-files-lie)',
+    description: '`local` or `s3`; see [file storage](file-storage.md)',
     fallback: '`local`',
     setBy: 'operator',
   },
   TENANTRY_STORAGE_FALLBACK: {
-    description: 'the other one, while files are moved',
+    description: 'the other backend, while you [move files](file-storage.md#move-files-to-another-backend)',
     fallback: 'none',
     setBy: 'operator',
   },
-  TENANTRY_S3_ENDPOINT: { description: 'URL of the S3 server', fallback: "AWS' own of the region", setBy: 'operator' },
-  TENANTRY_S3_REGION: { description: "the server's region", fallback: '`us-east-1`', setBy: 'operator' },
-  TENANTRY_S3_BUCKET: { description: "a bucket that is there, for this installation's files alone", setBy: 'operator' },
-  TENANTRY_S3_PREFIX: { description: 'before every key, with a slash at its end', fallback: 'none', setBy: 'operator' },
-  TENANTRY_S3_PATH_STYLE: {
-    description: "1: the bucket is part of the path, 0: of the host's name",
-    fallback: '1 with an endpoint, else 0',
+  TENANTRY_S3_ENDPOINT: {
+    description: 'URL of the S3 server',
+    fallback: "AWS' endpoint of the region",
     setBy: 'operator',
   },
-  TENANTRY_S3_ACCESS_KEY_ID: { description: 'name of the access key', setBy: 'operator' },
+  TENANTRY_S3_REGION: { description: "the server's region", fallback: '`us-east-1`', setBy: 'operator' },
+  TENANTRY_S3_BUCKET: { description: "an existing bucket, for this installation's files only", setBy: 'operator' },
+  TENANTRY_S3_PREFIX: {
+    description: 'prefix of every key, with a slash at its end',
+    fallback: 'none',
+    setBy: 'operator',
+  },
+  TENANTRY_S3_PATH_STYLE: {
+    description: '1: the bucket is part of the path; 0: part of the host name',
+    fallback: '1 with an endpoint, otherwise 0',
+    setBy: 'operator',
+  },
+  TENANTRY_S3_ACCESS_KEY_ID: { description: 'ID of the access key', setBy: 'operator' },
   TENANTRY_S3_SECRET_ACCESS_KEY_FILE: {
-    description: "file with the secret key, that the runtime's user can read",
+    description: "file with the secret key, readable to the runtime's user",
     setBy: 'operator',
     isPath: true,
   },
@@ -267,9 +292,9 @@ export const dockerProxySettings = {
     description: 'name of the installation, 8 to 64 letters, digits and dashes',
   },
   TENANTRY_NETWORK_RANGE: { description: "network of all tenants' networks, CIDR", setBy: 'launcher' },
-  TENANTRY_DOCKER_PROXY_IMAGES: { description: 'images that containers may run, between commas', setBy: 'launcher' },
+  TENANTRY_DOCKER_PROXY_IMAGES: { description: 'images that containers may run, separated by commas', setBy: 'launcher' },
   TENANTRY_DOCKER_PROXY_ATTACHED: {
-    description: "containers that may be attached to tenants' networks, between commas",
+    description: "containers that may be attached to tenants' networks, separated by commas",
     fallback: 'none',
     setBy: 'launcher',
   },
@@ -278,7 +303,7 @@ export const dockerProxySettings = {
     setBy: 'launcher',
   },
   TENANTRY_DOCKER_PROXY_PUBLISHED: {
-    description: 'ports that containers may publish, between commas',
+    description: 'ports that containers may publish, separated by commas',
     fallback: 'none',
     setBy: 'launcher',
   },

@@ -115,10 +115,10 @@ t.test('the documentation names every setting, and no other', async (t) => {
   const rows = (setBy: 'operator' | 'launcher') =>
     parts.flatMap(([part, settings]) => table(settings, setBy, part)).join('')
   const launcher =
-    '\nThese are set by whatever starts the part (`npm start`, Compose, the control plane for containers), to fit the others:\n\n'
+    '\nDo not set these. `npm start`, Compose and the control plane (for containers) set them to fit the other parts:\n\n'
   await checkDocumented(
     t,
-    'operations.md',
+    'operate/configuration.md',
     'test/contract/settings.test.ts',
     `${head}${rows('operator')}${launcher}${head}${rows('launcher')}`,
   )
@@ -131,7 +131,7 @@ t.test('the documentation names every setting, and no other', async (t) => {
     ...ofCompose,
     ...ofFunctions,
   ])
-  for (const page of ['README.md', ...globSync('docs/*.md', { cwd: project })]) {
+  for (const page of ['README.md', ...globSync(['docs/*.md', 'docs/operate/*.md'], { cwd: project })]) {
     t.same(
       [...namesIn(read(page))].filter((name) => !known.has(name)),
       [],

@@ -1,5 +1,5 @@
 // A region whose Docker Engine is on another host: made, served, mended and removed through TLS and a private link, with
-// nothing but what docs/operations.md tells the operator to do; and its containers reach nothing else.
+// nothing but what docs/operate/remote-region.md tells the operator to do; and its containers reach nothing else.
 import { execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'

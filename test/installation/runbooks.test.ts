@@ -1,6 +1,6 @@
-// The runbooks of docs/operations.md, word for word: an installation with a tenant that shares and one with a database of its own is
-// copied, its control database restored, its host lost and all of it restored on a new one. Afterwards every tenant, row, file,
-// backup and invoice is there.
+// The runbooks of docs/operate/back-up-and-restore.md, word for word: an installation with a tenant that shares and one with a
+// database of its own is copied, its control database restored, its host lost and all of it restored on a new one. Afterwards
+// every tenant, row, file, backup and invoice is there.
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -16,6 +16,7 @@ import { openShell, shellBlocks, type Shell } from '#test/support/runbook.ts'
 import { until } from '#test/support/until.ts'
 
 const project = new URL('../../', import.meta.url).pathname
+const page = 'operate/back-up-and-restore.md'
 const timeout = 300_000
 
 const today = new Date()
@@ -313,7 +314,7 @@ t.test('an installation is restored by the runbooks', { timeout: 1_800_000 }, as
   await invoice(installation, owners)
   await backUp(installation, globex)
 
-  const [names = '', images = '', everyDay = ''] = await shellBlocks('Back up')
+  const [names = '', images = '', everyDay = ''] = await shellBlocks(page, 'Back up')
   const copy = async () => {
     await shell.run(everyDay)
     for (const owner of owners) await untilReady(installation, owner)
@@ -326,7 +327,10 @@ t.test('an installation is restored by the runbooks', { timeout: 1_800_000 }, as
   t.equal((before['acme: invoices'] as unknown[]).length, 1)
 
   await t.test('restore the control database on the same host', async (t) => {
-    const [restore = '', list = '', adopt = ''] = await shellBlocks('Restore the control database on the same host')
+    const [restore = '', list = '', adopt = ''] = await shellBlocks(
+      page,
+      'Restore the control database on the same host',
+    )
     await shell.run(restore)
     await until(
       () =>
@@ -342,12 +346,12 @@ t.test('an installation is restored by the runbooks', { timeout: 1_800_000 }, as
     t.same((await call('GET', '/v1/backups?state=unknown')).body['backups'], [])
   })
 
-  await t.test('the host is lost: restore everything on a new one', async (t) => {
+  await t.test('restore everything on a new host', async (t) => {
     await copy()
     await shell.run('deploy/remove --destroy-all-data')
     await rm(installation.checkout, { recursive: true })
     await checkOut(installation.checkout)
-    const blocks = await shellBlocks('The host is lost: restore everything on a new one')
+    const blocks = await shellBlocks(page, 'Restore everything on a new host')
     for (const block of blocks) t.comment(await shell.run(block))
     t.same(await seen(installation, owners), before)
     for (const state of ['unknown', 'missing'])

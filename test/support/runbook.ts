@@ -1,4 +1,4 @@
-// A runbook of docs/operations.md as an operator follows it: its own shell blocks, run one after the other in one shell's
+// A runbook of docs/operate/ as an operator follows it: its own shell blocks, run one after the other in one shell's
 // environment, with only addresses and paths replaced.
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
@@ -8,12 +8,16 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const blockMilliseconds = 10 * 60_000
 
-/** Shell blocks below a heading of the third level, in their order. @throws Error when there is none */
-export async function shellBlocks(heading: string): Promise<string[]> {
-  const text = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
-  const [, section] = text.split(`\n### ${heading}\n`)
+/**
+ * Shell blocks below a heading of the second level, in their order.
+ * @param page path below docs/
+ * @throws Error when there is none
+ */
+export async function shellBlocks(page: string, heading: string): Promise<string[]> {
+  const text = await readFile(new URL(`../../docs/${page}`, import.meta.url), 'utf8')
+  const [, section] = text.split(`\n## ${heading}\n`)
   const blocks = [...(section?.split(/\n##+ /)[0] ?? '').matchAll(/```sh\n(.*?)```/gs)].map(([, block = '']) => block)
-  if (blocks.length === 0) throw new Error(`docs/operations.md has no shell block below "${heading}"`)
+  if (blocks.length === 0) throw new Error(`docs/${page} has no shell block below "${heading}"`)
   return blocks
 }
 

@@ -138,6 +138,6 @@ function whyUnreachable(docker: DockerSettings): string | undefined {
   if (!isElsewhere || URL.parse(docker.control_url)?.hostname === host) return undefined
   return (
     `the engine is on another host, whose containers reach the control plane at http://${host}:PORT alone; ` +
-    'deploy/remote-host passes that on (docs/operations.md)'
+    'deploy/remote-host passes that on (docs/operate/remote-region.md)'
   )
 }
