@@ -1,7 +1,8 @@
-// Every shell command of the README and of the pages of docs/ is run as it is written, against an installation that
-// `npm start` makes. Blocks that need an engine, another host or the end of a month are run by the tests that have these.
+// Runs every shell command of the README and of the pages of docs/ and docs/operate/ as it is written, against an installation
+// that `npm start` makes. Other tests run the blocks that need an engine, another host or the end of a month.
 import { createHmac } from 'node:crypto'
-import { mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { globSync } from 'node:fs'
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -45,32 +46,69 @@ const checks: Record<string, Check> = {
   'docs/invoices.md#2': [/"amount":"-12\.500000"/],
   'docs/metering.md#1': [/"api_requests":\{"count":\d+/, /"egress"/],
   'docs/webhooks.md#1': [/"secret":"whsec_/],
+  'docs/operate/first-tenant.md#1': connected,
+  'docs/operate/first-tenant.md#2': createdTenant,
+  'docs/operate/first-tenant.md#3': [/"name":"globex","plan":"Pro"/, /"status":"ready"/],
+  'docs/operate/first-tenant.md#4': namedTenant,
+  'docs/operate/first-tenant.md#5': [/"status":"ready"/],
+  'docs/operate/first-tenant.md#6': [/"status":"healthy"/],
+  'docs/operate/first-tenant.md#7': [/"plan":"Pro"/, /"state":"succeeded"/],
+  'docs/operate/first-tenant.md#8': [/"secret_key":"tn_secret_/],
+  'docs/operate/first-tenant.md#9': [/"status":"suspended"/, /"state":"succeeded"/],
+  'docs/operate/first-tenant.md#10': [/"status":"ready"/, /"state":"succeeded"/],
+  'docs/operate/first-tenant.md#11': [/"status":"deleting"/],
+  'docs/operate/first-tenant.md#12': [/"kind":"delete","state":"succeeded"/],
+  'docs/operate/first-tenant.md#13': [/"scope":"billing"/],
+  'docs/operate/first-tenant.md#14': [/"scope":"admin"/],
+  'docs/operate/monitoring.md#1': [/"status"/, /tenantry_queue_oldest_seconds/, /"tenants":\[/],
 }
 
-/** The page's other blocks are for hosts with Docker, and run where there is one. */
-const billingKey = [/"scope":"billing"/]
+const runbooks = 'test/installation/runbooks.test.ts runs it on a Docker Engine'
+const composePlatform = 'test/support/compose-platform.ts does it on a Docker Engine, for the tests of the platform'
+const remoteRegion = 'test/installation/docker-remote-region.soak.test.ts does it with an engine on another host'
+const npmStart = 'test/local/npm-start.test.ts starts installations with options and settings'
 
 /** Blocks that another test runs, and why they cannot run here. */
 const elsewhere: Record<string, string> = {
   'README.md#1': 'every test file runs in `npm test`; test/installation/installation.test.ts runs `npm start`',
   'docs/invoices.md#3': 'test/installation/month-end.test.ts: needs a month that has ended',
+  'docs/operate/install.md#1': npmStart,
+  'docs/operate/install.md#2': npmStart,
+  'docs/operate/install.md#3': composePlatform,
+  'docs/operate/install.md#4': composePlatform,
+  'docs/operate/install.md#5': 'test/installation/compose.soak.test.ts runs the demo on a Docker Engine',
+  'docs/operate/install.md#6': 'test/installation/docker-remove.test.ts runs it on a Docker Engine',
+  'docs/operate/upgrade.md#1':
+    'test/rollouts/ rolls images out on a Docker Engine; it needs a newer version of the project',
+  'docs/operate/back-up-and-restore.md#1': runbooks,
+  'docs/operate/back-up-and-restore.md#2': runbooks,
+  'docs/operate/back-up-and-restore.md#3': runbooks,
+  'docs/operate/back-up-and-restore.md#4': runbooks,
+  'docs/operate/back-up-and-restore.md#5': runbooks,
+  'docs/operate/back-up-and-restore.md#6': runbooks,
+  'docs/operate/back-up-and-restore.md#7': runbooks,
+  'docs/operate/back-up-and-restore.md#8': runbooks,
+  'docs/operate/back-up-and-restore.md#9': runbooks,
+  'docs/operate/back-up-and-restore.md#10': runbooks,
+  'docs/operate/remote-region.md#1': remoteRegion,
+  'docs/operate/remote-region.md#2': remoteRegion,
+  'docs/operate/remote-region.md#3': remoteRegion,
+  'docs/operate/remote-region.md#4': remoteRegion,
+  'docs/operate/file-storage.md#1':
+    'test/storage/s3-runtime.test.ts starts a runtime with these settings and an S3 server',
+  'docs/operate/file-storage.md#2': 'test/storage/move.test.ts moves files between two backends',
+  'docs/operate/configuration.md#1': npmStart,
+  'docs/operate/configuration.md#2': 'docs/invoices.md#1 checks a price file; the restart needs Docker Compose',
+  'docs/operate/configuration.md#3': composePlatform,
 }
 
 const blocks = (
   await Promise.all(
-    [
-      'README.md',
-      ...(await readdir(join(project, 'docs')))
-        .filter((name) => name.endsWith('.md'))
-        .sort()
-        .map((name) => `docs/${name}`),
-    ].map(shellBlocks),
+    ['README.md', ...globSync(['docs/*.md', 'docs/operate/*.md'], { cwd: project }).sort()].map(shellBlocks),
   )
 ).flat()
 
 for (const program of ['curl', 'openssl']) if (!(await exists(`/usr/bin/${program}`))) await installPackages(program)
-const forKeys = blocks.find(({ id, text }) => id.startsWith('docs/operations.md#') && text.includes('$CONTROL/v1/keys'))
-if (forKeys !== undefined) checks[forKeys.id] = billingKey
 
 const installation = await startInstallation({
   environment: { TENANTRY_PRICES_FILE: join(project, 'examples/prices.json') },
@@ -87,7 +125,7 @@ await writeFile(join(directory, 'greet.wasm'), await compileFunction('greet'))
 
 t.test('each block of the pages is run by this test or by another one', (t) => {
   const known = [...Object.keys(checks), ...Object.keys(elsewhere)]
-  const own = blocks.filter(({ id }) => !id.startsWith('README.md') && !id.startsWith('docs/operations.md'))
+  const own = blocks.filter(({ id }) => !id.startsWith('README.md'))
   t.same(
     own.map(({ id }) => id).filter((id) => !known.includes(id)),
     [],
@@ -129,7 +167,7 @@ t.test('README.md, from the first tenant to its invoice', { timeout: 120_000 }, 
 
 for (const page of [...new Set(Object.keys(checks).map((id) => id.replace(/#.*/, '')))]) {
   t.test(page, { timeout: 120_000 }, async (t) => {
-    const tenant = await createTenant(`docs-${page.replace(/^docs\/|\.md$/g, '')}`)
+    const tenant = await createTenant(`docs-${page.replace(/^docs\/|\.md$/g, '').replaceAll('/', '-')}`)
     const session = openShell(directory, variables(tenant))
     for (const { id, text } of blocks.filter((block) => block.id.startsWith(`${page}#`))) {
       const check = checks[id]
@@ -144,11 +182,21 @@ for (const page of [...new Set(Object.keys(checks).map((id) => id.replace(/#.*/,
   })
 }
 
-/** The README has made a tenant of this name already. */
-async function createdTenant(block: string, { session }: Page): Promise<void> {
-  const output = await session.run(block.replace('"acme"', '"acme-of-the-api"'))
+/** Several pages create a tenant of this name. */
+async function createdTenant(block: string, { session, tenant }: Page): Promise<void> {
+  const output = await session.run(block.replace('"acme"', `"acme-${tenant.tenant_id.slice(2, 10)}"`))
   t.match(output, /"status":"ready"/)
   t.match(output, /"database_url":"postgresql:/)
+}
+
+/** The page names the port that `npm start` prefers. */
+async function connected(block: string, { session }: Page): Promise<void> {
+  t.match(await session.run(block.replace('http://127.0.0.1:4400', installation.controlUrl)), /"status"/)
+}
+
+/** The page names the ID of a tenant that it has shown. */
+async function namedTenant(block: string, { session, tenant }: Page): Promise<void> {
+  await session.run(block.replace(/t_[0-9a-f]{20}/, tenant.tenant_id))
 }
 
 async function follow(block: string, { session, tenant }: Page): Promise<void> {
