@@ -66,12 +66,18 @@ const checks: Record<string, Check> = {
 const runbooks = 'test/installation/runbooks.test.ts runs it on a Docker Engine'
 const composePlatform = 'test/support/compose-platform.ts does it on a Docker Engine, for the tests of the platform'
 const remoteRegion = 'test/installation/docker-remote-region.soak.test.ts does it with an engine on another host'
+const roundTrip = 'test/backups/docker-round-trip.test.ts takes, verifies and restores backups on a Docker Engine'
 const npmStart = 'test/local/npm-start.test.ts starts installations with options and settings'
 
 /** Blocks that another test runs, and why they cannot run here. */
 const elsewhere: Record<string, string> = {
   'README.md#1': 'every test file runs in `npm test`; test/installation/installation.test.ts runs `npm start`',
   'docs/invoices.md#3': 'test/installation/month-end.test.ts: needs a month that has ended',
+  'docs/backups.md#1': roundTrip,
+  'docs/backups.md#2': 'test/backups/docker-schedule.soak.test.ts sets schedules on a Docker Engine',
+  'docs/backups.md#3': roundTrip,
+  'docs/backups.md#4': roundTrip,
+  'docs/backups.md#5': roundTrip,
   'docs/operate/install.md#1': npmStart,
   'docs/operate/install.md#2': npmStart,
   'docs/operate/install.md#3': composePlatform,
