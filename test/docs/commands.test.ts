@@ -78,6 +78,7 @@ const elsewhere: Record<string, string> = {
   'docs/backups.md#3': roundTrip,
   'docs/backups.md#4': roundTrip,
   'docs/backups.md#5': roundTrip,
+  'docs/reliability.md#1': 'it runs every test file, this one among them',
   'docs/operate/install.md#1': npmStart,
   'docs/operate/install.md#2': npmStart,
   'docs/operate/install.md#3': composePlatform,
