@@ -64,7 +64,7 @@ const checks: Record<string, Check> = {
 }
 
 const runbooks = 'test/installation/runbooks.test.ts runs it on a Docker Engine'
-const composePlatform = 'test/support/compose-platform.ts does it on a Docker Engine, for the tests of the platform'
+const composePlatform = 'test/installation/outages.alone.test.ts sets the platform up on a Docker Engine'
 const remoteRegion = 'test/installation/docker-remote-region.soak.test.ts does it with an engine on another host'
 const roundTrip = 'test/backups/docker-round-trip.test.ts takes, verifies and restores backups on a Docker Engine'
 const npmStart = 'test/local/npm-start.test.ts starts installations with options and settings'
