@@ -60,6 +60,7 @@ const checks: Record<string, Check> = {
   'docs/operate/first-tenant.md#12': [/"kind":"delete","state":"succeeded"/],
   'docs/operate/first-tenant.md#13': [/"scope":"billing"/],
   'docs/operate/first-tenant.md#14': [/"scope":"admin"/],
+  'docs/operate/incidents.md#1': [/"tenants":\[/, /"id":"local"/],
   'docs/operate/monitoring.md#1': [/"status"/, /tenantry_queue_oldest_seconds/, /"tenants":\[/],
 }
 
