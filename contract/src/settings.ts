@@ -272,7 +272,7 @@ export const runtimeSettings = {
   },
   TENANTRY_S3_ACCESS_KEY_ID: { description: 'ID of the access key', setBy: 'operator' },
   TENANTRY_S3_SECRET_ACCESS_KEY_FILE: {
-    description: "file with the secret key, readable to the runtime's user",
+    description: "file with the secret key, readable by the runtime's user",
     setBy: 'operator',
     isPath: true,
   },
