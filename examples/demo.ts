@@ -1,6 +1,6 @@
-// `npm run demo`: a tenant's life in one minute, against a running installation (`npm start`, or any other by its control
-// URL), with the unmodified client and plain fetch. Prints each step with its time; the first thing that isn't as it should
-// be ends it.
+// `npm run demo`: creates, uses and deletes a tenant in one minute, on a running installation (`npm start`, or any other by
+// its control URL), with the unmodified client and plain fetch. It prints each step with its time, and ends with the first
+// step whose result is not the expected one.
 import assert from 'node:assert/strict'
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -23,7 +23,7 @@ interface Usage {
 const { values: options } = parseArgs({
   options: {
     data: { type: 'string', default: '.tenantry' },
-    // Of an installation that was not started by `npm start` here; the key file `-` is standard input.
+    // For an installation that `npm start` did not start here. The key file `-` is standard input.
     'control-url': { type: 'string' },
     'key-file': { type: 'string' },
     plan: { type: 'string', default: 'Free' },
@@ -32,7 +32,7 @@ const { values: options } = parseArgs({
   },
 })
 
-/** Runs one step, prints its name and time, and hands its value on. */
+/** Runs one step, prints its name and time, and returns its value. */
 async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
   const begin = performance.now()
   const value = await work()
@@ -40,20 +40,20 @@ async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
   return value
 }
 
-/** The value of a client's answer; its error ends the demo. */
-function ok<T>(response: { data: T; error: unknown }): NonNullable<T> {
-  assert.equal(response.error, null, JSON.stringify(response.error))
-  assert.ok(response.data !== null && response.data !== undefined, 'an answer without data')
-  return response.data
+/** Returns the data of a client's response. An error ends the demo. */
+function ok<T>(answer: { data: T; error: unknown }): NonNullable<T> {
+  assert.equal(answer.error, null, JSON.stringify(answer.error))
+  assert.ok(answer.data !== null && answer.data !== undefined, 'The response has no data.')
+  return answer.data
 }
 
 async function json(response: Response): Promise<Record<string, unknown>> {
   const body = await response.text()
-  assert.ok(response.ok, `${response.url} answered ${response.status}: ${body}`)
+  assert.ok(response.ok, `${response.url} returned ${response.status}: ${body}`)
   return JSON.parse(body) as Record<string, unknown>
 }
 
-/** A user's token as the tenant's own sign-in service would make it: HS256 with the tenant's secret. */
+/** Creates a user's token as the tenant's own sign-in service would: HS256 with the tenant's secret. */
 function userToken(secret: string, userId: string): string {
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const now = Math.floor(Date.now() / 1000)
@@ -61,7 +61,7 @@ function userToken(secret: string, userId: string): string {
   return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
 }
 
-/** The key in a file, or on standard input, so that it need not lie in a file of its own. */
+/** Reads the key from a file, or from standard input, so that it need not be stored in a file. */
 async function readKey(file: string): Promise<string> {
   return (file === '-' ? await text(process.stdin) : await readFile(file, 'utf8')).trim()
 }
@@ -69,7 +69,7 @@ async function readKey(file: string): Promise<string> {
 async function readInstallation(): Promise<{ controlUrl: string; platformKey: string }> {
   const { data, 'control-url': controlUrl, 'key-file': keyFile } = options
   if (controlUrl !== undefined) {
-    assert.ok(keyFile !== undefined, '--control-url needs --key-file: a file that holds a platform key')
+    assert.ok(keyFile !== undefined, '--control-url needs --key-file: a file that contains a platform key')
     return { controlUrl: controlUrl.replace(/\/$/, ''), platformKey: await readKey(keyFile) }
   }
   const found = await readFile(join(data, 'installation.json'), 'utf8').catch(() => {
@@ -134,7 +134,10 @@ await step(`Ada uploads a picture of ${picture.length} bytes`, async () =>
 await step('… and reads the same bytes back', async () => {
   const blob = ok(await ada.client.storage.from('pictures').download('coast/lighthouse.png'))
   assert.equal(blob.type, 'image/png')
-  assert.ok(picture.equals(Buffer.from(await blob.arrayBuffer())), 'the picture came back changed')
+  assert.ok(
+    picture.equals(Buffer.from(await blob.arrayBuffer())),
+    'The downloaded picture differs from the uploaded one.',
+  )
 })
 await step('Ben cannot read it', async () => {
   const { data, error } = await ben.client.storage.from('pictures').download('coast/lighthouse.png')
@@ -145,10 +148,10 @@ await step('a signed URL opens it without a session', async () => {
   const { signedUrl } = ok(await ada.client.storage.from('pictures').createSignedUrl('coast/lighthouse.png', 60))
   const response = await fetch(signedUrl)
   assert.equal(response.status, 200)
-  assert.ok(picture.equals(Buffer.from(await response.arrayBuffer())), 'the signed URL gave other bytes')
+  assert.ok(picture.equals(Buffer.from(await response.arrayBuffer())), 'The signed URL returned different bytes.')
 })
 
-await step('a schema "notes" whose rows belong to their owners, and a reload', async () => {
+await step('create a schema "notes" whose rows belong to their owners, and reload', async () => {
   const headers = { authorization: `Bearer ${tenant.keys.secret_key}`, 'content-type': 'application/json' }
   const schema = {
     name: 'notes',
@@ -171,7 +174,7 @@ await step('Ada and Ben each insert a note', async () => {
     assert.equal(rows.length, 1)
   }
 })
-await step('each sees only the own one, the service sees both', async () => {
+await step('each sees only their own note, the service role sees both', async () => {
   const texts = async (client: typeof service) =>
     ok(await client.from('notes').select('text').order('text')).map((row: { text: string }) => row.text)
   assert.deepEqual(await texts(ada.client), ['the lamp is lit'])
@@ -195,8 +198,8 @@ await step('Ada and Ben invoke it', async () => {
     [ada, 'Ada'],
     [ben, 'Ben'],
   ] as const) {
-    const response = JSON.stringify(ok(await user.client.functions.invoke('greet', { body: { name: caller } })))
-    assert.ok(response.includes(caller) && response.includes(user.id), `greet answered ${response}`)
+    const answer = JSON.stringify(ok(await user.client.functions.invoke('greet', { body: { name: who } })))
+    assert.ok(answer.includes(who) && answer.includes(user.id), `greet returned ${answer}`)
   }
 })
 
@@ -220,14 +223,14 @@ await step('billing reads the usage', async () => {
       )
       break
     }
-    assert.ok(Date.now() < deadline, `the usage stays at ${JSON.stringify(resources)}`)
+    assert.ok(Date.now() < deadline, `The usage is still ${JSON.stringify(resources)}.`)
     await new Promise((resolve) => setTimeout(resolve, 250))
   }
   await control(`/v1/keys/${String(made['id'])}`, { method: 'DELETE' })
 })
 
 if (!options.keep) {
-  await step('delete the tenant and all it had', async () => {
+  await step('delete the tenant and all its data', async () => {
     await json(await control(`/v1/tenants/${tenant.tenant_id}?purge=true`, { method: 'DELETE', prefer: 'wait=60' }))
     assert.equal((await control(`/v1/tenants/${tenant.tenant_id}`)).status, 404)
   })

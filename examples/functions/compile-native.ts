@@ -1,4 +1,4 @@
-// Compiles functions in C and Rust to WASI commands; the compilers are installed where they are missing.
+// Compiles functions in C and Rust to WASI commands, and installs missing compilers.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,13 +9,13 @@ import { ensureWasiClang, ensureWasiRust } from '../../scripts/wasm-toolchains.t
 const run = promisify(execFile)
 const compileMilliseconds = 120_000
 
-/** @param options further arguments of clang, such as `-I` for headers. @throws Error with what the compiler said */
+/** Compiles a file in C. @param options further arguments of clang, such as `-I` for headers @throws Error with the compiler's output */
 export async function compileC(file: string, options: readonly string[] = []): Promise<Uint8Array<ArrayBuffer>> {
   const clang = await ensureWasiClang()
   return compiled((out) => [clang, '--target=wasm32-wasi', '-O2', '-Wall', '-Werror', '-Wl,--strip-all', ...options, '-o', out, file])
 }
 
-/** Compiles a source text; for tests. */
+/** Compiles a text in C, for tests. */
 export async function compileCSource(source: string, options: readonly string[] = []): Promise<Uint8Array<ArrayBuffer>> {
   return inScratch(async (scratch) => {
     const file = join(scratch, 'function.c')
@@ -24,13 +24,13 @@ export async function compileCSource(source: string, options: readonly string[] 
   })
 }
 
-/** One file, without crates. @throws Error with what the compiler said */
+/** Compiles one file in Rust, without crates. @throws Error with the compiler's output */
 export async function compileRust(file: string): Promise<Uint8Array<ArrayBuffer>> {
   const { program, target } = await ensureWasiRust()
   return compiled((out) => [program, '--edition=2021', `--target=${target}`, '-Copt-level=2', '-Cpanic=abort', '-Cstrip=symbols', '-Clink-arg=--strip-all', '-o', out, file])
 }
 
-/** Compiles a source text; for tests. */
+/** Compiles a text in Rust, for tests. */
 export async function compileRustSource(source: string): Promise<Uint8Array<ArrayBuffer>> {
   return inScratch(async (scratch) => {
     const file = join(scratch, 'function.rs')

@@ -1,4 +1,4 @@
-// Compiles an AssemblyScript function to a WASI command, in a process of its own (the compiler wants global names).
+// Compiles an AssemblyScript function to a WASI command, in a separate process, because the compiler defines global names.
 import { execFile } from 'node:child_process'
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,15 +8,15 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const project = join(import.meta.dirname, '..', '..')
 const compiler = join(project, 'node_modules', 'assemblyscript', 'bin', 'asc.js')
-/** Relative, because the compiler looks for the configuration's library below its base directory. */
+/** The path is relative, because the compiler searches the configuration's library below its base directory. */
 const wasi = './node_modules/@assemblyscript/wasi-shim/asconfig.json'
 
-/** `name` is a file beside this one, without `.as.ts`. */
+/** Compiles the function `name`: a file of this folder, without `.as.ts`. */
 export async function compileFunction(name: string): Promise<Uint8Array<ArrayBuffer>> {
   return compileFile(join(import.meta.dirname, `${name}.as.ts`))
 }
 
-/** Compiles a source text, which may import "./tenantry.as"; for tests. */
+/** Compiles a text, which may import "./tenantry.as", for tests. */
 export async function compileSource(source: string): Promise<Uint8Array<ArrayBuffer>> {
   const scratch = await mkdtemp(join(tmpdir(), 'tenantry-asc-'))
   try {

@@ -1,5 +1,5 @@
-// Greets its caller: reads {"name": "…"} from standard input, answers JSON on standard output.
-// The body is what stdin holds; the caller's id is in the environment.
+// Greets its caller: reads {"name": "…"} from standard input and writes JSON to standard output.
+// Standard input is the body of the request. The caller's ID is in the environment.
 
 /** Reads all of standard input. */
 function readInput(): string {
@@ -16,7 +16,7 @@ function readInput(): string {
   return String.UTF8.decode(all.buffer);
 }
 
-/** The text of a member of a flat JSON object; enough for one name. */
+/** Returns the text of a member of a flat JSON object, which is enough for one name. */
 function member(json: string, name: string): string {
   const key = '"' + name + '"';
   const at = json.indexOf(key);

@@ -1,5 +1,5 @@
-/* Imports CSV (RFC 4180, the first line names the fields) into a table: all of it or nothing, in its caller's name.
-   TABLE in its environment says which; with OWNER_FIELD each record is the caller's. */
+/* Imports CSV (RFC 4180, the first line names the fields) into a table, completely or not at all, with its caller's rights.
+   TABLE in its environment names the table. With OWNER_FIELD, each record belongs to the caller. */
 #include <stdio.h>
 
 #include "tenantry.h"
@@ -45,7 +45,7 @@ static void say_name(struct text *to, const char *bytes, size_t length) {
 
 enum after { FIELD, LINE, END };
 
-/* Reads one field of the text into `field`, and says what follows it. */
+/* Reads one field of the text into `field`, and returns what follows it. */
 static enum after read_field(const char **at, const char *end, struct text *field) {
   field->length = 0;
   add(field, "", 0);
@@ -121,7 +121,7 @@ int main(void) {
   say(&sql, ") select ");
   say(&sql, names.bytes);
   if (owner.ok) say(&sql, ", $2");
-  /* The table's own types say what the texts become. */
+  /* The types of the table's columns decide how the texts are converted. */
   say(&sql, " from json_populate_recordset(null::");
   say_name(&sql, table.bytes, table.length);
   say(&sql, ", $1)");

@@ -1,5 +1,5 @@
-// Writes a digest of a table's last day into a bucket: for a schedule, with "role": "service_role" and TABLE, TIME_FIELD
-// (a datetime) and BUCKET in its environment. Called over HTTP it does the same.
+// Writes a digest of a table's last day into a bucket. Deploy it with a schedule, "role": "service_role", and TABLE,
+// TIME_FIELD (a datetime) and BUCKET in its environment. A call over HTTP does the same.
 import { Level, env, log, put, query } from "./tenantry.as";
 
 function name(text: string): string {
@@ -10,7 +10,7 @@ const table = env("TABLE");
 const time = env("TIME_FIELD", "created_at");
 const bucket = env("BUCKET", "digests");
 
-// Postgres makes the whole document; `query` gives it as the only row's only field.
+// Postgres builds the whole document. `query` returns it as the only row.
 const found = query(
   "select to_char(now() at time zone 'UTC', 'YYYY-MM-DD') as day, " +
     "(select count(*) from " + name(table) + ") as records, " +
@@ -18,7 +18,7 @@ const found = query(
     "order by " + name(time) + " desc limit 1000) n) as latest"
 );
 
-/** What stands between two texts. */
+/** Returns the text between two texts. */
 function between(text: string, before: string, after: string): string {
   const begin = text.indexOf(before) + before.length;
   return text.substring(begin, text.indexOf(after, begin));

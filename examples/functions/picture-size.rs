@@ -1,4 +1,4 @@
-//! Tells kind, width and height of a picture in storage, a PNG or a JPEG: its input is the picture's `bucket/path`.
+//! Returns type, width and height of a picture in storage, a PNG or a JPEG. The input is the picture's `bucket/path`.
 mod tenantry;
 
 use std::io::Read;
@@ -6,13 +6,13 @@ use std::io::Read;
 fn main() {
     let mut path = String::new();
     if std::io::stdin().read_to_string(&mut path).is_err() {
-        return refuse(400, r#"{"message":"the path is not UTF-8"}"#);
+        return refuse(400, r#"{"message":"The path is not UTF-8."}"#);
     }
     match tenantry::get(path.trim()) {
         Err(error) => refuse(404, &error),
         Ok(bytes) => match size_of(&bytes) {
             Some((kind, width, height)) => print!(r#"{{"type":"{kind}","width":{width},"height":{height},"bytes":{}}}"#, bytes.len()),
-            None => refuse(415, r#"{"message":"the file is no PNG and no JPEG"}"#),
+            None => refuse(415, r#"{"message":"The file is neither PNG nor JPEG."}"#),
         },
     }
 }

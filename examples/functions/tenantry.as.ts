@@ -1,5 +1,5 @@
-// What the host does for a function, for AssemblyScript: copy this file beside your own (docs/functions.md, "Host calls").
-// A call that fails traps with the host's error in the log; the `try…` ones give the answer instead.
+// The host calls for functions in AssemblyScript: copy this file next to your own (docs/functions.md, "Host calls").
+// A call that fails traps, with the host's error in the log. The `try…` functions return the response instead.
 
 @external("tenantry", "log")
 declare function hostLog(level: i32, text: usize, length: i32): void;
@@ -20,8 +20,8 @@ declare function hostTake(at: usize, size: i32): i32;
 
 export enum Level { Debug, Info, Warn, Error }
 
-/** What a call gave: its bytes, or the error as `{"code":…,"message":…}`. */
-export class ApiResponse {
+/** The response to a call: its bytes, or the error as `{"code":…,"message":…}`. */
+export class Answer {
   constructor(public readonly ok: bool, public readonly bytes: ArrayBuffer) {}
 
   get text(): string {
@@ -29,7 +29,7 @@ export class ApiResponse {
   }
 }
 
-/** An HTTP answer: `{"status":…,"headers":{…}}` as JSON, and the body. */
+/** An HTTP response: `{"status":…,"headers":{…}}` as JSON, and the body. */
 export class Fetched {
   constructor(public readonly head: string, public readonly body: ArrayBuffer) {}
 }
@@ -57,33 +57,33 @@ function needed(what: string, given: ApiResponse): ArrayBuffer {
   return given.bytes;
 }
 
-/** A line of the function's log. */
+/** Writes a line to the function's log. */
 export function log(level: Level, line: string): void {
   const bytes = bytesOf(line + "\n");
   hostLog(level, pointer(bytes), bytes.byteLength);
 }
 
-/** A variable of the function's configuration; `otherwise` when there is none. */
+/** Returns a variable of the function's configuration, or `otherwise` if it is not set. */
 export function env(name: string, otherwise: string = ""): string {
   const bytes = bytesOf(name);
   const given = response(hostEnv(pointer(bytes), bytes.byteLength));
   return given.ok ? given.text : otherwise;
 }
 
-/** `parameters`: a JSON array for $1, $2 …, or nothing. */
-export function tryQuery(sql: string, parameters: string = ""): ApiResponse {
+/** Runs an SQL statement. `parameters`: a JSON array for $1, $2 …, or an empty text. */
+export function tryQuery(sql: string, parameters: string = ""): Answer {
   const text = bytesOf(sql);
   const values = bytesOf(parameters);
   return response(hostQuery(pointer(text), text.byteLength, pointer(values), values.byteLength));
 }
 
-/** @returns `{"rows":[…],"count":n}` as JSON */
+/** Runs an SQL statement. @returns `{"rows":[…],"count":n}` as JSON */
 export function query(sql: string, parameters: string = ""): string {
   return String.UTF8.decode(needed("db_query", tryQuery(sql, parameters)));
 }
 
-/** `path`: `bucket/path/in/it`. */
-export function tryGet(path: string): ApiResponse {
+/** Reads a file. `path`: `bucket/path/in/it`. */
+export function tryGet(path: string): Answer {
   const bytes = bytesOf(path);
   return response(hostGet(pointer(bytes), bytes.byteLength));
 }
@@ -98,7 +98,7 @@ export function tryPut(path: string, type: string, bytes: ArrayBuffer): ApiRespo
   return response(hostPut(pointer(at), at.byteLength, pointer(kind), kind.byteLength, pointer(bytes), bytes.byteLength));
 }
 
-/** @returns the object as JSON: its `id`, `bucket`, `path`, `size` … */
+/** Writes a file. @returns the object as JSON: its `id`, `bucket`, `path`, `size` … */
 export function put(path: string, type: string, bytes: ArrayBuffer): string {
   return String.UTF8.decode(needed("storage_put", tryPut(path, type, bytes)));
 }
@@ -112,8 +112,8 @@ export function remove(path: string): void {
   needed("storage_delete", tryRemove(path));
 }
 
-/** `request`: `{"method":…,"url":…,"headers":{…}}` as JSON. */
-export function tryFetch(request: string, body: ArrayBuffer = new ArrayBuffer(0)): ApiResponse {
+/** Sends an HTTP request. `request`: `{"method":…,"url":…,"headers":{…}}` as JSON. */
+export function tryFetch(request: string, body: ArrayBuffer = new ArrayBuffer(0)): Answer {
   const bytes = bytesOf(request);
   return response(hostFetch(pointer(bytes), bytes.byteLength, pointer(body), body.byteLength));
 }

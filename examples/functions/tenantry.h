@@ -1,5 +1,5 @@
-/* What the host does for a function, for C: copy this file beside your own (docs/functions.md, "Host calls").
-   An answer's bytes are the caller's to free; they end with a NUL that its length does not count. */
+/* The host calls for functions in C: copy this file next to your own (docs/functions.md, "Host calls").
+   The caller frees the bytes of a response. They end with a NUL that the length does not count. */
 #ifndef TENANTRY_H
 #define TENANTRY_H
 
@@ -22,7 +22,7 @@ TENANTRY_IMPORT(take) int32_t tenantry_import_take(void *at, size_t size);
 
 enum tenantry_level { TENANTRY_DEBUG, TENANTRY_INFO, TENANTRY_WARN, TENANTRY_ERROR };
 
-/* With ok false an error: {"code":…,"message":…}. */
+/* The response to a call. If ok is false, the bytes are an error: {"code":…,"message":…}. */
 struct tenantry_answer {
   bool ok;
   size_t length;
@@ -45,12 +45,12 @@ static inline void tenantry_log(enum tenantry_level level, const char *line) {
 
 static inline struct tenantry_answer tenantry_env(const char *name) { return tenantry_taken(tenantry_import_env(name, strlen(name))); }
 
-/* parameters: a JSON array for $1, $2 …, or "". Gives {"rows":[…],"count":n}. */
+/* Runs an SQL statement. parameters: a JSON array for $1, $2 …, or "". Returns {"rows":[…],"count":n}. */
 static inline struct tenantry_answer tenantry_query(const char *sql, const char *parameters) {
   return tenantry_taken(tenantry_import_db_query(sql, strlen(sql), parameters, strlen(parameters)));
 }
 
-/* path: bucket/path/in/it. */
+/* Reads a file. path: bucket/path/in/it. */
 static inline struct tenantry_answer tenantry_get(const char *path) { return tenantry_taken(tenantry_import_storage_get(path, strlen(path))); }
 
 static inline struct tenantry_answer tenantry_put(const char *path, const char *type, const void *bytes, size_t length) {
@@ -59,7 +59,7 @@ static inline struct tenantry_answer tenantry_put(const char *path, const char *
 
 static inline struct tenantry_answer tenantry_delete(const char *path) { return tenantry_taken(tenantry_import_storage_delete(path, strlen(path))); }
 
-/* request: {"method":…,"url":…,"headers":{…}}. Gives {"status":…,"headers":{…}}, a newline, and the body. */
+/* Sends an HTTP request. request: {"method":…,"url":…,"headers":{…}}. Returns {"status":…,"headers":{…}}, a newline, and the body. */
 static inline struct tenantry_answer tenantry_fetch(const char *request, const void *body, size_t length) {
   return tenantry_taken(tenantry_import_http_fetch(request, strlen(request), body, length));
 }

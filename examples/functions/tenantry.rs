@@ -1,5 +1,5 @@
-//! What the host does for a function, for Rust: copy this file beside your own (docs/functions.md, "Host calls").
-//! An error is the host's, as `{"code":…,"message":…}`.
+//! The host calls for functions in Rust: copy this file next to your own (docs/functions.md, "Host calls").
+//! An error is the host's error, as `{"code":…,"message":…}`.
 #![allow(dead_code)]
 
 mod host {
@@ -46,22 +46,22 @@ pub fn log(level: Level, line: &str) {
     unsafe { host::log(level as i32, line.as_ptr(), line.len()) }
 }
 
-/// A variable of the function's configuration.
+/// Returns a variable of the function's configuration.
 pub fn env(name: &str) -> Option<String> {
     taken(unsafe { host::env(name.as_ptr(), name.len()) }).ok().map(text)
 }
 
-/// `parameters`: a JSON array for $1, $2 …, or nothing. Gives `{"rows":[…],"count":n}`.
+/// Runs an SQL statement. `parameters`: a JSON array for $1, $2 …, or an empty text. Returns `{"rows":[…],"count":n}`.
 pub fn query(sql: &str, parameters: &str) -> Result<String, String> {
     taken(unsafe { host::db_query(sql.as_ptr(), sql.len(), parameters.as_ptr(), parameters.len()) }).map(text)
 }
 
-/// `path`: `bucket/path/in/it`.
+/// Reads a file. `path`: `bucket/path/in/it`.
 pub fn get(path: &str) -> Answer {
     taken(unsafe { host::storage_get(path.as_ptr(), path.len()) })
 }
 
-/// Gives the object as JSON: its `id`, `bucket`, `path`, `size` …
+/// Writes a file and returns the object as JSON: its `id`, `bucket`, `path`, `size` …
 pub fn put(path: &str, content_type: &str, bytes: &[u8]) -> Result<String, String> {
     taken(unsafe { host::storage_put(path.as_ptr(), path.len(), content_type.as_ptr(), content_type.len(), bytes.as_ptr(), bytes.len()) }).map(text)
 }
@@ -70,7 +70,7 @@ pub fn delete(path: &str) -> Result<(), String> {
     taken(unsafe { host::storage_delete(path.as_ptr(), path.len()) }).map(|_| ())
 }
 
-/// `request`: `{"method":…,"url":…,"headers":{…}}`. Gives `{"status":…,"headers":{…}}`, and the body.
+/// Sends an HTTP request. `request`: `{"method":…,"url":…,"headers":{…}}`. Returns `{"status":…,"headers":{…}}`, and the body.
 pub fn fetch(request: &str, body: &[u8]) -> Result<(String, Vec<u8>), String> {
     let mut head = taken(unsafe { host::http_fetch(request.as_ptr(), request.len(), body.as_ptr(), body.len()) })?;
     let end = head.iter().position(|byte| *byte == b'\n').unwrap_or(head.len());
