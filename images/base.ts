@@ -1,4 +1,4 @@
-// The base image: taken from the engine, else pulled, else made with debootstrap where no image registry can be reached.
+// Provides the base image: from the engine, or pulled, or created with debootstrap if no image registry is reachable.
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,16 +14,16 @@ const suite = 'trixie'
 const pullMilliseconds = 120_000
 const makeMilliseconds = 15 * 60_000
 
-/** As in Debian's own image: whatever nobody reads in a container, and lists that apt fetches anew. */
+/** Files that a container does not need, and lists that apt downloads again. Debian's own image lacks them too. */
 const stripped = ['var/lib/apt/lists', 'var/cache', 'var/log', 'usr/share/man', 'usr/share/info', 'usr/share/locale']
-/** Packages that images install on top do without these, too. Licences stay. */
+/** Excludes the same files from packages that images install later. Licenses stay. */
 const dpkgExcludes =
   ['man/*', 'info/*', 'locale/*', 'doc/*'].map((path) => `path-exclude=/usr/share/${path}\n`).join('') +
   'path-include=/usr/share/doc/*/copyright\n'
 
 /**
- * @returns the base image's id
- * @throws Error that says why it can neither be pulled nor made
+ * Returns the ID of the base image. Pulls or creates the image if the engine does not have it.
+ * @throws Error that states why it can be neither pulled nor created
  */
 export async function ensureBaseImage(docker: Docker, note: (text: string) => void): Promise<string> {
   const found = await imageId(docker, baseImage)
@@ -33,11 +33,11 @@ export async function ensureBaseImage(docker: Docker, note: (text: string) => vo
     const stream = await docker.pull(baseImage, { abortSignal: AbortSignal.timeout(pullMilliseconds) })
     await follow(docker, stream, () => undefined)
   } catch (cause) {
-    note(`${baseImage} can't be pulled; making it with debootstrap`)
+    note(`${baseImage} can't be pulled; creating it with debootstrap`)
     await makeBaseImage(docker, cause)
   }
   const made = await imageId(docker, baseImage)
-  if (made === undefined) throw new Error(`${baseImage} is not in the engine although it was made`)
+  if (made === undefined) throw new Error(`The engine does not have ${baseImage} although it was created.`)
   return made
 }
 
@@ -53,7 +53,7 @@ export async function imageId(docker: Docker, name: string): Promise<string | un
 async function makeBaseImage(docker: Docker, cause: unknown): Promise<void> {
   if (process.getuid?.() !== 0) {
     throw new Error(
-      `${baseImage} can't be pulled, and only root can make it (debootstrap). Load it into the engine, or build as root once.`,
+      `${baseImage} can't be pulled, and only root can create it (debootstrap). Load it into the engine, or build as root once.`,
       { cause },
     )
   }
@@ -61,7 +61,7 @@ async function makeBaseImage(docker: Docker, cause: unknown): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-base-'))
   try {
     await execute('debootstrap', ['--variant=minbase', suite, directory])
-    // The directories stay: apt does not make its own.
+    // The directories stay, because apt does not create them.
     await execute('find', [...stripped.map((path) => join(directory, path)), '-type', 'f', '-delete'])
     await execute('find', [join(directory, 'usr/share/doc'), '-type', 'f', '!', '-name', 'copyright', '-delete'])
     await writeFile(join(directory, 'etc/dpkg/dpkg.cfg.d/slim'), dpkgExcludes)

@@ -1,4 +1,4 @@
-// `node images/build.ts [NAME…]`: builds the images on the engine of DOCKER_HOST, those whose content has changed.
+// `node images/build.ts [NAME…]` builds the images whose content has changed, on the engine of DOCKER_HOST.
 import Docker from 'dockerode'
 import { baseImage, ensureBaseImage, imageId } from './base.ts'
 import { contextOf, imageNames, imageTitles, type ImageName } from './catalogue.ts'
@@ -17,14 +17,14 @@ export interface BuiltImage {
   tag: string
   /** `sha256:…` */
   id: string
-  /** Bytes on disk, shared layers included. */
+  /** Bytes on disk, including shared layers. */
   size: number
-  /** False: it was there already. */
+  /** False if the engine had the image already. */
   built: boolean
 }
 
 /**
- * Builds each image of which the engine does not have this very content on its present base image.
+ * Builds each image that the engine does not have with the same content on its current base image.
  * @throws Error with the end of the build's output
  */
 export async function buildImages(
@@ -57,7 +57,7 @@ async function buildImage(
     const stream = await docker.buildImage(tarOf(context), {
       t: tag,
       labels: { 'org.opencontainers.image.title': imageTitles[name], [contextLabel]: hash, [baseLabel]: base },
-      // An engine may have no bridge of its own, and packages are fetched from outside.
+      // An engine may have no bridge, and the build downloads packages.
       networkmode: 'host',
       rm: true,
       forcerm: true,
@@ -74,7 +74,7 @@ async function buildImage(
   return { name, tag, id, size, built: !isCurrent }
 }
 
-/** With the present base below it, where the engine has one: images that were loaded come without. */
+/** Reports whether the engine has the image on its current base image. Without a base image, as after a load, any base is accepted. */
 async function hasImage(docker: Docker, tag: string): Promise<boolean> {
   if ((await imageId(docker, tag)) === undefined) return false
   const base = await imageId(docker, baseImage)
@@ -89,7 +89,8 @@ function isImageName(name: string): name is ImageName {
 if (import.meta.main) {
   const names = process.argv.slice(2)
   const unknown = names.find((name) => !isImageName(name))
-  if (unknown !== undefined) throw new Error(`no image is named "${unknown}"; there are ${imageNames.join(', ')}`)
+  if (unknown !== undefined)
+    throw new Error(`Unknown image "${unknown.slice(0, 100)}". Allowed: ${imageNames.join(', ')}.`)
   const images = await buildImages(new Docker(), names.length === 0 ? imageNames : names.filter(isImageName), (text) =>
     process.stderr.write(`${text}\n`),
   )

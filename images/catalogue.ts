@@ -1,4 +1,4 @@
-// The images: what each one's build context holds.
+// The images and the contents of their build contexts.
 import { dirname, join, relative } from 'node:path'
 import { bundleOf } from './bundle.ts'
 import { entriesOf, type Entry } from './context.ts'
@@ -17,12 +17,12 @@ export const imageTitles: Record<ImageName, string> = {
 
 const project = dirname(import.meta.dirname)
 
-/** Of the control plane's packages: those of the `prisma` command. */
+/** Packages of the control plane that its image does not need: those of the `prisma` command. */
 const unusedInContainers = ['prisma']
 
 /**
- * Packages' tests, hidden files, types, source maps and texts; native code; Prisma for other databases than Postgres;
- * weights of fonts that no invoice is printed in, and pictures of fonts.
+ * Matches files of packages that images do not need: tests, hidden files, types, source maps and texts; native code; Prisma
+ * for databases other than Postgres; weights of fonts that invoices do not use, and pictures of fonts.
  */
 const unwanted = new RegExp(
   [
@@ -38,7 +38,7 @@ const unwanted = new RegExp(
     .join('|'),
 )
 
-/** @throws Error when a package is not installed or the database client is not generated */
+/** Returns the build context of an image. @throws Error if a package is not installed or the database client is not generated */
 export async function contextOf(name: ImageName): Promise<Entry[]> {
   switch (name) {
     case 'postgres':
@@ -75,7 +75,7 @@ async function nodeContext(part: string, code: Promise<Entry[]>): Promise<Entry[
   return entries.flat()
 }
 
-/** A part as it is written, with its packages; `also`: what it reads beside its own source. */
+/** Returns the source of a part with its packages. `also` are the other files and folders that it reads. */
 async function sourceOf(part: string, also: readonly string[]): Promise<Entry[]> {
   const packages = await productionPackages(project, part, unusedInContainers)
   const source = [...['contract', part].flatMap((member) => [`${member}/package.json`, `${member}/src`]), ...also]
@@ -90,14 +90,14 @@ async function sourceOf(part: string, also: readonly string[]): Promise<Entry[]>
   ]
 }
 
-/** The project's own packages change seldom and make a layer of their own; a part's stand beside its source. */
+/** Packages of the project rarely change and form a separate layer. Packages of a part are next to its source. */
 function inContext(path: string): string {
   return path.startsWith('node_modules/') ? path : join('app', path)
 }
 
 let binary: Promise<Entry[]> | undefined
 
-/** The Node that runs the project, too; some 150 MB, so it is read once for all images. */
+/** Returns the Node binary that also runs the project. It has about 150 MB, so it is read once for all images. */
 function nodeBinary(): Promise<Entry[]> {
   binary ??= entriesOf(join(project, 'node_modules/node/bin/node'), 'node')
   return binary

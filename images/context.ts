@@ -1,4 +1,4 @@
-// A build context: files and links with fixed times and owners, as one tar stream that is the same for the same content.
+// Builds a context: files and links with fixed times and owners, as one tar stream that is identical for the same content.
 import { createHash } from 'node:crypto'
 import { lstat, readFile, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -6,11 +6,11 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { pack } from 'tar-stream'
 
-/** `path` is relative, with slashes. */
+/** A file or link of a build context. `path` is relative, with slashes. */
 export type Entry = { path: string; content: Buffer; isExecutable: boolean } | { path: string; target: string }
 
 /**
- * The file, or all files below the directory, under a path of the context.
+ * Returns the file, or all files below the directory, under a path of the context.
  * @param wanted decides by the path below `source`; directories named `node_modules` are never entered
  */
 export async function entriesOf(
@@ -32,13 +32,13 @@ export async function entriesOf(
   return found
 }
 
-/** @throws Error when a path occurs twice */
+/** Returns the entries as a tar stream. @throws Error if a path occurs twice */
 export function tarOf(entries: readonly Entry[]): Readable {
   const sorted = [...entries].sort((a, b) => (a.path < b.path ? -1 : 1))
   const owned = { mtime: new Date(0), uid: 0, gid: 0 }
   const tar = pack()
   const written = new Set<string>()
-  // Without an entry of their own, directories get whatever rights the engine likes.
+  // Directories without an entry get rights that depend on the engine.
   const addDirectory = (path: string): void => {
     if (path === '.' || written.has(path)) return
     addDirectory(dirname(path))
@@ -46,7 +46,7 @@ export function tarOf(entries: readonly Entry[]): Readable {
     tar.entry({ ...owned, name: path, type: 'directory', mode: 0o755 })
   }
   for (const entry of sorted) {
-    if (written.has(entry.path)) throw new Error(`the build context has ${entry.path} twice`)
+    if (written.has(entry.path)) throw new Error(`The build context contains ${entry.path} twice.`)
     addDirectory(dirname(entry.path))
     written.add(entry.path)
     if ('target' in entry)
@@ -57,7 +57,7 @@ export function tarOf(entries: readonly Entry[]): Readable {
   return Readable.from(tar, { objectMode: false })
 }
 
-/** Twelve hexadecimal digits that are the same for the same context. */
+/** Returns twelve hexadecimal digits that are the same for the same context. */
 export async function hashOf(entries: readonly Entry[]): Promise<string> {
   const hash = createHash('sha256').setEncoding('hex')
   await pipeline(tarOf(entries), hash)

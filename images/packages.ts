@@ -1,4 +1,4 @@
-// What a part needs of `node_modules` when it runs: its own dependencies, theirs, and so on.
+// Finds the packages of `node_modules` that a part needs when it runs: its dependencies, their dependencies, and so on.
 import { existsSync } from 'node:fs'
 import { readFile, realpath } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
@@ -15,8 +15,8 @@ const Manifest = Type.Object({
 })
 
 /**
- * Directories of packages, relative to the project and sorted. Optional dependencies are left out: they are native
- * code that their packages do without.
+ * Returns the directories of packages, relative to the project and sorted. Optional dependencies are omitted: they are native
+ * code that their packages do not require.
  * @param part directory of a workspace
  * @param without names that are not followed
  * @throws Error that names a package that is not installed
@@ -44,7 +44,7 @@ export async function productionPackages(
 async function namesNeededBy(directory: string): Promise<string[]> {
   const file = join(directory, 'package.json')
   const manifest: unknown = JSON.parse(await readFile(file, 'utf8'))
-  if (!Value.Check(Manifest, manifest)) throw new Error(`${file} is no package manifest`)
+  if (!Value.Check(Manifest, manifest)) throw new Error(`${file} is not a valid package manifest.`)
   const { dependencies = {}, peerDependencies = {}, peerDependenciesMeta = {} } = manifest
   return [
     ...Object.keys(dependencies),
@@ -52,11 +52,11 @@ async function namesNeededBy(directory: string): Promise<string[]> {
   ]
 }
 
-/** As Node looks for a package: upwards from who asks. */
+/** Finds a package as Node does: upwards from the package that imports it. */
 async function locate(project: string, from: string, name: string): Promise<string> {
   for (let at = from; at.startsWith(project); at = dirname(at)) {
     const directory = join(at, 'node_modules', name)
     if (existsSync(join(directory, 'package.json'))) return realpath(directory)
   }
-  throw new Error(`${name}, which ${relative(project, from)} needs, is not installed`)
+  throw new Error(`${name}, which ${relative(project, from)} needs, is not installed.`)
 }

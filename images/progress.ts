@@ -1,4 +1,4 @@
-// What the engine says while it pulls, imports or builds: a stream of JSON that ends, and may carry an error.
+// Reads the engine's output while it pulls, imports or builds: a stream of JSON that ends and may contain an error.
 import type Docker from 'dockerode'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -6,9 +6,9 @@ import { Value } from 'typebox/value'
 const Line = Type.Object({ stream: Type.Optional(Type.String()), error: Type.Optional(Type.String()) })
 
 /**
- * Resolves at the end of the work.
- * @param reported is given the text of each line
- * @throws Error with what the engine says is wrong
+ * Resolves when the engine has finished.
+ * @param said receives the text of each line
+ * @throws Error with the engine's error message
  */
 export function follow(docker: Docker, stream: NodeJS.ReadableStream, reported: (text: string) => void): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Starts Postgres on a whole data directory, or ends with a clear error. Arguments are further settings of the server.
-# With TENANTRY_VOLUME, the name of the volume that it must be, an empty volume becomes a data directory only where the control
-# plane has put the file `initialize` with that name: Docker creates a missing volume by itself, and it must not become a database.
+# Starts Postgres on a complete data directory, or ends with a clear error. Arguments are additional settings of the server.
+# TENANTRY_VOLUME is the name of the volume. If it is set, an empty volume becomes a data directory only if it contains the file
+# `initialize` with that name, from the control plane. Docker creates a missing volume by itself, which must not become a database.
 set -euo pipefail
 
 version=17
@@ -18,8 +18,8 @@ fail() {
   exit 1
 }
 
-# Process ids mean nothing between containers, so Postgres' own lock file does not keep a second server out. This
-# lock does: the server inherits it, and the kernel lets go of it with the last process.
+# Process IDs have no meaning in another container, so Postgres' own lock file does not prevent a second server. This lock
+# does: the server inherits it, and the kernel releases it with the last process.
 hold_volume() {
   [[ -w $volume ]] || fail "$volume can't be written by user $(id -u)"
   exec 9> "$volume/lock"
@@ -42,7 +42,7 @@ check_permission() {
     fail "the volume \"$volume_name\" holds no data directory, and the control plane has not permitted to create one: no empty database is started"
 }
 
-# Permission is used up only when the data directory is on disk. A volume from before there were owners gets its owner here.
+# The permission is removed only when the data directory is on disk. A volume from an earlier version gets its owner here.
 mark_owner() {
   [[ -n $volume_name ]] || return 0
   if [[ ! -e $owner ]]; then
@@ -54,7 +54,7 @@ mark_owner() {
   sync "$volume"
 }
 
-# A kill at any point leaves either nothing under the final name or all of it, on disk.
+# After a kill at any point, the final name does not exist, or the complete directory is on disk.
 make_data_directory() {
   local parent making
   parent=$(dirname "$PGDATA")
@@ -82,7 +82,7 @@ check_data_directory() {
   make_data_directory
 }
 
-# A server without sockets sets it, so that the old one never works once TCP is open.
+# A server without sockets sets the password, so that the old one never works over TCP.
 set_superuser_password() {
   local password
   password=$(< "$superuser_password")
@@ -101,7 +101,7 @@ if [[ -e $superuser_password ]]; then
   hba=/usr/share/tenantry/pg_hba.superuser.conf
 fi
 
-# Ours come last, because the last of a name holds.
+# These settings come last, because the last value of a setting applies.
 exec postgres "$@" \
   -c listen_addresses='*' -c port=5432 -c unix_socket_directories=/run/postgresql \
   -c hba_file="$hba" -c password_encryption=scram-sha-256 -c jit=off -c logging_collector=off

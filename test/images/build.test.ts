@@ -58,7 +58,7 @@ t.test('the hash of a context is of its paths, contents and rights alone', async
     [file('a/c', 'one'), file('c', 'two'), { path: 'd', target: 'c' }],
   ])
     t.not(await hashOf(changed), hash)
-  await t.rejects(hashOf([file('c', 'one'), file('c', 'two')]), /the build context has c twice/)
+  await t.rejects(hashOf([file('c', 'one'), file('c', 'two')]), /The build context contains c twice/)
 })
 
 t.test('a context takes the files that are wanted, without packages below them', async (t) => {
