@@ -3,7 +3,7 @@
 import type { CompleteExample } from './read-examples.ts'
 
 export interface Exception {
-  /** A part of a sentence: stands behind `except that`, and in docs/rest.md. */
+  /** A clause that completes `except that` in the name of the test. docs/rest.md shows it as well. */
   readonly reason: string
   readonly instead: (example: CompleteExample) => CompleteExample
 }
@@ -14,7 +14,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
     'PostgrestQueryBuilder.select: Querying referenced table with count',
     {
       reason:
-        'its SQL fills a table that it does not make, and calls a function of an extension in a schema that no home has',
+        'its SQL fills a table that it does not create, and calls an extension function in a schema that no home has',
       // The response names the id that was made up when it was written down.
       instead: (example) => ({
         ...example,
@@ -28,14 +28,14 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
   [
     'PostgrestQueryBuilder.select: Querying referenced table with inner join',
     {
-      reason: 'its SQL calls a function of an extension in a schema that no home has, and the home `public`',
+      reason: 'its SQL calls an extension function in a schema that no home has, and names the home `public`',
       instead: (example) => ({ ...example, sql: inHome(example.sql) }),
     },
   ],
   [
     'PostgrestQueryBuilder.select: Switching schemas per query',
     {
-      reason: 'a tenant has one schema, which clients call `public`, and makes no others',
+      reason: 'a tenant has one Postgres schema, which clients call `public`',
       instead: (example) => ({ ...example, sql: '', response: { status: 406, error: { code: 'PGRST106' } } }),
     },
   ],
@@ -48,7 +48,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
         name,
         {
           reason:
-            'the error is told in words of this interface, and Postgres names no keys to those whom row-level security binds',
+            "the message is this interface's own, and Postgres reports no key values to roles under row-level security",
           instead: (example) => ({
             ...example,
             response: { status: 409, error: { code: '23505', details: null, hint: null } },
@@ -61,7 +61,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
       [
         name,
         {
-          reason: 'no record is new: a 200, in PostgREST since version 12, where the documented response is a 201',
+          reason: 'no record is new, which is a 200, in PostgREST too since version 12; the documented response is a 201',
           instead: (example) => ({
             ...example,
             response: { ...membersOf(example.response), status: 200, statusText: 'OK' },
@@ -72,7 +72,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
   [
     'PostgrestFilterBuilder.is: Checking for nullness, true or false',
     {
-      reason: 'the documented response shows the text `null` where its SQL has put a null',
+      reason: 'the documented response shows the text `null` where its SQL has inserted a null',
       instead: (example) => ({
         ...example,
         response: { ...membersOf(example.response), data: [{ id: 2, name: null }] },
@@ -82,14 +82,14 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
   [
     'PostgrestFilterBuilder.contains: On array columns',
     {
-      reason: 'the documented response shows one of the three columns, and all are asked for',
+      reason: 'the documented response shows one of the three columns, and the call selects all',
       instead: (example) => ({ ...example, call: example.call.replace('.select()', ".select('title')") }),
     },
   ],
   [
     'PostgrestTransformBuilder.order: Order parent table by a referenced table',
     {
-      reason: 'the documented response has not the alias that is asked for',
+      reason: 'the documented response does not have the alias that the call requests',
       instead: (example) => ({
         ...example,
         call: example.call
@@ -101,7 +101,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
   [
     'PostgrestTransformBuilder.limit: On a referenced table',
     {
-      reason: 'the documented response shows the second row, and no order is asked for',
+      reason: 'the documented response shows the second row, and the call requests no order',
       instead: (example) => ({
         ...example,
         call: `${example.call}.order('name', { referencedTable: 'instruments', ascending: false })`,
@@ -113,7 +113,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
       [
         `PostgrestTransformBuilder.explain: Get the execution plan${how}`,
         {
-          reason: 'plans of queries are not told',
+          reason: 'query plans are not returned',
           instead: (example) => ({ ...example, response: { status: 406, error: { code: 'PGRST107' } } }),
         },
       ] satisfies [string, Exception],

@@ -20,7 +20,7 @@ export const aggregates: Feature[] = [
     ),
   },
   {
-    feature: '`count()` of rows, and `count` as it was',
+    feature: '`count()` of rows, and `count` in its older form',
     here: 'same',
     check: give(
       ['/sales?select=count()', [{ count: 4 }]],
@@ -34,7 +34,7 @@ export const aggregates: Feature[] = [
     check: give(['/sales?select=total:amount.sum(),days:sold_on.count()', [{ total: 42.5, days: 4 }]]),
   },
   {
-    feature: 'casts of what goes in, and of what comes out',
+    feature: 'casts of the arguments, and of the result',
     here: 'same',
     check: give(
       ['/authors?select=prefs->>n::int.sum(),prefs->n::numeric.max()::text', [{ sum: 10, max: '10' }]],
@@ -42,7 +42,7 @@ export const aggregates: Feature[] = [
     ),
   },
   {
-    feature: 'grouping by the columns beside',
+    feature: 'grouping by the other columns',
     here: 'same',
     check: give(
       ['/sales?select=sold_on,amount.sum()&order=sold_on', perDay],
@@ -57,7 +57,7 @@ export const aggregates: Feature[] = [
     ),
   },
   {
-    feature: 'grouping by places in JSON',
+    feature: 'grouping by paths into JSON',
     here: 'same',
     check: give(
       [
@@ -83,7 +83,7 @@ export const aggregates: Feature[] = [
     ]),
   },
   {
-    feature: 'order by what is no group',
+    feature: 'order by a column that is not a group',
     here: 'same',
     check: gives(
       '/sales?select=sold_on,amount.sum()&order=id',
@@ -107,7 +107,7 @@ export const aggregates: Feature[] = [
     ),
   },
   {
-    feature: 'inside of an embedded relation',
+    feature: 'inside an embedded relation',
     here: 'same',
     check: give(
       [
@@ -148,7 +148,7 @@ export const aggregates: Feature[] = [
     },
   },
   {
-    feature: 'of columns of a spread to-one relation: as if they were its own',
+    feature: 'of columns of a spread to-one relation: as columns of the record itself',
     here: 'same',
     check: give(
       [
@@ -163,9 +163,9 @@ export const aggregates: Feature[] = [
     ),
   },
   {
-    feature: 'inside of a spread to-many relation',
+    feature: 'inside a spread to-many relation',
     here: 'differs',
-    note: 'each in an array; there `PGRST127`',
+    note: 'each in an array; PostgREST returns `PGRST127`',
     check: give([
       '/authors?select=id,...books!author_id(pages.sum())&order=id',
       [
@@ -184,7 +184,7 @@ export const aggregates: Feature[] = [
     ),
   },
   {
-    feature: 'an aggregate that the type has not',
+    feature: 'an aggregate that the type does not have',
     here: 'same',
     check: gives(
       '/books?select=available.max()',
@@ -194,7 +194,7 @@ export const aggregates: Feature[] = [
     ),
   },
   {
-    feature: 'an aggregate that there is not',
+    feature: 'an unknown aggregate',
     here: 'same',
     check: gives(
       '/sales?select=amount.median()',
@@ -208,7 +208,7 @@ export const aggregates: Feature[] = [
   {
     feature: 'aggregates that are not allowed',
     here: 'differs',
-    note: 'there off by default (`PGRST123`); here always on',
+    note: 'always on; in PostgREST off by default (`PGRST123`)',
     check: give(['/shelves?select=count()', [{ count: 3 }]]),
   },
 ]

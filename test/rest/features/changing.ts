@@ -4,7 +4,7 @@ import { changed, low, representation, stored } from './writing.ts'
 
 export const changing: Feature[] = [
   {
-    feature: 'update: 204, or 200 with what was changed',
+    feature: 'update: 204, or 200 with the changed records',
     here: 'same',
     check: async (scene) => {
       await scene.expect({ method: 'PATCH', path: '/shelves?id=eq.2', body: { hall: 'p' } }, changed(204, '0-0/*'))
@@ -35,7 +35,7 @@ export const changing: Feature[] = [
     },
   },
   {
-    feature: 'filters of an update: trees, places in JSON',
+    feature: 'filters of an update: trees, paths into JSON',
     here: 'same',
     check: async (scene) => {
       await scene.expect(
@@ -53,7 +53,7 @@ export const changing: Feature[] = [
   {
     feature: 'update with an empty object',
     here: 'differs',
-    note: 'changes nothing, and answers with the rows as if it had; there with none',
+    note: 'changes nothing, and returns the rows as if it had; PostgREST returns none',
     check: async ({ expect }) => {
       await expect(
         { method: 'PATCH', path: '/shelves?id=eq.1', body: {}, headers: representation },
@@ -63,7 +63,7 @@ export const changing: Feature[] = [
     },
   },
   {
-    feature: 'delete: 204, or 200 with what was deleted',
+    feature: 'delete: 204, or 200 with the deleted records',
     here: 'same',
     check: async (scene) => {
       await scene.expect(
@@ -102,7 +102,7 @@ export const changing: Feature[] = [
   {
     feature: 'update or delete without a filter',
     here: 'differs',
-    note: 'refused; there every row, without `pg-safeupdate`',
+    note: 'rejected; PostgREST changes every row, without `pg-safeupdate`',
     check: async (scene) => {
       const message = (what: string) =>
         `${what} needs a filter; to mean every record, say so, for example with ?id=not.is.null`
@@ -120,7 +120,7 @@ export const changing: Feature[] = [
   {
     feature: '`limit`, `offset` of an update or deletion',
     here: 'absent',
-    note: 'gone there since version 13',
+    note: 'removed from PostgREST in version 13',
     check: async ({ expect }) => {
       const message = (what: string) => `${what} takes no limit and no offset: it is for all that match`
       await expect(
@@ -144,7 +144,7 @@ export const changing: Feature[] = [
     },
   },
   {
-    feature: 'embedding in what a change sends back',
+    feature: 'embedding in the records that a change returns',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
@@ -172,7 +172,7 @@ export const changing: Feature[] = [
     },
   },
   {
-    feature: 'embedding a table of the name that the statement uses itself',
+    feature: 'embedding a table whose name the statement itself uses',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
@@ -187,7 +187,7 @@ export const changing: Feature[] = [
     },
   },
   {
-    feature: 'aggregates in what a change sends back',
+    feature: 'aggregates over the records that a change returns',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
@@ -330,7 +330,7 @@ export const changing: Feature[] = [
     },
   },
   {
-    feature: 'collections that a schema describes',
+    feature: 'collections with a schema',
     here: 'differs',
     note: 'checked by the schema, before Postgres',
     check: async ({ expect, request, t }) => {

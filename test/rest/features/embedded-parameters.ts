@@ -127,7 +127,7 @@ export const embeddedParameters: Feature[] = [
     ),
   },
   {
-    feature: 'null filtering inside of `or`',
+    feature: 'null filtering inside `or`',
     here: 'same',
     check: give(
       ['/authors?select=id,books!author_id(),profiles()&or=(books.is.null,profiles.is.null)', [{ id: 3 }]],
@@ -208,7 +208,7 @@ export const embeddedParameters: Feature[] = [
     ]),
   },
   {
-    feature: 'a relation that there is not',
+    feature: 'an unknown relation',
     here: 'same',
     check: gives(
       '/books?select=id,edition(number)',
@@ -219,7 +219,7 @@ export const embeddedParameters: Feature[] = [
     ),
   },
   {
-    feature: 'a hint that fits nothing',
+    feature: 'a hint that matches nothing',
     here: 'same',
     check: gives(
       '/books?select=id,authors!title(name)',

@@ -15,19 +15,19 @@ export const errors: Feature[] = [
     check: fail('P0001', raised(400, 'P0001', 'no more', reported)),
   },
   {
-    feature: "`errcode = 'PT402'`: that status",
+    feature: "`errcode = 'PT402'`: the status 402",
     here: 'same',
     check: fail('PT402', raised(402, 'PT402', 'no more', reported)),
   },
-  { feature: "codes of one's own", here: 'same', check: fail('ZZ001', raised(400, 'ZZ001', 'no more', reported)) },
+  { feature: 'your own codes', here: 'same', check: fail('ZZ001', raised(400, 'ZZ001', 'no more', reported)) },
   {
     feature: "`raise sqlstate 'PGRST'` with JSON",
     here: 'absent',
-    note: 'a 400 with the message as it is',
+    note: 'a 400 with the unchanged message',
     check: fail('PGRST', raised(400, 'PGRST', 'no more', reported)),
   },
   {
-    feature: "Postgres' codes, raised: their status, with the function's words",
+    feature: "Postgres' codes, raised: their status, with the function's message",
     here: 'same',
     check: async (scene) => {
       await fail('42501', raised(403, '42501', 'no more', reported))(scene)
@@ -36,16 +36,16 @@ export const errors: Feature[] = [
     },
   },
   {
-    feature: "codes of the server's own trouble, raised",
+    feature: "codes of the server's own errors, raised",
     here: 'differs',
-    note: '400; there 500',
+    note: '400; PostgREST returns 500',
     check: async (scene) => {
       for (const code of ['57014', 'XX000', '55P03', 'P0004', '40001'])
         await fail(code, raised(400, code, 'no more', reported))(scene)
     },
   },
   {
-    feature: 'what goes wrong inside of a function',
+    feature: 'errors inside a function',
     here: 'same',
     check: gives(
       { method: 'POST', path: '/rpc/broken', body: {} },
@@ -53,7 +53,7 @@ export const errors: Feature[] = [
     ),
   },
   {
-    feature: 'what a trigger raises',
+    feature: 'errors that a trigger raises',
     here: 'same',
     check: gives(
       { method: 'POST', path: '/lines', body: { entry: 'forbidden' } },
@@ -63,7 +63,7 @@ export const errors: Feature[] = [
   {
     feature: 'the form: `code`, `message`, `details`, `hint`',
     here: 'differs',
-    note: '`statusCode` and `error` besides',
+    note: 'also `statusCode` and `error`',
     check: gives(
       '/books?select=titel',
       rejected(400, '42703', 'query parameter "select": collection "books" has no field "titel"', {
@@ -72,7 +72,7 @@ export const errors: Feature[] = [
     ),
   },
   {
-    feature: '`23502`, a value that is missing',
+    feature: '`23502`, a missing value',
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90 } },
@@ -80,7 +80,7 @@ export const errors: Feature[] = [
     ),
   },
   {
-    feature: '`23503`, a reference to nothing',
+    feature: '`23503`, a reference to a missing record',
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90, title: 'x', author_id: 99 } },
@@ -92,7 +92,7 @@ export const errors: Feature[] = [
     ),
   },
   {
-    feature: '`23503`, what others refer to',
+    feature: '`23503`, a record that others refer to',
     here: 'same',
     check: gives(
       { method: 'DELETE', path: '/authors?id=eq.1' },
@@ -108,7 +108,7 @@ export const errors: Feature[] = [
     ),
   },
   {
-    feature: '`23514`, what a check refuses',
+    feature: '`23514`, a value that a check rejects',
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90, title: 'x', pages: 0 } },
@@ -162,7 +162,7 @@ export const errors: Feature[] = [
     },
   },
   {
-    feature: '`PGRST102`, a body that is none',
+    feature: '`PGRST102`, an invalid body',
     here: 'same',
     check: async ({ expect, t, request }) => {
       const headers = { 'content-type': 'application/json' }
@@ -226,7 +226,7 @@ export const errors: Feature[] = [
     },
   },
   {
-    feature: '`PGRST301`, `PGRST303`: a token that is not valid',
+    feature: '`PGRST301`, `PGRST303`: an invalid token',
     here: 'differs',
     note: '401 `INVALID_TOKEN`',
     check: async ({ t, request }) => {

@@ -11,22 +11,22 @@ export const filterErrors: Feature[] = [
     'invalid input syntax for type bigint: "x"',
   ),
   bad(
-    'a value that an enum has not',
+    'a value that is not in the enum',
     '/books?genre=eq.opera',
     '22P02',
     'a value does not fit the type of its field',
     'invalid input value for enum genre: "opera"',
   ),
   bad(
-    'a regular expression that is none',
+    'an invalid regular expression',
     '/books?title=match.((',
     '2201B',
     'invalid regular expression: parentheses () not balanced',
   ),
   {
-    feature: 'an operator that the type has not',
+    feature: 'an operator that the type does not have',
     here: 'differs',
-    note: '400; there 404, as if a function were missing',
+    note: '400; PostgREST returns 404, as if a function were missing',
     check: gives(
       '/books?pages=cs.{1}',
       rejected(400, '42883', 'this operator does not fit the type of the field', {
@@ -35,7 +35,7 @@ export const filterErrors: Feature[] = [
     ),
   },
   bad(
-    '`is.true` of what is no boolean',
+    '`is.true` of a column that is not a boolean',
     '/books?pages=is.true',
     '42804',
     'this operator does not fit the type of the field',
@@ -63,7 +63,7 @@ export const filterErrors: Feature[] = [
     'query parameter "id": "," is expected at character 8 of "in.(1,2"',
   ),
   bad(
-    'more behind a list',
+    'more text after a list',
     '/books?id=in.(1,2)x',
     'PGRST100',
     'query parameter "id": nothing is expected after the list at character 9 of "in.(1,2)x"',

@@ -86,9 +86,9 @@ export const filters: Feature[] = [
     ),
   },
   {
-    feature: '`like`, `match` of what is no text',
+    feature: '`like`, `match` of a column that is not a text',
     here: 'differs',
-    note: 'its text is compared; there `42883`',
+    note: 'its text is compared; PostgREST returns `42883`',
     check: finds(['pages=like.1*', '14', '23'], ['genre=match.^[np]', '12', '3']),
   },
   {
@@ -107,7 +107,7 @@ export const filters: Feature[] = [
     ),
   },
   {
-    feature: '`in` with odd quoting',
+    feature: '`in` with unusual quoting',
     here: 'same',
     check: async ({ t, request, tenant }) => {
       const odd = ['a,b', 'c"d', '"e"', 'f(g)', '(h', 'i\\j', "k'l", '', 'm n', '{o}', '"p', 'q"', 'null']
@@ -181,7 +181,7 @@ export const filters: Feature[] = [
     'there is no escaped character: "a\\"',
   ),
   bad(
-    'a search in a language that there is not',
+    'a search in an unknown language',
     '/books?words=fts(klingon).a',
     '42704',
     'text search configuration "klingon" does not exist',
@@ -237,13 +237,13 @@ export const filters: Feature[] = [
     ),
   },
   bad(
-    '`(any)` where there is none',
+    '`(any)` with an operator that does not support it',
     '/books?id=neq(any).{1}',
     'PGRST100',
     'query parameter "id": neq takes no "(any)" at character 9 of "neq(any).{1}"',
   ),
   {
-    feature: 'several filters must all hold, of one column too',
+    feature: 'several filters must all match, also of one column',
     here: 'same',
     check: async (scene) => {
       await scene.expect({ path: '/books?select=id&pages=gt.50&pages=lt.200&available=is.true' }, rows([{ id: 1 }]))
@@ -307,7 +307,7 @@ export const filters: Feature[] = [
     },
   },
   {
-    feature: 'columns with odd names',
+    feature: 'columns with special characters in their names',
     here: 'same',
     check: async ({ expect }) => {
       for (const filter of [

@@ -68,7 +68,7 @@ export const forms: Feature[] = [
   {
     feature: '`text/csv`',
     here: 'differs',
-    note: 'quoted as RFC 4180 has it; a null is empty, an empty text `""`',
+    note: 'quoted as in RFC 4180; a null is empty, an empty text `""`',
     check: async ({ expect, tenant }) => {
       const headers = { accept: 'text/csv' }
       const type = 'text/csv; charset=utf-8'
@@ -118,7 +118,7 @@ export const forms: Feature[] = [
   {
     feature: 'plans: `application/vnd.pgrst.plan+json`',
     here: 'absent',
-    note: 'off there by default, too',
+    note: 'off by default in PostgREST, too',
     check: gives(
       {
         path: one,
@@ -136,7 +136,7 @@ export const forms: Feature[] = [
     ),
   },
   {
-    feature: 'a media type that there is not',
+    feature: 'an unknown media type',
     here: 'same',
     check: gives({ path: one, headers: { accept: 'application/xml' } }, notAvailable('application/xml')),
   },
@@ -193,7 +193,7 @@ export const forms: Feature[] = [
     },
   },
   {
-    feature: '`handling=strict` with what is not known',
+    feature: '`handling=strict` with an unknown preference',
     here: 'same',
     check: gives(
       { path: one, headers: { prefer: 'handling=strict, foo, count=some' } },

@@ -43,7 +43,7 @@ export const functionResponses: Feature[] = [
     },
   },
   {
-    feature: 'singular, CSV and stripped answers',
+    feature: 'singular, CSV and stripped responses',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
@@ -122,7 +122,7 @@ export const functionResponses: Feature[] = [
     },
   },
   {
-    feature: 'a function that there is not',
+    feature: 'an unknown function',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
@@ -149,7 +149,7 @@ export const functionResponses: Feature[] = [
   {
     feature: '`security definer` functions',
     here: 'absent',
-    note: 'they would act as another',
+    note: 'they would have the rights of another role',
     check: gives(
       '/rpc/secret',
       rejected(404, 'PGRST202', 'Could not find the function secret in the schema cache', {
@@ -171,7 +171,7 @@ export const functionResponses: Feature[] = [
   {
     feature: 'other methods than GET, HEAD and POST',
     here: 'differs',
-    note: '404; there 405 `PGRST101`',
+    note: '404; PostgREST returns 405 `PGRST101`',
     check: async ({ t, request }) => {
       t.match(await request('PATCH', '/rpc/add', { body: {} }), { status: 404 })
     },
@@ -179,7 +179,7 @@ export const functionResponses: Feature[] = [
   {
     feature: '`Prefer: params=single-object`',
     here: 'absent',
-    note: 'gone there since version 13',
+    note: 'removed from PostgREST in version 13',
     check: async ({ expect }) => {
       await expect(
         call('add', { a: 1 }, { headers: { prefer: 'handling=strict, params=single-object' } }),
@@ -192,7 +192,7 @@ export const functionResponses: Feature[] = [
   {
     feature: 'headers and status by `response.headers`, `response.status`',
     here: 'differs',
-    note: 'not heard; a status by what is raised',
+    note: 'ignored; raise an error to set a status',
     check: gives('/rpc/says_status', response('said')),
   },
 ]

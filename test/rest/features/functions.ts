@@ -82,7 +82,7 @@ export const functions: Feature[] = [
     },
   },
   {
-    feature: 'filters on what has no columns',
+    feature: 'filters on results without columns',
     here: 'same',
     check: gives(
       '/rpc/lengths?id=eq.1',
@@ -128,7 +128,7 @@ export const functions: Feature[] = [
     ),
   },
   {
-    feature: 'no row of a function that gives one',
+    feature: 'no row from a function that returns one',
     here: 'same',
     check: gives('/rpc/no_book?select=id,title', response({ id: null, title: null })),
   },
@@ -157,7 +157,7 @@ export const functions: Feature[] = [
     },
   },
   {
-    feature: '`returns table (…)`, also of one column',
+    feature: '`returns table (…)`, also with one column',
     here: 'same',
     check: give(
       [
@@ -222,7 +222,7 @@ export const functions: Feature[] = [
     },
   },
   {
-    feature: 'overloads that one call fits several of, by defaults',
+    feature: 'a call that fits several overloads, because of defaults',
     here: 'same',
     check: both(
       'near',
@@ -238,7 +238,7 @@ export const functions: Feature[] = [
     ),
   },
   {
-    feature: 'an overload that takes any number of arguments more',
+    feature: 'an overload that takes any number of further arguments',
     here: 'same',
     check: async (scene) => {
       await both('far', { a: 1 }, response('one'))(scene)
@@ -246,7 +246,7 @@ export const functions: Feature[] = [
     },
   },
   {
-    feature: 'overloads that differ in types alone',
+    feature: 'overloads that differ in types only',
     here: 'same',
     check: both(
       'twice',
@@ -271,7 +271,7 @@ export const functions: Feature[] = [
     },
   },
   {
-    feature: 'a body that is no object, for named arguments',
+    feature: 'a body that is not an object, for named arguments',
     here: 'same',
     check: async ({ expect }) => {
       await expect(

@@ -53,7 +53,7 @@ export const ordering: Feature[] = [
       ),
   },
   {
-    feature: 'by places in JSON, composites and arrays',
+    feature: 'by paths into JSON, composites and arrays',
     here: 'same',
     check: (scene) =>
       inOrder(
@@ -148,11 +148,11 @@ export const ordering: Feature[] = [
   {
     feature: 'a limit or offset below zero',
     here: 'differs',
-    note: '400; there 416 `PGRST103`',
+    note: '400; PostgREST returns 416 `PGRST103`',
     check: gives(`${list}&limit=-1`, rejected(400, 'PGRST100', 'query parameter "limit": "-1" must be a whole number')),
   },
   {
-    feature: '`Range`, with `limit` and `offset` too: what both allow',
+    feature: '`Range`, also with `limit` and `offset`: what both allow',
     here: 'same',
     check: async ({ expect }) => {
       await expect({ path: list, headers: { range: '0-1', 'range-unit': 'items' } }, rows(three.slice(0, 2)))
@@ -168,7 +168,7 @@ export const ordering: Feature[] = [
     },
   },
   {
-    feature: 'a range whose end lies before its begin',
+    feature: 'a range that ends before it begins',
     here: 'same',
     check: gives(
       { path: list, headers: { range: '2-1' } },
@@ -178,7 +178,7 @@ export const ordering: Feature[] = [
     ),
   },
   {
-    feature: '`Prefer: count=exact`: 200 of all, 206 of a part, 416 behind the end',
+    feature: '`Prefer: count=exact`: 200 for all records, 206 for a part, 416 beyond the end',
     here: 'same',
     check: async ({ expect }) => {
       const headers = { prefer: 'count=exact' }
@@ -272,7 +272,7 @@ export const ordering: Feature[] = [
   {
     feature: 'paging by keys: `cursor=`',
     here: 'differs',
-    note: 'there is none there',
+    note: 'PostgREST has none',
     check: async ({ t, request, expect }) => {
       const first = await request('GET', `${list}&limit=2&cursor=`)
       t.same(first.list(), three.slice(0, 2))

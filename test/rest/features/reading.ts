@@ -29,7 +29,7 @@ export const reading: Feature[] = [
   {
     feature: 'casting: `column::type`',
     here: 'differs',
-    note: "to Postgres' own types; there to any",
+    note: "to Postgres' own types; in PostgREST to any type",
     check: async (scene) => {
       await give([
         one('select=id::text,price::int,tags::text,genre::text,added::date'),
@@ -48,7 +48,7 @@ export const reading: Feature[] = [
     },
   },
   {
-    feature: 'JSON columns: `->`, `->>`, places in lists, from the end too',
+    feature: 'JSON columns: `->`, `->>`, list positions, also from the end',
     here: 'same',
     check: give([
       '/authors?id=eq.1&select=prefs->>lang,prefs->deep->a,third:prefs->list->2,prefs->list->-3,prefs->deep->a->>b,n:prefs->nothing->0',
@@ -69,7 +69,7 @@ export const reading: Feature[] = [
     ]),
   },
   {
-    feature: 'values of every type come back exactly: beyond 2^53, fractions of any length',
+    feature: 'values of every type are returned exactly: beyond 2^53, fractions of any length',
     here: 'same',
     check: async ({ t, request }) => {
       const response = await request('GET', '/books?id=eq.9007199254740993&select=id,price,gross,extra,years,tags,size')
@@ -81,7 +81,7 @@ export const reading: Feature[] = [
     },
   },
   {
-    feature: 'names with odd characters, in quotes',
+    feature: 'names with special characters, in quotes',
     here: 'same',
     check: give([
       '/odd%20names?select="a,b","c.d",x:"e\\"f","g h","(i)","j:k","select"',
@@ -98,7 +98,7 @@ export const reading: Feature[] = [
   {
     feature: 'views',
     here: 'differs',
-    note: 'those that ask as their caller (`security_invoker`)',
+    note: 'those with the rights of their caller (`security_invoker`)',
     check: give([
       '/cheap_books?select=id,price&order=id',
       [
@@ -129,7 +129,7 @@ export const reading: Feature[] = [
     ]),
   },
   {
-    feature: 'row-level security decides what is there',
+    feature: 'row-level security decides which rows exist',
     here: 'same',
     check: async ({ expect }) => {
       await expect({ path: '/drafts', as: 'ada' }, rows([{ id: 1, owner: 'ada', text: 'mine' }]))
@@ -153,7 +153,7 @@ export const reading: Feature[] = [
   {
     feature: 'GET of one record by its key: `/table/id`',
     here: 'differs',
-    note: 'there a 404 `PGRST125`; here the record',
+    note: 'the record; PostgREST returns 404 `PGRST125`',
     check: async ({ t, request, expect }) => {
       t.match(await request('GET', '/shelves/1'), { status: 200, text: '{"id":1,"label":"low","hall":"east"}' })
       await expect({ path: '/shelves/99' }, rejected(404, 'PGRST116', 'there is no such record in "shelves"'))

@@ -50,7 +50,7 @@ export const upserts: Feature[] = [
     },
   },
   {
-    feature: 'columns that are left out stay',
+    feature: 'columns that are left out keep their values',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
@@ -64,7 +64,7 @@ export const upserts: Feature[] = [
     },
   },
   {
-    feature: 'a merge of nothing but defaults',
+    feature: 'a merge of defaults only',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
@@ -187,7 +187,7 @@ export const upserts: Feature[] = [
     },
   },
   {
-    feature: 'columns with odd names',
+    feature: 'columns with special characters in their names',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
@@ -241,7 +241,7 @@ export const upserts: Feature[] = [
   {
     feature: 'a table without a primary key',
     here: 'differs',
-    note: 'refused; there a plain insert',
+    note: 'rejected; PostgREST inserts',
     check: async ({ expect }) => {
       await expect(
         { method: 'POST', path: '/lines', body: { at: 1 }, headers: merge },

@@ -22,9 +22,9 @@ export const low = { id: 1, label: 'low', hall: 'east' }
 
 export const writing: Feature[] = [
   {
-    feature: 'insert: without `Prefer` 201 and nothing',
+    feature: 'insert: without `Prefer`, 201 and an empty body',
     here: 'differs',
-    note: "so for PostgREST's clients, which name a profile; plain HTTP gets the record",
+    note: "the same for PostgREST's clients, which send a profile; plain HTTP gets the record",
     check: async (scene) => {
       await scene.expect(
         { method: 'POST', path: '/shelves', body: { id: 10, label: 'ten' }, headers: { 'content-profile': 'public' } },
@@ -172,7 +172,7 @@ export const writing: Feature[] = [
   {
     feature: 'keys that some of the objects leave out',
     here: 'differs',
-    note: 'taken as `null`, with `missing=default` as the default; there 400 `PGRST102` without `columns`',
+    note: '`null`, or the default with `missing=default`; PostgREST returns 400 `PGRST102` without `columns`',
     check: async ({ expect }) => {
       await expect(
         {
@@ -264,7 +264,7 @@ export const writing: Feature[] = [
     },
   },
   {
-    feature: 'values of every type go in exactly',
+    feature: 'values of every type are stored exactly',
     here: 'same',
     check: async ({ t, request, rows }) => {
       const record =
