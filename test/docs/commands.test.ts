@@ -9,6 +9,7 @@ import t from 'tap'
 import { compileFunction } from '#examples/functions/compile.ts'
 import { exists, installPackages } from '#scripts/debian-packages.ts'
 import { removeInstallation, startInstallation } from '#test/support/installation.ts'
+import { guideChecks } from './support/guide.ts'
 import { openShell, type ShellSession } from './support/shell-session.ts'
 import { shellBlocks } from './support/shell-blocks.ts'
 
@@ -33,6 +34,7 @@ const webhookSecret = 'a secret of the receiver'
 /** Blocks of the pages, by page and number. */
 const checks: Record<string, Check> = {
   'docs/api.md#1': createdTenant,
+  ...guideChecks(() => ({ controlUrl: installation.controlUrl, directory })),
   'docs/storage.md#1': [/"name":"avatars"/, /"path":"a\/b c\.txt","size":11/],
   'docs/storage.md#2': [/"message":"Successfully deleted","removed":0/],
   'docs/events.md#1': follow,

@@ -1,4 +1,4 @@
-// The shell blocks of a page of the documentation, in order.
+// The code blocks of a page of the documentation, in order.
 import { readFile } from 'node:fs/promises'
 
 export interface ShellBlock {
@@ -11,9 +11,16 @@ const project = new URL('../../../', import.meta.url)
 
 /** @param page path from the project's root */
 export async function shellBlocks(page: string): Promise<ShellBlock[]> {
+  return (await codeBlocks(page, 'sh')).map((text, index) => ({ id: `${page}#${index + 1}`, text }))
+}
+
+/**
+ * @param page path from the project's root
+ * @param language the word behind the three backticks, such as `js`
+ */
+export async function codeBlocks(page: string, language: string): Promise<string[]> {
   const text = await readFile(new URL(page, project), 'utf8')
-  return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = ''], index) => ({
-    id: `${page}#${index + 1}`,
-    text: block,
-  }))
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, 'gm'))].map(
+    ([, block = '']) => block,
+  )
 }

@@ -34,14 +34,16 @@ export function openShell(directory: string, variables: Record<string, string>):
 
   return {
     async run(block) {
-      const { shell, ended, errors } = start(block)
+      // Variables keep their values in later blocks. No command runs twice.
+      const names = [...block.matchAll(/^(?:export )?([A-Z_]+)=/gm)].map(([, name]) => name)
+      const values = names.length === 0 ? '' : `declare -p ${names.join(' ')} 2> /dev/null || true`
+      const { shell, ended, errors } = start(`${block}\nprintf '\\036\\n'\n${values}`)
       let output = ''
       shell.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
       const code = await ended
-      const own = output.slice(output.indexOf('\u001e\n') + 2)
+      const [, own = '', assignments = ''] = output.split('\u001e\n')
       if (code !== 0) throw new Error(`the block ended with ${String(code)}:\n${block}\n${own}\n${errors()}`)
-      // Assignments hold for the blocks after it; commands are not run again.
-      script.push(...block.split('\n').filter((line) => /^(?:export )?[A-Z_]+=/.test(line)))
+      script.push(assignments)
       return own
     },
     async follow(block, text, meanwhile) {
