@@ -1,0 +1,31 @@
+// What the list of words consists of.
+
+/** Where a word was found: the name of a file or folder, an identifier, a comment, or the text of a string or template. */
+export type Kind = 'path' | 'identifier' | 'comment' | 'text'
+
+/** A word of ours for which the field has another. */
+export interface Word {
+  /** The key that exceptions and counts name. */
+  readonly word: string
+  /** What to write instead. */
+  readonly write: string
+  /** Matches prose: comments and texts. A space matches any white space. */
+  readonly prose?: string
+  /** Matches an identifier whose parts are separated by spaces, in lower case: "left file" for `LeftFile` and `left_file`. */
+  readonly name?: string
+  /** Matches the name of a file or folder, in the same form. Without it, `name` applies. */
+  readonly path?: string
+}
+
+/** A use of a word that stays. An exception that matches nothing is itself an error. */
+export interface Exception {
+  /** The key of the word; undefined matches every word. */
+  readonly word?: string
+  /** The identifier or the path as written; undefined matches every one. */
+  readonly name?: string
+  /** The beginning of the paths that it applies to; undefined means all files. */
+  readonly files?: string
+  /** Where it applies; undefined means everywhere. */
+  readonly kind?: Kind
+  readonly reason: string
+}
