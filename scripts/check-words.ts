@@ -1,8 +1,7 @@
 // `npm run check:words -- FOLDER…` finds words that Tenantry does not use, in names of files, identifiers and comments;
 // with `--texts` in strings and templates too. `--counts` prints how many there are of each word in each part.
-import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { readTracked } from './tracked-files.ts'
 import { exceptions } from './words/exceptions.ts'
 import { createFinder, type Finding } from './words/find.ts'
 import { words } from './words/words.ts'
@@ -14,7 +13,7 @@ const { values: options, positionals: folders } = parseArgs({
 const endings = ['ts', 'mjs', 'cjs', 'sql', 'prisma', 'sh']
 
 const finder = createFinder(words, exceptions, options.texts)
-for (const file of trackedFiles()) finder.addFile(file, readFileSync(file, 'utf8'))
+for (const { file, source } of readTracked(folders, endings)) finder.addFile(file, source)
 
 const findings = finder.findings()
 if (options.counts) printCounts(findings)
@@ -28,13 +27,6 @@ const unused =
   folders.length > 0 ? [] : finder.unusedExceptions().filter(({ kind }) => options.texts || kind !== 'text')
 for (const exception of unused) console.log(`This exception matches nothing: ${JSON.stringify(exception)}`)
 process.exitCode = findings.length === 0 && unused.length === 0 ? 0 : 1
-
-function trackedFiles(): string[] {
-  const paths = folders.length === 0 ? ['.'] : folders
-  const files = execFileSync('git', ['ls-files', '-z', '--', ...paths], { encoding: 'utf8' }).split('\0')
-  // A file that was removed stays tracked until that is staged.
-  return files.filter((file) => endings.some((ending) => file.endsWith(`.${ending}`)) && existsSync(file))
-}
 
 function printCounts(found: Finding[]): void {
   const parts = [...new Set(found.map(({ file }) => partOf(file)))].toSorted()

@@ -1,0 +1,99 @@
+// What keeps a doc comment from being whole sentences. Pure.
+
+/** Words that begin a fragment: the rest of another sentence, or an answer to a question that no line puts. */
+const fragments = new Set(
+  [
+    ['and', 'or', 'but', 'nor', 'so', 'than', 'else', 'also', 'besides'],
+    ['of', 'what', 'whose', 'which', 'who', 'whom', 'whoever', 'whatever', 'where', 'wherever', 'how', 'why'],
+  ].flat(),
+)
+/** Words that begin a fragment, or a phrase that a comma divides from its sentence: "When the lease ends, the gateway …". */
+const beginnings = new Set(
+  [
+    [
+      'about',
+      'above',
+      'after',
+      'against',
+      'among',
+      'around',
+      'as',
+      'at',
+      'because',
+      'before',
+      'behind',
+      'below',
+      'between',
+      'beyond',
+    ],
+    [
+      'by',
+      'during',
+      'for',
+      'from',
+      'if',
+      'in',
+      'inside',
+      'into',
+      'on',
+      'outside',
+      'over',
+      'per',
+      'since',
+      'through',
+      'to',
+      'under',
+    ],
+    ['unless', 'until', 'up', 'upon', 'when', 'whenever', 'while', 'with', 'within', 'without'],
+  ].flat(),
+)
+const abbreviations = /\b(?:e\.g|i\.e|vs|cf|approx)\./gi
+
+/**
+ * Returns what is wrong with a doc comment; nothing when its description is whole sentences. Tags, lists, tables, headings and
+ * blocks of code are not judged.
+ * @param comment with its marks
+ */
+export function commentViolations(comment: string): string[] {
+  const description = descriptionOf(comment)
+  if (description === '') return []
+  const violations: string[] = []
+  const beginning = /^[A-Za-z]+(?:'s)?/.exec(description)?.[0] ?? ''
+  if (/^[a-z]/.test(description))
+    violations.push(`A doc comment begins with a capital letter: "${excerpt(description)}".`)
+  if (isFragment(description, beginning.toLowerCase()))
+    violations.push(`"${beginning}" begins a fragment. Write a whole sentence: "${excerpt(description)}".`)
+  if (!/[.!?:]["')*_\]]*$/.test(description))
+    violations.push(`A doc comment ends with a full stop: "${excerpt(description)}".`)
+  return violations
+}
+
+function isFragment(description: string, beginning: string): boolean {
+  if (/^(?:the same|as above|like the above)\b/i.test(description)) return true
+  if (fragments.has(beginning)) return true
+  if (!beginnings.has(beginning)) return false
+  const [sentence = ''] = description.split(/[.;:!?](?:\s|$)/)
+  return !/,\s+(?!and\b|or\b|but\b|nor\b|which\b|who\b|if\b|as\b)/.test(sentence)
+}
+
+/** The prose before the first tag, on one line; code and links have no punctuation. */
+function descriptionOf(comment: string): string {
+  const lines = comment
+    .replace(/^\/\*\*+/, '')
+    .replace(/\*\/$/, '')
+    .split('\n')
+    .map((line) => line.replace(/^[ \t]*\*?[ \t]?/, ''))
+  const prose = lines.join('\n').replace(/(?:^|\s)@[a-z]+\b[^]*$/, '')
+  return prose
+    .replaceAll(/```[^]*?(?:```|$)/g, '')
+    .replaceAll(/`[^`]*`/g, (code) => `\`${code.replaceAll(/[^\w$-]/g, '')}\``)
+    .replaceAll(/\{@\w+[^}]*\}/g, 'Link')
+    .replaceAll(/^\s*(?:[-*|#]|\d+\.).*$(?:\n {2,}\S.*$)*/gm, '')
+    .replaceAll(abbreviations, (text) => text.replaceAll('.', ''))
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+}
+
+function excerpt(text: string): string {
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text
+}
