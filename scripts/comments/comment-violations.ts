@@ -57,14 +57,13 @@ const abbreviations = /\b(?:e\.g|i\.e|vs|cf|approx)\./gi
 export function commentViolations(comment: string): string[] {
   const description = descriptionOf(comment)
   if (description === '') return []
-  const violations: string[] = []
+  const excerpt = excerptOf(comment)
   const beginning = /^[A-Za-z]+(?:'s)?/.exec(description)?.[0] ?? ''
-  if (/^[a-z]/.test(description))
-    violations.push(`A doc comment begins with a capital letter: "${excerpt(description)}".`)
+  const violations: string[] = []
+  if (/^[a-z]/.test(description)) violations.push(`A doc comment begins with a capital letter: "${excerpt}"`)
   if (isFragment(description, beginning.toLowerCase()))
-    violations.push(`"${beginning}" begins a fragment. Write a whole sentence: "${excerpt(description)}".`)
-  if (!/[.!?:]["')*_\]]*$/.test(description))
-    violations.push(`A doc comment ends with a full stop: "${excerpt(description)}".`)
+    violations.push(`"${beginning}" begins a fragment; write a whole sentence: "${excerpt}"`)
+  if (!/[.!?:]["')*_\]]*$/.test(description)) violations.push(`A doc comment ends with a full stop: "${excerpt}"`)
   return violations
 }
 
@@ -78,12 +77,7 @@ function isFragment(description: string, beginning: string): boolean {
 
 /** The prose before the first tag, on one line; code and links have no punctuation. */
 function descriptionOf(comment: string): string {
-  const lines = comment
-    .replace(/^\/\*\*+/, '')
-    .replace(/\*\/$/, '')
-    .split('\n')
-    .map((line) => line.replace(/^[ \t]*\*?[ \t]?/, ''))
-  const prose = lines.join('\n').replace(/(?:^|\s)@[a-z]+\b[^]*$/, '')
+  const prose = withoutMarks(comment).replace(/(?:^|\s)@[a-z]+\b[^]*$/, '')
   return prose
     .replaceAll(/```[^]*?(?:```|$)/g, '')
     .replaceAll(/`[^`]*`/g, (code) => `\`${code.replaceAll(/[^\w$-]/g, '')}\``)
@@ -94,6 +88,15 @@ function descriptionOf(comment: string): string {
     .trim()
 }
 
-function excerpt(text: string): string {
+function withoutMarks(comment: string): string {
+  const lines = comment
+    .replace(/^\/\*\*+/, '')
+    .replace(/\*\/$/, '')
+    .split('\n')
+  return lines.map((line) => line.replace(/^[ \t]*\*?[ \t]?/, '')).join('\n')
+}
+
+function excerptOf(comment: string): string {
+  const text = withoutMarks(comment).replaceAll(/\s+/g, ' ').trim()
   return text.length > 60 ? `${text.slice(0, 60)}…` : text
 }
