@@ -57,7 +57,9 @@ export const words: readonly Word[] = [
   {
     word: 'let in',
     write: 'admit',
-    prose: String.raw`\blet(?:s|ting)? (?:(?:it|them|more|all|others|one|clients?|requests?) )?in\b(?! (?:the|a|an|one|this|that|its|their)\b)`,
+    prose:
+      String.raw`\blet(?:s|ting)? (?:(?:it|them|more|all|others|one|clients?|requests?) )?in\b` +
+      String.raw`(?! (?:the|a|an|one|this|that|its|their)\b)`,
     name: String.raw`\blet(?:s|ting)? (?:\w+ )?in\b`,
   },
   {

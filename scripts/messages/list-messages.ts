@@ -1,0 +1,18 @@
+// The error messages of all parts, as test/errors/messages.txt lists them.
+import { readTracked } from '../tracked-files.ts'
+import { collectMessages } from './collect-messages.ts'
+
+/** Where the list is stored, from the root of the repository. */
+export const messagesFile = 'test/errors/messages.txt'
+
+/** Every part that creates errors. */
+export const parts = ['contract', 'control-plane', 'docker-proxy', 'gateway', 'local', 'tenant-runtime']
+
+/** Returns the list, and how many messages each part has. */
+export function listMessages(): { text: string; counts: Map<string, number> } {
+  const lists = parts.map((part) => ({ part, messages: collectMessages(readTracked([`${part}/src`], ['ts'])) }))
+  return {
+    text: lists.flatMap(({ part, messages }) => messages.map((message) => `${part} ${message}\n`)).join(''),
+    counts: new Map(lists.map(({ part, messages }) => [part, messages.length])),
+  }
+}
