@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
 export interface Message {
-  /** As the protocol has it: P(arse), B(ind), D(escribe), E(xecute), C(lose), S(ync), Q(uery), X for the end. */
+  /** The first byte: P for Parse, B Bind, D Describe, E Execute, C Close, S Sync, Q Query, X for the end. */
   type: string
   bytes: Buffer
   /** Of the exchange's messages, from 0; each exchange ends with its Sync, or is a query alone. */
