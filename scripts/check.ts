@@ -1,4 +1,4 @@
-// `npm run check`: all checks of the code at once, and the whole of what each of those says that found something.
+// `npm run check` runs all checks of the code at once, and prints the whole output of each one that fails.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'

@@ -1,6 +1,6 @@
-// What keeps a doc comment from being whole sentences. Pure.
+// Finds what keeps a doc comment from being whole sentences. Pure.
 
-/** Words that begin a fragment: the rest of another sentence, or an answer to a question that no line puts. */
+/** Words that begin a fragment: the rest of another sentence, or a clause without a main verb. */
 const fragments = new Set(
   [
     ['and', 'or', 'but', 'nor', 'so', 'than', 'else', 'also', 'besides'],

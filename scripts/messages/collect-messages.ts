@@ -21,7 +21,7 @@ interface Factory {
   isCalled: boolean
 }
 
-/** What a constructor makes of its arguments. */
+/** A constructor's parameters, and the error that it makes of them. */
 interface Constructed {
   readonly parameters: readonly string[]
   readonly template: Template

@@ -2,7 +2,7 @@
 import { readTracked } from '../tracked-files.ts'
 import { collectMessages } from './collect-messages.ts'
 
-/** Where the list is stored, from the root of the repository. */
+/** The file that stores the list, from the root of the repository. */
 export const messagesFile = 'test/errors/messages.txt'
 
 /** Every part that creates errors. */

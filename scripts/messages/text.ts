@@ -10,7 +10,7 @@ export interface Hole {
 /** One of the texts that an expression can have. */
 export type Text = readonly (string | Hole)[]
 
-/** What names in an expression mean where it is. */
+/** The meaning of names at one position in a file. */
 export interface Scope {
   isParameter: (name: string) => boolean
   /** The initial value of a constant of the file. */

@@ -13,9 +13,10 @@ export interface Finding {
   readonly write: string
 }
 
-/** What one search needs; `Finder.report` gives the findings that no exception covers. */
+/** A search over files that are added one by one. */
 export interface Finder {
   addFile: (file: string, source: string) => void
+  /** Uses that no exception covers, in the order of the files. */
   findings: () => Finding[]
   /** Exceptions that matched nothing. */
   unusedExceptions: () => Exception[]
@@ -45,7 +46,8 @@ export function createFinder(words: readonly Word[], exceptions: readonly Except
         if (seen.has(text)) continue
         seen.add(text)
         for (const found of inName(text)) add({ ...found, file, line, kind, found: text })
-      } else if (kind === 'comment' || hasTexts) addProse(file, kind, text, line)
+      } else if (kind === 'comment' || (hasTexts && !isImport(text)))
+        addProse(file, kind, withoutNames(text, file, kind), line)
     }
   }
 
@@ -87,6 +89,18 @@ export function createFinder(words: readonly Word[], exceptions: readonly Except
     }
   }
 
+  /** Blanks the names that exceptions list, as a comment may name them too. */
+  function withoutNames(text: string, file: string, kind: Kind): string {
+    let rest = text
+    for (const exception of exceptions) {
+      const { name } = exception
+      if (name === undefined || !rest.includes(name) || !appliesTo(exception, file, kind)) continue
+      rest = rest.replaceAll(name, ' '.repeat(name.length))
+      unused.delete(exception)
+    }
+    return rest
+  }
+
   function add({ file, line, kind, word, write, found }: Finding): void {
     const covering = exceptions.filter((exception) => covers(exception, { file, line, kind, word, write, found }))
     for (const exception of covering) unused.delete(exception)
@@ -98,9 +112,17 @@ function covers(exception: Exception, finding: Finding): boolean {
   return (
     (exception.word === undefined || exception.word === finding.word) &&
     (exception.name === undefined || exception.name === finding.found) &&
-    (exception.kind === undefined || exception.kind === finding.kind) &&
-    (exception.files === undefined || finding.file.startsWith(exception.files))
+    appliesTo(exception, finding.file, finding.kind)
   )
+}
+
+function appliesTo({ files, kind: wanted }: Exception, file: string, kind: Kind): boolean {
+  return (wanted === undefined || wanted === kind) && (files === undefined || file.startsWith(files))
+}
+
+/** Whether the text is the path of a module, whose parts are found as names of files. */
+function isImport(text: string): boolean {
+  return /^(?:\.{1,2}\/|#)[\w./-]+\.[cm]?[jt]s$/.test(text)
 }
 
 function patternsOf(words: readonly Word[], source: (word: Word) => string | undefined): Pattern[] {

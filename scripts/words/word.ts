@@ -1,13 +1,13 @@
-// What the list of words consists of.
+// The form of the list of words and of its exceptions.
 
-/** Where a word was found: the name of a file or folder, an identifier, a comment, or the text of a string or template. */
+/** The kind of text that a word was found in: the name of a file or folder, an identifier, a comment, or the text of a string or template. */
 export type Kind = 'path' | 'identifier' | 'comment' | 'text'
 
 /** A word of ours for which the field has another. */
 export interface Word {
   /** The key that exceptions and counts name. */
   readonly word: string
-  /** What to write instead. */
+  /** The words to write instead. */
   readonly write: string
   /** Matches prose: comments and texts. A space matches any white space. */
   readonly prose?: string
@@ -25,7 +25,7 @@ export interface Exception {
   readonly name?: string
   /** The beginning of the paths that it applies to; undefined means all files. */
   readonly files?: string
-  /** Where it applies; undefined means everywhere. */
+  /** The kind of text that it applies to; undefined means every kind. */
   readonly kind?: Kind
   readonly reason: string
 }

@@ -2,7 +2,7 @@
 // the other uses only. `\b` is a word boundary, and a space matches any white space.
 import type { Word } from './word.ts'
 
-/** The same pattern for prose and names. */
+/** Creates a word with one pattern for prose and names. */
 const everywhere = (word: string, write: string, pattern: string): Word => ({
   word,
   write,
@@ -10,13 +10,13 @@ const everywhere = (word: string, write: string, pattern: string): Word => ({
   name: String.raw`\b(?:${pattern})\b`,
 })
 
-/** For identifiers and names of files. */
+/** Creates a word that applies to identifiers and names of files. */
 const inNames = (word: string, write: string, pattern: string): Word => ({ word, write, name: pattern })
 
-/** For comments and texts. */
+/** Creates a word that applies to comments and texts. */
 const inProse = (word: string, write: string, pattern: string): Word => ({ word, write, prose: pattern })
 
-/** For names of files and folders. */
+/** Creates a word that applies to names of files and folders. */
 const inPaths = (word: string, write: string, pattern: string): Word => ({ word, write, path: pattern })
 
 export const words: readonly Word[] = [

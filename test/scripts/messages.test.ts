@@ -49,7 +49,7 @@ test('leaves out errors that only pass a text on', async (t) => {
   t.same(messages('throw new Error(cause.message)'), [])
 })
 
-/** Without those of the file of errors itself. */
+/** Returns the messages of a source, without those of the file of errors that it imports. */
 function messages(source: string): string[] {
   const own = new Set(collectMessages([{ file: 'part/errors.ts', source: errors }]))
   const all = collectMessages([
