@@ -1,6 +1,6 @@
 // The form of the list of words and of its exceptions.
 
-/** The kind of text that a word was found in: the name of a file or folder, an identifier, a comment, or the text of a string or template. */
+/** The kind of text that a word was found in; `path` is the name of a file or folder, `text` that of a string or template. */
 export type Kind = 'path' | 'identifier' | 'comment' | 'text'
 
 /** A word of ours for which the field has another. */

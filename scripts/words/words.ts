@@ -30,7 +30,7 @@ export const words: readonly Word[] = [
   everywhere('entrant', 'what it is', 'entrants?'),
   everywhere('everybody', 'all users, all clients', 'everybody|everyone'),
   everywhere('forget', 'evict, delete', 'forg[eo]t(?:s|ten|ting)?'),
-  everywhere('guest', 'attached container', 'guests?'),
+  everywhere('guest', 'attached container; WebAssembly module', 'guests?'),
   {
     word: 'give back',
     write: 'release, return',
