@@ -198,8 +198,8 @@ await step('Ada and Ben invoke it', async () => {
     [ada, 'Ada'],
     [ben, 'Ben'],
   ] as const) {
-    const answer = JSON.stringify(ok(await user.client.functions.invoke('greet', { body: { name: who } })))
-    assert.ok(answer.includes(who) && answer.includes(user.id), `greet returned ${answer}`)
+    const answer = JSON.stringify(ok(await user.client.functions.invoke('greet', { body: { name: caller } })))
+    assert.ok(answer.includes(caller) && answer.includes(user.id), `greet returned ${answer}`)
   }
 })
 
