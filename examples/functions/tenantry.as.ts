@@ -21,7 +21,7 @@ declare function hostTake(at: usize, size: i32): i32;
 export enum Level { Debug, Info, Warn, Error }
 
 /** The response to a call: its bytes, or the error as `{"code":…,"message":…}`. */
-export class Answer {
+export class HostResponse {
   constructor(public readonly ok: bool, public readonly bytes: ArrayBuffer) {}
 
   get text(): string {
@@ -42,14 +42,14 @@ function pointer(bytes: ArrayBuffer): usize {
   return changetype<usize>(bytes);
 }
 
-function response(result: i32): ApiResponse {
+function response(result: i32): HostResponse {
   const ok = result >= 0;
   const bytes = new ArrayBuffer(ok ? result : -(result + 1));
   hostTake(pointer(bytes), bytes.byteLength);
-  return new ApiResponse(ok, bytes);
+  return new HostResponse(ok, bytes);
 }
 
-function needed(what: string, given: ApiResponse): ArrayBuffer {
+function needed(what: string, given: HostResponse): ArrayBuffer {
   if (!given.ok) {
     log(Level.Error, what + ": " + given.text);
     unreachable();
@@ -71,7 +71,7 @@ export function env(name: string, otherwise: string = ""): string {
 }
 
 /** Runs an SQL statement. `parameters`: a JSON array for $1, $2 …, or an empty text. */
-export function tryQuery(sql: string, parameters: string = ""): Answer {
+export function tryQuery(sql: string, parameters: string = ""): HostResponse {
   const text = bytesOf(sql);
   const values = bytesOf(parameters);
   return response(hostQuery(pointer(text), text.byteLength, pointer(values), values.byteLength));
@@ -83,7 +83,7 @@ export function query(sql: string, parameters: string = ""): string {
 }
 
 /** Reads a file. `path`: `bucket/path/in/it`. */
-export function tryGet(path: string): Answer {
+export function tryGet(path: string): HostResponse {
   const bytes = bytesOf(path);
   return response(hostGet(pointer(bytes), bytes.byteLength));
 }
@@ -92,7 +92,7 @@ export function get(path: string): ArrayBuffer {
   return needed("storage_get", tryGet(path));
 }
 
-export function tryPut(path: string, type: string, bytes: ArrayBuffer): ApiResponse {
+export function tryPut(path: string, type: string, bytes: ArrayBuffer): HostResponse {
   const at = bytesOf(path);
   const kind = bytesOf(type);
   return response(hostPut(pointer(at), at.byteLength, pointer(kind), kind.byteLength, pointer(bytes), bytes.byteLength));
@@ -103,7 +103,7 @@ export function put(path: string, type: string, bytes: ArrayBuffer): string {
   return String.UTF8.decode(needed("storage_put", tryPut(path, type, bytes)));
 }
 
-export function tryRemove(path: string): ApiResponse {
+export function tryRemove(path: string): HostResponse {
   const bytes = bytesOf(path);
   return response(hostDelete(pointer(bytes), bytes.byteLength));
 }
@@ -113,7 +113,7 @@ export function remove(path: string): void {
 }
 
 /** Sends an HTTP request. `request`: `{"method":…,"url":…,"headers":{…}}` as JSON. */
-export function tryFetch(request: string, body: ArrayBuffer = new ArrayBuffer(0)): Answer {
+export function tryFetch(request: string, body: ArrayBuffer = new ArrayBuffer(0)): HostResponse {
   const bytes = bytesOf(request);
   return response(hostFetch(pointer(bytes), bytes.byteLength, pointer(body), body.byteLength));
 }

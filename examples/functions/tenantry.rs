@@ -16,7 +16,7 @@ mod host {
     }
 }
 
-pub type Answer = Result<Vec<u8>, String>;
+pub type HostResponse = Result<Vec<u8>, String>;
 
 #[derive(Clone, Copy)]
 pub enum Level {
@@ -26,7 +26,7 @@ pub enum Level {
     Error,
 }
 
-fn taken(result: i32) -> Answer {
+fn taken(result: i32) -> HostResponse {
     let length = if result < 0 { -(result + 1) } else { result } as usize;
     let mut bytes = vec![0; length];
     unsafe { host::take(bytes.as_mut_ptr(), length) };
@@ -57,7 +57,7 @@ pub fn query(sql: &str, parameters: &str) -> Result<String, String> {
 }
 
 /// Reads a file. `path`: `bucket/path/in/it`.
-pub fn get(path: &str) -> Answer {
+pub fn get(path: &str) -> HostResponse {
     taken(unsafe { host::storage_get(path.as_ptr(), path.len()) })
 }
 

@@ -7,21 +7,21 @@ const separator = '\u001e'
 
 export const compileAsker = (): Promise<Uint8Array<ArrayBuffer>> =>
   compileSource(`${readAll}
-import { Answer, query, tryFetch, tryGet, tryPut, tryQuery, tryRemove } from './tenantry.as'
+import { HostResponse, query, tryFetch, tryGet, tryPut, tryQuery, tryRemove } from './tenantry.as'
 const parts = readAll().split('${separator}')
 const what = parts[0]
 if (what == 'must') process.stdout.write(query(parts[1]))
 else {
-  const answer: Answer =
+  const response: HostResponse =
     what == 'query' ? tryQuery(parts[1], parts[2])
     : what == 'get' ? tryGet(parts[1])
     : what == 'put' ? tryPut(parts[1], parts[2], String.UTF8.encode(parts[3]))
     : what == 'put much' ? tryPut(parts[1], parts[2], new ArrayBuffer(<i32>parseInt(parts[3])))
     : what == 'remove' ? tryRemove(parts[1])
     : tryFetch(parts[1], String.UTF8.encode(parts[2]))
-  process.stdout.write('Status: ' + (answer.ok ? '200' : '299') + '\\nContent-Type: text/plain\\n\\n')
-  if (answer.bytes.byteLength > 1000000) process.stdout.write(answer.bytes.byteLength.toString())
-  else process.stdout.write(answer.text)
+  process.stdout.write('Status: ' + (response.ok ? '200' : '299') + '\\nContent-Type: text/plain\\n\\n')
+  if (response.bytes.byteLength > 1000000) process.stdout.write(response.bytes.byteLength.toString())
+  else process.stdout.write(response.text)
 }
 `)
 
