@@ -241,8 +241,8 @@ t.test('webhooks', { timeout: 60_000 }, async (t) => {
           sequence,
           unfinished: [],
           stopping: false,
-          reports: request === 0 ? [] : [{ tenant_id: id, used: 0, used_before: 0, keep, request, waiting: request }],
-          slots: [{ tenant_id: id, open: 0, keep: 0, request: slots, waiting: slots }],
+          reports: request === 0 ? [] : [{ tenant_id: id, used: 0, used_before: 0, keep, ask: request, waiting: request }],
+          slots: [{ tenant_id: id, open: 0, keep: 0, ask: slots, waiting: slots }],
         },
       })
     t.equal((await call(1, 10)).status, 200)
