@@ -1,9 +1,9 @@
-// Imports run one way: the parts know the contract, never each other (docs/architecture.md).
+// Rules of imports: the parts import the contract, never each other (docs/architecture.md).
 const parts = ['contract', 'control-plane', 'docker-proxy', 'gateway', 'local', 'tenant-runtime']
 
 const part = (name, ...allowed) => ({
   name: `${name}-imports`,
-  comment: `${name} may import ${allowed.join(', ') || 'nothing of ours'}`,
+  comment: `${name} may import ${allowed.join(', ') || 'no other part'}`,
   severity: 'error',
   from: { path: `^${name}/` },
   to: {
@@ -12,7 +12,7 @@ const part = (name, ...allowed) => ({
   },
 })
 
-/** The control plane's folders: each may import those of the lines above its own (docs/architecture.md). */
+/** The control plane's folders in layers. Each may import those of earlier lines (docs/architecture.md). */
 const layers = [
   ['platform', 'stacks'],
   ['engines', 'regions'],
@@ -26,11 +26,11 @@ const layers = [
   ['drift', 'usage'],
   ['billing', 'watch'],
 ]
-/** What every folder shares; of all others only `index.ts` is for the rest. */
+/** Folders whose files all others may import. Of any other folder, they may import `index.ts` only. */
 const shared = ['platform', 'http']
 const folders = (names) => `^control-plane/src/(${names.join('|')})/`
 
-/** The files of billing that only compute. */
+/** Files of billing without side effects. */
 const pureBilling = [
   'billing-config',
   'compose',
@@ -55,7 +55,7 @@ const pure = [
 
 const downward = layers.map((layer, at) => ({
   name: `no-upward-import-of-${layer.join('-')}`,
-  comment: 'A folder imports those below it, never one of its own layer or above',
+  comment: 'A folder imports only folders of lower layers',
   severity: 'error',
   from: { path: `^control-plane/src/(${layer.join('|')})/` },
   to: { path: ['^control-plane/src/[^/]+\\.ts$', folders(layers.slice(at).flat())], pathNot: '^control-plane/src/$1/' },
@@ -65,10 +65,10 @@ module.exports = {
   forbidden: [
     part('contract'),
     part('control-plane', 'contract/', 'prisma/'),
-    // It checks that a container is as the control plane's engine describes it.
+    // It checks that a container's specification is what the control plane's engine produces.
     part('docker-proxy', 'contract/', 'control-plane/src/(engines|stacks)/index\\.ts$'),
     part('gateway', 'contract/'),
-    // It closes the databases before anybody else is there.
+    // It closes the databases before clients can connect.
     part('local', 'contract/', 'control-plane/src/platform/closed-databases\\.ts$'),
     part('tenant-runtime', 'contract/'),
     ...downward,
@@ -80,7 +80,7 @@ module.exports = {
     },
     {
       name: 'features-by-their-index',
-      comment: "What is not in a feature's index.ts is its own",
+      comment: "Only a folder's index.ts is public",
       severity: 'error',
       from: { path: '^control-plane/src/([^/]+)' },
       to: { path: folders(layers.flat()), pathNot: ['^control-plane/src/$1/', folders(shared), '/index\\.ts$'] },
@@ -93,7 +93,7 @@ module.exports = {
     },
     {
       name: 'pure-stays-pure',
-      comment: 'Plans, stacks, policies and SQL are computed without touching the world',
+      comment: 'Plans, stacks, policies and SQL are computed without side effects',
       severity: 'error',
       from: {
         path: `^(${pure.join('|')})`,

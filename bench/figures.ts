@@ -1,21 +1,21 @@
-// What a benchmark measures, and how it is shown.
+// Figures of benchmarks: their values, floors and targets, and the table that shows them.
 
 export interface Figure {
   value: number
   unit: string
-  /** The same work done by the barest program that can do it, in the same run. */
+  /** The result of the minimal program that does the same work, measured in the same run. */
   floor?: number
-  /** value / floor. */
+  /** Value divided by floor. */
   ratio?: number
-  /** The best that another service of this kind did, measured at another time on a machine of the same size. */
+  /** The best result of another service of this kind, measured at another time on a machine of the same size. */
   peer?: number
-  /** What was aimed at, in words; for the table. */
+  /** The goal in words, for the table. */
   target?: string
 }
 
 export type Figures = Record<string, Figure>
 
-/** Told of progress, one line each. */
+/** Receives progress, one line per call. */
 export type Report = (line: string) => void
 
 export function quantile(values: readonly number[], q: number): number {

@@ -1,5 +1,6 @@
-// Functions: invocations beside a bare server in front of the same executors, in alternating rounds; cold starts; what a
-// deadline costs the next request; the memory of functions that do not run; and what hostile functions do to a neighbour.
+// Functions: invocations compared with a minimal server in front of the same executors, in alternating rounds; cold starts;
+// the delay that a deadline causes for the next request; the memory of deployed functions that do not run; and the effect
+// of hostile functions on a neighbouring tenant.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { command as handmade, constant, drop, forever, grow } from '#test/functions/support/wasm.ts'
@@ -11,7 +12,7 @@ import { load } from '#bench/support/load.ts'
 import { residentBytes } from '#bench/support/memory.ts'
 
 const connections = 16
-/** As many as one tenant has in a runtime. */
+/** The number of executors that one tenant has in a runtime. */
 const executors = 4
 const rounds = 7
 const roundMilliseconds = 2_000
@@ -76,7 +77,7 @@ export async function throughput(scene: FunctionScene, report: Report): Promise<
   }
 }
 
-/** Of a function that has never run here, while no executor is there and none is being started. */
+/** Measures a function that has never run here, while no executor exists and none is being started. */
 export async function cold(scene: FunctionScene, report: Report): Promise<Figures> {
   const times: number[] = []
   for (let n = 0; n < coldStarts; n++) {
@@ -90,7 +91,7 @@ export async function cold(scene: FunctionScene, report: Report): Promise<Figure
   return { cold_p50_ms: { value: median(times), unit: 'ms', target: '≤ 80' } }
 }
 
-/** All of a tenant's executors are stuck; one request waits. From their deadline on. */
+/** Measures from the deadline on, while all of a tenant's executors are stuck and one request waits. */
 export async function killed(scene: FunctionScene, report: Report): Promise<Figures> {
   const timeout = 1
   await scene.deploy(
@@ -106,7 +107,7 @@ export async function killed(scene: FunctionScene, report: Report): Promise<Figu
   const gone: number[] = []
   for (let round = 0; round < deadlines; round++) {
     await scene.endExecutors()
-    // So many are there, and a spare.
+    // All executors of the tenant exist then, and a spare one.
     await Promise.all(Array.from({ length: executors }, () => scene.invoke('next')))
     const before = await scene.executors()
     const begin = performance.now()
@@ -117,10 +118,10 @@ export async function killed(scene: FunctionScene, report: Report): Promise<Figu
     await scene.invoke('next')
     next.push(performance.now() - begin - timeout * 1000)
     for (const { status } of await Promise.all(stuck))
-      if (status !== 504) throw new Error(`a stuck function was answered ${status}`)
-    for (let left = before.length; left > before.length - executors;) {
+      if (status !== 504) throw new Error(`The invocation of a stuck function returned ${status}, not 504`)
+    for (let remaining = before.length; remaining > before.length - executors;) {
       const now = new Set(await scene.executors())
-      left = before.filter((pid) => now.has(pid)).length
+      remaining = before.filter((pid) => now.has(pid)).length
     }
     gone.push(performance.now() - begin - timeout * 1000)
   }
@@ -134,11 +135,13 @@ export async function killed(scene: FunctionScene, report: Report): Promise<Figu
   }
 }
 
-/** What the runtime's memory grows by when many functions are deployed, each has run once, and no executor is left. */
+/**
+ * Measures the growth of the runtime's memory after many functions were deployed, each ran once, and no executor remains.
+ */
 export async function idle(scene: FunctionScene, report: Report): Promise<Figures> {
   const pid = await scene.runtimePid()
   const begin = performance.now()
-  // What the first of them load is not what each takes.
+  // The first deployments load code once; that cost is not part of a function's.
   for (let n = 0; n < 50; n++) await scene.deploy(`first-${n}`, scene.command())
   await scene.endExecutors()
   const before = await residentBytes(pid)
@@ -160,12 +163,12 @@ export async function idle(scene: FunctionScene, report: Report): Promise<Figure
   return { idle_1000_mb: { value: grown, unit: 'MB', target: '≤ 50' } }
 }
 
-/** One that spins, one that takes all the memory it may have and writes to it, one that fills tables. */
+/** Modules that spin, that allocate and write all the memory they may have, and that fill tables. */
 const hostile = {
   spinning: handmade({ code: forever }),
   growing: handmade({
     memory: [0, 1],
-    // A page more and every byte of it written, for ever.
+    // Grows by a page and writes every byte of it, for ever.
     locals: [[1, 0x7f]],
     code: [
       0x03,
@@ -226,14 +229,14 @@ export async function neighbour(scene: FunctionScene, report: Report): Promise<F
   const measure = (milliseconds: number) => load({ port: scene.runtimePort, request, connections: 4, milliseconds })
   await measure(warmUpMilliseconds)
   const measured = await inTurn(
-    { quiet: false, 'beside hostile functions': true },
+    { quiet: false, 'next to hostile functions': true },
     neighbourRounds,
     async (isHostile) => {
       const over = new AbortController()
       const attacks = isHostile
         ? Object.keys(hostile).flatMap((name) => Array.from({ length: 8 }, () => attack(scene, name, over.signal)))
         : []
-      // Until they are all busy, or the last are gone.
+      // By then all executors are busy, or the last are gone.
       await new Promise((resolve) => setTimeout(resolve, 1_000))
       const { p99 } = await measure(4_000)
       over.abort()
@@ -242,15 +245,15 @@ export async function neighbour(scene: FunctionScene, report: Report): Promise<F
       return p99
     },
   )
-  reportRounds(report, 'REST beside, p99 in ms', measured, 2)
-  const [quiet, alongside] = [median(measured['quiet'] ?? []), median(measured['beside hostile functions'] ?? [])]
+  reportRounds(report, 'REST next to functions, p99 in ms', measured, 2)
+  const [quiet, alongside] = [median(measured['quiet'] ?? []), median(measured['next to hostile functions'] ?? [])]
   return { neighbour_p99_ratio: { value: alongside / quiet, unit: '×', target: '≤ 2' } }
 }
 
-/** Again and again, whatever is answered. */
+/** Invokes the function repeatedly until the signal aborts. */
 async function attack(scene: FunctionScene, name: string, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const { status } = await scene.send(scene.tenant, scene.token, 'POST', `/functions/v1/invoke/${name}`, event)
-    if (status < 500) throw new Error(`the function ${name} was answered ${status}`)
+    if (status < 500) throw new Error(`The invocation of the function ${name} returned ${status}, not an error`)
   }
 }

@@ -1,4 +1,5 @@
-// What the gateway costs: requests per second beside a bare forwarder in alternating rounds, and memory under large bodies.
+// The gateway's cost: requests per second compared with a minimal forwarder in alternating rounds, and memory under large
+// bodies.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,7 +25,7 @@ export async function figures(report: Report): Promise<Figures> {
   await control.start()
   const upstream = await startChild(support('http-upstream.ts'))
   try {
-    const upstreamPort = Number(upstream.reported['port'])
+    const upstreamPort = Number(upstream.firstOutput['port'])
     control.routes.put({
       tenant_id: 't_0123456789abcdef0123',
       name: 'acme',
@@ -52,7 +53,7 @@ async function measureThroughput(scratch: string, control: WatchSource<Route>, u
   try {
     const ways = {
       gateway: { port, path: '/t/acme/rest/v1/rows' },
-      bare: { port: Number(bare.reported['port']), path: '/rest/v1/rows' },
+      bare: { port: Number(bare.firstOutput['port']), path: '/rest/v1/rows' },
     }
     const one = ({ port, path }: { port: number; path: string }, milliseconds: number) =>
       load({ port, request: requestFor(path), connections, milliseconds })
@@ -77,16 +78,17 @@ async function measureThroughput(scratch: string, control: WatchSource<Route>, u
   }
 }
 
-/** What a fresh gateway's memory grows by, at most, while 100 MB pass through it, up and down, some times. */
+/** Measures the maximum growth of a new gateway's memory while bodies of 100 MB pass through it repeatedly, up and down. */
 async function measureMemory(scratch: string, control: WatchSource<Route>, report: Report): Promise<number> {
   const { gateway, port } = await startGateway(scratch, control)
   try {
     await load({ port, request: requestFor('/t/acme/rest/v1/rows'), connections: 4, milliseconds: 500 })
-    const { before, most: max } = await watchMemory(gateway.pid, async () => {
+    const { before, max } = await watchMemory(gateway.pid, async () => {
       for (let round = 0; round < bodyRepeats; round++) {
         const up = await timed(async () => {
           const arrived = await upload('POST', { port, path: '/t/acme/storage/v1/object/b/o', headers: {} }, bodyBytes)
-          if (arrived !== String(bodyBytes)) throw new Error(`the upload arrived as ${arrived} bytes`)
+          if (arrived !== String(bodyBytes))
+            throw new Error(`The upstream received ${arrived} bytes of the upload, not ${bodyBytes}`)
         })
         const down = await timed(() =>
           download({ port, path: `/t/acme/storage/v1/bytes/${bodyBytes}`, headers: {} }, bodyBytes),
@@ -119,7 +121,7 @@ async function startGateway(scratch: string, control: WatchSource<Route>): Promi
     const response = await fetch(`http://127.0.0.1:${port}/t/acme/`)
     await response.body?.cancel()
     if (response.status === 200) return { gateway, port }
-    if (performance.now() > deadline) throw new Error('the gateway did not take the route')
+    if (performance.now() > deadline) throw new Error('The gateway did not receive the route within 10 s')
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }

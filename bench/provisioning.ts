@@ -1,6 +1,7 @@
-// Dedicated tenants on a real Docker Engine: from the POST to the first answer, cold and from the warm pool; a paused one
-// woken by a request; a killed container; what a look at a whole region costs; what an idle tenant holds of memory.
-// The floor of a cold create is the same two containers, network and volumes made by bare calls of the Engine.
+// Dedicated tenants on a real Docker Engine: from the POST to the first response, cold and from the warm pool; a request
+// that wakes a paused tenant; recovery from a killed container; the cost of a sweep over a whole region; an idle tenant's
+// memory.
+// The floor of a cold create is the same two containers, network and volumes created by direct calls of the Engine.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createContainerEngine, type Engine } from '#control-plane/engines/index.ts'
@@ -39,9 +40,9 @@ async function measure(report: Report): Promise<Figures> {
     const idle = await idleMegabytes(platform, made)
     report(`memory of an idle tenant: ${idle.postgres.toFixed(0)} MB Postgres, ${idle.runtime.toFixed(0)} MB runtime`)
     const recover = await recovered(platform, made)
-    report(`killed container → answer: ${shown(recover)}`)
+    report(`killed container → response: ${shown(recover)}`)
     const wake = await woken(platform, made)
-    report(`paused → answer: ${shown(wake)}`)
+    report(`paused → response: ${shown(wake)}`)
     const sweep = await swept(platform, report)
     await platform.stop()
     const warm = await warmCreates(report)
@@ -72,7 +73,7 @@ interface Tenant {
   id: string
   name: string
   key: string
-  /** From the POST to the first answer of the tenant's own URL. */
+  /** Milliseconds from the POST to the first response of the tenant's own URL. */
   milliseconds: number
 }
 
@@ -91,23 +92,24 @@ async function created(platform: DockerPlatform, name: string): Promise<Tenant> 
     key: (body['keys'] as { secret_key: string }).secret_key,
     milliseconds: 0,
   }
-  await responses(platform, tenant)
+  await untilResponding(platform, tenant)
   return { ...tenant, milliseconds: performance.now() - begin }
 }
 
-/** Asks until it is answered; a request that is held counts with the time it is held. */
-async function responses(platform: DockerPlatform, { name, key }: Pick<Tenant, 'name' | 'key'>): Promise<void> {
+/** Repeats a request until it succeeds. The time that the gateway holds a request counts. */
+async function untilResponding(platform: DockerPlatform, { name, key }: Pick<Tenant, 'name' | 'key'>): Promise<void> {
   const deadline = performance.now() + 60_000
   for (;;) {
     const response = await platform.tenantCall(name, 'GET', '/storage/v1/bucket', { key }).catch(() => undefined)
     await response?.body?.cancel()
     if (response?.status === 200) return
-    if (performance.now() > deadline) throw new Error(`${name} does not answer: ${response?.status}`)
+    if (performance.now() > deadline)
+      throw new Error(`${name} did not respond with 200 within 60 s: ${response?.status}`)
     await sleep(10)
   }
 }
 
-/** The same stack by the engine alone, until its Postgres takes statements and its runtime answers. */
+/** Creates the same stack through the engine alone, until its Postgres accepts statements and its runtime responds. */
 async function bareStack(platform: DockerPlatform, n: number): Promise<number> {
   const installation = `bare-${randomBytes(4).toString('hex')}`
   const engine: Engine = createContainerEngine({
@@ -177,7 +179,7 @@ async function recovered(platform: DockerPlatform, made: readonly Tenant[]): Pro
     if (victim === undefined) throw new Error(`${tenant.name} has no ${service}`)
     const begin = performance.now()
     await platform.kill(victim.name)
-    await responses(platform, tenant)
+    await untilResponding(platform, tenant)
     times.push(performance.now() - begin)
   }
   return times
@@ -187,12 +189,12 @@ async function woken(platform: DockerPlatform, made: readonly Tenant[]): Promise
   const times: number[] = []
   for (const tenant of made) {
     const { status } = await platform.call('POST', `/v1/tenants/${tenant.id}/pause`, undefined, { prefer: 'wait=60' })
-    if (status !== 202) throw new Error(`${tenant.name} was not paused: ${status}`)
+    if (status !== 202) throw new Error(`${tenant.name} could not be paused: ${status}`)
     await platform.until(tenant.id, (body) => body['status'] === 'paused')
-    // Until the engine has cleaned up after the stop.
+    // The engine cleans up after the stop.
     await sleep(1_000)
     const begin = performance.now()
-    await responses(platform, tenant)
+    await untilResponding(platform, tenant)
     times.push(performance.now() - begin)
     await platform.until(tenant.id, (body) => body['status'] === 'ready')
   }
@@ -214,7 +216,7 @@ async function swept(
           { name: `shared-${next++}`, plan: 'Free', region: 'local' },
           { prefer: 'wait=60' },
         )
-        if (status !== 201) throw new Error(`a shared tenant was answered ${status}`)
+        if (status !== 201) throw new Error(`The creation of a shared tenant returned ${status}, not 201`)
       }
     }),
   )
@@ -225,9 +227,9 @@ async function swept(
   while ((await sweepSeconds(platform)) === undefined || (await metric(platform, 'tenantry_queue_depth')) !== 0)
     await sleep(20)
   const first = performance.now() - restart
-  // What a start records once.
+  // A start records some rows once.
   await sleep(20_000)
-  // Two more looks, of which nothing may come.
+  // Two more sweeps, which must write nothing.
   const before = await rowsWritten(platform)
   await sleep(45_000)
   const idle = ((await sweepSeconds(platform)) ?? Number.NaN) * 1000
@@ -244,7 +246,7 @@ async function metric(platform: DockerPlatform, name: string): Promise<number | 
 
 const sweepSeconds = (platform: DockerPlatform) => metric(platform, 'tenantry_sweep_seconds{')
 
-/** Of tenants, operations and what hangs on them; usage goes on being counted. */
+/** Counts written rows of tenants, operations and their dependants, without usage counters, which continue to change. */
 async function rowsWritten(platform: DockerPlatform): Promise<number> {
   const [row] = await platform.sql(
     `select sum(n_tup_ins + n_tup_upd + n_tup_del)::int as n from pg_stat_user_tables where relname not in ('usage_counters')`,
@@ -263,7 +265,7 @@ async function warmCreates(report: Report): Promise<number[]> {
           "select count(*)::int as n from tenants where desired = 'warm' and status = 'warm'",
         )
         if (row?.['n'] === 3) break
-        if (performance.now() > deadline) throw new Error('the warm pool does not fill')
+        if (performance.now() > deadline) throw new Error('The warm pool did not fill within 120 s')
         await sleep(200)
       }
       const tenant = await created(platform, `warm-made-${n}`)

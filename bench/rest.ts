@@ -1,5 +1,6 @@
-// The REST interface beside a bare Fastify service on the same table under the same policies, in alternating rounds; what
-// the policies cost; by which index rows are found; memory under a list of all rows; reloads, and what schemas take.
+// The REST interface compared with a minimal Fastify service on the same table under the same policies, in alternating
+// rounds; the cost of the policies; the index by which rows are found; memory under a list of all rows; reloads, and the
+// memory of schemas.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type pg from 'pg'
@@ -23,7 +24,7 @@ const tenants = 1_000
 const schemasOfTenant = 20
 
 export async function figures(report: Report): Promise<Figures> {
-  // Beside the project, as an installation's own data is.
+  // Next to the project, where an installation's own data is.
   const scratch = await mkdtemp(join(import.meta.dirname, '..', '.tenantry-bench-'))
   const scene = await openScene(scratch)
   try {
@@ -43,7 +44,7 @@ export async function figures(report: Report): Promise<Figures> {
 interface Operation {
   method: 'GET' | 'POST' | 'PATCH'
   status: number
-  /** Below /rest/v1, and of the bare service. */
+  /** The path below /rest/v1. `barePath` is that of the minimal service. */
   path: (id: string) => string
   barePath: (id: string) => string
   body?: () => object
@@ -85,7 +86,7 @@ function someRow({ users }: RestScene): { token: string; id: string } {
   return { token: user?.token ?? '', id: user?.rows[random(user.rows.length)] ?? '' }
 }
 
-/** The next request of some user, for a row of theirs. */
+/** Returns a function that makes the next request of a random user for a row of theirs. */
 function requests(
   scene: RestScene,
   { method, body }: Operation,
@@ -110,7 +111,7 @@ function requests(
 const throughRuntime = (scene: RestScene, operation: Operation) =>
   requests(scene, operation, (token, id) => scene.atRuntime(scene.tenant, token, `/rest/v1${operation.path(id)}`))
 
-/** What Postgres' own counters say of the runtime's requests: how many rows each reads, and by which index. */
+/** Reads from Postgres' own counters how many rows each of the runtime's requests reads, and by which index. */
 async function plans(scene: RestScene, report: Report): Promise<Figures> {
   const client = await scene.session()
   try {
@@ -125,7 +126,7 @@ async function plans(scene: RestScene, report: Report): Promise<Figures> {
         const { token, id } = someRow(scene)
         await scene.request(scene.tenant, token, 'GET', `/rest/v1${operations[name].path(id)}`, 200)
       }
-      // Sessions tell what they have counted at the latest when they end.
+      // Sessions report their counters when they end, if not before.
       await endSessions(scene, client)
       const after = await readCounters(client)
       const used = [...after]
@@ -144,7 +145,7 @@ async function plans(scene: RestScene, report: Report): Promise<Figures> {
   }
 }
 
-/** Rows, or entries of an index, that were read since the server's beginning: by each index, and without one. */
+/** Reads how many rows or index entries were read since the server's start: by each index, and without one. */
 async function readCounters(client: pg.Client): Promise<Map<string, number>> {
   const { rows } = await client.query<{ way: string; count: string }>(
     `select indexrelname as way, idx_tup_read as count from pg_stat_user_indexes where relid = $1::regclass
@@ -169,7 +170,7 @@ async function throughput(scene: RestScene, report: Report): Promise<Figures> {
   const bare = await scene.startBare(connections)
   const measured = new Map<OperationName, Record<string, LoadResult[]>>()
   try {
-    // Inserts last: what they leave behind makes lists longer.
+    // Inserts come last, because their rows make lists longer.
     for (const name of ['get', 'list', 'update', 'insert'] as const) {
       const operation: Operation = operations[name]
       const atBare = (prefix: string) =>
@@ -183,7 +184,7 @@ async function throughput(scene: RestScene, report: Report): Promise<Figures> {
         bare: { port: bare.port, request: atBare('/rls') },
         'bare without RLS': { port: bare.port, request: atBare('/plain') },
       }
-      // What each compiles for its first requests is no part of it.
+      // The first requests compile code; that time is not part of the measurement.
       for (const way of Object.values(ways))
         await load({ ...way, connections, milliseconds: warmUpMilliseconds, status: operation.status })
       const results = await inTurn(ways, rounds, (way) =>
@@ -230,23 +231,25 @@ function of(results: Record<string, LoadResult[]>, what: 'rps' | 'p99'): Record<
   return Object.fromEntries(Object.entries(results).map(([way, each]) => [way, each.map((result) => result[what])]))
 }
 
-/** What the runtime's memory grows by, at most, while the service reads all rows with one request, some times. */
+/** Measures the maximum growth of the runtime's memory while the service reads all rows with one request, several times. */
 async function longList(scene: RestScene, report: Report): Promise<Figures> {
   const pid = await scene.restart()
   const { tenant } = scene
-  // What any first requests load is not what a long list takes.
+  // The first requests load code; that memory is not part of a long list's.
   await load({
     port: scene.atRuntime(tenant, '', '').port,
     request: throughRuntime(scene, operations.get),
     connections: 8,
     milliseconds: 2_000,
   })
-  const { before, most: max } = await watchMemory(pid, async () => {
+  const { before, max } = await watchMemory(pid, async () => {
     for (let n = 0; n < listRepeats; n++) {
       const begin = performance.now()
       const rows = await scene.request(tenant, tenant.secretKey, 'GET', `/rest/v1/todos?limit=${rowCount}`, 200)
       if (!Array.isArray(rows) || rows.length !== rowCount)
-        throw new Error(`a list of ${rowCount} rows had ${Array.isArray(rows) ? rows.length : 'none'}`)
+        throw new Error(
+          `The list has the wrong number of rows. Expected ${rowCount}, got ${Array.isArray(rows) ? rows.length : 'none'}`,
+        )
       report(`list of ${rowCount} rows in ${(performance.now() - begin).toFixed(0)} ms`)
     }
   })
@@ -258,7 +261,7 @@ async function longList(scene: RestScene, report: Report): Promise<Figures> {
 
 async function reload(scene: RestScene, report: Report): Promise<Figures> {
   const tenant = await createTenant(scene.installation, 'reloaded', 'Enterprise')
-  await giveSchemas(scene, tenant, reloadedSchemas)
+  await createSchemas(scene, tenant, reloadedSchemas)
   const times: number[] = []
   for (let n = 0; n <= reloads; n++) {
     const begin = performance.now()
@@ -273,8 +276,8 @@ async function reload(scene: RestScene, report: Report): Promise<Figures> {
 }
 
 /**
- * What a runtime's memory grows by when the first request for a collection comes to each of many tenants, and then the next;
- * it has served them before, but no collection of theirs.
+ * Measures the growth of a runtime's memory when the first request for a collection comes to each of many tenants, and then
+ * the second. The runtime has served these tenants before, but none of their collections.
  */
 async function registry(scene: RestScene, report: Report): Promise<Figures> {
   const made: InstalledTenant[] = []
@@ -282,7 +285,7 @@ async function registry(scene: RestScene, report: Report): Promise<Figures> {
     Array.from({ length: tenants }, (_, n) => n),
     async (n) => {
       const tenant = await createTenant(scene.installation, `many-${n}`, 'Free')
-      await giveSchemas(scene, tenant, schemasOfTenant)
+      await createSchemas(scene, tenant, schemasOfTenant)
       made.push(tenant)
       if (made.length % 100 === 0) report(`${made.length} tenants with ${schemasOfTenant} schemas each`)
     },
@@ -305,18 +308,18 @@ async function registry(scene: RestScene, report: Report): Promise<Figures> {
   return { registry_mb: { value: grown.reduce((sum, megabytes) => sum + megabytes), unit: 'MB', target: '≤ 100' } }
 }
 
-async function giveSchemas(scene: RestScene, tenant: InstalledTenant, many: number): Promise<void> {
+async function createSchemas(scene: RestScene, tenant: InstalledTenant, many: number): Promise<void> {
   const schemas = Array.from({ length: many }, (_, n) => ({ ...todos, name: `collection_${n}` }))
   await scene.request(tenant, tenant.secretKey, 'POST', '/rest/v1/schemas', 201, schemas)
   await scene.request(tenant, tenant.secretKey, 'POST', '/admin/reload-schemas', 200)
 }
 
-/** Some at once. */
+/** Runs the work for all items, eight at a time. */
 async function eachOf<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
-  const left = items.values()
+  const remaining = items.values()
   await Promise.all(
     Array.from({ length: 8 }, async () => {
-      for (const item of left) await work(item)
+      for (const item of remaining) await work(item)
     }),
   )
 }

@@ -1,4 +1,4 @@
-// `npm run bench -- NAME [--write]`: runs one benchmark beside its floor, prints a table and, last, one JSON line.
+// `npm run bench -- NAME [--write]`: runs one benchmark and its floor, prints a table and, last, one JSON line.
 // With --write the table replaces the benchmark's section in docs/performance.md.
 import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'

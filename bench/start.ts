@@ -1,5 +1,5 @@
-// From nothing to a tenant that answers: start of an installation, creation of tenants, memory with 1,000 of them,
-// and what the gateway costs on the way.
+// From nothing to a tenant that responds: start of an installation, creation of tenants, memory with 1,000 of them,
+// and the gateway's cost.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -8,7 +8,7 @@ import { noise, median, quantile, type Figures, type Report } from '#bench/figur
 import { figures as gatewayFigures } from '#bench/gateway.ts'
 
 export async function figures(report: Report): Promise<Figures> {
-  // Where `npm start` keeps its data: files made in a crowded directory such as /tmp cost several times as much.
+  // The directory where `npm start` stores its data: files in a crowded directory such as /tmp cost several times as much.
   const scratch = await mkdtemp(join(import.meta.dirname, '..', '.tenantry-bench-'))
   const data = join(scratch, 'data')
   try {
@@ -73,7 +73,7 @@ async function measureTenants(installation: Installation, report: Report): Promi
   }
 }
 
-/** Milliseconds from the POST to the first answer of the tenant's own URL that needed its database. */
+/** Returns the milliseconds from the POST to the first response of the tenant's own URL that needed its database. */
 async function createAndUse(installation: Installation, name: string): Promise<number> {
   const begin = performance.now()
   const response = await fetch(`${installation.controlUrl}/v1/tenants`, {
@@ -100,10 +100,10 @@ async function touch(installation: Installation, name: string, secretKey: string
     headers: { authorization: `Bearer ${secretKey}` },
   })
   const text = await response.text()
-  if (response.status !== 200) throw new Error(`${name} answered ${response.status}: ${text}`)
+  if (response.status !== 200) throw new Error(`${name}: ${response.status} ${text}`)
 }
 
-/** A runtime started anew, so that its memory is of tenants touched once and of nothing else. */
+/** Restarts the runtime, so that its memory is that of tenants touched once and of nothing else. */
 async function memoryWithThousand(installation: Installation, report: Report): Promise<Figures> {
   const { installation: fresh } = await restart(installation)
   let max = 0
@@ -117,16 +117,16 @@ async function memoryWithThousand(installation: Installation, report: Report): P
   )
   const rss = await residentMegabytes(fresh)
   const deadline = performance.now() + 90_000
-  let left = await tenantConnections(fresh)
-  while (left > 0 && performance.now() < deadline) {
+  let remaining = await tenantConnections(fresh)
+  while (remaining > 0 && performance.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, 1000))
-    left = await tenantConnections(fresh)
+    remaining = await tenantConnections(fresh)
   }
-  report(`runtime RSS ${rss.toFixed(0)} MB; connections left when idle: ${left}`)
+  report(`runtime RSS ${rss.toFixed(0)} MB; connections when idle: ${remaining}`)
   return {
     runtime_rss_mb: { value: rss, unit: 'MB', target: '≤ 350' },
     runtime_connections_max: { value: max, unit: 'connections', target: '≤ 100 (the cap)' },
-    runtime_connections_idle: { value: left, unit: 'connections', target: '0' },
+    runtime_connections_idle: { value: remaining, unit: 'connections', target: '0' },
   }
 }
 

@@ -1,4 +1,4 @@
-// Storage: large bodies and small ones beside a bare server in alternating rounds, the runtime's memory under large
+// Storage: large and small bodies compared with a minimal server in alternating rounds, the runtime's memory under large
 // bodies, and reading metadata and listings in a bucket of a million objects, with row-level security and without.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,18 +16,19 @@ const smallBytes = 4096
 const largeRounds = 5
 const smallRounds = 5
 const smallMilliseconds = 2_000
-/** More than the runtime keeps in memory, and a part of them that it does keep. */
+/** More objects than the runtime caches in memory, and a number of them that it does cache. */
 const storedSmall = 10_000
-const rememberedSmall = 2_000
-const storing = 16
+const cachedSmall = 2_000
+const uploads = 16
 const objects = 1_000_000
 const inFolder = 100_000
 
-/** The best that another service of this kind did on two cores, without fsync and hash. */
+/** The best results of another service of this kind on two cores, without fsync and hash. */
 const peers = { upload: 302, uploadX4: 394, download: 432, downloadX4: 678, smallUploads: 409, smallDownloads: 1_130 }
 
 export async function figures(report: Report): Promise<Figures> {
-  // Beside the project, like an installation's own data: files made in a crowded directory such as /tmp cost several times as much.
+  // Next to the project, like an installation's own data: files in a crowded directory such as /tmp cost several times as
+  // much.
   const scratch = await mkdtemp(join(import.meta.dirname, '..', '.tenantry-bench-'))
   const scene = await openScene(scratch)
   try {
@@ -122,8 +123,8 @@ async function smallBodies(scene: StorageScene, report: Report): Promise<Figures
     bare: { port: scene.atBare('').port, request: get(stored, (name) => scene.atBare(`/small/${name}`)) },
   })
   await Promise.all(
-    Array.from({ length: storing }, async (_, lane) => {
-      for (let n = lane; n < storedSmall; n += storing) {
+    Array.from({ length: uploads }, async (_, lane) => {
+      for (let n = lane; n < storedSmall; n += uploads) {
         await upload('POST', scene.atRuntime(`/object/small/get-${n}`), smallBytes)
         await upload('PUT', scene.atBare(`/small/get-${n}`), smallBytes)
       }
@@ -133,7 +134,7 @@ async function smallBodies(scene: StorageScene, report: Report): Promise<Figures
   for (const [name, ways, connections, target, peer] of [
     ['upload_4k', puts, 16, '≥ 0.7 of the floor', peers.smallUploads],
     ['upload_4k_c64', puts, 64, '≥ 1 of the floor', peers.smallUploads],
-    ['download_4k', gets(rememberedSmall), 16, '≥ 0.6 of the floor', peers.smallDownloads],
+    ['download_4k', gets(cachedSmall), 16, '≥ 0.6 of the floor', peers.smallDownloads],
     ['download_4k_file', gets(storedSmall), 16, '≥ 0.6 of the floor', peers.smallDownloads],
   ] as const) {
     const runs = Object.fromEntries(
@@ -161,10 +162,10 @@ async function memory(scene: StorageScene, report: Report): Promise<Figures> {
     ['download', async (n: number) => download(scene.atRuntime(`/object/large/${n}`), largeBytes)],
   ] as const) {
     const pid = await scene.restart()
-    // What any first requests load is not what large bodies take.
+    // The first requests load code; that memory is not part of large bodies'.
     const { port, path, headers } = scene.atRuntime('/bucket')
     await load({ port, request: wire('GET', path, headers), connections: 8, milliseconds: 1_000 })
-    const { before, most: max } = await watchMemory(pid, async () => {
+    const { before, max } = await watchMemory(pid, async () => {
       await Promise.all(Array.from({ length: 8 }, (_, n) => transfer(n)))
     })
     report(`${name} 100 MB × 8: runtime ${(before / 1e6).toFixed(0)} MB before, ${(max / 1e6).toFixed(0)} MB at most`)
@@ -173,7 +174,7 @@ async function memory(scene: StorageScene, report: Report): Promise<Figures> {
   return figures
 }
 
-/** A million rows without files, the counters set by hand: only rows are read here. */
+/** Inserts a million rows without files and sets the counters by hand, because only rows are read here. */
 async function fill(scene: StorageScene): Promise<void> {
   const client = await scene.session()
   try {
@@ -237,7 +238,7 @@ async function metadata(scene: StorageScene, report: Report): Promise<Figures> {
   ]
   const page = (offset: number) => ({ prefix: 'photos', limit: 100, offset })
   const changed = await afterChange(scene, report, page(inFolder - 100))
-  // Four clients, each page by page from a place of its own.
+  // Four clients, each reading page by page from its own position.
   const clients = Array.from({ length: 4 }, () => random(inFolder / 100) * 100)
   let turn = 0
   const nextPage = () => {
@@ -274,7 +275,10 @@ async function metadata(scene: StorageScene, report: Report): Promise<Figures> {
   }
 }
 
-/** The last page by offset when the bucket has changed since the page before: nothing that is known of it holds any more. */
+/**
+ * Measures the last page by offset when the bucket has changed since the previous page, so that no cached position is
+ * valid.
+ */
 async function afterChange(scene: StorageScene, report: Report, page: object): Promise<Figure> {
   const times: number[] = []
   const { port, path, headers } = scene.atRuntime('/object/list/many')
@@ -288,13 +292,16 @@ async function afterChange(scene: StorageScene, report: Report, page: object): P
     })
     const shown = (await response.json()) as unknown[]
     times.push(performance.now() - begin)
-    if (shown.length !== 100) throw new Error(`the last page shows ${shown.length} objects`)
+    if (shown.length !== 100) throw new Error(`The last page has ${shown.length} objects, not 100`)
   }
   report(`list, last page by offset, each after a change: p50 ${median(times).toFixed(2)} ms`)
   return { value: median(times), unit: 'ms' }
 }
 
-/** The runtime's own statement on one connection: as its role in a user's context, and as the superuser, who has no policies. */
+/**
+ * Runs the runtime's own statement on one connection: as its role in a user's context, and as the superuser, to whom no
+ * policy applies.
+ */
 async function listUnderPolicies(scene: StorageScene, report: Report): Promise<Figure> {
   const client = await scene.session()
   try {
@@ -318,8 +325,9 @@ async function listUnderPolicies(scene: StorageScene, report: Report): Promise<F
       const result = await client.query({ name: role, text, values: values.map(toWire) })
       const took = performance.now() - begin
       await client.query('commit')
-      // Beside them stand what the bucket holds, and where the objects begin.
-      if (result.rows.length !== 102) throw new Error(`${role} was told ${result.rows.length} rows`)
+      // The two other rows report the bucket's counters and where the objects begin.
+      if (result.rows.length !== 102)
+        throw new Error(`The statement returned ${result.rows.length} rows to ${role}, not 102`)
       return took
     }
     const times = { with: [] as number[], without: [] as number[] }
@@ -330,7 +338,7 @@ async function listUnderPolicies(scene: StorageScene, report: Report): Promise<F
       ] as const
       for (const [way, role] of ways) {
         const took = await once(role)
-        // The first executions are planned for their values.
+        // Postgres plans the first executions for their values.
         if (n >= 100) times[way].push(took)
       }
     }

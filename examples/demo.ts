@@ -41,10 +41,10 @@ async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
 }
 
 /** Returns the data of a client's response. An error ends the demo. */
-function ok<T>(answer: { data: T; error: unknown }): NonNullable<T> {
-  assert.equal(answer.error, null, JSON.stringify(answer.error))
-  assert.ok(answer.data !== null && answer.data !== undefined, 'The response has no data.')
-  return answer.data
+function ok<T>(response: { data: T; error: unknown }): NonNullable<T> {
+  assert.equal(response.error, null, JSON.stringify(response.error))
+  assert.ok(response.data !== null && response.data !== undefined, 'The response has no data.')
+  return response.data
 }
 
 async function json(response: Response): Promise<Record<string, unknown>> {
@@ -69,12 +69,12 @@ async function readKey(file: string): Promise<string> {
 async function readInstallation(): Promise<{ controlUrl: string; platformKey: string }> {
   const { data, 'control-url': controlUrl, 'key-file': keyFile } = options
   if (controlUrl !== undefined) {
-    assert.ok(keyFile !== undefined, '--control-url needs --key-file: a file that contains a platform key')
+    assert.ok(keyFile !== undefined, '--control-url requires --key-file, a file that contains a platform key.')
     return { controlUrl: controlUrl.replace(/\/$/, ''), platformKey: await readKey(keyFile) }
   }
   const found = await readFile(join(data, 'installation.json'), 'utf8').catch(() => {
     throw new Error(
-      `no running installation in ${data}: run "npm start" in another terminal, or name one with --data or --control-url`,
+      `No running installation in ${data}. Run "npm start" in another terminal, or name one with --data or --control-url.`,
     )
   })
   const { control_url } = JSON.parse(found) as { control_url: string }
@@ -198,19 +198,19 @@ await step('Ada and Ben invoke it', async () => {
     [ada, 'Ada'],
     [ben, 'Ben'],
   ] as const) {
-    const answer = JSON.stringify(ok(await user.client.functions.invoke('greet', { body: { name: caller } })))
-    assert.ok(answer.includes(caller) && answer.includes(user.id), `greet returned ${answer}`)
+    const response = JSON.stringify(ok(await user.client.functions.invoke('greet', { body: { name: caller } })))
+    assert.ok(response.includes(caller) && response.includes(user.id), `greet returned ${response}`)
   }
 })
 
 await step('billing reads the usage', async () => {
-  const made = await json(
+  const created = await json(
     await control('/v1/keys', {
       method: 'POST',
       body: JSON.stringify({ name: `billing of ${name}`, scope: 'billing' }),
     }),
   )
-  const billing = String(made['key'])
+  const billing = String(created['key'])
   const deadline = Date.now() + 15_000
   for (;;) {
     const { resources } = (await json(
@@ -226,7 +226,7 @@ await step('billing reads the usage', async () => {
     assert.ok(Date.now() < deadline, `The usage is still ${JSON.stringify(resources)}.`)
     await new Promise((resolve) => setTimeout(resolve, 250))
   }
-  await control(`/v1/keys/${String(made['id'])}`, { method: 'DELETE' })
+  await control(`/v1/keys/${String(created['id'])}`, { method: 'DELETE' })
 })
 
 if (!options.keep) {

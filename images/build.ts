@@ -15,7 +15,7 @@ export interface BuiltImage {
   name: ImageName
   /** `tenantry/<name>:<hash of its context>`; `:latest` is the same image. */
   tag: string
-  /** `sha256:…` */
+  /** Digest: `sha256:…`. */
   id: string
   /** Bytes on disk, including shared layers. */
   size: number

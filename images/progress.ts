@@ -7,7 +7,7 @@ const Line = Type.Object({ stream: Type.Optional(Type.String()), error: Type.Opt
 
 /**
  * Resolves when the engine has finished.
- * @param said receives the text of each line
+ * @param reported receives the text of each line
  * @throws Error with the engine's error message
  */
 export function follow(docker: Docker, stream: NodeJS.ReadableStream, reported: (text: string) => void): Promise<void> {

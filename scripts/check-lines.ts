@@ -1,14 +1,14 @@
-// `npm run check:lines` lists every line of the tracked code that is longer than 140 characters. The layout leaves
-// comments, strings and templates as they are, so nothing else keeps them short.
+// `npm run check:lines` lists every line of the tracked code that is longer than 140 characters. The formatter does not
+// change comments, strings and templates.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 
 const maxCharacters = 140
-/** The functions of the examples are written as for other compilers and other projects. */
+/** Patterns of the checked files. The examples' functions follow other compilers' and projects' rules. */
 const paths = ['*.ts', '*.mjs', '*.cjs', ':!examples/functions/']
 
 const tracked = execFileSync('git', ['ls-files', '-z', '--', ...paths], { encoding: 'utf8' }).split('\0')
-// A file that was removed stays tracked until that is staged.
+// A removed file stays tracked until its removal is staged.
 const found = tracked.filter((file) => file !== '' && existsSync(file)).flatMap(longLines)
 
 for (const location of found) console.log(location)

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 
-const checks = ['types', 'lint', 'imports', 'lines', 'format', 'docs', 'spelling']
+const checks = ['types', 'lint', 'imports', 'lines', 'words', 'comments', 'spelling', 'format', 'docs']
 
 const results = await Promise.all(
   checks.map(async (check) => {

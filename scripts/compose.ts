@@ -1,4 +1,4 @@
-// Docker Compose for tests: the engine's plugin, the older program, or Debian's package where both are missing.
+// Docker Compose for tests: the engine's plugin, the older program or, if both are missing, Debian's package.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { installPackages } from './debian-packages.ts'
@@ -7,16 +7,16 @@ const run = promisify(execFile)
 
 const commandMilliseconds = 5 * 60_000
 
-/** Runs a command of Compose. @throws Error with what it printed */
+/** Runs a command of Compose. @throws Error with its output */
 export type Compose = (args: readonly string[], environment: Readonly<Record<string, string>>) => Promise<string>
 
-/** @throws Error when there is none and none can be installed */
+/** Returns Docker Compose. @throws Error if it is missing and cannot be installed */
 export async function ensureCompose(): Promise<Compose> {
   const found = (await works('docker', ['compose'])) ?? (await works('docker-compose', []))
   if (found !== undefined) return found
   await installPackages('docker-compose')
   const installed = await works('docker-compose', [])
-  if (installed === undefined) throw new Error('docker-compose was installed, and does not run')
+  if (installed === undefined) throw new Error('docker-compose was installed but does not run.')
   return installed
 }
 

@@ -1,4 +1,4 @@
-// Debian's packages that tests and images need, where they are missing.
+// Debian's packages that tests and images need. It installs missing ones.
 import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
@@ -8,10 +8,13 @@ const run = promisify(execFile)
 
 const installMilliseconds = 10 * 60_000
 
-/** Tests run side by side, and apt-get would fail where another one is at work. */
+/** Lock of the installation. Tests run concurrently, and apt-get fails while another one runs. */
 const lockFile = '/run/lock/tenantry-packages'
 
-/** Debian asks policy-rc.d before it starts a service that was just installed; 101 means no. */
+/**
+ * Script of the installation. Debian calls policy-rc.d before it starts a service that was just installed; 101 rejects
+ * the start.
+ */
 const installation = `
   policy=/usr/sbin/policy-rc.d
   if [ ! -e $policy ]; then
@@ -22,9 +25,12 @@ const installation = `
   apt-get update
   apt-get install -y --no-install-recommends "$@"`
 
-/** Installs packages without starting any service of theirs. @throws Error that names them, with what apt-get said as its cause */
+/**
+ * Installs packages without starting their services. @throws Error that names them, with apt-get's output as its cause
+ */
 export async function installPackages(...names: readonly string[]): Promise<void> {
-  if (process.getuid?.() !== 0) throw new Error(`install ${names.join(', ')}, or run as root`)
+  if (process.getuid?.() !== 0)
+    throw new Error(`The packages ${names.join(', ')} are missing. Install them, or run as root.`)
   try {
     await run('flock', [lockFile, 'sh', '-euc', installation, 'sh', ...names], {
       timeout: installMilliseconds,
@@ -32,7 +38,7 @@ export async function installPackages(...names: readonly string[]): Promise<void
       env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
     })
   } catch (cause) {
-    throw new Error(`apt-get could not install ${names.join(', ')}`, { cause })
+    throw new Error(`apt-get could not install ${names.join(', ')}.`, { cause })
   }
 }
 

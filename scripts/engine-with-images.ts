@@ -1,8 +1,9 @@
-// The engine of a run of tests or benchmarks, with our images on it: TENANTRY_DOCKER_HOST tells the run's processes of it.
+// The engine of a run of tests or benchmarks, with the project's images. TENANTRY_DOCKER_HOST passes it to the run's
+// processes.
 import { buildImages } from '../images/build.ts'
 import { ensureEngine, type Engine } from './engine.ts'
 
-/** @throws Error that says what to do when there is none */
+/** Opens the engine. @throws Error with a remedy if there is none */
 export async function openEngineWithImages(report: (line: string) => void): Promise<Engine> {
   const engine = await ensureEngine()
   process.env['TENANTRY_DOCKER_HOST'] = engine.host

@@ -1,4 +1,4 @@
-// The Docker Engine of a test run: the one that TENANTRY_DOCKER_HOST names, the project's own (as root), or the machine's.
+// The Docker Engine of a test run: the one in TENANTRY_DOCKER_HOST, the project's own (as root), or the machine's.
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,33 +15,36 @@ import {
 } from './engine/daemons.ts'
 import { ensureInstalled } from './engine/install.ts'
 
-const oldestApi = [1, 41] as const
-const machinesSocket = '/var/run/docker.sock'
+const minApiVersion = [1, 41] as const
+const machineSocket = '/var/run/docker.sock'
 const waitMilliseconds = 180_000
 const callMilliseconds = 10_000
 
 export interface Engine {
-  /** For TENANTRY_DOCKER_HOST. */
+  /** Value for TENANTRY_DOCKER_HOST. */
   host: string
   docker: Docker
-  /** Ends it where this process has started it. */
+  /** Stops the engine if this process has started it. */
   stop(): Promise<void>
-  /** Whether it is the project's own engine, which tests may end. */
+  /** Whether it is the project's own engine, which tests may stop. */
   isOwn: boolean
   /**
-   * Ends dockerd in its own time, unless it is gone already, and starts it again, and containerd where it is gone, too.
+   * Stops dockerd gracefully and starts it again, and starts containerd if it has ended.
    * @throws Error for an engine that is not the project's
    */
   restart(settings?: EngineSettings): Promise<void>
-  /** Ends these daemons as a crash does; without a word dockerd alone. @throws Error for an engine that is not the project's */
+  /**
+   * Kills these daemons as a crash does; without arguments, dockerd only. @throws Error for an engine that is not the
+   * project's
+   */
   kill(...daemons: readonly Daemon[]): Promise<void>
 }
 
 const project = dirname(import.meta.dirname)
 
 /**
- * An engine that answers and is new enough. Whoever starts it stops it; a run beside that one uses it, too.
- * @throws Error that says what to do when there is none
+ * Returns an engine that responds and is new enough. The run that starts it stops it; concurrent runs use it, too.
+ * @throws Error with a remedy if there is none
  */
 export async function ensureEngine(): Promise<Engine> {
   const directory = engineDirectory(project)
@@ -51,10 +54,10 @@ export async function ensureEngine(): Promise<Engine> {
     return checked(named === own ? projectsEngine(directory, async () => undefined) : foreignEngine(named))
   if (process.platform === 'linux' && process.getuid?.() === 0) return startOwn(directory)
   try {
-    return await checked(foreignEngine(`unix://${machinesSocket}`))
+    return await checked(foreignEngine(`unix://${machineSocket}`))
   } catch (cause) {
     throw new Error(
-      `the tests need a Docker Engine: ${machinesSocket} does not answer, and only root on Linux can start one. ` +
+      `The tests need a Docker Engine: ${machineSocket} does not respond, and only root on Linux can start one. ` +
         'Start it, run as root, or set TENANTRY_DOCKER_HOST.',
       { cause },
     )
@@ -74,7 +77,7 @@ async function startOwn(directory: string): Promise<Engine> {
         await unlock()
       }),
     )
-    await empty(engine.docker)
+    await removeAll(engine.docker)
     return engine
   } catch (cause) {
     await stopDaemons(directory)
@@ -83,7 +86,7 @@ async function startOwn(directory: string): Promise<Engine> {
   }
 }
 
-/** Undefined while another run holds it. */
+/** Locks the directory; undefined while another run holds the lock. */
 async function lock(directory: string): Promise<(() => Promise<void>) | undefined> {
   try {
     return await lockDataDirectory(directory)
@@ -100,14 +103,14 @@ async function startedByAnother(directory: string): Promise<Engine> {
       return await checked(projectsEngine(directory, async () => undefined))
     } catch (cause) {
       if (performance.now() > deadline)
-        throw new Error('the engine that another run of this project has started does not answer', { cause })
+        throw new Error('The engine that another run of this project has started does not respond.', { cause })
       await sleep(200)
     }
   }
 }
 
-/** What an earlier run left behind would come up again; images are kept. */
-async function empty(docker: Docker): Promise<void> {
+/** Removes the containers, volumes and networks of an earlier run, which would start again. Images stay. */
+async function removeAll(docker: Docker): Promise<void> {
   for (const { Id: id } of await docker.listContainers({ all: true }))
     await docker.getContainer(id).remove({ force: true, v: true })
   const { Volumes: volumes } = await docker.listVolumes()
@@ -139,31 +142,31 @@ function projectsEngine(directory: string, stop: () => Promise<void>): Engine {
 function foreignEngine(host: string): Engine {
   const reject = async () => {
     throw new Error(
-      `${host} is not the project's own engine; run as root without TENANTRY_DOCKER_HOST for tests that end it`,
+      `${host} is not the project's own engine. Run tests that stop it as root and without TENANTRY_DOCKER_HOST.`,
     )
   }
   return { host, docker: dockerAt(host), stop: async () => undefined, isOwn: false, restart: reject, kill: reject }
 }
 
-/** @param timeout milliseconds that an answer may take; without it, any time */
+/** Opens a client. @param timeout time limit of a response in milliseconds; none if undefined */
 function dockerAt(host: string, timeout?: number): Docker {
   const socketPath = /^unix:\/\/(\/.*)$/.exec(host)?.[1]
   if (socketPath === undefined)
-    throw new Error(`TENANTRY_DOCKER_HOST is ${JSON.stringify(host)}; the tests take unix:///… alone`)
+    throw new Error(`Invalid TENANTRY_DOCKER_HOST ${JSON.stringify(host)}. Allowed: unix:///….`)
   return new Docker({ socketPath, timeout })
 }
 
-/** @throws Error for one that does not answer or is too old */
+/** Checks that an engine responds and is new enough. @throws Error if it does not or is not */
 async function checked(engine: Engine): Promise<Engine> {
   const { ApiVersion: api, Version: version } = await dockerAt(engine.host, callMilliseconds)
     .version()
     .catch((cause: unknown) => {
-      throw new Error(`no Docker Engine answers at ${engine.host}`, { cause })
+      throw new Error(`No Docker Engine responds at ${engine.host}.`, { cause })
     })
   const [major = 0, minor = 0] = api.split('.').map(Number)
-  if (major < oldestApi[0] || (major === oldestApi[0] && minor < oldestApi[1])) {
+  if (major < minApiVersion[0] || (major === minApiVersion[0] && minor < minApiVersion[1])) {
     throw new Error(
-      `Docker Engine ${version} at ${engine.host} speaks API ${api}; Tenantry needs ${oldestApi.join('.')} or later`,
+      `The Docker Engine ${version} at ${engine.host} supports API ${api}. Required: ${minApiVersion.join('.')} or later.`,
     )
   }
   return engine

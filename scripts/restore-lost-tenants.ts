@@ -1,5 +1,6 @@
-// `npm run restore-lost-tenants`: after a host or its disk was lost, restores every tenant of its own database whose volumes are
-// gone from its newest complete backup, through the operators' API. Safe to repeat: it looks at what is gone each time.
+// `npm run restore-lost-tenants`: after the loss of a host or its disk, restores each dedicated tenant whose volumes
+// are gone from its newest complete backup, through the operators' API. It can be repeated, because it checks each time
+// what is gone.
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -29,7 +30,7 @@ interface Operation {
 const { values: options } = parseArgs({
   options: {
     'control-url': { type: 'string', default: 'http://127.0.0.1:4400' },
-    /** Of an admin key; without it the key is in the variable KEY. */
+    /** File of an admin key. Without it, the key is in the variable KEY. */
     'key-file': { type: 'string' },
   },
 })
@@ -37,21 +38,21 @@ const key = options['key-file'] === undefined ? process.env['KEY'] : await readF
 if (key === undefined || key.trim() === '') throw new Error('An admin key is missing. Set KEY, or --key-file.')
 const authorization = `Bearer ${key.trim()}`
 
-/** The control plane carries out so many at once. */
-const parallel = 2
+/** Maximum number of restores that the control plane carries out at once. */
+const maxConcurrency = 2
 const pollMilliseconds = 1_000
-/** A tenant that is looked at in vain for so long is restarted, which makes the control plane look. */
+/** Time after which a tenant that is still not failed is restarted, so that the control plane checks it. */
 const noticeMilliseconds = 30_000
 const failMilliseconds = 180_000
 
 const lost = await lostTenants()
-if (lost.length === 0) console.log('no tenant has lost a volume')
+if (lost.length === 0) console.log('No tenant has lost a volume.')
 let failures = 0
 const queue = [...lost]
 await Promise.all(
-  Array.from({ length: parallel }, async () => {
+  Array.from({ length: maxConcurrency }, async () => {
     for (let tenant = queue.shift(); tenant !== undefined; tenant = queue.shift()) {
-      const outcome = await restored(tenant).catch((error: unknown) =>
+      const outcome = await restore(tenant).catch((error: unknown) =>
         error instanceof Error ? error.message : String(error),
       )
       if (outcome !== undefined) failures++
@@ -63,7 +64,7 @@ process.exitCode = failures === 0 ? 0 : 1
 
 async function lostTenants(): Promise<Tenant[]> {
   const found: Tenant[] = []
-  for (const tenant of await everything<Tenant>('/v1/tenants', 'tenants')) {
+  for (const tenant of await listAll<Tenant>('/v1/tenants', 'tenants')) {
     if (tenant.isolation === 'schema-per-tenant' || tenant.status === 'deleting') continue
     const { differences } = await call<{ differences: { component: string; field: string; observed: unknown }[] }>(
       'GET',
@@ -79,22 +80,22 @@ async function lostTenants(): Promise<Tenant[]> {
   return found
 }
 
-/** @returns why it was not, or undefined when it was */
-async function restored(tenant: Tenant): Promise<string | undefined> {
+/** Restores a tenant. @returns the reason of a failure; undefined after a success */
+async function restore(tenant: Tenant): Promise<string | undefined> {
   const path = `/v1/tenants/${tenant.tenant_id}`
-  const backups = await everything<Backup>(`${path}/backups`, 'backups')
+  const backups = await listAll<Backup>(`${path}/backups`, 'backups')
   const newest = backups.filter(({ state }) => state === 'complete').at(-1)
   if (newest === undefined) return 'it has no complete backup'
   if (tenant.status === 'paused') await call('POST', `${path}/wake`, {})
   if (tenant.status === 'suspended') await call('PATCH', path, { suspended: false })
-  await untilFailed(path)
+  await waitUntilFailed(path)
   const { operation } = await call<{ operation: Operation }>('POST', `/v1/backups/${newest.id}/restore`, {
     into: 'same',
   })
   for (let now = operation; ; now = await call<Operation>('GET', `/v1/operations/${operation.id}`)) {
     if (now.finished !== null) {
       if (now.state !== 'succeeded')
-        return `the restore of the backup ${newest.id} ended as ${now.state}: ${now.error ?? 'without a reason'}`
+        return `the restore of the backup ${newest.id} ended with the state "${now.state}": ${now.error ?? 'no reason was reported'}`
       break
     }
     await sleep(pollMilliseconds)
@@ -110,8 +111,11 @@ async function restored(tenant: Tenant): Promise<string | undefined> {
   return undefined
 }
 
-/** Only a tenant that the control plane itself has found without its volume is restored in its place. */
-async function untilFailed(path: string): Promise<void> {
+/**
+ * Waits until the control plane has found the tenant's volume missing, because only such a tenant can be restored in
+ * place.
+ */
+async function waitUntilFailed(path: string): Promise<void> {
   let isRestarted = false
   for (let waited = 0; waited < failMilliseconds; waited += pollMilliseconds) {
     const { status } = await call<Tenant>('GET', path)
@@ -122,10 +126,10 @@ async function untilFailed(path: string): Promise<void> {
     }
     await sleep(pollMilliseconds)
   }
-  throw new Error('the control plane does not call it failed')
+  throw new Error('The control plane does not report the tenant as failed.')
 }
 
-async function everything<Item>(path: string, field: string): Promise<Item[]> {
+async function listAll<Item>(path: string, field: string): Promise<Item[]> {
   const items: Item[] = []
   for (let cursor: string | null = ''; cursor !== null;) {
     const page: Record<string, unknown> = await call(
@@ -146,6 +150,6 @@ async function call<Body>(method: string, path: string, body?: object): Promise<
     signal: AbortSignal.timeout(60_000),
   })
   const text = await response.text()
-  if (!response.ok) throw new Error(`${method} ${path} was answered with ${response.status}: ${text.slice(0, 500)}`)
+  if (!response.ok) throw new Error(`${method} ${path} was rejected with ${response.status}: ${text.slice(0, 500)}`)
   return JSON.parse(text) as Body
 }

@@ -1,5 +1,6 @@
-// Makes a fresh clone runnable: packages, the generated database client, tap's build, the executors' program. Plain
-// JavaScript without imports of ours, because it runs on whatever Node the machine has. Does nothing when nothing has changed.
+// Prepares a fresh clone: packages, the generated database client, tap's build, the executors' program. It is plain
+// JavaScript without the project's own modules, because it runs on any version of Node. It does nothing if nothing has
+// changed.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
@@ -7,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
-const marks = join(root, 'node_modules', '.tenantry-setup.json')
+const recordFile = join(root, 'node_modules', '.tenantry-setup.json')
 
 function fingerprint(...files) {
   const hash = createHash('sha256')
@@ -25,24 +26,24 @@ function filesOf(folder) {
     : []
 }
 
-function readMarks() {
+function readRecord() {
   try {
-    return JSON.parse(readFileSync(marks, 'utf8'))
+    return JSON.parse(readFileSync(recordFile, 'utf8'))
   } catch {
     return {}
   }
 }
 
-/** Runs `work` when `wanted` differs from what the last complete run recorded under `name`. */
-function step(name, wanted, ready, work) {
-  const done = readMarks()
-  if (done[name] === wanted && ready) return
+/** Runs `work` if `fingerprint` differs from the one that the last successful run recorded under `name`. */
+function step(name, expected, ready, work) {
+  const done = readRecord()
+  if (done[name] === expected && ready) return
   console.error(`setup: ${name}`)
   work()
-  writeFileSync(marks, JSON.stringify({ ...readMarks(), [name]: wanted }))
+  writeFileSync(recordFile, JSON.stringify({ ...readRecord(), [name]: expected }))
 }
 
-/** Output goes to standard error: standard output belongs to the command that this precedes. */
+/** Runs a command. Its output goes to standard error, because standard output belongs to the command that follows. */
 function run(command, args, env = {}) {
   execFileSync(command, args, { cwd: root, stdio: ['ignore', 2, 2], env: { ...process.env, ...env } })
 }
@@ -59,7 +60,7 @@ try {
     fingerprint('prisma/schema.prisma', 'package-lock.json'),
     existsSync(join(root, 'prisma/client/client.ts')),
     () =>
-      // The engine named here would be downloaded, and is not needed to generate a client.
+      // The engine in this variable would otherwise be downloaded, and a client can be generated without it.
       run(node, [bin('prisma/build/index.js'), 'generate'], {
         PRISMA_SCHEMA_ENGINE_BINARY: node,
         PRISMA_HIDE_UPDATE_MESSAGE: '1',

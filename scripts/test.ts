@@ -1,5 +1,6 @@
-// `npm test`: gives the run a Docker Engine with our images, runs tap, shows a line a file and the whole of what failed,
-// and ends with `N passed, N failed`. No test run, a skipped one, a crashed file and a missing engine are failures.
+// `npm test`: provides a Docker Engine with the project's images, runs tap, prints a line per file and the whole output
+// of failures, and ends with `N passed, N failed`. An empty run, skipped tests, crashed files and a missing engine are
+// failures.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
@@ -13,7 +14,7 @@ interface Totals {
   failed: number
 }
 
-/** What a test file names when it needs a Docker Engine. */
+/** Texts in the test files that need a Docker Engine. */
 const engineUses = [
   'docker-platform',
   'startBackupPlatform',
@@ -28,11 +29,14 @@ const engineUses = [
 ]
 
 const isFull = process.env['TENANTRY_SOAK'] === 'full'
-/** `NAME.soak.test.ts` takes too long for every run. */
+/** Whether a file `NAME.soak.test.ts` takes too long for every run. */
 const isSoak = (file: string) => file.endsWith('.soak.test.ts')
-/** Files, or names of folders of `test/`. */
+/** Files, or those in the named folders of `test/`. */
 const requested = process.argv.slice(2).flatMap((name) => (name.endsWith('.ts') ? [name] : testsOf(name)))
-/** `NAME.alone.test.ts` is in every run, and ends the engine: only the project's own may be ended. */
+/**
+ * Whether a file `NAME.alone.test.ts` stops the engine. It is part of every run, and only the project's own engine may
+ * be stopped.
+ */
 const endsEngine = (file: string) => file.endsWith('.alone.test.ts')
 const files =
   requested.length > 0
@@ -40,7 +44,7 @@ const files =
     : globSync('test/**/*.test.ts')
         .filter((file) => isFull || !isSoak(file))
         .sort()
-/** One at a time, after all others: some of the long ones end the engine, too. */
+/** Whether a file runs after all others, one at a time. Some of the long ones also stop the engine. */
 const isAlone = (file: string) => isSoak(file) || endsEngine(file)
 const together = files.filter((file) => !isAlone(file))
 
@@ -49,7 +53,7 @@ const engine = files.some(needsEngine) ? await orEnd(openEngineWithImages((line)
 const excluded = requested.length === 0 && engine?.isOwn === false ? files.filter(endsEngine) : []
 for (const file of excluded)
   console.log(
-    `not part of this run: ${file} kills the Docker Engine, and ${engine?.host ?? ''} is not the project's own`,
+    `Excluded from this run: ${file} kills the Docker Engine, and ${engine?.host ?? ''} is not the project's own.`,
   )
 const alone = files.filter((file) => isAlone(file) && !excluded.includes(file))
 try {
@@ -61,16 +65,16 @@ try {
   await engine?.stop()
 }
 
-/** @throws Error for a folder without tests */
+/** Returns the tests of a folder. @throws Error for a folder without tests */
 function testsOf(folder: string): string[] {
   const found = globSync(`test/${folder}/**/*.test.ts`)
     .filter((file) => isFull || !isSoak(file))
     .sort()
-  if (found.length === 0) throw new Error(`there are no tests in test/${folder}`)
+  if (found.length === 0) throw new Error(`The folder test/${folder} has no tests.`)
   return found
 }
 
-/** Files that use none start without one. */
+/** Whether a test file needs an engine. Other runs start without one. */
 function needsEngine(file: string): boolean {
   const text = readFileSync(file, 'utf8')
   return engineUses.some((use) => text.includes(use))
@@ -80,7 +84,7 @@ function needsObjectStore(file: string): boolean {
   return readFileSync(file, 'utf8').includes('support/s3-server')
 }
 
-/** What tests need and can't be had is a failure of the run. */
+/** Waits for a dependency of the tests. Its failure is a failure of the run. */
 async function orEnd<T>(needed: Promise<T>): Promise<T> {
   try {
     return await needed
@@ -93,7 +97,7 @@ async function orEnd<T>(needed: Promise<T>): Promise<T> {
 
 async function runTap(files: readonly string[], options: readonly string[]): Promise<Totals> {
   if (files.length === 0) return { passed: 0, failed: 0 }
-  // Full counts take what they take.
+  // Full runs have no practical time limit.
   const timeout = isFull ? ['--timeout=14400'] : []
   const nodeOptions = `${process.env['NODE_OPTIONS'] ?? ''} --require=${JSON.stringify(resolve('test/support/fail-on-queued-queries.cjs'))}`
   const tap = spawn('tap', ['run', '--reporter=tap', ...timeout, ...options, ...files], {
@@ -124,7 +128,7 @@ async function runTap(files: readonly string[], options: readonly string[]): Pro
   }
   const [code] = tap.exitCode === null ? ((await once(tap, 'exit')) as [number | null]) : [tap.exitCode]
   const failed = (summary['fail'] ?? 0) + (summary['skip'] ?? 0) + (summary['todo'] ?? 0)
-  // Each run of its own must have run something, and its exit code must agree.
+  // Each run must have executed tests, and its exit code must match their results.
   const broken = (summary['pass'] ?? 0) === 0 || (code !== 0 && failed === 0) ? 1 : 0
   return { passed: summary['pass'] ?? 0, failed: failed + broken }
 }

@@ -1,11 +1,11 @@
-// Compilers of functions, for tests and examples: the machine's, or Debian's packages where they are missing.
+// Compilers of functions, for tests and examples: the machine's or, if they are missing, Debian's packages.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { exists, installPackages } from './debian-packages.ts'
 
 const run = promisify(execFile)
 
-/** What a C compiler for WASI consists of on Debian: compiler, linker, C library, the compiler's own routines. */
+/** Debian's packages of a C compiler for WASI: compiler, linker, C library, and the compiler's own runtime library. */
 const cPackages = {
   clang: '/usr/bin/clang',
   lld: '/usr/bin/wasm-ld',
@@ -13,7 +13,7 @@ const cPackages = {
   'libclang-rt-dev-wasm32': '/usr/share/doc/libclang-rt-dev-wasm32',
 }
 
-/** @returns the path of clang, which finds the rest. @throws Error when something is missing and can't be installed */
+/** Returns the path of clang, which finds the other packages. @throws Error if a package cannot be installed */
 export async function ensureWasiClang(): Promise<string> {
   const found = await Promise.all(Object.values(cPackages).map(exists))
   if (found.includes(false)) await installPackages(...Object.keys(cPackages))
@@ -22,18 +22,18 @@ export async function ensureWasiClang(): Promise<string> {
 
 export interface RustCompiler {
   program: string
-  /** Its name of WASI preview 1, which was `wasm32-wasi` once. */
+  /** Name of the target WASI preview 1, which earlier versions call `wasm32-wasi`. */
   target: string
 }
 
 const debianRust: RustCompiler = { program: '/usr/bin/rustc', target: 'wasm32-wasi' }
 
-/** @throws Error when there is none that has the target and none can be installed */
+/** Returns a compiler with the target. @throws Error if none can be installed */
 export async function ensureWasiRust(): Promise<RustCompiler> {
   const own: RustCompiler = { program: 'rustc', target: 'wasm32-wasip1' }
   if (await hasTarget(own)) return own
   if (!(await hasTarget(debianRust))) await installPackages('rustc', 'libstd-rust-dev-wasm32', 'lld')
-  if (!(await hasTarget(debianRust))) throw new Error(`rustc was installed, and has no ${debianRust.target}`)
+  if (!(await hasTarget(debianRust))) throw new Error(`rustc was installed but has no target ${debianRust.target}.`)
   return debianRust
 }
 

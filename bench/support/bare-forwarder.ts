@@ -1,4 +1,4 @@
-// The gateway's floor: the barest forwarder that Node and undici make, without checks, tenants or counts.
+// The gateway's floor: the simplest forwarder that Node and undici allow, without checks, tenants or counters.
 // `node bare-forwarder.ts PORT` prints `{"port"}`.
 import { createServer } from 'node:http'
 import { pipeline } from 'node:stream'

@@ -1,12 +1,13 @@
-// The floor of invocations: a bare Node HTTP server in front of the runtime's own executors, without tenants, tokens, limits
-// or records. `node bare-functions.ts MODULE EXECUTORS` runs the module in that file for every request and prints `{"port"}`.
+// The floor of invocations: a bare Node HTTP server in front of the runtime's own executors, without tenants, tokens,
+// limits or records. `node bare-functions.ts MODULE EXECUTORS` runs the module in that file for every request and prints
+// `{"port"}`.
 import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { Executor } from '#tenant-runtime/functions/executor/executor.ts'
 import { prepareModule } from '#tenant-runtime/functions/module/module-cache.ts'
 
 const [file = '', count = '1'] = process.argv.slice(2)
-/** What the runtime tells a function of such a request, so that the function has the same to do. */
+/** The variables that the runtime passes to a function for such a request, so that the function has the same work. */
 const environment = [
   'TENANTRY_FUNCTION=warm',
   'TENANTRY_INVOCATION_ID=3f1c2a1e-0b8f-4c57-9d5e-6a2b7c8d9e0f',
@@ -40,7 +41,8 @@ async function result(input: Buffer): Promise<Buffer> {
       timeoutMilliseconds: 10_000,
       onLog: () => undefined,
     })
-    if (outcome.kind !== 'exited' || outcome.code !== 0) throw new Error(`the run ${outcome.kind}`)
+    if (outcome.kind !== 'exited' || outcome.code !== 0)
+      throw new Error(`The run did not exit with code 0. Outcome: ${outcome.kind}`)
     return output
   } finally {
     const next = waiting.shift()

@@ -1,6 +1,7 @@
-// The floor of the REST interface: Fastify and node-postgres with one table's statements written by hand, no schemas, no
-// grammar, no tenants. Under /rls/todos each request is one round trip (context and statement, a single Sync) as the
-// tenant's own login, bound by its policies; under /plain/todos the same statement alone, as the superuser, whom none binds.
+// The floor of the REST interface: Fastify and node-postgres with handwritten statements for one table, without schemas,
+// grammar or tenants. Under /rls/todos each request is one round trip (context and statement, a single Sync) as the
+// tenant's own login, to which its policies apply; under /plain/todos the same statement alone, as the superuser, to whom
+// no policy applies.
 // `node bare-rest.ts CONNECTIONS` with RLS_URL, PLAIN_URL, TENANT_ID and JWT_SECRET prints `{"port"}`.
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { jwtVerify } from 'jose'
@@ -8,8 +9,8 @@ import pg from 'pg'
 
 const { RLS_URL = '', PLAIN_URL = '', TENANT_ID = '', JWT_SECRET = '' } = process.env
 const connections = Number(process.argv[2])
-/** As long as the runtime remembers a verified token. */
-const rememberMilliseconds = 1_000
+/** The time for which the runtime caches a verified token. */
+const tokenCacheMilliseconds = 1_000
 
 interface Caller {
   userId: string
@@ -35,7 +36,7 @@ interface Wire {
   sync(): void
 }
 
-/** Prepared statements in one round trip; answers the last one's first column, of its first row. */
+/** Prepared statements in one round trip. Resolves to the first column of the last one's first row. */
 class RoundTrip {
   readonly done: Promise<string | null | undefined>
   readonly #parts: readonly Part[]
@@ -71,7 +72,7 @@ class RoundTrip {
   }
 
   handleCommandComplete(): void {
-    // Only of the last statement the row is wanted, and each has one.
+    // Only the last statement's row is needed, and each statement has one.
   }
 
   handleReadyForQuery(): void {
@@ -101,10 +102,10 @@ async function openAll(url: string): Promise<Connection[]> {
   )
 }
 
-/** Like the load's connections in number, so that one is always free. */
+/** Runs statements on an idle connection. There are as many as the load has connections, so one is always idle. */
 async function run(idle: Connection[], parts: readonly Part[]): Promise<string> {
   const connection = idle.pop()
-  if (connection === undefined) throw new Error('no connection is free')
+  if (connection === undefined) throw new Error('No connection is idle')
   try {
     const roundTrip = new RoundTrip(parts, connection.known)
     connection.client.query(roundTrip as unknown as pg.Submittable)
@@ -125,7 +126,7 @@ async function callerOf({ headers: { authorization = '' } }: FastifyRequest): Pr
   const caller = {
     userId: payload.sub ?? '',
     claims: JSON.stringify(payload),
-    until: Date.now() + rememberMilliseconds,
+    until: Date.now() + tokenCacheMilliseconds,
   }
   callers.set(token, caller)
   return caller
@@ -152,7 +153,7 @@ interface Todo {
 
 const statements = {
   get: { name: 'get', text: `select ${record} from todos where id = $1 and owner_id = $2` },
-  // Policies that several may fulfil, one of them without the owner, are no condition that an index can be searched by.
+  // Postgres cannot search an index by several policies, one of which does not name the owner, so this condition names it.
   list: {
     name: 'list',
     text: `select coalesce(json_agg(r), '[]')::text
@@ -168,26 +169,22 @@ const statements = {
   },
 }
 
-const ways = {
+const modes = {
   '/rls': ({ userId, claims }: Caller, part: Part) =>
     run(rls, [{ statement: context, values: [TENANT_ID, 'authenticated', userId, claims] }, part]),
   '/plain': (_: Caller, part: Part) => run(plain, [part]),
 }
 
-for (const [prefix, response] of Object.entries(ways)) {
+for (const [prefix, runPart] of Object.entries(modes)) {
   app.get<{ Params: { id: string } }>(`${prefix}/todos/:id`, async (request, reply) => {
     const caller = await callerOf(request)
-    const text = await response(caller, { statement: statements.get, values: [request.params.id, caller.userId] })
+    const text = await runPart(caller, { statement: statements.get, values: [request.params.id, caller.userId] })
     return send(reply, text === '' ? 404 : 200, text)
   })
   app.get<{ Querystring: { done: string; limit: string } }>(`${prefix}/todos`, async (request, reply) => {
     const caller = await callerOf(request)
     const { done, limit } = request.query
-    return send(
-      reply,
-      200,
-      await response(caller, { statement: statements.list, values: [done, caller.userId, limit] }),
-    )
+    return send(reply, 200, await runPart(caller, { statement: statements.list, values: [done, caller.userId, limit] }))
   })
   app.post<{ Body: Todo }>(`${prefix}/todos`, async (request, reply) => {
     const caller = await callerOf(request)
@@ -195,7 +192,7 @@ for (const [prefix, response] of Object.entries(ways)) {
     return send(
       reply,
       201,
-      await response(caller, {
+      await runPart(caller, {
         statement: statements.insert,
         values: [title, String(done), String(rank), caller.userId],
       }),
@@ -204,7 +201,7 @@ for (const [prefix, response] of Object.entries(ways)) {
   app.patch<{ Params: { id: string }; Body: Todo }>(`${prefix}/todos/:id`, async (request, reply) => {
     const caller = await callerOf(request)
     const { done, rank } = request.body
-    const text = await response(caller, {
+    const text = await runPart(caller, {
       statement: statements.update,
       values: [String(done), String(rank), request.params.id, caller.userId],
     })

@@ -1,4 +1,5 @@
-// Storage's floor: the barest Node server that keeps files safely and finds them again, without tenants, rights or rules.
+// Storage's floor: the simplest Node server that stores files durably and finds them again, without tenants, rights or
+// rules.
 //   PUT /large/NAME   streams to disk with SHA-256, fsync and rename        GET /large/NAME   streams a file
 //   PUT /small/NAME   one fsynced write and one INSERT                      GET /small/NAME   one SELECT and a read
 // `node bare-store.ts DIRECTORY POSTGRES_URL` prints `{"port"}`.
@@ -11,7 +12,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 
 const [directory = '', postgresUrl = ''] = process.argv.slice(2)
-/** As many connections as a tenant has in the runtime. */
+/** The number of connections that a tenant has in the runtime. */
 const pool = new pg.Pool({ connectionString: postgresUrl, max: 16 })
 await pool.query(
   'create table if not exists bare_files (name text primary key, file text not null, size bigint not null, etag text not null)',

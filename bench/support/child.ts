@@ -1,11 +1,11 @@
-// A benchmark's child process: started, waited for, ended.
+// A child process of a benchmark: starts it, waits for its first output, stops it.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 
 export interface Child {
   pid: number
-  /** The JSON that it printed first. */
-  reported: Record<string, unknown>
+  /** The JSON that the process printed first. */
+  firstOutput: Record<string, unknown>
   stop(): Promise<void>
 }
 
@@ -19,10 +19,10 @@ export async function startChild(
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, ...environment },
   })
-  const reported = await firstLine(child)
+  const firstOutput = await firstLine(child)
   return {
     pid: child.pid ?? 0,
-    reported,
+    firstOutput,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return
       const gone = once(child, 'exit')
@@ -35,7 +35,9 @@ export async function startChild(
 async function firstLine(child: ChildProcess): Promise<Record<string, unknown>> {
   let text = ''
   return new Promise((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`the child ended with ${code ?? 'a signal'}`)))
+    child.once('exit', (code) =>
+      reject(new Error(`The child process ended before its first output: ${code ?? 'a signal'}`)),
+    )
     child.stdout?.on('data', (chunk: Buffer) => {
       if (text.includes('\n')) return
       text += chunk.toString()

@@ -1,5 +1,5 @@
-// What the functions' benchmark measures on: an installation with a tenant that has functions and one beside it that has a
-// collection, and the bare server in front of the same executors.
+// The scene of the functions' benchmark: an installation with a tenant that has functions and a neighbouring tenant that
+// has a collection, and the bare server in front of the same executors.
 import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalTokenHeader, tenantHeader } from '@tenantry/contract'
@@ -12,13 +12,13 @@ import { wire } from './load.ts'
 export interface FunctionScene {
   installation: Installation
   tenant: InstalledTenant
-  /** Of a user of the tenant's. */
+  /** The token of one of the tenant's users. */
   token: string
   neighbour: InstalledTenant
   runtimePort: number
-  /** A command of 18 KB that reads JSON and answers JSON. No two are the same. */
+  /** Returns a command of 18 KB that reads JSON and writes JSON. Each call returns a different one. */
   command(): Uint8Array<ArrayBuffer>
-  /** A request as it goes over the wire, at the runtime. */
+  /** Returns a request to the runtime as bytes for the wire. */
   request(tenant: InstalledTenant, token: string, method: string, path: string, body?: string): Buffer
   send(
     tenant: InstalledTenant,
@@ -27,23 +27,23 @@ export interface FunctionScene {
     path: string,
     body?: string,
   ): Promise<{ status: number; text: string }>
-  /** @throws Error when it is not taken */
+  /** @throws Error when the runtime rejects the function */
   deploy(name: string, wasm: Uint8Array<ArrayBuffer>, config?: object): Promise<void>
   /** @throws Error for any status but 200 */
   invoke(name: string): Promise<void>
-  /** The bare server, until `stop`. */
+  /** Starts the bare server, which runs until `stop`. */
   startBare(executors: number): Promise<{ port: number; stop(): Promise<void> }>
   runtimePid(): Promise<number>
-  /** The processes of the runtime's executors, without those that only wait for them. */
+  /** Lists the processes of the runtime's executors, without those that only wait for them. */
   executors(): Promise<number[]>
-  /** Until none is left, and the runtime knows. */
+  /** Ends all executors and waits until none remains and the runtime has noticed. */
   endExecutors(): Promise<void>
   stop(): Promise<void>
 }
 
 export const event = '{"name":"Ada"}'
 const commandBytes = 18 * 1024
-/** So often in a row nobody must be there. */
+/** The number of successive checks that must find no executor. */
 const quietPolls = 8
 const todos = {
   name: 'todos',
@@ -62,7 +62,7 @@ export async function openScene(directory: string): Promise<FunctionScene> {
   const { runtimePort } = await readRegion(data)
   const internal = (await readFile(join(data, 'secrets', 'internal-token'), 'utf8')).trim()
   const tenant = await createTenant(installation, 'acme', 'Enterprise')
-  const neighbour = await createTenant(installation, 'beside', 'Enterprise')
+  const neighbour = await createTenant(installation, 'neighbour', 'Enterprise')
   const token = signToken(tenant.jwtSecret, 'ada')
   const headersOf = (to: InstalledTenant, as: string) => ({
     authorization: `Bearer ${as}`,
@@ -103,17 +103,17 @@ export async function openScene(directory: string): Promise<FunctionScene> {
         body: form,
       })
       const text = await response.text()
-      if (response.status !== 201) throw new Error(`the function ${name}: ${response.status} ${text}`)
+      if (response.status !== 201) throw new Error(`The deployment of ${name} failed: ${response.status} ${text}`)
     },
     async invoke(name) {
       const { status, text } = await scene.send(tenant, token, 'POST', `/functions/v1/invoke/${name}`, event)
-      if (status !== 200) throw new Error(`an invocation of ${name}: ${status} ${text}`)
+      if (status !== 200) throw new Error(`The invocation of ${name} failed: ${status} ${text}`)
     },
     async startBare(executors) {
       const file = join(directory, 'bare.wasm')
       await writeFile(file, filled(greet, 0))
       const bare = await startChild(new URL('./bare-functions.ts', import.meta.url).pathname, [file, String(executors)])
-      return { port: Number(bare.reported['port']), stop: () => bare.stop() }
+      return { port: Number(bare.firstOutput['port']), stop: () => bare.stop() }
     },
     runtimePid: () => installation.pid('runtime'),
     executors: async () => below(await installation.pid('runtime')),
@@ -135,10 +135,10 @@ export async function openScene(directory: string): Promise<FunctionScene> {
   return scene
 }
 
-/** The module with a section of its own that nobody reads behind it, up to the size. */
+/** Pads the module to the size with a custom section that no engine reads. */
 function filled(wasm: Uint8Array, mark: number): Uint8Array<ArrayBuffer> {
   const content = Buffer.alloc(Math.max(32, commandBytes - wasm.length), `${mark}.`)
-  // A name of length 0, then anything.
+  // The section's name has length 0. Its content is arbitrary.
   content[0] = 0
   const length = [(content.length & 0x7f) | 0x80, ((content.length >> 7) & 0x7f) | 0x80, content.length >> 14]
   return Uint8Array.from([...wasm, 0, ...length, ...content])
@@ -162,12 +162,12 @@ async function untilServed(scene: FunctionScene, tenant: InstalledTenant): Promi
   for (;;) {
     const response = await scene.send(tenant, tenant.secretKey, 'GET', '/storage/v1/bucket').catch(() => undefined)
     if (response?.status === 200) return
-    if (performance.now() > deadline) throw new Error(`the tenant is not served: ${response?.status}`)
+    if (performance.now() > deadline) throw new Error(`The tenant was not served within 20 s: ${response?.status}`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
 
-/** Of all processes that a process has started, and those that they have, the ones that have none. */
+/** Lists the descendants of a process that have no children of their own. */
 async function below(ancestor: number): Promise<number[]> {
   const parents = new Map<number, number>()
   for (const entry of await readdir('/proc')) {
@@ -179,14 +179,14 @@ async function below(ancestor: number): Promise<number[]> {
     const parent = parents.get(pid)
     return parent !== undefined && (parent === ancestor || isBelow(parent))
   }
-  const withOwn = new Set(parents.values())
-  return [...parents.keys()].filter((pid) => isBelow(pid) && !withOwn.has(pid))
+  const withChildren = new Set(parents.values())
+  return [...parents.keys()].filter((pid) => isBelow(pid) && !withChildren.has(pid))
 }
 
 function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It had ended by itself.
+    // The process had already ended.
   }
 }

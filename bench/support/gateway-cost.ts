@@ -1,4 +1,5 @@
-// What counting, quota and rate limit cost the gateway: the same one with and without them, in short rounds that take turns.
+// The gateway's cost of metering, quotas and rate limits: the same gateway with and without them, in short alternating
+// rounds.
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +10,7 @@ import { startChild, type Child } from './child.ts'
 import { load, wire } from './load.ts'
 
 const token = 'the-internal-token-of-the-benchmark'
-/** Two processes of one program differ by what their compilers happened to see first: so each way has some of its own. */
+/** Processes of one program differ in what their compilers optimised first, so each variant runs in several processes. */
 const starts = 3
 const rounds = 25
 const roundMilliseconds = 300
@@ -27,7 +28,7 @@ const wayNames: readonly Way[] = ['without', 'metering', 'metering, quota and ra
 interface Measured {
   /** Requests per second. */
   rps: number
-  /** Nanoseconds of a processor for each request. */
+  /** Nanoseconds of processor time for each request. */
   cpu: number
 }
 
@@ -50,14 +51,14 @@ export async function gatewayCost(report: Report): Promise<Figures> {
     generation: 1,
     phase: 'ready',
     dedicated: false,
-    runtimes: [`http://127.0.0.1:${Number(upstream.reported['port'])}`],
+    runtimes: [`http://127.0.0.1:${Number(upstream.firstOutput['port'])}`],
   }
   control.routes.put({ ...route, tenant_id: 't_0123456789abcdef0123', name: 'free' })
   control.routes.put({
     ...route,
     tenant_id: 't_0123456789abcdef0124',
     name: 'limited',
-    // Never reached, always asked.
+    // Limits that the gateway checks and no request reaches.
     limits: {
       requests_per_month: control.monthly,
       connections: 100,
@@ -83,7 +84,7 @@ export async function gatewayCost(report: Report): Promise<Figures> {
       running.push(...pairs.map(({ gateway }) => gateway))
       for (const { way, gateway } of pairs) await measure(gateway, ways[way].tenant, warmMilliseconds)
       for (let round = 0; round < rounds; round++) {
-        // Each way in each place of a round equally often.
+        // Each variant has each position in a round equally often.
         const order = [...pairs.slice(round % pairs.length), ...pairs.slice(0, round % pairs.length)]
         for (const { way, gateway } of order)
           measured[way].push(await measure(gateway, ways[way].tenant, roundMilliseconds))
@@ -115,7 +116,7 @@ export async function gatewayCost(report: Report): Promise<Figures> {
 }
 
 async function measure(gateway: Child, tenant: string, milliseconds: number): Promise<Measured> {
-  const port = Number(gateway.reported['port'])
+  const port = Number(gateway.firstOutput['port'])
   await untilServed(port, tenant)
   const before = await processorNanoseconds(gateway.pid)
   const { requests, rps } = await load({
@@ -127,7 +128,7 @@ async function measure(gateway: Child, tenant: string, milliseconds: number): Pr
   return { rps, cpu: ((await processorNanoseconds(gateway.pid)) - before) / requests }
 }
 
-/** What all threads of a process have taken of processors so far. */
+/** Reads the processor time that all threads of a process have used. */
 async function processorNanoseconds(pid: number): Promise<number> {
   const threads = await readdir(`/proc/${pid}/task`)
   const taken = await Promise.all(
@@ -142,7 +143,7 @@ async function untilServed(port: number, tenant: string): Promise<void> {
     const response = await fetch(`http://127.0.0.1:${port}/t/${tenant}/`)
     await response.body?.cancel()
     if (response.status === 200) return
-    if (performance.now() > deadline) throw new Error('the gateway did not take the route')
+    if (performance.now() > deadline) throw new Error('The gateway did not receive the route within 10 s')
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }

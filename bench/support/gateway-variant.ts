@@ -1,22 +1,22 @@
-// The gateway as a process of its own for benchmarks, with its counting or without: VARIANT PORT CONTROL_URL DATA TOKEN.
+// Runs the gateway as its own process for benchmarks, with or without metering: VARIANT PORT CONTROL_URL DATA TOKEN.
 import { randomUUID } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { startGateway, startGatewayWith, type GatewayOptions } from '#gateway/gateway.ts'
 import { CounterStore } from '#gateway/meter/counter-store.ts'
 import { Meter, type TenantMeter } from '#gateway/meter/meter.ts'
 
-const nothing = () => undefined
+const doNothing = () => undefined
 
 const uncounted: TenantMeter = {
-  request: nothing,
-  rejected: nothing,
-  refused: nothing,
-  egress: nothing,
-  opened: nothing,
-  closed: nothing,
-  began: nothing,
-  ended: nothing,
-  kept: (goOn) => goOn(),
+  request: doNothing,
+  rejected: doNothing,
+  quotaRejected: doNothing,
+  egress: doNothing,
+  opened: doNothing,
+  closed: doNothing,
+  began: doNothing,
+  ended: doNothing,
+  whenWritten: (next) => next(),
 }
 
 class NoMeter extends Meter {
@@ -41,8 +41,8 @@ const options: GatewayOptions = {
   elapsed: () => performance.now(),
   newId: randomUUID,
   fetch: globalThis.fetch,
-  collect: nothing,
-  log: { info: nothing, warn: (_, message) => console.error(message), debug: nothing },
+  collect: doNothing,
+  log: { info: doNothing, warn: (_, message) => console.error(message), debug: doNothing },
 }
 const meter = new NoMeter({ store: new CounterStore(Date.now, 0), now: Date.now, elapsed: options.elapsed })
 const gateway =
@@ -52,7 +52,7 @@ const gateway =
         meter,
         boot: randomUUID(),
         unfinished: () => [],
-        run: nothing,
+        run: doNothing,
         clockKnown: async () => undefined,
         requestHour: async () => undefined,
         stop: async () => undefined,

@@ -1,4 +1,5 @@
-// The runtime's place in the gateway's benchmark: 4 KB answers, and bodies of any size both ways. Prints `{"port"}`.
+// Substitutes for the runtime in the gateway's benchmark: 4 KB responses, and bodies of any size both ways. Prints
+// `{"port"}`.
 import { createServer } from 'node:http'
 
 const small = Buffer.alloc(4096, 'x')
@@ -17,11 +18,11 @@ const server = createServer((request, response) => {
     response.end(small)
     return
   }
-  let left = size
+  let remaining = size
   const send = () => {
-    while (left > 0) {
-      const chunk = left < part.length ? part.subarray(0, left) : part
-      left -= chunk.length
+    while (remaining > 0) {
+      const chunk = remaining < part.length ? part.subarray(0, remaining) : part
+      remaining -= chunk.length
       if (!response.write(chunk)) {
         response.once('drain', send)
         return

@@ -1,7 +1,7 @@
-// Several ways of doing the same thing, measured side by side: in each round every way has its turn.
+// Measures several ways of doing the same thing in alternating rounds.
 import { median, noise, type Figure, type Report } from '#bench/figures.ts'
 
-/** Once without counting, then the rounds, the ways in turn. */
+/** Measures each way once for warming up, then in the given number of rounds. */
 export async function inTurn<Way, Measured>(
   ways: Record<string, Way>,
   rounds: number,

@@ -1,4 +1,4 @@
-// What a benchmark needs of an installation: tenants, tokens of their users, and the ways past the gateway.
+// Helpers for benchmarks on an installation: tenants, tokens of their users, and addresses behind the gateway.
 import { createHmac } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import type { Installation } from '#test/support/installation.ts'
 export interface InstalledTenant {
   id: string
   name: string
-  /** Path of its home's database. */
+  /** The path of the URL of its home's database. */
   database: string
   jwtSecret: string
   secretKey: string
@@ -18,7 +18,7 @@ export async function readRegion(data: string) {
     postgres_url: string
     runtime_urls: string[]
   }[]
-  if (region === undefined) throw new Error('the installation has no region')
+  if (region === undefined) throw new Error('The installation has no region')
   return {
     postgres: region.postgres_url,
     runtimePort: Number(new URL(region.runtime_urls[0] ?? '').port),
@@ -42,7 +42,8 @@ export async function createTenant(installation: Installation, name: string, pla
     database_url: string
     keys: { jwt_secret: string; secret_key: string }
   }
-  if (response.status !== 201) throw new Error(`the tenant: ${response.status} ${JSON.stringify(body)}`)
+  if (response.status !== 201)
+    throw new Error(`The tenant could not be created: ${response.status} ${JSON.stringify(body)}`)
   return {
     id: body.tenant_id,
     name: body.name,

@@ -1,4 +1,4 @@
-// How fast the ledger of many tenants is read, closed and invoiced after a year, and how large it is.
+// Measures how fast the ledger of many tenants is read, closed and invoiced after a year, and how large it is.
 import { readFile } from 'node:fs/promises'
 import { readBillingConfig, createClosing, openBilling } from '#control-plane/billing/index.ts'
 import { systemClock } from '#control-plane/platform/clock.ts'
@@ -19,7 +19,10 @@ import { watchMemory } from './memory.ts'
 
 const pageSize = 100
 
-/** @param tenants `TENANTRY_BENCH_TENANTS`, or as many as the figures are about */
+/**
+ * Measures the ledger.
+ * @param tenants `TENANTRY_BENCH_TENANTS`, or the number that the published figures are about
+ */
 export async function ledgerFigures(
   report: Report,
   tenants = Number(process.env['TENANTRY_BENCH_TENANTS'] ?? 100_000),
@@ -56,15 +59,18 @@ async function bytesPerTenantMonth({ sql, tenantIds }: LedgerScene): Promise<num
     `select pg_total_relation_size('usage_months') + pg_total_relation_size('usage_tenants') as bytes,
       (select count(*) from usage_months) as months`,
   )
-  if (tenantIds.length === 0) throw new Error('there are no tenants')
+  if (tenantIds.length === 0) throw new Error('The scene has no tenants')
   return Number(row?.['bytes']) / Number(row?.['months'])
 }
 
-/** In the last hour of the month, one after the other, of tenants at random; without the question to the tenant's runtime. */
+/**
+ * Reads usage of random tenants one after the other in the last hour of the month, without a request to the tenant's
+ * runtime.
+ */
 async function reading({ database, month, tenantIds }: LedgerScene): Promise<{ one: number[]; page: number[] }> {
   const clock = { ...systemClock, now: () => new Date(nextMonth(month).getTime() - 1) }
   const reader = createUsageReader({
-    books: createUsagePostings(database),
+    postings: createUsagePostings(database),
     plans: createPlanStore(database),
     history: createPlanHistory(database),
     clock,
@@ -76,7 +82,7 @@ async function reading({ database, month, tenantIds }: LedgerScene): Promise<{ o
   const anyId = () => tenantIds[Math.floor(Math.random() * tenantIds.length)] ?? ''
   const usage = async () => {
     const subject = await reader.subject(anyId())
-    if (subject === undefined) throw new Error('a tenant of the scene is not known')
+    if (subject === undefined) throw new Error('The ledger does not know a tenant of the scene')
     JSON.stringify(toUsageBody(await reader.read(subject, month), resourceNames))
   }
   const list = async () => {
@@ -90,7 +96,7 @@ async function reading({ database, month, tenantIds }: LedgerScene): Promise<{ o
   return { one, page }
 }
 
-/** The last hour, with what two gateways and the homes have counted in it, then the month of every tenant. */
+/** Closes the last hour, with the counters of two gateways and of the homes, and then the month of every tenant. */
 async function monthClose({ database, month, sql, tenantIds }: LedgerScene): Promise<number> {
   const now = new Date(nextMonth(month).getTime() + 15 * 60_000)
   const milliseconds = await timed(async () => {
@@ -105,11 +111,11 @@ async function monthClose({ database, month, sql, tenantIds }: LedgerScene): Pro
     [month],
   )
   if (row?.['closed'] !== tenantIds.length)
-    throw new Error(`${String(row?.['closed'])} of ${tenantIds.length} tenants have the month closed`)
+    throw new Error(`The month is closed for ${String(row?.['closed'])} of ${tenantIds.length} tenants`)
   return milliseconds / 1000
 }
 
-/** Everybody's invoice of the closed month, as the leader makes them; by the example's prices. */
+/** Makes all tenants' invoices of the closed month as the leader does, with the example's prices. */
 async function monthInvoices({
   database,
   month,
@@ -128,7 +134,7 @@ async function monthInvoices({
   const parts = openBilling(database, config, now)
   const closing = createClosing({ ...parts, config, clock: { ...systemClock, now }, measure: () => undefined, log }, 0n)
   let milliseconds = 0
-  const { most: max } = await watchMemory(process.pid, async () => {
+  const { max } = await watchMemory(process.pid, async () => {
     milliseconds = await timed(async () => {
       await closing.poll(new AbortController().signal)
     })
@@ -140,7 +146,7 @@ async function monthInvoices({
   )
   for (const name of ['made', 'last', 'tenants']) {
     if (row?.[name] !== tenantIds.length)
-      throw new Error(`${name}: ${String(row?.[name])} of ${tenantIds.length} invoices`)
+      throw new Error(`The invoices' ${name} is ${String(row?.[name])}, not ${tenantIds.length}`)
   }
   return { seconds: milliseconds / 1000, bytes: max }
 }

@@ -1,4 +1,5 @@
-// A ledger as large as an installation's of many tenants after a year: filled in Postgres, from packed months of a few kinds of tenants.
+// A ledger as large as that of an installation with many tenants after a year, filled in Postgres from packed months of a
+// few kinds of tenants.
 import { hourMilliseconds } from '@tenantry/contract'
 import { openDatabase, type Database } from '#control-plane/platform/database.ts'
 import { nameInstallation } from '#control-plane/platform/installation.ts'
@@ -20,7 +21,7 @@ import { query, startPostgres, type TestPostgres } from '#test/support/postgres.
 export interface LedgerScene {
   postgres: TestPostgres
   database: Database
-  /** The last of the months, of which all hours but the last are closed. */
+  /** The last month. All of its hours but the last are closed. */
   month: Date
   tenantIds: string[]
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
@@ -29,10 +30,13 @@ export interface LedgerScene {
 
 const firstMonth = new Date('2026-01-01T00:00:00Z')
 const months = 12
-/** Of each kind some, so that not all rows are alike. */
+/** Variants of each kind, so that not all rows are alike. */
 const variants = 20
 
-/** A tenth is busy in every hour, four tenths in eight hours of a day, the rest only stores, with a few requests a day. */
+/**
+ * A tenth of the tenants is busy in every hour and four tenths in eight hours of a day. The rest only stores, with a few
+ * requests a day.
+ */
 const kinds = [
   { share: 1, busy: () => true, requests: 900 },
   { share: 4, busy: (hour: number) => hour % 24 >= 9 && hour % 24 < 17, requests: 60 },
@@ -72,7 +76,7 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
     }
   }
   await sql(
-    `create unlogged table placed as select id, row_number() over (order by id)::int % ${10 * variants} as kind from tenants`,
+    `create unlogged table tenant_kinds as select id, row_number() over (order by id)::int % ${10 * variants} as kind from tenants`,
   )
   await sql('create unlogged table links (id text, hash text)')
   await linkLastMonth(sql, lastBuckets)
@@ -81,7 +85,7 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
       `insert into usage_months (month, tenant_id, hours, totals, breakdown, previous, hash, closed_at)
        select k.month, p.id, k.hours, k.totals, k.breakdown, repeat(md5(p.id), 2),
          coalesce(l.hash, repeat(md5(p.id || k.month), 2)), case when k.month < $2 then k.month + interval '1 month' end
-       from placed p join kinds k on k.number = p.kind and k.month = $1 left join links l on l.id = p.id and k.month = $2`,
+       from tenant_kinds p join kinds k on k.number = p.kind and k.month = $1 left join links l on l.id = p.id and k.month = $2`,
       [monthAt(number), month],
     )
     report(`filled ${number + 1} of ${months} months of ${tenants} tenants`)
@@ -89,14 +93,15 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
   const lastHour = new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1) - hourMilliseconds)
   await sql(
     `insert into usage_tenants (tenant_id, hash, last_hour, closed_until, corrections_hash)
-     select p.id, m.hash, $1::timestamptz, $2, repeat('0', 64) from placed p join usage_months m on m.tenant_id = p.id and m.month = $2`,
+     select p.id, m.hash, $1::timestamptz, $2, repeat('0', 64)
+     from tenant_kinds p join usage_months m on m.tenant_id = p.id and m.month = $2`,
     [new Date(lastHour.getTime() - hourMilliseconds), month],
   )
-  // The last hour, as two gateways and the homes have brought it: fourteen counters a tenant.
+  // The last hour as two gateways and the homes have pushed it: fourteen counters a tenant.
   await sql(
     `insert into usage_counters (source, boot, tenant_id, hour, meter, "group", method, status_class, bucket, value)
      select s.source, '00000000-0000-4000-8000-000000000000', id, $1, m.meter, m.grp, m.method, m.status, m.bucket, 1 + n % 7
-     from (select id, row_number() over () as n from placed) p
+     from (select id, row_number() over () as n from tenant_kinds) p
      cross join (values ('gateway-0'), ('gateway-1')) s(source)
      cross join (values ('requests', 'rest', 'GET', '2xx', ''), ('requests', 'storage', 'POST', '2xx', ''),
        ('egress_bytes', 'rest', '', '', ''), ('latency', 'rest', '', '', '5'), ('latency', 'storage', '', '', '20'),
@@ -106,16 +111,16 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
   await sql(
     `insert into usage_counters (source, boot, tenant_id, hour, meter, "group", method, status_class, bucket, value)
      select 'home:' || id, '00000000-0000-4000-8000-000000000000', id, $1, meter, '', '', '', '', 3600 * 10000000::bigint
-     from placed cross join (values ('document_byte_seconds'), ('file_byte_seconds')) m(meter)`,
+     from tenant_kinds cross join (values ('document_byte_seconds'), ('file_byte_seconds')) m(meter)`,
     [lastHour],
   )
   await sql(
     `insert into usage_sources (source, tenant_id, complete_until, first_seen_at, last_seen_at)
-     select 'home:' || id, id, $1::timestamptz, $1, $1 from placed
+     select 'home:' || id, id, $1::timestamptz, $1, $1 from tenant_kinds
      union all select 'gateway-' || n, null, $1, $1, $1 from generate_series(0, 1) n`,
     [new Date(lastHour.getTime() + hourMilliseconds)],
   )
-  await sql('drop table kinds, placed, links')
+  await sql('drop table kinds, tenant_kinds, links')
   await sql('vacuum analyze')
   await sql('checkpoint')
   const rows = await sql('select id from tenants order by id')
@@ -134,9 +139,12 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
 
 type Bucket = Pick<HourBucket, 'hour' | 'amounts'>
 
-/** Of each tenant: the hash after its hours of the last month, as invoices are made of what fits its chain alone. */
+/**
+ * Computes each tenant's hash after its hours of the last month, because invoices are made only of months that fit the
+ * chain.
+ */
 async function linkLastMonth(sql: LedgerScene['sql'], kinds: readonly (readonly Bucket[])[]): Promise<void> {
-  const tenants = await sql('select id, kind, repeat(md5(id), 2) as previous from placed')
+  const tenants = await sql('select id, kind, repeat(md5(id), 2) as previous from tenant_kinds')
   const hashes = tenants.map(({ id, kind, previous }) => {
     const hours = (kinds[Number(kind)] ?? []).map((bucket) => ({ ...bucket, tenantId: String(id) }))
     return chainOf(String(previous), hours)
@@ -148,7 +156,10 @@ function monthAt(number: number): Date {
   return new Date(Date.UTC(firstMonth.getUTCFullYear(), firstMonth.getUTCMonth() + number, 1))
 }
 
-/** @param open hours at the end that are not closed yet */
+/**
+ * Packs a month.
+ * @param open the number of hours at the end that are not closed yet
+ */
 function packedMonth(
   month: Date,
   kind: number,
@@ -212,10 +223,10 @@ function kindOf(tenth: number): (typeof kinds)[number] {
     from += kind.share
     if (tenth < from) return kind
   }
-  throw new Error('the shares are ten')
+  throw new Error('The shares of the kinds do not sum up to ten')
 }
 
-/** The same numbers at each run (mulberry32). */
+/** Creates a generator of the same numbers in each run (mulberry32). */
 function generator(seed: number): () => number {
   let state = seed
   return () => {

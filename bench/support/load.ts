@@ -1,17 +1,18 @@
-// A small load client: keep-alive connections on bare sockets, one prepared request, answers only skipped over.
+// A small load client: keep-alive connections on bare sockets, one prepared request, and a reader that skips response
+// bodies.
 import { connect, type Socket } from 'node:net'
 import { quantile } from '#bench/figures.ts'
 
 export interface LoadOptions {
   host?: string
   port: number
-  /** The whole request head, and body if any, as it goes over the wire; or what makes the next one. */
+  /** The whole request head, and body if any, as bytes for the wire; or a function that makes the next one. */
   request: string | Buffer | (() => Buffer)
   connections: number
-  /** Requests under way on one connection. */
+  /** The maximum number of requests in flight on one connection. */
   pipeline?: number
   milliseconds: number
-  /** Checked for every answer; default 200. */
+  /** The expected status of every response; default 200. */
   status?: number
 }
 
@@ -24,7 +25,10 @@ export interface LoadResult {
   p99: number
 }
 
-/** @throws on the first wrong status, unreadable answer or lost connection */
+/**
+ * Runs the load.
+ * @throws Error on the first wrong status, unreadable response or lost connection
+ */
 export async function load(options: LoadOptions): Promise<LoadResult> {
   const latencies: number[] = []
   const begin = performance.now()
@@ -39,7 +43,7 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   }
 }
 
-/** A request's head as it goes over the wire. */
+/** Returns a request's head as bytes for the wire. */
 export function wire(method: string, path: string, headers: Record<string, string>): Buffer {
   return Buffer.from(
     `${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${Object.entries(headers)
@@ -54,24 +58,24 @@ function run(options: LoadOptions, end: number, latencies: number[]): Promise<vo
     const once = typeof given === 'function' ? undefined : Buffer.from(given)
     const next = typeof given === 'function' ? given : () => once ?? Buffer.alloc(0)
     const socket = connect({ host: options.host ?? '127.0.0.1', port: options.port, noDelay: true })
-    const sent: number[] = []
+    const sendTimes: number[] = []
     const reader = new ResponseReader(options.status ?? 200)
     const send = () => {
-      sent.push(performance.now())
+      sendTimes.push(performance.now())
       socket.write(next())
     }
     socket.on('connect', () => {
       for (let n = 0; n < (options.pipeline ?? 1); n++) send()
     })
     socket.on('error', reject)
-    socket.on('close', () => reject(new Error('the connection was closed')))
+    socket.on('close', () => reject(new Error('The server closed the connection')))
     socket.on('data', (chunk: Buffer) => {
       try {
         const responses = reader.read(chunk)
         const now = performance.now()
-        for (let n = 0; n < responses; n++) latencies.push(now - (sent.shift() ?? now))
+        for (let n = 0; n < responses; n++) latencies.push(now - (sendTimes.shift() ?? now))
         if (now < end) for (let n = 0; n < responses; n++) send()
-        else if (sent.length === 0) finish(socket, resolve)
+        else if (sendTimes.length === 0) finish(socket, resolve)
       } catch (cause) {
         socket.destroy()
         reject(cause instanceof Error ? cause : new Error(String(cause)))
@@ -86,26 +90,26 @@ function finish(socket: Socket, resolve: () => void): void {
   socket.destroy()
 }
 
-/** Finds the ends of answers that say their Content-Length. */
+/** Finds the ends of responses that have a Content-Length. */
 class ResponseReader {
   readonly #status: Buffer
   #pending: Buffer = Buffer.alloc(0)
-  #bodyLeft = 0
+  #remainingBodyBytes = 0
 
   constructor(status: number) {
     this.#status = Buffer.from(`HTTP/1.1 ${status} `)
   }
 
-  /** @returns how many answers the chunk ended */
+  /** @returns the number of responses that the chunk ended */
   read(chunk: Buffer): number {
     let responses = 0
     let at = 0
     while (at < chunk.length) {
-      if (this.#bodyLeft > 0) {
-        const taken = Math.min(this.#bodyLeft, chunk.length - at)
-        this.#bodyLeft -= taken
+      if (this.#remainingBodyBytes > 0) {
+        const taken = Math.min(this.#remainingBodyBytes, chunk.length - at)
+        this.#remainingBodyBytes -= taken
         at += taken
-        if (this.#bodyLeft === 0) responses++
+        if (this.#remainingBodyBytes === 0) responses++
         continue
       }
       const rest = this.#pending.length === 0 ? chunk.subarray(at) : Buffer.concat([this.#pending, chunk.subarray(at)])
@@ -116,19 +120,19 @@ class ResponseReader {
       }
       at += headEnd + 4 - this.#pending.length
       this.#pending = Buffer.alloc(0)
-      this.#bodyLeft = this.#lengthIn(rest.subarray(0, headEnd))
-      if (this.#bodyLeft === 0) responses++
+      this.#remainingBodyBytes = this.#lengthIn(rest.subarray(0, headEnd))
+      if (this.#remainingBodyBytes === 0) responses++
     }
     return responses
   }
 
   #lengthIn(head: Buffer): number {
     if (head.compare(this.#status, 0, this.#status.length, 0, this.#status.length) !== 0) {
-      throw new Error(`an answer began ${head.subarray(0, 80).toString('latin1')}`)
+      throw new Error(`The status is wrong. The response begins with ${head.subarray(0, 80).toString('latin1')}`)
     }
     const text = head.toString('latin1')
     const match = /\r\ncontent-length: *(\d+)/i.exec(text)
-    if (match === null) throw new Error('an answer came without Content-Length')
+    if (match === null) throw new Error('The response has no Content-Length')
     return Number(match[1])
   }
 }

@@ -1,4 +1,4 @@
-// A process's resident memory: read, and watched while something is done to it.
+// Resident memory of a process: reads it, and watches it during some work.
 import { readFile } from 'node:fs/promises'
 
 export async function residentBytes(pid: number): Promise<number> {
@@ -6,8 +6,8 @@ export async function residentBytes(pid: number): Promise<number> {
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024
 }
 
-/** Bytes before the work, and at most while it was done. */
-export async function watchMemory(pid: number, work: () => Promise<void>): Promise<{ before: number; most: number }> {
+/** Returns the resident bytes before the work and their maximum during it. */
+export async function watchMemory(pid: number, work: () => Promise<void>): Promise<{ before: number; max: number }> {
   const before = await residentBytes(pid)
   let max = before
   let done = false
@@ -23,5 +23,5 @@ export async function watchMemory(pid: number, work: () => Promise<void>): Promi
     done = true
     await watching
   }
-  return { before, most: max }
+  return { before, max }
 }

@@ -1,5 +1,5 @@
-// What the REST interface's benchmark measures on: an installation with a tenant whose users own a hundred thousand rows,
-// and beside it the bare service on the same table.
+// The scene of the REST interface's benchmark: an installation with a tenant whose users own a hundred thousand rows,
+// and the bare service on the same table.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalTokenHeader, tenantHeader } from '@tenantry/contract'
@@ -11,24 +11,24 @@ import type { Location } from './transfer.ts'
 
 export const rowCount = 100_000
 export const ownerCount = 1_000
-/** Of the owners so many are signed in: what a token costs is paid once a second for each. */
-const signedIn = 100
+/** The number of owners that are signed in. The runtime verifies each one's token once a second. */
+const signedInOwners = 100
 
 export interface User {
   token: string
-  /** Ids of the own rows, as they were at the beginning. */
+  /** IDs of the user's rows at the beginning. */
   rows: string[]
 }
 
 export interface RestScene {
-  /** Owner of the rows. */
+  /** The tenant that owns the rows. */
   tenant: InstalledTenant
-  /** Those of the owners who are signed in. */
+  /** The owners that are signed in. */
   users: readonly User[]
   installation: Installation
-  /** Of a tenant, at the runtime. */
+  /** Returns the location of a tenant's path at the runtime. */
   atRuntime(tenant: InstalledTenant, token: string, path: string): Location
-  /** @throws Error for any other status than that */
+  /** @throws Error for any other status */
   request(
     tenant: InstalledTenant,
     token: string,
@@ -37,13 +37,16 @@ export interface RestScene {
     status: number,
     body?: unknown,
   ): Promise<unknown>
-  /** The bare service, until `stop`. */
+  /** Starts the bare service, which runs until `stop`. */
   startBare(connections: number): Promise<{ port: number; stop(): Promise<void> }>
-  /** As the superuser, in the tenant's schema. */
+  /** Opens a session of the superuser in the tenant's schema. */
   session(): Promise<pg.Client>
-  /** Until Postgres has written down what was done, which a restart would wait for. */
+  /** Waits for a checkpoint, which a restart would wait for. */
   settle(): Promise<void>
-  /** A new runtime process, whose memory knows nothing yet. @returns its pid */
+  /**
+   * Starts a new runtime process with empty caches.
+   * @returns its process ID
+   */
   restart(): Promise<number>
   stop(): Promise<void>
 }
@@ -103,7 +106,7 @@ export async function openScene(directory: string): Promise<RestScene> {
         TENANT_ID: tenant.id,
         JWT_SECRET: tenant.jwtSecret,
       })
-      return { port: Number(bare.reported['port']), stop: () => bare.stop() }
+      return { port: Number(bare.firstOutput['port']), stop: () => bare.stop() }
     },
     session,
     async settle() {
@@ -132,14 +135,14 @@ export async function openScene(directory: string): Promise<RestScene> {
   return scene
 }
 
-/** The runtime's own login is told to nobody but the runtime, which keeps it beside its data. */
+/** Reads the tenant's manifest. Only the runtime receives its own login, which it stores with its data. */
 async function manifestOf(data: string, tenantId: string): Promise<{ home: { url: string } }> {
   const deadline = performance.now() + 10_000
   for (;;) {
     const text = await readFile(join(data, 'runtime', 'manifests.ndjson'), 'utf8').catch(() => '')
     const line = text.split('\n').find((line) => line.includes(`"${tenantId}"`))
     if (line !== undefined) return JSON.parse(line) as { home: { url: string } }
-    if (performance.now() > deadline) throw new Error('the runtime has not written down its manifests')
+    if (performance.now() > deadline) throw new Error('The runtime has not stored its manifests within 10 s')
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
@@ -157,7 +160,7 @@ async function fill(scene: RestScene): Promise<User[]> {
     await client.query('checkpoint')
     const { rows } = await client.query<{ owner: string; ids: string[] }>(
       'select owner_id as owner, array_agg(id::text) as ids from todos group by 1 order by 1 limit $1',
-      [signedIn],
+      [signedInOwners],
     )
     return rows.map(({ owner, ids }) => ({ token: signToken(scene.tenant.jwtSecret, owner), rows: ids }))
   } finally {
@@ -172,7 +175,7 @@ async function untilServed(scene: RestScene): Promise<void> {
       await scene.request(scene.tenant, scene.tenant.secretKey, 'GET', '/storage/v1/bucket', 200)
       return
     } catch (cause) {
-      if (performance.now() > deadline) throw new Error('the tenant is not served', { cause })
+      if (performance.now() > deadline) throw new Error('The tenant was not served within 20 s', { cause })
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }

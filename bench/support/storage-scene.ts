@@ -1,5 +1,5 @@
-// What storage's benchmark measures on: an installation with one tenant, and beside it the bare server on the same disk
-// and the same Postgres, with a bare forwarder in front of it.
+// The scene of storage's benchmark: an installation with one tenant, and the bare server on the same disk and the same
+// Postgres, with a bare forwarder in front of it.
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalTokenHeader, tenantHeader } from '@tenantry/contract'
@@ -11,19 +11,22 @@ import type { Location } from './transfer.ts'
 
 export interface StorageScene {
   installation: Installation
-  /** Of the tenant's storage, as the user who owns its buckets: at the runtime, and through the gateway. */
+  /** Returns the location of a path of the tenant's storage at the runtime, for the user who owns its buckets. */
   atRuntime(path: string): Location
   throughGateway(path: string): Location
-  /** Of the bare server: by itself, and behind the bare forwarder. */
+  /** Returns the location of a path of the bare server. */
   atBare(path: string): Location
   throughForwarder(path: string): Location
-  /** Rows of the tenant's home, as the superuser. */
+  /** Runs a statement in the tenant's home as the superuser. */
   rows(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
-  /** A session with the home's superuser. */
+  /** Opens a session of the home's superuser. */
   session(): Promise<pg.Client>
   tenantId: string
   userId: string
-  /** A new runtime process, whose memory knows nothing yet. @returns its pid */
+  /**
+   * Starts a new runtime process with empty caches.
+   * @returns its process ID
+   */
   restart(): Promise<number>
   stop(): Promise<void>
 }
@@ -41,7 +44,7 @@ export async function openScene(directory: string): Promise<StorageScene> {
   await mkdir(bareFiles)
   const startBare = async () => {
     const store = await startChild(support('bare-store.ts'), [bareFiles, region.postgres])
-    const forwarder = await startChild(support('bare-forwarder.ts'), [String(store.reported['port'])])
+    const forwarder = await startChild(support('bare-forwarder.ts'), [String(store.firstOutput['port'])])
     return { store, forwarder }
   }
   let bare = await startBare()
@@ -70,12 +73,12 @@ export async function openScene(directory: string): Promise<StorageScene> {
       headers: { authorization: `Bearer ${token}` },
     }),
     atBare: (path) => ({
-      port: Number(bare.store.reported['port']),
+      port: Number(bare.store.firstOutput['port']),
       path,
       headers: { authorization: `Bearer ${token}` },
     }),
     throughForwarder: (path) => ({
-      port: Number(bare.forwarder.reported['port']),
+      port: Number(bare.forwarder.firstOutput['port']),
       path,
       headers: { authorization: `Bearer ${token}` },
     }),
@@ -117,16 +120,16 @@ export async function openScene(directory: string): Promise<StorageScene> {
   return scene
 }
 
-/** Also the database, behind both doors. */
+/** Waits until storage responds at the runtime and through the gateway, which needs the database too. */
 async function untilServed(scene: StorageScene): Promise<void> {
   const deadline = performance.now() + 20_000
   for (const { port, path, headers } of [scene.atRuntime('/bucket'), scene.throughGateway('/bucket')]) {
     for (;;) {
-      // Connections to a runtime that was stopped may still be held open here.
+      // Connections to a runtime that was stopped may still be open in this process.
       const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers }).catch(() => undefined)
       await response?.body?.cancel()
       if (response?.status === 200) break
-      if (performance.now() > deadline) throw new Error(`the tenant is not served: ${response?.status}`)
+      if (performance.now() > deadline) throw new Error(`The tenant was not served within 20 s: ${response?.status}`)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }

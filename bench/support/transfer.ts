@@ -1,4 +1,5 @@
-// One large body up or down over a bare socket: what a client costs at least, so that it is the server that is measured.
+// Transfers one large body up or down over a bare socket, with the least work in the client, so that the server is
+// measured.
 import { connect } from 'node:net'
 import { once } from 'node:events'
 
@@ -22,7 +23,10 @@ function head(method: string, { path, headers }: Location, length?: number): str
     .join('')}\r\n`
 }
 
-/** @returns the answer's body. @throws Error for any status but 200 */
+/**
+ * @returns the response's body
+ * @throws Error for any status but 200
+ */
 export async function upload(method: 'PUT' | 'POST', location: Location, bytes: number): Promise<string> {
   const socket = connect({ port: location.port, host: '127.0.0.1', noDelay: true })
   let response = ''
@@ -34,11 +38,14 @@ export async function upload(method: 'PUT' | 'POST', location: Location, bytes: 
       await Promise.race([once(socket, 'drain'), closed])
   }
   await closed
-  if (!response.startsWith('HTTP/1.1 200 ')) throw new Error(`an upload was answered ${response.slice(0, 500)}`)
+  if (!response.startsWith('HTTP/1.1 200 ')) throw new Error(`The upload failed: ${response.slice(0, 500)}`)
   return response.slice(response.indexOf('\r\n\r\n') + 4)
 }
 
-/** Reads and forgets. @throws Error for any status but 200, and for another number of bytes */
+/**
+ * Reads a body and discards it.
+ * @throws Error for any status but 200, and for another number of bytes
+ */
 export async function download(location: Location, bytes: number): Promise<void> {
   let begin = ''
   let received = 0
@@ -59,5 +66,5 @@ export async function download(location: Location, bytes: number): Promise<void>
   await closed
   const body = received - (begin.indexOf('\r\n\r\n') + 4)
   if (!begin.startsWith('HTTP/1.1 200 ') || body !== bytes)
-    throw new Error(`a download was answered ${begin.slice(0, 500)} with ${body} bytes`)
+    throw new Error(`The download failed or is not ${bytes} bytes long: ${begin.slice(0, 500)} with ${body} bytes`)
 }

@@ -1,21 +1,21 @@
-// Who used a gateway lately: what the control plane must know to pause a tenant that nobody uses.
+// The recent activity at a gateway, from which the control plane decides to pause an idle tenant.
 import { Type, type Static } from 'typebox'
 import { TenantId } from './ids.ts'
 
-/** How busy one tenant is at one gateway, by which the control plane decides whether to pause it. */
+/** Activity of one tenant at one gateway, from which the control plane decides whether to pause the tenant. */
 export const TenantActivity = Type.Object({
-  /** When a request, upgraded connection or SQL session of the tenant last began or ended. ISO 8601, UTC. */
+  /** Time in ISO 8601, UTC, at which a request, upgraded connection or SQL session of the tenant last began or ended. */
   last_request_at: Type.String(),
-  /** Requests, upgraded connections and SQL sessions under way, those that wait for the tenant to wake among them. */
+  /** Requests, upgraded connections and SQL sessions in progress, including those that wait for the tenant to wake. */
   open: Type.Integer({ minimum: 0 }),
 })
 export type TenantActivity = Static<typeof TenantActivity>
 
-/** A gateway's response about who uses it (`internalPaths.activity`). */
+/** A gateway's response with the activity of its tenants (`internalPaths.activity`). */
 export const Activity = Type.Object({
-  /** The gateway's start: nothing is known of what was before. ISO 8601, UTC. */
+  /** Time of the gateway's start in ISO 8601, UTC. Earlier activity is unknown. */
   since: Type.String(),
-  /** Those that were seen since then, by id. */
+  /** Tenants with activity since then, by ID. */
   tenants: Type.Record(TenantId, TenantActivity),
 })
 export type Activity = Static<typeof Activity>

@@ -1,7 +1,8 @@
-// Which addresses a name that somebody gave us may lead to: public ones, and those of the networks that the operator names. Pure.
+// Checks the addresses to which a foreign host name may resolve: public ones, and those in networks that the operator
+// allows. Pure.
 import { BlockList, isIP } from 'node:net'
 
-/** Addresses that are not the internet's (IANA's registries of special purposes), or lead to what is not. */
+/** IPv4 networks outside the public internet (IANA's registries of special purposes), or that lead outside it. */
 const special4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -21,21 +22,24 @@ const special4 = [
   '203.0.113.0/24',
   '224.0.0.0/4',
   '240.0.0.0/4',
-  // A cloud's metadata at a public address.
+  // A public address of a cloud's metadata service.
   '168.63.129.16/32',
 ]
-/** Only these are given to networks; mapped, translated (64:ff9b::), local, link-local and multicast addresses lie outside. */
+/**
+ * IPv6 networks that are assigned. Mapped, translated (64:ff9b::), local, link-local and multicast addresses are
+ * outside.
+ */
 const global6 = ['2000::/3']
-/** Within those: Teredo and other protocols, documentation, 6to4. */
+/** IPv6 networks within those that are not public: Teredo and other protocols, documentation, 6to4. */
 const special6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20']
 
-/** A set of IPv4 and IPv6 networks against which an address can be checked; made by `readNetworks`. */
+/** A set of IPv4 and IPv6 networks against which an address can be checked; created by `readNetworks`. */
 export type Networks = BlockList
 
 /**
  * Reads a list of networks.
- * @param texts networks as `10.1.0.0/16` or `fd00::/8`, or addresses.
- * @throws Error that names the one that is none
+ * @param texts networks such as `10.1.0.0/16` or `fd00::/8`, or addresses
+ * @throws Error that names the invalid one
  */
 export function readNetworks(texts: readonly string[]): Networks {
   const networks = new BlockList()
@@ -45,7 +49,9 @@ export function readNetworks(texts: readonly string[]): Networks {
     const max = version === 4 ? 32 : 128
     const length = bits === undefined ? max : Number(bits)
     if (version === 0 || more.length > 0 || !/^\d{1,3}$/.test(bits ?? '0') || length > max)
-      throw new Error(`${JSON.stringify(text)} is no network: want one like 10.1.0.0/16 or fd00::/8`)
+      throw new Error(
+        `Invalid network ${JSON.stringify(text.slice(0, 100))}. Allowed: networks such as 10.1.0.0/16 or fd00::/8.`,
+      )
     networks.addSubnet(address, length, version === 4 ? 'ipv4' : 'ipv6')
   }
   return networks
@@ -55,13 +61,13 @@ const ofSpecial4 = readNetworks(special4)
 const ofGlobal6 = readNetworks(global6)
 const ofSpecial6 = readNetworks(special6)
 
-/** Whether a connection may be made to an address; false for what is none. */
+/** Whether a connection to an address is allowed; false for an invalid address. */
 export function isReachable(address: string, alsoReachable: Networks): boolean {
   switch (isIP(address)) {
     case 4:
       return !ofSpecial4.check(address, 'ipv4') || alsoReachable.check(address, 'ipv4')
     case 6:
-      // An interface's name belongs to link-local addresses alone.
+      // Only link-local addresses have an interface's name.
       if (address.includes('%')) return false
       return (
         (ofGlobal6.check(address, 'ipv6') && !ofSpecial6.check(address, 'ipv6')) || alsoReachable.check(address, 'ipv6')

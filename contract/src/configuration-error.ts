@@ -1,5 +1,5 @@
-// A configuration that a part cannot start with: one line for the operator, and an exit code that tells a supervisor that a
-// restart will not help.
+// A configuration with which a part cannot start: one line for the operator, and an exit code that signals a supervisor
+// that a restart does not help.
 import { writeSync } from 'node:fs'
 
 /** Exit code of a process whose configuration is wrong; EX_CONFIG of sysexits.h. */
@@ -10,7 +10,7 @@ export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError'
 }
 
-/** Returns what `read` returns. Any error of it ends the process, as `exitForConfiguration` does. */
+/** Returns the result of `read`. Any error ends the process, as `exitForConfiguration` does. */
 export function readOrExit<T>(read: () => T): T {
   try {
     return read()
@@ -19,7 +19,7 @@ export function readOrExit<T>(read: () => T): T {
   }
 }
 
-/** Returns what `check` resolves to. A ConfigurationError ends the process; every other error is thrown on. */
+/** Returns the result of `check`. A ConfigurationError ends the process; any other error is thrown. */
 export async function checkOrExit<T>(check: () => Promise<T>): Promise<T> {
   try {
     return await check()
@@ -34,7 +34,7 @@ export function exitForConfiguration(message: string): never {
   try {
     writeSync(2, `${message.replaceAll(/\s*[\r\n]+\s*/g, ' ')}\n`)
   } catch {
-    // Nobody reads standard error any more; the exit code still says what is wrong.
+    // Standard error has no reader. The exit code still signals the error.
   }
   process.exit(configurationExitCode)
 }

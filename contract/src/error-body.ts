@@ -1,14 +1,14 @@
-// The one error form on every tenant-facing and operator-facing route (specification, section 7).
+// The error form of every tenant-facing and operator-facing route (specification, section 7).
 import { Type, type Static } from 'typebox'
 
-/** `statusCode` repeats the HTTP status as text: storage clients compare it. */
+/** The body of an error. `statusCode` repeats the HTTP status as text, because storage clients compare it. */
 export const ErrorBody = Type.Object({
   statusCode: Type.String(),
-  /** Short tag. */
+  /** Short tag of the status. */
   error: Type.String(),
-  /** What was wrong and where, for a person. */
+  /** Text for a person: what is wrong, and where. */
   message: Type.String(),
-  /** Stable, for a program. */
+  /** Stable code for a program. */
   code: Type.String(),
 })
 export type ErrorBody = Static<typeof ErrorBody>

@@ -1,9 +1,9 @@
-// The hours that usage is counted by: those of the clock, in UTC. Pure.
+// The hours of usage, which are clock hours in UTC. Pure.
 
-/** Milliseconds of an hour. */
+/** Length of an hour in milliseconds. */
 export const hourMilliseconds = 3_600_000
 
-/** Start of the hour in which a moment lies, both in milliseconds since 1970. */
+/** Returns the start of a moment's hour, both in milliseconds since 1970. */
 export function hourOf(at: number): number {
   return Math.floor(at / hourMilliseconds) * hourMilliseconds
 }

@@ -1,4 +1,4 @@
-// What the control plane, the gateways and the runtimes say to each other, and what each does as the others do.
+// The messages between the control plane, the gateways and the runtimes, and the behaviour that they share.
 export * from './activity.ts'
 export * from './addresses.ts'
 export * from './configuration-error.ts'

@@ -1,17 +1,17 @@
-// Lines of others' output, within bounds: whatever a program writes, no more than one line of limited length is in memory.
+// Splits output into lines within bounds: at most one line of limited length is in memory.
 
 /** One line of a program's output. */
 export interface SplitLine {
-  /** Without its newline. */
+  /** The line without its newline. */
   bytes: Buffer
-  /** The line is longer; what follows of it is left out. */
+  /** Whether the line is longer, and its rest is omitted. */
   isCut: boolean
 }
 
 const newline = 0x0a
 const firstBytes = 1024
 
-/** Splits chunks into lines. A line of more than `maxBytes` is cut there, as soon as that many have come. */
+/** Splits chunks into lines. A line of more than `maxBytes` is cut as soon as that many bytes have arrived. */
 export class LineSplitter {
   readonly #maxBytes: number
   #pending = Buffer.alloc(0)
@@ -22,7 +22,7 @@ export class LineSplitter {
     this.#maxBytes = maxBytes
   }
 
-  /** Lines that the chunk ends, or makes too long. */
+  /** Returns lines that the chunk ends, or makes too long. */
   *push(chunk: Uint8Array): Generator<SplitLine, undefined> {
     for (let from = 0; from < chunk.length;) {
       const end = chunk.indexOf(newline, from)
@@ -42,7 +42,7 @@ export class LineSplitter {
     }
   }
 
-  /** The last line, when no newline ended it. */
+  /** Returns the last line if it has no newline. */
   end(): SplitLine | undefined {
     return this.#length === 0 ? undefined : { bytes: this.#take(), isCut: false }
   }
@@ -66,13 +66,13 @@ export class LineSplitter {
 }
 
 /**
- * Yields the lines of a text without their ends; a last line without one counts too.
+ * Yields the lines of a text without their newlines. A last line without a newline is included.
  * @throws Error of `tooLong` for a line of more than `maxBytes`
  */
 export async function* linesOf(
   source: AsyncIterable<Uint8Array>,
   maxBytes: number,
-  tooLong: () => Error = () => new Error(`a line is longer than ${maxBytes} bytes`),
+  tooLong: () => Error = () => new Error(`A line is longer than ${maxBytes} bytes.`),
 ): AsyncGenerator<string, undefined> {
   const splitter = new LineSplitter(maxBytes)
   for await (const chunk of source) {

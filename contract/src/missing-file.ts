@@ -1,6 +1,6 @@
-// Whether reading failed because there is nothing to read.
+// Whether a read failed because the file does not exist.
 
-/** Reports whether an error says that a file or directory does not exist (`ENOENT`). */
+/** Whether an error reports that a file or directory does not exist (`ENOENT`). */
 export function isMissingFile(cause: unknown): boolean {
   return cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
 }

@@ -1,6 +1,6 @@
 // Finds the known name that a misspelt one probably means, for "did you mean".
 
-/** Returns the known name with the smallest edit distance; undefined when none is close enough to be a misspelling. */
+/** Returns the known name with the smallest edit distance; undefined if none is close enough to be a misspelling. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   let best: { name: string; distance: number } | undefined
   for (const candidate of known) {

@@ -1,5 +1,5 @@
-// When a failure to reach another part is worth telling: once, when it has lasted a while. Parts start in any order, and
-// restart.
+// Decides when failures to reach another part are reported: once, after they have lasted a while, because parts start
+// and restart in any order.
 const timeoutMilliseconds = 3_000
 
 /** Decides when failures in a row become worth a report: once, when they have lasted three seconds. */
@@ -7,7 +7,7 @@ export class Outage {
   #since: number | undefined
   #isReported = false
 
-  /** @param now milliseconds, monotonic @returns whether it should be told now */
+  /** Records a failure. @param now milliseconds, monotonic @returns whether the outage should be reported now */
   failed(now: number): boolean {
     this.#since ??= now
     if (this.#isReported || now - this.#since < timeoutMilliseconds) return false

@@ -1,19 +1,19 @@
-// What a gateway must know to forward one tenant's requests.
+// The data that a gateway needs to forward one tenant's requests.
 import { Type, type Static } from 'typebox'
 import { TenantId, TenantName } from './ids.ts'
 
 const port = '(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])'
 
-/** What a gateway does with a tenant's requests. */
+/** Treatment of a tenant's requests by a gateway. */
 export const RoutePhase = Type.Union([
-  /** Not (yet, or for now) served: 503 with Retry-After. */
+  /** The tenant is not served now: 503 with Retry-After. */
   Type.Literal('pending'),
   Type.Literal('ready'),
-  /** 403 with the reason; 402 when payment is what it takes. */
+  /** The tenant is suspended: 403 with the reason, or 402 if a payment is required. */
   Type.Literal('suspended'),
-  /** Stopped because nobody asked for it: a request is held while the control plane wakes the tenant. */
+  /** The tenant is stopped because it was idle. A request is held while the control plane wakes the tenant. */
   Type.Literal('paused'),
-  /** 404, as if it never was. */
+  /** The tenant is deleted: 404, as for one that never existed. */
   Type.Literal('deleted'),
 ])
 export type RoutePhase = Static<typeof RoutePhase>
@@ -21,20 +21,20 @@ export type RoutePhase = Static<typeof RoutePhase>
 const Count = Type.Integer({ minimum: 0 })
 const CountOrUnlimited = Type.Union([Count, Type.Null()])
 
-/** A steady rate, and how many requests may come at once on top of it. */
+/** A steady rate, and the number of additional requests in a burst. */
 export const RateLimit = Type.Object({ per_second: Type.Integer({ minimum: 1 }), burst: Type.Integer({ minimum: 1 }) })
 export type RateLimit = Static<typeof RateLimit>
 
-/** What the tenant's plan allows at gateways; null is unlimited. */
+/** Limits of the tenant's plan at gateways; null is unlimited. */
 export const RouteLimits = Type.Object({
   requests_per_month: CountOrUnlimited,
-  /** Connections that stay, at once. */
+  /** Maximum number of concurrent long-lived connections. */
   connections: CountOrUnlimited,
   rate: Type.Union([RateLimit, Type.Null()]),
 })
 export type RouteLimits = Static<typeof RouteLimits>
 
-/** What a gateway must know to forward one tenant's requests. */
+/** The data that a gateway needs to forward one tenant's requests. */
 export const Route = Type.Object({
   tenant_id: TenantId,
   name: TenantName,
@@ -42,15 +42,15 @@ export const Route = Type.Object({
   phase: RoutePhase,
   /** Base URLs of the runtimes that serve the tenant, for example `http://127.0.0.1:4010`. */
   runtimes: Type.Array(Type.String()),
-  /** Whether the runtimes are this tenant's alone: they know the tenant's token, never the installation's. */
+  /** Whether the runtimes serve this tenant only. They know the tenant's token, and never the installation's. */
   dedicated: Type.Boolean(),
-  /** Where the Postgres with the tenant's database takes connections, `host:port`; absent where tenants get no SQL. */
+  /** Address `host:port` of the Postgres with the tenant's database; absent if tenants have no SQL access. */
   postgres: Type.Optional(Type.String({ pattern: `^.+:${port}$` })),
-  /** Absent: none. */
+  /** Limits at the gateway; absent if there are none. */
   limits: Type.Optional(RouteLimits),
-  /** Public text for `suspended`. */
+  /** Public text for the phase `suspended`. */
   reason: Type.Optional(Type.String()),
-  /** Of `suspended`: whether paying ends it. */
+  /** Whether a payment ends the phase `suspended`. */
   payment_required: Type.Optional(Type.Boolean()),
 })
 export type Route = Static<typeof Route>
@@ -59,8 +59,8 @@ export type Route = Static<typeof Route>
 export const AppliedRoute = Type.Object({
   ...Route.properties,
   /**
-   * Whether the gateway serves the tenant without the control plane: it holds a lease of the month's requests and slots for
-   * connections, or knows that none can be had in advance. Absent: it does not say.
+   * Whether the gateway can serve the tenant without the control plane: it holds a lease of the month's requests and
+   * slots for connections, or none can be granted in advance. Absent if the gateway does not report it.
    */
   leased: Type.Optional(Type.Boolean()),
 })

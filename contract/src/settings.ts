@@ -1,20 +1,20 @@
-// Every setting of every part: its name in the environment, its meaning, and who sets it. The parts read no other names,
+// Every setting of every part: its name in the environment, its meaning, and its origin. The parts read no other names,
 // `npm start` passes on what operators may set, and docs/operate/configuration.md shows the tables.
 
 /** One setting: an environment variable that a part reads. */
 export interface Setting {
-  /** What the value is, in Markdown, for the table in docs/operate/configuration.md. */
+  /** Meaning of the value, in Markdown, for the table in docs/operate/configuration.md. */
   description: string
-  /** What applies without the setting, in the same table; undefined: the part does not start without it, or needs no value. */
+  /** Default in the same table; undefined if the part does not start without the setting, or needs no value. */
   fallback?: string
   /**
-   * `operator`: people set it, and `npm start` passes it on. `launcher`: whatever starts the part sets it to fit the other parts,
-   * as `npm start`, Compose and the control plane's stacks do.
+   * Origin of the value. `operator`: people set it, and `npm start` passes it on. `launcher`: the program that starts
+   * the part sets it to match the other parts, as `npm start`, Compose and the control plane's stacks do.
    */
   setBy: 'operator' | 'launcher'
-  /** The option of `npm start` that decides it there. */
+  /** Option of `npm start` that determines the value. */
   startOption?: string
-  /** A path; `npm start` makes it absolute, because the parts run in another directory. */
+  /** Whether the value is a path, which `npm start` makes absolute, because the parts run in another directory. */
   isPath?: true
 }
 
@@ -46,7 +46,7 @@ const installation: Setting = {
   fallback: 'generated at the first start',
   setBy: 'launcher',
 }
-const whereTrusted = 'IPv4 and IPv6 networks, separated by commas'
+const networkList = 'IPv4 and IPv6 networks, separated by commas'
 
 /** Settings of the control plane. */
 export const controlPlaneSettings = {
@@ -86,7 +86,7 @@ export const controlPlaneSettings = {
     isPath: true,
   },
   TENANTRY_WEBHOOKS_MAY_REACH: {
-    description: `private networks that [webhooks](../webhooks.md) may be sent to; ${whereTrusted}`,
+    description: `private networks that [webhooks](../webhooks.md) may be sent to; ${networkList}`,
     fallback: 'none; with `npm start` `127.0.0.0/8`',
     setBy: 'operator',
   },
@@ -292,7 +292,10 @@ export const dockerProxySettings = {
     description: 'name of the installation, 8 to 64 letters, digits and dashes',
   },
   TENANTRY_NETWORK_RANGE: { description: "network of all tenants' networks, CIDR", setBy: 'launcher' },
-  TENANTRY_DOCKER_PROXY_IMAGES: { description: 'images that containers may run, separated by commas', setBy: 'launcher' },
+  TENANTRY_DOCKER_PROXY_IMAGES: {
+    description: 'images that containers may run, separated by commas',
+    setBy: 'launcher',
+  },
   TENANTRY_DOCKER_PROXY_ATTACHED: {
     description: "containers that may be attached to tenants' networks, separated by commas",
     fallback: 'none',
@@ -308,7 +311,7 @@ export const dockerProxySettings = {
     setBy: 'launcher',
   },
   TENANTRY_LOG_LEVEL: logLevel,
-  // The image that it shares with the control plane sets these.
+  // The image, which it shares with the control plane, sets these.
   TENANTRY_HOST: { description: 'not used; the image sets it for the control plane', setBy: 'launcher' },
   TENANTRY_PORT: { description: 'not used; the image sets it for the control plane', setBy: 'launcher' },
   TENANTRY_INTERNAL_TOKEN_FILE: { description: 'not used; the image sets it for the control plane', setBy: 'launcher' },
@@ -324,7 +327,10 @@ export const watchdogSettings = {
   TENANTRY_INTERNAL_TOKEN_FILE: dockerProxySettings.TENANTRY_INTERNAL_TOKEN_FILE,
 } as const satisfies Settings
 
-/** Names that the project's tests and benchmarks read. A part ignores them: it may have inherited a test run's environment. */
+/**
+ * Names that the project's tests and benchmarks read. A part ignores them, because it may inherit a test run's
+ * environment.
+ */
 export const developmentNames: readonly string[] = [
   'TENANTRY_BENCH_TENANTS',
   'TENANTRY_DOCKER_HOST',

@@ -1,6 +1,6 @@
-// How every service stops: at SIGINT or SIGTERM in its own time, at the second one at once.
+// Stops a service at SIGINT or SIGTERM gracefully, and at a second one at once.
 
-/** Ends the process when `stop` has; with code 1 when it failed, which `onFailure` is told of. */
+/** Ends the process after `stop`, with code 1 if it failed, which `onFailure` reports. */
 export function stopOnSignals(stop: () => Promise<void>, onFailure: (error: unknown) => void): void {
   let isRequested = false
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

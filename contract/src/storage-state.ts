@@ -1,4 +1,4 @@
-// What a runtime knows of its tenants' stores: what crashes, or hands other than ours, have left there.
+// The state of tenants' stores in a runtime: differences after crashes or changes by other programs.
 import { Type, type Static } from 'typebox'
 import { TenantId } from './ids.ts'
 
@@ -7,15 +7,15 @@ import { TenantId } from './ids.ts'
  * section 7, phantoms, and section 8, orphans).
  */
 export const TenantStorageState = Type.Object({
-  /** Objects that were asked for and had lost their file, since the runtime's start. */
+  /** Requested objects whose file was missing, since the runtime's start. */
   phantoms: Type.Integer({ minimum: 0 }),
-  /** Files without a row that the last sweep found and left. */
+  /** Files without a row that the last sweep found and did not remove. */
   orphans: Type.Integer({ minimum: 0 }),
-  /** Files that were let go of and that the last sweep could not remove. */
+  /** Released files that the last sweep could not remove. */
   backlog: Type.Integer({ minimum: 0 }),
 })
 export type TenantStorageState = Static<typeof TenantStorageState>
 
-/** State of the stores of those tenants of which there is something to report, by tenant id. */
+/** State of the stores of tenants with a difference, by tenant ID. */
 export const StorageState = Type.Object({ tenants: Type.Record(TenantId, TenantStorageState) })
 export type StorageState = Static<typeof StorageState>

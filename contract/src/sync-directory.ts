@@ -1,7 +1,7 @@
-// fsync of a directory.
+// Calls fsync of a directory.
 import { open } from 'node:fs/promises'
 
-/** Resolves when the names that the directory has now (files made, renamed or removed in it) survive a power cut. */
+/** Resolves when the directory's current entries (created, renamed or removed files) survive a power failure. */
 export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, 'r')
   try {

@@ -1,4 +1,4 @@
-// What the validator of a request's schema found, in terms of the caller's fields. Pure.
+// Describes errors of a request's validation in terms of the caller's fields. Pure.
 
 /** One of Ajv's errors. */
 export interface ValidationError {
@@ -10,15 +10,16 @@ export interface ValidationError {
   params: Record<string, unknown>
 }
 
-/** What is wrong with a request: a field that is not known, one that is missing, or one whose value is invalid. */
+/** A violation in a request: an unknown field, a missing field, or an invalid value. */
 export type Violation =
   | { kind: 'unknown' | 'missing'; name: string }
-  /** `wanted` follows the field's name in a message, such as `must be integer`. */
+  /** `wanted` follows the field's name in a message, for example `must be integer`. */
   | { kind: 'invalid'; name: string; wanted: string }
 
 /**
- * Puts a validator's error in terms of the caller's fields.
- * @returns the violation with the field's name, its parts between dots; the name of the body or query itself is empty
+ * Converts a validator's error to a violation.
+ * @returns the violation with the field's name, with dots between its parts; the name of the body or query itself is
+ * empty
  */
 export function violationOf(error: ValidationError | undefined): Violation {
   const path = (error?.instancePath ?? '').replace(/^\//, '').replaceAll('/', '.')

@@ -1,12 +1,12 @@
-// The watch protocol: one long HTTP answer of NDJSON lines. First the whole set, then `synced`, then changes.
-// A reader that loses the connection starts over; whatever the new set lacks at `synced` is gone.
+// The watch protocol: one long HTTP response of NDJSON lines. The whole set comes first, then `synced`, then changes. A
+// reader that loses the connection starts again, and removes entries that the new set lacks at `synced`.
 import { Type, type Static, type TSchema } from 'typebox'
 import { TenantId } from './ids.ts'
 
-/** Seconds between `ping` lines; a reader that hears nothing for three of them reconnects. */
+/** Seconds between `ping` lines. A reader that receives nothing for three times as long reconnects. */
 export const watchPingSeconds = 5
 
-/** Makes the schema of one line of a watch, for entries of the given schema. */
+/** Creates the schema of a watch's line for entries of a schema. */
 export function WatchLine<Entry extends TSchema>(entry: Entry) {
   return Type.Union([
     Type.Object({ type: Type.Literal('put'), entry }),
@@ -16,10 +16,7 @@ export function WatchLine<Entry extends TSchema>(entry: Entry) {
   ])
 }
 
-/**
- * One line of a watch: an entry is new or changed, a tenant is gone, the whole set was sent, or nothing but a sign of
- * life.
- */
+/** One line of a watch: a new or changed entry, the removal of a tenant, the end of the whole set, or a heartbeat. */
 export type WatchLine<Entry> =
   | { type: 'put'; entry: Entry }
   | { type: 'remove'; tenant_id: Static<typeof TenantId> }

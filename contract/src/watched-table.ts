@@ -1,5 +1,5 @@
-// The reading end of the watch protocol: a table by tenant id, kept on disk so that a restart without
-// a control plane still serves (static stability). Gateway and runtime use it alike.
+// The reader of the watch protocol: a table by tenant ID, stored on disk so that a restart without a control plane
+// still serves (static stability). Gateway and runtime both use it.
 import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { TSchema } from 'typebox'
@@ -16,23 +16,20 @@ interface Entry {
 }
 
 interface WatchedTableOptions<E extends Entry> {
-  /** Absolute URL of the watch, e.g. `http://127.0.0.1:4000/internal/v1/watch/routes`. */
+  /** Absolute URL of the watch, for example `http://127.0.0.1:4000/internal/v1/watch/routes`. */
   url: string
   internalToken: string
   schema: TSchema
-  /** Snapshot file, mode 0600. */
+  /** Path of the snapshot, which has mode 0600. */
   file: string
   fetch: typeof globalThis.fetch
-  /** Called after every change that was applied; `undefined` when the tenant is gone. */
+  /** Called after every applied change; `undefined` if the tenant was removed. */
   onChange?: (tenantId: string, entry: E | undefined) => void
-  /** Told of lost connections and unreadable lines; the table goes on by itself. */
+  /** Handles lost connections and unreadable lines. The table continues by itself. */
   onError?: (error: Error) => void
 }
 
-/**
- * The entries of a watch by tenant id, kept up to date while `run` runs, and in a snapshot file that outlives the
- * process.
- */
+/** The entries of a watch by tenant ID. They are current while `run` runs, and stored in a snapshot file. */
 export class WatchedTable<E extends Entry> {
   readonly #options: WatchedTableOptions<E>
   readonly #entries = new Map<string, E>()
@@ -44,12 +41,12 @@ export class WatchedTable<E extends Entry> {
     this.#options = options
   }
 
-  /** The entry of a tenant; undefined for one that the watch does not have. */
+  /** Returns the entry of a tenant; undefined if the watch does not have it. */
   get(tenantId: string): E | undefined {
     return this.#entries.get(tenantId)
   }
 
-  /** All entries, in no order. */
+  /** Returns all entries, in no order. */
   values(): IterableIterator<E> {
     return this.#entries.values()
   }
@@ -58,12 +55,12 @@ export class WatchedTable<E extends Entry> {
     return this.#entries.size
   }
 
-  /** True once the whole set was read from the control plane in this run. */
+  /** Whether the whole set was read from the control plane in this run. */
   get synced(): boolean {
     return this.#synced
   }
 
-  /** Reads the snapshot of an earlier run. A missing file is an empty table; a torn one is reported and ignored. */
+  /** Reads the snapshot of an earlier run. A missing file is an empty table; a damaged one is reported and ignored. */
   async load(): Promise<void> {
     let text: string
     try {
@@ -77,13 +74,13 @@ export class WatchedTable<E extends Entry> {
         if (line !== '') this.#put(JSON.parse(line))
       }
     } catch (cause) {
-      this.#options.onError?.(new Error(`snapshot ${this.#options.file} is unreadable`, { cause }))
+      this.#options.onError?.(new Error(`The snapshot ${this.#options.file} cannot be read.`, { cause }))
     }
   }
 
   /**
-   * Follows the watch until aborted, reconnecting with backoff (50 ms to 2 s). Returns when the last save is done.
-   * An outage is told once, when it has lasted a while.
+   * Follows the watch until aborted, and reconnects with a backoff of 50 ms to 2 s. It returns after the last save, and
+   * reports an outage once, after it has lasted a while.
    */
   async run(signal: AbortSignal): Promise<void> {
     const isStopped = () => signal.aborted
@@ -99,7 +96,7 @@ export class WatchedTable<E extends Entry> {
       } catch (cause) {
         if (!isStopped() && outage.failed(performance.now())) {
           this.#options.onError?.(
-            new Error(`watch ${this.#options.url} is lost; what was known before goes on being served`, { cause }),
+            new Error(`The watch ${this.#options.url} is lost. Stored entries are still served.`, { cause }),
           )
         }
       }
@@ -111,7 +108,10 @@ export class WatchedTable<E extends Entry> {
 
   async #follow(signal: AbortSignal, onLine: () => unknown): Promise<void> {
     const silence = new AbortController()
-    const timer = setTimeout(() => silence.abort(new Error('the watch fell silent')), watchPingSeconds * 3000)
+    const timer = setTimeout(
+      () => silence.abort(new Error('The watch was silent for too long.')),
+      watchPingSeconds * 3000,
+    )
     try {
       const response = await this.#options.fetch(this.#options.url, {
         headers: { [internalTokenHeader]: this.#options.internalToken },
@@ -119,10 +119,10 @@ export class WatchedTable<E extends Entry> {
       })
       if (response.status !== 200 || response.body === null) {
         await response.body?.cancel()
-        throw new Error(`the control plane answered ${response.status}`)
+        throw new Error(`The control plane responded with ${response.status}.`)
       }
       const seen = new Set<string>()
-      let whole = false
+      let isComplete = false
       let rest = ''
       for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
         timer.refresh()
@@ -134,11 +134,11 @@ export class WatchedTable<E extends Entry> {
           onLine()
           if (line.type === 'put') {
             const tenantId = this.#put(line.entry)
-            if (!whole && tenantId !== undefined) seen.add(tenantId)
+            if (!isComplete && tenantId !== undefined) seen.add(tenantId)
           } else if (line.type === 'remove') {
             this.#remove(line.tenant_id)
           } else if (line.type === 'synced') {
-            whole = true
+            isComplete = true
             for (const tenantId of this.#entries.keys()) if (!seen.has(tenantId)) this.#remove(tenantId)
             this.#synced = true
           }
@@ -154,8 +154,8 @@ export class WatchedTable<E extends Entry> {
     const line: unknown = JSON.parse(text)
     const schema = WatchLine(this.#options.schema)
     if (Value.Check(schema, line)) return line
-    // A newer control plane may send what this part does not know yet: skip the line, keep the stream.
-    this.#options.onError?.(new Error('the watch sent a line of an unknown form'))
+    // A newer control plane may send lines that this part does not know. They are skipped.
+    this.#options.onError?.(new Error('The watch sent a line of an unknown form.'))
     return undefined
   }
 
@@ -163,7 +163,7 @@ export class WatchedTable<E extends Entry> {
     if (!this.#isEntry(value)) return undefined
     const entry = value
     const known = this.#entries.get(entry.tenant_id)
-    // Several control planes may answer; an older generation never replaces a newer one.
+    // Several control planes may respond. An older generation never replaces a newer one.
     if (known !== undefined && known.generation > entry.generation) return entry.tenant_id
     this.#entries.set(entry.tenant_id, entry)
     this.#dirty = true
@@ -181,22 +181,25 @@ export class WatchedTable<E extends Entry> {
     this.#options.onChange?.(tenantId, undefined)
   }
 
-  /** One save at a time; changes meanwhile are taken by the next. Never awaited on a request's path. */
+  /**
+   * Saves the snapshot, one save at a time. The next save includes changes that are made meanwhile. No request waits
+   * for it.
+   */
   #save(): void {
     this.#saving ??= (async () => {
       try {
         while (this.#dirty) {
           this.#dirty = false
-          await writeWhole(
+          await writeAtomically(
             this.#options.file,
             [...this.#entries.values()].map((entry) => JSON.stringify(entry)).join('\n'),
           )
           await pause(200)
         }
       } catch (cause) {
-        // Tried again with the watch's next line, which is a ping at the latest.
+        // The next line of the watch, at the latest a ping, retries the save.
         this.#dirty = true
-        this.#options.onError?.(new Error(`snapshot ${this.#options.file} was not saved`, { cause }))
+        this.#options.onError?.(new Error(`The snapshot ${this.#options.file} could not be saved.`, { cause }))
       } finally {
         this.#saving = undefined
       }
@@ -204,8 +207,8 @@ export class WatchedTable<E extends Entry> {
   }
 }
 
-/** Replaces a file so that a reader sees the old text or the new one, never a part. */
-async function writeWhole(file: string, text: string): Promise<void> {
+/** Replaces a file atomically, so that a reader sees the old text or the new one. */
+async function writeAtomically(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true })
   const next = `${file}.next`
   const handle = await open(next, 'w', 0o600)

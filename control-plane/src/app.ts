@@ -1,4 +1,4 @@
-// The operators' API as a Fastify application: no sockets, no environment, no clock of its own.
+// The operators' API as a Fastify application. It opens no sockets and reads neither the environment nor a clock.
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
@@ -33,7 +33,7 @@ import { addTenantLogs, type LogRoutesDeps } from './logs/index.ts'
 import { addWebhookRoutes, type WebhookRoutesDeps } from './webhooks/index.ts'
 import { addTenantUsage, type UsageRoutesDeps, addUsageSources, type UsageSourcesDeps } from './usage/index.ts'
 
-/** What all routes together are given. */
+/** Dependencies of all routes. */
 type RouteDeps = AdjustmentRoutesDeps &
   AuditRoutesDeps &
   BackupRoutesDeps &
@@ -53,10 +53,11 @@ type RouteDeps = AdjustmentRoutesDeps &
   UsageSourcesDeps &
   WebhookRoutesDeps
 
+/** Dependencies of the application. */
 export type AppDeps = RouteDeps & {
   internalToken: string
   logger: FastifyBaseLogger
-  /** Told of every route but the documentation's, with each of its methods. */
+  /** Called for each method of every route except the documentation's. */
   onRoute: ((route: { method: string; url: string }) => void) | undefined
   /** Routes for the other parts of the installation. */
   internal: FastifyPluginAsync
@@ -72,17 +73,17 @@ export async function buildApp(deps: AppDeps) {
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 64 * 1024,
     routerOptions: { maxParamLength: 200 },
-    // Watches and waits are long; a body that trickles in is not.
+    // Watches and waits are long, but a slow body is not allowed.
     requestTimeout: 30_000,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: false } },
     forceCloseConnections: true,
     frameworkErrors: (error, _request, reply: FastifyReply) => {
-      const shown = toControlError(error)
-      void reply.status(shown.status).send(errorBody(shown))
+      const controlError = toControlError(error)
+      void reply.status(controlError.status).send(errorBody(controlError))
     },
   }).withTypeProvider<TypeBoxTypeProvider>()
 
-  // Bodies are JSON; Fastify would take plain text too.
+  // Bodies are JSON. Fastify would also accept plain text.
   app.removeContentTypeParser('text/plain')
   addErrorHandler(app)
   addAccess(app, { keys: deps.keys, internalToken: deps.internalToken, now: deps.now, publicPrefix: docsPath })
@@ -94,7 +95,7 @@ export async function buildApp(deps: AppDeps) {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
-      info: { title: 'Tenantry control plane', version: '1', description: 'Creates tenants and tells what they use.' },
+      info: { title: 'Tenantry control plane', version: '1', description: 'Creates tenants and reports their usage.' },
       components: { securitySchemes: { platformKey: { type: 'http', scheme: 'bearer' } } },
       security: [{ platformKey: [] }],
     },

@@ -1,4 +1,4 @@
-// The environment as one frozen, validated value.
+// Reads the environment into one frozen, validated value.
 import { fileURLToPath } from 'node:url'
 import { ConfigurationError, Environment, controlPlaneSettings, type Networks } from '@tenantry/contract'
 import { readRateLimits, type RateLimits } from './quotas/index.ts'
@@ -12,35 +12,38 @@ export interface Config {
   masterKey: Buffer
   internalToken: string
   regions: readonly RegionConfig[]
-  /** The name that somebody else knows the installation by, e.g. the door to the Docker Engine; undefined: its own. */
+  /**
+   * Name of the installation that other components, for example the Docker proxy, already use; undefined for the stored
+   * one.
+   */
   installation: string | undefined
   platformKeyFile: string | undefined
   homeMigrations: string
   failpoints: string
   logLevel: string
-  /** Seconds between a DELETE and the destruction of what the tenant had. */
+  /** Seconds between a DELETE and the destruction of the tenant's data. */
   deleteGraceSeconds: number
-  /** Seconds for which something on an engine must have had no tenant before it is removed. */
+  /** Seconds for which an object on an engine must have had no tenant before it is removed. */
   orphanGraceSeconds: number
-  /** Bytes of one upload when a bucket sets no limit. */
+  /** Maximum size of an upload in bytes if its bucket sets no limit. */
   maxUploadBytes: number
-  /** Of the plans, at each gateway. */
+  /** Rates of the plans at each gateway. */
   rateLimits: RateLimits
-  /** Private networks that operators' webhooks may be in. */
+  /** Private networks to which operators' webhooks may be sent. */
   webhooksMayReach: Networks
-  /** Prices; undefined: no invoices are made. */
+  /** Prices; undefined if no invoices are made. */
   billing: BillingConfig | undefined
-  /** Directory of the backups; undefined: none are kept. */
+  /** Directory of the backups; undefined if no backups are made. */
   backups: string | undefined
 }
 
 type ControlPlaneEnvironment = Environment<keyof typeof controlPlaneSettings>
 
-/** @throws Error that names the variable and what is wrong with it */
+/** Reads the configuration. @throws Error that names the variable and the violation */
 export function readConfig(variables: NodeJS.ProcessEnv): Config {
   const environment = new Environment(controlPlaneSettings, variables)
   const masterKey = Buffer.from(environment.file('TENANTRY_MASTER_KEY_FILE'), 'base64')
-  if (masterKey.length !== 32) throw new ConfigurationError('TENANTRY_MASTER_KEY_FILE must hold 32 bytes in base64')
+  if (masterKey.length !== 32) throw new ConfigurationError('TENANTRY_MASTER_KEY_FILE must contain 32 bytes in base64.')
   return Object.freeze({
     host: environment.optional('TENANTRY_HOST') ?? '127.0.0.1',
     port: environment.integer('TENANTRY_PORT', 4400, 0, 65_535),
@@ -65,7 +68,7 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
   })
 }
 
-/** An installation without a file of prices makes no invoices. */
+/** Reads the prices. An installation without a price file makes no invoices. */
 function readPrices(environment: ControlPlaneEnvironment): BillingConfig | undefined {
   const path = environment.optional('TENANTRY_PRICES_FILE')
   return path === undefined
@@ -76,6 +79,6 @@ function readPrices(environment: ControlPlaneEnvironment): BillingConfig | undef
 function readInstallation(environment: ControlPlaneEnvironment): string | undefined {
   const name = environment.optional('TENANTRY_INSTALLATION')
   if (name !== undefined && !/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(name))
-    throw new ConfigurationError('TENANTRY_INSTALLATION must be a UUID in lower case')
+    throw new ConfigurationError('TENANTRY_INSTALLATION must be a UUID in lower case.')
   return name
 }

@@ -1,5 +1,5 @@
-// The control plane: the only place that puts its parts together. What is outside of it, time and other machines for example, is
-// given to it: `main.ts` gives the real things, a test its own.
+// The control plane, assembled from its folders. Its environment, for example time and other machines, is an argument:
+// `main.ts` passes the real one, and tests pass their own.
 import { writeFile } from 'node:fs/promises'
 import { watchPingSeconds } from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
@@ -13,7 +13,7 @@ import {
   createBackupStore,
   createDirectoryTarget,
   createUnknownBackups,
-  keepBackups,
+  runBackups,
 } from './backups/index.ts'
 import {
   checkBilling,
@@ -58,7 +58,7 @@ import {
   type RegionOptions,
 } from './reconcile/index.ts'
 import type { RegionConfig } from './regions/index.ts'
-import { createRolloutLedger, createRolloutStore, keepRollouts } from './rollouts/index.ts'
+import { createRolloutLedger, createRolloutStore, runRollouts } from './rollouts/index.ts'
 import { createRunningTenants, createTenantStore } from './tenants/index.ts'
 import {
   closeLedger,
@@ -71,7 +71,7 @@ import {
   createUsageSources,
   readHomes,
 } from './usage/index.ts'
-import { createWarmPoolStore, keepWarmPools } from './warm-pool/index.ts'
+import { createWarmPoolStore, runWarmPools } from './warm-pool/index.ts'
 import {
   createHostNames,
   createPublishedSource,
@@ -88,38 +88,38 @@ import {
   dispatchWebhooks,
 } from './webhooks/index.ts'
 
-/** What is asked of gateways and runtimes. */
+/** Calls of the control plane to gateways and runtimes. */
 export type Probe = ReturnType<typeof createRegionProbe>
 
-/** What is outside of the control plane. */
-export interface Outside {
+/** The environment of the control plane. */
+export interface ControlPlaneDeps {
   clock: Clock
-  /** Uniform in [0, 1). */
+  /** Returns a uniform random number in [0, 1). */
   random: () => number
   log: Logger
   failpoint: Failpoint
-  /** Calls gateways and runtimes. Webhooks are sent otherwise, to checked addresses alone. */
+  /** Calls gateways and runtimes. Webhooks use another client, which connects to checked addresses only. */
   fetch: typeof fetch
-  /** All addresses of a host name. @throws Error when there are none */
+  /** Returns all addresses of a host name. @throws Error if it has none */
   resolve: (hostname: string) => Promise<string[]>
-  /** Asks gateways and runtimes; without it, over HTTP. */
+  /** Creates the probe of gateways and runtimes; by default, over HTTP. */
   probe?: (published: PublishedSource) => Probe
-  /** Without it, a region is as its configuration says. */
+  /** Opens a region; by default, from its configuration. */
   openRegion?: (options: RegionOptions) => Region
-  /** Told of every route, with each of its methods. */
+  /** Called for each method of every route. */
   onRoute?: (route: { method: string; url: string }) => void
 }
 
 interface LeadOptions {
   onLead?: (leadership: Leadership) => void
   sweepMilliseconds?: number
-  /** False: tenants are reconciled, and nothing else is done. */
+  /** Whether the leader's other jobs run; false for the reconciliation of tenants only. */
   hasJobs?: boolean
 }
 
-/** A control plane that serves nobody yet. */
+/** A control plane that does not serve requests yet. */
 export interface ControlPlane {
-  /** Ready to listen. */
+  /** The API, ready to listen. */
   app: FastifyInstance
   keys: PlatformKeyStore
   record: RecordWrite
@@ -127,21 +127,21 @@ export interface ControlPlane {
   seal: Seal
   published: PublishedSource
   reconcileStore: ReconcileStore
-  /** Follows what others write, until the signal aborts. */
+  /** Follows the changes of other processes until the signal aborts. */
   follow(signal: AbortSignal): Promise<void>
-  /** Leads whenever no other control plane does, until the signal aborts. */
+  /** Leads while no other control plane does, until the signal aborts. */
   lead(signal: AbortSignal, options?: LeadOptions): Promise<void>
-  /** Stops listening and ends all connections to databases; `follow` and `lead` must have returned. */
+  /** Stops listening and ends all connections to databases. `follow` and `lead` must have returned. */
   close(): Promise<void>
 }
 
-/** Migrates the control database and puts everything together. @throws ConfigurationError */
-export async function openControlPlane(config: Config, outside: Outside): Promise<ControlPlane> {
-  const { clock, log, random } = outside
+/** Migrates the control database and assembles the control plane. @throws ConfigurationError */
+export async function openControlPlane(config: Config, deps: ControlPlaneDeps): Promise<ControlPlane> {
+  const { clock, log, random } = deps
   const now = () => clock.now()
-  const violation = (error: Error) => log.warn({ err: error }, error.message)
+  const warn = (error: Error) => log.warn({ err: error }, error.message)
   const applied = await migrate(config.controlDatabaseUrl, await readMigrations())
-  if (applied.length > 0) log.info({ migrations: applied }, 'migrations applied')
+  if (applied.length > 0) log.info({ migrations: applied }, 'Migrations were applied.')
 
   const seal = createSeal(config.masterKey)
   const database = openDatabase(config.controlDatabaseUrl)
@@ -151,15 +151,15 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   await recordRegions(database, config.regions)
   await recordRateLimits(database, config.rateLimits)
   const keys = createPlatformKeyStore(stores)
-  if (await makeFirstKey(keys, record, config.platformKeyFile))
-    log.info({ file: config.platformKeyFile }, 'the first platform key was made')
+  if (await createFirstKey(keys, record, config.platformKeyFile))
+    log.info({ file: config.platformKeyFile }, 'The first platform key was created.')
 
   const migrations = await loadHomeMigrations(config.homeMigrations)
   const installation = await nameInstallation(database, config.installation)
   const homes = new Map(config.regions.map((region) => [region.id, new HomeDatabases(region.postgres_url, migrations)]))
   const openRegion = (region: RegionConfig): Region => {
     const shared = homes.get(region.id)
-    if (shared === undefined) throw new Error(`the region ${region.id} has no shared databases`)
+    if (shared === undefined) throw new Error(`The region "${region.id}" has no shared databases.`)
     const engine =
       region.docker === undefined
         ? undefined
@@ -170,13 +170,13 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
             sleep: (milliseconds, signal) => clock.sleep(milliseconds, signal),
           })
     const options = { config: region, engine, homes: shared, migrations, internalToken: config.internalToken, clock }
-    return (outside.openRegion ?? createRegion)(options)
+    return (deps.openRegion ?? createRegion)(options)
   }
   const regions = new Map(config.regions.map((region) => [region.id, openRegion(region)]))
   const published = createPublishedSource(database, seal, config.regions, config.maxUploadBytes, now)
-  const probe = outside.probe?.(published) ?? createRegionProbe(config.internalToken, outside.fetch)
-  const changes = new ChangeFeed({ url: config.controlDatabaseUrl, database, onError: violation })
-  const hub = new WatchHub(published, violation)
+  const probe = deps.probe?.(published) ?? createRegionProbe(config.internalToken, deps.fetch)
+  const changes = new ChangeFeed({ url: config.controlDatabaseUrl, database, onError: warn })
+  const hub = new WatchHub(published, warn)
   const ledger = createUsageLedger(database, now)
   const plans = createPlanStore(database)
   const billing = openBilling(database, config.billing, now)
@@ -191,8 +191,8 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   const metrics = createMetrics(conditions, now)
   const tenants = createTenantStore(stores)
   const reconcileStore = createReconcileStore(database, seal, now)
-  const statusSource = { regions, store: reconcileStore, clock }
-  const webhookTargets = { reachable: config.webhooksMayReach, resolve: outside.resolve }
+  const observationDeps = { regions, store: reconcileStore, clock }
+  const webhookTargets = { reachable: config.webhooksMayReach, resolve: deps.resolve }
   const backups = await openBackups()
 
   async function openBackups() {
@@ -203,17 +203,17 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
     return { target, records, unknown: createUnknownBackups(target, records) }
   }
 
-  /** What the leader does beside reconciling. */
+  /** Returns the leader's jobs in addition to reconciliation. */
   const jobs = (): ((leadership: Leadership) => Promise<void>)[] => {
-    const keeping = { regions, probe, clock, log }
+    const jobDeps = { regions, probe, clock, log }
     const running = createRunningTenants(database)
-    const homeReading = { ...keeping, store: createHomeReadingStore(database), ledger, measure: metrics.metering.homes }
+    const homeReading = { ...jobDeps, store: createHomeReadingStore(database), ledger, measure: metrics.metering.homes }
     return [
       ...(backups === undefined
         ? []
         : [
-            keepBackups({
-              ...keeping,
+            runBackups({
+              ...jobDeps,
               target: backups.target,
               records: backups.records,
               ledger: createBackupLedger(database, seal, now),
@@ -224,15 +224,15 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
               found: metrics.foundBackups,
             }),
           ]),
-      keepWarmPools({ ...keeping, store: createWarmPoolStore(database, seal, now), measure: metrics.warmPool }),
-      pauseIdleTenants({ ...keeping, store: { ...running, ...createPauseStore(database, now) } }),
-      watchStorage({ ...keeping, store: running, measure: metrics.storage }),
-      watchHomes({ ...keeping, store: reconcileStore }),
+      runWarmPools({ ...jobDeps, store: createWarmPoolStore(database, seal, now), measure: metrics.warmPool }),
+      pauseIdleTenants({ ...jobDeps, store: { ...running, ...createPauseStore(database, now) } }),
+      watchStorage({ ...jobDeps, store: running, measure: metrics.storage }),
+      watchHomes({ ...jobDeps, store: reconcileStore }),
       checkDatabaseGrants({ servers: homes, clock, log }),
       freeNotificationQueues({ servers: homes, clock, log }),
-      watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
+      watchDisks({ ...jobDeps, store: createDiskWatchStore(database, now) }),
       dispatchWebhooks({
-        ...keeping,
+        ...jobDeps,
         outbox: createWebhookOutbox(database, seal, now),
         send: createSend({ ...webhookTargets, timeoutMilliseconds: 15_000 }),
         random,
@@ -240,8 +240,8 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
       }),
       readHomes(homeReading),
       closeLedger({ closing: createLedgerClosing(database, now), clock, measure: metrics.metering.ledger, log }),
-      watchQuotas({ ...keeping, store: createQuotaWatchStore(database, now) }),
-      keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),
+      watchQuotas({ ...jobDeps, store: createQuotaWatchStore(database, now) }),
+      runRollouts({ ...jobDeps, ledger: createRolloutLedger(database, now) }),
       ...(config.billing === undefined
         ? []
         : [closeMonths({ ...billing, config: config.billing, clock, measure: metrics.metering.invoices, log })]),
@@ -257,17 +257,17 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
     keys,
     audit: createAuditLog(database),
     rollouts: createRolloutStore(stores),
-    backups: { store: createBackupStore(stores), kept: backups },
+    backups: { store: createBackupStore(stores), storage: backups },
     usageSources: createUsageSources(stores),
     usage: createUsageReader({
-      ...statusSource,
-      books: createUsagePostings(database),
+      ...observationDeps,
+      postings: createUsagePostings(database),
       tenants,
       plans,
       history: billing.history,
       probe,
     }),
-    stored: createStoredReader({ ...statusSource, probe }),
+    stored: createStoredReader({ ...observationDeps, probe }),
     webhooks: createWebhookStore(stores),
     forbiddenAddress: createTargetCheck(webhookTargets),
     billing: billing.billing,
@@ -275,8 +275,8 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
     adjustments: billing.adjustments,
     history: billing.history,
     pdfFonts: () => (pdfFonts ??= loadPdfFonts()),
-    health: createHealthReader({ ...statusSource, probe }),
-    drift: createDriftReader(statusSource),
+    health: createHealthReader({ ...observationDeps, probe }),
+    drift: createDriftReader(observationDeps),
     regionCondition: (region) => conditions.of(region),
     engineOf: (region) => regions.get(region)?.engine,
     changes,
@@ -290,7 +290,7 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
     deleteGraceSeconds: config.deleteGraceSeconds,
     internalToken: config.internalToken,
     logger: log,
-    onRoute: outside.onRoute,
+    onRoute: deps.onRoute,
     internal: async (instance) => {
       await instance.register(internalRoutes({ hub, ledger, tenants, record, now }))
       await instance.register(leaseRoutes(measuredLeases(createRequestLeases(database, now), metrics.metering.leases)))
@@ -317,9 +317,9 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
 
     lead: (signal, { onLead = () => undefined, hasJobs = true, ...options } = {}) =>
       lead(
-        { url: config.controlDatabaseUrl, onError: violation },
+        { url: config.controlDatabaseUrl, onError: warn },
         (leadership) => {
-          log.info({ epoch: String(leadership.epoch) }, 'leading')
+          log.info({ epoch: String(leadership.epoch) }, 'This control plane leads.')
           onLead(leadership)
           return control(
             {
@@ -329,7 +329,7 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
               conditions,
               probe,
               changes,
-              failpoint: outside.failpoint,
+              failpoint: deps.failpoint,
               clock,
               random,
               log,
@@ -352,22 +352,22 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   }
 }
 
-/** A control plane that serves. */
+/** A control plane that serves requests. */
 export interface RunningControlPlane {
-  /** Answers the requests in progress, ends its loops, and closes what it has opened. */
+  /** Completes the requests in progress, ends its loops, and closes its connections. */
   stop(): Promise<void>
 }
 
 /** Opens a control plane, follows, leads and listens. @throws ConfigurationError */
-export async function startControlPlane(config: Config, outside: Outside): Promise<RunningControlPlane> {
-  const plane = await openControlPlane(config, outside)
+export async function startControlPlane(config: Config, deps: ControlPlaneDeps): Promise<RunningControlPlane> {
+  const plane = await openControlPlane(config, deps)
   const stopping = new AbortController()
   const loops = Promise.all([plane.follow(stopping.signal), plane.lead(stopping.signal)])
   await plane.app.listen({ host: config.host, port: config.port })
-  outside.log.info({ host: config.host, port: config.port }, 'the control plane listens')
+  deps.log.info({ host: config.host, port: config.port }, 'The control plane listens.')
   return {
     async stop() {
-      outside.log.info('stopping')
+      deps.log.info('The control plane stops.')
       stopping.abort()
       await plane.app.close()
       await loops
@@ -380,8 +380,11 @@ function hostOf({ host, tls_directory: tlsDirectory }: NonNullable<RegionConfig[
   return dockerHost({ host, ...(tlsDirectory === undefined ? {} : { tlsDirectory }) })
 }
 
-/** Kept in a file, because it is shown nowhere else; written before it is valid, so that no crash loses it. @returns whether it was made */
-async function makeFirstKey(keys: PlatformKeyStore, record: RecordWrite, file: string | undefined): Promise<boolean> {
+/**
+ * Creates the first key and writes it to a file, because it is returned nowhere else. The file is written before the
+ * key is valid, so that no crash loses it. @returns whether a key was created
+ */
+async function createFirstKey(keys: PlatformKeyStore, record: RecordWrite, file: string | undefined): Promise<boolean> {
   if (file === undefined) return false
   if (
     (await keys.list()).some(

@@ -1,4 +1,4 @@
-// The control plane as a process: its environment and its signals. Nothing else touches `process`.
+// The control plane as a process, with its environment and signals. No other file uses `process`.
 import { lookup } from 'node:dns/promises'
 import { checkOrExit, readOrExit, stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
@@ -11,7 +11,7 @@ const config = readOrExit(() => readConfig(process.env))
 const log = pino({ level: config.logLevel, base: null })
 const kill = () => process.kill(process.pid, 'SIGKILL')
 const failpoint = readOrExit(() =>
-  parseFailpoints(config.failpoints, kill, (name) => log.trace({ failpoint: name }, 'failpoint passed')),
+  parseFailpoints(config.failpoints, kill, (name) => log.trace({ failpoint: name }, 'A failpoint was passed.')),
 )
 const resolve = async (hostname: string) => (await lookup(hostname, { all: true })).map(({ address }) => address)
 const plane = await checkOrExit(() =>
@@ -19,5 +19,5 @@ const plane = await checkOrExit(() =>
 )
 stopOnSignals(
   () => plane.stop(),
-  (error) => log.error({ err: error }, 'the stop failed'),
+  (error) => log.error({ err: error }, 'The stop failed.'),
 )

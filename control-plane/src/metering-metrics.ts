@@ -1,4 +1,4 @@
-// Metrics of metering, quotas, invoices and webhooks: what waits, since when, and what goes wrong.
+// Metrics of metering, quotas, invoices and webhooks: backlogs, their age, and failures.
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { ClosingDeps } from './billing/index.ts'
 import { monthText } from './platform/months.ts'
@@ -6,7 +6,7 @@ import type { DispatcherDeps } from './webhooks/index.ts'
 import type { LeaseMeasure } from './quotas/index.ts'
 import type { CloseLedgerDeps, HomeReaderDeps } from './usage/index.ts'
 
-/** What the leader's loops say of the state they find; undefined once another control plane may lead. */
+/** State of the leader's loops; undefined once another control plane may lead. */
 export interface MeteringMeasures {
   ledger: CloseLedgerDeps['measure']
   homes: HomeReaderDeps['measure']
@@ -17,11 +17,11 @@ export interface MeteringMeasures {
 
 interface MeteringMetrics {
   measures: MeteringMeasures
-  /** Before the metrics are read: ages go on between two looks. */
+  /** Updates the ages before the metrics are read. */
   age(): void
 }
 
-/** An age in seconds, of an instant that is told from time to time. */
+/** The age in seconds of an instant that is reported from time to time. */
 class Age {
   readonly #gauge: Gauge
   #since: Date | undefined
@@ -31,14 +31,14 @@ class Age {
     this.#gauge.remove()
   }
 
-  /** @param since `none`: nothing waits; undefined: nobody knows here */
+  /** Reports the instant. @param since `none` if nothing waits; undefined if this process does not know it */
   report(since: Date | 'none' | undefined): void {
     this.#since = since === 'none' ? undefined : since
     if (since === undefined) this.#gauge.remove()
     else this.#gauge.set(0)
   }
 
-  show(now: Date): void {
+  update(now: Date): void {
     if (this.#since !== undefined) this.#gauge.set(Math.max(0, (now.getTime() - this.#since.getTime()) / 1000))
   }
 }
@@ -56,37 +56,34 @@ export function createMeteringMetrics(registry: Registry, now: () => Date): Mete
   const openMonth = new Age(
     registry,
     'tenantry_usage_open_month_seconds',
-    'Time since the end of the first month that is not closed for all tenants; 0 when there is none',
+    'Time since the end of the first month that is not closed for all tenants; 0 if there is none',
   )
   const missing = gauge(
     'tenantry_usage_missing_sources',
-    'Sources of usage that hold back hours which could close otherwise',
+    'Sources of usage whose missing reports delay the closing of hours',
     ['kind'],
   )
   const readings = counter('tenantry_home_readings_total', 'Readings of homes for the ledger, by outcome', ['outcome'])
-  const invoices = gauge(
-    'tenantry_invoices_missing',
-    'Tenants without an invoice of a month that is over, by what it waits for',
-    ['month', 'reason'],
-  )
-  const deliveries = gauge(
-    'tenantry_webhook_deliveries',
-    'Messages of webhooks that are on their way or were given up',
-    ['state'],
-  )
+  const invoices = gauge('tenantry_invoices_missing', 'Tenants without an invoice for a past month, by reason', [
+    'month',
+    'reason',
+  ])
+  const deliveries = gauge('tenantry_webhook_deliveries', 'Messages of webhooks that are pending or were abandoned', [
+    'state',
+  ])
   const oldestDelivery = new Age(
     registry,
     'tenantry_webhook_oldest_seconds',
-    'Age of the oldest message of a webhook that is on its way; 0 when there is none',
+    'Age of the oldest pending message of a webhook; 0 if there is none',
   )
   const leaseCalls = counter(
     'tenantry_lease_calls_total',
-    "Gateways' calls for leases of monthly requests and slots for connections, by outcome",
+    'Calls of gateways for leases of monthly requests and slots for connections, by outcome',
     ['outcome'],
   )
   const leases = counter(
     'tenantry_leases_total',
-    'Leases of monthly requests, or slots for connections, that were asked for, by what came of it',
+    'Requested leases of monthly requests or slots for connections, by outcome',
     ['kind', 'state'],
   )
   return {
@@ -118,7 +115,7 @@ export function createMeteringMetrics(registry: Registry, now: () => Date): Mete
       },
     },
     age() {
-      for (const one of [openHours, openMonth, oldestDelivery]) one.show(now())
+      for (const one of [openHours, openMonth, oldestDelivery]) one.update(now())
     },
   }
 }

@@ -17,7 +17,7 @@ export interface Metrics {
   metering: MeteringMeasures
 }
 
-/** @param regions asked when the metrics are */
+/** Creates the metrics. @param regions conditions, read whenever the metrics are read */
 export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () => Date): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -37,36 +37,33 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
     new Gauge({ name, help, labelNames, registers: [registry] })
   const counter = (name: string, help: string, labelNames: string[]) =>
     new Counter({ name, help, labelNames, registers: [registry] })
-  const depth = gauge('tenantry_queue_depth', 'Tenants that wait to be reconciled or are at it')
-  const delayed = gauge('tenantry_queue_delayed', 'Tenants that are to be reconciled at a later time')
+  const depth = gauge('tenantry_queue_depth', 'Tenants that wait for a reconciliation or are being reconciled')
+  const delayed = gauge('tenantry_queue_delayed', 'Tenants whose reconciliation is delayed')
   const oldest = gauge('tenantry_queue_oldest_seconds', 'Age of the oldest entry of the queue')
-  const sweepSeconds = gauge('tenantry_sweep_seconds', 'Time of the last look at a whole region', ['region'])
+  const sweepSeconds = gauge('tenantry_sweep_seconds', 'Duration of the last sweep of a whole region', ['region'])
   const regionReady = gauge(
     'tenantry_region_ready',
-    'Whether all of the region but its tenants was well when it was last looked at',
+    'Whether the region, apart from its tenants, was healthy at its last observation',
     ['region'],
   )
-  const orphans = gauge('tenantry_orphans', 'Stacks on the engine without a tenant, waiting for their grace time', [
-    'region',
-  ])
+  const orphans = gauge('tenantry_orphans', 'Stacks on the engine without a tenant, in their grace period', ['region'])
   const orphansRemoved = counter('tenantry_orphans_removed_total', 'Stacks without a tenant that were removed', [
     'region',
   ])
-  const corrections = counter('tenantry_region_corrections_total', "Sweeps that had to mend the region's own stack", [
+  const corrections = counter('tenantry_region_corrections_total', "Sweeps that had to repair the region's own stack", [
     'region',
   ])
-  const warmStacks = gauge('tenantry_warm_stacks', 'Stacks made in advance, by region and state', ['region', 'state'])
+  const warmStacks = gauge('tenantry_warm_stacks', 'Stacks that were created in advance, by region and state', [
+    'region',
+    'state',
+  ])
   const storePhantoms = gauge(
     'tenantry_storage_phantoms',
-    'Objects that were asked for and had lost their file, since the starts of the runtimes',
+    'Requested objects whose file was missing, since the starts of the runtimes',
     ['region'],
   )
-  const storeOrphans = gauge('tenantry_storage_orphans', 'Files without an object that the last sweeps have left', [
-    'region',
-  ])
-  const storeBacklog = gauge('tenantry_storage_backlog', 'Files that were let go of and could not be removed', [
-    'region',
-  ])
+  const storeOrphans = gauge('tenantry_storage_orphans', 'Files without an object after the last sweeps', ['region'])
+  const storeBacklog = gauge('tenantry_storage_backlog', 'Released files that could not be removed', ['region'])
   const backupJobs = counter(
     'tenantry_backup_jobs_total',
     'Backups, restores and verifications that ended, by outcome',
@@ -74,11 +71,11 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
   )
   const unknownBackups = gauge(
     'tenantry_backups_unknown',
-    'Backups in the quarantine, which the control database does not know',
+    'Backups in quarantine, which the control database does not know',
   )
   const missingBackups = gauge(
     'tenantry_backups_missing',
-    'Complete backups whose files are not in the directory of backups',
+    'Complete backups whose files are missing from the directory of backups',
   )
   const backupSeconds = new Histogram({
     name: 'tenantry_backup_job_seconds',
@@ -103,9 +100,9 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
     },
     metering: metering.measures,
     controller: {
-      reconciled(outcome, took) {
+      reconciled(outcome, durationSeconds) {
         runs.inc({ outcome })
-        seconds.observe(took)
+        seconds.observe(durationSeconds)
       },
       swept(region, sweep) {
         sweepSeconds.set({ region }, sweep.seconds)
@@ -117,9 +114,9 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
         readQueue = read
       },
     },
-    backups(kind, outcome, took) {
+    backups(kind, outcome, durationSeconds) {
       backupJobs.inc({ kind, outcome })
-      backupSeconds.observe({ kind }, took)
+      backupSeconds.observe({ kind }, durationSeconds)
     },
     foundBackups({ unknown, missing }) {
       unknownBackups.set(unknown)

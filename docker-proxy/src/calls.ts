@@ -1,16 +1,17 @@
-// The calls that our own client makes (engines/docker/), and with each what is asked of it. All others are refused. Pure.
+// The calls of the control plane's own client (engines/docker/), with the requirements of each. All other calls are
+// rejected. Pure.
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import {
-  containersInShort,
-  imageInShort,
+  containerSummaries,
+  imageSummary,
   only,
   ownContainer,
   ownNetwork,
   ownNetworks,
   ownVolume,
   ownVolumes,
-  type Shown,
+  type ResponseFilter,
 } from './responses.ts'
 import { checkedContainer } from './container-rules.ts'
 import type { Claim } from './claims.ts'
@@ -28,38 +29,39 @@ import {
 import { Rejected } from './rejected.ts'
 import { readTarget, type Target } from './request-target.ts'
 
+/** A call that was read and is allowed, if its requirements are met. */
 export interface Call {
   method: string
   version: string | undefined
   segments: readonly string[]
   query: Readonly<Record<string, string>>
-  /** The object at `segments[1]`; its id takes the place of its name. */
+  /** The object at `segments[1]`. Its ID replaces its name. */
   subject: Claim | undefined
   /** Networks that the query names. */
   networks: readonly string[]
-  /** `none`: a body of nothing, or of `{}`. */
+  /** Allowed body; `none` is an empty one or `{}`. */
   body: 'none' | 'archive' | { check: (body: unknown) => Checked }
-  /** A JSON answer as it may be shown; bytes as they come; events; or the connection itself. */
-  response: Shown | 'bytes' | 'events' | 'connection'
+  /** Form of the response: filtered JSON, raw bytes, events, or the connection itself. */
+  response: ResponseFilter | 'bytes' | 'events' | 'connection'
 }
 
-type Test = RegExp | ((text: string, rules: ProxyRules) => boolean)
+type ParameterTest = RegExp | ((text: string, rules: ProxyRules) => boolean)
 
 interface Rule {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** `*` is the subject's name. */
+  /** Path of the call, in which `*` is the subject's name. */
   path: string
   subject?: (name: string) => Claim
-  query?: Readonly<Record<string, Test>>
-  /** Must all be there. */
+  query?: Readonly<Record<string, ParameterTest>>
+  /** Required query parameters. */
   needs?: readonly string[]
   body?: 'archive' | ((body: unknown, rules: ProxyRules, target: Target) => Checked)
   response?: Call['response']
 }
 
-const yes = /^true$/
+const trueOnly = /^true$/
 const flag = /^(?:true|false)$/
-const whole = /^\d{1,9}$/
+const wholeNumber = /^\d{1,9}$/
 
 const usable = (name: string): Claim => ({ kind: 'container', name, may: 'be used' })
 const startable = (name: string): Claim => ({ kind: 'container', name, may: 'start' })
@@ -68,7 +70,7 @@ const network = (name: string): Claim => ({ kind: 'network', name })
 const volume = (name: string): Claim => ({ kind: 'volume', name, may: 'be removed' })
 const command = (name: string): Claim => ({ kind: 'exec', name })
 
-const nothing: Shown = () => ({})
+const noFields: ResponseFilter = () => ({})
 
 const rules: readonly Rule[] = [
   { method: 'GET', path: '/_ping', response: 'bytes' },
@@ -78,16 +80,16 @@ const rules: readonly Rule[] = [
     path: '/info',
     response: only('Name', 'MemTotal', 'NCPU', 'CgroupVersion', 'SecurityOptions', 'Warnings', 'DockerRootDir'),
   },
-  { method: 'GET', path: '/images/*/json', response: imageInShort },
-  { method: 'GET', path: '/events', query: { filters: wantsKnownEvents }, needs: ['filters'], response: 'events' },
+  { method: 'GET', path: '/images/*/json', response: imageSummary },
+  { method: 'GET', path: '/events', query: { filters: selectsKnownEvents }, needs: ['filters'], response: 'events' },
   { method: 'GET', path: '/system/df', query: { type: /^volume$/ }, needs: ['type'], response: ownVolumes },
 
   {
     method: 'GET',
     path: '/containers/json',
-    query: { all: yes, filters: (text, own) => requestsOwn(text, own) || requestsMembers(text) },
+    query: { all: trueOnly, filters: (text, own) => selectsOwn(text, own) || selectsMembers(text) },
     needs: ['filters'],
-    response: containersInShort,
+    response: containerSummaries,
   },
   {
     method: 'POST',
@@ -98,23 +100,30 @@ const rules: readonly Rule[] = [
     response: only('Id', 'Warnings'),
   },
   { method: 'GET', path: '/containers/*/json', response: ownContainer },
-  { method: 'POST', path: '/containers/*/start', subject: startable, response: nothing },
-  { method: 'POST', path: '/containers/*/unpause', subject: startable, response: nothing },
-  { method: 'POST', path: '/containers/*/stop', subject: usable, query: { t: whole }, response: nothing },
+  { method: 'POST', path: '/containers/*/start', subject: startable, response: noFields },
+  { method: 'POST', path: '/containers/*/unpause', subject: startable, response: noFields },
+  { method: 'POST', path: '/containers/*/stop', subject: usable, query: { t: wholeNumber }, response: noFields },
   { method: 'POST', path: '/containers/*/update', subject: usable, body: checkedLimits, response: only('Warnings') },
-  { method: 'DELETE', path: '/containers/*', subject: usable, query: { force: flag, v: flag }, response: nothing },
+  { method: 'DELETE', path: '/containers/*', subject: usable, query: { force: flag, v: flag }, response: noFields },
   {
     method: 'GET',
     path: '/containers/*/logs',
     subject: usable,
-    query: { stdout: yes, stderr: yes, timestamps: yes, follow: flag, tail: whole, since: /^\d{1,12}(?:\.\d{1,9})?$/ },
+    query: {
+      stdout: trueOnly,
+      stderr: trueOnly,
+      timestamps: trueOnly,
+      follow: flag,
+      tail: wholeNumber,
+      since: /^\d{1,12}(?:\.\d{1,9})?$/,
+    },
     response: 'bytes',
   },
   {
     method: 'GET',
     path: '/containers/*/stats',
     subject: usable,
-    query: { stream: /^false$/, 'one-shot': yes },
+    query: { stream: /^false$/, 'one-shot': trueOnly },
     needs: ['stream'],
     response: only('cpu_stats', 'memory_stats'),
   },
@@ -133,7 +142,7 @@ const rules: readonly Rule[] = [
     query: { path: /^\/tenantry$/ },
     needs: ['path'],
     body: 'archive',
-    response: nothing,
+    response: noFields,
   },
   { method: 'POST', path: '/containers/*/exec', subject: startable, body: checkedCommand, response: only('Id') },
   { method: 'POST', path: '/exec/*/start', subject: command, body: checkedStart, response: 'connection' },
@@ -142,44 +151,44 @@ const rules: readonly Rule[] = [
   {
     method: 'GET',
     path: '/networks',
-    query: { filters: (text, own) => requestsOwn(text, own) || requestsName(text) },
+    query: { filters: (text, own) => selectsOwn(text, own) || selectsName(text) },
     needs: ['filters'],
     response: ownNetworks,
   },
   { method: 'GET', path: '/networks/*', response: ownNetwork },
   { method: 'POST', path: '/networks/create', body: checkedNetwork, response: only('Id', 'Warning') },
-  { method: 'POST', path: '/networks/*/connect', subject: network, body: checkedConnection, response: nothing },
+  { method: 'POST', path: '/networks/*/connect', subject: network, body: checkedConnection, response: noFields },
   {
     method: 'POST',
     path: '/networks/*/disconnect',
     body: (body, _own, { segments }) => checkedDisconnection(body, segments[1] ?? ''),
-    response: nothing,
+    response: noFields,
   },
-  { method: 'DELETE', path: '/networks/*', subject: network, response: nothing },
+  { method: 'DELETE', path: '/networks/*', subject: network, response: noFields },
 
   {
     method: 'GET',
     path: '/volumes',
     needs: ['filters'],
     response: ownVolumes,
-    query: { filters: (text, own) => requestsOwn(text, own) || requestsNamesakes(text) },
+    query: { filters: (text, own) => selectsOwn(text, own) || selectsNamesakes(text) },
   },
   { method: 'GET', path: '/volumes/*', response: ownVolume },
   { method: 'POST', path: '/volumes/create', body: checkedVolume, response: ownVolume },
-  { method: 'DELETE', path: '/volumes/*', subject: volume, response: nothing },
+  { method: 'DELETE', path: '/volumes/*', subject: volume, response: noFields },
 ]
 
-/** Without them the Engine's answer may mean something else, or there is none. */
-const withoutVersion = ['/_ping', '/version']
+/** Paths of calls without a version. Other calls need one, because without it the Engine's response may differ. */
+const unversionedPaths = ['/_ping', '/version']
 
-/** @throws Refused */
+/** Reads a call. @throws Rejected */
 export function readCall(method: string | undefined, url: string | undefined, own: ProxyRules): Call {
   const target = readTarget(url ?? '')
   const path = `/${target.segments.join('/')}`
   const rule = rules.find((candidate) => candidate.method === method && matches(candidate.path, target))
-  if (rule === undefined) throw new Rejected(`${method ?? ''} ${path} is no call of Tenantry's`)
-  if (target.version === undefined && !withoutVersion.includes(rule.path))
-    throw new Rejected('the path names no API version')
+  if (rule === undefined) throw new Rejected(`${method ?? ''} ${path} is not a call of Tenantry`)
+  if (target.version === undefined && !unversionedPaths.includes(rule.path))
+    throw new Rejected('the path has no API version')
   checkQuery(rule, target.query, own)
   const { body } = rule
   return {
@@ -194,7 +203,7 @@ export function readCall(method: string | undefined, url: string | undefined, ow
   }
 }
 
-/** Names hold no slash, but for images' references. */
+/** Pattern of a name. Only images' references contain slashes. */
 const nameText = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/
 
 function matches(pattern: string, { segments }: Target): boolean {
@@ -210,10 +219,10 @@ function checkQuery({ query = {}, needs = [] }: Rule, given: Readonly<Record<str
   for (const [name, text] of Object.entries(given)) {
     const test = Object.hasOwn(query, name) ? query[name] : undefined
     const passes = test instanceof RegExp ? test.test(text) : test?.(text, own)
-    if (passes !== true) throw new Rejected(`the query's ${name} is not one of Tenantry's`)
+    if (passes !== true) throw new Rejected(`the query parameter ${name} is not allowed`)
   }
   const missing = needs.find((name) => !Object.hasOwn(given, name))
-  if (missing !== undefined) throw new Rejected(`the query has no ${missing}`)
+  if (missing !== undefined) throw new Rejected(`the query parameter ${missing} is missing`)
 }
 
 const Filter = Type.Record(Type.String(), Type.Array(Type.String(), { minItems: 1 }))
@@ -223,9 +232,9 @@ function readFilter(text: string): Readonly<Record<string, readonly string[]>> {
   try {
     filter = JSON.parse(text)
   } catch (cause) {
-    throw new Rejected('the filter is no JSON', { cause })
+    throw new Rejected('the filter is not valid JSON', { cause })
   }
-  if (!Value.Check(Filter, filter)) throw new Rejected('the filter is not understood')
+  if (!Value.Check(Filter, filter)) throw new Rejected('the filter has an unknown form')
   return filter
 }
 
@@ -233,7 +242,7 @@ function hasOnly(filter: object, ...names: readonly string[]): boolean {
   return Object.keys(filter).every((name) => names.includes(name))
 }
 
-function requestsOwn(text: string, { installation }: ProxyRules): boolean {
+function selectsOwn(text: string, { installation }: ProxyRules): boolean {
   const filter = readFilter(text)
   const { label = [] } = filter
   const isStack = (one: string) => /^tenantry\.stack=[a-z0-9_-]+$/.test(one)
@@ -244,24 +253,28 @@ function requestsOwn(text: string, { installation }: ProxyRules): boolean {
   )
 }
 
-/** Of the members only what everybody on a network sees is shown. */
-function requestsMembers(text: string): boolean {
+/**
+ * Whether a filter selects a network's members. The response contains only what all containers on the network can see.
+ */
+function selectsMembers(text: string): boolean {
   const filter = readFilter(text)
   return hasOnly(filter, 'network') && (filter['network'] ?? []).length > 0
 }
 
-function requestsName(text: string): boolean {
+function selectsName(text: string): boolean {
   const filter = readFilter(text)
   return hasOnly(filter, 'name') && (filter['name'] ?? []).length === 1
 }
 
-/** Volumes named like ours, which the Engine makes without a label in the place of one that is gone. */
-function requestsNamesakes(text: string): boolean {
+/**
+ * Whether a filter selects volumes named like Tenantry's, which the Engine creates without a label if a volume is gone.
+ */
+function selectsNamesakes(text: string): boolean {
   const filter = readFilter(text)
   return hasOnly(filter, 'name') && (filter['name'] ?? []).every((name) => /^tenantry-(?:[a-z0-9_-]+-)?$/.test(name))
 }
 
-/** None of those that tell what runs inside of containers. */
+/** Actions of events, without those of programs inside containers. */
 const actions = [
   'create',
   'start',
@@ -281,7 +294,7 @@ const actions = [
   'remove',
 ]
 
-function wantsKnownEvents(text: string): boolean {
+function selectsKnownEvents(text: string): boolean {
   const filter = readFilter(text)
   const { type = [], event = [] } = filter
   const isWithin = (given: readonly string[], known: readonly string[]) =>

@@ -1,5 +1,5 @@
-// A container that is asked for → the one that may be made: read back into our own terms and made anew by the hardening
-// template, so that nothing passes which the template has no word for. Pure.
+// Validates a container before its creation: converts the request to a specification and creates the body again from
+// the hardening template, so that no field passes that the template does not have. Pure.
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import {
@@ -19,7 +19,7 @@ import { Rejected } from './rejected.ts'
 const Texts = Type.Array(Type.String())
 const Count = Type.Integer({ minimum: 1 })
 
-/** As much of the body as the template is fed with; whatever else it holds is compared afterwards. */
+/** The parts of the body from which the specification is read. All other fields are compared afterwards. */
 const Body = Type.Object({
   Image: Type.String(),
   Cmd: Texts,
@@ -56,18 +56,19 @@ const Body = Type.Object({
 })
 type Body = Static<typeof Body>
 
-export interface Made {
+/** A container that may be created, and the requirements of its parts. */
+export interface CheckedContainer {
   body: object
   claims: Claim[]
 }
 
-/** @throws Refused */
-export function checkedContainer(name: string, given: unknown, rules: ProxyRules): Made {
-  if (!Value.Check(Body, given)) throw new Rejected('the container is not one of the template')
+/** Validates a container. @throws Rejected */
+export function checkedContainer(name: string, given: unknown, rules: ProxyRules): CheckedContainer {
+  if (!Value.Check(Body, given)) throw new Rejected("the container does not have the template's form")
   const spec = specOf(name, given)
   const body: unknown = JSON.parse(JSON.stringify(name.endsWith(helperSuffix) ? helperBody(spec) : containerBody(spec)))
   const difference = firstDifference(given, body)
-  if (difference !== undefined) throw new Rejected(`the container is not as the template makes it: ${difference}`)
+  if (difference !== undefined) throw new Rejected(`the container differs from the template at ${difference}`)
   checkSpec(spec, rules)
   return {
     body: body as object,
@@ -79,7 +80,7 @@ export function checkedContainer(name: string, given: unknown, rules: ProxyRules
   }
 }
 
-/** What `containerBody` was given, if it was `containerBody` that made this. */
+/** Returns the argument from which `containerBody` would have made this body. */
 function specOf(name: string, body: Body): ContainerSpec {
   const { Healthcheck: health, HostConfig: host } = body
   return {
@@ -87,19 +88,19 @@ function specOf(name: string, body: Body): ContainerSpec {
     labels: fromDocker(body.Labels) ?? { installation: '', stack: '' },
     image: body.Image,
     command: body.Cmd,
-    environment: Object.fromEntries(body.Env.map(variable)),
+    environment: Object.fromEntries(body.Env.map(parseVariable)),
     user: body.User,
     volumes: host.Mounts.map(({ Source: volume, Target: path, ReadOnly: readOnly }) => ({ volume, path, readOnly })),
     scratch: host.Tmpfs,
     networks: Object.entries(body.NetworkingConfig?.EndpointsConfig ?? {}).map(
-      ([network, { Aliases: aliases, IPAMConfig: location }]) => ({
+      ([network, { Aliases: aliases, IPAMConfig: ipam }]) => ({
         network,
         aliases,
-        ...(location === undefined ? {} : { address: location.IPv4Address }),
+        ...(ipam === undefined ? {} : { address: ipam.IPv4Address }),
       }),
     ),
-    published: Object.entries(host.PortBindings).flatMap(([port, slots]) =>
-      slots.map(({ HostIp: hostAddress, HostPort: hostPort }) => ({
+    published: Object.entries(host.PortBindings).flatMap(([port, bindings]) =>
+      bindings.map(({ HostIp: hostAddress, HostPort: hostPort }) => ({
         containerPort: parseInt(port, 10),
         hostAddress,
         hostPort: Number(hostPort),
@@ -117,12 +118,15 @@ function specOf(name: string, body: Body): ContainerSpec {
   }
 }
 
-function variable(text: string): [string, string] {
+function parseVariable(text: string): [string, string] {
   const at = text.indexOf('=')
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** As engines/docker/volume-files.ts makes it: the Engine puts files only into a container whose root can be written. */
+/**
+ * Returns a helper's body as in engines/docker/volume-files.ts. Its root is writable, because the Engine extracts no
+ * files into a read-only one.
+ */
 function helperBody(spec: ContainerSpec): object {
   const { HostConfig: host, ...body } = containerBody(spec)
   const mounts = host?.Mounts?.map((mount) => ({ ...mount, VolumeOptions: { NoCopy: true } }))
@@ -133,26 +137,28 @@ const user = /^[1-9]\d{0,4}:[1-9]\d{0,4}$/
 const imageReference = /^[a-z0-9][a-z0-9._/:@-]{0,254}$/
 const ownName = /^tenantry-[A-Za-z0-9_.-]{1,190}$/
 
-/** What the template leaves open. */
+/** Checks the values that the template does not fix. */
 function checkSpec(spec: ContainerSpec, rules: ProxyRules): void {
   const labels = ownLabels(spec.name, toDocker(spec.labels), rules)
-  if (!user.test(spec.user)) throw new Rejected('a container runs as a user and a group by number, and never as root')
-  if (!imageReference.test(spec.image)) throw new Rejected('its image cannot be read')
+  if (!user.test(spec.user)) throw new Rejected('the user is not a numeric user and group other than root')
+  if (!imageReference.test(spec.image)) throw new Rejected('the reference of the image is not valid')
   for (const { volume, path } of spec.volumes) {
-    if (!ownName.test(volume)) throw new Rejected('it may have volumes of ours alone')
-    if (!isOwnPath(path)) throw new Rejected(`nothing may be mounted at ${path}`)
+    if (!ownName.test(volume)) throw new Rejected('the volume ${volume} is not named like one of Tenantry')
+    if (!isOwnPath(path)) throw new Rejected(`no volume may be mounted at ${path}`)
   }
   for (const [path, options] of Object.entries(spec.scratch)) {
     if (!isOwnPath(path) || !isScratch(options))
       throw new Rejected(`no scratch directory may be at ${path} with ${options}`)
   }
   for (const { network } of spec.networks)
-    if (!ownName.test(network)) throw new Rejected('it may be on networks of ours alone')
+    if (!ownName.test(network)) throw new Rejected('the network ${network} is not named like one of Tenantry')
   if (spec.published.length > 0) checkPublished(spec, labels, rules)
   if (spec.name.endsWith(helperSuffix)) checkHelper(spec)
 }
 
-/** Where the images keep data, secrets and what may be lost; never over a program or the kernel's own files. */
+/**
+ * Whether a path is one where the images store data, secrets or temporary files, and never a program or a kernel file.
+ */
 function isOwnPath(path: string): boolean {
   return /^\/(?:tmp|run|var\/lib|tenantry)(?:\/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$/.test(path)
 }
@@ -165,12 +171,12 @@ function isScratch(options: string): boolean {
 
 function checkPublished({ published }: ContainerSpec, { stack, service }: Labels, rules: ProxyRules): void {
   if (!stack.startsWith('region-') || service !== 'gateway')
-    throw new Rejected('ports are published by the gateway of a region alone')
+    throw new Rejected('only the gateway of a region may publish ports')
   const inside: readonly number[] = [ports.gateway, ports.postgresProxy]
   for (const { containerPort, hostAddress, hostPort } of published) {
-    if (!inside.includes(containerPort)) throw new Rejected(`the port ${containerPort} is not for outside`)
+    if (!inside.includes(containerPort)) throw new Rejected(`the port ${containerPort} must not be published`)
     if (!rules.published.includes(`${hostAddress}:${hostPort}`))
-      throw new Rejected(`nothing may be published at ${hostAddress}:${hostPort}`)
+      throw new Rejected(`no port may be published at ${hostAddress}:${hostPort}`)
   }
 }
 
@@ -182,6 +188,6 @@ function checkHelper({ name, volumes, networks, published, scratch }: ContainerS
     name === `${only.volume}${helperSuffix}` &&
     only.path === '/tenantry/files'
   if (!isHelper || networks.length > 0 || published.length > 0 || Object.keys(scratch).length > 0) {
-    throw new Rejected('a container for files has its one volume and nothing else')
+    throw new Rejected('a container for files has exactly one volume, and no networks, ports and scratch directories')
   }
 }

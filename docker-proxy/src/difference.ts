@@ -1,14 +1,14 @@
-// Where two JSON values differ first. Pure.
+// Finds the first difference between two JSON values. Pure.
 
-/** Path of the first difference, e.g. `HostConfig.Privileged`; undefined when they are equal. */
+/** Returns the path of the first difference, for example `HostConfig.Privileged`; undefined if the values are equal. */
 export function firstDifference(given: unknown, wanted: unknown, path = ''): string | undefined {
   if (Object.is(given, wanted)) return undefined
   if (!isContainer(given) || !isContainer(wanted) || Array.isArray(given) !== Array.isArray(wanted))
     return path === '' ? 'the body' : path
   for (const key of new Set([...Object.keys(given), ...Object.keys(wanted)])) {
-    const location = path === '' ? key : `${path}.${key}`
-    if (!Object.hasOwn(given, key) || !Object.hasOwn(wanted, key)) return location
-    const found = firstDifference(given[key], wanted[key], location)
+    const memberPath = path === '' ? key : `${path}.${key}`
+    if (!Object.hasOwn(given, key) || !Object.hasOwn(wanted, key)) return memberPath
+    const found = firstDifference(given[key], wanted[key], memberPath)
     if (found !== undefined) return found
   }
   return undefined

@@ -1,11 +1,11 @@
-// The Engine behind the door: HTTP over its socket, one connection a call.
+// The Engine's socket: HTTP with one connection per call.
 import { request, type ClientRequest, type IncomingMessage } from 'node:http'
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 
 export interface EngineRequest {
   method: string
-  /** With query, encoded. */
+  /** Encoded path with its query. */
   path: string
   body?: Buffer
   contentType?: string
@@ -13,20 +13,20 @@ export interface EngineRequest {
 
 interface EngineResponse {
   status: number
-  /** Parsed; undefined where there is none. */
+  /** Parsed JSON; undefined for an empty body. */
   body: unknown
 }
 
 export interface EngineSocket {
-  /** @throws Error when the Engine can't be reached, or its answer is too long or no JSON */
+  /** Calls the Engine. @throws Error if it is unreachable, or its response is too long or not valid JSON */
   request(call: EngineRequest, signal: AbortSignal): Promise<EngineResponse>
   open(call: EngineRequest, signal: AbortSignal): Promise<IncomingMessage>
-  /** The connection itself, or the answer in its place. */
+  /** Upgrades a call. @returns the connection, or the response if the Engine does not upgrade */
   upgrade(call: EngineRequest, signal: AbortSignal): Promise<{ connection: Duplex } | { response: IncomingMessage }>
 }
 
-/** Lists of a thousand containers have a few megabytes. */
-const maxResponseLength = 64 * 1024 * 1024
+/** Maximum size of a response. Lists of a thousand containers have a few megabytes. */
+const maxResponseBytes = 64 * 1024 * 1024
 
 export function engineSocket(socketPath: string): EngineSocket {
   function send(
@@ -34,7 +34,7 @@ export function engineSocket(socketPath: string): EngineSocket {
     headers: Record<string, string>,
     signal: AbortSignal,
   ): ClientRequest {
-    const described =
+    const contentHeaders =
       body === undefined
         ? {}
         : { 'content-type': contentType ?? 'application/json', 'content-length': String(body.length) }
@@ -42,11 +42,11 @@ export function engineSocket(socketPath: string): EngineSocket {
       socketPath,
       method,
       path,
-      headers: { host: 'docker', ...described, ...headers },
+      headers: { host: 'docker', ...contentHeaders, ...headers },
       agent: false,
       signal,
     })
-    // Errors after the answer's head reach whoever reads the answer; here nobody listens any more.
+    // Errors after the response's head reach its reader. No other listener exists then.
     call.on('error', () => undefined).end(body)
     return call
   }
@@ -78,13 +78,13 @@ export function engineSocket(socketPath: string): EngineSocket {
   }
 }
 
-/** @throws Error for more than 64 MiB, and for what is no JSON */
+/** Reads a JSON body. @throws Error for more than 64 MiB, and for invalid JSON */
 export async function readJson(response: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
     length += chunk.length
-    if (length > maxResponseLength) throw new Error('the Engine gave too long an answer')
+    if (length > maxResponseBytes) throw new Error('The response of the Docker Engine exceeds 64 MiB.')
     chunks.push(chunk)
   }
   return length === 0 ? undefined : (JSON.parse(Buffer.concat(chunks).toString()) as unknown)

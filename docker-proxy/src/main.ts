@@ -1,4 +1,4 @@
-// The door as a process: environment, log, sockets, signals. It also watches the watchdog, which watches it.
+// The Docker proxy as a process: environment, log, sockets, signals. It also watches the watchdog, which watches the proxy.
 import { chmod, rm } from 'node:fs/promises'
 import { once } from 'node:events'
 import { readOrExit, stopOnSignals } from '@tenantry/contract'
@@ -14,27 +14,27 @@ const engine = engineSocket(config.engineSocket)
 const proxy = createProxy({ rules: config.rules, engine, log })
 const stopping = new AbortController()
 
-// A socket that a kill left behind takes no connections, and keeps its name.
+// The socket of a killed process accepts no connections but still has its name.
 await rm(config.socket, { force: true })
 proxy.server.listen(config.socket)
 await once(proxy.server, 'listening')
 await chmod(config.socket, 0o600)
-log.info({ installation: config.rules.installation }, 'the door is open')
+log.info({ installation: config.rules.installation }, 'The Docker proxy listens.')
 
 async function stop(): Promise<void> {
-  log.info('the door closes')
+  log.info('The Docker proxy stops.')
   stopping.abort()
   await proxy.close()
 }
 
-stopOnSignals(stop, (error) => log.error({ err: error }, 'the stop failed'))
+stopOnSignals(stop, (error) => log.error({ err: error }, 'The stop failed.'))
 
 try {
   await watchContainers({ engine, project: config.composeProject, log, now: () => performance.now() }, stopping.signal)
 } catch (error) {
   if (!(error instanceof EngineGone)) throw error
-  // The Engine starts the container again when it is back, with its new socket.
-  log.warn({ err: error }, 'the door closes, and opens again with the Engine')
+  // The Engine restarts the container when it is back, with its new socket.
+  log.warn({ err: error }, 'The Docker proxy ends, and the Docker Engine restarts it with the new socket.')
   await proxy.close()
   process.exitCode = 1
 }

@@ -1,5 +1,5 @@
-// Bodies of the calls that make or change something else than a container: each is read whole, and what is not named here
-// does not pass. Pure.
+// Validates the bodies of calls that create or change objects other than containers. Each is validated completely, and
+// unknown fields are rejected. Pure.
 import { Type, type TSchema, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { restartPolicy } from '../../control-plane/src/engines/index.ts'
@@ -8,10 +8,11 @@ import type { ProxyRules } from './proxy-rules.ts'
 import { ownLabels } from './owned-labels.ts'
 import { Rejected } from './rejected.ts'
 
+/** A body that was validated, with the requirements of the objects that it names. */
 export interface Checked {
   body: object
   claims: Claim[]
-  /** Of the object that the path names, where it takes the body to say. */
+  /** The object of the path, if it depends on the body. */
   subject?: Claim
 }
 
@@ -20,7 +21,7 @@ const Labels = Type.Record(Type.String(), Type.String())
 
 const Volume = Type.Object({ Name: Type.String(), Driver: Type.Literal('local'), Labels }, closed)
 
-/** Without options: those of `local` mount any place of the host. */
+/** Validates a new volume. It may have no options, because those of `local` can mount any path of the host. */
 export function checkedVolume(given: unknown, rules: ProxyRules): Checked {
   const body = read(Volume, given, 'the volume')
   ownLabels(body.Name, body.Labels, rules)
@@ -51,10 +52,11 @@ const Network = Type.Object(
 export function checkedNetwork(given: unknown, rules: ProxyRules): Checked {
   const body = read(Network, given, 'the network')
   const { stack } = ownLabels(body.Name, body.Labels, rules)
-  const hasWayOut = rules.published.length > 0 && stack.startsWith('region-') && body.Name === `tenantry-${stack}-door`
-  if (!body.Internal && !hasWayOut) throw new Rejected('a network has no way out')
+  const mayBeExternal =
+    rules.published.length > 0 && stack.startsWith('region-') && body.Name === `tenantry-${stack}-door`
+  if (!body.Internal && !mayBeExternal) throw new Rejected('the network is not internal')
   const subnet = body.IPAM.Config[0]?.Subnet ?? ''
-  if (!isWithin(subnet, rules)) throw new Rejected('its subnet is not of the range that was given to this installation')
+  if (!isWithin(subnet, rules)) throw new Rejected('the subnet is not in the range of this installation')
   return { body, claims: [] }
 }
 
@@ -82,10 +84,10 @@ const Limits = Type.Object(
   closed,
 )
 
-/** Limits change, but stay limits. */
+/** Validates a change of limits, none of which may be removed. */
 export function checkedLimits(given: unknown): Checked {
   const body = read(Limits, given, 'the change')
-  if (body.MemorySwap !== body.Memory) throw new Rejected('a container has no swap')
+  if (body.MemorySwap !== body.Memory) throw new Rejected('a container must not have swap')
   return { body, claims: [] }
 }
 
@@ -106,7 +108,7 @@ export function checkedConnection(given: unknown): Checked {
 
 const Disconnection = Type.Object({ Container: Name, Force: Type.Literal(true) }, closed)
 
-/** Whoever is on a network of ours may be shown out of it, and what is ours may leave any other. */
+/** Validates a disconnection. Any container may leave a network of Tenantry, and a container of Tenantry any network. */
 export function checkedDisconnection(given: unknown, network: string): Checked {
   const body = read(Disconnection, given, 'the disconnection')
   return { body, claims: [], subject: { kind: 'membership', name: network, container: body.Container } }
@@ -123,7 +125,7 @@ const Command = Type.Object(
   closed,
 )
 
-/** As the container's own user, with its rights and its environment. */
+/** Validates a command, which runs as the container's own user, with its rights and environment. */
 export function checkedCommand(given: unknown): Checked {
   return { body: read(Command, given, 'the command'), claims: [] }
 }
@@ -137,7 +139,5 @@ export function checkedStart(given: unknown): Checked {
 function read<T extends TSchema>(schema: T, given: unknown, what: string): Static<T> {
   if (Value.Check(schema, given)) return given
   const [first] = Value.Errors(schema, given)
-  throw new Rejected(
-    `${what} is not as it must be${first === undefined ? '' : `: ${first.instancePath} ${first.message}`}`,
-  )
+  throw new Rejected(`${what} is not valid${first === undefined ? '' : `: ${first.instancePath} ${first.message}`}`)
 }

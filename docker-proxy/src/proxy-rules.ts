@@ -1,15 +1,15 @@
-// What the operator allows behind the door: values that every rule compares with.
+// The operator's configuration of the proxy, with which every rule compares.
 import type { Range } from '../../control-plane/src/stacks/index.ts'
 
 export interface ProxyRules {
-  /** Value of the label `tenantry.installation` of everything that may be touched. */
+  /** Value of the label `tenantry.installation` of all objects that clients may use. */
   installation: string
-  /** Containers that are not ours but may be put on our networks: the gateway's and the control plane's own. */
+  /** Containers without Tenantry's labels that may be attached to its networks: the gateway's and the control plane's. */
   attachedContainers: readonly string[]
-  /** Repositories of the images that may run, e.g. `tenantry/postgres`. */
+  /** Repositories of the images that may run, for example `tenantry/postgres`. */
   images: readonly string[]
-  /** Of the networks that may be made. */
+  /** Range of the networks that may be created. */
   networkRange: Range
-  /** `address:port` of the host that a region's gateway may be published at; none: no network has a way out. */
+  /** Host addresses `address:port` at which a region's gateway may be published. If empty, all networks are internal. */
   published: readonly string[]
 }

@@ -1,5 +1,6 @@
-// Why the door does not let a call through, in words for the operator's log and the caller.
+// The error of a rejected call.
 
+/** A call that the proxy rejects. The message is a clause for the operator's log and the client. */
 export class Rejected extends Error {
-  override readonly name = 'Refused'
+  override readonly name = 'Rejected'
 }

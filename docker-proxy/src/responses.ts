@@ -1,25 +1,25 @@
-// What the caller may read of the Engine's answers: all of what is ours; of the rest that it exists, and nothing else. Pure.
+// Filters the Engine's responses: own objects are complete, and of foreign objects only the existence is visible. Pure.
 import { componentLabel, isOwned } from '../../control-plane/src/engines/index.ts'
 import { asObject, isNamesake, labelsOf, nameOf, type Account } from './claims.ts'
 import type { ProxyRules } from './proxy-rules.ts'
 
-/** The Engine's answer → the caller's. */
-export type Shown = (response: unknown, rules: ProxyRules) => unknown
+/** Converts the Engine's response to the client's. */
+export type ResponseFilter = (response: unknown, rules: ProxyRules) => unknown
 
-/** Fields of a JSON object and no others. */
+/** Returns a filter that passes only some fields of a JSON object. */
 export const only =
-  (...names: readonly string[]): Shown =>
+  (...names: readonly string[]): ResponseFilter =>
   (response) =>
     picked(asObject(response), names)
 
-/** What an image is: of its labels only the one that says which component. */
-export const imageInShort: Shown = (response) => {
+/** Passes an image's ID and component label. */
+export const imageSummary: ResponseFilter = (response) => {
   const account = asObject(response)
   const labels = asObject(asObject(account['Config'])['Labels'])
   return { ...picked(account, ['Id']), Config: { Labels: picked(labels, [componentLabel]) } }
 }
 
-export const ownContainer: Shown = (response, rules) => {
+export const ownContainer: ResponseFilter = (response, rules) => {
   const account = asObject(response)
   if (isOwned(labelsOf('container', account), rules)) return response
   const networks = rules.attachedContainers.includes(nameOf(account))
@@ -28,41 +28,42 @@ export const ownContainer: Shown = (response, rules) => {
   return { ...picked(account, ['Id', 'Name']), Config: { Labels: {} }, NetworkSettings: { Networks: networks } }
 }
 
-/** The callers ask for a list to know who is there; the rest stands in the inspection of each. */
-export const containersInShort: Shown = (response) =>
+/** Passes the IDs, names and networks of a list. Clients inspect each container for the rest. */
+export const containerSummaries: ResponseFilter = (response) =>
   listOf(response).map((account) => ({
     ...picked(account, ['Id', 'Names']),
     NetworkSettings: { Networks: asObject(asObject(account['NetworkSettings'])['Networks']) },
   }))
 
-export const ownNetwork: Shown = (response, rules) => {
+export const ownNetwork: ResponseFilter = (response, rules) => {
   const account = asObject(response)
   return isOwned(labelsOf('network', account), rules)
     ? response
     : { ...picked(account, ['Id', 'Name', 'Created']), Labels: {} }
 }
 
-export const ownNetworks: Shown = (response, rules) => listOf(response).map((account) => ownNetwork(account, rules))
+export const ownNetworks: ResponseFilter = (response, rules) =>
+  listOf(response).map((account) => ownNetwork(account, rules))
 
-export const ownVolume: Shown = (response, rules) => {
+export const ownVolume: ResponseFilter = (response, rules) => {
   const account = asObject(response)
   return isOwned(labelsOf('volume', account), rules) || isNamesake(account)
     ? response
     : { ...picked(account, ['Name']), Labels: {} }
 }
 
-export const ownVolumes: Shown = (response, rules) => ({
+export const ownVolumes: ResponseFilter = (response, rules) => ({
   Volumes: listOf(asObject(response)['Volumes']).filter(
     (account) => isOwned(labelsOf('volume', account), rules) || isNamesake(account),
   ),
 })
 
-/** @returns undefined for an event that is none of the caller's business */
+/** Filters an event. @returns undefined for a foreign one */
 export function ownEvent(event: unknown, rules: ProxyRules): object | undefined {
   const { Type: type, Action: action, Actor: actor, time, timeNano } = asObject(event)
   const { ID: id, Attributes: attributes } = asObject(actor)
   const own = { Type: type, Action: action, time, timeNano }
-  // The Engine gives no labels of networks and volumes: the caller asks for them, and is told of its own alone.
+  // Events of networks and volumes have no labels. The client inspects the object, and receives only its own.
   if (type !== 'container') return { ...own, Actor: { ID: id, Attributes: {} } }
   return isOwned(asObject(attributes) as Record<string, string>, rules)
     ? { ...own, Actor: { ID: id, Attributes: attributes } }

@@ -1,4 +1,4 @@
-// The watchdog as a process of its own: environment, log, signals.
+// The watchdog as a process: environment, log, signals.
 import { Environment, readOrExit, stopOnSignals, watchdogSettings } from '@tenantry/contract'
 import pino from 'pino'
 import { engineSocket } from './engine-socket.ts'
@@ -18,14 +18,14 @@ const stopping = new AbortController()
 
 stopOnSignals(
   async () => stopping.abort(),
-  (error) => log.error({ err: error }, 'the stop failed'),
+  (error) => log.error({ err: error }, 'The stop failed.'),
 )
-log.info({ project }, 'the watch begins')
+log.info({ project }, 'The watchdog watches the containers.')
 try {
   await watchContainers({ engine, project, log, now: () => performance.now() }, stopping.signal)
 } catch (error) {
   if (!(error instanceof EngineGone)) throw error
-  // The Engine starts the container again when it is back, with its new socket.
-  log.warn({ err: error }, 'the watchdog ends, and begins again with the Engine')
+  // The Engine restarts the container when it is back, with its new socket.
+  log.warn({ err: error }, 'The watchdog ends, and the Docker Engine restarts it with the new socket.')
   process.exitCode = 1
 }

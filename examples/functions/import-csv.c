@@ -9,7 +9,7 @@ struct text {
   size_t length, room;
 };
 
-static void add(struct text *to, const char *bytes, size_t length) {
+static void append(struct text *to, const char *bytes, size_t length) {
   if (to->length + length + 1 > to->room) {
     to->room = 2 * (to->length + length + 1);
     to->bytes = realloc(to->bytes, to->room);
@@ -20,27 +20,27 @@ static void add(struct text *to, const char *bytes, size_t length) {
   to->bytes[to->length] = '\0';
 }
 
-static void say(struct text *to, const char *text) { add(to, text, strlen(text)); }
+static void append_text(struct text *to, const char *text) { append(to, text, strlen(text)); }
 
-static void say_json(struct text *to, const char *bytes, size_t length) {
-  say(to, "\"");
+static void append_json(struct text *to, const char *bytes, size_t length) {
+  append_text(to, "\"");
   for (size_t n = 0; n < length; n++) {
     unsigned char one = (unsigned char)bytes[n];
     char escaped[8];
-    if (one == '"' || one == '\\') add(to, (char[]){'\\', (char)one}, 2);
-    else if (one < 0x20) add(to, escaped, (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", one));
-    else add(to, &bytes[n], 1);
+    if (one == '"' || one == '\\') append(to, (char[]){'\\', (char)one}, 2);
+    else if (one < 0x20) append(to, escaped, (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", one));
+    else append(to, &bytes[n], 1);
   }
-  say(to, "\"");
+  append_text(to, "\"");
 }
 
-static void say_name(struct text *to, const char *bytes, size_t length) {
-  say(to, "\"");
+static void append_identifier(struct text *to, const char *bytes, size_t length) {
+  append_text(to, "\"");
   for (size_t n = 0; n < length; n++) {
-    if (bytes[n] == '"') say(to, "\"");
-    add(to, &bytes[n], 1);
+    if (bytes[n] == '"') append_text(to, "\"");
+    append(to, &bytes[n], 1);
   }
-  say(to, "\"");
+  append_text(to, "\"");
 }
 
 enum after { FIELD, LINE, END };
@@ -48,7 +48,7 @@ enum after { FIELD, LINE, END };
 /* Reads one field of the text into `field`, and returns what follows it. */
 static enum after read_field(const char **at, const char *end, struct text *field) {
   field->length = 0;
-  add(field, "", 0);
+  append(field, "", 0);
   bool quoted = *at < end && **at == '"';
   if (quoted) (*at)++;
   for (; *at < end; (*at)++) {
@@ -63,12 +63,12 @@ static enum after read_field(const char **at, const char *end, struct text *fiel
       *at += sign == '\r' ? 2 : 1;
       return sign == ',' ? FIELD : *at < end ? LINE : END;
     }
-    add(field, *at, 1);
+    append(field, *at, 1);
   }
   return END;
 }
 
-static int refuse(const char *error) {
+static int reject(const char *error) {
   printf("Status: 422\nContent-Type: application/json\n\n%s", error);
   return 0;
 }
@@ -78,65 +78,65 @@ int main(void) {
   size_t count = 0, rows = 0;
   /* The stack has no more than 64 KB. */
   static char chunk[65536];
-  for (size_t got; (got = fread(chunk, 1, sizeof chunk, stdin)) > 0;) add(&csv, chunk, got);
-  if (csv.length == 0) return refuse("{\"message\":\"there is nothing to import\"}");
+  for (size_t got; (got = fread(chunk, 1, sizeof chunk, stdin)) > 0;) append(&csv, chunk, got);
+  if (csv.length == 0) return reject("{\"message\":\"The input is empty.\"}");
 
   const char *at = csv.bytes, *end = csv.bytes + csv.length;
   enum after after = FIELD;
   while (after == FIELD) {
-    if (count == sizeof columns / sizeof *columns) return refuse("{\"message\":\"there are too many fields\"}");
+    if (count == sizeof columns / sizeof *columns) return reject("{\"message\":\"The first line has too many fields.\"}");
     after = read_field(&at, end, &columns[count]);
-    if (count > 0) say(&names, ", ");
-    say_name(&names, columns[count].bytes, columns[count].length);
+    if (count > 0) append_text(&names, ", ");
+    append_identifier(&names, columns[count].bytes, columns[count].length);
     count++;
   }
-  say(&records, "[");
+  append_text(&records, "[");
   while (after != END) {
-    say(&records, rows++ == 0 ? "{" : ",{");
+    append_text(&records, rows++ == 0 ? "{" : ",{");
     size_t n = 0;
     do {
-      if (n == count) return refuse("{\"message\":\"a line has more fields than the first\"}");
+      if (n == count) return reject("{\"message\":\"A line has more fields than the first line.\"}");
       after = read_field(&at, end, &field);
-      if (n > 0) say(&records, ",");
-      say_json(&records, columns[n].bytes, columns[n].length);
-      say(&records, ":");
-      if (field.length == 0) say(&records, "null");
-      else say_json(&records, field.bytes, field.length);
+      if (n > 0) append_text(&records, ",");
+      append_json(&records, columns[n].bytes, columns[n].length);
+      append_text(&records, ":");
+      if (field.length == 0) append_text(&records, "null");
+      else append_json(&records, field.bytes, field.length);
       n++;
     } while (after == FIELD);
-    say(&records, "}");
+    append_text(&records, "}");
   }
-  say(&records, "]");
+  append_text(&records, "]");
 
-  struct tenantry_answer table = tenantry_env("TABLE"), owner = tenantry_env("OWNER_FIELD"), user = tenantry_env("TENANTRY_USER_ID");
+  struct tenantry_response table = tenantry_env("TABLE"), owner = tenantry_env("OWNER_FIELD"), user = tenantry_env("TENANTRY_USER_ID");
   struct text sql = {0}, parameters = {0};
-  say(&sql, "insert into ");
-  say_name(&sql, table.bytes, table.length);
-  say(&sql, " (");
-  say(&sql, names.bytes);
+  append_text(&sql, "insert into ");
+  append_identifier(&sql, table.bytes, table.length);
+  append_text(&sql, " (");
+  append_text(&sql, names.bytes);
   if (owner.ok) {
-    say(&sql, ", ");
-    say_name(&sql, owner.bytes, owner.length);
+    append_text(&sql, ", ");
+    append_identifier(&sql, owner.bytes, owner.length);
   }
-  say(&sql, ") select ");
-  say(&sql, names.bytes);
-  if (owner.ok) say(&sql, ", $2");
+  append_text(&sql, ") select ");
+  append_text(&sql, names.bytes);
+  if (owner.ok) append_text(&sql, ", $2");
   /* The types of the table's columns decide how the texts are converted. */
-  say(&sql, " from json_populate_recordset(null::");
-  say_name(&sql, table.bytes, table.length);
-  say(&sql, ", $1)");
-  say(&parameters, "[");
-  say_json(&parameters, records.bytes, records.length);
+  append_text(&sql, " from json_populate_recordset(null::");
+  append_identifier(&sql, table.bytes, table.length);
+  append_text(&sql, ", $1)");
+  append_text(&parameters, "[");
+  append_json(&parameters, records.bytes, records.length);
   if (owner.ok) {
-    say(&parameters, ",");
-    if (user.ok) say_json(&parameters, user.bytes, user.length);
-    else say(&parameters, "null");
+    append_text(&parameters, ",");
+    if (user.ok) append_json(&parameters, user.bytes, user.length);
+    else append_text(&parameters, "null");
   }
-  say(&parameters, "]");
-  struct tenantry_answer answer = tenantry_query(sql.bytes, parameters.bytes);
-  if (!answer.ok) return refuse(answer.bytes);
+  append_text(&parameters, "]");
+  struct tenantry_response response = tenantry_query(sql.bytes, parameters.bytes);
+  if (!response.ok) return reject(response.bytes);
   char line[64];
-  snprintf(line, sizeof line, "%zu records were imported", rows);
+  snprintf(line, sizeof line, "%zu records were imported.", rows);
   tenantry_log(TENANTRY_INFO, line);
   printf("{\"imported\":%zu}", rows);
   return 0;

@@ -28,5 +28,5 @@ const day = between(found, '"day":"', '"');
 const path = bucket + "/" + table + "/" + day + ".json";
 const row = found.substring(found.indexOf("[") + 1, found.lastIndexOf("]"));
 put(path, "application/json", String.UTF8.encode(row));
-log(Level.Info, "the digest of " + day + " has " + row.length.toString() + " characters");
+log(Level.Info, "The digest of " + day + " has " + row.length.toString() + " characters.");
 process.stdout.write('{"digest":"' + path + '"}');

@@ -6,18 +6,18 @@ use std::io::Read;
 fn main() {
     let mut path = String::new();
     if std::io::stdin().read_to_string(&mut path).is_err() {
-        return refuse(400, r#"{"message":"The path is not UTF-8."}"#);
+        return reject(400, r#"{"message":"The path is not UTF-8."}"#);
     }
     match tenantry::get(path.trim()) {
-        Err(error) => refuse(404, &error),
+        Err(error) => reject(404, &error),
         Ok(bytes) => match size_of(&bytes) {
             Some((kind, width, height)) => print!(r#"{{"type":"{kind}","width":{width},"height":{height},"bytes":{}}}"#, bytes.len()),
-            None => refuse(415, r#"{"message":"The file is neither PNG nor JPEG."}"#),
+            None => reject(415, r#"{"message":"The file is neither PNG nor JPEG."}"#),
         },
     }
 }
 
-fn refuse(status: u16, error: &str) {
+fn reject(status: u16, error: &str) {
     print!("Status: {status}\nContent-Type: application/json\n\n{error}");
 }
 
@@ -47,7 +47,7 @@ fn size_of(bytes: &[u8]) -> Option<(&'static str, u32, u32)> {
     }
 }
 
-/// Big-endian.
+/// Reads a big-endian number.
 fn number(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |value, byte| value << 8 | u32::from(*byte))
 }

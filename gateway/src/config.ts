@@ -1,4 +1,5 @@
-// The environment → one frozen, validated Config. Whatever is missing or wrong ends the start with its name.
+// Reads the environment into one frozen, validated Config. The error of a failed start names every missing or wrong
+// variable.
 import { ConfigurationError, Environment, gatewaySettings, logLevels, type LogLevel } from '@tenantry/contract'
 import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
@@ -46,31 +47,31 @@ const defaults = {
 }
 
 export interface Config {
-  /** Where the public door listens. */
+  /** The address that the public server listens on. */
   readonly host: string
   readonly port: number
-  /** Where the other parts call: the loopback address, unless they are on other machines or in containers. */
+  /** The address that the other parts call: the loopback address, unless they are on other machines or in containers. */
   readonly internalHost: string
   readonly internalPort: number
-  /** The door to the tenants' databases, on the public host. */
+  /** The Postgres proxy to the tenants' databases, on the public host. */
   readonly postgres?: { readonly port: number; readonly tls?: { readonly certFile: string; readonly keyFile: string } }
-  /** Where connections are bounded by address. */
+  /** The range of tenants' addresses, whose connections are limited by address. */
   readonly tenantAddresses?: TenantAddresses
-  /** Proxies whose word about their clients is taken. */
+  /** Proxies whose forwarding headers are trusted. */
   readonly trustedProxies: readonly Range[]
-  /** Without a trailing slash. */
+  /** The control plane's URL, without a trailing slash. */
   readonly controlUrl: string
   readonly internalTokenFile: string
   /** The gateway's own directory. */
   readonly data: string
-  /** Tenants are served at `{name}.{domain}`. Lower case. */
+  /** The domain, in lower case, below which tenants are served: `{name}.{domain}`. */
   readonly domain: string
   /** The gateway's stable name in usage pushes. */
   readonly source: string
   readonly logLevel: LogLevel
 }
 
-/** @throws ConfigurationError that names every variable that is missing or wrong, never its value */
+/** @throws ConfigurationError that names every variable that is missing or wrong, but never its value */
 export function readConfig(variables: Readonly<Record<string, string | undefined>>): Config {
   const environment = new Environment(gatewaySettings, variables)
   const given: Record<string, string> = { ...defaults }
@@ -82,7 +83,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     const wrong = Object.entries(Variables.properties)
       .filter(([name, schema]) => (given[name] === undefined ? required.has(name) : !Value.Check(schema, given[name])))
       .map(([name]) => (given[name] === undefined ? `${name} is missing` : `${name} is not valid`))
-    throw new ConfigurationError(`the gateway cannot start: ${wrong.join(', ')}`)
+    throw new ConfigurationError(`The gateway cannot start: ${wrong.join(', ')}.`)
   }
   return Object.freeze({
     host: given.TENANTRY_HOST,
@@ -109,7 +110,7 @@ function postgresOf(given: Variables): Pick<Config, 'postgres'> {
   } = given
   if ((certFile === undefined) !== (keyFile === undefined)) {
     throw new ConfigurationError(
-      'the gateway cannot start: TENANTRY_POSTGRES_TLS_CERT_FILE and TENANTRY_POSTGRES_TLS_KEY_FILE go together',
+      'The gateway cannot start: TENANTRY_POSTGRES_TLS_CERT_FILE and TENANTRY_POSTGRES_TLS_KEY_FILE must both be set.',
     )
   }
   if (TENANTRY_POSTGRES_PORT === undefined) return {}

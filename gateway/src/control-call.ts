@@ -1,4 +1,4 @@
-// Posts to the control plane's internal paths, and reads its answers.
+// Calls of the control plane's internal paths.
 import { internalTokenHeader } from '@tenantry/contract'
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
@@ -11,32 +11,36 @@ export interface ControlPlane {
 
 export interface ControlCall {
   /** Milliseconds. */
-  timeout: number
+  timeoutMs: number
   signal?: AbortSignal
-  /** Sent as JSON. */
+  /** The request's body, sent as JSON. */
   body?: unknown
 }
 
-/** The control plane answered, but did not do what it was asked for. */
-export class ControlRejected extends Error {
+/** The error of a call to which the control plane responded with a status other than 2xx. */
+export class ControlStatusError extends Error {
   readonly status: number
-  /** The answer's `Date`, or an empty text. */
+  /** The response's `Date`, or an empty string. */
   readonly date: string
 
   constructor({ status, headers }: Response) {
-    super(`the control plane answered ${status}`)
+    super(`The control plane responded with status ${status}.`)
     this.status = status
     this.date = headers.get('date') ?? ''
   }
 }
 
-/** @returns an answer with a 2xx, whose body is the caller's @throws ControlRefused, or as fetch does */
+/**
+ * Posts to the control plane.
+ * @returns a response with a 2xx status, whose body the caller must consume
+ * @throws ControlStatusError for another status; otherwise the errors of fetch
+ */
 export async function postToControl(
   { controlUrl, internalToken, fetch }: ControlPlane,
   path: string,
-  { timeout, signal, body }: ControlCall,
+  { timeoutMs, signal, body }: ControlCall,
 ): Promise<Response> {
-  const timeLimit = AbortSignal.timeout(timeout)
+  const timeLimit = AbortSignal.timeout(timeoutMs)
   const response = await fetch(`${controlUrl}${path}`, {
     method: 'POST',
     headers: {
@@ -49,12 +53,19 @@ export async function postToControl(
   })
   if (response.ok) return response
   await response.body?.cancel()
-  throw new ControlRejected(response)
+  throw new ControlStatusError(response)
 }
 
-/** @throws when the answer is not of that shape */
-export async function respondAs<Schema extends TSchema>(schema: Schema, response: Response): Promise<Static<Schema>> {
+/**
+ * Reads a response's body.
+ * @throws Error when the body does not match the schema
+ */
+export async function readResponse<Schema extends TSchema>(
+  schema: Schema,
+  response: Response,
+): Promise<Static<Schema>> {
   const result: unknown = await response.json()
-  if (!Value.Check(schema, result)) throw new Error('the control plane gave an unreadable answer')
+  if (!Value.Check(schema, result))
+    throw new Error('The body of the response from the control plane does not have the expected form.')
   return result
 }

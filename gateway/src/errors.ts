@@ -1,23 +1,25 @@
-// Everything the gateway refuses by itself: code → status, tag and public text (specification, section 7).
+// All errors that the gateway itself returns: status, tag, code and public message (specification, section 7).
 import type { ErrorBody, Route } from '@tenantry/contract'
 
-/** An answer of the gateway's own instead of a runtime's. */
+/** A response of the gateway's own instead of a runtime's. */
 export interface Rejection {
   readonly status: number
-  /** Short tag. */
+  /** The short tag of the error. */
   readonly error: string
   readonly code: string
-  /** Public text; never names addresses or other tenants. */
+  /** The public message, which never names addresses or other tenants. */
   readonly message: string
   /** Seconds, sent as `Retry-After`. */
   readonly retryAfter?: number
-  /** The connection cannot be trusted or used any further: closed after the answer. */
+  /** True closes the connection after the response, because it cannot be trusted or used any further. */
   readonly close?: true
-  /** For a quota or a rate limit: counted apart from requests, and its bytes are nobody's. */
+  /**
+   * True for a quota or a rate limit: metering counts it separately from requests, and no tenant is charged for its bytes.
+   */
   readonly isQuota?: true
-  /** Further members of the body. */
+  /** Additional members of the body. */
   readonly detail?: Readonly<Record<string, string | number | null>>
-  /** Further headers: name, value, … */
+  /** Additional headers as a list of names and values. */
   readonly headers?: readonly string[]
 }
 
@@ -44,7 +46,7 @@ export const rejections = {
     status: 403,
     error: 'forbidden',
     code: 'FORBIDDEN',
-    message: 'The internal token is missing or not good for this.',
+    message: 'The internal token is missing or not valid for this request.',
   },
   internalMethodNotAllowed: {
     status: 405,
@@ -91,7 +93,7 @@ export const rejections = {
     status: 502,
     error: 'bad_gateway',
     code: 'BAD_GATEWAY',
-    message: "The tenant's runtime broke off or gave an unreadable answer.",
+    message: "The tenant's runtime closed the connection or sent an invalid response.",
   },
   tenantNotReady: {
     status: 503,
@@ -125,7 +127,7 @@ export const rejections = {
     status: 502,
     error: 'bad_gateway',
     code: 'CONTROL_FAILED',
-    message: 'The control plane broke off or did not answer in time.',
+    message: 'The control plane closed the connection or did not respond in time.',
   },
   controlUnreachable: {
     status: 503,
@@ -138,7 +140,7 @@ export const rejections = {
     status: 503,
     error: 'unavailable',
     code: 'TOO_MANY_WATCHES',
-    message: 'The tenant has as many watches open as it may have.',
+    message: 'The tenant has the maximum number of open watches.',
     retryAfter: 5,
   },
   runtimeUnreachable: {
@@ -152,18 +154,18 @@ export const rejections = {
     status: 503,
     error: 'unavailable',
     code: 'GATEWAY_BUSY',
-    message: 'The gateway holds as many connections as it may.',
+    message: 'The gateway has the maximum number of connections.',
     retryAfter: 1,
   },
   runtimeTimeout: {
     status: 504,
     error: 'gateway_timeout',
     code: 'RUNTIME_TIMEOUT',
-    message: "The tenant's runtime did not answer in time.",
+    message: "The tenant's runtime did not respond in time.",
   },
 } as const satisfies Record<string, Rejection>
 
-/** The route's `reason` is the operator's public text. */
+/** Returns the rejection of a suspended tenant's requests. The route's `reason` is the operator's public text. */
 export function tenantSuspended({ reason, payment_required }: Route): Rejection {
   return {
     ...(payment_required === true
@@ -173,7 +175,7 @@ export function tenantSuspended({ reason, payment_required }: Route): Rejection 
   }
 }
 
-/** What a request of the tenant gets in its phase; undefined when it is to be forwarded. */
+/** Returns the rejection that a tenant's phase requires, or undefined when the gateway forwards the request. */
 export function rejectionOfPhase(route: Route): Rejection | undefined {
   switch (route.phase) {
     case 'ready':

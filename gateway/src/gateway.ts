@@ -1,4 +1,4 @@
-// Puts the gateway together from its parts and runs it: its servers, the watch of routes, the pushes of usage.
+// Assembles the gateway from its parts and runs it: its servers, the watch of routes, the pushes of usage.
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { Server as SocketServer } from 'node:net'
@@ -25,18 +25,18 @@ import type { Ipv4Range } from './tenants/ipv4-range.ts'
 import { wakeThrough } from './waiting/wake.ts'
 import { WaitingRoom } from './waiting/waiting-room.ts'
 
-/** What a gateway is started with: its settings, and what is outside of it, such as time and chance. */
+/** The settings of a gateway, and its dependencies such as time and randomness. */
 export interface GatewayOptions {
   host: string
-  /** 0 takes a free one, for tests. */
+  /** The public port; 0 selects a free one, for tests. */
   port: number
   internalHost: string
   internalPort: number
-  /** The door to the tenants' databases: on `host`, and in TLS with a certificate and its key in PEM. */
+  /** The Postgres proxy: its port on `host`, and a certificate and its key in PEM for TLS. */
   postgres?: { port: number; tls?: { cert: string; key: string } }
-  /** Proxies in front of the gateway whose word about their clients is taken; none by default. */
+  /** Proxies in front of the gateway whose forwarding headers are trusted; none by default. */
   trustedProxies?: readonly Ipv4Range[]
-  /** Connections from there are bounded by address; without it none are. */
+  /** The range of tenants' addresses, whose connections are limited by address; without it no connection is. */
   tenantAddresses?: TenantAddresses
   controlUrl: string
   internalToken: string
@@ -44,51 +44,53 @@ export interface GatewayOptions {
   data: string
   domain: string
   source: string
-  /** Milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   now: () => number
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
-  /** A new UUID: for each request, and for the start of the gateway. */
+  /** Returns a new UUID, for each request and for the start of the gateway. */
   newId: () => string
-  /** Calls the control plane. Tenants' requests are forwarded otherwise. */
+  /** Calls the control plane. Tenants' requests are forwarded by other means. */
   fetch: typeof globalThis.fetch
   /** Collects V8's young generation. */
   collect: () => void
   log: Log
   limits?: Partial<Limits>
-  /** Another one after a crash of the machine; what only a crash could have lost is then not believed. */
+  /**
+   * The machine's boot ID. It changes with a crash of the machine, after which files are not trusted that a crash can lose.
+   */
   machineBoot?: string
   /** Milliseconds between usage pushes. */
   pushInterval?: number
-  /** Milliseconds for which a gateway that has never heard the hour waits with its first routes. */
+  /** Milliseconds for which a gateway that has never received the hour waits with its first routes. */
   clockWait?: number
-  /** Milliseconds between two calls about leases with nothing urgent. */
+  /** Milliseconds between two calls for leases when nothing is urgent. */
   leaseInterval?: number
-  /** Milliseconds for which a request or a connection waits for a lease at most. */
+  /** The maximum number of milliseconds for which a request or a connection waits for a lease. */
   leaseWait?: number
-  /** Milliseconds for which one call about leases is waited for. */
+  /** The timeout of one call for leases, in milliseconds. */
   leaseTimeout?: number
-  /** Counters held at most; see CounterStore. */
+  /** The maximum number of counters; see CounterStore. */
   counterLimit?: number
 }
 
-/** A structured log, as pino writes it. */
+/** A structured log with pino's signatures. */
 export interface Log {
-  /** Logs what happened as it should. */
+  /** Logs an expected event. */
   info(fields: object, message: string): void
-  /** Logs what went wrong and is tried again, or what an operator should look at. */
+  /** Logs a failure that is retried, or a fact that an operator should check. */
   warn(fields: object, message: string): void
-  /** Logs what helps to follow one request. */
+  /** Logs details for following one request. */
   debug(fields: object, message: string): void
 }
 
-/** A gateway that listens; ports are those it was given by the system where 0 was asked for. */
+/** A gateway that listens. A port that was requested as 0 is the one that the system assigned. */
 export interface Gateway {
   readonly port: number
   readonly internalPort: number
-  /** Undefined without a door to Postgres. */
+  /** Undefined without a Postgres proxy. */
   readonly postgresPort: number | undefined
-  /** Answers what is under way (for `grace` milliseconds at most), pushes the last counts, and ends. Idempotent. */
+  /** Finishes the requests in progress within `grace` milliseconds, pushes the last counters, and ends. Idempotent. */
   stop(grace?: number): Promise<void>
 }
 
@@ -96,7 +98,7 @@ const sweepMilliseconds = 50
 
 /**
  * Starts a gateway, which listens when this resolves.
- * @throws Error when a port is taken, a certificate is none, or the data directory cannot be read
+ * @throws Error when a port is in use, a certificate is invalid, or the data directory cannot be read
  */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const onError = (error: Error) => options.log.warn({ err: error }, error.message)
@@ -109,7 +111,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   }
 }
 
-/** Starts a gateway as `startGateway` does, with a metering that is open already; it is stopped with the gateway. */
+/** Starts a gateway as `startGateway` does, with an open metering, which stops with the gateway. */
 export async function startGatewayWith(options: GatewayOptions, metering: Metering): Promise<Gateway> {
   const { log, controlUrl, internalToken, fetch } = options
   const limits = { ...defaultLimits, ...options.limits }
@@ -118,7 +120,11 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   const tokens = new RuntimeTokens(internalToken)
   const { meter } = metering
   const onError = (error: Error) => log.warn({ err: error }, error.message)
-  const stored = (name: string) => ({ path: join(options.data, name), machineBoot: options.machineBoot ?? '', onError })
+  const fileOptions = (name: string) => ({
+    path: join(options.data, name),
+    machineBoot: options.machineBoot ?? '',
+    onError,
+  })
   const control: ControlPlane = { controlUrl, internalToken, fetch }
   const leases = new LeaseRenewer({
     control,
@@ -127,8 +133,8 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     unfinished: metering.unfinished,
     now: options.now,
     elapsed: options.elapsed,
-    file: leaseFile(stored('leases.ndjson')),
-    slotFile: slotFile(stored('slots.ndjson')),
+    file: leaseFile(fileOptions('leases.ndjson')),
+    slotFile: slotFile(fileOptions('slots.ndjson')),
     onError,
     waitingPerTenant: limits.leaseWaitingPerTenant,
     waiting: limits.leaseWaiting,
@@ -176,7 +182,10 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     trustedProxies: options.trustedProxies ?? [],
     elapsed: options.elapsed,
     onError: (error, call) =>
-      log.debug({ err: error, tenant: call.route.tenant_id, request: call.requestId }, 'a runtime failed a request'),
+      log.debug(
+        { err: error, tenant: call.route.tenant_id, request: call.requestId },
+        'A runtime failed to respond to a request.',
+      ),
   })
   const publicServer = createPublicServer({ handler: httpHandler, limits, newRequestId: options.newId, onError })
   const relay = new Relay({ controlUrl, routes, tokens, limits })
@@ -188,7 +197,10 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
       addresses: options.tenantAddresses,
       elapsed: options.elapsed,
       onRejected: (listener, address) =>
-        log.warn({ listener, address }, 'an address of a tenant holds as many connections as it may; more are closed'),
+        log.warn(
+          { listener, address },
+          "A tenant's address has the maximum number of connections. Further ones are closed.",
+        ),
     })
     bounds.apply('public', publicServer, limits.tenantConnections)
     bounds.apply('internal', internalServer, limits.tenantInternalConnections)
@@ -204,12 +216,12 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   metering.run()
   const watching = new AbortController()
   const leasing = new AbortController()
-  // Who has no routes yet serves nobody before the hour is known.
+  // A gateway without routes serves no request before it knows the hour.
   const watch = metering.clockKnown(watching.signal).then(() => routes.run(watching.signal))
   const lease = leases.run(leasing.signal)
-  // Out of file descriptors, for one: those who have a connection are served on.
+  // An error such as the lack of file descriptors does not end established connections.
   for (const server of [publicServer, internalServer, postgresProxy?.server]) server?.on('error', onError)
-  log.info({ port, internalPort, postgresPort, routes: routes.size }, 'the gateway listens')
+  log.info({ port, internalPort, postgresPort, routes: routes.size }, 'The gateway is listening.')
 
   const stop = async (grace: number): Promise<void> => {
     httpHandler.closing = true
@@ -223,21 +235,25 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     // Last, because every request that ends counts.
     leasing.abort()
     await Promise.all([watch, metering.stop(), lease])
-    log.info({}, 'the gateway has stopped')
+    log.info({}, 'The gateway has stopped.')
   }
   let stopped: Promise<void> | undefined
   return { port, internalPort, postgresPort, stop: (grace = 10_000) => (stopped ??= stop(grace)) }
 }
 
-interface Listening {
+interface Listener {
   server: SocketServer
   host: string
-  /** 0 takes a free one. */
+  /** The port; 0 selects a free one. */
   port: number
 }
 
-/** @returns the ports @throws when one is taken; then none is listened on */
-async function listenOnAll(all: readonly Listening[]): Promise<number[]> {
+/**
+ * Listens on all addresses, or on none.
+ * @returns the ports
+ * @throws Error when a port is in use
+ */
+async function listenOnAll(all: readonly Listener[]): Promise<number[]> {
   const ports: number[] = []
   try {
     for (const { server, host, port } of all) ports.push(await listen(server, host, port))
@@ -252,17 +268,17 @@ async function listen(server: SocketServer, host: string, port: number): Promise
   server.listen(port, host)
   await once(server, 'listening')
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
+  if (address === null || typeof address === 'string') throw new Error('The server does not listen on a port.')
   return address.port
 }
 
-/** Takes nothing new, ends idle and live connections, and cuts what is left after the grace. */
+/** Accepts nothing new, ends idle and live connections, and destroys the remaining ones after the grace period. */
 async function closeWithin(server: Server, grace: number, endLive: () => void): Promise<void> {
   const closed = once(server, 'close')
   server.close()
   server.closeIdleConnections()
   endLive()
-  // A connection becomes idle when its answer ends, which may be any time.
+  // A connection becomes idle when its response ends, which may be at any time.
   const sweep = setInterval(() => server.closeIdleConnections(), sweepMilliseconds)
   const timer = setTimeout(() => server.closeAllConnections(), grace)
   await closed

@@ -1,66 +1,74 @@
-// The bounds within which the gateway serves. Times in milliseconds, sizes in bytes.
+// The limits of the gateway. Times are in milliseconds, sizes in bytes.
 
 export interface Limits {
   urlBytes: number
   headerBytes: number
-  /** Connections at once at the public and the internal server; more are closed. */
+  /** The maximum number of connections to the public and to the internal server. Further ones are closed. */
   connections: number
   internalConnections: number
-  /** Connections to all runtimes together. */
+  /** The maximum number of connections to all runtimes together. */
   runtimeSockets: number
-  /** Open connections of one address within the tenants' range, at each listener. */
+  /** The maximum number of connections of one address within the tenants' range, for each listener. */
   tenantConnections: number
   tenantInternalConnections: number
   tenantSqlConnections: number
-  /** From the connection's first byte to the end of the request head. */
+  /** The time from the connection's first byte to the end of the request head. */
   headTimeout: number
-  /** Between two pieces of a request body. */
+  /** The maximum time between two chunks of a request body. */
   bodyIdleTimeout: number
-  /** How long a client may take nothing of an answer that waits for it. */
+  /** The maximum time for which a client may accept nothing of a waiting response. */
   readerIdleTimeout: number
   keepAliveTimeout: number
   connectTimeout: number
-  /** How long a request whose runtime cannot be reached is tried again, from its first try. */
+  /** The time for which a request whose runtime cannot be reached is retried, from its first try. */
   reachTimeout: number
-  /** From the whole request to the head of the runtime's answer. */
+  /** The time from the whole request to the head of the runtime's response. */
   responseTimeout: number
-  /** The same for functions, which run up to 300 s (specification, section 8). */
+  /** `responseTimeout` for functions, which run up to 300 s (specification, section 8). */
   functionResponseTimeout: number
-  /** Between two pieces of a runtime's answer. */
+  /** The maximum time between two chunks of a runtime's response. */
   responseIdleTimeout: number
-  /** How long a client waits for a runtime's `100 Continue` before its body is taken anyway. */
+  /** The time for which a client waits for a runtime's `100 Continue` before the gateway accepts its body anyway. */
   continueTimeout: number
-  /** What is still read of a body whose request was answered already, so that the answer gets through. */
+  /** The maximum number of bytes that are read of a body after the response, so that the client receives the response. */
   remainingBytes: number
-  /** Requests and SQL logins that wait for paused tenants to wake: for one tenant, for all of them, and how long. */
+  /** Requests and SQL logins that wait for paused tenants to wake: for one tenant, for all tenants, and the time limit. */
   waitingPerTenant: number
   waiting: number
   wakeTimeout: number
   /** Requests that wait until the control plane has leased their tenant more of its monthly quota. */
   leaseWaitingPerTenant: number
   leaseWaiting: number
-  /** Watches of one tenant's manifest that its runtime may hold open through the gateway. */
+  /** The maximum number of watches of one tenant's manifest that its runtime may hold open through the gateway. */
   watchesPerTenant: number
-  /** A call between the control plane and a tenant's own runtime, to the head of its answer. */
+  /** The time limit of a call between the control plane and a tenant's own runtime, to the head of the response. */
   relayTimeout: number
-  /** An SQL client's startup packet. */
+  /** The maximum size of an SQL client's startup packet. */
   startupBytes: number
-  /** From an SQL client's connection until its Postgres has let it in; the wait for a paused tenant aside. */
+  /** The time from an SQL client's connection to its admission by Postgres, without the wait for a paused tenant. */
   loginTimeout: number
-  /** SQL clients that Postgres has let in. */
+  /** The maximum number of SQL clients that Postgres has admitted. */
   sqlSessionsPerTenant: number
   sqlSessions: number
-  /** Connections beyond the sessions: those that no Postgres has let in yet, and cancellations; of them, one address. */
+  /**
+   * The maximum number of further SQL connections, which no Postgres has admitted yet or which cancel a query: in total,
+   * and of one address.
+   */
   sqlUnauthenticated: number
   sqlUnauthenticatedPerAddress: number
-  /** Clients that Postgres has not let in yet take places there too, those of the tenant's own runtime among them. */
+  /**
+   * The maximum number of logins that use a tenant's Postgres connections before it admits them, its own runtime's
+   * included.
+   */
   sqlLoginsPerTenant: number
   sqlLoginsPerTenantAndAddress: number
-  /** SQL logins of one address that wait for paused tenants to wake. */
+  /** The maximum number of SQL logins of one address that wait for paused tenants to wake. */
   sqlWaitingPerAddress: number
 }
 
-/** What the gateway may hold open at once stays below the 16,384 file descriptors of its container (docs/gateway.md). */
+/**
+ * The default limits. Together they stay below the 16,384 file descriptors of the gateway's container (docs/gateway.md).
+ */
 export const defaultLimits: Limits = {
   urlBytes: 65_536,
   headerBytes: 16_384,

@@ -1,4 +1,4 @@
-// The gateway as a process: environment, token, log, signals. The only file that touches `process`.
+// Runs the gateway as a process: environment, token, log, signals. Only this file uses `process`.
 import { randomUUID } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { setFlagsFromString } from 'node:v8'
@@ -8,7 +8,7 @@ import { destination, pino } from 'pino'
 import { readConfig } from './config.ts'
 import { startGateway } from './gateway.ts'
 
-// The gateway may outlive whoever reads its output; a broken pipe must not end it.
+// The gateway may outlive the readers of its output, so a broken pipe must not end it.
 const output = destination({ dest: 1, sync: true })
 output.on('error', () => undefined)
 process.stdout.on('error', () => undefined)
@@ -19,7 +19,7 @@ try {
   const log = pino({ name: 'gateway', level: config.logLevel }, output)
   const internalToken = (await readFile(config.internalTokenFile, 'utf8')).trim()
   if (internalToken.length < 16)
-    throw new ConfigurationError('the gateway cannot start: the internal token is too short')
+    throw new ConfigurationError('The gateway cannot start: the internal token is shorter than 16 characters.')
   await mkdir(config.data, { recursive: true, mode: 0o700 })
   const { postgres, ...others } = config
   const tls = postgres?.tls === undefined ? {} : { tls: await readPem(postgres.tls) }
@@ -36,10 +36,10 @@ try {
     log,
   })
   const stop = () => {
-    log.info('the gateway stops')
+    log.info('The gateway is stopping.')
     return gateway.stop()
   }
-  stopOnSignals(stop, (cause) => log.error({ err: cause }, 'the gateway did not stop cleanly'))
+  stopOnSignals(stop, (cause) => log.error({ err: cause }, 'The gateway did not stop cleanly.'))
 } catch (cause) {
   if (cause instanceof ConfigurationError) exitForConfiguration(cause.message)
   process.stderr.write(`${cause instanceof Error ? cause.message : String(cause)}\n`)
@@ -51,7 +51,10 @@ async function readPem({ certFile, keyFile }: { certFile: string; keyFile: strin
   return { cert, key }
 }
 
-/** V8 shows its collector only to contexts made after the flag; this process' own globals stay as they are. */
+/**
+ * Returns a collection of V8's young generation. V8 exposes its collector only to contexts created after the flag, so this
+ * process' own globals stay as they are.
+ */
 function youngCollector(): () => void {
   setFlagsFromString('--expose-gc')
   const collect: unknown = runInNewContext('gc')

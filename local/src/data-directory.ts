@@ -1,15 +1,15 @@
-// What lies in the data directory: made once, kept for ever.
+// The content of the data directory, which is created once and never removed.
 //
 //   secrets/     master-key, internal-token, postgres-password, platform-key   (0700, files 0600)
 //   postgres/    the embedded Postgres
 //   runtime/     blobs and the last manifests        gateway/   the last routes
-//   run/         which processes run                 lock       who runs them
+//   run/         records of running processes         lock       process that runs them
 //   ports.json, regions.json, installation.json
 import { randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMissingFile } from '@tenantry/contract'
-import { giveTo, type Identity } from './process/unprivileged.ts'
+import { setOwner, type Identity } from './process/unprivileged.ts'
 
 export interface DataDirectory {
   root: string
@@ -20,7 +20,7 @@ export interface DataDirectory {
   run: string
 }
 
-/** Files of `secrets` are paths; `postgres` itself is made by initdb. */
+/** Creates the data directory with its secrets, which are paths of files. initdb creates `postgres`. */
 export async function prepareDataDirectory(root: string, identity: Identity | undefined): Promise<DataDirectory> {
   const directory: DataDirectory = {
     root,
@@ -36,10 +36,10 @@ export async function prepareDataDirectory(root: string, identity: Identity | un
     run: join(root, 'run'),
   }
   await mkdir(root, { recursive: true, mode: 0o711 })
-  await giveTo(root, identity)
+  await setOwner(root, identity)
   for (const name of ['secrets', 'runtime', 'gateway']) {
     await mkdir(join(root, name), { recursive: true, mode: 0o700 })
-    await giveTo(join(root, name), identity)
+    await setOwner(join(root, name), identity)
   }
   await mkdir(directory.run, { recursive: true, mode: 0o755 })
   await secret(directory.secrets.masterKey, () => randomBytes(32).toString('base64'), identity)
@@ -50,7 +50,7 @@ export async function prepareDataDirectory(root: string, identity: Identity | un
 
 async function secret(file: string, make: () => string, identity: Identity | undefined): Promise<void> {
   if ((await readText(file)) !== '') return
-  await writeWhole(file, make(), 0o600, identity)
+  await writeAtomically(file, make(), 0o600, identity)
 }
 
 export async function readText(file: string): Promise<string> {
@@ -62,8 +62,8 @@ export async function readText(file: string): Promise<string> {
   }
 }
 
-/** The old content or the new one, on disk, never a part. */
-export async function writeWhole(
+/** Replaces a file atomically: after a crash it has the old content or the new one. */
+export async function writeAtomically(
   file: string,
   text: string,
   mode: number,
@@ -77,6 +77,6 @@ export async function writeWhole(
   } finally {
     await handle.close()
   }
-  await giveTo(next, identity)
+  await setOwner(next, identity)
   await rename(next, file)
 }

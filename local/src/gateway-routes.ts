@@ -1,15 +1,15 @@
-// A gateway serves from the routes that it kept until the control plane has told it those of this start; and where a port was
-// taken meanwhile, the kept ones lead to whoever has it now.
+// A gateway serves stored routes until the control plane has sent those of this start. If a port was taken meanwhile,
+// stored routes lead to another program.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const maxMilliseconds = 15_000
 const pauseMilliseconds = 20
 
-/** @throws Error when the gateway has not heard of all routes in time */
-export async function untilRoutesAreKnown(gatewayUrl: string, signal: AbortSignal): Promise<void> {
+/** Waits for the routes. @throws Error if the gateway has not received all routes in time */
+export async function waitForRoutes(gatewayUrl: string, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + maxMilliseconds
   while (!(await areRoutesKnown(gatewayUrl, signal))) {
-    if (performance.now() > deadline) throw new Error('the gateway has not heard of its routes from the control plane')
+    if (performance.now() > deadline) throw new Error('The gateway has not received its routes from the control plane.')
     await sleep(pauseMilliseconds, undefined, { signal })
   }
 }

@@ -7,10 +7,10 @@ import pg from 'pg'
 import { lockDataDirectory, DataDirectoryInUse } from './process/data-lock.ts'
 import { initialiseDataDirectory, postgresBinaries } from './process/postgres-files.ts'
 import { Supervisor } from './process/supervisor.ts'
-import { giveTo, serviceIdentity, type Identity } from './process/unprivileged.ts'
+import { setOwner, serviceIdentity, type Identity } from './process/unprivileged.ts'
 import { closeOpenDatabases, ensureClosedDatabase } from '../../control-plane/src/platform/closed-databases.ts'
-import { prepareDataDirectory, readText, writeWhole } from './data-directory.ts'
-import { untilRoutesAreKnown } from './gateway-routes.ts'
+import { prepareDataDirectory, readText, writeAtomically } from './data-directory.ts'
+import { waitForRoutes } from './gateway-routes.ts'
 import { parseOptions, usage, UsageError, type LocalOptions } from './options.ts'
 import { openLog, openOutput } from './output.ts'
 import { directoriesOf, passedSettings } from './passed-settings.ts'
@@ -26,7 +26,7 @@ import {
 
 const options = readOptions()
 const passed = readOrExit(() => passedSettings(process.env, process.cwd()))
-// Standard output belongs to the one JSON line, if that is wanted.
+// With --json, standard output contains only the one JSON line.
 const [standardOutput, standardError] = [openOutput(1), openOutput(2)]
 const log = options.json
   ? openLog(standardError, options.logLevel, process.stderr.isTTY)
@@ -40,25 +40,25 @@ let release: (() => Promise<void>) | undefined
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     if (stopping.signal.aborted) {
-      log.warn('a second signal: what still runs is killed')
+      log.warn('A second signal was received. Remaining processes are killed.')
       expedite.abort()
       return
     }
-    log.info({ signal }, 'stopping')
+    log.info({ signal }, 'The installation stops.')
     stopping.abort()
     void stop(0)
   })
 }
-// Whoever reads our output may go before we do.
+// The reader of the output may end before this process.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 
 try {
   await start(options)
 } catch (error) {
   if (!stopping.signal.aborted) {
-    if (error instanceof ConfigurationError) await endFor(error)
+    if (error instanceof ConfigurationError) await endWithError(error)
     if (error instanceof PortTaken || error instanceof DataDirectoryInUse) log.fatal(error.message)
-    else log.fatal({ err: error }, error instanceof Error ? error.message : 'the start failed')
+    else log.fatal({ err: error }, error instanceof Error ? error.message : 'The start failed.')
     await stop(1)
   }
 }
@@ -72,7 +72,7 @@ async function start({ data: root, port, domain, json, logLevel, watch }: LocalO
     runDirectory: data.run,
     identity,
     log,
-    onConfigurationError: (error) => void endFor(error),
+    onConfigurationError: (error) => void endWithError(error),
   })
   supervisor = running
   await running.endOrphans()
@@ -80,7 +80,7 @@ async function start({ data: root, port, domain, json, logLevel, watch }: LocalO
   const ports = await choosePorts(join(root, 'ports.json'), port)
   const binaries = await postgresBinaries()
   const postgresPassword = await readText(data.secrets.postgresPassword)
-  await makeBackupDirectory(identity)
+  await createBackupDirectory(identity)
   const directories = await directoriesOf(passed)
   const services: ServiceOptions = { data, ports, domain, logLevel, watch, postgresPassword, passed, directories }
   const urls = { control: `http://127.0.0.1:${ports.control}`, gateway: `http://127.0.0.1:${ports.gateway}` }
@@ -93,35 +93,35 @@ async function start({ data: root, port, domain, json, logLevel, watch }: LocalO
     runtime_urls: [`http://127.0.0.1:${ports.runtime}`],
     gateway_internal_urls: [`http://127.0.0.1:${ports.gatewayInternal}`],
   }
-  await writeWhole(join(root, 'regions.json'), JSON.stringify([region]), 0o600, identity)
+  await writeAtomically(join(root, 'regions.json'), JSON.stringify([region]), 0o600, identity)
 
-  const made = await initialiseDataDirectory({
+  const created = await initialiseDataDirectory({
     binaries,
     directory: data.postgres,
     superuserPassword: postgresPassword,
     identity,
   })
-  if (made === 'made') log.info('the database was made')
-  // Runtime and gateway need no control plane to start: they wait for it, or go on with what they knew.
+  if (created === 'created') log.info('The database was created.')
+  // Runtime and gateway can start before the control plane: they wait for it, or continue with stored data.
   const others = Promise.all([running.start(runtimeService(services)), running.start(gatewayService(services))])
-  // A failure is reported below, after Postgres' own.
+  // This failure is reported below, after one of Postgres.
   others.catch(() => undefined)
   await running.start(postgresService(services, binaries))
   await ensureDatabase(postgresUrl(services, 'postgres'), 'tenantry_control')
   const firstRun = (await readText(data.secrets.platformKey)) === ''
   await running.start(controlPlaneService(services))
   await others
-  await untilRoutesAreKnown(urls.gateway, stopping.signal)
+  await waitForRoutes(urls.gateway, stopping.signal)
 
   const platformKey = await readText(data.secrets.platformKey)
-  await writeWhole(
+  await writeAtomically(
     join(root, 'installation.json'),
     JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway }),
     0o644,
     undefined,
   )
   const seconds = ((performance.now() - begin) / 1000).toFixed(1)
-  log.info(`ready in ${seconds} s`)
+  log.info(`The installation is ready after ${seconds} s.`)
   if (json)
     standardOutput.write(
       `${JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway, platform_key: platformKey, data: root })}\n`,
@@ -147,7 +147,7 @@ function welcome({
   return `
   control plane   ${urls.control}        (API page: ${urls.control}/docs)
   gateway         ${urls.gateway}        (tenants: ${urls.gateway}/t/NAME)
-  platform key    ${firstRun ? `${platformKey}   (shown once; kept in ${keyFile})` : `in ${keyFile}`}
+  platform key    ${firstRun ? `${platformKey}   (shown once; stored in ${keyFile})` : `in ${keyFile}`}
 
   A first tenant:
 
@@ -158,11 +158,14 @@ function welcome({
 `
 }
 
-/** As the services' own user, which could not make it everywhere. An existing one is the operator's matter. */
-async function makeBackupDirectory(identity: Identity | undefined): Promise<void> {
+/**
+ * Creates the directory of backups for the services' own user, which may lack the rights. The operator manages an
+ * existing one.
+ */
+async function createBackupDirectory(identity: Identity | undefined): Promise<void> {
   const directory = passed.controlPlane['TENANTRY_BACKUPS']
   if (directory === undefined) return
-  if ((await mkdir(directory, { recursive: true, mode: 0o700 })) !== undefined) await giveTo(directory, identity)
+  if ((await mkdir(directory, { recursive: true, mode: 0o700 })) !== undefined) await setOwner(directory, identity)
 }
 
 async function ensureDatabase(url: string, name: string): Promise<void> {
@@ -170,28 +173,28 @@ async function ensureDatabase(url: string, name: string): Promise<void> {
   await client.connect()
   try {
     await ensureClosedDatabase(client, name)
-    // Also those that an earlier version, or a kill of it, has left open.
+    // This includes databases that an earlier version, or a kill of it, has left open.
     await closeOpenDatabases(client)
   } finally {
     await client.end()
   }
 }
 
-/** A service cannot start with its configuration, now or later: the message ends the whole. */
-async function endFor(error: ConfigurationError): Promise<void> {
+/** Ends the installation with an error of a service's configuration, which no restart can correct. */
+async function endWithError(error: ConfigurationError): Promise<void> {
   if (stopping.signal.aborted) return
   stopping.abort()
   await stop(configurationExitCode, error.message)
 }
 
-/** @param reason the last line of the log, where it was no signal */
+/** Stops the installation. @param reason last line of the log, unless a signal caused the stop */
 async function stop(code: number, reason?: string): Promise<void> {
   try {
     await supervisor?.stop(expedite.signal)
     await release?.()
-    log.info('stopped')
+    log.info('The installation has stopped.')
   } catch (error) {
-    log.error({ err: error }, 'the stop failed')
+    log.error({ err: error }, 'The stop failed.')
     code = 1
   }
   if (reason !== undefined) log.fatal(reason)

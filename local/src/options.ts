@@ -3,31 +3,31 @@ import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
 export interface LocalOptions {
-  /** One JSON line on standard output when ready, and nothing else there. */
+  /** Whether standard output receives one JSON line when ready, and nothing else. */
   json: boolean
   data: string
-  /** Undefined: 4400, or the next free port. */
+  /** Port of the control plane; undefined for 4400, or the next free port. */
   port: number | undefined
   domain: string
   logLevel: string
-  /** A service starts anew when its code changes. */
+  /** Whether a service restarts when its code changes. */
   watch: boolean
 }
 
 export const usage = `npm start -- [options]
 
-  --data DIR        where everything is kept (default .tenantry)
+  --data DIR        directory of all data (default .tenantry)
   --port N          the control plane's port; the gateway takes the next (default 4400, or the next free one)
   --domain NAME     tenants are NAME.DOMAIN (default localhost)
   --log-level L     fatal, error, warn, info, debug or trace (default info)
-  --watch           start a service anew when its code changes
+  --watch           restart a service when its code changes
   --json            one JSON line on standard output when ready, logs on standard error
   --help            this text
 `
 
 export class UsageError extends Error {}
 
-/** @throws UsageError that says what was wrong; undefined for --help */
+/** Parses the command line; undefined for --help. @throws UsageError that states the violation */
 export function parseOptions(args: string[], cwd: string): LocalOptions | undefined {
   let values
   try {
@@ -44,16 +44,19 @@ export function parseOptions(args: string[], cwd: string): LocalOptions | undefi
       },
     }).values
   } catch (cause) {
-    throw new UsageError(cause instanceof Error ? cause.message : 'unknown option', { cause })
+    throw new UsageError(cause instanceof Error ? cause.message : 'Unknown option.', { cause })
   }
   if (values.help) return undefined
   const port = values.port === undefined ? undefined : Number(values.port)
   if (port !== undefined && (!Number.isInteger(port) || port < 1 || port > 65_534)) {
-    throw new UsageError(`--port ${values.port ?? ''} must be a whole number from 1 to 65534`)
+    throw new UsageError(`Invalid --port "${values.port ?? ''}". Allowed: a whole number from 1 to 65534.`)
   }
-  if (!/^[a-z0-9.-]+$/i.test(values.domain)) throw new UsageError(`--domain ${values.domain} is no host name`)
+  if (!/^[a-z0-9.-]+$/i.test(values.domain))
+    throw new UsageError(`Invalid --domain "${values.domain}". Allowed: a host name.`)
   if (!['fatal', 'error', 'warn', 'info', 'debug', 'trace'].includes(values['log-level'])) {
-    throw new UsageError(`--log-level ${values['log-level']} is none`)
+    throw new UsageError(
+      `Invalid --log-level "${values['log-level']}". Allowed: fatal, error, warn, info, debug, trace.`,
+    )
   }
   return {
     json: values.json,

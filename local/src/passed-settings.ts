@@ -1,4 +1,4 @@
-// Which settings of the environment `npm start` passes on to which part: all that operators may set, and nothing is dropped.
+// Passes the settings of the environment on to the parts: all that operators may set. Others are an error.
 import { stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import {
@@ -17,7 +17,7 @@ const parts = {
   runtime: runtimeSettings,
 } satisfies Record<string, Settings>
 
-/** Names and values for the environment of each part. */
+/** Settings for the environment of each part. */
 export type PassedSettings = Record<keyof typeof parts, Record<string, string>>
 
 /**
@@ -34,8 +34,8 @@ export function passedSettings(variables: Readonly<Record<string, string | undef
   const own = names.find((name) => !all.some((settings) => settings[name]?.setBy === 'operator'))
   if (own !== undefined) {
     const option = all.map((settings) => settings[own]?.startOption).find((named) => named !== undefined)
-    const remedy = option === undefined ? 'Take it out of the environment.' : `Use npm start -- ${option} instead.`
-    throw new ConfigurationError(`${own} is set by npm start itself. ${remedy}`)
+    const remedy = option === undefined ? 'Remove it from the environment.' : `Use npm start -- ${option} instead.`
+    throw new ConfigurationError(`npm start sets ${own} itself. ${remedy}`)
   }
   const passed = (settings: Settings) =>
     Object.fromEntries(
@@ -48,7 +48,7 @@ export function passedSettings(variables: Readonly<Record<string, string | undef
   return { controlPlane: passed(parts.controlPlane), gateway: passed(parts.gateway), runtime: passed(parts.runtime) }
 }
 
-/** Directories that each part reads or writes because of its settings; those that do not exist are left out. */
+/** Returns the existing directories that each part reads or writes because of its settings. */
 export async function directoriesOf(passed: PassedSettings): Promise<Record<keyof PassedSettings, string[]>> {
   const [controlPlane, gateway, runtime] = await Promise.all([
     existingDirectories(parts.controlPlane, passed.controlPlane),

@@ -1,6 +1,6 @@
-// Which ports an installation takes: the same ones at every start, when they are still free.
+// Chooses the ports of an installation: the same ones at every start, if they are still free.
 import { createHash } from 'node:crypto'
-import { readText, writeWhole } from './data-directory.ts'
+import { readText, writeAtomically } from './data-directory.ts'
 import { holderOf, isFree, nextFree } from './process/ports.ts'
 import type { Ports } from './services.ts'
 
@@ -8,16 +8,17 @@ export class PortTaken extends Error {}
 
 const defaultPort = 4400
 /**
- * Where the search for the ports that nobody types begins: its own place for each installation, so that two that start at
- * once don't meet.
+ * Returns the first port of the search for internal ports. It differs between installations, so that concurrent starts
+ * do not collide.
  */
-function innerPorts(file: string): number {
+function firstInternalPort(file: string): number {
   return 20_000 + (createHash('sha256').update(file).digest().readUInt16BE(0) % 10_000)
 }
 
 /**
- * `asked` is the control plane's port from the command line.
- * @throws PortTaken when a port that was asked for is not free, naming its holder and the remedy
+ * Chooses the ports.
+ * @param requested the control plane's port from the command line
+ * @throws PortTaken if a requested port is not free, with the program that uses it and the remedy
  */
 export async function choosePorts(file: string, requested: number | undefined): Promise<Ports> {
   const before = await rememberedPorts(file)
@@ -29,27 +30,27 @@ export async function choosePorts(file: string, requested: number | undefined): 
     return port
   }
   if (requested !== undefined) {
-    for (const port of [requested, requested + 1]) await demandFree(port)
+    for (const port of [requested, requested + 1]) await requireFree(port)
   }
   const control = await choose(requested ?? before?.control, requested ?? defaultPort)
   const gateway = await choose(requested === undefined ? (before?.gateway ?? control + 1) : requested + 1, control + 1)
   const ports: Ports = {
     control,
     gateway,
-    gatewayInternal: await choose(before?.gatewayInternal, innerPorts(file)),
-    runtime: await choose(before?.runtime, innerPorts(file)),
-    postgres: await choose(before?.postgres, innerPorts(file)),
+    gatewayInternal: await choose(before?.gatewayInternal, firstInternalPort(file)),
+    runtime: await choose(before?.runtime, firstInternalPort(file)),
+    postgres: await choose(before?.postgres, firstInternalPort(file)),
   }
-  await writeWhole(file, JSON.stringify(ports), 0o644, undefined)
+  await writeAtomically(file, JSON.stringify(ports), 0o644, undefined)
   return ports
 }
 
-async function demandFree(port: number): Promise<void> {
+async function requireFree(port: number): Promise<void> {
   if (await isFree(port)) return
   const holder = await holderOf(port)
   throw new PortTaken(
-    `port ${port} is taken${holder === undefined ? '' : ` by ${holder}`}. ` +
-      'Stop that program, choose another port with --port N, or leave --port out to take the next free one.',
+    `Port ${port} is taken${holder === undefined ? '' : ` by ${holder}`}. ` +
+      'Stop that program, choose another port with --port N, or omit --port to use the next free one.',
   )
 }
 

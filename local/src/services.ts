@@ -1,4 +1,4 @@
-// The services of the embedded installation: what to run, with what environment, and how to see that it answers.
+// The services of the embedded installation: their commands, environments and checks that they respond.
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { internalPaths } from '@tenantry/contract'
@@ -16,13 +16,13 @@ export interface Ports {
   postgres: number
 }
 
-/** Connections that Postgres allows in all; the runtime's cap leaves room for the control plane. */
+/** Maximum number of connections of Postgres. The runtime's limit leaves connections for the control plane. */
 const maxConnections = 200
 const runtimeConnections = 100
-/** For runtime, reloads and the control plane (which is superuser, and has its own on top). */
+/** Connections that are reserved for runtime, reloads and the control plane, which also has a superuser's. */
 const reservedConnections = 130
 
-/** From the door inwards: each one's last words are still heard by those behind it. */
+/** Stop order from the entry point inwards, so that each service can send its last data to the next ones. */
 const stopOrder = ['gateway', 'runtime', 'control-plane', 'postgres']
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
@@ -32,11 +32,11 @@ export interface ServiceOptions {
   ports: Ports
   domain: string
   logLevel: string
-  /** Services start anew when their code changes. */
+  /** Whether services restart when their code changes. */
   watch: boolean
   postgresPassword: string
   passed: PassedSettings
-  /** Directories that the passed settings name. */
+  /** Directories in the passed settings. */
   directories: Record<keyof PassedSettings, string[]>
 }
 
@@ -54,15 +54,15 @@ export function postgresService(options: ServiceOptions, binaries: PostgresBinar
     command: binaries.postgres,
     args: postgresArguments(data.postgres, ports.postgres, {
       max_connections: String(maxConnections),
-      // Tenants' own logins get what is left of these.
+      // Tenants' own logins use the remaining connections.
       reserved_connections: String(reservedConnections),
       temp_file_limit: '1GB',
     }),
     cwd: data.root,
     environment: { PATH: '/usr/bin:/bin', LANG: 'C.UTF-8', TZ: 'UTC' },
     needs: [binaries.root, data.root],
-    ready: () => responses(postgresUrl(options, 'postgres')),
-    // Fast shutdown: sessions are ended, everything committed is kept.
+    ready: () => acceptsQueries(postgresUrl(options, 'postgres')),
+    // Fast shutdown: it ends sessions and preserves committed data.
     stopSignal: 'SIGINT',
     stopOrder: stopOrder.indexOf('postgres'),
     stopMilliseconds: 15_000,
@@ -86,7 +86,7 @@ export function controlPlaneService(options: ServiceOptions): ProcessService {
       TENANTRY_MASTER_KEY_FILE: data.secrets.masterKey,
       TENANTRY_REGIONS_FILE: join(data.root, 'regions.json'),
       TENANTRY_PLATFORM_KEY_FILE: data.secrets.platformKey,
-      // Who tries this out receives on the same machine.
+      // In an installation for trying out, webhooks are sent to the same machine.
       TENANTRY_WEBHOOKS_MAY_REACH: '127.0.0.0/8',
       ...options.passed.controlPlane,
     },
@@ -137,9 +137,9 @@ export function gatewayService(options: ServiceOptions): ProcessService {
 interface NodeService {
   name: string
   main: string
-  /** Where the service answers that it lives. */
+  /** Port of the service's liveness check. */
   livePort: number
-  /** Beyond the project and the data directory. */
+  /** Directories in addition to the project's and the data directory. */
   directories: string[]
 }
 
@@ -180,7 +180,7 @@ function nodeService(
   }
 }
 
-async function responses(url: string): Promise<boolean> {
+async function acceptsQueries(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 })
   client.on('error', () => undefined)
   try {

@@ -1,5 +1,5 @@
-// The two processes of a Docker Engine of our own, containerd and dockerd, on directories and sockets of their own.
-// Whether they run is seen in /proc by their arguments, so that nothing written down can be wrong about it.
+// The two processes of the project's own Docker Engine, containerd and dockerd, with their own directories and sockets.
+// /proc shows by their arguments whether they run, so that no record can be wrong.
 import { execFile, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -15,7 +15,10 @@ import { allProcesses, commandLineOf, statOf } from '../../local/src/process/pro
 
 const run = promisify(execFile)
 
-/** The kernel takes 107 bytes for a socket's path, and the engine makes sockets of its own two directories deeper. */
+/**
+ * Maximum length of the directory's path. The kernel allows 107 bytes for a socket's path, and the engine creates
+ * sockets two directories deeper.
+ */
 const maxDirectoryLength = 64
 const startMilliseconds = 60_000
 const stopMilliseconds = 60_000
@@ -26,12 +29,12 @@ const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 export type Daemon = 'containerd' | 'dockerd'
 
-/** What `daemon.json` of a test's engine may say. */
+/** Settings in `daemon.json` of a test's engine. */
 export interface EngineSettings {
   'live-restore'?: boolean
 }
 
-/** Where the project's engine lives. Its images stay there between runs. */
+/** Returns the directory of the project's engine, in which its images stay between runs. */
 export function engineDirectory(project: string): string {
   const directory = join(project, '.tenantry', 'engine')
   if (directory.length <= maxDirectoryLength) return directory
@@ -43,25 +46,25 @@ export function dockerSocket(directory: string): string {
 }
 
 /**
- * Starts what does not run; returns when it can be used. A dockerd that runs already keeps its settings.
- * @throws Error with the end of the log of what did not start
+ * Starts the daemons that do not run, and returns when they are usable. A running dockerd keeps its settings.
+ * @throws Error with the end of the log of a daemon that did not start
  */
 export async function startDaemons(directory: string, settings: EngineSettings = {}): Promise<void> {
   await rejectSecondEngine(directory)
-  await startDaemon(directory, 'containerd', () => takesConnections(containerdSocket(directory)))
+  await startDaemon(directory, 'containerd', () => acceptsConnections(containerdSocket(directory)))
   if ((await findDaemon(directory, 'dockerd')) === undefined) await prepareDockerd(directory, settings)
-  // It takes connections long before it answers, and also when it is about to give up.
+  // dockerd accepts connections long before it responds, and also shortly before it fails.
   await startDaemon(directory, 'dockerd', () => respondsToPing(dockerSocket(directory)))
 }
 
-/** In the order in which they need each other; containers are stopped. */
+/** Stops the daemons in the order of their dependencies, which also stops the containers. */
 export async function stopDaemons(directory: string): Promise<void> {
   await endDaemon(directory, 'dockerd', 'SIGTERM')
   await endDaemon(directory, 'containerd', 'SIGTERM')
   await unmountBelow(directory)
 }
 
-/** Ends one daemon alone; returns when it is gone. */
+/** Ends one daemon and returns when it has ended. */
 export async function endDaemon(directory: string, daemon: Daemon, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
   const pid = await findDaemon(directory, daemon)
   if (pid === undefined) return
@@ -77,7 +80,7 @@ function containerdSocket(directory: string): string {
   return join(directory, 'containerd.sock')
 }
 
-/** The first argument tells ours from others. */
+/** Returns the arguments of a daemon. The first one distinguishes the project's own from others. */
 function argumentsOf(directory: string, daemon: Daemon): [string, ...string[]] {
   if (daemon === 'containerd') {
     return [
@@ -94,15 +97,15 @@ function argumentsOf(directory: string, daemon: Daemon): [string, ...string[]] {
     `--config-file=${join(directory, 'daemon.json')}`,
     `--containerd=${containerdSocket(directory)}`,
     `--host=unix://${dockerSocket(directory)}`,
-    // Every network is made with a subnet of its own; the usual bridge would clash with another engine's.
+    // Each network has its own subnet. The default bridge would collide with another engine's.
     '--bridge=none',
   ]
 }
 
-/** Writes a file of settings, because those of the machine are not for this engine. */
+/** Writes a settings file, because the machine's own is not for this engine. */
 async function prepareDockerd(directory: string, settings: EngineSettings): Promise<void> {
   await writeFile(join(directory, 'daemon.json'), `${JSON.stringify(settings)}\n`)
-  // A pid file that a kill left would keep it from starting when the number is another process' now.
+  // The PID file of a killed dockerd would prevent its start if another process has that PID now.
   await rm(join(directory, 'docker.pid'), { force: true })
 }
 
@@ -136,7 +139,7 @@ async function startDaemon(directory: string, daemon: Daemon, isReady: () => Pro
   }
 }
 
-/** The first thread may be gone before the last, which still holds the locks on the process' files. */
+/** Whether a process has ended. Its first thread may end before the last one, which still holds the locks on files. */
 async function hasEnded(pid: number): Promise<boolean> {
   const threads = await readdir(`/proc/${pid}/task`).catch(() => [])
   return threads.length <= 1 && (await statOf(pid)) === undefined
@@ -145,13 +148,16 @@ async function hasEnded(pid: number): Promise<boolean> {
 async function findDaemon(directory: string, daemon: Daemon): Promise<number | undefined> {
   const [marker] = argumentsOf(directory, daemon)
   for (const { pid, group, name } of await allProcesses()) {
-    // What it has just forked has its name and arguments too, for a moment, but is in its group.
+    // A process that it has just forked also has its name and arguments for a moment, but is in its group.
     if (name === daemon && group === pid && (await commandLineOf(pid)).includes(marker)) return pid
   }
   return undefined
 }
 
-/** A Docker Engine that starts removes the firewall rules that keep the networks of another one apart. */
+/**
+ * Rejects a second engine. A Docker Engine that starts removes the firewall rules that separate the networks of another
+ * one.
+ */
 async function rejectSecondEngine(directory: string): Promise<void> {
   const own = await findDaemon(directory, 'dockerd')
   const namespace = await readlink('/proc/self/ns/net')
@@ -159,19 +165,22 @@ async function rejectSecondEngine(directory: string): Promise<void> {
     if (name !== 'dockerd' || pid === own || (await readlink(`/proc/${pid}/ns/net`).catch(() => '')) !== namespace)
       continue
     throw new Error(
-      `a Docker Engine runs here already (process ${pid}), and a second one would remove the firewall rules ` +
-        'that keep its networks apart. Name it in TENANTRY_DOCKER_HOST to run the tests on it, or stop it.',
+      `A Docker Engine already runs here (process ${pid}), and a second one would remove the firewall rules ` +
+        'that separate its networks. Set TENANTRY_DOCKER_HOST to run the tests on it, or stop it.',
     )
   }
 }
 
-/** A dockerd that was killed and started again leaves the mount of its data directory behind, and nobody can remove that. */
+/**
+ * Unmounts directories. A dockerd that was killed and started again leaves the mount of its data directory, which
+ * cannot be removed.
+ */
 async function unmountBelow(directory: string): Promise<void> {
   const points = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n').map((line) => line.split(' ')[4] ?? '')
   for (const point of points.filter((at) => at.startsWith(`${directory}/`)).reverse()) await run('umount', [point])
 }
 
-async function takesConnections(socket: string): Promise<boolean> {
+async function acceptsConnections(socket: string): Promise<boolean> {
   const connection = connect(socket)
   try {
     await once(connection, 'connect')
@@ -184,14 +193,14 @@ async function takesConnections(socket: string): Promise<boolean> {
 }
 
 async function respondsToPing(socketPath: string): Promise<boolean> {
-  const requested = request({ socketPath, path: '/_ping', signal: AbortSignal.timeout(pingMilliseconds) }).end()
+  const ping = request({ socketPath, path: '/_ping', signal: AbortSignal.timeout(pingMilliseconds) }).end()
   try {
-    const [response] = (await once(requested, 'response')) as [IncomingMessage]
+    const [response] = (await once(ping, 'response')) as [IncomingMessage]
     return response.statusCode === 200
   } catch {
     return false
   } finally {
-    requested.on('error', () => undefined).destroy()
+    ping.on('error', () => undefined).destroy()
   }
 }
 

@@ -1,4 +1,4 @@
-// The runtime as a Fastify application: the core's hooks around the areas' routes. No sockets, no environment.
+// The runtime as a Fastify application: the core's hooks around the modules' routes. No sockets, no environment.
 import { isTenantId, requestIdHeader } from '@tenantry/contract'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyRequest } from 'fastify'
@@ -18,12 +18,12 @@ export interface AppDeps {
   modules: readonly RuntimeModule[]
   tenantOf: (tenantId: string) => Tenant | undefined
   now: () => Date
-  /** A request that may have changed something of a tenant has been answered. */
+  /** Called after the response to a request that may have changed data of a tenant. */
   onWrite: (tenantId: string) => void
   logger: FastifyBaseLogger
 }
 
-/** Longest URL; filters of the REST interface can be long. */
+/** The maximum length of a URL. Filters of the REST interface can be long. */
 const maxUrlBytes = 64 * 1024
 
 export async function buildApp({ internalToken, authenticator, modules, tenantOf, now, onWrite, logger }: AppDeps) {
@@ -35,7 +35,7 @@ export async function buildApp({ internalToken, authenticator, modules, tenantOf
     requestIdHeader,
     frameworkErrors: rejectBadUrl,
     http: { maxHeaderSize: maxUrlBytes + 32 * 1024 },
-    // Schemas are TypeBox's, which makes no wrong ones; to check them takes a fifth of the start.
+    // TypeBox makes only valid schemas, and checking them would take a fifth of the start.
     ajv: {
       customOptions: {
         validateSchema: false,
@@ -45,12 +45,12 @@ export async function buildApp({ internalToken, authenticator, modules, tenantOf
         allErrors: false,
       },
     },
-    // Node's own limit would cut long uploads; areas watch their senders themselves.
+    // Node's own limit would end long uploads. Modules limit slow senders themselves.
     requestTimeout: 0,
     keepAliveTimeout: 75_000,
   }).withTypeProvider<TypeBoxTypeProvider>()
 
-  // Clients send "content-type: application/json" with an empty body on DELETE; where a body is needed, its schema says so.
+  // Clients send "content-type: application/json" with an empty body on DELETE. Schemas state where a body is required.
   app.removeContentTypeParser('application/json')
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
     if (body === '') {
@@ -60,7 +60,7 @@ export async function buildApp({ internalToken, authenticator, modules, tenantOf
     try {
       done(null, parseJson(String(body)))
     } catch (error) {
-      done(error instanceof Error ? error : new SyntaxError('unreadable JSON'))
+      done(error instanceof Error ? error : new SyntaxError('The JSON is not valid.'))
     }
   })
 
@@ -69,7 +69,7 @@ export async function buildApp({ internalToken, authenticator, modules, tenantOf
   addCors(app)
   addTenantHealth(app, { modules, tenantOf, now })
   app.addHook('onResponse', async ({ method, tenant }: FastifyRequest) => {
-    // A request that got no further than the door has no tenant.
+    // A request that was rejected before the tenant was found has none.
     if (method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS' && (tenant as Tenant | null) !== null)
       onWrite(tenant.id)
   })

@@ -1,4 +1,4 @@
-// The environment as one frozen, validated value.
+// Reads the environment into one frozen, validated value.
 import { ConfigurationError, Environment, runtimeSettings, type Networks } from '@tenantry/contract'
 import { maxPathLength } from './storage/object-path.ts'
 import { defaultStorageLimits, type StorageLimits } from './storage/storage-limits.ts'
@@ -10,17 +10,17 @@ export interface Config {
   port: number
   controlUrl: string
   internalToken: string
-  /** Directory of blobs and of the last manifests. */
+  /** The directory of blobs and of the last manifests. */
   data: string
   storage: StorageSettings
-  /** Connections to Postgres, over all tenants. */
+  /** The maximum number of connections to Postgres, over all tenants. */
   maxConnections: number
-  /** Other runtimes that serve the same tenants. */
+  /** The number of other runtimes that serve the same tenants. */
   siblings: number
   limits: StorageLimits
-  /** `Prefer: tx=rollback` of the REST interface is heard. */
+  /** Whether `Prefer: tx=rollback` of the REST interface is allowed. */
   allowsRollback: boolean
-  /** Private networks that tenants' functions may reach all the same. */
+  /** Private networks that tenants' functions may reach. */
   functionsMayReach: Networks
   logLevel: string
   /** Failpoints of tests: `name=kill:1,…`. */
@@ -29,7 +29,10 @@ export interface Config {
 
 type RuntimeEnvironment = Environment<keyof typeof runtimeSettings>
 
-/** @throws ConfigurationError that names the variable and what is wrong with it */
+/**
+ * Reads the configuration.
+ * @throws ConfigurationError that names the variable and what is wrong with it
+ */
 export function readConfig(variables: NodeJS.ProcessEnv): Config {
   const environment = new Environment(runtimeSettings, variables)
   return Object.freeze({
@@ -68,7 +71,7 @@ function readStorage(environment: RuntimeEnvironment): StorageSettings {
   const fallback = named('TENANTRY_STORAGE_FALLBACK')
   if (backend === fallback)
     throw new ConfigurationError(
-      `TENANTRY_STORAGE_FALLBACK is ${JSON.stringify(fallback)}, as TENANTRY_STORAGE_BACKEND: there is nothing to move`,
+      `TENANTRY_STORAGE_FALLBACK and TENANTRY_STORAGE_BACKEND are both ${JSON.stringify(fallback)}. They must differ.`,
     )
   return { backend, fallback, s3: backend === 's3' || fallback === 's3' ? readS3(environment) : undefined }
 }
@@ -77,20 +80,20 @@ function readS3(environment: RuntimeEnvironment): S3Settings {
   const endpoint = environment.optional('TENANTRY_S3_ENDPOINT')
   if (endpoint !== undefined && !/^https?:$/.test(URL.parse(endpoint)?.protocol ?? '')) {
     throw new ConfigurationError(
-      `TENANTRY_S3_ENDPOINT is ${JSON.stringify(endpoint)}: want a URL that begins with http:// or https://`,
+      `TENANTRY_S3_ENDPOINT is ${JSON.stringify(endpoint)}. It must be a URL that begins with http:// or https://.`,
     )
   }
   const prefix = environment.optional('TENANTRY_S3_PREFIX') ?? ''
   if (!/^(?:[\w.-]+\/)*$/.test(prefix))
     throw new ConfigurationError(
-      `TENANTRY_S3_PREFIX is ${JSON.stringify(prefix)}: want names that each end with a slash`,
+      `TENANTRY_S3_PREFIX is ${JSON.stringify(prefix)}. It must be names that each end with a slash.`,
     )
   return {
     endpoint,
     prefix,
     region: environment.optional('TENANTRY_S3_REGION') ?? 'us-east-1',
     bucket: environment.required('TENANTRY_S3_BUCKET'),
-    // AWS' own needs no path; with an endpoint of one's own, names of hosts are seldom set up for buckets.
+    // AWS itself does not need path style. Other endpoints rarely have host names for buckets.
     pathStyle: environment.integer('TENANTRY_S3_PATH_STYLE', endpoint === undefined ? 0 : 1, 0, 1) === 1,
     accessKeyId: environment.required('TENANTRY_S3_ACCESS_KEY_ID'),
     secretAccessKey: environment.file('TENANTRY_S3_SECRET_ACCESS_KEY_FILE'),

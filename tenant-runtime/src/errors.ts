@@ -1,15 +1,18 @@
-// The catalogue of everything a tenant's caller can be told went wrong (specification, section 7).
-// Services throw `RuntimeError`s; only the HTTP error handler makes bodies of them.
+// All errors that a tenant's callers can receive (specification, section 7). Services throw `RuntimeError`s; only the HTTP
+// error handler makes bodies of them.
 
 interface ErrorKind {
   status: number
-  /** Short tag: `error` in the body. Some texts are compared by clients. */
+  /** The short tag, `error` in the body. Clients compare some of these texts. */
   tag: string
-  /** The tenant's own code failed. The tenant reads of it in its answer and its logs; it is no error of the service. */
+  /**
+   * Whether the tenant's own code failed. The tenant finds the error in its response and its logs; it is not an error of
+   * the service.
+   */
   isOfTenant?: true
 }
 
-/** `code` in the body → HTTP status and tag. */
+/** The HTTP status and tag of each `code` in the body. */
 export const errorKinds = {
   // requests in general
   BAD_REQUEST: { status: 400, tag: 'bad_request' },
@@ -94,7 +97,7 @@ interface RuntimeErrorOptions {
   cause?: unknown
   retryAfter?: number
   tag?: string
-  /** Where a tenant's own code says another one. */
+  /** A status that a tenant's own code requests. */
   status?: number
   extra?: Record<string, unknown>
 }
@@ -103,14 +106,16 @@ export class RuntimeError extends Error {
   readonly code: ErrorCode
   readonly status: number
   readonly tag: string
-  /** The tenant's own code failed, not the service. */
+  /** Whether the tenant's own code failed, not the service. */
   readonly isOfTenant: boolean
   /** Seconds, sent as `Retry-After`. */
   readonly retryAfter: number | undefined
-  /** Further public members of the body, in the dialect of a client. */
+  /** Further public members of the body, in a client's dialect. */
   readonly extra: Record<string, unknown>
 
-  /** `message` is shown to the caller: say what was wrong and where, never what is inside. `cause` goes to the log. */
+  /**
+   * Creates an error. `message` is public: it states what is wrong and where, without internals. `cause` goes to the log.
+   */
   constructor(code: ErrorCode, message: string, options: RuntimeErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     const kind: ErrorKind = errorKinds[code]

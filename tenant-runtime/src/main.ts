@@ -1,4 +1,4 @@
-// The runtime as a process: its environment and its signals. Nothing else touches `process`.
+// Runs the runtime as a process: environment and signals. Only this file uses `process`.
 import { readOrExit, stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
 import { readConfig } from './config.ts'
@@ -21,5 +21,5 @@ const runtime = await startRuntime(config, {
 })
 stopOnSignals(
   () => runtime.stop(),
-  (error) => log.error({ err: error }, 'the stop failed'),
+  (error) => log.error({ err: error }, 'The runtime did not stop cleanly.'),
 )

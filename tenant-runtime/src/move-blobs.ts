@@ -1,5 +1,5 @@
-// A command: moves tenants' blobs to the store that the runtime writes to, from the one that it falls back on, while it
-// serves. It has the environment of the runtime, and reads the tenants from the runtime's directory.
+// A command that moves tenants' blobs from the fallback store to the store that the runtime writes to, while it serves. It
+// has the environment of the runtime, and reads the tenants from the runtime's directory.
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -17,8 +17,8 @@ const maxAttempts = 5
 
 const usage = `usage: move-blobs [--drop] [TENANT…]
 
-Copies what is only in TENANTRY_STORAGE_FALLBACK to TENANTRY_STORAGE_BACKEND, and verifies it; of all tenants that this
-runtime serves, or of those named by their ids. With --drop it removes what was moved from the fallback.
+Copies blobs that are only in TENANTRY_STORAGE_FALLBACK to TENANTRY_STORAGE_BACKEND, and verifies them, for all tenants of this
+runtime or for those whose IDs are given. With --drop it removes the moved blobs from the fallback.
 `
 
 const { values: options, positionals: named } = parseArgs({
@@ -48,10 +48,10 @@ const tenants = named.length === 0 ? [...registry.all()] : named.flatMap((id) =>
 
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => stopping.abort(new Error('stopped; what was moved stays moved')))
+  process.once(signal, () => stopping.abort(new Error('Stopped. Blobs that were moved remain moved.')))
 const work = { pair, pause: () => pause(1_000, undefined, { signal: stopping.signal }), signal: stopping.signal }
 
-for (const tenant of tenants) await withTimeout(() => (options.drop ? drop(tenant) : move(tenant)), tenant.id)
+for (const tenant of tenants) await withRetries(() => (options.drop ? drop(tenant) : move(tenant)), tenant.id)
 report(`${tenants.length} tenants`)
 await connections.close()
 process.exit()
@@ -59,7 +59,7 @@ process.exit()
 async function openPair(): Promise<PairedBackend> {
   const backend = await openBackend(config.storage, config.data)
   if (!(backend instanceof PairedBackend))
-    throw new Error('TENANTRY_STORAGE_FALLBACK is not set: there is nothing to move')
+    throw new Error('TENANTRY_STORAGE_FALLBACK is not set, so there is nothing to move.')
   await backend.start()
   return backend
 }
@@ -68,7 +68,7 @@ async function move(tenant: Tenant): Promise<void> {
   const onProgress = ({ copied }: MoveReport) => {
     if (copied % 1_000 === 0) report(`${tenant.id}: ${copied} files copied`)
   }
-  const { objects, copied, copiedBytes, problems: errors } = await moveTenant({ ...work, tenant, onProgress })
+  const { objects, copied, copiedBytes, errors } = await moveTenant({ ...work, tenant, onProgress })
   report(
     `${tenant.id}: ${copied} files copied, ${copiedBytes} bytes; ` +
       `${objects - errors.length} of ${objects} objects verified in ${pair.primary.name}`,
@@ -81,8 +81,8 @@ async function drop(tenant: Tenant): Promise<void> {
   report(`${tenant.id}: dropped from ${pair.fallback.name}`)
 }
 
-/** A store or a database that is away for a moment doesn't end hours of work. */
-async function withTimeout(step: () => Promise<void>, tenantId: string): Promise<void> {
+/** Retries a step, because a store or a database that is briefly unavailable must not end hours of work. */
+async function withRetries(step: () => Promise<void>, tenantId: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       stopping.signal.throwIfAborted()
@@ -90,20 +90,20 @@ async function withTimeout(step: () => Promise<void>, tenantId: string): Promise
       return
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
-      const isPassing = error instanceof RuntimeError && error.status === 503 && attempt < maxAttempts
-      if (!isPassing) {
+      const isTemporary = error instanceof RuntimeError && error.status === 503 && attempt < maxAttempts
+      if (!isTemporary) {
         failed(tenantId, message)
         return
       }
       const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
-      process.stderr.write(`${tenantId}: ${message}${cause}; it is tried again\n`)
+      process.stderr.write(`${tenantId}: ${message}${cause}; retrying\n`)
       await pause(attempt * 1_000)
     }
   }
 }
 
 function unknown(id: string): [] {
-  failed(id, 'this runtime does not serve it')
+  failed(id, 'This runtime does not serve the tenant.')
   return []
 }
 

@@ -1,5 +1,5 @@
-// The runtime: the only place that puts its parts together. What is outside of it, time and the control plane for example, is
-// given to it: `main.ts` gives the real things, a test its own.
+// The runtime: assembles its parts. Its dependencies, such as time and the control plane, are arguments: `main.ts` passes
+// the real ones, tests their own.
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
@@ -31,23 +31,23 @@ export interface Tenants extends Pick<TenantRegistry, 'get' | 'load' | 'run'> {
   all(): Iterable<Tenant>
 }
 
-/** What is outside of the runtime. */
-export interface Outside {
+/** The dependencies of the runtime. */
+export interface RuntimeDeps {
   log: Logger
-  /** Milliseconds since the epoch. */
+  /** Returns milliseconds since the epoch. */
   now: () => number
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
-  /** Uniform in [0, 1). */
+  /** Returns a number that is uniformly distributed in [0, 1). */
   random: () => number
-  /** Calls the control plane, or the gateway that relays to it. Functions' own requests are sent otherwise. */
+  /** Calls the control plane, or the gateway that relays to it. Functions' own requests are sent by other means. */
   fetch: typeof fetch
   failpoint: StorageFailpoint
-  /** Told of what went wrong in the background. */
+  /** Receives errors of background work. */
   onError: (error: Error) => void
-  /** Without it, those that the control plane tells of. */
+  /** The tenants; by default those that the control plane reports. */
   tenants?: Tenants
-  /** Without it, the configured one. */
+  /** The store; by default the configured one. */
   backend?: BlobBackend
   connectionLimits?: Partial<ConnectionLimits>
   storage?: Pick<StorageModuleOptions, 'abandonedMilliseconds'>
@@ -55,80 +55,80 @@ export interface Outside {
   events?: Pick<EventsModuleOptions, 'maxSubscribers' | 'pace'>
 }
 
-/** A runtime that serves nobody yet. */
+/** A runtime that does not listen yet. */
 export interface Runtime {
   app: Awaited<ReturnType<typeof buildApp>>
   connections: Connections
   storage: StorageModule
   functions: FunctionsModule
   events: EventsModule
-  /** Drops what is held in memory of a tenant that is gone or has changed. */
+  /** Evicts a tenant from memory that was deleted or has changed. */
   evict(tenantId: string): void
-  /** Something of the tenant's may have been written. */
+  /** Notifies the modules that a tenant's data may have changed. */
   notify(tenantId: string): void
-  /** Once, before it listens; throws when a part can't work. */
+  /** Starts the parts, once, before the runtime listens. Rejects when a part cannot work. */
   start(): Promise<void>
-  /** Work in the background, until the signal aborts. */
+  /** Runs background work until the signal aborts. */
   run(signal: AbortSignal): Promise<void>
-  /** Once nothing is served any more. */
+  /** Closes the parts after the last request. */
   close(): Promise<void>
 }
 
 /**
- * Puts a runtime together; it reads no tenants and listens to nobody yet. @throws Error when the store of files can't
- * be opened
+ * Assembles a runtime. It does not read tenants or listen yet.
+ * @throws Error when the store of files cannot be opened
  */
-export async function openRuntime(config: Config, outside: Outside): Promise<Runtime> {
-  const { onError, failpoint, log } = outside
-  const now = () => new Date(outside.now())
+export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Runtime> {
+  const { onError, failpoint, log } = deps
+  const now = () => new Date(deps.now())
   const connections = new Connections({
     ...defaultConnectionLimits,
     total: config.maxConnections,
-    ...outside.connectionLimits,
+    ...deps.connectionLimits,
   })
   const evict = (tenantId: string) => {
     for (const module of modules) module.evict(tenantId)
   }
   const tenants: Tenants =
-    outside.tenants ??
+    deps.tenants ??
     new TenantRegistry({
       controlUrl: config.controlUrl,
       internalToken: config.internalToken,
       file: join(config.data, 'manifests.ndjson'),
       connections,
-      fetch: outside.fetch,
+      fetch: deps.fetch,
       onChange: evict,
       onError,
     })
   const tenantOf = (id: string) => tenants.get(id)
-  const authenticator = new Authenticator(outside.now)
+  const authenticator = new Authenticator(deps.now)
   const notify = (tenantId: string) => {
     events.notify(tenantId)
     functions.notify(tenantId)
   }
   const events = createEventsModule({
     now,
-    elapsed: outside.elapsed,
+    elapsed: deps.elapsed,
     authenticator,
     tenantOf,
     onError,
-    ...outside.events,
+    ...deps.events,
   })
   const storage = createStorageModule({
-    backend: outside.backend ?? (await openBackend(config.storage, config.data, failpoint)),
+    backend: deps.backend ?? (await openBackend(config.storage, config.data, failpoint)),
     tenants: () => tenants.all(),
     failpoint,
     limits: config.limits,
-    now: outside.now,
+    now: deps.now,
     onError,
-    ...outside.storage,
+    ...deps.storage,
   })
   const runs = new ObservedRuns()
   const hasSiblings = config.siblings > 0
   const functions: FunctionsModule = createFunctionsModule({
     now,
-    elapsed: outside.elapsed,
-    random: outside.random,
+    elapsed: deps.elapsed,
+    random: deps.random,
     onEnd: (tenantId, end) => runs.note(tenantId, end),
     authenticator,
     files: storage.files,
@@ -137,9 +137,9 @@ export async function openRuntime(config: Config, outside: Outside): Promise<Run
     hasSiblings,
     reachable: config.functionsMayReach,
     onWrite: notify,
-    onConfinement: (confinement) => log.info({ confinement }, 'how functions are confined'),
+    onConfinement: (confinement) => log.info({ confinement }, 'The confinement of functions was determined.'),
     onError,
-    ...outside.functions,
+    ...deps.functions,
   })
   const rest = createRestModule({
     now,
@@ -150,10 +150,10 @@ export async function openRuntime(config: Config, outside: Outside): Promise<Run
   })
   const metering = createMeteringModule({
     ...config,
-    fetch: outside.fetch,
+    fetch: deps.fetch,
     now,
     tenantOf,
-    onRead: (tenant) => events.controller.poll(tenant),
+    onRead: (tenant) => events.retention.poll(tenant),
     runs,
     observedFile: new ObservedRunsFile({ path: join(config.data, 'run-witness.ndjson'), observed: runs, onError }),
     documents: rest.documentBytes,
@@ -192,26 +192,29 @@ export async function openRuntime(config: Config, outside: Outside): Promise<Run
   }
 }
 
-/** A stop waits so long for requests under way. */
+/** The maximum time for which a stop waits for requests in progress. */
 const drainMilliseconds = 10_000
 
 /** A runtime that serves. */
 export interface RunningRuntime {
-  /** Answers the requests in progress, for ten seconds at most, ends its loops, and closes what it has opened. */
+  /** Finishes the requests in progress within ten seconds, ends the loops, and closes everything. */
   stop(): Promise<void>
 }
 
-/** Opens a runtime, starts it and listens. @throws Error when a part can't work, or the port is taken */
-export async function startRuntime(config: Config, outside: Outside): Promise<RunningRuntime> {
-  const runtime = await openRuntime(config, outside)
+/**
+ * Opens a runtime, starts it and listens.
+ * @throws Error when a part cannot work, or the port is in use
+ */
+export async function startRuntime(config: Config, deps: RuntimeDeps): Promise<RunningRuntime> {
+  const runtime = await openRuntime(config, deps)
   await runtime.start()
   const stopping = new AbortController()
   const loops = runtime.run(stopping.signal)
   await runtime.app.listen({ host: config.host, port: config.port })
-  outside.log.info({ host: config.host, port: config.port }, 'the runtime listens')
+  deps.log.info({ host: config.host, port: config.port }, 'The runtime is listening.')
   return {
     async stop() {
-      outside.log.info('stopping')
+      deps.log.info('The runtime is stopping.')
       stopping.abort()
       const cut = setTimeout(() => runtime.app.server.closeAllConnections(), drainMilliseconds)
       await runtime.app.close()

@@ -1,18 +1,18 @@
-// One run for all who ask for the same thing: whoever asks while one is under way is served by the next, which begins after
-// they asked, and so covers them all.
+// Shares runs between callers with the same subject: callers during a run share the next one, which begins after their
+// calls and so covers all of them.
 
 export class SharedRun<Subject, T> {
   readonly #work: (subject: Subject) => Promise<T>
   readonly #keyOf: (subject: Subject) => string
   readonly #groups = new Map<string, { running: Promise<T>; next: Promise<T> | undefined }>()
 
-  /** Subjects of one key share. */
+  /** Creates the runner. Subjects with the same key share runs. */
   constructor(work: (subject: Subject) => Promise<T>, keyOf: (subject: Subject) => string = String) {
     this.#work = work
     this.#keyOf = keyOf
   }
 
-  /** The outcome of a run that began after this call. */
+  /** Returns the result of a run that began after this call. */
   run(subject: Subject): Promise<T> {
     const group = this.#groups.get(this.#keyOf(subject))
     if (group === undefined) return this.#begin(subject)

@@ -1,4 +1,4 @@
-// The audit log: every write has its entry, and one that was changed, removed or put in between is found.
+// The audit log: every write has its entry, and a changed, removed or inserted entry is detected.
 import t from 'tap'
 import { auditHash } from '#control-plane/platform/audit-chain.ts'
 import { newName, startApi, type CreatedTenant } from '#test/support/control-plane/api.ts'
@@ -18,7 +18,7 @@ const entries = async (query = '?limit=1000') =>
 const verify = async () => (await api.call('GET', '/v1/audit/verify')).body
 const keyId = String((await api.sql("select id from platform_keys where name = 'first admin key'"))[0]?.['id'])
 
-t.test('every write tells who did what to what; a read or a refusal tells nothing', async (t) => {
+t.test('Every write records its actor, action and target; a read or a rejected write records nothing', async (t) => {
   const tenant = await api.create()
   const target = tenant.tenant_id
   const wait = { prefer: 'wait=30' }
@@ -32,7 +32,7 @@ t.test('every write tells who did what to what; a read or a refusal tells nothin
   await api.call('GET', `/v1/tenants/${target}`)
   await api.call('PATCH', `/v1/tenants/${target}`, { body: { plan: 'Free' } })
   await api.call('POST', '/v1/tenants', { body: { name: 'www', plan: 'Free', region: 'local' } })
-  t.same(await entries(), before, 'nothing more')
+  t.same(await entries(), before, 'no further entry')
   t.match(before.slice(0, 7).reverse(), [
     {
       actor: keyId,
@@ -47,10 +47,10 @@ t.test('every write tells who did what to what; a read or a refusal tells nothin
     { actor: keyId, action: 'key.rotate', target: other.id, detail: { old_key_expires_at: String } },
     { actor: keyId, action: 'key.revoke', target: other.id },
   ])
-  t.match(before.at(-1), { actor: 'system', action: 'key.create' }, 'the first key was made by the system')
+  t.match(before.at(-1), { actor: 'system', action: 'key.create' }, 'the system created the first key')
 })
 
-t.test('writes at the same time make one chain', async (t) => {
+t.test('Concurrent writes form one chain', async (t) => {
   const body = () => ({ name: newName(), plan: 'Free', region: 'local' })
   const made = await Promise.all(Array.from({ length: 20 }, () => api.call('POST', '/v1/tenants', { body: body() })))
   t.same(
@@ -63,7 +63,7 @@ t.test('writes at the same time make one chain', async (t) => {
   t.same(targets.sort(), made.map((response) => (response.body as CreatedTenant).tenant_id).sort())
 })
 
-t.test('the log is read page by page, newest first', async (t) => {
+t.test('The log is read page by page, newest first', async (t) => {
   const all = await entries()
   const seen: Entry[] = []
   for (let before = ''; ;) {
@@ -79,19 +79,19 @@ t.test('the log is read page by page, newest first', async (t) => {
   )
 })
 
-t.test('the database refuses to change or remove an entry', async (t) => {
-  for (const sql of ["update audit_log set actor = 'nobody'", 'delete from audit_log', 'truncate audit_log']) {
+t.test('The database rejects the change or removal of an entry', async (t) => {
+  for (const sql of ["update audit_log set actor = 'forged'", 'delete from audit_log', 'truncate audit_log']) {
     await t.rejects(api.sql(sql), { message: /append-only/ }, sql)
   }
   t.match(await verify(), { whole: true })
 })
 
-t.test('whoever gets around that is found out', async (t) => {
+t.test('The verification detects entries that were changed without the trigger', async (t) => {
   const whole = (await verify()) as { entries: number }
   const [middle] = await api.sql('select * from audit_log order by seq offset 10 limit 1')
   if (middle === undefined) throw new Error('the log has too few entries')
   const seq = Number(middle['seq'])
-  /** Does it as a superuser would who switches the trigger off; puts everything back. */
+  /** Changes entries as a superuser who disables the trigger, verifies the log, and restores all entries. */
   const forge = async (what: string, sql: string, brokenAt: number) => {
     await api.sql('alter table audit_log disable trigger all')
     await api.sql('create table audit_copy as table audit_log')
@@ -123,7 +123,7 @@ t.test('whoever gets around that is found out', async (t) => {
   await forge('the first one removed', `delete from audit_log where seq = ${first}`, first + 1)
   await forge('one removed', `delete from audit_log where seq = ${seq}`, seq + 1)
   await forge(
-    'two changed places',
+    'two entries exchanged',
     `update audit_log set seq = 100000 + ${2 * seq + 1} - seq where seq in (${seq}, ${seq + 1});
      update audit_log set seq = seq - 100000 where seq > 100000`,
     seq,
@@ -137,13 +137,13 @@ t.test('whoever gets around that is found out', async (t) => {
     previous: String(middle['hash']),
   }
   await forge(
-    'one put in between, with a hash of its own',
+    'one inserted, with its own hash',
     `update audit_log set seq = seq + 100000 where seq > ${seq};
      insert into audit_log (seq, at, actor, action, target, detail, previous, hash)
      select ${seq + 1}, at, actor, action, target, detail, previous, '${auditHash(forged)}'
      from jsonb_populate_record(null::audit_log, '${JSON.stringify(forged)}')`,
-    // The forged one fits the one before it; what came after it no longer does.
+    // The forged entry fits the one before it, but the next entry does not fit the forged one.
     seq + 1 + 100_000,
   )
-  t.same(await verify(), { whole: true, ...whole, broken_at: null }, 'all is as it was')
+  t.same(await verify(), { whole: true, ...whole, broken_at: null }, 'all entries are restored')
 })

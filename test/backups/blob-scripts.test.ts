@@ -1,4 +1,4 @@
-// What a restore in place removes from the store of blobs, on real directories: what is wanted stays, whenever the control plane is killed.
+// A restore in place removes only blobs that the restored home does not list, even when the control plane is killed during it.
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
@@ -8,28 +8,29 @@ import t, { type Test } from 'tap'
 import { endOfNames, removeBlobs } from '#control-plane/backups/blob-scripts.ts'
 
 interface Scene {
-  /** Of both homes, and of the new one alone. */
+  /** The names of blobs that both the old and the new home list. */
   both: string[]
+  /** The names of blobs that only the new home lists. */
   fresh: string[]
-  /** @returns what the program ends with */
+  /** Runs the script with `input` on standard input. @returns its exit code */
   remove(input: string): Promise<number>
-  /** Names of the files that lie in the store. */
-  there(): Promise<string[]>
+  /** Returns the sorted names of the files in the store. */
+  storedFiles(): Promise<string[]>
 }
 
 async function openScene(t: Test): Promise<Scene> {
-  const directory = await mkdtemp(join(tmpdir(), 'tenantry-blobs-'))
-  t.teardown(() => rm(directory, { recursive: true }))
-  const [staging, store] = [join(directory, 'staging'), join(directory, 'store')]
-  const make = async (where: string, blob: string) => {
-    await mkdir(join(where, blob.slice(0, 2)), { recursive: true })
-    await writeFile(join(where, blob.slice(0, 2), blob), blob)
+  const root = await mkdtemp(join(tmpdir(), 'tenantry-blobs-'))
+  t.teardown(() => rm(root, { recursive: true }))
+  const [staging, store] = [join(root, 'staging'), join(root, 'store')]
+  const makeBlob = async (directory: string, blob: string) => {
+    await mkdir(join(directory, blob.slice(0, 2)), { recursive: true })
+    await writeFile(join(directory, blob.slice(0, 2), blob), blob)
   }
   const names = (count: number) => Array.from({ length: count }, () => randomUUID()).sort()
   const [old, both, fresh] = [names(20), names(20), names(20)]
-  // As the exchange leaves it.
+  // The store and the list of old blobs are those that the exchange of homes leaves.
   await mkdir(staging)
-  for (const blob of [...old, ...both, ...fresh]) await make(store, blob)
+  for (const blob of [...old, ...both, ...fresh]) await makeBlob(store, blob)
   await writeFile(join(staging, 'before'), `${[...old, ...both].sort().join('\n')}\n`)
   return {
     both,
@@ -41,7 +42,7 @@ async function openScene(t: Test): Promise<Scene> {
         )
         child.stdin?.end(input)
       }),
-    there: async () =>
+    storedFiles: async () =>
       (await readdir(store, { recursive: true, withFileTypes: true }))
         .filter((entry) => entry.isFile())
         .map(({ name }) => name)
@@ -49,21 +50,21 @@ async function openScene(t: Test): Promise<Scene> {
   }
 }
 
-t.test('what the new home wants lies there, and what only the old one had goes', async (t) => {
-  const { both, fresh, remove, there } = await openScene(t)
+t.test('blobs that the new home lists stay, and all others are removed', async (t) => {
+  const { both, fresh, remove, storedFiles } = await openScene(t)
   const wanted = [...both, ...fresh].sort()
   for (let n = 0; n < 2; n++) {
     t.equal(await remove([...wanted, endOfNames, ''].join('\n')), 0)
-    t.same(await there(), wanted, 'once and again')
+    t.same(await storedFiles(), wanted, 'a repeat changes nothing')
   }
 })
 
-t.test('names that break off, at any place, remove nothing', async (t) => {
-  const { both, fresh, remove, there } = await openScene(t)
-  const all = await there()
+t.test('a truncated list of names removes nothing', async (t) => {
+  const { both, fresh, remove, storedFiles } = await openScene(t)
+  const all = await storedFiles()
   const whole = [...[...both, ...fresh].sort(), endOfNames].join('\n')
   for (const length of [0, 1, 36, 37, 38, 500, whole.length - 40, whole.length - 4, whole.length - 1]) {
     t.not(await remove(whole.slice(0, length)), 0, `${length} bytes of ${whole.length}`)
-    t.same(await there(), all)
+    t.same(await storedFiles(), all)
   }
 })

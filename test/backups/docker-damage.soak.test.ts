@@ -1,4 +1,4 @@
-// Backups when something is wrong: what lies on disk was changed, or what was restored is not what was kept.
+// Verification detects backups that changed on disk, and a restore detects a copy that differs from its backup.
 import { randomUUID } from 'node:crypto'
 import { readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ t.test('backups and damage', async (t) => {
   t.match(await ended(platform, taken), { state: 'succeeded' })
   const verify = async () => ended(platform, await platform.call('POST', `/v1/backups/${backupId}/verify`))
 
-  t.test('a verification tells of a flipped bit and of a part that is cut off', async (t) => {
+  t.test('a verification detects a flipped bit and a truncated part', async (t) => {
     for (const part of ['database', 'files', 'index', 'manifest']) {
       const file = join(platform.directory, backupId, part)
       const whole = await readFile(file)
@@ -44,29 +44,29 @@ t.test('backups and damage', async (t) => {
       t.match(
         await verify(),
         { state: 'failed', error: new RegExp(`"${part}" of the backup is damaged`) },
-        `${part}: a bit`,
+        `${part}: a flipped bit`,
       )
       t.match(await platform.call('GET', `/v1/backups/${backupId}`), {
         body: { verified: String, verify_error: new RegExp(part) },
       })
       await writeFile(file, whole)
       await truncate(file, whole.length - 17)
-      t.match(await verify(), { state: 'failed', error: /damaged/ }, `${part}: its end`)
+      t.match(await verify(), { state: 'failed', error: /damaged/ }, `${part}: truncated`)
       await writeFile(file, whole)
     }
-    t.match(await verify(), { state: 'succeeded' }, 'as it was, it is whole')
+    t.match(await verify(), { state: 'succeeded' }, 'the unchanged backup is valid')
     t.match(await platform.call('GET', `/v1/backups/${backupId}`), { body: { verify_error: null } })
   })
 
-  t.test('a copy that differs is told of, though every part is as it was written', async (t) => {
-    const remade = await remake(platform, backupId)
-    await remade.write(
-      (entry) => entry.startsWith('store') || !entry.endsWith(remade.lastBlob),
+  t.test('a verification and a restore detect a copy that differs from the manifest', async (t) => {
+    const rewritten = await rewriteBackup(platform, backupId)
+    await rewritten.write(
+      (entry) => entry.startsWith('store') || !entry.endsWith(rewritten.lastBlob),
       (manifest) => manifest,
     )
-    t.match(await verify(), { state: 'failed', error: `the file ${remade.lastBlob} is missing` })
-    const [notes] = remade.manifest.home.tables.filter(({ name }) => name === 'notes')
-    await remade.write(
+    t.match(await verify(), { state: 'failed', error: `the file ${rewritten.lastBlob} is missing` })
+    const [notes] = rewritten.manifest.home.tables.filter(({ name }) => name === 'notes')
+    await rewritten.write(
       () => true,
       (manifest) => ({
         ...manifest,
@@ -76,8 +76,8 @@ t.test('backups and damage', async (t) => {
         },
       }),
     )
-    t.match(await verify(), { state: 'failed', error: /the table "notes" has another content/ })
-    await remade.write(
+    t.match(await verify(), { state: 'failed', error: /the content of the table "notes" differs/ })
+    await rewritten.write(
       () => true,
       (manifest) => ({
         ...manifest,
@@ -89,24 +89,24 @@ t.test('backups and damage', async (t) => {
         },
       }),
     )
-    t.match(await verify(), { state: 'failed', error: /of the kind "policy"/ })
+    t.match(await verify(), { state: 'failed', error: /objects of the kind "policy"/ })
 
     const rejected = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'half' } })
     t.match(await ended(platform, rejected), { state: 'failed', error: /"policy"/ })
     const { tenant_id: half } = rejected.body
-    await gone(platform, String(half))
+    await untilGone(platform, String(half))
     const { containers, volumes } = await platform.host.observe(
       { installation: platform.installation, stack: String(half) },
       AbortSignal.timeout(10_000),
     )
-    t.same([...containers, ...volumes], [], 'nothing of the tenant that could not be made is left')
+    t.same([...containers, ...volumes], [], 'nothing of the failed tenant remains')
     t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), {
       state: 'failed',
       error: /"policy"/,
     })
-    t.same(await seen(platform, ada), before, 'the old data is kept when the new one is not what it should be')
+    t.same(await seen(platform, ada), before, 'the old data stays when the restored copy differs')
 
-    await remade.write(
+    await rewritten.write(
       () => true,
       (manifest) => manifest,
     )
@@ -114,12 +114,12 @@ t.test('backups and damage', async (t) => {
     t.same(await scratchObjects(platform), [])
   })
 
-  t.test('a phantom fails the backup, with its reason', async (t) => {
+  t.test('an object without its file fails the backup, with the reason', async (t) => {
     const lost = randomUUID()
     await query(
       ada.url,
       `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
-        select id, 'phantom', '${lost}', 1, 'text/plain', 'x' from storage_buckets where name = 'papers'`,
+        select id, 'without-file', '${lost}', 1, 'text/plain', 'x' from storage_buckets where name = 'papers'`,
     )
     const response = await platform.call('POST', `/v1/tenants/${ada.id}/backups`)
     t.match(await ended(platform, response), { state: 'failed', error: /of an object is missing/ })
@@ -129,18 +129,18 @@ t.test('backups and damage', async (t) => {
     t.same(
       [...(await filesBelow(platform.directory)).keys()].filter((file) => !file.includes(backupId)),
       [],
-      'nothing half is left',
+      'no partial backup remains',
     )
-    await query(ada.url, "delete from storage_objects where path = 'phantom'")
+    await query(ada.url, "delete from storage_objects where path = 'without-file'")
   })
 })
 
-async function gone(platform: BackupPlatform, tenantId: string): Promise<void> {
+async function untilGone(platform: BackupPlatform, tenantId: string): Promise<void> {
   await until(async () => (await platform.call('GET', `/v1/tenants/${tenantId}`)).status === 404)
 }
 
-/** Writes a backup anew with the key that it has: what a faulty writer would have left. */
-async function remake(platform: BackupPlatform, backupId: string) {
+/** Rewrites a backup with its own key, as a faulty writer would have written it. */
+async function rewriteBackup(platform: BackupPlatform, backupId: string) {
   const [, masterKey = ''] = await platform.secretTexts()
   const [row] = await platform.sql('select key, manifest_hash from backups where id = $1', [backupId])
   const key = Buffer.from(

@@ -1,10 +1,10 @@
-// A tenant whose volume was removed is called failed, is never started on an empty one, and is restored in its place.
+// A tenant whose volume was removed fails, never starts on an empty volume, and can be restored in place.
 import t from 'tap'
 import { until } from '#test/support/until.ts'
 import { startKills } from './support/kills.ts'
 import { ended, seen } from './support/tenants.ts'
 
-t.test('a lost volume comes back from a backup', async (t) => {
+t.test('a restore in place brings back a lost volume', async (t) => {
   const { platform, ada, before, backupId } = await startKills(t)
   const owner = { installation: platform.installation, stack: ada.id }
   const signal = () => AbortSignal.timeout(60_000)
@@ -26,6 +26,6 @@ t.test('a lost volume comes back from a backup', async (t) => {
     )
     t.match(operation, { state: 'succeeded', error: null }, volume)
     await until(async () => (await status()) === 'ready')
-    t.same(await seen(platform, ada), before, `${volume}: all is there`)
+    t.same(await seen(platform, ada), before, `${volume}: no data is lost`)
   }
 })

@@ -1,5 +1,5 @@
-// The control database is another one than the backups were taken with: restored from an older copy, or empty on a new host. No
-// backup is deleted: what the database does not know is quarantined, listed, adopted and restored.
+// The control database is restored from an older copy, or is empty on a new host. No backup is deleted: backups that the database
+// does not know are quarantined and listed, and can be adopted and restored.
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -32,12 +32,12 @@ t.test('the control database is restored from a copy', async (t) => {
   await replaceDatabase(platform, 'create database control_copy template control')
   const second = await take()
   const files = await contents(platform)
-  t.equal(files.size, 10, 'four parts and a record each')
+  t.equal(files.size, 10, 'each backup has four parts and a record')
 
-  t.test('a backup that is younger than the copy is quarantined whole, and told', async (t) => {
+  t.test('a backup that is newer than the copy is quarantined unchanged, and listed', async (t) => {
     await replaceDatabase(platform, 'drop database control', 'create database control template control_copy')
     await untilListed(platform, 'unknown', [second])
-    t.same(await contents(platform), files, 'every byte is there')
+    t.same(await contents(platform), files, 'no byte is lost')
     t.match(await platform.call('GET', '/v1/backups?state=unknown'), {
       body: {
         backups: [
@@ -50,7 +50,7 @@ t.test('the control database is restored from a copy', async (t) => {
             isolation: 'database-per-tenant',
             region: 'local',
             adoptable: true,
-            error: null,
+            problem: null,
           },
         ],
         next_cursor: null,
@@ -64,7 +64,7 @@ t.test('the control database is restored from a copy', async (t) => {
     })
   })
 
-  t.test('it is adopted, and restored into a new tenant with all there is', async (t) => {
+  t.test('the backup can be adopted and restored into a new tenant without loss', async (t) => {
     t.match(await platform.call('POST', `/v1/backups/${second}/adopt`), {
       status: 200,
       body: { id: second, state: 'complete', tenant_id: ada.id },
@@ -79,24 +79,21 @@ t.test('the control database is restored from a copy', async (t) => {
     t.same(await seen(platform, toOwner(response.body)), before)
   })
 
-  t.test(
-    'an empty database on the host forgets none of them, and knows them again when its copy is restored',
-    async (t) => {
-      await replaceDatabase(platform, 'drop database control', 'create database control')
-      await until(() =>
-        readdir(join(platform.directory, 'quarantine')).then(
-          (names) => names.length === 2,
-          () => false,
-        ),
-      )
-      t.same(await contents(platform), files)
-      await replaceDatabase(platform, 'drop database control', 'create database control template control_copy')
-      await untilListed(platform, 'unknown', [second])
-      t.match(await ended(platform, await platform.call('POST', `/v1/backups/${first}/verify`)), { state: 'succeeded' })
-    },
-  )
+  t.test('an empty database deletes no backup, and a restored copy finds them again', async (t) => {
+    await replaceDatabase(platform, 'drop database control', 'create database control')
+    await until(() =>
+      readdir(join(platform.directory, 'quarantine')).then(
+        (names) => names.length === 2,
+        () => false,
+      ),
+    )
+    t.same(await contents(platform), files)
+    await replaceDatabase(platform, 'drop database control', 'create database control template control_copy')
+    await untilListed(platform, 'unknown', [second])
+    t.match(await ended(platform, await platform.call('POST', `/v1/backups/${first}/verify`)), { state: 'succeeded' })
+  })
 
-  t.test('a backup whose files are gone is not forgotten', async (t) => {
+  t.test('a backup whose files are missing is still listed', async (t) => {
     await platform.stopControlPlanes()
     await rm(join(platform.directory, first), { recursive: true })
     await platform.startControlPlane()
@@ -106,7 +103,7 @@ t.test('the control database is restored from a copy', async (t) => {
   })
 })
 
-/** Between a stop of the control plane and its next start. */
+/** Stops the control plane, runs the statements, and starts it again. */
 async function replaceDatabase(platform: BackupPlatform, ...statements: string[]): Promise<void> {
   await platform.stopControlPlanes()
   for (const statement of statements) await query(platform.postgres.url('postgres'), statement)
@@ -121,7 +118,7 @@ async function untilListed(platform: BackupPlatform, state: string, ids: readonl
   })
 }
 
-/** Of every file of the backups, by backup and part, in the quarantine or not. */
+/** Returns the content of every file by backup and part, whether quarantined or not. */
 async function contents(platform: BackupPlatform): Promise<Map<string, string>> {
   const files = await filesBelow(platform.directory)
   return new Map(

@@ -1,4 +1,4 @@
-// Backups of tenants on a Docker Engine: taken, restored into a new tenant and into the same one, and verified.
+// Backups of tenants on a Docker Engine are taken, verified, and restored into a new tenant and into the same tenant.
 import t from 'tap'
 import { command } from '#test/functions/support/wasm.ts'
 import { query } from '#test/support/postgres.ts'
@@ -18,15 +18,15 @@ import {
 
 const megabyte = 2 ** 20
 
-t.test('backups of a tenant of its own', async (t) => {
+t.test('backups of a dedicated tenant', async (t) => {
   const platform = await startBackupPlatform(t)
   const ada = await createOwner(platform, 'ada')
   await furnish(platform, ada, 30 * megabyte)
   const before = await seen(platform, ada)
   let backupId = ''
 
-  /** Deploys a function and calls it so many times. */
-  const run = async (times: number) => {
+  /** Deploys a function and invokes it `times` times. */
+  const invokeFunction = async (times: number) => {
     const form = new FormData()
     for (const [name, value] of [
       ['name', 'one'],
@@ -44,7 +44,7 @@ t.test('backups of a tenant of its own', async (t) => {
     if (deployed.status !== 201) throw new Error(await deployed.text())
     for (let n = 0; n < times; n++) await json(platform, 'ada', ada.key, 'POST', '/functions/v1/invoke/one', {})
   }
-  const runsReported = async () =>
+  const invocationsInLedger = async () =>
     Number(
       (
         await platform.sql(
@@ -54,7 +54,7 @@ t.test('backups of a tenant of its own', async (t) => {
       )[0]?.['runs'],
     )
 
-  t.test('a backup is taken while files are overwritten, and nothing in it can be read', async (t) => {
+  t.test('a backup is taken while files are overwritten, and its content is encrypted', async (t) => {
     let writing = true
     const churn = (async () => {
       for (let n = 0; writing; n++) await put(platform, 'ada', ada.key, `papers/churn-${n % 3}`, `${n}`)
@@ -69,7 +69,7 @@ t.test('backups of a tenant of its own', async (t) => {
     const again = await platform.call('POST', `/v1/tenants/${ada.id}/backups`, undefined, {
       'idempotency-key': 'first',
     })
-    t.equal(again.body['id'], response.body['id'], 'the same key takes no second one')
+    t.equal(again.body['id'], response.body['id'], 'the same Idempotency-Key takes no second backup')
     backupId = String(response.body['id'])
     t.match(await platform.call('GET', `/v1/backups/${backupId}`), {
       status: 200,
@@ -84,7 +84,7 @@ t.test('backups of a tenant of its own', async (t) => {
       ['database', 'files', 'index', 'manifest', 'record'].map((part) => `/${backupId}/${part}`),
     )
     for (const [file, bytes] of files) {
-      // The record names the tenant, for whoever finds the backup without the control database.
+      // The record names the tenant, for operators who find the backup without its control database.
       const names = file.endsWith('/record') ? [] : [ada.id]
       for (const text of [canary, ...names, 'storage_objects', 'PGDMP'])
         t.notOk(bytes.includes(text), `${text} is not in ${file}`)
@@ -96,14 +96,14 @@ t.test('backups of a tenant of its own', async (t) => {
     )
   })
 
-  t.test('a verification finds it whole, and leaves nothing', async (t) => {
+  t.test('a verification succeeds, and leaves nothing behind', async (t) => {
     const operation = await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/verify`))
     t.match(operation, { state: 'succeeded', error: null })
     t.match(await platform.call('GET', `/v1/backups/${backupId}`), { body: { verified: String, verify_error: null } })
     t.same(await scratchObjects(platform), [])
   })
 
-  t.test('restored into a new tenant, all is there, and only the new keys open it', async (t) => {
+  t.test('a restore into a new tenant loses nothing, and only the new keys open it', async (t) => {
     const response = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'grace' } })
     t.match(response, {
       status: 202,
@@ -122,15 +122,15 @@ t.test('backups of a tenant of its own', async (t) => {
         'a key of the first tenant',
       )
     }
-    const outsider = new URL(ada.url)
-    outsider.username = `${grace.id}_admin`
-    await t.rejects(query(outsider.href, 'select 1'), 'a password of the first tenant')
+    const foreignUrl = new URL(ada.url)
+    foreignUrl.username = `${grace.id}_admin`
+    await t.rejects(query(foreignUrl.href, 'select 1'), 'a password of the first tenant')
 
     const rows = await query(
       grace.url,
       "select count(*) filter (where tenant_id <> current_setting('app.tenant_id')) as others, count(*) from notes",
     )
-    t.same(rows, [{ others: '0', count: '3' }], "rows are the new tenant's")
+    t.same(rows, [{ others: '0', count: '3' }], 'rows carry the ID of the new tenant')
     t.same(await query(grace.url, `select rolname from pg_roles where rolname like '${ada.id}%'`), [])
     await json(platform, 'grace', grace.key, 'POST', '/rest/v1/notes', { owner: 'u2', title: 'written later' })
     await put(platform, 'grace', grace.key, 'papers/later.txt', 'later')
@@ -143,12 +143,12 @@ t.test('backups of a tenant of its own', async (t) => {
     t.same(
       await query(grace.url, "select has_table_privilege($1, 'event_log', 'update') as may", [grace.id]),
       [{ may: false }],
-      'what was taken from the runtime stays taken',
+      'a privilege that the runtime lacked stays revoked',
     )
     t.same(await seen(platform, ada), before, 'the first tenant is untouched')
   })
 
-  t.test('restored into the same tenant, what came later is gone', async (t) => {
+  t.test('a restore into the same tenant removes later data', async (t) => {
     await json(platform, 'ada', ada.key, 'POST', '/rest/v1/schemas', {
       name: 'later',
       fields: [{ name: 'text', type: 'string' }],
@@ -159,7 +159,7 @@ t.test('backups of a tenant of its own', async (t) => {
     await put(platform, 'ada', ada.key, 'papers/letter.txt', 'overwritten')
     await put(platform, 'ada', ada.key, 'papers/later.txt', 'later')
     await platform.tenantCall('ada', 'DELETE', '/storage/v1/object/papers/large.bin', { key: ada.key })
-    await run(3)
+    await invokeFunction(3)
     t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), {
       state: 'succeeded',
     })
@@ -171,33 +171,33 @@ t.test('backups of a tenant of its own', async (t) => {
     t.equal(
       (await platform.tenantCall('ada', 'GET', '/rest/v1/later', { key: ada.key })).status,
       404,
-      'the runtime has forgotten what it knew',
+      'the runtime has dropped its cached schema',
     )
     t.same(
       await query(ada.url, "select datname from pg_database where datname ~ '_' and datname !~ '^template'"),
       [],
-      'the old home and the copy are gone',
+      'the old home and the copy are removed',
     )
     await put(platform, 'ada', ada.key, 'papers/new.txt', 'new')
     t.match(await platform.call('GET', `/v1/tenants/${ada.id}`), { body: { status: 'ready' } })
-    t.equal(await runsReported(), 3, 'what the old home was used for is told')
+    t.equal(await invocationsInLedger(), 3, 'the usage of the old home is counted')
   })
 
-  t.test('… again and again: each run is told once, and files from the restore on under the new books', async (t) => {
-    await run(2)
+  t.test('repeated restores count each invocation once, and files from the restore on', async (t) => {
+    await invokeFunction(2)
     t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), {
       state: 'succeeded',
     })
-    t.equal(await runsReported(), 5)
+    t.equal(await invocationsInLedger(), 5)
     const swapped = await platform.sql('select read_at from home_readings where tenant_id = $1', [ada.id])
     const [fresh] = await query(ada.url, 'select books_began, counted_at, file_byte_us::text from storage_usage')
     t.ok(
       Number(fresh?.['books_began']) >= Number(swapped[0]?.['read_at']) - 10_000,
-      'not from the time at which the copy was made',
+      'the new counters begin at the restore, not when the copy was made',
     )
   })
 
-  t.test('what a backup is asked for and cannot do', async (t) => {
+  t.test('requests for impossible backups and restores are rejected', async (t) => {
     const shared = await platform.call('POST', '/v1/tenants', {
       name: 'shared',
       plan: 'Free',
@@ -226,7 +226,7 @@ t.test('backups of a tenant of its own', async (t) => {
     })
   })
 
-  t.test('a removed backup is gone with its key', async (t) => {
+  t.test('a deleted backup is removed with its key', async (t) => {
     t.match(await platform.call('DELETE', `/v1/backups/${backupId}`), { status: 200 })
     t.equal((await platform.call('GET', `/v1/backups/${backupId}`)).status, 404)
     t.same(await filesBelow(platform.directory), new Map())

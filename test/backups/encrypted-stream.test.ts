@@ -1,4 +1,4 @@
-// The encryption of backups: what comes out is what went in, and every change of what lies on disk shows.
+// Decryption of a backup returns the plain bytes, and detects every change of the encrypted bytes.
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
@@ -25,7 +25,7 @@ const seal = (plain: Uint8Array, name = context, withKey: Uint8Array = key) =>
 const open = (sealed: Uint8Array, name = context, withKey: Uint8Array = key) =>
   whole(decrypted(partsOf(sealed), withKey, name))
 
-t.test('what comes out is what went in, however it is cut into pieces', async (t) => {
+t.test('decryption returns the plain bytes, for any chunks', async (t) => {
   for (const length of [0, 1, chunkBytes - 1, chunkBytes, chunkBytes + 1, 3 * chunkBytes, 3 * chunkBytes + 7]) {
     const plain = randomBytes(length)
     t.ok((await open(await seal(plain))).equals(plain), `${length} bytes`)
@@ -46,12 +46,12 @@ t.test('what comes out is what went in, however it is cut into pieces', async (t
   )
 })
 
-t.test('the same text never gives the same bytes', async (t) => {
+t.test('the same plain bytes are never encrypted to the same bytes', async (t) => {
   const [first, second] = [await seal(Buffer.alloc(100)), await seal(Buffer.alloc(100))]
   t.notOk(first.subarray(headBytes).equals(second.subarray(headBytes)))
 })
 
-t.test('a flipped bit shows wherever it is', async (t) => {
+t.test('decryption detects a flipped bit at any position', async (t) => {
   const sealed = await seal(randomBytes(2 * chunkBytes + 100))
   for (const at of [
     0,
@@ -69,7 +69,7 @@ t.test('a flipped bit shows wherever it is', async (t) => {
   }
 })
 
-t.test('what is cut off shows, also between two chunks', async (t) => {
+t.test('decryption detects truncation, also between two chunks', async (t) => {
   const sealed = await seal(randomBytes(2 * chunkBytes + 100))
   for (const length of [
     0,
@@ -84,11 +84,15 @@ t.test('what is cut off shows, also between two chunks', async (t) => {
   ]) {
     await t.rejects(open(sealed.subarray(0, length)), { code: 'DAMAGED' }, `${length} bytes of ${sealed.length}`)
   }
-  await t.rejects(open(Buffer.concat([sealed, Buffer.alloc(1)])), { code: 'DAMAGED' }, 'and so does what was added')
+  await t.rejects(
+    open(Buffer.concat([sealed, Buffer.alloc(1)])),
+    { code: 'DAMAGED' },
+    'decryption detects an added byte',
+  )
   await t.rejects(open(Buffer.concat([sealed, sealed.subarray(headBytes)])), { code: 'DAMAGED' })
 })
 
-t.test('chunks that are swapped, repeated or left out show', async (t) => {
+t.test('decryption detects swapped, repeated and missing chunks', async (t) => {
   const sealed = await seal(randomBytes(3 * chunkBytes))
   const head = sealed.subarray(0, headBytes)
   const [a, b, c] = [0, 1, 2].map((n) =>
@@ -107,14 +111,14 @@ t.test('chunks that are swapped, repeated or left out show', async (t) => {
   t.equal((await open(Buffer.concat([head, a, b, c]))).length, 3 * chunkBytes)
 })
 
-t.test('a part is good only as itself, in its own backup', async (t) => {
+t.test('a part decrypts only under its own name, backup and key', async (t) => {
   const sealed = await seal(randomBytes(100))
   await t.rejects(open(sealed, 'b1/files'), { code: 'DAMAGED' })
   await t.rejects(open(sealed, 'b2/database'), { code: 'DAMAGED' })
   await t.rejects(open(sealed, context, randomBytes(32)), { code: 'DAMAGED' })
 })
 
-t.test('nothing unproven is passed on', async (t) => {
+t.test('decryption yields only authenticated chunks', async (t) => {
   const plain = randomBytes(2 * chunkBytes)
   const sealed = await seal(plain)
   sealed[headBytes + sealedChunk + 3] = (sealed[headBytes + sealedChunk + 3] ?? 0) ^ 1
@@ -122,5 +126,5 @@ t.test('nothing unproven is passed on', async (t) => {
   await t.rejects(async () => {
     for await (const chunk of decrypted(partsOf(sealed), key, context)) passed.push(chunk)
   })
-  t.ok(Buffer.concat(passed).equals(plain.subarray(0, chunkBytes)), 'the first chunk alone, which is whole')
+  t.ok(Buffer.concat(passed).equals(plain.subarray(0, chunkBytes)), 'only the valid first chunk is returned')
 })

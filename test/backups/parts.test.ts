@@ -1,4 +1,4 @@
-// The parts of a backup in a directory, and the lists by which copies are compared.
+// Tests of the parts of a backup in a directory, and of the lists by which a copy is compared with its backup.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -32,7 +32,7 @@ async function directory(t: Test): Promise<string> {
   return path
 }
 
-t.test('a backup appears whole or not at all', async (t) => {
+t.test('a backup appears only when it is committed', async (t) => {
   const root = await directory(t)
   const target = createDirectoryTarget(root, 'here')
   await target.write(id, 'database', once('ab', 'c'), signal)
@@ -40,7 +40,7 @@ t.test('a backup appears whole or not at all', async (t) => {
   await t.rejects(
     async () => {
       for await (const chunk of target.read(id, 'database', signal))
-        t.fail(`${chunk.length} bytes of what is not complete`)
+        t.fail(`${chunk.length} bytes of an incomplete backup`)
     },
     { code: 'INCOMPLETE' },
   )
@@ -52,12 +52,12 @@ t.test('a backup appears whole or not at all', async (t) => {
   t.equal(await target.size(id, ['database']), 3)
   t.equal(await target.size(id, ['database', 'files']), undefined, 'a part is missing')
   await target.discard(id)
-  t.same(await target.list(), [{ id, content: 'whole', isQuarantined: false }], 'what is whole is not discarded')
+  t.same(await target.list(), [{ id, content: 'whole', isQuarantined: false }], 'a committed backup is not discarded')
   await t.rejects(target.write(id, 'database', failing(), signal), /source broke/)
   await target.remove(id)
   await target.remove(id)
   t.same(await target.list(), [])
-  t.same(await createDirectoryTarget(root, 'elsewhere').list(), [], 'another installation sees none of it')
+  t.same(await createDirectoryTarget(root, 'elsewhere').list(), [], 'another installation does not list it')
 })
 
 async function* failing() {
@@ -65,7 +65,7 @@ async function* failing() {
   throw new Error('the source broke')
 }
 
-t.test('parts are checked to their last byte', async (t) => {
+t.test('a check detects any damage to a part', async (t) => {
   const root = await directory(t)
   const key = randomBytes(32)
   const files = openFiles(createDirectoryTarget(root, 'here'), id, key, signal)
@@ -121,7 +121,7 @@ async function* blobs(...entries: BlobEntry[]) {
   yield* entries
 }
 
-t.test('the first file that is missing, other or too much is named', async (t) => {
+t.test('a comparison names the first missing, different or additional file', async (t) => {
   const [a, b, c] = [blob('a'), blob('b'), blob('c')]
   await t.resolves(compareBlobs(blobs(a, b, c), blobs(a, b, c)))
   await t.resolves(compareBlobs(blobs(), blobs()))
@@ -129,12 +129,15 @@ t.test('the first file that is missing, other or too much is named', async (t) =
     await t.rejects(compareBlobs(blobs(a, b, c), blobs(...found)), { code: 'MISMATCH', message: /missing/ })
   await t.rejects(compareBlobs(blobs(a, b), blobs(a, b, c)), { code: 'MISMATCH', message: /not in the backup/ })
   await t.rejects(compareBlobs(blobs(a, c), blobs(a, b, c)), { code: 'MISMATCH', message: /not in the backup/ })
-  await t.rejects(compareBlobs(blobs(a, b), blobs(a, blob('b', 'd'))), { code: 'MISMATCH', message: /another content/ })
+  await t.rejects(compareBlobs(blobs(a, b), blobs(a, blob('b', 'd'))), {
+    code: 'MISMATCH',
+    message: /content of the file .* differs/,
+  })
   t.same(readIndexLine(indexLine(a).trim()), a)
   t.throws(() => readIndexLine('nothing'), { code: 'DAMAGED' })
 })
 
-t.test('an archive passes unchanged, and its files are told of', async (t) => {
+t.test('a watched archive passes unchanged, and each of its files is reported', async (t) => {
   const tar = pack()
   tar.entry({ name: 'store' }, 'mark')
   tar.entry({ name: 'aa/aaaa' }, randomBytes(300_000))
@@ -159,7 +162,7 @@ t.test('an archive passes unchanged, and its files are told of', async (t) => {
   }, /not this one/)
 })
 
-t.test('text comes in order through a pipe that fills up', async (t) => {
+t.test('a full text pipe keeps the order of lines, and passes its error on', async (t) => {
   const pipe = createTextPipe()
   const writing = (async () => {
     for (let n = 0; n < 50_000; n++) await pipe.write(`line ${n} of many\n`)
@@ -176,7 +179,7 @@ t.test('text comes in order through a pipe that fills up', async (t) => {
   }, /it broke/)
 })
 
-t.test('differences of two homes are named', async (t) => {
+t.test('a comparison names the differences of two homes', async (t) => {
   const home = {
     tables: [{ name: 'notes', rows: '3', hash: 'x' }],
     sequences: [{ name: 's', last_value: '7', is_called: true }],
@@ -187,10 +190,10 @@ t.test('differences of two homes are named', async (t) => {
     message: /2 rows instead of 3/,
   })
   t.throws(() => compareContent(home, { ...home, tables: [{ name: 'notes', rows: '3', hash: 'y' }] }), {
-    message: /another content/,
+    message: /the content of the table "notes" differs/,
   })
   t.throws(() => compareContent(home, { ...home, sequences: [{ name: 's', last_value: '8', is_called: true }] }), {
-    message: /"s" is not where it was/,
+    message: /the value of the sequence "s" differs/,
   })
   t.doesNotThrow(
     () =>
@@ -198,12 +201,14 @@ t.test('differences of two homes are named', async (t) => {
         { ...home, sequences: settledSequences(home.sequences, [{ name: 's', last_value: '9', is_called: true }]) },
         home,
       ),
-    'a sequence that moved meanwhile is not compared',
+    'a sequence that moved during the backup is not compared',
   )
   t.same(settledSequences(home.sequences, structuredClone(home.sequences)), home.sequences)
   t.throws(() => compareContent({ ...home, tables: [] }, home), { message: /not in the backup/ })
   const objects = [{ kind: 'policy', count: 2, sha256: 'a' }]
   t.doesNotThrow(() => compareObjects(objects, structuredClone(objects)))
-  t.throws(() => compareObjects(objects, []), { message: /0 of the kind "policy" instead of 2/ })
-  t.throws(() => compareObjects(objects, [{ kind: 'policy', count: 2, sha256: 'b' }]), { message: /are others/ })
+  t.throws(() => compareObjects(objects, []), { message: /0 objects of the kind "policy" instead of 2/ })
+  t.throws(() => compareObjects(objects, [{ kind: 'policy', count: 2, sha256: 'b' }]), {
+    message: /the objects of the kind "policy" differ/,
+  })
 })

@@ -1,4 +1,4 @@
-// Who may be restored in place, on a real control database: a tenant that runs, and one that has lost what it ran on.
+// The control plane restores ready and failed tenants in place, and rejects all others.
 import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { createBackupLedger } from '#control-plane/backups/store-ledger.ts'
@@ -26,21 +26,21 @@ const restore = async (tenantId: string) => {
   return asOperator((write) => store.requestRestore(id, write))
 }
 
-t.test('a tenant that is ready or has failed is restored in place', async (t) => {
+t.test('a ready or failed tenant can be restored in place, once at a time', async (t) => {
   for (const columns of [
     {},
     {
       status: 'failed',
-      reason: 'the volume "data" is gone, and with it what it held; nothing is started on an empty one',
+      reason: 'The volume "data" and its data are gone. No service is started on an empty volume.',
     },
   ]) {
     const id = await plane.addTenant(columns)
     t.match(await restore(id), { operation: { kind: 'restore', state: 'pending', tenantId: id } })
-    await t.rejects(restore(id), { code: 'OPERATION_UNDER_WAY' })
+    await t.rejects(restore(id), { code: 'OPERATION_IN_PROGRESS' })
   }
 })
 
-t.test('one that is pending, stopped or being deleted is not', async (t) => {
+t.test('a restore of a pending, stopped or deleted tenant is rejected', async (t) => {
   for (const [columns, code] of [
     [{ status: 'pending' }, 'NOT_ACTIVE'],
     [{ desired: 'suspended', status: 'failed' }, 'NOT_ACTIVE'],
@@ -53,12 +53,12 @@ t.test('one that is pending, stopped or being deleted is not', async (t) => {
   const failed = await plane.addTenant({ status: 'failed' })
   await t.rejects(
     asOperator((write) => store.request(failed, write)),
-    { code: 'NOT_ACTIVE', message: 'the tenant is failed; it must be ready' },
-    'and of one that has failed no backup is taken',
+    { code: 'NOT_ACTIVE', message: 'The tenant is failed. It must be ready.' },
+    'a backup of a failed tenant is rejected',
   )
 })
 
-t.test('what was under way when the home was lost ends with the new generation, the restore does not', async (t) => {
+t.test('the new generation supersedes operations in progress, except the restore', async (t) => {
   const id = await plane.addTenant({ status: 'failed' })
   await plane.request(id, 'resize', {})
   const { operation } = await restore(id)

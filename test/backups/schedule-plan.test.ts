@@ -1,4 +1,4 @@
-// When a tenant's schedule has a backup due.
+// `planSchedule` decides when a tenant's schedule has a backup due.
 import fc from 'fast-check'
 import t from 'tap'
 import { seed } from '#test/support/effort.ts'
@@ -20,48 +20,48 @@ const tenant: ScheduledTenant = {
 }
 
 const cases: [string, Partial<ScheduledTenant>, ReturnType<typeof planSchedule>][] = [
-  ['one is due', {}, { do: 'take', plannedAt: today }],
-  ['it was taken', { seen: { schedule, at: today } }, { do: 'nothing' }],
+  ['a backup is due', {}, { do: 'take', plannedAt: today }],
+  ['the backup was taken', { seen: { schedule, at: today } }, { do: 'nothing' }],
   [
-    'several were missed: the last counts',
+    'of several missed times, the last counts',
     { seen: { schedule, at: new Date('2026-02-01T00:00:00Z') } },
     { do: 'take', plannedAt: today },
   ],
-  ['a schedule that is new begins now', { seen: undefined }, { do: 'follow', at: now }],
-  ['one that was changed too', { seen: { schedule: '0 * * * *', at: yesterday } }, { do: 'follow', at: now }],
-  ['another one is under way', { busy: true }, { do: 'nothing' }],
+  ['a new schedule begins now', { seen: undefined }, { do: 'follow', at: now }],
+  ['a changed schedule begins now', { seen: { schedule: '0 * * * *', at: yesterday } }, { do: 'follow', at: now }],
+  ['another operation is in progress', { busy: true }, { do: 'nothing' }],
   ['the tenant is not ready', { status: 'pending' }, { do: 'nothing' }],
   ['the tenant is suspended', { desired: 'suspended', status: 'suspended' }, { do: 'nothing' }],
   [
-    'it is paused, and was never backed up',
+    'a paused tenant without a backup',
     { desired: 'paused', status: 'paused', pausedAt: yesterday },
     { do: 'take', plannedAt: today },
   ],
   [
-    'it is paused, and was used since the last one',
+    'a paused tenant that was used since its last backup',
     { desired: 'paused', status: 'paused', pausedAt: today, lastBackupAt: yesterday },
     { do: 'take', plannedAt: today },
   ],
   [
-    'it is paused since before the last one',
+    'a tenant that was paused before its last backup',
     { desired: 'paused', status: 'paused', pausedAt: yesterday, lastBackupAt: new Date('2026-03-09T03:00:00Z') },
     { do: 'skip', plannedAt: today },
   ],
-  ['it is being paused', { desired: 'paused', status: 'ready' }, { do: 'nothing' }],
-  ['no schedule at all', { schedule: 'nonsense', seen: { schedule: 'nonsense', at: yesterday } }, { do: 'nothing' }],
+  ['the tenant is being paused', { desired: 'paused', status: 'ready' }, { do: 'nothing' }],
+  ['an invalid schedule', { schedule: 'nonsense', seen: { schedule: 'nonsense', at: yesterday } }, { do: 'nothing' }],
 ]
 
-t.test('what is due', async (t) => {
+t.test('the plan takes, skips, follows or does nothing, by the state of the tenant', async (t) => {
   for (const [name, change, step] of cases) t.same(planSchedule({ ...tenant, ...change }, now), step, name)
 })
 
-t.test('a planned time is exactly when it is planned, and in UTC', async (t) => {
+t.test('a backup is due exactly at its planned time, in UTC', async (t) => {
   const at = (time: string) => planSchedule({ ...tenant, seen: { schedule, at: today } }, new Date(time)).do
   t.equal(at('2026-03-11T02:29:59.999Z'), 'nothing')
   t.equal(at('2026-03-11T02:30:00.000Z'), 'take')
 })
 
-t.test('each planned time comes once, whenever it is looked', async () => {
+t.test('each planned time is taken once, at any times of polling', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 1, max: 40_000 }), { minLength: 1, maxLength: 60 }),

@@ -1,11 +1,11 @@
-// Backups that the control database does not know, or knows and does not find: nothing is deleted that no recorded decision names,
-// and a record is worth as much as the master key that it was sealed with.
+// The control plane deletes no backup without a recorded decision. It quarantines backups that its database does not know, lists
+// those whose files are missing, and trusts a record only under the master key that sealed it.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { keepBackups } from '#control-plane/backups/jobs.ts'
+import { runBackups } from '#control-plane/backups/jobs.ts'
 import { createBackupRecords, type BackupRecords } from '#control-plane/backups/backup-record.ts'
 import type { BackupTarget } from '#control-plane/backups/backup-target.ts'
 import { createDirectoryTarget } from '#control-plane/backups/directory-target.ts'
@@ -36,7 +36,7 @@ interface Written {
   manifest: string
 }
 
-/** A whole backup, as a take writes it. */
+/** Writes a complete backup, as the control plane does. */
 async function writeBackup(
   target: BackupTarget,
   records: BackupRecords | undefined,
@@ -77,7 +77,7 @@ function described(id: string, bytes: number, manifest: string) {
   }
 }
 
-t.test('a record', async (t) => {
+t.test('a backup record', async (t) => {
   const seal = createSeal(randomBytes(32))
   const records = createBackupRecords({ seal, installation })
   const id = randomUUID()
@@ -85,15 +85,15 @@ t.test('a record', async (t) => {
   const text = records.write(described(id, 7, 'ab'), key)
   const error = (of: BackupRecords, changed: string | undefined, as = id) => of.read(changed, as).error?.code
 
-  t.test('holds the key for whoever has the master key', (t) => {
+  t.test('contains the backup’s key, sealed with the master key', (t) => {
     const read = records.read(text, id)
     t.match(read, { description: { tenant_name: 'ada', plan: 'Pro', installation }, error: undefined })
     t.same(Buffer.from(read.key ?? []), key)
-    t.notOk(text.includes(key.toString('base64')), 'and for nobody else')
+    t.notOk(text.includes(key.toString('base64')), 'the key is not in plain text')
     t.end()
   })
 
-  t.test('is of no use when anything in it was changed', (t) => {
+  t.test('is rejected when any part of it was changed', (t) => {
     const { description } = JSON.parse(text) as { description: Record<string, unknown> }
     for (const name of Object.keys(description)) {
       const value = description[name]
@@ -111,12 +111,12 @@ t.test('a record', async (t) => {
     }
     for (const broken of ['', '{}', 'null', text.slice(0, -3), text.replace('"format": 1', '"format": 2')])
       t.equal(error(records, broken), 'RECORD_DAMAGED', broken.slice(0, 20))
-    t.equal(error(records, text, randomUUID()), 'RECORD_DAMAGED', 'of another backup')
+    t.equal(error(records, text, randomUUID()), 'RECORD_DAMAGED', 'the record of another backup')
     t.equal(error(records, undefined), 'NO_RECORD')
     t.end()
   })
 
-  t.test('of another installation, or master key, says so', (t) => {
+  t.test('of another installation or master key is rejected with that reason', (t) => {
     t.equal(error(createBackupRecords({ seal, installation: randomUUID() }), text), 'OTHER_INSTALLATION')
     t.equal(error(createBackupRecords({ seal: createSeal(randomBytes(32)), installation }), text), 'OTHER_MASTER_KEY')
     t.end()
@@ -124,7 +124,7 @@ t.test('a record', async (t) => {
 })
 
 t.test('the directory', async (t) => {
-  t.test('a removal that was interrupted is continued, at whatever point', async (t) => {
+  t.test('an interrupted removal is continued', async (t) => {
     for (const from of ['', 'quarantine']) {
       const root = await directory(t)
       const target = createDirectoryTarget(root, 'here')
@@ -137,7 +137,7 @@ t.test('the directory', async (t) => {
     }
   })
 
-  t.test('what is no backup is not touched, and nothing in the quarantine is overwritten', async (t) => {
+  t.test('a survey does not change other directories, and overwrites nothing in the quarantine', async (t) => {
     const root = await directory(t)
     const target = createDirectoryTarget(root, 'here')
     for (const name of ['lost+found', 'notes', randomUUID().toUpperCase(), `${randomUUID()}.old`]) {
@@ -169,12 +169,12 @@ t.test('the API and the leader', async (t) => {
   const ledger = createBackupLedger(database, seal, () => new Date())
   const [installed] = await api.sql('select epoch from installation')
 
-  /** The leader, until it has found what a condition wants. @returns what it logged as warnings */
+  /** Leads until a survey is done and the condition holds. @returns the warnings that the leader logged */
   const lead = async (holds: () => boolean | Promise<boolean>) => {
     const lost = new AbortController()
     const warnings: string[] = []
     let surveys = 0
-    const stored = keepBackups({
+    const ended = runBackups({
       ledger,
       target,
       records,
@@ -189,14 +189,14 @@ t.test('the API and the leader', async (t) => {
     })({ epoch: BigInt(String(installed?.['epoch'])), lost: lost.signal })
     await until(async () => surveys > 0 && (await holds()))
     lost.abort()
-    await stored
+    await ended
     return warnings
   }
   const list = async (query: string) => {
     const { body } = await api.call('GET', `/v1/backups?${query}`)
     return body as { backups: Record<string, unknown>[]; next_cursor: string | null }
   }
-  /** A row of a backup, and its open operation when it is running. */
+  /** Inserts a backup, and an operation in the given state. */
   const insert = async ({ id, key, manifest }: Written, state: string, operation?: string) => {
     const sealed = Buffer.from(seal.seal(key.toString('base64'), `backup:${id}`))
     await api.sql(
@@ -218,91 +218,85 @@ t.test('the API and the leader', async (t) => {
     )
   }
 
-  t.test(
-    'of many that the database does not know, all are quarantined, listed in pages, and each problem is told',
-    async (t) => {
-      const good = await writeBackup(target, records)
-      const old = await writeBackup(target, undefined)
-      const foreign = await writeBackup(target, createBackupRecords({ seal, installation: randomUUID() }))
-      const wrongKey = await writeBackup(
-        target,
-        createBackupRecords({ seal: createSeal(randomBytes(32)), installation }),
-      )
-      const damaged = await writeBackup(target, records)
-      await writeFile(join(root, installation, damaged.id, 'manifest'), 'x')
-      const unfinished = randomUUID()
-      await openFiles(target, unfinished, randomBytes(32), signal).writeManifest('{}')
-      const before = (await filesBelow(root)).size
-      const warnings = await lead(() => true)
-      t.equal(warnings.filter((text) => text.includes('quarantine')).length, 6, 'the log tells of each')
-      t.equal((await filesBelow(join(root, installation, 'quarantine'))).size, before, 'no file is gone')
+  t.test('unknown backups are quarantined and listed in pages, each with its error', async (t) => {
+    const good = await writeBackup(target, records)
+    const old = await writeBackup(target, undefined)
+    const foreign = await writeBackup(target, createBackupRecords({ seal, installation: randomUUID() }))
+    const wrongKey = await writeBackup(target, createBackupRecords({ seal: createSeal(randomBytes(32)), installation }))
+    const damaged = await writeBackup(target, records)
+    await writeFile(join(root, installation, damaged.id, 'manifest'), 'x')
+    const unfinished = randomUUID()
+    await openFiles(target, unfinished, randomBytes(32), signal).writeManifest('{}')
+    const before = (await filesBelow(root)).size
+    const warnings = await lead(() => true)
+    t.equal(warnings.filter((text) => text.includes('quarantine')).length, 6, 'the log names each unknown backup')
+    t.equal((await filesBelow(join(root, installation, 'quarantine'))).size, before, 'no file is lost')
 
-      const errors = new Map<unknown, unknown>()
-      for (let cursor: string | null = ''; cursor !== null;) {
-        const page = await list(`state=unknown&limit=2${cursor === '' ? '' : `&cursor=${cursor}`}`)
-        for (const { id, adoptable, error } of page.backups) {
-          t.equal(adoptable, error === null)
-          errors.set(id, (error as { code: string } | null)?.code)
-        }
-        cursor = page.next_cursor
+    const errors = new Map<unknown, unknown>()
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const page = await list(`state=unknown&limit=2${cursor === '' ? '' : `&cursor=${cursor}`}`)
+      for (const { id, adoptable, problem } of page.backups) {
+        t.equal(adoptable, problem === null)
+        errors.set(id, (problem as { code: string } | null)?.code)
       }
-      const expected = [
-        [good, undefined],
-        [old, 'NO_RECORD'],
-        [foreign, 'OTHER_INSTALLATION'],
-        [wrongKey, 'OTHER_MASTER_KEY'],
-        [damaged, 'DAMAGED'],
-        [{ id: unfinished }, 'INCOMPLETE'],
-      ] as const
-      t.same(errors, new Map(expected.map(([{ id }, code]) => [id, code])))
-      for (const [{ id }, code] of expected) {
-        if (code === undefined) continue
-        t.match(
-          await api.call('POST', `/v1/backups/${id}/adopt`),
-          { status: 409, body: { code: 'BACKUP_NOT_ADOPTABLE', error: code } },
-          code,
-        )
-        for (const use of ['verify', 'restore']) {
-          t.match(
-            await api.call('POST', `/v1/backups/${id}/${use}`, use === 'restore' ? { body: { into: 'same' } } : {}),
-            { status: 409, body: { code: 'BACKUP_NOT_ADOPTED' } },
-            use,
-          )
-        }
-      }
-      t.equal((await filesBelow(join(root, installation, 'quarantine'))).size, before, 'nor now')
-      t.match(await api.call('POST', `/v1/backups/${good.id}/adopt`), {
-        status: 200,
-        body: { id: good.id, state: 'complete', trigger: 'request', planned_at: null },
-      })
-      t.same((await readdir(join(root, installation))).sort(), ['quarantine', good.id].sort())
-      const [row] = await api.sql('select key from backups where id = $1', [good.id])
-      t.same(
-        Buffer.from(seal.open(row?.['key'] as Uint8Array, `backup:${good.id}`), 'base64'),
-        good.key,
-        'its key is the one that it was taken with',
+      cursor = page.next_cursor
+    }
+    const expected = [
+      [good, undefined],
+      [old, 'NO_RECORD'],
+      [foreign, 'OTHER_INSTALLATION'],
+      [wrongKey, 'OTHER_MASTER_KEY'],
+      [damaged, 'DAMAGED'],
+      [{ id: unfinished }, 'INCOMPLETE'],
+    ] as const
+    t.same(errors, new Map(expected.map(([{ id }, code]) => [id, code])))
+    for (const [{ id }, code] of expected) {
+      if (code === undefined) continue
+      t.match(
+        await api.call('POST', `/v1/backups/${id}/adopt`),
+        { status: 409, body: { code: 'BACKUP_NOT_ADOPTABLE', problem: code } },
+        code,
       )
-      t.match(await api.call('GET', `/v1/backups/${old.id}`), {
-        status: 200,
-        body: { state: 'unknown', error: { code: 'NO_RECORD', message: /its key/ } },
-      })
-
-      for (const [{ id }, code] of expected.slice(1))
+      for (const use of ['verify', 'restore']) {
         t.match(
-          await api.call('DELETE', `/v1/backups/${id}`),
-          { status: 200, body: { id, state: 'unknown' } },
-          String(code),
+          await api.call('POST', `/v1/backups/${id}/${use}`, use === 'restore' ? { body: { into: 'same' } } : {}),
+          { status: 409, body: { code: 'BACKUP_NOT_ADOPTED' } },
+          use,
         )
-      t.equal((await api.call('DELETE', `/v1/backups/${old.id}`)).status, 404)
-      t.same(await readdir(join(root, installation, 'quarantine')), [])
-      const audit = await api.sql("select action from audit_log where action like 'backup.%'")
-      t.equal(audit.filter(({ action }) => action === 'backup.delete').length, 5)
-      t.match(await api.call('DELETE', `/v1/backups/${good.id}`), { status: 200, body: { state: 'complete' } })
-      t.same(await readdir(join(root, installation)), ['quarantine'])
-    },
-  )
+      }
+    }
+    t.equal((await filesBelow(join(root, installation, 'quarantine'))).size, before, 'rejected requests remove no file')
+    t.match(await api.call('POST', `/v1/backups/${good.id}/adopt`), {
+      status: 200,
+      body: { id: good.id, state: 'complete', trigger: 'request', planned_at: null },
+    })
+    t.same((await readdir(join(root, installation))).sort(), ['quarantine', good.id].sort())
+    const [row] = await api.sql('select key from backups where id = $1', [good.id])
+    t.same(
+      Buffer.from(seal.open(row?.['key'] as Uint8Array, `backup:${good.id}`), 'base64'),
+      good.key,
+      'the adopted backup has its original key',
+    )
+    t.match(await api.call('GET', `/v1/backups/${old.id}`), {
+      status: 200,
+      body: { state: 'unknown', problem: { code: 'NO_RECORD', message: /Its key/ } },
+    })
 
-  t.test('what lists are not asked', async (t) => {
+    for (const [{ id }, code] of expected.slice(1))
+      t.match(
+        await api.call('DELETE', `/v1/backups/${id}`),
+        { status: 200, body: { id, state: 'unknown' } },
+        String(code),
+      )
+    t.equal((await api.call('DELETE', `/v1/backups/${old.id}`)).status, 404)
+    t.same(await readdir(join(root, installation, 'quarantine')), [])
+    const audit = await api.sql("select action from audit_log where action like 'backup.%'")
+    t.equal(audit.filter(({ action }) => action === 'backup.delete').length, 5)
+    t.match(await api.call('DELETE', `/v1/backups/${good.id}`), { status: 200, body: { state: 'complete' } })
+    t.same(await readdir(join(root, installation)), ['quarantine'])
+  })
+
+  t.test('invalid queries and unknown backups are rejected', async (t) => {
     for (const query of [
       'state=gone',
       'state=unknown&cursor=x',
@@ -320,7 +314,7 @@ t.test('the API and the leader', async (t) => {
     })
   })
 
-  t.test('one that the database believes is being taken, and is whole, is recorded and not taken again', async (t) => {
+  t.test('a backup that is committed but recorded as running becomes complete, and is not taken again', async (t) => {
     for (const state of ['pending', 'running']) {
       const written = await writeBackup(target, records)
       const before = await filesBelow(join(root, installation, written.id))
@@ -338,7 +332,7 @@ t.test('the API and the leader', async (t) => {
     }
   })
 
-  t.test('one that is not whole is failed, and only what was not committed goes', async (t) => {
+  t.test('a running backup without a commit fails, and its files are removed', async (t) => {
     const id = randomUUID()
     const key = randomBytes(32)
     await openFiles(target, id, key, signal).writeManifest('{}')
@@ -347,7 +341,7 @@ t.test('the API and the leader', async (t) => {
     t.notOk((await readdir(join(root, installation))).includes(`${id}.making`))
   })
 
-  t.test('one whose files are away is told, and works when they are back', async (t) => {
+  t.test('a backup whose files are missing is listed, until they are back', async (t) => {
     const written = await writeBackup(target, records)
     await insert(written, 'complete')
     const [path, away] = [join(root, installation, written.id), join(root, 'away')]
@@ -363,6 +357,6 @@ t.test('the API and the leader', async (t) => {
     await lead(() => true)
     t.same((await list('state=missing')).backups, [])
     t.same((await list('state=unknown')).backups, [])
-    t.ok((await readFile(join(path, 'manifest'))).length > 0, 'a known one leaves the quarantine')
+    t.ok((await readFile(join(path, 'manifest'))).length > 0, 'a known backup leaves the quarantine')
   })
 })

@@ -1,9 +1,9 @@
-// A backup whose verification failed for the last time reports that itself, whatever the reason was.
+// The control plane records the error of a verification on its backup after the last attempt.
 import t from 'tap'
 import type { Job } from '#control-plane/backups/backup.ts'
-import { keepBackups, type BackupJobDeps } from '#control-plane/backups/jobs.ts'
+import { runBackups, type BackupJobDeps } from '#control-plane/backups/jobs.ts'
 import type { BackupLedger } from '#control-plane/backups/backup-ledger.ts'
-import { NotWanted } from '#control-plane/backups/backup-error.ts'
+import { OperationSuperseded } from '#control-plane/backups/backup-error.ts'
 import { systemClock } from '#control-plane/platform/clock.ts'
 
 const backup = {
@@ -24,8 +24,8 @@ const jobOf = (attempts: number): Job => ({
   key: new Uint8Array(32),
 })
 
-/** Runs the job until it is told that it failed. @returns what was recorded of the verification before */
-async function recorded(job: Job, error: Error): Promise<(string | null)[]> {
+/** Runs the job until its failure is recorded. @returns the verification errors that were recorded before */
+async function recordedErrors(job: Job, error: Error): Promise<(string | null)[]> {
   const stop = new AbortController()
   const verified: (string | null)[] = []
   const ledger = {
@@ -53,16 +53,16 @@ async function recorded(job: Job, error: Error): Promise<(string | null)[]> {
     readHome: () => Promise.resolve(),
     tenant: () => Promise.resolve(undefined),
   } as unknown as BackupJobDeps
-  await keepBackups(deps)({ epoch: 1n, lost: stop.signal }).catch(() => undefined)
+  await runBackups(deps)({ epoch: 1n, lost: stop.signal }).catch(() => undefined)
   return verified
 }
 
-t.test('after the last attempt, an error inside is recorded', async (t) => {
-  t.same(await recorded(jobOf(2), new Error('no such table')), [
-    'it failed inside; the log of the control plane says why',
+t.test('after the last attempt, an internal error is recorded', async (t) => {
+  t.same(await recordedErrors(jobOf(2), new Error('no such table')), [
+    'An internal error occurred. The log of the control plane has the details.',
   ])
 })
 
-t.test('a verification that nobody wants any more says nothing of the backup', async (t) => {
-  t.same(await recorded(jobOf(0), new NotWanted('gone')), [])
+t.test('a verification that is no longer wanted records nothing', async (t) => {
+  t.same(await recordedErrors(jobOf(0), new OperationSuperseded('gone')), [])
 })

@@ -1,4 +1,4 @@
-// Invoices over the API: made of closed months, numbered without a gap, never changed, read in three forms.
+// Invoices over the API: of closed months, numbered without a gap, unchangeable when final, in three formats.
 import t from 'tap'
 import { readDecimalText } from '#control-plane/billing/money.ts'
 import type { InvoiceBody } from '#control-plane/billing/invoice-body.ts'
@@ -24,7 +24,7 @@ const expected = async (tenantId: string, requests: bigint) =>
     cent,
   )
 
-t.test('a month that is not over or not closed has no invoice yet, and says so', async (t) => {
+t.test('The API rejects an invoice for a month that is not over or not closed', async (t) => {
   isError(t, await close(first.tenant_id), 409, 'MONTH_NOT_CLOSED', 'month', 'month not closed')
   isError(t, await close(first.tenant_id, { month: '2999-01' }), 400, 'FUTURE_MONTH', '2999-01', 'future month')
   isError(t, await close(first.tenant_id, { month: '2026-13' }), 400, 'INVALID_MONTH', '2026-13', 'invalid month')
@@ -36,7 +36,7 @@ t.test('a month that is not over or not closed has no invoice yet, and says so',
     404,
     'INVOICE_NOT_FOUND',
     'no plan in 2026-01',
-    'before the tenant was made',
+    'month before the tenant was created',
   )
   await api.count(first.tenant_id, thisHour, 1_234_567)
   api.clock.ahead = next.getTime() + 3_600_000 - Date.now()
@@ -46,14 +46,14 @@ t.test('a month that is not over or not closed has no invoice yet, and says so',
     409,
     'MONTH_NOT_CLOSED',
     'not closed yet',
-    'over, but the gateway may still send some of it',
+    'the month is over, but the gateway may still send usage of it',
   )
   t.same((await api.call('GET', path)).body, { invoices: [], next_cursor: null })
   t.same((await api.counts())['invoices'], 0)
 })
 
 t.test(
-  'a draft may be made anew and takes no number; the final one takes the next, and a repeat changes nothing',
+  'A draft can be renewed and has no number; the final invoice gets the next number, and a repeat changes nothing',
   async (t) => {
     await api.closeUntil(new Date(next.getTime() + 2 * 3_600_000))
     const draft = await made(first.tenant_id, { month: text, final: false })
@@ -85,13 +85,17 @@ t.test(
     })
     await api.call('PUT', `/v1/tenants/${first.tenant_id}/buyer`, { body: { name: 'Another', lines: [] } })
     t.same(await made(first.tenant_id), final)
-    t.same(await made(first.tenant_id, { month: text, final: false }), final, 'nor does it become a draft again')
+    t.same(
+      await made(first.tenant_id, { month: text, final: false }),
+      final,
+      'a final invoice does not become a draft again',
+    )
     t.same((await api.call('GET', `${path}/${final.invoice_id}`)).body, final)
     t.same(await api.sql('select number, state from invoices'), [{ number: 1, state: 'final' }])
   },
 )
 
-t.test('it can be had as JSON, CSV and PDF, by extension and by Accept', async (t) => {
+t.test('The extension or the Accept header selects JSON, CSV or PDF', async (t) => {
   const json = await api.call('GET', `${path}/${text}`)
   const invoice = json.body as InvoiceBody
   t.same(
@@ -106,11 +110,11 @@ t.test('it can be had as JSON, CSV and PDF, by extension and by Accept', async (
   const rows = csv.text.trimEnd().split('\r\n')
   t.equal(rows.length, 1 + invoice.lines.length + 3)
   t.match(rows.at(-1), new RegExp(`^NL-000001,final,${first.tenant_id},EUR,total,.*,${invoice.total},`))
-  for (const requested of [
+  for (const variant of [
     { name: `${text}.pdf`, headers: {} },
     { name: text, headers: { accept: 'application/pdf' } },
   ]) {
-    const pdf = await api.call('GET', `${path}/${requested.name}`, requested)
+    const pdf = await api.call('GET', `${path}/${variant.name}`, variant)
     t.same(
       [pdf.status, pdf.headers['content-type'], pdf.headers['content-disposition']],
       [200, 'application/pdf', 'inline; filename="invoice-NL-000001.pdf"'],
@@ -146,7 +150,7 @@ t.test('it can be had as JSON, CSV and PDF, by extension and by Accept', async (
   )
 })
 
-t.test('the database itself refuses to change or remove what is final', async (t) => {
+t.test('The database rejects every change and removal of a final invoice', async (t) => {
   for (const change of [
     "update invoices set content = '{}'",
     'update invoices set number = 7',
@@ -158,7 +162,7 @@ t.test('the database itself refuses to change or remove what is final', async (t
   }
 })
 
-t.test('a void invoice keeps its number, and the next one of its month takes a new one', async (t) => {
+t.test('A void invoice keeps its number, and the next invoice of its month gets a new one', async (t) => {
   const { invoice_id: id } = (await api.call('GET', `${path}/${text}`)).body as InvoiceBody
   isError(
     t,
@@ -183,7 +187,7 @@ t.test('a void invoice keeps its number, and the next one of its month takes a n
   t.same(
     await api.sql('select count(*)::int as count from invoices where tenant_id = $1', [first.tenant_id]),
     [{ count: 1 }],
-    'nothing is made anew by itself',
+    'the leader does not replace a void invoice',
   )
   t.match(await made(first.tenant_id), { state: 'final', number: 'NL-000003', buyer: { name: 'Another' } })
   await t.rejects(
@@ -192,7 +196,7 @@ t.test('a void invoice keeps its number, and the next one of its month takes a n
   )
 })
 
-t.test('the leader makes what is missing, once, and tells the webhooks of each', async (t) => {
+t.test('The leader creates each missing invoice once and sends a webhook for each', async (t) => {
   const mine = await api.sql('select tenant_id, number, state from invoices order by number')
   t.same(mine, [
     { tenant_id: first.tenant_id, number: 1, state: 'void' },
@@ -210,38 +214,35 @@ t.test('the leader makes what is missing, once, and tells the webhooks of each',
   t.same(api.warnings, [])
 })
 
-t.test(
-  'a count that comes late is a correction on the next invoice, and the month before stays as it was',
-  async (t) => {
-    const before = await made(first.tenant_id)
-    await api.count(first.tenant_id, thisHour, 1_111_111, 'gateway-that-was-cut-off')
-    await api.closeUntil(new Date(next.getTime() + 4 * 3_600_000))
-    const after = new Date(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1, 1))
-    await api.closeUntil(new Date(after.getTime() + 2 * 3_600_000))
-    const following = await made(first.tenant_id, { month: next.toISOString().slice(0, 7) })
-    const corrections = following.lines.filter(({ correction }) => correction)
-    t.same(
-      corrections.map(({ month: of, resource, quantity }) => [of, resource, quantity]),
-      [[text, 'requests', '1111111']],
-    )
-    t.equal(
-      corrections.reduce((sum, { amount }) => sum + readDecimalText(amount), 0n) + readDecimalText(before.net),
-      await expected(first.tenant_id, 2_345_678n),
-    )
-    t.same((await api.call('GET', `${path}/${text}`)).body, before)
-  },
-)
+t.test('Late usage is a correction on the next invoice, and the earlier invoice does not change', async (t) => {
+  const before = await made(first.tenant_id)
+  await api.count(first.tenant_id, thisHour, 1_111_111, 'gateway-that-was-cut-off')
+  await api.closeUntil(new Date(next.getTime() + 4 * 3_600_000))
+  const after = new Date(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1, 1))
+  await api.closeUntil(new Date(after.getTime() + 2 * 3_600_000))
+  const following = await made(first.tenant_id, { month: next.toISOString().slice(0, 7) })
+  const corrections = following.lines.filter(({ correction }) => correction)
+  t.same(
+    corrections.map(({ month: of, resource, quantity }) => [of, resource, quantity]),
+    [[text, 'requests', '1111111']],
+  )
+  t.equal(
+    corrections.reduce((sum, { amount }) => sum + readDecimalText(amount), 0n) + readDecimalText(before.net),
+    await expected(first.tenant_id, 2_345_678n),
+  )
+  t.same((await api.call('GET', `${path}/${text}`)).body, before)
+})
 
-t.test('a leader that was replaced writes nothing', async (t) => {
+t.test('A replaced leader writes no invoice', async (t) => {
   const count = async () => (await api.counts())['invoices']
   const was = await count()
-  await t.rejects(api.makeInvoices((await api.epoch()) - 1n), /another control plane leads/)
+  await t.rejects(api.makeInvoices((await api.epoch()) - 1n), /Another control plane leads/)
   t.equal(await count(), was)
   await api.makeInvoices()
   t.equal(await count(), Number(was) + 1)
 })
 
-t.test('a tenant that is gone keeps its invoices, and its name on those that are still to be made', async (t) => {
+t.test('A deleted tenant keeps its invoices, and invoices created later have its name', async (t) => {
   const after = new Date(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1, 1))
   const gone = await api.call('DELETE', `/v1/tenants/${second.tenant_id}?purge=true`, {
     headers: { prefer: 'wait=30' },
@@ -265,7 +266,7 @@ t.test('a tenant that is gone keeps its invoices, and its name on those that are
   t.same(list.invoices.length, 3)
 })
 
-t.test('without prices no invoice is made', async (t) => {
+t.test('Without prices the API rejects invoices, previews and adjustments', async (t) => {
   const free = await startApi(t, { control: false })
   await free.sql(
     `insert into tenants (id, name, plan_id, region_id, isolation, created_at, updated_at)

@@ -1,5 +1,5 @@
-// Kill -9 while a month's invoices are made: within a batch and between two. Numbers have no gap, everybody has one
-// invoice, each adjustment stands on one.
+// SIGKILL while a month's invoices are created, within a batch and between two batches. The numbers have no gap, each tenant
+// has one invoice, and each adjustment is on one invoice.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import pg from 'pg'
@@ -36,7 +36,7 @@ async function kill(child: ChildProcess): Promise<void> {
   child.kill('SIGKILL')
   await gone
 }
-/** Other backends of ours: none is left of who was killed. */
+/** Number of other database sessions of control planes. Those of a killed process must end. */
 const sessions = async () =>
   Number(
     (
@@ -49,12 +49,12 @@ const present = async () =>
   (
     await sql(`select (select count(*)::int from invoices) as invoices, (select last from invoice_numbers) as last,
       (select count(*)::int from invoices where number is not null) as numbered,
-      (select count(*)::int from operator_events where type = 'invoice.final') as told,
+      (select count(*)::int from operator_events where type = 'invoice.final') as events,
       (select count(*)::int from adjustments where invoice_id is not null) as billed`)
   )[0]
-const whole = (count: number) => ({ invoices: count, last: count, numbered: count, told: count, billed: count })
+const complete = (count: number) => ({ invoices: count, last: count, numbered: count, events: count, billed: count })
 
-/** The last thing that a batch does waits for this lock, when its numbers are taken and its invoices written. */
+/** Kills a process while the last statement of its batch waits for a lock, after numbers and invoices are written. */
 async function killWithinBatch(): Promise<void> {
   const holder = new pg.Client({ connectionString: url })
   await holder.connect()
@@ -64,38 +64,41 @@ async function killWithinBatch(): Promise<void> {
   await until(
     async () =>
       (await sql("select 1 from pg_locks where not granted and relation = 'operator_events'::regclass")).length > 0,
-    'the batch waits',
+    'the batch waits for the lock',
   )
   await kill(child)
   await holder.query('rollback')
   await holder.end()
 }
 
-t.test('a batch that was killed before its end has left nothing, and the next one has its numbers', async (t) => {
-  // The test's own client is one of them, when it is connected.
+t.test('A batch that is killed before its commit leaves no rows, and the next batch gets its numbers', async (t) => {
+  // The count may include the test's own client.
   const idle = await sessions()
   await killWithinBatch()
   await until(async () => (await sessions()) <= idle, 'the killed sessions have ended')
-  t.same(await present(), whole(0))
+  t.same(await present(), complete(0))
 
   const child = begin()
   await until(async () => Number((await present())?.['invoices']) >= 100, 'a batch is committed')
   await kill(child)
   await until(async () => (await sessions()) <= idle, 'the killed sessions have ended')
   const after = Number((await present())?.['invoices'])
-  t.ok(after === 100 || after === 200 || after === 300 || after === tenants, `${after} are whole batches`)
-  t.same(await present(), whole(after))
+  t.ok(
+    after === 100 || after === 200 || after === 300 || after === tenants,
+    `the ${after} invoices are complete batches`,
+  )
+  t.same(await present(), complete(after))
 
   if (after < tenants) await killWithinBatch()
   await until(async () => (await sessions()) <= idle, 'the killed sessions have ended')
-  t.same(await present(), whole(after))
+  t.same(await present(), complete(after))
 })
 
-t.test('whoever goes on makes what is missing, once', async (t) => {
+t.test('The next leader creates each missing invoice once', async (t) => {
   for (let again = 0; again < 2; again++) {
     const child = begin()
     t.same(await once(child, 'exit'), [0, null])
-    t.same(await present(), whole(tenants))
+    t.same(await present(), complete(tenants))
   }
   t.same(
     await sql(

@@ -1,5 +1,5 @@
-// A batch of invoices: each is what it would be alone, what is wrong with one tenant stops no other, and many tenants
-// need no more questions than few.
+// A batch of invoices. Each equals the invoice that is created alone, an error of one tenant does not affect the others,
+// and the number of queries does not depend on the number of tenants.
 import t from 'tap'
 import { createBilling, type BillingDeps } from '#control-plane/billing/billing.ts'
 import { readDecimalText } from '#control-plane/billing/money.ts'
@@ -42,14 +42,14 @@ const costOf = async (id: string, of: Date, requests: bigint) => {
 }
 
 t.test(
-  'one whose hours were tampered with has none and is named; the others have theirs, numbered without a gap',
+  'A tenant with modified hours gets no invoice and a warning; all others get theirs, numbered without a gap',
   async (t) => {
     for (const { id, requests } of tenants) await api.count(id, thisHour, Number(requests))
     await api.closeUntil(new Date(next.getTime() + 2 * 3_600_000))
     await api.sql('alter table usage_months disable trigger usage_months_closed')
     await api.sql("update usage_months set previous = repeat('1', 64) where tenant_id = $1", [broken.id])
     await api.makeInvoices()
-    t.same(api.warnings, ["a tenant's invoice could not be made; it is tried again"])
+    t.same(api.warnings, ["could not make a tenant's invoice; retrying"])
     const nets = await netsOf(month)
     for (const { id, requests } of whole) t.equal(nets.get(id), await costOf(id, month, requests), id)
     t.notOk(nets.has(broken.id))
@@ -63,76 +63,73 @@ t.test(
     t.same(await api.sql('select count(*)::int as made, max(number) as last from invoices'), [
       { made: tenants.length, last: tenants.length },
     ])
-    t.same(await api.sql("select count(*)::int as told from operator_events where type = 'invoice.final'"), [
-      { told: tenants.length },
+    t.same(await api.sql("select count(*)::int as events from operator_events where type = 'invoice.final'"), [
+      { events: tenants.length },
     ])
   },
 )
 
-t.test(
-  'corrections of some tenants and of different months, and a charge of one, stand on their invoices alone',
-  async (t) => {
-    for (const { id, late } of tenants)
-      if (late > 0n) await api.count(id, thisHour, Number(late), 'gateway-that-was-cut-off')
-    await api.closeUntil(new Date(third.getTime() + 2 * 3_600_000))
-    const [first] = tenants
-    await api.count(first?.id ?? '', thisHour, 77_777, 'another-gateway')
-    await api.closeUntil(new Date(end.getTime() + 2 * 3_600_000))
-    const charged = tenants[1]?.id ?? ''
+t.test('Corrections and charges are only on the invoices of their tenants', async (t) => {
+  for (const { id, late } of tenants)
+    if (late > 0n) await api.count(id, thisHour, Number(late), 'gateway-that-was-cut-off')
+  await api.closeUntil(new Date(third.getTime() + 2 * 3_600_000))
+  const [first] = tenants
+  await api.count(first?.id ?? '', thisHour, 77_777, 'another-gateway')
+  await api.closeUntil(new Date(end.getTime() + 2 * 3_600_000))
+  const charged = tenants[1]?.id ?? ''
+  t.equal(
+    (
+      await api.call('POST', `/v1/tenants/${charged}/adjustments`, {
+        body: { description: 'a charge', amount: '1.25' },
+      })
+    ).status,
+    201,
+  )
+  await api.makeInvoices()
+  const [seconds, thirds] = [await netsOf(next), await netsOf(third)]
+  for (const { id, requests, late } of tenants) {
+    const corrected = (await costOf(id, month, requests + late)) - (await costOf(id, month, requests))
     t.equal(
-      (
-        await api.call('POST', `/v1/tenants/${charged}/adjustments`, {
-          body: { description: 'a charge', amount: '1.25' },
-        })
-      ).status,
-      201,
+      seconds.get(id),
+      (await costOf(id, next, 0n)) + corrected + (id === charged ? 1_250_000n : 0n),
+      `second month of ${id}`,
     )
-    await api.makeInvoices()
-    const [seconds, thirds] = [await netsOf(next), await netsOf(third)]
-    for (const { id, requests, late } of tenants) {
-      const corrected = (await costOf(id, month, requests + late)) - (await costOf(id, month, requests))
-      t.equal(
-        seconds.get(id),
-        (await costOf(id, next, 0n)) + corrected + (id === charged ? 1_250_000n : 0n),
-        `second month of ${id}`,
-      )
-      const more =
-        id === first?.id
-          ? (await costOf(id, month, requests + late + 77_777n)) - (await costOf(id, month, requests + late))
-          : 0n
-      t.equal(thirds.get(id), (await costOf(id, third, 0n)) + more, `third month of ${id}`)
-    }
-    t.ok(tenants.some(({ late }) => late > 0n))
-  },
-)
+    const more =
+      id === first?.id
+        ? (await costOf(id, month, requests + late + 77_777n)) - (await costOf(id, month, requests + late))
+        : 0n
+    t.equal(thirds.get(id), (await costOf(id, third, 0n)) + more, `third month of ${id}`)
+  }
+  t.ok(tenants.some(({ late }) => late > 0n))
+})
 
-t.test('however many tenants there are, the questions are as many', async (t) => {
+t.test('A batch needs the same number of queries for one tenant as for many', async (t) => {
   const database = openDatabase(api.controlUrl)
   t.teardown(() => database.$disconnect())
-  const questions = async (ids: readonly string[]) => {
-    let requested = 0
-    const counted =
-      <Given extends unknown[], ApiResponse>(request: (...given: Given) => ApiResponse) =>
-      (...given: Given) => {
-        requested++
-        return request(...given)
+  const countQueries = async (ids: readonly string[]) => {
+    let queries = 0
+    const counting =
+      <Args extends unknown[], Result>(request: (...args: Args) => Result) =>
+      (...args: Args) => {
+        queries++
+        return request(...args)
       }
     const { usage, history, invoices, adjustments } = api.billing
     const deps: BillingDeps = {
       config: billingConfig,
-      usage: { months: counted(usage.months), closedUntil: usage.closedUntil },
-      history: { periodsOf: counted(history.periodsOf) },
-      invoices: { pricesOf: counted(invoices.pricesOf), buyers: counted(invoices.buyers) },
-      adjustments: { due: counted(adjustments.due) },
-      namesOf: counted(createTenantNames(database)),
+      usage: { months: counting(usage.months), closedUntil: usage.closedUntil },
+      history: { periodsOf: counting(history.periodsOf) },
+      invoices: { pricesOf: counting(invoices.pricesOf), buyers: counting(invoices.buyers) },
+      adjustments: { due: counting(adjustments.due) },
+      namesOf: counting(createTenantNames(database)),
     }
     const composed = await createBilling(deps).composeAll(ids, third)
     t.same(
       composed.map(({ tenantId, content }) => [tenantId, content?.tenant_id]),
       ids.map((id) => [id, id]),
     )
-    return requested
+    return queries
   }
   const ids = tenants.map(({ id }) => id)
-  t.equal(await questions(ids), await questions(ids.slice(0, 1)))
+  t.equal(await countQueries(ids), await countQueries(ids.slice(0, 1)))
 })

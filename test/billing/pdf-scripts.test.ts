@@ -1,4 +1,4 @@
-// Names on an invoice's PDF in any script: each character is printed, in its place, and can be read back.
+// Names in any script on an invoice's PDF: each character is printed at its position and can be extracted as text.
 import naughty from 'big-list-of-naughty-strings' with { type: 'json' }
 import fc from 'fast-check'
 import PDFDocument from 'pdfkit'
@@ -8,7 +8,7 @@ import { fontOfDocument, loadPdfFonts, type FontName } from '#control-plane/bill
 import { PdfText, type TextStyle } from '#control-plane/billing/pdf-text.ts'
 import { RunText } from '#control-plane/billing/text-runs.ts'
 import { seed } from '#test/support/effort.ts'
-import { pdfChunks, type PdfChunk } from './support/pdf-words.ts'
+import { pdfChunks, type PdfChunk } from './support/pdf-chunks.ts'
 
 const fonts = await loadPdfFonts()
 const style: TextStyle = { size: 10 }
@@ -25,7 +25,7 @@ async function pageOf(text: string, { width = 480, bold = false } = {}): Promise
   return { file, chunks: pdfChunks(file) }
 }
 
-/** In the order in which the file has them, which is that of reading. */
+/** Text of the chunks in the order of the file, which is the reading order. */
 const textOf = (chunks: readonly PdfChunk[]) => chunks.map(({ text }) => text).join('')
 
 function isComplete(t: Test, chunks: readonly PdfChunk[], name: string): void {
@@ -46,13 +46,13 @@ const names = {
   Latin: ['Łódź Ærø Straße', 'e\u0301 q\u0323\u0303', 'a\u00a0b\u2003c', 'ﬁ file Å \u00ad-'],
 }
 for (const [script, texts] of Object.entries(names)) {
-  t.test(`${script}: each character is printed and read back, in both weights`, async (t) => {
+  t.test(`${script}: each character is printed and extracted in both weights`, async (t) => {
     for (const text of texts) {
       for (const bold of [false, true]) {
         const { chunks } = await pageOf(text, { bold })
         t.equal(textOf(chunks), text)
         isComplete(t, chunks, text)
-        t.notOk(shownOf(text, bold).includes('\ufffd'), `${text}: nothing is replaced`)
+        t.notOk(shownOf(text, bold).includes('\ufffd'), `${text}: no replacement character`)
       }
     }
   })
@@ -65,7 +65,7 @@ function shownOf(text: string, isBold = false): string {
     .join('')
 }
 
-/** The glyphs of a word by their numbers in the font. */
+/** Returns the glyph IDs of a word in a font. */
 function glyphsOf(name: FontName, text: string): number[] {
   const font = fonts.get(name)
   if (font === undefined) throw new Error(`no font ${name}`)
@@ -74,7 +74,7 @@ function glyphsOf(name: FontName, text: string): number[] {
     .glyphs.map(({ id }) => id)
 }
 
-t.test('letters of Devanagari are joined into conjuncts, and vowels stand where they are printed', (t) => {
+t.test('Devanagari letters are joined into conjuncts, and vowels are in print order', (t) => {
   for (const font of ['devanagari', 'devanagari-bold'] as const) {
     const word = glyphsOf(font, 'क्षत्रिय')
     t.equal(word.length, 4, 'kṣa, i, tra, ya')
@@ -87,7 +87,7 @@ t.test('letters of Devanagari are joined into conjuncts, and vowels stand where 
   t.end()
 })
 
-t.test("a tone mark is above the circle of Thai's SARA AM", async (t) => {
+t.test('A tone mark is above the circle of Thai SARA AM', async (t) => {
   t.equal(shownOf('น้ำ'), 'น\u0e4d\u0e49\u0e32')
   t.equal(shownOf('กำ'), 'ก\u0e4d\u0e32')
   const { chunks } = await pageOf('น้ำ กำ')
@@ -95,7 +95,7 @@ t.test("a tone mark is above the circle of Thai's SARA AM", async (t) => {
 })
 
 t.test(
-  'words and brackets of Hebrew and Arabic stand from right to left, numbers and Latin from left to right',
+  'Hebrew and Arabic words and brackets run from right to left, numbers and Latin from left to right',
   async (t) => {
     const printed = async (text: string) =>
       (await pageOf(text)).chunks
@@ -113,7 +113,7 @@ t.test(
   },
 )
 
-t.test('what no font has is one replacement character each, and is still read back', async (t) => {
+t.test('A cluster without a glyph prints one replacement character and is still extracted', async (t) => {
   for (const [text, shown] of [
     ['🚀 Rocket', '\ufffd Rocket'],
     ['a 👨‍👩‍👧 b', 'a \ufffd b'],
@@ -130,10 +130,10 @@ t.test('what no font has is one replacement character each, and is still read ba
     isComplete(t, chunks, text)
     if (shown !== undefined) t.equal(shownOf(text), shown)
   }
-  t.same((await pageOf('\u3164')).chunks, [], 'what is invisible alone leaves no trace')
+  t.same((await pageOf('\u3164')).chunks, [], 'invisible text alone prints nothing')
 })
 
-t.test('long texts end their lines between words or characters, within the width', async (t) => {
+t.test('Lines of long texts break between words or characters, within the width', async (t) => {
   const width = 150
   for (const [text, words] of [
     ['บริษัทน้ำดื่มไทยจำกัด'.repeat(8), ['บริษัท', 'น้ำ', 'ดื่ม', 'ไทย', 'จำกัด']],
@@ -148,7 +148,7 @@ t.test('long texts end their lines between words or characters, within the width
     const lines = [...Map.groupBy(chunks, ({ y }) => Math.round(y)).values()]
     t.ok(lines.length > 2, `${lines.length} lines`)
     t.ok(lines.every((line) => (line[0]?.x ?? 0) === 50))
-    // Words of Thai are not cut, and Chinese punctuation begins no line.
+    // Thai words are not split, and no line begins with Chinese punctuation.
     if (words !== undefined)
       for (const line of lines) t.equal(textOf(line).replace(new RegExp(words.join('|'), 'g'), ''), '', textOf(line))
     t.ok(lines.every((line) => !textOf(line).startsWith('，')))
@@ -162,7 +162,7 @@ t.test('long texts end their lines between words or characters, within the width
   t.equal(textOf(chunks).replaceAll(' ', ''), korean.replaceAll(' ', ''))
 })
 
-t.test('lines may end after hyphens and at line feeds, and not within numbers or before closing brackets', (t) => {
+t.test('Lines may break after hyphens and at line feeds, not within numbers or before closing brackets', (t) => {
   const chunks = (text: string) => {
     let from = 0
     return lineBreaksOf(text).map(({ position }) => {
@@ -178,23 +178,23 @@ t.test('lines may end after hyphens and at line feeds, and not within numbers or
     { position: 3, isRequired: false },
   ])
   t.same(lineBreaksOf(''), [])
-  t.same(chunks('a \u0316b c'), ['a \u0316b ', 'c'], 'a space with an accent is not taken apart')
+  t.same(chunks('a \u0316b c'), ['a \u0316b ', 'c'], 'a space with an accent is not split')
   t.end()
 })
 
-t.test("a document's bytes do not depend on those before it", async (t) => {
+t.test('The bytes of a document do not depend on earlier documents', async (t) => {
   const text = 'a b ﬁ 주식회사 北京 क्षत्रिय ไทย שלום'
   const before = await pageOf(text)
   for (const other of ['a\u00a0b', '⼀⼆', 'क ष त र', 'น้ำ', ...Object.values(names).flat()]) await pageOf(other)
   t.ok(before.file.equals((await pageOf(text)).file))
 })
 
-t.test('no text ends in an error or an empty box, and all that is visible is read back', async (t) => {
+t.test('Every text prints without an error or an empty box, and all visible text is extracted', async (t) => {
   const check = async (text: string) => {
     const { chunks } = await pageOf(text, { width: 90 })
     if (chunks.some(({ missing }) => missing > 0)) throw new Error(`an empty box in ${JSON.stringify(text)}`)
     const visible = (all: string) => all.replace(/[\s\p{Default_Ignorable_Code_Point}]/gu, '')
-    if (visible(textOf(chunks)) !== visible(text)) throw new Error(`${JSON.stringify(text)} is not read back`)
+    if (visible(textOf(chunks)) !== visible(text)) throw new Error(`${JSON.stringify(text)} is not extracted`)
   }
   for (const text of naughty.map(String)) await check(text)
   await fc.assert(

@@ -1,14 +1,14 @@
-// The PDF of an invoice: its figures, read back from the file, are those of the JSON; names of any length and script fit.
+// The PDF of an invoice: its figures equal those of the JSON, and names of any length and script fit.
 import t from 'tap'
 import { chanceOf } from '#test/simulation/chance.ts'
-import { listFor } from '#control-plane/billing/billing-config.ts'
+import { priceListFor } from '#control-plane/billing/billing-config.ts'
 import { composeInvoice } from '#control-plane/billing/compose.ts'
 import { toInvoiceBody, toUpcomingBody, type InvoiceBody } from '#control-plane/billing/invoice-body.ts'
 import { invoicePdf } from '#control-plane/billing/invoice-pdf.ts'
 import { parseDecimal } from '#control-plane/billing/money.ts'
 import { loadPdfFonts } from '#control-plane/billing/pdf-fonts.ts'
 import { effort, seed } from '#test/support/effort.ts'
-import { pdfChunks, pdfRows } from './support/pdf-words.ts'
+import { pdfChunks, pdfRows } from './support/pdf-chunks.ts'
 import { billingConfig } from './support/prices.ts'
 import { simulateYear, type SimulatedYear } from './support/year.ts'
 
@@ -20,12 +20,12 @@ function invoiceParts(
   buyer: { name: string; lines: string[] } = { name: 'A customer', lines: [] },
 ) {
   const facts = year.months.slice(0, nth + 1).map((closed) => {
-    const list = listFor(billingConfig, closed.month)
+    const list = priceListFor(billingConfig, closed.month)
     if (list === undefined) throw new Error('no price list')
     return { ...closed, prices: list.text, periods: year.periods }
   })
   const own = facts[nth]
-  if (own === undefined) throw new Error('no such month')
+  if (own === undefined) throw new Error(`The year has no month ${nth}.`)
   const content = composeInvoice(
     {
       tenantId: year.tenantId,
@@ -33,7 +33,7 @@ function invoiceParts(
       earlier: facts.slice(0, nth),
       corrections: facts.flatMap(({ corrections }) => corrections),
       adjustments: year.adjustments.filter(({ billedMonth }) => billedMonth.getTime() === own.month.getTime()),
-      linePositions: 2,
+      lineDecimalPlaces: 2,
     },
     { seller: billingConfig.seller, buyer, notes: ['Please pay within 14 days.'] },
   )
@@ -59,7 +59,7 @@ function invoiceOf(year: SimulatedYear, nth: number, buyer?: { name: string; lin
 
 const millionths = (text: string) => {
   const amount = parseDecimal(text.replace('-', '').replaceAll(',', ''))
-  if (amount === undefined) throw new Error(`"${text}" is no amount`)
+  if (amount === undefined) throw new Error(`Invalid amount "${text}".`)
   return text.startsWith('-') ? -amount : amount
 }
 const exact = (text: string) => BigInt(text.replace('.', ''))
@@ -68,7 +68,7 @@ const years = effort({ small: 2, full: 20 })
 t.comment(`seed ${seed}`)
 for (let nth = 0; nth < years; nth++) {
   t.test(
-    `year ${nth}: amounts, unit prices, quantities, taxes and totals of each month are those of the JSON, to the last digit`,
+    `Year ${nth}: amounts, unit prices, quantities, taxes and totals equal those of the JSON to the last digit`,
     async (t) => {
       const year = simulateYear(chanceOf(seed + nth).next, 't_0123456789abcdef0123')
       for (const month of [3, 6, 9, 11]) {
@@ -76,7 +76,7 @@ for (let nth = 0; nth < years; nth++) {
         const rows = pdfRows(await invoicePdf(invoice, fonts))
         const from = rows.findIndex(([first]) => first === 'DESCRIPTION')
         const to = rows.findIndex(([first]) => first === 'Net')
-        // Of a line's rows the first ends with its amount; further ones hold what of its texts did not fit.
+        // The first row of a line ends with its amount. The next rows contain text that did not fit.
         const table = rows
           .slice(from + 1, to)
           .filter((row) => /^-?[\d,]+\.\d{2,6}$/.test(row.at(-1) ?? '') && row.length > 1)
@@ -92,12 +92,12 @@ for (let nth = 0; nth < years; nth++) {
           priced.map(({ price }) => exact(price)),
           `${invoice.month}: unit prices`,
         )
-        const counted = invoice.lines.flatMap(({ quantity_text: quantity, unit_price: price }, at) =>
-          quantity === null ? [] : [{ at, place: price === null ? -2 : -3, quantity }],
+        const measured = invoice.lines.flatMap(({ quantity_text: quantity, unit_price: price }, at) =>
+          quantity === null ? [] : [{ at, position: price === null ? -2 : -3, quantity }],
         )
         t.same(
-          counted.map(({ at, place: location }) => table[at]?.at(location)?.split(' ')[0]?.replaceAll(',', '')),
-          counted.map(({ quantity }) => quantity.split(' ')[0]),
+          measured.map(({ at, position }) => table[at]?.at(position)?.split(' ')[0]?.replaceAll(',', '')),
+          measured.map(({ quantity }) => quantity.split(' ')[0]),
           `${invoice.month}: quantities`,
         )
         t.equal(millionths(rows[to]?.at(-1) ?? ''), exact(invoice.net))
@@ -113,7 +113,7 @@ for (let nth = 0; nth < years; nth++) {
   )
 }
 
-t.test('the month under way says on each page that it is no invoice, and nowhere that it is to be paid', async (t) => {
+t.test('Each page of a preview states that it is not an invoice, and no page requests payment', async (t) => {
   const { content } = invoiceParts(simulateYear(chanceOf(seed).next, 't_0123456789abcdef0123'), 10)
   const long = {
     ...content,
@@ -127,7 +127,7 @@ t.test('the month under way says on each page that it is no invoice, and nowhere
   t.ok(pages > 1)
   for (let page = 0; page < pages; page++)
     t.ok(
-      chunks.some((chunk) => chunk.page === page && chunk.text.includes('Preview, no invoice')),
+      chunks.some((chunk) => chunk.page === page && chunk.text.includes('Preview, not an invoice')),
       `page ${page}`,
     )
   const text = chunks.map((chunk) => chunk.text).join(' ')
@@ -137,12 +137,12 @@ t.test('the month under way says on each page that it is no invoice, and nowhere
     t.notOk(text.includes(words), words)
 })
 
-t.test('the same invoice gives the same bytes', async (t) => {
+t.test('The same invoice gives the same bytes', async (t) => {
   const invoice = invoiceOf(simulateYear(chanceOf(seed).next, 't_0123456789abcdef0123'), 5)
   t.ok((await invoicePdf(invoice, fonts)).equals(await invoicePdf(invoice, fonts)))
 })
 
-t.test('names in other scripts can be read back, and nothing stands outside of the page', async (t) => {
+t.test('Names in other scripts are extracted as text, and all text is within the page', async (t) => {
   const japanese = ['東京都千代田区丸の内一丁目', 'さくらビル']
   const lines = ['Αθήνα', 'Москва', ...japanese, 'x'.repeat(190), '北京市'.repeat(60)]
   const file = await invoicePdf(
@@ -163,7 +163,7 @@ t.test('names in other scripts can be read back, and nothing stands outside of t
     t.ok(chunks.some((chunk) => chunk.page === page && chunk.text === `Page ${page + 1} of ${pages}`))
 })
 
-t.test('words of Hebrew and Arabic stand from right to left, and others among them from left to right', async (t) => {
+t.test('Hebrew and Arabic words run from right to left, other words among them from left to right', async (t) => {
   const invoice = invoiceOf(simulateYear(chanceOf(seed).next, 't_0123456789abcdef0123'), 5, {
     name: 'x',
     lines: ['חברת ABC Ltd ישראל', 'Tel תל אביב Aviv'],

@@ -1,14 +1,14 @@
-// The file of prices: what it says is read to the last digit, and what is wrong in it is named.
+// The prices file is read to the last digit, and an error names the field that is wrong.
 import { spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { checkPlans, listFor, readBillingConfig } from '#control-plane/billing/billing-config.ts'
+import { checkPlans, priceListFor, readBillingConfig } from '#control-plane/billing/billing-config.ts'
 import { billingConfig, pricesFile } from './support/prices.ts'
 
 const month = (text: string) => new Date(`${text}-01T00:00:00Z`)
 
-/** The file with one value put in at a place. */
+/** Returns the prices file with one value replaced at a path. */
 function changed(path: string, value: unknown): string {
   const file: unknown = structuredClone(pricesFile)
   const names = path.split('.')
@@ -19,7 +19,7 @@ function changed(path: string, value: unknown): string {
   return JSON.stringify(file)
 }
 
-t.test('prices, tiers and taxes are whole numbers of millionths', async (t) => {
+t.test('Prices, tiers and taxes are integers in millionths', async (t) => {
   const [first] = billingConfig.lists
   t.equal(first?.prices.tax.rate, 190_000n)
   t.same(first?.prices.plans.get('Pro')?.resources.get('requests'), {
@@ -33,13 +33,13 @@ t.test('prices, tiers and taxes are whole numbers of millionths', async (t) => {
   })
 })
 
-t.test('a price list holds from its month until the next one', async (t) => {
-  t.equal(listFor(billingConfig, month('2025-12')), undefined)
-  const fee = (text: string) => listFor(billingConfig, month(text))?.prices.plans.get('Pro')?.fee
+t.test('A price list is valid from its month until the next list', async (t) => {
+  t.equal(priceListFor(billingConfig, month('2025-12')), undefined)
+  const fee = (text: string) => priceListFor(billingConfig, month(text))?.prices.plans.get('Pro')?.fee
   t.same(['2026-01', '2026-08', '2026-09', '2031-01'].map(fee), [25_000_000n, 25_000_000n, 27_500_000n, 27_500_000n])
 })
 
-t.test('what is wrong is named with its place', async (t) => {
+t.test('An error names the wrong field with its path', async (t) => {
   const pro = 'price_lists.0.plans.Pro'
   const wrong: [string, unknown, RegExp][] = [
     ['currency', 'EURO', /^prices: currency is "EURO", but must be a code of ISO 4217/],
@@ -66,8 +66,16 @@ t.test('what is wrong is named with its place', async (t) => {
     ],
     [`${pro}.resources.requests.unit`, 'GB', /requests\.unit is "GB", but must be one of request, thousand requests/],
     [`${pro}.resources.requests.unit`, 'toString', /requests\.unit is "toString"/],
-    [`${pro}.resources.requests.tiers`, [{ price: '1' }, { price: '2' }], /tiers\[0\]: the last tier/],
-    [`${pro}.resources.requests.tiers`, [{ up_to: '9', price: '1' }], /tiers\[0\]: the last tier/],
+    [
+      `${pro}.resources.requests.tiers`,
+      [{ price: '1' }, { price: '2' }],
+      /tiers\[0\]: every tier except the last must have "up_to"/,
+    ],
+    [
+      `${pro}.resources.requests.tiers`,
+      [{ up_to: '9', price: '1' }],
+      /tiers\[0\]: every tier except the last must have "up_to"/,
+    ],
     [
       `${pro}.resources.requests.tiers`,
       [{ up_to: '1', price: '1' }, { price: '2' }],
@@ -75,10 +83,10 @@ t.test('what is wrong is named with its place', async (t) => {
     ],
   ]
   for (const [path, value, message] of wrong) t.throws(() => readBillingConfig(changed(path, value)), message, path)
-  t.throws(() => readBillingConfig('{'), /not JSON/)
+  t.throws(() => readBillingConfig('{'), /not valid JSON/)
 })
 
-t.test('every plan has prices in every list, and nothing else has', async (t) => {
+t.test('Each price list must have prices for exactly the known plans', async (t) => {
   t.doesNotThrow(() => checkPlans(billingConfig, ['Free', 'Pro', 'Enterprise']))
   t.throws(
     () => checkPlans(billingConfig, ['Free', 'Pro', 'Enterprise', 'Team']),
@@ -90,14 +98,14 @@ t.test('every plan has prices in every list, and nothing else has', async (t) =>
   )
 })
 
-t.test('the example of the documentation is a file of prices', async (t) => {
+t.test('The example in the documentation is a valid prices file', async (t) => {
   const page = await readFile(new URL('../../docs/invoices.md', import.meta.url), 'utf8')
   const example = readBillingConfig(/```json\n(\{.*?\n\})\n```/s.exec(page)?.[1] ?? '')
   t.doesNotThrow(() => checkPlans(example, ['Free', 'Pro', 'Enterprise']))
   t.equal(example.lists[0]?.prices.plans.get('Pro')?.minimum, 30_000_000n)
 })
 
-t.test('the example can be read, and is what the page shows', async (t) => {
+t.test('The example file is valid and equals the example in the documentation', async (t) => {
   const [example, page] = await Promise.all(
     ['examples/prices.json', 'docs/invoices.md'].map((path) =>
       readFile(new URL(`../../${path}`, import.meta.url), 'utf8'),
@@ -111,7 +119,7 @@ t.test('the example can be read, and is what the page shows', async (t) => {
   t.same(JSON.parse(shown ?? 'null'), JSON.parse(example ?? 'undefined'))
 })
 
-t.test('check-prices validates a file, and names the field that is wrong', { timeout: 180_000 }, async (t) => {
+t.test('check-prices validates a file and names the wrong field', { timeout: 180_000 }, async (t) => {
   const directory = t.testdir({
     'wrong.json': changed('price_lists.0.plans.Pro.fee', 25),
     'text.json': '{\n]',
@@ -123,7 +131,7 @@ t.test('check-prices validates a file, and names the field that is wrong', { tim
   t.match(run(example), { status: 0, stdout: `${example}: 1 price list in EUR, no errors\n`, stderr: '' })
   const wrong: [string, RegExp][] = [
     ['wrong.json', /wrong\.json: price_lists\[0\]\.plans\.Pro\.fee is 25, but must be string\n$/],
-    ['text.json', /text\.json: the file is not JSON: [^\n]*\n$/],
+    ['text.json', /text\.json: the file is not valid JSON: [^\n]*\n$/],
     [
       'plans.json',
       /plans\.json: price_lists\[0\]\.plans\.Team is not a known plan\. Allowed: Free, Pro, Enterprise\n$/,

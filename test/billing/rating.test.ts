@@ -1,4 +1,4 @@
-// What a month costs, by figures worked out by hand.
+// The cost of a month, compared with figures computed by hand.
 import t from 'tap'
 import { correctionLines } from '#control-plane/billing/corrections.ts'
 import { lineText, readLine } from '#control-plane/billing/line.ts'
@@ -23,7 +23,7 @@ const brief = (rest: Partial<MonthToRate>) =>
     decimalText(amount),
   ])
 
-t.test('a month without usage costs the fee, and what the minimum is more', async (t) => {
+t.test('A month without usage costs the fee plus the rest of the minimum', async (t) => {
   t.same(brief({}), [
     ['fee', 'Pro', undefined, undefined, undefined, '25.000000'],
     ['minimum', 'Pro', undefined, undefined, undefined, '5.000000'],
@@ -32,7 +32,7 @@ t.test('a month without usage costs the fee, and what the minimum is more', asyn
   t.same(brief({ periods: [] }), [])
 })
 
-t.test('included amounts come first, then each tier up to its bound, to the single request', async (t) => {
+t.test('Included amounts come first, then each tier up to its exact bound', async (t) => {
   const requests = (count: bigint) =>
     brief({ usage: [{ hour: at('03T04:00:00'), amounts: amounts({ requests: count }) }] })
       .filter(([charge]) => charge === 'usage')
@@ -54,7 +54,7 @@ t.test('included amounts come first, then each tier up to its bound, to the sing
   ])
 })
 
-t.test('a gigabyte kept all month is one GB-month, in a short month too', async (t) => {
+t.test('A gigabyte stored all month is one GB-month, in a short month too', async (t) => {
   for (const [first, after, days] of [
     ['2026-02-01', '2026-03-01', 28n],
     ['2026-03-01', '2026-04-01', 31n],
@@ -78,37 +78,34 @@ t.test('a gigabyte kept all month is one GB-month, in a short month too', async 
   }
 })
 
-t.test(
-  'a plan that is held for part of the month costs its seconds, and brings that part of what it includes',
-  async (t) => {
-    // A quarter of June: 7.5 days.
-    const change = at('08T12:00:00')
-    const periods = [
-      { plan: 'Free', since: month, until: change },
-      { plan: 'Pro', since: change, until: end },
-    ]
-    t.same(
-      brief({
-        periods,
-        usage: [
-          { hour: at('02T00:00:00'), amounts: amounts({ requests: 3_000n }) },
-          { hour: at('20T00:00:00'), amounts: amounts({ requests: 1_000_000n }) },
-        ],
-      }),
-      [
-        ['fee', 'Free', undefined, undefined, undefined, '0.000000'],
-        ['usage', 'Free', 'requests', 0, 2_500n, '0.000000'],
-        ['usage', 'Free', 'requests', 1, 500n, '0.250000'],
-        ['fee', 'Pro', undefined, undefined, undefined, '18.750000'],
-        ['usage', 'Pro', 'requests', 0, 750_000n, '0.000000'],
-        ['usage', 'Pro', 'requests', 1, 250_000n, '0.500000'],
-        ['minimum', 'Pro', undefined, undefined, undefined, '3.250000'],
+t.test('A plan for part of a month costs its seconds and includes the same part of its amounts', async (t) => {
+  // A quarter of June: 7.5 days.
+  const change = at('08T12:00:00')
+  const periods = [
+    { plan: 'Free', since: month, until: change },
+    { plan: 'Pro', since: change, until: end },
+  ]
+  t.same(
+    brief({
+      periods,
+      usage: [
+        { hour: at('02T00:00:00'), amounts: amounts({ requests: 3_000n }) },
+        { hour: at('20T00:00:00'), amounts: amounts({ requests: 1_000_000n }) },
       ],
-    )
-  },
-)
+    }),
+    [
+      ['fee', 'Free', undefined, undefined, undefined, '0.000000'],
+      ['usage', 'Free', 'requests', 0, 2_500n, '0.000000'],
+      ['usage', 'Free', 'requests', 1, 500n, '0.250000'],
+      ['fee', 'Pro', undefined, undefined, undefined, '18.750000'],
+      ['usage', 'Pro', 'requests', 0, 750_000n, '0.000000'],
+      ['usage', 'Pro', 'requests', 1, 250_000n, '0.500000'],
+      ['minimum', 'Pro', undefined, undefined, undefined, '3.250000'],
+    ],
+  )
+})
 
-t.test('each line is rounded once to cents, halves away from zero, with the amount before beside it', async (t) => {
+t.test('Each line is rounded once to cents, halves away from zero, and keeps its exact amount', async (t) => {
   const usage = [
     {
       hour: at('03T04:00:00'),
@@ -137,7 +134,7 @@ t.test('each line is rounded once to cents, halves away from zero, with the amou
   ])
 })
 
-t.test('fees in cents of a plan that was left and taken again add up to the fee', async (t) => {
+t.test('The fees in cents of a plan that a tenant left and chose again add up to the fee', async (t) => {
   const cuts = ['01T00:00:00', '03T01:00:00', '11T07:03:17', '17T00:00:01'].map(at)
   const periods = cuts.map((since, index) => ({ plan: 'Pro', since, until: cuts[index + 1] ?? end }))
   const fees = rate({ periods, step: 10_000n }).filter(({ charge }) => charge === 'fee')
@@ -148,39 +145,36 @@ t.test('fees in cents of a plan that was left and taken again add up to the fee'
   t.ok(fees.every(({ amount }) => amount % 10_000n === 0n))
 })
 
-t.test(
-  'while the isolation is weaker than the plan’s, fee and minimum are those of that model, or nothing',
-  async (t) => {
-    const half = at('16T00:00:00')
-    const usage = [{ hour: at('03T04:00:00'), amounts: amounts({ requests: 1_500_000n }) }]
-    const free = rate({
-      periods: [{ plan: 'Enterprise', weakerIsolation: 'schema-per-tenant', since: month, until: end }],
-    })
-    t.same(
-      free.map(({ charge, isolation, amount }) => [charge, isolation, amount]),
-      [['fee', 'schema-per-tenant', 0n]],
-    )
-    const priced = rate({
-      periods: [
-        { plan: 'Pro', weakerIsolation: 'schema-per-tenant', since: month, until: half },
-        { plan: 'Pro', since: half, until: end },
-      ],
-      usage,
-    })
-    t.same(
-      priced.map(({ charge, isolation, amount }) => [charge, isolation, decimalText(amount)]),
-      [
-        ['fee', 'schema-per-tenant', '4.500000'],
-        ['fee', undefined, '12.500000'],
-        ['usage', undefined, '0.000000'],
-        ['usage', undefined, '1.000000'],
-        ['minimum', undefined, '2.250000'],
-      ],
-    )
-  },
-)
+t.test('With weaker isolation than the plan’s, the fee and the minimum are those of that model, or zero', async (t) => {
+  const half = at('16T00:00:00')
+  const usage = [{ hour: at('03T04:00:00'), amounts: amounts({ requests: 1_500_000n }) }]
+  const free = rate({
+    periods: [{ plan: 'Enterprise', weakerIsolation: 'schema-per-tenant', since: month, until: end }],
+  })
+  t.same(
+    free.map(({ charge, isolation, amount }) => [charge, isolation, amount]),
+    [['fee', 'schema-per-tenant', 0n]],
+  )
+  const priced = rate({
+    periods: [
+      { plan: 'Pro', weakerIsolation: 'schema-per-tenant', since: month, until: half },
+      { plan: 'Pro', since: half, until: end },
+    ],
+    usage,
+  })
+  t.same(
+    priced.map(({ charge, isolation, amount }) => [charge, isolation, decimalText(amount)]),
+    [
+      ['fee', 'schema-per-tenant', '4.500000'],
+      ['fee', undefined, '12.500000'],
+      ['usage', undefined, '0.000000'],
+      ['usage', undefined, '1.000000'],
+      ['minimum', undefined, '2.250000'],
+    ],
+  )
+})
 
-t.test('the hour of a change is divided by seconds, and nothing of it is lost', async (t) => {
+t.test('The usage in the hour of a plan change is divided by seconds without a loss', async (t) => {
   const change = at('08T12:20:00')
   const periods = [
     { plan: 'Free', since: month, until: change },
@@ -196,7 +190,7 @@ t.test('the hour of a change is divided by seconds, and nothing of it is lost', 
   )
 })
 
-t.test('fees of a plan that was left and taken again add up to the fee', async (t) => {
+t.test('The exact fees of a plan that a tenant left and chose again add up to the fee', async (t) => {
   const cuts = ['01T00:00:00', '01T00:00:01', '11T07:03:17.999', '30T23:59:59'].map(at)
   const periods = cuts.map((since, index) => ({ plan: 'Pro', since, until: cuts[index + 1] ?? end }))
   const fees = rate({ periods }).filter(({ charge }) => charge === 'fee')
@@ -205,10 +199,10 @@ t.test('fees of a plan that was left and taken again add up to the fee', async (
     fees.reduce((sum, { amount }) => sum + amount, 0n),
     25_000_000n,
   )
-  t.same(fees[1]?.to, at('11T07:03:17'), 'an instant counts from the second that it is in')
+  t.same(fees[1]?.to, at('11T07:03:17'), 'an instant counts from the start of its second')
 })
 
-t.test('what was used after the last plan belongs to it; without any plan it is shown and costs nothing', async (t) => {
+t.test('Usage after the last plan is charged to it; usage without any plan is shown and free', async (t) => {
   const usage = [{ hour: at('20T00:00:00'), amounts: amounts({ requests: 10n, egressBytes: 7n }) }]
   const gone = brief({ periods: [{ plan: 'Free', since: month, until: at('19T22:10:00') }], usage })
   t.same(
@@ -228,17 +222,17 @@ t.test('what was used after the last plan belongs to it; without any plan it is 
   )
 })
 
-t.test('usage of another month, plans at the same time and plans without prices are refused', async (t) => {
+t.test('Usage of another month, overlapping plans and plans without prices are rejected', async (t) => {
   t.throws(() => rate({ usage: [{ hour: end, amounts: amounts({}) }] }), /2026-07-01.* is not of 2026-06/)
   t.throws(
     () => rate({ periods: [...whole('Pro'), { plan: 'Free', since: at('08T00:00:00'), until: end }] }),
-    /Pro and Free hold at the same time/,
+    /Pro and Free overlap/,
   )
   t.throws(() => rate({ periods: whole('Gold') }), /no prices for the plan Gold/)
 })
 
 t.test(
-  'a correction is the difference of what is known now and before, tier by tier, and none where nothing changed',
+  'A correction is the difference between the new and the old lines, tier by tier, and empty without a change',
   async (t) => {
     const first = { hour: at('03T04:00:00'), amounts: amounts({ requests: 999_999n }) }
     const late = { hour: at('03T04:00:00'), amounts: amounts({ requests: 2n }) }
@@ -260,7 +254,7 @@ t.test(
   },
 )
 
-t.test('tax is rounded once for each rate, and halves go away from zero', async (t) => {
+t.test('Tax is rounded once for each rate, halves away from zero', async (t) => {
   const [line] = rate({})
   if (line === undefined) throw new Error('no line')
   const parts = [
@@ -290,7 +284,7 @@ t.test('tax is rounded once for each rate, and halves go away from zero', async 
   t.equal(divideRounded(4n, 10n), 0n)
 })
 
-t.test('lines and amounts are the same after being written and read', async (t) => {
+t.test('Lines and amounts are equal after writing and reading', async (t) => {
   const lines = rate({
     usage: [{ hour: at('03T04:00:00'), amounts: amounts({ requests: 2_000_000n, egressBytes: 10n ** 24n }) }],
   })
@@ -301,7 +295,7 @@ t.test('lines and amounts are the same after being written and read', async (t) 
   t.same(
     lines.map((line) => readLine(lineText(line, 6))),
     lines,
-    'of an invoice of before lines were rounded',
+    'lines of an older invoice, from before rounding',
   )
   t.equal(decimalText(-1_500_000n), '-1.500000')
   t.equal(readDecimalText('-0.000001'), -1n)

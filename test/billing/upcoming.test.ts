@@ -1,11 +1,11 @@
-// What the month under way would cost: by the closed hours and the present plan, never stored, and plainly no invoice.
+// The preview of the current month's invoice: from the closed hours and the current plan, never stored, and not an invoice.
 import t from 'tap'
 import type { InvoiceBody, UpcomingBody } from '#control-plane/billing/invoice-body.ts'
 import { readDecimalText } from '#control-plane/billing/money.ts'
 import { readExport } from '#control-plane/billing/read-export.ts'
 import { verifyInvoice } from '#control-plane/billing/verify.ts'
 import { isError } from '#test/support/control-plane/api.ts'
-import { pdfChunks } from './support/pdf-words.ts'
+import { pdfChunks } from './support/pdf-chunks.ts'
 import { startBilledApi } from './support/billed-api.ts'
 import { amounts } from './support/prices.ts'
 import { cent, referenceCost } from './support/reference.ts'
@@ -21,7 +21,7 @@ const { tenant_id: id } = await api.create()
 const path = `/v1/tenants/${id}/invoices`
 const upcoming = async () => {
   const response = await api.call('GET', `${path}/upcoming`)
-  if (response.status !== 200) throw new Error(`the preview was answered ${response.status}: ${response.text}`)
+  if (response.status !== 200) throw new Error(`the preview failed with ${response.status}: ${response.text}`)
   return response.body as UpcomingBody
 }
 const costOf = async (of: Date, until: Date, usage: { hour: Date; requests: bigint }[]) =>
@@ -32,7 +32,7 @@ const costOf = async (of: Date, until: Date, usage: { hour: Date; requests: bigi
     cent,
   )
 
-t.test('it has the usage of the closed hours alone, and says until when', async (t) => {
+t.test('A preview contains the usage of closed hours only and states their end', async (t) => {
   await api.count(id, thisHour, 500_000)
   await api.closeUntil(at(10, 0, 30))
   await api.makeInvoices()
@@ -47,7 +47,7 @@ t.test('it has the usage of the closed hours alone, and says until when', async 
       tenant_id: id,
       lines: [{ charge: 'fee' }],
     },
-    'what is not booked is not in it',
+    'usage of open hours is not in the preview',
   )
   await api.closeUntil(at(10, 0, 30))
   await api.count(id, at(10), 9_999_999)
@@ -60,13 +60,13 @@ t.test('it has the usage of the closed hours alone, and says until when', async 
     'insert into usage_sources (source, complete_until, first_seen_at, last_seen_at) values ($1, $2, now(), now())',
     ['gateway-behind', at(9, 5)],
   )
-  t.equal((await upcoming()).as_of, at(9, 5).toISOString(), 'a source that is behind holds the hours back')
+  t.equal((await upcoming()).as_of, at(9, 5).toISOString(), 'a source that is behind delays the closing of hours')
   await api.sql("update usage_sources set complete_until = $1 where source = 'gateway-behind'", [at(3)])
-  t.equal((await upcoming()).as_of, at(9, 1).toISOString(), 'but those that are closed stay closed')
+  t.equal((await upcoming()).as_of, at(9, 1).toISOString(), 'closed hours stay closed')
   await api.sql("delete from usage_sources where source = 'gateway-behind'")
 })
 
-t.test('a change of plan counts from its second, and the present plan until the end of the month', async (t) => {
+t.test('A plan change counts from its second, and the current plan until the end of the month', async (t) => {
   await api.closeUntil(at(12, 0, 30))
   const changed = await api.call('PATCH', `/v1/tenants/${id}`, {
     body: { plan: 'Pro' },
@@ -90,7 +90,7 @@ t.test('a change of plan counts from its second, and the present plan until the 
   )
 })
 
-t.test('late counts of the month before and adjustments stand on it, and it becomes the invoice', async (t) => {
+t.test('The preview contains late usage and adjustments, and the invoice equals it', async (t) => {
   const [usual] = [await upcoming()]
   await api.count(id, thisHour, 700_000, 'gateway-that-was-cut-off')
   const given = (
@@ -124,7 +124,7 @@ t.test('late counts of the month before and adjustments stand on it, and it beco
   t.equal(
     (await upcoming()).lines.some(({ charge }) => charge === 'adjustment'),
     false,
-    'the invoice that is still to be made will have it',
+    'the pending invoice of the month before gets the adjustment',
   )
   const invoice = (await api.call('POST', `${path}/close`, { body: { month: name } })).body as InvoiceBody
   t.same(invoice.lines, preview.lines)
@@ -134,7 +134,7 @@ t.test('late counts of the month before and adjustments stand on it, and it beco
   t.equal((await upcoming()).lines.at(-1)?.adjustment_id, more.adjustment_id)
 })
 
-t.test('it can be had as JSON, CSV and PDF, and nothing is stored, numbered or billed by it', async (t) => {
+t.test('A preview is available as JSON, CSV and PDF; it stores, numbers and bills nothing', async (t) => {
   const counts = await api.counts()
   const adjustments = await api.sql('select id, invoice_id from adjustments order by id')
   const json = await api.call('GET', `${path}/upcoming.json`, {
@@ -183,12 +183,12 @@ t.test('it can be had as JSON, CSV and PDF, and nothing is stored, numbered or b
   t.same(await api.sql('select id, invoice_id from adjustments order by id'), adjustments)
 })
 
-t.test('of a tenant that is gone it ends with the plan, and in the month after there is none', async (t) => {
+t.test('The preview of a deleted tenant ends with its plan; the next month has no preview', async (t) => {
   const deleted = await api.call('DELETE', `/v1/tenants/${id}?purge=true`, { headers: { prefer: 'wait=30' } })
   t.equal(deleted.status, 202)
   const preview = await upcoming()
   const [fee] = preview.lines.filter(({ charge }) => charge === 'fee')
   t.ok(Date.parse(fee?.to ?? '') < Date.parse(preview.period.end))
   await api.closeUntil(new Date(Date.parse(preview.period.end) + 2 * 3_600_000))
-  isError(t, await api.call('GET', `${path}/upcoming`), 404, 'INVOICE_NOT_FOUND', 'no plan', 'no plan any more')
+  isError(t, await api.call('GET', `${path}/upcoming`), 404, 'INVOICE_NOT_FOUND', 'no plan', 'no plan in the month')
 })

@@ -1,4 +1,4 @@
-// Whoever has an invoice and the exported hours can compute every figure anew; what was changed anywhere shows.
+// verify-invoice computes every figure of an invoice again from the exported hours and reports each difference.
 import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ await api.makeInvoices()
 
 const textOf = async (path: string, accept = 'application/json') => {
   const response = await api.call('GET', `/v1/tenants/${tenant.tenant_id}/${path}`, { headers: { accept } })
-  if (response.status !== 200) throw new Error(`${path} was answered ${response.status}: ${response.text}`)
+  if (response.status !== 200) throw new Error(`${path} failed with ${response.status}: ${response.text}`)
   return response.text
 }
 const files = {
@@ -39,32 +39,32 @@ const files = {
   nextUsage: await textOf(`usage/${nextText}?granularity=hour`, 'text/csv'),
 }
 
-/** Runs the program on files of these contents. */
-async function verify(...contents: string[]): Promise<{ code: number; reported: string }> {
+/** Runs verify-invoice with files of these contents. */
+async function verify(...contents: string[]): Promise<{ code: number; output: string }> {
   const paths = contents.map((_, nth) => join(folder, `file-${nth}`))
   await Promise.all(contents.map((content, nth) => writeFile(paths[nth] ?? '', content)))
   return new Promise((resolve) => {
     execFile(process.execPath, [program, ...paths], (error, output, errors) =>
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, reported: output + errors }),
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, output: output + errors }),
     )
   })
 }
 
-t.test('both invoices are verified, the second with its corrections, from JSON and CSV', async (t) => {
+t.test('verify-invoice accepts both invoices, with corrections, from JSON and CSV', async (t) => {
   t.match(await verify(files.first, files.usage), {
     code: 0,
-    reported: /every figure was computed anew and is the same/,
+    output: /every recomputed figure is the same/,
   })
   t.ok((JSON.parse(files.second) as InvoiceBody).lines.some(({ correction }) => correction))
-  t.match(await verify(files.second, files.usage, files.nextUsage), { code: 0, reported: /every figure/ })
+  t.match(await verify(files.second, files.usage, files.nextUsage), { code: 0, output: /every recomputed figure/ })
 })
 
 t.test(
-  'an invoice of before there were adjustments is verified, and one that lost or changed its adjustment is not',
+  'verify-invoice accepts an older invoice without adjustments, and reports a missing or changed adjustment',
   async (t) => {
     t.match(await verify(files.first.replace(',"adjustments":[]', ''), files.usage), {
       code: 0,
-      reported: /every figure/,
+      output: /every recomputed figure/,
     })
     const invoice = JSON.parse(files.second) as InvoiceBody
     const given = invoice.basis.adjustments?.[0]
@@ -73,53 +73,56 @@ t.test(
     const lines = invoice.lines.length
     t.match(await verify(changed([]), files.usage, files.nextUsage), {
       code: 1,
-      reported: new RegExp(`there are ${lines} lines, but ${lines - 1} were computed`),
+      output: new RegExp(`there are ${lines} lines, but ${lines - 1} were computed`),
     })
     t.match(await verify(changed([{ ...given, amount: '-12.500001' }]), files.usage, files.nextUsage), {
       code: 1,
-      reported: new RegExp(`line ${lines}: exact_amount is -12.500000, but -12.500001 was computed`),
+      output: new RegExp(`line ${lines}: exact_amount is -12.500000, but -12.500001 was computed`),
     })
     t.match(await verify(changed([{ ...given, description: 'bad will' }]), files.usage, files.nextUsage), {
       code: 1,
-      reported: /adjustment_text is goodwill, but bad will was computed/,
+      output: /adjustment_text is goodwill, but bad will was computed/,
     })
   },
 )
 
-t.test('what is missing or was changed is named', async (t) => {
-  t.match(await verify(files.second, files.nextUsage), { code: 1, reported: /NOT verified/ })
+t.test('verify-invoice names missing and changed data', async (t) => {
+  t.match(await verify(files.second, files.nextUsage), { code: 1, output: /NOT verified/ })
   t.match(await verify(files.first, files.usage.replace('"1234567"', '"1234566"')), {
     code: 1,
-    reported: new RegExp(`${text}: the exported hours do not give the hash`),
+    output: new RegExp(`${text}: the exported hours do not have the hash`),
   })
   t.match(await verify(files.second, files.usage.replace('"1111111"', '"1111112"'), files.nextUsage), {
     code: 1,
-    reported: /correction 1 does not give its hash/,
+    output: /correction 1 does not have its hash/,
   })
   const invoice = JSON.parse(files.first) as InvoiceBody
   t.match(await verify(JSON.stringify({ ...invoice, total: '0.000001' }), files.usage), {
     code: 1,
-    reported: new RegExp(`total is 0.000001, but ${invoice.total} was computed`),
+    output: new RegExp(`total is 0.000001, but ${invoice.total} was computed`),
   })
   t.match(
     await verify(
       files.first.replace('"percent":"19"', '"percent":"7"').replace('"percent":"20.5"', '"percent":"7"'),
       files.usage,
     ),
-    { code: 1, reported: /tax_rate is/ },
+    { code: 1, output: /tax_rate is/ },
   )
   t.match(await verify(files.first.replace('"resource":"requests"', '"resource":"egress"'), files.usage), {
     code: 1,
-    reported: /resource is egress, but requests was computed/,
+    output: /resource is egress, but requests was computed/,
   })
 })
 
-t.test('what is no invoice or no export by hour is refused', async (t) => {
-  t.match(await verify(files.first), { code: 2, reported: /usage: verify-invoice/ })
-  t.match(await verify(files.usage, files.usage), { code: 2, reported: /not an invoice/ })
-  t.match(await verify(files.first, await textOf(`usage/${text}`)), { code: 2, reported: /not usage by hour/ })
+t.test('verify-invoice rejects files that are not an invoice or an hourly export', async (t) => {
+  t.match(await verify(files.first), { code: 2, output: /usage: verify-invoice/ })
+  t.match(await verify(files.usage, files.usage), { code: 2, output: /not an invoice/ })
+  t.match(await verify(files.first, await textOf(`usage/${text}`)), {
+    code: 2,
+    reported: /The file is not an export of usage by hour/,
+  })
   t.match(await verify(files.first, await textOf(`usage/${text}?granularity=hour&resource=egress`)), {
     code: 2,
-    reported: /some resources alone/,
+    output: /only some resources/,
   })
 })

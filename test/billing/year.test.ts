@@ -1,7 +1,7 @@
-// A simulated year through changes of plan, suspensions, late counts and adjustments by hand: hours, lines and a second computation agree.
+// A simulated year with plan changes, suspensions, late counts and manual adjustments. Hours, lines and a second computation agree.
 import t from 'tap'
 import { chanceOf } from '#test/simulation/chance.ts'
-import { listFor } from '#control-plane/billing/billing-config.ts'
+import { priceListFor } from '#control-plane/billing/billing-config.ts'
 import { composeInvoice, type InvoiceFacts, type MonthFacts } from '#control-plane/billing/compose.ts'
 import { readLine } from '#control-plane/billing/line.ts'
 import { decimalText, readDecimalText } from '#control-plane/billing/money.ts'
@@ -16,7 +16,7 @@ import { simulateYear, type SimulatedYear } from './support/year.ts'
 const letterhead = { seller: billingConfig.seller, buyer: { name: 'A customer', lines: [] }, notes: [] }
 
 function monthFacts({ periods }: SimulatedYear, { month, hours, previous, hash }: ClosedMonth): MonthFacts {
-  const list = listFor(billingConfig, month)
+  const list = priceListFor(billingConfig, month)
   if (list === undefined) throw new Error('no price list')
   return { month, prices: list.text, periods, hours, previous, hash }
 }
@@ -34,7 +34,7 @@ function factsOf(year: SimulatedYear, closed: ClosedMonth): InvoiceFacts {
     earlier: earlier.map((month) => monthFacts(year, month)),
     corrections,
     adjustments: adjustmentsOf(year, closed.month),
-    linePositions: 2,
+    lineDecimalPlaces: 2,
   }
 }
 
@@ -42,14 +42,14 @@ function adjustmentsOf({ adjustments }: SimulatedYear, billed: Date) {
   return adjustments.filter(({ billedMonth }) => billedMonth.getTime() === billed.getTime())
 }
 
-/** To the millionth. */
+/** Step of exact amounts: one millionth. */
 const exact = 1n
 const inCents = (amount: bigint) =>
   (((amount < 0n ? -1n : 1n) * ((amount < 0n ? -amount : amount) + cent / 2n)) / cent) * cent
 const sumOf = (amounts: readonly { amount: bigint }[], step: bigint) =>
   amounts.reduce((sum, { amount }) => sum + (step === cent ? inCents(amount) : amount), 0n)
 
-/** A month's net cost as it was known when `billed` was invoiced, with lines of multiples of `step`. */
+/** Returns a month's net cost as known when `billed` was invoiced, with lines rounded to multiples of `step`. */
 function costAsOf(year: SimulatedYear, { month, hours }: ClosedMonth, billed: Date, step: bigint): bigint {
   const late = year.months
     .flatMap(({ corrections }) => corrections)
@@ -65,7 +65,7 @@ t.comment(`seed ${seed}, ${tenants} tenants`)
 
 for (let nth = 0; nth < tenants; nth++) {
   t.test(
-    `tenant ${nth}: the sum of the hours is the sum of the lines, and each total is what a second computation says`,
+    `Tenant ${nth}: the sum of the hours equals the sum of the lines, and each total equals a second computation`,
     async (t) => {
       const year = simulateYear(chanceOf(seed + nth).next, `t_${String(nth).padStart(20, '0')}`)
       const invoices = year.months.map((month) => composeInvoice(factsOf(year, month), letterhead))
@@ -79,7 +79,7 @@ for (let nth = 0; nth < tenants; nth++) {
           .filter((line) => line.resource === resource)
           .reduce((sum, { quantity }) => sum + (quantity ?? 0n), 0n)
         t.equal(inLines, inHours, resource)
-        t.ok(inHours > 0n, `there is some ${resource}`)
+        t.ok(inHours > 0n, `the year contains usage of ${resource}`)
       }
 
       const december = new Date('2026-12-01T00:00:00Z')
@@ -95,12 +95,12 @@ for (let nth = 0; nth < tenants; nth++) {
       )
       t.ok(
         lines.some(({ isolation }) => isolation !== undefined),
-        'there are plans whose isolation the tenant had not',
+        'some lines have weaker isolation than the plan',
       )
       t.same(
         lines.flatMap(({ adjustment }) => adjustment?.id ?? []),
         year.adjustments.map(({ id }) => id),
-        'each adjustment once',
+        'each adjustment is on one line',
       )
       for (const [index, invoice] of invoices.entries()) {
         const billed = new Date(Date.UTC(2026, index, 1))
@@ -136,7 +136,7 @@ for (let nth = 0; nth < tenants; nth++) {
       }
       t.ok(
         lines.some(({ correction }) => correction),
-        'there are corrections',
+        'the year contains corrections',
       )
       t.same(
         invoices.flatMap((invoice) =>

@@ -1,4 +1,4 @@
-// Lines of others' output: split as they come, never more in memory than the limit.
+// Lines of other programs' output: split as they arrive, with no more in memory than the limit.
 import t from 'tap'
 import { LineSplitter, linesOf } from '#contract/lines.ts'
 import { ownEvents } from '#docker-proxy/event-stream.ts'
@@ -13,7 +13,7 @@ function split(maxBytes: number, chunks: readonly (string | Buffer)[]): string[]
   return lines.map(({ bytes, isCut }) => `${bytes.toString('latin1')}${isCut ? '…' : ''}`)
 }
 
-t.test('lines are the same however their bytes are divided into chunks', async (t) => {
+t.test('Lines are the same for every division of their bytes into chunks', async (t) => {
   const text = 'one\n\nthree\r\n0123456789\n0123456789a\nx'
   const wanted = ['one', '', 'three\r', '0123456789', '0123456789…', 'x']
   for (let size = 1; size <= text.length; size++) {
@@ -24,10 +24,10 @@ t.test('lines are the same however their bytes are divided into chunks', async (
   }
 })
 
-t.test('a line that is too long is cut at once, and the next one is whole', async (t) => {
+t.test('A line that is too long is cut at once, and the next one is whole', async (t) => {
   t.same(split(4, ['12345678', '9', '0\nab', 'c\n']), ['1234…', 'abc'])
   t.same(split(4, ['1234', '5']), ['1234…'], 'a line that never ends')
-  t.same(split(4, [Buffer.from([0xff, 0x00, 0xfe, 0x0a])]), ['\xff\0\xfe'], 'bytes that are no text')
+  t.same(split(4, [Buffer.from([0xff, 0x00, 0xfe, 0x0a])]), ['\xff\0\xfe'], 'bytes that are not text')
 })
 
 async function* chunks(count: number, chunk: Buffer): AsyncGenerator<Buffer, undefined> {
@@ -40,15 +40,15 @@ async function drain(lines: AsyncIterable<string>): Promise<number> {
   return count
 }
 
-t.test('a stream whose lines hold data is given up where one is too long, before it fills the memory', async (t) => {
+t.test('A stream with a line that is too long ends before it fills the memory', async (t) => {
   const mebibyte = Buffer.alloc(1024 * 1024, 'x')
-  await t.rejects(drain(linesOf(chunks(2, mebibyte), 1024 * 1024)), { message: 'a line is longer than 1048576 bytes' })
+  await t.rejects(drain(linesOf(chunks(2, mebibyte), 1024 * 1024)), { message: 'A line is longer than 1048576 bytes.' })
   let read = 0
   async function* endless(): AsyncGenerator<Buffer, undefined> {
     for (; read < 2_000; read++) yield mebibyte
   }
-  await t.rejects(drain(backupLines(endless())), { message: /a line is longer than 67108864 bytes/ })
-  t.ok(read <= 65, 'it is not read to its end')
+  await t.rejects(drain(backupLines(endless())), { message: /A line is longer than 67108864 bytes/ })
+  t.ok(read <= 65, 'the stream is not read to its end')
   const rules = {
     installation: 'i',
     attachedContainers: [],
@@ -57,6 +57,6 @@ t.test('a stream whose lines hold data is given up where one is too long, before
     published: [],
   } as unknown as Parameters<typeof ownEvents>[1]
   await t.rejects(drain(ownEvents(chunks(2, mebibyte), rules)), {
-    message: 'the Engine sent an event of more than 1 MiB',
+    message: 'The Docker Engine sent an event of more than 1 MiB.',
   })
 })

@@ -1,8 +1,8 @@
-// When an outage is told.
+// When an outage is reported.
 import t from 'tap'
 import { Outage } from '@tenantry/contract'
 
-t.test('an outage is told once, when it has lasted a while', async (t) => {
+t.test('An outage is reported once, after it has lasted for a while', async (t) => {
   const outage = new Outage()
   t.same(
     [10_000, 10_500, 12_999].map((now) => outage.failed(now)),
@@ -12,7 +12,7 @@ t.test('an outage is told once, when it has lasted a while', async (t) => {
   t.equal(outage.failed(60_000), false)
 })
 
-t.test('the next one begins anew', async (t) => {
+t.test('The time of the next outage begins again', async (t) => {
   const outage = new Outage()
   outage.failed(0)
   outage.over()

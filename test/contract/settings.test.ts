@@ -1,4 +1,4 @@
-// The settings of all parts: known in one place, documented, and what containers are given is among them.
+// The settings of all parts: listed in one module, documented, and complete for containers.
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
@@ -29,7 +29,7 @@ const parts: [string, Settings, (variables: NodeJS.ProcessEnv) => unknown][] = [
   ['docker-proxy', dockerProxySettings, readProxyConfig],
 ]
 
-t.test('every part rejects a setting that it does not have, with the one that was meant', async (t) => {
+t.test('Every part rejects an unknown setting, and suggests the intended one', async (t) => {
   for (const [part, settings, readConfig] of parts) {
     t.throws(
       () => readConfig({ TENANTRY_LOG_LEVL: 'info' }),
@@ -45,11 +45,11 @@ t.test('every part rejects a setting that it does not have, with the one that wa
   t.doesNotThrow(
     () =>
       rejectUnknownSettings(['TENANTRY_A'], { TENANTRY_A: 'x', TENANTRY_EMPTY: '', TENANTRY_SOAK: 'full', OTHER: 'x' }),
-    'those of tests, empty ones and those of others',
+    'settings of tests, empty ones and those of other programs',
   )
 })
 
-t.test('the local start passes on what operators may set, with absolute paths', async (t) => {
+t.test('The local start passes on what operators may set, with absolute paths', async (t) => {
   const given = {
     TENANTRY_REST_ROLLBACK: '1',
     TENANTRY_PRICES_FILE: 'prices.json',
@@ -69,7 +69,7 @@ t.test('the local start passes on what operators may set, with absolute paths', 
   })
 })
 
-t.test('each container is given settings of its part only', async (t) => {
+t.test('Each container gets only settings of its part', async (t) => {
   const services = read('docker-compose.yml').split(/^ {2}(?=[a-z-]+:\n)/m)
   const given = (name: string) =>
     [...(services.find((text) => text.startsWith(`${name}:\n`)) ?? '').matchAll(/^ {6}(TENANTRY_\w+):/gm)].map(
@@ -95,7 +95,7 @@ t.test('each container is given settings of its part only', async (t) => {
     ],
   ]
   for (const [name, names, settings] of containers) {
-    t.ok(names.length > 3, `${name} is given settings`)
+    t.ok(names.length > 3, `${name} gets settings`)
     t.same(
       names.filter((setting) => !(setting in settings)),
       [],
@@ -104,7 +104,7 @@ t.test('each container is given settings of its part only', async (t) => {
   }
 })
 
-t.test('the documentation names every setting, and no other', async (t) => {
+t.test('The documentation names every setting, and no other', async (t) => {
   const table = (settings: Settings, setBy: 'operator' | 'launcher', part: string) =>
     Object.entries(settings).flatMap(([name, setting]) =>
       setting.setBy === setBy

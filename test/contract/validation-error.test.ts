@@ -1,4 +1,4 @@
-// What is wrong with a request, by the fields that its caller knows.
+// Violations of a request's schema, by the fields that its caller knows.
 import t from 'tap'
 import { violationOf } from '#contract/validation-error.ts'
 
@@ -10,7 +10,7 @@ const error = (keyword: string, instancePath: string, params: Record<string, unk
   ...(message === undefined ? {} : { message }),
 })
 
-t.test('a field is named by its whole path', async (t) => {
+t.test('A field is named by its whole path', async (t) => {
   t.same(violationOf(error('additionalProperties', '', { additionalProperty: 'plam' })), {
     kind: 'unknown',
     name: 'plam',
@@ -30,7 +30,7 @@ t.test('a field is named by its whole path', async (t) => {
   })
 })
 
-t.test("what a value must be is in the validator's words, or the values that are allowed", async (t) => {
+t.test('A violation states the requirement of the validator, or the allowed values', async (t) => {
   t.same(violationOf(error('type', '/size', { type: 'integer' }, 'must be integer')), {
     kind: 'invalid',
     name: 'size',

@@ -1,4 +1,4 @@
-// The reading end of a watch: whole sets, changes, loss of the connection, and the copy on disk.
+// The reading side of a watch: whole sets, changes, a lost connection, and the copy on disk.
 import { createServer, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -18,7 +18,7 @@ const route = (n: number, generation = 1): Route => ({
   dedicated: false,
 })
 
-/** A control plane's watch whose lines the test writes itself. */
+/** Starts the watch of a control plane whose lines the test writes. */
 async function watchSource() {
   const open = new Set<ServerResponse>()
   const tokens: unknown[] = []
@@ -51,7 +51,7 @@ async function watchSource() {
   }
 }
 
-t.test('a watched table', async (t) => {
+t.test('A watched table', async (t) => {
   const scratch = await mkdtemp(join(tmpdir(), 'tenantry-watch-'))
   t.teardown(() => rm(scratch, { recursive: true, force: true }))
   const source = await watchSource()
@@ -78,7 +78,7 @@ t.test('a watched table', async (t) => {
     await running
   })
 
-  t.test('takes the whole set, with the internal token', async (t) => {
+  t.test('The table reads the whole set with the internal token', async (t) => {
     source.set([route(1), route(2)])
     source.cut()
     await until(() => table.size === 2 && table.synced)
@@ -86,7 +86,7 @@ t.test('a watched table', async (t) => {
     t.same(table.get(id(1)), route(1))
   })
 
-  t.test('takes changes, and never an older generation over a newer', async (t) => {
+  t.test('The table applies changes, but never an older generation', async (t) => {
     source.send({ type: 'put', entry: route(1, 5) })
     await until(() => table.get(id(1))?.generation === 5)
     source.send({ type: 'put', entry: route(1, 4) })
@@ -97,15 +97,15 @@ t.test('a watched table', async (t) => {
     await until(() => table.get(id(3)) === undefined)
   })
 
-  t.test('puts lines together that arrive in pieces, and skips one it does not know', async (t) => {
+  t.test('The table joins the chunks of a line, and skips an unknown line', async (t) => {
     const text = `${JSON.stringify({ type: 'put', entry: route(4) })}\n`
-    source.raw(`${JSON.stringify({ type: 'news', from: 'a newer version' })}\n${text.slice(0, 25)}`)
+    source.raw(`${JSON.stringify({ type: 'notice', from: 'a newer version' })}\n${text.slice(0, 25)}`)
     source.raw(text.slice(25))
     await until(() => table.get(id(4)) !== undefined)
     t.ok(errors.some((error) => error.includes('unknown form')))
   })
 
-  t.test('drops at the next whole set what that lacks', async (t) => {
+  t.test('The table removes entries that the next whole set lacks', async (t) => {
     source.set([route(1, 6)])
     source.cut()
     await until(() => table.size === 1)
@@ -113,7 +113,7 @@ t.test('a watched table', async (t) => {
     t.ok(changes.includes(`${id(2)} gone`))
   })
 
-  t.test('is on disk, readable by its owner alone, and serves a start without a control plane', async (t) => {
+  t.test('The copy on disk is readable only by its owner, and serves a start without a control plane', async (t) => {
     await until(async () => (await readFile(file, 'utf8').catch(() => '')) === JSON.stringify(route(1, 6)))
     t.equal((await stat(file)).mode & 0o777, 0o600)
     const again = open()
@@ -122,7 +122,7 @@ t.test('a watched table', async (t) => {
     t.notOk(again.synced)
   })
 
-  t.test('ignores a torn copy on disk and says so', async (t) => {
+  t.test('A damaged copy on disk is ignored and reported', async (t) => {
     const torn = join(scratch, 'torn.ndjson')
     await writeFile(torn, `${JSON.stringify(route(1))}\n{"tenant_id":`)
     const reported: string[] = []
@@ -139,13 +139,13 @@ t.test('a watched table', async (t) => {
   })
 })
 
-t.test('a copy that could not be saved is saved later, without another change', async (t) => {
+t.test('A copy that could not be saved is saved later, without another change', async (t) => {
   const scratch = await mkdtemp(join(tmpdir(), 'tenantry-watch-'))
   t.teardown(() => rm(scratch, { recursive: true, force: true }))
   const source = await watchSource()
   t.teardown(() => source.close())
   source.set([route(1)])
-  const directory = join(scratch, 'kept')
+  const directory = join(scratch, 'copy')
   await writeFile(directory, 'in the way')
   const errors: Error[] = []
   const table = new WatchedTable<Route>({
@@ -159,7 +159,7 @@ t.test('a copy that could not be saved is saved later, without another change', 
   const stop = new AbortController()
   const running = table.run(stop.signal)
   await until(() => errors.length > 0)
-  t.match(errors[0]?.message, /was not saved/)
+  t.match(errors[0]?.message, /could not be saved/)
   await rm(directory)
   source.send({ type: 'ping' })
   await until(async () => (await readFile(join(directory, 'routes.ndjson'), 'utf8').catch(() => '')).includes(id(1)))

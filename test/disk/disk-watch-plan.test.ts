@@ -1,4 +1,4 @@
-// What is said of a tenant's disk, and when it is suspended: pure.
+// The condition of a tenant's disk, and when it suspends the tenant, as pure functions.
 import * as fc from 'fast-check'
 import t from 'tap'
 import { allowedBytes, isChanged, judgeDisk } from '#control-plane/disk/disk-watch-plan.ts'
@@ -11,14 +11,14 @@ const allowed = 1_500_000_000 * 1.5 + 2 ** 30
 const tenant = { desired: 'active' as Desired, plan, isCopied: false, resumedAt: undefined }
 const ago = (seconds: number) => new Date(at.getTime() - seconds * 1000)
 
-t.test('the bound is one and a half times the quotas, and a GiB', (t) => {
+t.test('The limit is one and a half times the quotas plus 1 GiB', (t) => {
   t.equal(allowedBytes(plan), allowed)
   t.equal(allowedBytes({ documentBytes: null, fileBytes: 1 }), Infinity)
   t.equal(allowedBytes({ documentBytes: 1, fileBytes: null }), Infinity)
   t.end()
 })
 
-t.test('nothing is said of little, a warning of much, and too much ends in a suspension', (t) => {
+t.test('High disk usage sets a warning, and too much of it suspends the tenant', (t) => {
   t.same(judgeDisk(tenant, 0, at), { condition: undefined, suspend: false })
   t.same(judgeDisk(tenant, Math.floor(allowed * 0.8) - 1, at), { condition: undefined, suspend: false })
   const warned = judgeDisk(tenant, Math.ceil(allowed * 0.8), at)
@@ -37,7 +37,7 @@ t.test('nothing is said of little, a warning of much, and too much ends in a sus
   t.end()
 })
 
-t.test('who is stopped, is being copied or was just resumed goes on as it is', (t) => {
+t.test('A tenant that is stopped, being copied or just resumed is not suspended', (t) => {
   const much = allowed * 2
   for (const desired of ['suspended', 'paused'] as const)
     t.match(judgeDisk({ ...tenant, desired }, much, at), { condition: { reason: 'DiskExceeded' }, suspend: false })
@@ -50,7 +50,7 @@ t.test('who is stopped, is being copied or was just resumed goes on as it is', (
   t.end()
 })
 
-t.test('a plan without a bound has none', (t) => {
+t.test('A plan without a quota has no limit', (t) => {
   const property = fc.property(
     fc.maxSafeNat(),
     fc.constantFrom({ documentBytes: null, fileBytes: 1 }, { documentBytes: 1, fileBytes: null }),
@@ -64,7 +64,7 @@ t.test('a plan without a bound has none', (t) => {
   t.end()
 })
 
-t.test('the same once more is no news', (t) => {
+t.test('An equal condition is not a change', (t) => {
   const { condition } = judgeDisk(tenant, allowed, at)
   const later = judgeDisk(tenant, allowed, new Date(at.getTime() + 60_000)).condition
   t.notOk(isChanged(condition, later))

@@ -1,4 +1,4 @@
-// The disk watch on a real control database: what is written of whom, and how a suspended tenant comes back.
+// The disk watch on a real control database: which conditions it writes, and how a suspended tenant resumes.
 import t from 'tap'
 import { createDiskWatch } from '#control-plane/disk/jobs.ts'
 import { createDiskWatchStore } from '#control-plane/disk/store.ts'
@@ -10,16 +10,16 @@ const { signal } = new AbortController()
 const store = createDiskWatchStore(plane.database, plane.clock.now)
 const reconcileStore = createReconcileStore(plane.database, plane.seal, plane.clock.now)
 
-/** Of all plans' quotas none is so large. */
+/** More bytes than any plan allows. */
 const much = 10 ** 13
 const home = { type: 'Home', status: 'True', reason: 'Observed', message: '', observed_at: '2026-03-01T12:00:00.000Z' }
 
-/** Bytes of each tenant's volumes; undefined: the engine does not answer. */
+/** Creates a watch with the bytes of each tenant's volumes; undefined stands for an engine that does not respond. */
 const watch = (bytes: Record<string, number> | undefined) => {
-  let requested = 0
+  let requests = 0
   const volumeBytes = (id: string) => {
-    requested++
-    if (bytes === undefined) return Promise.reject(new Error('the engine does not answer'))
+    requests++
+    if (bytes === undefined) return Promise.reject(new Error('the engine does not respond'))
     return Promise.resolve({ data: bytes[id] ?? 0, files: 1 })
   }
   const { poll } = createDiskWatch(
@@ -28,7 +28,7 @@ const watch = (bytes: Record<string, number> | undefined) => {
     { store, clock: plane.clock, log: plane.log },
     plane.epoch,
   )
-  return { poll: () => poll(signal), requested: () => requested }
+  return { poll: () => poll(signal), requests: () => requests }
 }
 
 const seen = async (id: string) => {
@@ -45,7 +45,7 @@ const seen = async (id: string) => {
 
 t.beforeEach(() => plane.nextRegion())
 
-t.test('a tenant that holds far more than its plan allows is suspended, with an operation and a reason', async (t) => {
+t.test('A tenant that exceeds its disk limit is suspended, with an operation and a reason', async (t) => {
   const [large, small] = [
     await plane.addTenant({ conditions: JSON.stringify([home]) }),
     await plane.addTenant({ conditions: JSON.stringify([home]) }),
@@ -66,7 +66,7 @@ t.test('a tenant that holds far more than its plan allows is suspended, with an 
   t.match(plane.warnings.at(-1), { details: { tenant: large }, message: /suspended/ })
 })
 
-t.test('it is resumed by an operator, who has ten minutes to make room', async (t) => {
+t.test('An operator resumes the tenant, which then has ten minutes to free space', async (t) => {
   const id = await plane.addTenant()
   const held = { [id]: much }
   const { poll } = watch(held)
@@ -79,16 +79,16 @@ t.test('it is resumed by an operator, who has ten minutes to make room', async (
   t.match(await seen(id), { desired: 'active', conditions: ['Disk DiskExceeded'] })
   plane.clock.pass(601)
   await poll()
-  t.match(await seen(id), { desired: 'suspended' }, 'no room was made')
+  t.match(await seen(id), { desired: 'suspended' }, 'no space was freed')
   await plane.request(id, 'resume', { desired: 'active', suspend_reason: null })
   await plane.settle()
   held[id] = 5
   plane.clock.pass(601)
   await poll()
-  t.same(await seen(id), { desired: 'active', reason: null, generation: 5, conditions: [] }, 'and then it was')
+  t.same(await seen(id), { desired: 'active', reason: null, generation: 5, conditions: [] }, 'the space was freed')
 })
 
-t.test('a home that is being copied, and one that is stopped, is only spoken of', async (t) => {
+t.test('A tenant that is copied or stopped only gets the condition', async (t) => {
   const [copied, paused] = [await plane.addTenant(), await plane.addTenant({ desired: 'paused', status: 'paused' })]
   await plane.sql(
     "insert into operations (id, tenant_id, kind, generation, created_at) values (gen_random_uuid(), $1, 'restore', 0, now())",
@@ -103,20 +103,20 @@ t.test('a home that is being copied, and one that is stopped, is only spoken of'
   t.match(await seen(copied), { desired: 'suspended' })
 })
 
-t.test('whoever shares, has none yet or is being deleted is not looked at', async (t) => {
+t.test('Tenants that share services, have none yet or are being deleted are not measured', async (t) => {
   await plane.addTenant({ isolation: 'schema-per-tenant' })
   for (const desired of ['deleted', 'warm', 'restoring'])
     await plane.addTenant({ desired, ...(desired === 'deleted' ? { purge_after: plane.clock.now() } : {}) })
-  const { poll, requested } = watch({})
+  const { poll, requests } = watch({})
   await poll()
-  t.equal(requested(), 0)
+  t.equal(requests(), 0)
   const id = await plane.addTenant()
   await poll()
-  t.equal(requested(), 1)
+  t.equal(requests(), 1)
   t.same((await seen(id)).conditions, [])
 })
 
-t.test('what was measured is not written when something else was asked for, or another leads', async (t) => {
+t.test('A measurement is not written after another request, or by a former leader', async (t) => {
   const id = await plane.addTenant()
   await plane.request(id, 'update', {})
   t.equal(await store.suspend(id, 1, 'old', plane.epoch), false)
@@ -126,7 +126,7 @@ t.test('what was measured is not written when something else was asked for, or a
   t.same(await seen(id), { desired: 'active', reason: null, generation: 2, conditions: [] })
 })
 
-t.test('the reconciler reads what was said', async (t) => {
+t.test('The reconciler reads the condition', async (t) => {
   const id = await plane.addTenant()
   await watch({ [id]: much }).poll()
   t.match((await reconcileStore.snapshot(id))?.conditions, [{ type: 'Disk', status: 'False', reason: 'DiskExceeded' }])

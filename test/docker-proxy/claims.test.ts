@@ -1,9 +1,9 @@
-// Whose a container, network, volume or image is that a call names: ours by the Engine's own account, or the call is refused.
+// Which containers, networks, volumes and images a call may name: those that are ours according to the Engine.
 import t from 'tap'
 import { checkClaim } from '#docker-proxy/claims.ts'
 import { installation, rejected, rules, stack, volume } from './support/calls.ts'
 
-t.test("what is touched must be ours by the Engine's own account", async (t) => {
+t.test('A call may use only resources that are ours according to the Engine', async (t) => {
   const Labels = { 'tenantry.installation': installation, 'tenantry.stack': stack }
   const theirs = { 'tenantry.installation': 'another', 'tenantry.stack': stack }
   const account = (name: string, labels: object | null, status = 'running') => ({

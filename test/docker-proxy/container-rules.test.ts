@@ -1,4 +1,4 @@
-// Which containers the door lets our own client make: those of the template, and nothing that leads out of one.
+// Which containers the Docker proxy lets our own client create: those of the template, without any escape.
 import t from 'tap'
 import type { ContainerSpec } from '#control-plane/engines/container-host.ts'
 import { containerBody } from '#control-plane/engines/docker-container-body.ts'
@@ -16,7 +16,7 @@ import {
   stack,
 } from './support/calls.ts'
 
-t.test('what the template makes goes on as it was made, and names all that must be ours', async (t) => {
+t.test('A container of the template passes unchanged, and claims all resources that must be ours', async (t) => {
   const { body, claims } = create(spec, json(containerBody(spec)))
   t.same(body, json(containerBody(spec)))
   t.same(claims, [
@@ -33,14 +33,14 @@ t.test('what the template makes goes on as it was made, and names all that must 
     volumes: [],
     networks: [],
   }
-  t.doesNotThrow(() => create(aside, json(containerBody(aside))), 'where a backup is restored aside')
+  t.doesNotThrow(() => create(aside, json(containerBody(aside))), 'a backup is restored in another stack')
   t.same(create(helper, helperBody(helper)).claims, [
     { kind: 'image', name: helper.image },
     { kind: 'volume', name: helper.volumes[0]?.volume },
   ])
 })
 
-t.test('a container that is not of the template is refused, whatever differs', async (t) => {
+t.test('A container that differs from the template is rejected, whatever differs', async (t) => {
   const body = json(containerBody(spec))
   const mount = { Type: 'volume', Source: `tenantry-${stack}-files`, Target: '/var/lib/tenantry', ReadOnly: false }
   const escapes: [path: string, value: unknown][] = [
@@ -190,15 +190,15 @@ t.test('a container that is not of the template is refused, whatever differs', a
     t.throws(() => create(spec, value), rejected, JSON.stringify(value))
 })
 
-t.test('a container of the template is refused where the template leaves too much open', async (t) => {
+t.test('A container of the template is rejected where the template allows too much', async (t) => {
   const attempts: [why: string, spec: ContainerSpec][] = [
-    ['a network of others', { ...spec, networks: [{ network: 'bridge', aliases: [] }] }],
+    ['a foreign network', { ...spec, networks: [{ network: 'bridge', aliases: [] }] }],
     ["the host's network", { ...spec, networks: [{ network: 'host', aliases: [] }] }],
     [
       "another container's network",
       { ...spec, networks: [{ network: 'container:tenantry-control-plane', aliases: [] }] },
     ],
-    ['a volume of others', { ...spec, volumes: [{ volume: 'database', path: '/var/lib/tenantry', readOnly: false }] }],
+    ['a foreign volume', { ...spec, volumes: [{ volume: 'database', path: '/var/lib/tenantry', readOnly: false }] }],
     ['a directory of the host', { ...spec, volumes: [{ volume: '/etc', path: '/var/lib/tenantry', readOnly: true }] }],
     [
       'a program hidden by a volume',
@@ -227,7 +227,7 @@ t.test('a container of the template is refused where the template leaves too muc
     ],
     ['another installation', { ...spec, labels: { ...spec.labels, installation: 'another' } }],
     ["another stack's name", { ...spec, name: 'tenantry-t_ffffffffffffffffffff-runtime-0123abcd' }],
-    ['a name of others', { ...spec, name: 'tenantry-control-plane' }],
+    ['a foreign name', { ...spec, name: 'tenantry-control-plane' }],
     ['no stack', { ...spec, labels: { ...spec.labels, stack: 'x' }, name: 'tenantry-x-runtime' }],
     ['odd labels', { ...spec, labels: { ...spec.labels, service: '../x' } }],
   ]
@@ -239,10 +239,10 @@ t.test('a container of the template is refused where the template leaves too muc
   )
 })
 
-t.test('only a container for files has a root that can be written, and it has nothing else', async (t) => {
+t.test('Only a container for files has a writable root, and it has nothing else', async (t) => {
   const writable = helperBody(helper)
-  t.throws(() => create({ name: spec.name }, writable), rejected, 'under the name of another')
-  t.throws(() => create(helper, json(containerBody(helper))), rejected, 'with a root that cannot')
+  t.throws(() => create({ name: spec.name }, writable), rejected, 'under the name of another container')
+  t.throws(() => create(helper, json(containerBody(helper))), rejected, 'with a read-only root')
   const attempts: ContainerSpec[] = [
     {
       ...helper,

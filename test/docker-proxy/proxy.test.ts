@@ -1,4 +1,5 @@
-// The door in front of a real Engine: all that a container host can do goes through it, and what is not ours stays as it is.
+// The Docker proxy in front of a real Engine: it passes all that a container host does, and leaves foreign resources
+// unchanged.
 import { createConnection } from 'node:net'
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
@@ -19,7 +20,7 @@ async function started(
   return spec.name
 }
 
-t.test('a stack is made, seen, changed and removed through the door as without it', async (t) => {
+t.test('A stack is created, observed, changed and removed through the proxy as without it', async (t) => {
   const scene = await openProxy(t)
   const { proxy, host, labels, owned, signal, name } = scene
   const network = scene.network('net')
@@ -42,17 +43,21 @@ t.test('a stack is made, seen, changed and removed through the door as without i
   await proxy.startContainer(spec.name, signal)
   await proxy.startContainer(spec.name, signal)
   const [seen, there] = [await proxy.observe(owned, signal), await host.observe(owned, signal)]
-  t.same([seen.containers, seen.networks], [there.containers, there.networks], 'it is seen as it is')
+  t.same(
+    [seen.containers, seen.networks],
+    [there.containers, there.networks],
+    'the proxy returns what the Engine returns',
+  )
   t.same(new Set(seen.volumes.map((volume) => volume.name)), new Set(there.volumes.map((volume) => volume.name)))
   t.match((await proxy.observe({ installation: scene.installation }, signal)).containers, [
     { name: spec.name, state: 'running' },
   ])
   const [reported, known] = [await proxy.info(signal), await host.info(signal)]
-  // Others write on this disk between the two looks: its free bytes are only of one size.
+  // Other programs write to this disk between the two reads, so the free bytes are only similar.
   t.same({ ...reported, disk: undefined }, { ...known, disk: undefined })
   t.ok(
     known.disk && reported.disk && Math.abs(known.disk.freeBytes - reported.disk.freeBytes) < 2 ** 32,
-    'the disk is this one',
+    'the disk is the same',
   )
   t.same(await proxy.image(image, signal), await host.image(image, signal))
   t.equal(await proxy.image('tenantry/no-such-image:at-all', signal), undefined)
@@ -65,9 +70,9 @@ t.test('a stack is made, seen, changed and removed through the door as without i
   await proxy.exec(spec.name, ['sh', '-c', 'head -c 100000 /dev/zero > /tmp/x'], { signal })
   t.same(await proxy.volumeBytes(owned, signal), await host.volumeBytes(owned, signal))
 
-  await scene.unguarded.getContainer(spec.name).pause()
+  await scene.rawDocker.getContainer(spec.name).pause()
   await proxy.unpauseContainer(spec.name, signal)
-  await scene.unguarded.getNetwork(network.name).disconnect({ Container: spec.name, Force: true })
+  await scene.rawDocker.getNetwork(network.name).disconnect({ Container: spec.name, Force: true })
   await proxy.connect(network.name, spec.name, ['worker'], undefined, signal)
   t.match((await host.observe(owned, signal)).containers, [
     { state: 'running', networks: { [network.name]: { aliases: ['worker'] } } },
@@ -86,7 +91,7 @@ t.test('a stack is made, seen, changed and removed through the door as without i
   t.same(scene.rejections, [])
 })
 
-t.test("what is missing is told in the Engine's own codes", async (t) => {
+t.test("A missing resource returns the Engine's own code", async (t) => {
   const { proxy, container, network, name, signal, labels } = await openProxy(t)
   await t.rejects(proxy.createContainer(container('a', { image: `sha256:${'0'.repeat(64)}` }), signal), {
     code: 'IMAGE_MISSING',
@@ -110,7 +115,7 @@ t.test("what is missing is told in the Engine's own codes", async (t) => {
   await t.rejects(proxy.createNetwork({ ...network('two'), subnet: taken.subnet }, signal), { code: 'SUBNET_TAKEN' })
 })
 
-t.test('commands pass both ways at the pace of the slower side', async (t) => {
+t.test('Commands pass in both directions at the pace of the slower side', async (t) => {
   const scene = await openProxy(t)
   const { proxy, signal } = scene
   const worker = await started(scene, 'worker')
@@ -156,7 +161,7 @@ t.test('commands pass both ways at the pace of the slower side', async (t) => {
   )
 })
 
-t.test('logs are followed, also after silence', async (t) => {
+t.test('Logs are followed, also after silence', async (t) => {
   const scene = await openProxy(t)
   const { proxy, signal } = scene
   const worker = await started(scene, 'worker', {
@@ -173,9 +178,9 @@ t.test('logs are followed, also after silence', async (t) => {
   )
 })
 
-t.test('events of ours come, and of others not a word', async (t) => {
+t.test('Events of our own resources pass, and no others', async (t) => {
   const scene = await openProxy(t)
-  const outsider = openScene(t)
+  const foreign = openScene(t)
   const { proxy, installation, signal, name, labels } = scene
   const listening = new AbortController()
   const seen: HostEvent[] = []
@@ -183,7 +188,7 @@ t.test('events of ours come, and of others not a word', async (t) => {
     for await (const event of proxy.events({ installation }, listening.signal)) seen.push(event)
   })()
   following.catch(() => undefined)
-  const raw = await scene.knock(
+  const raw = await scene.sendCall(
     'GET',
     `/v1.41/events?filters=${encodeURIComponent(JSON.stringify({ type: ['daemon'], event: ['reload'] }))}`,
   )
@@ -192,7 +197,7 @@ t.test('events of ours come, and of others not a word', async (t) => {
     await proxy.createVolume({ name: name(`probe-${randomInt(1e9)}`), labels }, signal)
     return seen.length > 0 ? true : undefined
   })
-  await outsider.run('theirs')
+  await foreign.run('theirs')
   const worker = await started(scene, 'worker')
   await until(async () => (seen.some(({ what }) => what === 'container start') ? true : undefined))
   await proxy.removeContainer(worker, { installation }, signal)
@@ -201,22 +206,22 @@ t.test('events of ours come, and of others not a word', async (t) => {
   listening.abort()
 })
 
-t.test('what is not ours is neither read nor touched, whoever names it', async (t) => {
-  const attached = `guest-${randomBytes(4).toString('hex')}`
+t.test('Foreign resources are neither read nor changed, whichever call names them', async (t) => {
+  const attached = `attached-${randomBytes(4).toString('hex')}`
   const scene = await openProxy(t, { attachedContainers: [attached] })
-  const { proxy, unguarded, knock, signal, owned, name } = scene
+  const { proxy, rawDocker, sendCall, signal, owned, name } = scene
   const subnet = randomSubnet()
   const [container, network, volume] = [
-    await unguarded.createContainer({
+    await rawDocker.createContainer({
       name: name('plain'),
       Image: image,
       Cmd: ['sleep', '600'],
       Env: ['SECRET=canary'],
     }),
-    await unguarded.createNetwork({ Name: name('plain'), IPAM: { Driver: 'default', Config: [{ Subnet: subnet }] } }),
-    await unguarded.createVolume({ Name: name('plain'), Labels: { secret: 'canary' } }),
+    await rawDocker.createNetwork({ Name: name('plain'), IPAM: { Driver: 'default', Config: [{ Subnet: subnet }] } }),
+    await rawDocker.createVolume({ Name: name('plain'), Labels: { secret: 'canary' } }),
   ]
-  const asAttached = await unguarded.createContainer({
+  const asAttached = await rawDocker.createContainer({
     name: attached,
     Image: image,
     Cmd: ['sleep', '600'],
@@ -268,10 +273,10 @@ t.test('what is not ours is neither read nor touched, whoever names it', async (
     ['DELETE', `/containers/${attached}?force=true`],
     ['POST', `/containers/${attached}/stop`],
   ] as const) {
-    t.equal((await knock(method, `/v1.41${path}`, body)).status, 403, `${method} ${path}`)
+    t.equal((await sendCall(method, `/v1.41${path}`, body)).status, 403, `${method} ${path}`)
   }
   const exec = await container.exec({ Cmd: ['sleep', '1'] })
-  t.equal((await knock('GET', `/v1.41/exec/${exec.id}/json`)).status, 403, 'a command in it')
+  t.equal((await sendCall('GET', `/v1.41/exec/${exec.id}/json`)).status, 403, 'a command in a foreign container')
   const byVolume = scene.container('worker', {
     volumes: [{ volume: name('plain'), path: '/var/lib/x', readOnly: true }],
   })
@@ -287,32 +292,36 @@ t.test('what is not ours is neither read nor touched, whoever names it', async (
     `/volumes/${name('plain')}`,
     `/networks?filters=${encodeURIComponent(JSON.stringify({ name: [name('plain')] }))}`,
   ]) {
-    const { status, text } = await knock('GET', `/v1.41${path}`)
+    const { status, text } = await sendCall('GET', `/v1.41${path}`)
     t.equal(status, 200)
-    t.notOk(/canary|Env|Mounts|Subnet|Mountpoint/.test(text), `${path} tells that it exists, and no more`)
+    t.notOk(/canary|Env|Mounts|Subnet|Mountpoint/.test(text), `${path} returns that it exists, and no more`)
   }
   await proxy.connect(own.name, attached, ['gateway'], undefined, signal)
-  t.ok(own.name in (await asAttached.inspect()).NetworkSettings.Networks, 'a guest is invited')
+  t.ok(own.name in (await asAttached.inspect()).NetworkSettings.Networks, 'an attached container is connected')
   t.match((await proxy.observe(owned, signal)).networks, [{ members: [attached] }])
   await proxy.removeNetwork(own.name, owned, signal)
-  t.same(Object.keys((await asAttached.inspect()).NetworkSettings.Networks), [name('plain')], 'and shown out again')
+  t.same(
+    Object.keys((await asAttached.inspect()).NetworkSettings.Networks),
+    [name('plain')],
+    'the attached container is disconnected again',
+  )
   await proxy.createNetwork(own, signal)
   const strayed = await started(scene, 'strayed', { networks: [{ network: own.name, aliases: [] }] })
   await network.connect({ Container: strayed })
   t.equal(
-    (await knock('POST', `/v1.41/networks/${network.id}/disconnect`, { Container: strayed, Force: true })).status,
+    (await sendCall('POST', `/v1.41/networks/${network.id}/disconnect`, { Container: strayed, Force: true })).status,
     200,
-    'one of ours leaves a network that is not',
+    'our own container leaves a foreign network',
   )
-  t.notOk(name('plain') in (await unguarded.getContainer(strayed).inspect()).NetworkSettings.Networks)
+  t.notOk(name('plain') in (await rawDocker.getContainer(strayed).inspect()).NetworkSettings.Networks)
   await network.inspect()
   t.equal((await container.inspect()).State.Running, true)
   t.match((await volume.inspect()).Labels, { secret: 'canary' })
 })
 
-t.test('a way out of a container is refused, and nothing is made', async (t) => {
+t.test('An escape from a container is rejected, and nothing is created', async (t) => {
   const scene = await openProxy(t)
-  const { knock, host, owned, name, proxy, signal, labels } = scene
+  const { sendCall, host, owned, name, proxy, signal, labels } = scene
   const body = JSON.parse(JSON.stringify(containerBody(scene.container('worker')))) as { HostConfig: object }
   const escapes: object[] = [
     { Privileged: true },
@@ -326,12 +335,12 @@ t.test('a way out of a container is refused, and nothing is made', async (t) => 
     { privileged: true },
   ]
   for (const escape of escapes) {
-    const { status, text } = await knock('POST', `/v1.41/containers/create?name=${name('worker')}`, {
+    const { status, text } = await sendCall('POST', `/v1.41/containers/create?name=${name('worker')}`, {
       ...body,
       HostConfig: { ...body.HostConfig, ...escape },
     })
     t.equal(status, 403, JSON.stringify(escape))
-    t.match(JSON.parse(text), { message: /^Tenantry's door to the Docker Engine: / })
+    t.match(JSON.parse(text), { message: /^Tenantry's Docker proxy rejected the call: / })
   }
   await t.rejects(
     proxy.createContainer(scene.container('worker', { image: 'tenantry/gateway:latest' }), signal),
@@ -343,14 +352,14 @@ t.test('a way out of a container is refused, and nothing is made', async (t) => 
   await t.rejects(proxy.createNetwork(scene.network('net', { internal: false }), signal))
   await t.rejects(proxy.createVolume({ name: name('x'), labels: { ...labels, installation: 'another' } }, signal))
   t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })
-  t.ok(scene.rejections.length >= escapes.length + 5, 'and the log says so')
+  t.ok(scene.rejections.length >= escapes.length + 5, 'the log contains the rejections')
 })
 
-t.test('no second request hides behind a first one', async (t) => {
+t.test('No second request hides behind a first one', async (t) => {
   const scene = await openProxy(t)
   const worker = await started(scene, 'worker')
-  const { unguarded } = scene
-  const exec = await unguarded.getContainer(worker).exec({ Cmd: ['cat'], AttachStdin: true, AttachStdout: true })
+  const { rawDocker } = scene
+  const exec = await rawDocker.getContainer(worker).exec({ Cmd: ['cat'], AttachStdin: true, AttachStdout: true })
   const text = JSON.stringify({ Detach: false, Tty: false })
   const proxy = createConnection(scene.socketPath)
   const hidden = `DELETE /v1.41/containers/${worker}?force=true HTTP/1.1\r\nHost: docker\r\n\r\n`
@@ -359,9 +368,9 @@ t.test('no second request hides behind a first one', async (t) => {
   let seen = ''
   proxy.setEncoding('latin1').on('data', (chunk: string) => (seen += chunk))
   await until(async () => (seen.includes('DELETE') ? true : undefined))
-  t.match(seen, /^HTTP\/1.1 101 /, 'it is input of the command')
+  t.match(seen, /^HTTP\/1.1 101 /, 'the bytes are input of the command')
   proxy.destroy()
-  t.equal((await unguarded.getContainer(worker).inspect()).State.Running, true)
+  t.equal((await rawDocker.getContainer(worker).inspect()).State.Running, true)
 
   for (const head of [
     `${start}Transfer-Encoding: chunked\r\n\r\n`,
@@ -378,9 +387,9 @@ t.test('no second request hides behind a first one', async (t) => {
   }
 })
 
-t.test('an Engine that cannot be reached is told as one', async (t) => {
-  const { proxy, rejections } = await openProxy(t, {}, '/nobody/listens/here.sock')
+t.test('An Engine that cannot be reached is reported as unreachable', async (t) => {
+  const { proxy, rejections } = await openProxy(t, {}, '/no/such/engine.sock')
   await t.rejects(proxy.info(AbortSignal.timeout(10_000)), { code: 'ENGINE_UNREACHABLE' })
   await t.rejects(proxy.exec('x', ['true'], { signal: AbortSignal.timeout(10_000) }), { code: 'ENGINE_UNREACHABLE' })
-  t.same(new Set(rejections), new Set(['a call broke off']))
+  t.same(new Set(rejections), new Set(['A call was interrupted.']))
 })

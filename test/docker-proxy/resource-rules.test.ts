@@ -1,4 +1,4 @@
-// Which networks, volumes, limits and commands the door lets pass: those that our own client asks for, and no others.
+// Which networks, volumes, limits and commands the Docker proxy passes: those of our own client, and no others.
 import t from 'tap'
 import {
   changed,
@@ -15,7 +15,7 @@ import {
   type Json,
 } from './support/calls.ts'
 
-t.test('no other networks, volumes, limits and commands pass than ours', async (t) => {
+t.test('Only networks, volumes, limits and commands of our own client pass', async (t) => {
   const bodies: [method: string, path: string, body: Json, changes: [path: string, value: unknown][]][] = [
     [
       'POST',
@@ -167,6 +167,10 @@ t.test('no other networks, volumes, limits and commands pass than ours', async (
     Internal: false,
     Labels: { 'tenantry.installation': installation, 'tenantry.stack': region },
   }
-  t.doesNotThrow(() => passed('POST', '/networks/create', proxy), 'a way out where a gateway is published')
-  t.throws(() => passed('POST', '/networks/create', proxy, { ...rules, published: [] }), rejected, 'and nowhere else')
+  t.doesNotThrow(() => passed('POST', '/networks/create', proxy), 'an external network where a gateway is published')
+  t.throws(
+    () => passed('POST', '/networks/create', proxy, { ...rules, published: [] }),
+    rejected,
+    'no external network where none is published',
+  )
 })

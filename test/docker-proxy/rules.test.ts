@@ -1,4 +1,4 @@
-// Which calls the door to the Docker Engine lets through: those of our own client, in one way of writing them.
+// Which calls the Docker proxy passes to the Engine: those of our own client, in one notation.
 import t from 'tap'
 import { containerBody } from '#control-plane/engines/docker-container-body.ts'
 import { readCall } from '#docker-proxy/calls.ts'
@@ -17,7 +17,7 @@ import {
   volume,
 } from './support/calls.ts'
 
-t.test('every call of our own client passes', async (t) => {
+t.test('Every call of our own client passes', async (t) => {
   const calls: [method: string, path: string, body?: unknown][] = [
     ['GET', '/version'],
     ['GET', '/_ping'],
@@ -72,7 +72,7 @@ t.test('every call of our own client passes', async (t) => {
   for (const [method, path, body] of calls) t.doesNotThrow(() => passed(method, path, body), `${method} ${path}`)
 })
 
-t.test('all other calls of the Engine are refused', async (t) => {
+t.test('All other calls of the Engine are rejected', async (t) => {
   const others: [method: string, path: string][] = [
     ['POST', '/build'],
     ['POST', '/build/prune'],
@@ -133,7 +133,7 @@ t.test('all other calls of the Engine are refused', async (t) => {
   for (const [method, path] of others) t.throws(() => passed(method, path), rejected, `${method} ${path}`)
 })
 
-t.test('a target that could be read in two ways is refused', async (t) => {
+t.test('An ambiguous target is rejected', async (t) => {
   for (const target of [
     '/v1.41/containers/../info',
     '/v1.41/containers/%2e%2e/info',
@@ -173,7 +173,7 @@ t.test('a target that could be read in two ways is refused', async (t) => {
     t.throws(() => readCall('GET', target, rules), rejected, target)
 })
 
-t.test('nothing is asked of the Engine beyond what is ours', async (t) => {
+t.test('The Engine receives no query for foreign resources', async (t) => {
   const list = (filter: string) => `/containers/json?all=true&${filter}`
   for (const path of [
     '/containers/json',

@@ -1,8 +1,8 @@
-// The watchdog of the platform's containers: which ones it starts again, on a real Engine, and when it gives up its socket.
+// The watchdog of the platform's containers on a real Engine: which ones it starts again, and when it gives up its socket.
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { engineSocket } from '#docker-proxy/engine-socket.ts'
-import { StoppedContainers } from '#docker-proxy/stopped-containers.ts'
+import { EndedContainers } from '#docker-proxy/ended-containers.ts'
 import { EngineGone, watchContainers } from '#docker-proxy/watchdog.ts'
 import { connectDocker } from '#control-plane/engines/docker/docker-connection.ts'
 import { engineAddress, engineSocket as testSocket, image } from '#test/support/docker.ts'
@@ -11,7 +11,7 @@ import { until } from '#test/support/until.ts'
 const log = { info: () => undefined, warn: () => undefined }
 const now = () => performance.now()
 
-/** A project with a container that runs, as Compose makes it. */
+/** Opens a project as Compose creates it, whose containers run. */
 async function openProject(t: Test) {
   const { docker, close } = connectDocker({ host: engineAddress() })
   const project = `watched-${randomBytes(4).toString('hex')}`
@@ -44,35 +44,29 @@ async function openProject(t: Test) {
   }
 }
 
-t.test(
-  'a container that was killed is started again, and one that was stopped or is not a service stays as it is',
-  async (t) => {
-    const { project, signal, start } = await openProject(t)
-    const [stopped, oneOff, killed, removed] = [await start(), await start(true), await start(), await start()]
-    // The Engine repeats what was before the watch.
-    await killed.kill()
-    await stopped.stop()
-    await oneOff.kill()
-    const watch = watchContainers({ engine: engineSocket(testSocket()), project, log, now, graceMs: 0 }, signal)
-    watch.catch(() => undefined)
-    await until(async () => (await killed.inspect()).State.Running, 'the container that was killed runs')
-    await removed.remove({ force: true })
-    await killed.kill()
-    await until(async () => (await killed.inspect()).State.Running, 'the container that was killed again runs')
-    for (const container of [stopped, oneOff]) t.equal((await container.inspect()).State.Running, false)
-  },
-)
+t.test('A killed container is started again, unlike a stopped one and one that is not a service', async (t) => {
+  const { project, signal, start } = await openProject(t)
+  const [stopped, oneOff, killed, removed] = [await start(), await start(true), await start(), await start()]
+  // The Engine repeats the events from before the watch.
+  await killed.kill()
+  await stopped.stop()
+  await oneOff.kill()
+  const watch = watchContainers({ engine: engineSocket(testSocket()), project, log, now, graceMs: 0 }, signal)
+  watch.catch(() => undefined)
+  await until(async () => (await killed.inspect()).State.Running, 'the restart of the killed container')
+  await removed.remove({ force: true })
+  await killed.kill()
+  await until(async () => (await killed.inspect()).State.Running, 'the second restart of the killed container')
+  for (const container of [stopped, oneOff]) t.equal((await container.inspect()).State.Running, false)
+})
 
-t.test(
-  'the watch ends when nobody listens at the socket, so that its container can be started with the new one',
-  async (t) => {
-    const { project, signal } = await openProject(t)
-    const watch = watchContainers({ engine: engineSocket('/nonexistent/docker.sock'), project, log, now }, signal)
-    await t.rejects(watch, EngineGone)
-  },
-)
+t.test('The watch ends when no Engine listens, so that its container can start with the new socket', async (t) => {
+  const { project, signal } = await openProject(t)
+  const watch = watchContainers({ engine: engineSocket('/nonexistent/docker.sock'), project, log, now }, signal)
+  await t.rejects(watch, EngineGone)
+})
 
-t.test('a container counts as killed when it ended without a stop before or after', async (t) => {
+t.test('A container counts as killed when it ended without a stop before or after', async (t) => {
   const cases = [
     [['die'], ['c']],
     [['die', 'stop'], []],
@@ -85,12 +79,12 @@ t.test('a container counts as killed when it ended without a stop before or afte
     [['stop'], []],
   ] as const
   for (const [actions, expected] of cases) {
-    const containers = new StoppedContainers()
+    const containers = new EndedContainers()
     for (const action of actions) containers.observe({ id: 'c', action }, 1_000)
     t.same(containers.overdue(5_999, 5_000), [], `${actions.join(', ')}: not yet`)
     t.same(containers.overdue(6_000, 5_000), expected, actions.join(', '))
   }
-  const containers = new StoppedContainers()
+  const containers = new EndedContainers()
   containers.observe({ id: 'c', action: 'die' }, 0)
   containers.evict('c')
   t.same(containers.overdue(6_000, 5_000), [])

@@ -24,7 +24,7 @@ interface Page {
   tenant: Tenant
 }
 
-/** What the output of a block must contain, or how it is run. */
+/** The patterns that the output of a block must match, or a function that runs the block. */
 type Check = readonly RegExp[] | ((block: string, page: Page) => Promise<void>)
 
 const project = new URL('../../', import.meta.url).pathname
@@ -133,7 +133,7 @@ for (const name of ['package.json', 'node_modules', 'control-plane', 'scripts', 
   await symlink(join(project, name), join(directory, name))
 await writeFile(join(directory, 'greet.wasm'), await compileFunction('greet'))
 
-t.test('each block of the pages is run by this test or by another one', (t) => {
+t.test('Each block of the pages is run by this test or by another one', (t) => {
   const known = [...Object.keys(checks), ...Object.keys(elsewhere)]
   const own = blocks.filter(({ id }) => !id.startsWith('README.md'))
   t.same(
@@ -144,7 +144,7 @@ t.test('each block of the pages is run by this test or by another one', (t) => {
   t.same(
     known.filter((id) => !blocks.some((block) => block.id === id)),
     [],
-    'no line is left of a block that is gone',
+    'no line names a block that does not exist',
   )
   t.end()
 })

@@ -1,4 +1,4 @@
-// Drift, field by field: it names what was changed, and it is empty just when the plan of convergence is.
+// Drift, field by field: it names each change, and is empty exactly when the convergence plan is empty.
 import * as fc from 'fast-check'
 import t from 'tap'
 import { differences } from '#control-plane/engines/drift.ts'
@@ -25,11 +25,11 @@ const surroundings = { gatewayContainer: 'the-gateway', internalToken: 'the-toke
 const stack = stackFor(input, surroundings)
 const stopped = stackFor({ ...input, running: false }, surroundings)
 const restarted = stackFor({ ...input, restarts: 1 }, surroundings)
-/** Stopped, it was running once. */
+/** Returns the containers of a stack that was running once. */
 const whole = (of: Stack): Changeable => structuredClone(made(of, made(stack)))
 
-/** By field, to `desired → observed`. */
-const reported = (of: Stack, host: Changeable) =>
+/** Returns the differences by field, as `desired → observed`. */
+const driftOf = (of: Stack, host: Changeable) =>
   Object.fromEntries(
     differences(of, host).map(({ component, field, desired, observed }) => [
       `${component} ${field}`,
@@ -37,8 +37,8 @@ const reported = (of: Stack, host: Changeable) =>
     ]),
   )
 
-/** The first container is Postgres', the second the runtime's. */
-type Change = [what: string, change: (host: Changeable) => void, told: Record<string, string>]
+/** The first container is that of Postgres, the second that of the runtime. */
+type Change = [what: string, change: (host: Changeable) => void, wanted: Record<string, string>]
 const container = (host: Changeable, at = 0): ObservedContainer => {
   const found = host.containers[at % Math.max(host.containers.length, 1)]
   if (found === undefined) throw new Error('no container')
@@ -51,12 +51,12 @@ const changes: Change[] = [
   ['killed', (host) => Object.assign(container(host), { state: 'exited' }), { 'postgres state': 'running → exited' }],
   ['paused', (host) => Object.assign(container(host, 1), { state: 'paused' }), { 'runtime state': 'running → paused' }],
   [
-    'ill',
+    'unhealthy',
     (host) => Object.assign(container(host), { health: 'unhealthy' }),
     { 'postgres health': 'healthy → unhealthy' },
   ],
   [
-    'ended, when it was ill last',
+    'ended while unhealthy',
     (host) => Object.assign(container(host), { state: 'exited', health: 'unhealthy' }),
     { 'postgres state': 'running → exited' },
   ],
@@ -77,7 +77,7 @@ const changes: Change[] = [
     { 'postgres pids': '256 → 5' },
   ],
   [
-    'not to be started again',
+    'without a restart policy',
     (host) => Object.assign(container(host), { restartPolicy: 'no' }),
     { 'postgres restart_policy': 'unless-stopped → no' },
   ],
@@ -102,7 +102,7 @@ const changes: Change[] = [
     { 'network/net subnet': '10.0.1.0/28 → 10.9.9.0/28' },
   ],
   [
-    'a way out',
+    'not internal',
     (host) => Object.assign(host.networks[0] ?? {}, { internal: false }),
     { 'network/net internal': 'true → false' },
   ],
@@ -113,7 +113,7 @@ const changes: Change[] = [
     { 'volume/data existence': 'present → absent' },
   ],
   [
-    'one that nobody knows',
+    'an unknown container',
     (host) =>
       host.containers.push({
         ...container(host),
@@ -123,27 +123,27 @@ const changes: Change[] = [
     { 'container/stray existence': 'absent → present' },
   ],
   [
-    'secrets of a specification that has gone',
+    'secrets of an earlier specification',
     (host) =>
       host.volumes.push({ name: 'old-secrets', labels: { installation: 'stand-in', stack: id, service: 'runtime' } }),
     { 'volume/old-secrets existence': 'absent → present' },
   ],
 ]
 
-t.test('each change by hand is told by its field', (t) => {
+t.test('Each manual change is driftOf by its field', (t) => {
   for (const [what, change, wanted] of changes) {
     const host = whole(stack)
     change(host)
-    t.same(reported(stack, host), wanted, what)
+    t.same(driftOf(stack, host), wanted, what)
   }
   const host = whole(stack)
   Object.assign(container(host), { imageId: 'sha256:cc' })
-  t.same(reported(stack, host), { 'postgres image': 'sha256:aa → sha256:cc' }, 'another image under the name')
+  t.same(driftOf(stack, host), { 'postgres image': 'sha256:aa → sha256:cc' }, 'another image under the same name')
   t.end()
 })
 
-t.test('a container of an earlier specification is told as that', (t) => {
-  const before = reported(restarted, whole(stack))
+t.test('A container of an earlier specification is driftOf by that', (t) => {
+  const before = driftOf(restarted, whole(stack))
   t.match(
     Object.keys(before).filter((field) => field.endsWith('specification')),
     ['postgres specification', 'runtime specification'],
@@ -151,30 +151,30 @@ t.test('a container of an earlier specification is told as that', (t) => {
   const both = whole(stack)
   both.containers.push(...whole(restarted).containers)
   t.same(
-    Object.keys(reported(restarted, both)).filter((field) => field.startsWith('container/')).length,
+    Object.keys(driftOf(restarted, both)).filter((field) => field.startsWith('container/')).length,
     2,
-    'beside its successor it is one too many',
+    'next to its successor it is surplus',
   )
   t.end()
 })
 
-t.test('of what is stopped only that counts, and that it has what it will need', (t) => {
-  t.same(reported(stopped, whole(stopped)), {})
-  t.same(reported(stopped, { ...whole(stopped), containers: [] }), {}, 'nothing needs to be there')
-  t.same(reported(stopped, whole(stack)), {
+t.test('A stopped stack needs its volumes, but no containers', (t) => {
+  t.same(driftOf(stopped, whole(stopped)), {})
+  t.same(driftOf(stopped, { ...whole(stopped), containers: [] }), {}, 'no container is needed')
+  t.same(driftOf(stopped, whole(stack)), {
     'postgres state': 'stopped → running',
     'runtime state': 'stopped → running',
   })
   const torn = whole(stopped)
   torn.volumes = []
-  t.same(reported(stopped, torn), {
+  t.same(driftOf(stopped, torn), {
     'volume/data existence': 'present → absent',
     'volume/files existence': 'present → absent',
   })
   t.end()
 })
 
-t.test('nothing of a secret is in it', (t) => {
+t.test('Drift contains no secret', (t) => {
   const text =
     JSON.stringify(differences(stack, { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })) +
     JSON.stringify(differences(restarted, whole(stack)))
@@ -187,12 +187,12 @@ t.test('nothing of a secret is in it', (t) => {
 
 const numRuns = effort({ small: 2_000, full: 50_000 })
 
-t.test('there is drift just when there is something to do, whatever has happened together', (t) => {
+t.test('There is drift exactly when the plan has steps, after any combination of changes', (t) => {
   const isPlanned = (of: Stack, host: Changeable) => {
     try {
       return planSteps(of, host).length > 0
     } catch {
-      // A volume that is gone can't be mended.
+      // A missing volume cannot be repaired.
       return true
     }
   }

@@ -1,4 +1,4 @@
-// Which container counts as a service's: commands, logs and readings go to ours alone, whatever labels another was given.
+// Commands, logs and readings of a service go only to the container that Tenantry named, whatever labels another container has.
 import t from 'tap'
 import { createContainerEngine } from '#control-plane/engines/container-engine.ts'
 import { EngineError, type EngineErrorCode } from '#control-plane/engines/engine-error.ts'
@@ -33,7 +33,7 @@ function container(
   }
 }
 
-/** Calls are answered with the name of the container that they went to. */
+/** Creates an engine whose host responds to each call with the name of the container that received it. */
 function engineWith(...containers: ObservedContainer[]) {
   const host: Partial<ContainerHost> = {
     observe: () => Promise.resolve({ containers, networks: [], volumes: [], unlabelledVolumes: [] }),
@@ -61,7 +61,7 @@ const foreign = [
   `x-tenantry-${stack}-postgres-0123abcd`,
 ]
 
-t.test('a container with the labels of a service and a name of its own is nobody', async (t) => {
+t.test('the engine ignores a container with the labels of a service and another name', async (t) => {
   const engine = engineWith(container(ours, 1), ...foreign.map((name) => container(name, 9)))
   t.equal((await engine.exec(stack, 'postgres', ['psql'], { signal })).stdout, ours)
   t.match(await Array.fromAsync(engine.logs(stack, 'postgres', { follow: false, tail: 1 }, signal)), [{ text: ours }])
@@ -74,15 +74,18 @@ t.test('a container with the labels of a service and a name of its own is nobody
   t.same(await alone.stats(stack, signal), {})
 })
 
-t.test('of two that are ours the newest is meant; commands need one that runs', async (t) => {
-  const both = engineWith(container(ours, 1), container(newer, 2))
-  t.equal((await both.exec(stack, 'postgres', ['psql'], { signal })).stdout, newer)
-  const dead = engineWith(container(ours, 1), container(newer, 2, 'exited'))
-  t.equal((await dead.exec(stack, 'postgres', ['psql'], { signal })).stdout, ours)
-  t.match(await Array.fromAsync(dead.logs(stack, 'postgres', { follow: false, tail: 1 }, signal)), [{ text: newer }])
-})
+t.test(
+  'of two containers of a service, logs come from the newest, and commands go to the newest that runs',
+  async (t) => {
+    const both = engineWith(container(ours, 1), container(newer, 2))
+    t.equal((await both.exec(stack, 'postgres', ['psql'], { signal })).stdout, newer)
+    const dead = engineWith(container(ours, 1), container(newer, 2, 'exited'))
+    t.equal((await dead.exec(stack, 'postgres', ['psql'], { signal })).stdout, ours)
+    t.match(await Array.fromAsync(dead.logs(stack, 'postgres', { follow: false, tail: 1 }, signal)), [{ text: newer }])
+  },
+)
 
-t.test('a container that its host has lost hold of is made anew; any other refusal to start it is told', async (t) => {
+t.test('the engine recreates a container that its host lost, and passes any other start error on', async (t) => {
   const service: Service = {
     name: 'postgres',
     image: 'sha256:1',
@@ -101,24 +104,24 @@ t.test('a container that its host has lost hold of is made anew; any other refus
     replace: 'stop-first',
   }
   const wanted: Stack = { id: stack, state: 'running', networks: [], volumes: [], services: [service] }
-  const rejectingWith = (code: EngineErrorCode) => {
-    const there = new Map([[containerName(stack, service), container(containerName(stack, service), 1, 'created')]])
+  const failingWith = (code: EngineErrorCode) => {
+    const existing = new Map([[containerName(stack, service), container(containerName(stack, service), 1, 'created')]])
     let lost = true
     const host: Partial<ContainerHost> = {
       observe: () =>
-        Promise.resolve({ containers: [...there.values()], networks: [], volumes: [], unlabelledVolumes: [] }),
+        Promise.resolve({ containers: [...existing.values()], networks: [], volumes: [], unlabelledVolumes: [] }),
       createContainer: async ({ name }) => {
         lost = false
-        there.set(name, container(name, 2, 'created'))
+        existing.set(name, container(name, 2, 'created'))
       },
       startContainer: async (name) => {
         if (lost) throw new EngineError(code, 'cannot start it')
-        there.set(name, container(name, 2))
+        existing.set(name, container(name, 2))
       },
-      removeContainer: async (name) => void there.delete(name),
+      removeContainer: async (name) => void existing.delete(name),
     }
     return {
-      there,
+      existing,
       converge: () =>
         createContainerEngine({
           name: 'docker',
@@ -128,10 +131,14 @@ t.test('a container that its host has lost hold of is made anew; any other refus
         }).converge(wanted, signal),
     }
   }
-  const lost = rejectingWith('CONTAINER_LOST')
+  const lost = failingWith('CONTAINER_LOST')
   await lost.converge()
-  t.match([...lost.there.values()], [{ state: 'running', startedAt: '2026-01-01T00:00:02Z' }])
-  const full = rejectingWith('DISK_FULL')
+  t.match([...lost.existing.values()], [{ state: 'running', startedAt: '2026-01-01T00:00:02Z' }])
+  const full = failingWith('DISK_FULL')
   await t.rejects(full.converge(), { code: 'DISK_FULL' })
-  t.match([...full.there.values()], [{ state: 'created', startedAt: '2026-01-01T00:00:01Z' }], 'it was not touched')
+  t.match(
+    [...full.existing.values()],
+    [{ state: 'created', startedAt: '2026-01-01T00:00:01Z' }],
+    'the container is unchanged',
+  )
 })

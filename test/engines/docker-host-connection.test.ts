@@ -1,4 +1,4 @@
-// How an Engine is reached: a local socket, TLS with certificates on both sides, OpenSSH with known hosts; and what is refused.
+// The control plane reaches an Engine by a local socket, by mutual TLS, or by OpenSSH with known hosts, and rejects other ways.
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { connect, type AddressInfo } from 'node:net'
@@ -21,7 +21,7 @@ async function temporary(t: Test): Promise<string> {
   return directory
 }
 
-/** Lists, long answers, both directions of a command, and what is cut in the middle. */
+/** Checks lists, long responses, both directions of a command and aborted calls. */
 async function worksOver(t: Test, scene: Scene, address: DockerAddress): Promise<void> {
   const host = dockerHost(address)
   t.teardown(() => host.close())
@@ -43,7 +43,7 @@ async function worksOver(t: Test, scene: Scene, address: DockerAddress): Promise
   await Promise.all(Array.from({ length: 12 }, () => host.observe(scene.owned, signal)))
 }
 
-/** TLS in front of the Engine, as dockerd itself does it. */
+/** Opens a TLS listener in front of the Engine, as dockerd does. @returns its port */
 async function openTlsProxy(t: Test, options: TlsOptions): Promise<number> {
   const proxy = createServer(
     { ...options, requestCert: true, rejectUnauthorized: true, allowHalfOpen: true } as TlsOptions,
@@ -62,36 +62,48 @@ async function openTlsProxy(t: Test, options: TlsOptions): Promise<number> {
   return (proxy.address() as AddressInfo).port
 }
 
-t.test('a local socket', async (t) => {
+t.test('the host works over a local socket', async (t) => {
   await worksOver(t, openScene(t), { host: engineAddress() })
 })
 
-t.test('TLS with certificates on both sides', async (t) => {
+t.test('the host works over TLS with certificates on both sides, and rejects other certificates', async (t) => {
   const scene = openScene(t)
   const directory = await temporary(t)
-  const [ours, theirs] = [await makeAuthority(join(directory, 'ours')), await makeAuthority(join(directory, 'theirs'))]
-  const port = await openTlsProxy(t, { ...(await ours.issue('IP:127.0.0.1')), ca: ours.certificate })
-  const tlsDirectory = await ours.clientDirectory(join(directory, 'client'))
+  const [authority, foreignAuthority] = [
+    await makeAuthority(join(directory, 'authority')),
+    await makeAuthority(join(directory, 'foreign-authority')),
+  ]
+  const port = await openTlsProxy(t, { ...(await authority.issue('IP:127.0.0.1')), ca: authority.certificate })
+  const tlsDirectory = await authority.clientDirectory(join(directory, 'client'))
   await worksOver(t, scene, { host: `tcp://127.0.0.1:${port}`, tlsDirectory })
 
-  const rejected = async (what: string, address: DockerAddress) => {
+  const isUnreachable = async (what: string, address: DockerAddress) => {
     const host = dockerHost(address)
     await t.rejects(
       host.info(signal),
-      { code: 'ENGINE_UNREACHABLE', message: /^cannot .*: the Docker Engine cannot be reached$/ },
+      { code: 'ENGINE_UNREACHABLE', message: /^Cannot .*: the Docker Engine cannot be reached\.$/ },
       what,
     )
     host.close()
   }
-  const strange = await theirs.clientDirectory(join(directory, 'strange'))
-  await rejected('an authority that is not ours', { host: `tcp://127.0.0.1:${port}`, tlsDirectory: strange })
-  await writeFile(join(strange, 'ca.pem'), await readFile(join(tlsDirectory, 'ca.pem')))
-  await rejected('a client that the Engine does not trust', { host: `tcp://127.0.0.1:${port}`, tlsDirectory: strange })
-  const misnamed = await openTlsProxy(t, { ...(await ours.issue('DNS:elsewhere.example')), ca: ours.certificate })
-  await rejected("another host's certificate", { host: `tcp://127.0.0.1:${misnamed}`, tlsDirectory })
+  const foreignDirectory = await foreignAuthority.clientDirectory(join(directory, 'foreign-client'))
+  await isUnreachable('a server certificate of another authority', {
+    host: `tcp://127.0.0.1:${port}`,
+    tlsDirectory: foreignDirectory,
+  })
+  await writeFile(join(foreignDirectory, 'ca.pem'), await readFile(join(tlsDirectory, 'ca.pem')))
+  await isUnreachable('a client that the Engine does not trust', {
+    host: `tcp://127.0.0.1:${port}`,
+    tlsDirectory: foreignDirectory,
+  })
+  const misnamed = await openTlsProxy(t, {
+    ...(await authority.issue('DNS:elsewhere.example')),
+    ca: authority.certificate,
+  })
+  await isUnreachable("another host's certificate", { host: `tcp://127.0.0.1:${misnamed}`, tlsDirectory })
 })
 
-t.test('OpenSSH with known hosts', async (t) => {
+t.test('the host works over OpenSSH with known hosts, and rejects other keys', async (t) => {
   const scene = openScene(t)
   const { port, identityFile, foreignFile, knownHostsFile, wrongKnownHostsFile, logins } = await startSshd(
     t,
@@ -100,25 +112,28 @@ t.test('OpenSSH with known hosts', async (t) => {
   )
   const host = `ssh://root@127.0.0.1:${port}`
   await worksOver(t, scene, { host, ssh: { identityFile, knownHostsFile } })
-  const made = await logins()
-  t.ok(made > 0 && made < 60, `connections are used again: ${made} were made`)
+  const loginCount = await logins()
+  t.ok(loginCount > 0 && loginCount < 60, `connections are reused: ${loginCount} logins`)
 
-  const rejected = async (what: string, address: DockerAddress) => {
+  const isUnreachable = async (what: string, address: DockerAddress) => {
     const host = dockerHost(address)
     await t.rejects(
       host.info(signal),
-      { code: 'ENGINE_UNREACHABLE', message: /^cannot .*: the Docker Engine cannot be reached$/ },
+      { code: 'ENGINE_UNREACHABLE', message: /^Cannot .*: the Docker Engine cannot be reached\.$/ },
       what,
     )
     host.close()
   }
-  await rejected('a host with another key', { host, ssh: { identityFile, knownHostsFile: wrongKnownHostsFile } })
-  await rejected('a host that is not known', { host, ssh: { identityFile, knownHostsFile: '/dev/null' } })
-  await rejected('a key that the host does not let in', { host, ssh: { identityFile: foreignFile, knownHostsFile } })
-  t.equal(await logins(), made, 'none of them got in')
+  await isUnreachable('a host with another key', { host, ssh: { identityFile, knownHostsFile: wrongKnownHostsFile } })
+  await isUnreachable('an unknown host', { host, ssh: { identityFile, knownHostsFile: '/dev/null' } })
+  await isUnreachable('a client key that the host does not admit', {
+    host,
+    ssh: { identityFile: foreignFile, knownHostsFile },
+  })
+  t.equal(await logins(), loginCount, 'no rejected connection logged in')
 })
 
-t.test('ssh is asked for nothing but the Engine, and never asks back', (t) => {
+t.test('ssh runs nothing but the connection to the Engine, and never prompts', (t) => {
   const args = sshArguments(new URL('ssh://ops@host.example:2222'), { identityFile: '/keys/a b %h' })
   t.same(args.slice(args.indexOf('-p')), [
     '-p',
@@ -146,25 +161,25 @@ t.test('ssh is asked for nothing but the Engine, and never asks back', (t) => {
   t.end()
 })
 
-t.test('addresses that are none are refused before anything is sent', (t) => {
-  const rejected: [DockerAddress, RegExp][] = [
+t.test('invalid addresses are rejected before anything is sent', (t) => {
+  const invalid: [DockerAddress, RegExp][] = [
     [{ host: 'docker' }, /no URL/],
     [{ host: '' }, /no URL/],
     [{ host: 'http://127.0.0.1:2375' }, /not at http/],
-    [{ host: 'tcp://127.0.0.1:2375' }, /by TLS only/],
+    [{ host: 'tcp://127.0.0.1:2375' }, /requires TLS/],
     [{ host: 'unix://var/run/docker.sock' }, /absolute path/],
     [{ host: 'unix://' }, /absolute path/],
-    [{ host: 'ssh://ops:secret@host' }, /no password/],
+    [{ host: 'ssh://ops:secret@host' }, /cannot have a password/],
     [{ host: 'ssh://ops@host/var/run/docker.sock' }, /no path/],
     [{ host: 'ssh://-oProxyCommand=x' }, /no URL|host/],
     [{ host: 'ssh://-l%20x@-oProxyCommand' }, /host|user/],
   ]
-  for (const [address, message] of rejected) t.throws(() => connectDocker(address), { message }, address.host)
+  for (const [address, message] of invalid) t.throws(() => connectDocker(address), { message }, address.host)
   t.throws(() => connectDocker({ host: 'tcp://127.0.0.1:2376', tlsDirectory: '/nowhere' }), { code: 'ENOENT' })
   t.end()
 })
 
-t.test('the environment does not say where the Engine is', async (t) => {
+t.test('the environment does not change the address of the Engine', async (t) => {
   const before = process.env
   t.teardown(() => (process.env = before))
   for (const elsewhere of ['tcp://127.0.0.1:1', 'unix:///nowhere.sock']) {

@@ -1,34 +1,34 @@
-// What can go wrong with an Engine is told in our words: by a real one that refuses, and by doubles that hang, break off or
-// are too old.
+// Failures of an Engine become coded errors with Tenantry's own messages. A real Engine rejects requests, and doubles hang, close
+// the connection or are too old.
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import t from 'tap'
 import { dockerHost, type DockerHost } from '#control-plane/engines/docker/docker-host.ts'
 import { engineError } from '#control-plane/engines/docker/errors.ts'
-import { within } from '#control-plane/engines/docker/within.ts'
+import { withTimeout } from '#control-plane/engines/docker/with-timeout.ts'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
 import { engineSocket, openScene, randomSubnet, until } from '#test/support/docker.ts'
 import { openDouble, openRelay } from '#test/support/engine-double.ts'
 import { freePort } from '#test/support/postgres.ts'
 
 const { signal } = new AbortController()
-const nobody = { installation: 'test-nobody' }
+const unusedInstallation = { installation: 'test-unused' }
 
-t.test('what the Engine refuses has a code and a sentence', async (t) => {
+t.test('each rejection of the Engine has a code and a message', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
-  const cannot = (what: string, why: string) => `cannot ${what}: ${why}`
+  const cannot = (what: string, why: string) => `Cannot ${what}: ${why}.`
   const worker = scene.name('worker')
 
-  await t.test('an image that is not there', async (t) => {
+  await t.test('an image does not exist', async (t) => {
     const spec = scene.container('worker', { image: 'tenantry/no-such-image:1' })
     await t.rejects(host.createContainer(spec, signal), {
       code: 'IMAGE_MISSING',
-      message: cannot(`create container ${worker}`, 'its image is not there'),
+      message: cannot(`create container ${worker}`, 'the image does not exist'),
     })
   })
 
-  await t.test('a port that is taken, by a container or by another program', async (t) => {
+  await t.test('a port is taken by a container or by another program', async (t) => {
     const open = scene.network('open', { internal: false, hostAddress: true })
     await host.createNetwork(open, signal)
     const listener = createServer().listen(0, '127.0.0.1')
@@ -40,7 +40,7 @@ t.test('what the Engine refuses has a code and a sentence', async (t) => {
     })
     await t.rejects(scene.run('one', published((listener.address() as AddressInfo).port)), {
       code: 'PORT_TAKEN',
-      message: cannot(`start container ${scene.name('one')}`, 'a port that it publishes is taken'),
+      message: cannot(`start container ${scene.name('one')}`, 'a published port is in use'),
     })
     listener.close()
     await once(listener, 'close')
@@ -49,30 +49,30 @@ t.test('what the Engine refuses has a code and a sentence', async (t) => {
     await t.rejects(scene.run('three', free), { code: 'PORT_TAKEN' })
   })
 
-  await t.test('a subnet that overlaps, and an address that is taken', async (t) => {
+  await t.test('a subnet overlaps, or an address is taken', async (t) => {
     const network = scene.network('net')
     await host.createNetwork(network, signal)
     const other = scene.network('other', { subnet: network.subnet })
     await t.rejects(host.createNetwork(other, signal), {
       code: 'SUBNET_TAKEN',
-      message: cannot(`create network ${other.name}`, 'its subnet overlaps one that exists'),
+      message: cannot(`create network ${other.name}`, 'the subnet overlaps an existing one'),
     })
-    const location = {
+    const onNetwork = {
       networks: [{ network: network.name, aliases: [], address: network.subnet.replace('.0/24', '.9') }],
     }
-    await scene.run('first', location)
-    await t.rejects(scene.run('second', location), {
+    await scene.run('first', onNetwork)
+    await t.rejects(scene.run('second', onNetwork), {
       code: 'ADDRESS_TAKEN',
-      message: cannot(`start container ${scene.name('second')}`, 'its address is taken'),
+      message: cannot(`start container ${scene.name('second')}`, 'the address is in use'),
     })
     const small = scene.network('small', { subnet: randomSubnet().replace('.0/24', '.0/30') })
     await host.createNetwork(small, signal)
-    const small1 = { networks: [{ network: small.name, aliases: [] }] }
-    await scene.run('full-1', small1)
-    await t.rejects(scene.run('full-2', small1), { code: 'SUBNETS_EXHAUSTED' })
+    const inSmallNetwork = { networks: [{ network: small.name, aliases: [] }] }
+    await scene.run('full-1', inSmallNetwork)
+    await t.rejects(scene.run('full-2', inSmallNetwork), { code: 'SUBNETS_EXHAUSTED' })
   })
 
-  await t.test('limits that are not possible', async (t) => {
+  await t.test('limits exceed the host', async (t) => {
     const few = { memoryBytes: 1024, cpuMillis: 100, pids: 10 }
     await t.rejects(host.createContainer(scene.container('worker', { resources: few }), signal), {
       code: 'LIMITS_BEYOND_HOST',
@@ -87,17 +87,17 @@ t.test('what the Engine refuses has a code and a sentence', async (t) => {
     await until(async () => ((await host.stats(full, signal)).memoryBytes > 35_000_000 ? true : undefined))
     const less = { memoryBytes: 8 * 1024 * 1024, cpuMillis: 500, pids: 32 }
     const changed = await host.updateResources(full, less, signal).catch((error: unknown) => error)
-    // cgroup v2 takes it and ends what is over the limit.
+    // cgroup v2 accepts the limit and ends processes that exceed it.
     if (changed !== undefined) t.match(changed, { code: 'LIMITS_BEYOND_HOST' })
     const observed = (await host.observe(scene.owned, signal)).containers.find(({ name }) => name === full)
     t.equal(observed?.resources.memoryBytes, changed === undefined ? less.memoryBytes : 64 * 1024 * 1024)
   })
 
-  await t.test('what is not there', async (t) => {
+  await t.test('a container or network does not exist', async (t) => {
     const resources = { memoryBytes: 64 * 1024 * 1024, cpuMillis: 500, pids: 10 }
     await t.rejects(host.startContainer(worker, signal), {
       code: 'NOT_FOUND',
-      message: cannot(`start container ${worker}`, 'it is not there'),
+      message: cannot(`start container ${worker}`, 'it does not exist'),
     })
     await t.rejects(host.stopContainer(worker, 0, signal), { code: 'NOT_FOUND' })
     await t.rejects(host.unpauseContainer(worker, signal), { code: 'NOT_FOUND' })
@@ -108,15 +108,15 @@ t.test('what the Engine refuses has a code and a sentence', async (t) => {
     })
   })
 
-  await t.test('a program that is not there', async (t) => {
-    await t.rejects(scene.run('strange', { command: ['/no/such/program'] }), {
+  await t.test('a program does not exist', async (t) => {
+    await t.rejects(scene.run('no-program', { command: ['/no/such/program'] }), {
       code: 'ENGINE_FAILED',
-      message: /cannot start container .*: the Docker Engine refused it \(\d+\)/,
+      message: /Cannot start container .*: the Docker Engine rejected the request \(\d+\)/,
     })
   })
 })
 
-t.test("the Engine's own words stay in the cause", async (t) => {
+t.test("the Engine's own message stays in the cause", async (t) => {
   const secret = '/var/lib/docker/volumes/x on 10.1.2.3'
   const rejection = (status: number, text: string) =>
     Object.assign(new Error(`(HTTP code ${status}) unexpected - ${text} `), { statusCode: status })
@@ -155,7 +155,7 @@ t.test("the Engine's own words stay in the cause", async (t) => {
     t.match(error.message, /^cannot start container c: [^/\d]+( \(\d+\))?$/)
     t.ok(String(error.cause).includes(text))
   }
-  const known = new EngineError('UNHEALTHY', 'as it is')
+  const known = new EngineError('UNHEALTHY', 'unchanged')
   t.equal(engineError('x', known), known)
 })
 
@@ -163,7 +163,7 @@ async function everyCall(host: DockerHost, signal: AbortSignal): Promise<unknown
   const drain = async (source: AsyncIterable<unknown>) => {
     for await (const item of source) if (item === null) return
   }
-  const labels = { installation: 'test-nobody', stack: 't_0' }
+  const labels = { installation: 'test-unused', stack: 't_0' }
   const resources = { memoryBytes: 64 * 1024 * 1024, cpuMillis: 100, pids: 10 }
   const health = { command: ['true'], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 0 }
   const container = {
@@ -183,7 +183,7 @@ async function everyCall(host: DockerHost, signal: AbortSignal): Promise<unknown
   }
   const results = await Promise.allSettled([
     host.info(signal),
-    host.observe(nobody, signal),
+    host.observe(unusedInstallation, signal),
     host.image('i', signal),
     host.createNetwork({ name: 'n', labels, subnet: '10.160.0.0/24', internal: true, hostAddress: false }, signal),
     host.createVolume({ name: 'v', labels }, signal),
@@ -194,30 +194,30 @@ async function everyCall(host: DockerHost, signal: AbortSignal): Promise<unknown
     host.updateResources('c', resources, signal),
     host.connect('n', 'c', [], undefined, signal),
     host.writeFiles('v', 'i', '1', { a: 'b' }, labels, signal),
-    host.removeContainer('c', nobody, signal),
-    host.removeNetwork('n', nobody, signal),
-    host.removeVolume('v', nobody, signal),
+    host.removeContainer('c', unusedInstallation, signal),
+    host.removeNetwork('n', unusedInstallation, signal),
+    host.removeVolume('v', unusedInstallation, signal),
     host.exec('c', ['true'], { signal }),
     drain(host.execStream('c', ['true'], { signal })),
     drain(host.logs('c', { follow: false, tail: 1 }, signal)),
     host.stats('c', signal),
-    host.volumeBytes(nobody, signal),
-    drain(host.events(nobody, signal)),
+    host.volumeBytes(unusedInstallation, signal),
+    drain(host.events(unusedInstallation, signal)),
   ])
   return results.map((result): unknown => (result.status === 'rejected' ? result.reason : 'no failure'))
 }
 
-t.test('an Engine that is not there is unreachable, for every call', async (t) => {
+t.test('every call to an Engine that does not exist fails as unreachable', async (t) => {
   const host = dockerHost({ host: 'unix:///tmp/tenantry-no-such-engine.sock' })
   for (const reason of await everyCall(host, signal)) {
-    t.match(reason, { code: 'ENGINE_UNREACHABLE', message: /^cannot .*: the Docker Engine cannot be reached$/ })
+    t.match(reason, { code: 'ENGINE_UNREACHABLE', message: /^Cannot .*: the Docker Engine cannot be reached\.$/ })
   }
 })
 
-t.test('an Engine that hangs holds nobody up: every call ends when its caller says so', async (t) => {
+t.test('every call to an Engine that hangs ends when its caller aborts it', async (t) => {
   const host = dockerHost({ host: await openDouble(t, () => undefined) })
   const caller = new AbortController()
-  const reason = new Error('the region is left alone')
+  const reason = new Error('aborted')
   const calls = everyCall(host, caller.signal)
   setTimeout(() => caller.abort(reason), 50)
   for (const failure of await calls) t.equal(failure, reason)
@@ -225,7 +225,7 @@ t.test('an Engine that hangs holds nobody up: every call ends when its caller sa
 })
 
 t.test(
-  'an Engine that hangs after its version is known, or in the middle of an answer, holds nobody up either',
+  'every call ends on abort when the Engine hangs after its version, or in the middle of a response',
   async (t) => {
     const caller = new AbortController()
     const address = await openDouble(t, (request, response) => {
@@ -242,35 +242,38 @@ t.test(
   },
 )
 
-t.test('a call has a time limit of its own', async (t) => {
+t.test('each call has its own timeout', async (t) => {
   await t.rejects(
-    within(20, signal, () => new Promise(() => undefined)),
-    { message: 'no answer within 0.02 s' },
+    withTimeout(20, signal, () => new Promise(() => undefined)),
+    { message: 'No response within 0.02 s.' },
   )
   t.match(
-    engineError('look', await within(1, signal, () => new Promise(() => undefined)).catch((error: unknown) => error)),
+    engineError(
+      'look',
+      await withTimeout(1, signal, () => new Promise(() => undefined)).catch((error: unknown) => error),
+    ),
     {
       code: 'ENGINE_UNREACHABLE',
-      message: 'cannot look: the Docker Engine did not answer in time',
+      message: 'Cannot look: the Docker Engine did not respond in time.',
     },
   )
-  t.equal(await within(1000, signal, async () => 'done'), 'done')
+  t.equal(await withTimeout(1000, signal, async () => 'done'), 'done')
 })
 
-t.test('an Engine that is too old is refused with both versions', async (t) => {
+t.test('an Engine that is too old is rejected with both versions', async (t) => {
   for (const version of ['1.40', '1.9', '0.99']) {
     const host = dockerHost({
       host: await openDouble(t, (_request, response) => response.end(JSON.stringify({ ApiVersion: version }))),
     })
     await t.rejects(host.info(signal), {
       code: 'ENGINE_TOO_OLD',
-      message: `the Docker Engine speaks API ${version}; 1.41 or later is needed (Docker 20.10)`,
+      message: `The Docker Engine supports API ${version}. Required: 1.41 (Docker 20.10) or later.`,
     })
     host.close()
   }
 })
 
-t.test('the version spoken is the newest that both sides know', async (t) => {
+t.test('the host uses the newest API version that both sides support', async (t) => {
   for (const [version, spoken] of [
     ['1.41', '1.41'],
     ['1.47', '1.47'],
@@ -289,7 +292,7 @@ t.test('the version spoken is the newest that both sides know', async (t) => {
   }
 })
 
-t.test('answers that are none are failures', async (t) => {
+t.test('invalid responses are errors', async (t) => {
   const responses = ['', 'null', '[]', '<html>', '{"ApiVersion":7}']
   for (const result of responses) {
     const host = dockerHost({ host: await openDouble(t, (_request, response) => response.end(result)) })
@@ -298,7 +301,7 @@ t.test('answers that are none are failures', async (t) => {
   }
 })
 
-t.test('events end when the connection is cut, and begin again after it', async (t) => {
+t.test('events end when the connection is cut, and a new call receives events again', async (t) => {
   const scene = openScene(t)
   const relay = await openRelay(t, engineSocket())
   const host = dockerHost({ host: relay.address })
@@ -309,20 +312,20 @@ t.test('events end when the connection is cut, and begin again after it', async 
       for await (const { stack, what } of host.events(scene.owned, caller.signal)) seen.push(`${stack} ${what}`)
     })()
     await until(async () => {
-      await scene.host.createVolume({ name: scene.name('sign'), labels: scene.labels }, signal)
-      await scene.host.removeVolume(scene.name('sign'), scene.owned, signal)
+      await scene.host.createVolume({ name: scene.name('probe'), labels: scene.labels }, signal)
+      await scene.host.removeVolume(scene.name('probe'), scene.owned, signal)
       return seen.length > 0 ? true : undefined
     })
     t.ok(seen[0]?.startsWith(`${scene.stack} volume `), round)
     relay.cut()
     await t.rejects(following, { code: 'ENGINE_UNREACHABLE' }, round)
-    // The call that comes upon a connection that was cut is told so.
+    // The first call on a connection that was cut fails.
     await until(() => host.info(signal).catch(() => undefined))
   }
   host.close()
 })
 
-t.test('a command and a log that are cut off are failures', async (t) => {
+t.test('a command or log whose connection is cut fails', async (t) => {
   const scene = openScene(t)
   const relay = await openRelay(t, engineSocket())
   const host = dockerHost({ host: relay.address })
@@ -337,6 +340,10 @@ t.test('a command and a log that are cut off are failures', async (t) => {
     }
     await t.rejects(read(), { code: 'ENGINE_UNREACHABLE' })
   }
-  t.match(await host.exec(worker, ['echo', 'again'], { signal }), { stdout: 'again\n' }, 'the next call connects anew')
+  t.match(
+    await host.exec(worker, ['echo', 'again'], { signal }),
+    { stdout: 'again\n' },
+    'the next call opens a new connection',
+  )
   host.close()
 })

@@ -1,4 +1,4 @@
-// Whatever Tenantry runs is shut in: every field of the template as the Engine keeps it, and what a process inside finds.
+// Every container that Tenantry runs is confined. The tests check each field that the Engine stores, and the limits from inside.
 import { createServer, type AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { once } from 'node:events'
@@ -6,9 +6,9 @@ import t from 'tap'
 import { openScene, until } from '#test/support/docker.ts'
 import { freePort } from '#test/support/postgres.ts'
 
-t.test('every container is created by the template', async (t) => {
+t.test('the Engine stores every field of the hardened template', async (t) => {
   const scene = openScene(t)
-  const { host, unguarded, labels, signal, name } = scene
+  const { host, rawDocker, labels, signal, name } = scene
   const network = scene.network('net')
   await host.createNetwork(network, signal)
   await host.createVolume({ name: name('data'), labels }, signal)
@@ -28,7 +28,7 @@ t.test('every container is created by the template', async (t) => {
     stopSeconds: 17,
   })
   await host.createContainer(spec, signal)
-  const { Config, HostConfig, Mounts } = await unguarded.getContainer(spec.name).inspect()
+  const { Config, HostConfig, Mounts } = await rawDocker.getContainer(spec.name).inspect()
 
   t.match(Config, {
     User: '10001:10001',
@@ -46,7 +46,7 @@ t.test('every container is created by the template', async (t) => {
     ExposedPorts: { '4401/tcp': {} },
   })
   t.ok(['MODE=production', 'EMPTY='].every((variable) => Config.Env.includes(variable)))
-  const nothing = [
+  const emptyFields = [
     'CapAdd',
     'Devices',
     'Binds',
@@ -59,7 +59,7 @@ t.test('every container is created by the template', async (t) => {
     'Dns',
   ]
   for (const [field, value] of Object.entries<unknown>({ ...HostConfig }).filter(([field]) =>
-    nothing.includes(field),
+    emptyFields.includes(field),
   )) {
     t.ok(value === null || (Array.isArray(value) && value.length === 0), `${field} is empty`)
   }
@@ -106,7 +106,7 @@ t.test('every container is created by the template', async (t) => {
   )
 })
 
-t.test('a process inside finds itself shut in', async (t) => {
+t.test('a process inside a container has no privileges and cannot exceed its limits', async (t) => {
   const scene = openScene(t)
   const { host, labels, signal, name } = scene
   await host.createVolume({ name: name('data'), labels }, signal)
@@ -154,7 +154,7 @@ t.test('a process inside finds itself shut in', async (t) => {
   })
 })
 
-t.test('a container that is not allowed out reaches nothing: not the host, not another network', async (t) => {
+t.test('a container on an internal network reaches neither the host nor another network', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const listener = createServer((socket) => socket.end('reached'))
@@ -165,8 +165,8 @@ t.test('a container that is not allowed out reaches nothing: not the host, not a
   const [one, two] = [scene.network('one'), scene.network('two')]
   await host.createNetwork(one, signal)
   await host.createNetwork(two, signal)
-  // bash opens TCP connections by itself; perl is in the base image and answers.
-  const response = [
+  // bash is the TCP client, and perl, which the base image contains, is the server.
+  const serverCommand = [
     'perl',
     '-MIO::Socket::INET',
     '-e',
@@ -174,14 +174,14 @@ t.test('a container that is not allowed out reaches nothing: not the host, not a
       'while (my $c = $s->accept) { print $c "reached\\n"; close $c }',
   ]
   const at = (network: { subnet: string }, host: number) => network.subnet.replace('.0/24', `.${host}`)
-  const prisoner = await scene.run('prisoner', { networks: [{ network: one.name, aliases: ['prisoner'] }] })
+  const internalWorker = await scene.run('internal', { networks: [{ network: one.name, aliases: ['internal'] }] })
   await scene.run('neighbour', {
-    command: response,
+    command: serverCommand,
     networks: [{ network: one.name, aliases: ['neighbour'], address: at(one, 20) }],
   })
-  await scene.run('stranger', {
-    command: response,
-    networks: [{ network: two.name, aliases: ['stranger'], address: at(two, 20) }],
+  await scene.run('foreign', {
+    command: serverCommand,
+    networks: [{ network: two.name, aliases: ['foreign'], address: at(two, 20) }],
   })
   const reach = async (from: string, location: string, port: number) => {
     const script = `timeout 1 bash -c 'exec 3<>/dev/tcp/${location}/${port} && head -c 7 <&3'`
@@ -189,19 +189,19 @@ t.test('a container that is not allowed out reaches nothing: not the host, not a
   }
   const eventually = (from: string, location: string, port: number) =>
     until(async () => (await reach(from, location, port)) || undefined)
-  t.equal(await eventually(prisoner, 'neighbour', 7777), 'reached', 'its own network it does')
-  const own = Object.values(networkInterfaces())
+  t.equal(await eventually(internalWorker, 'neighbour', 7777), 'reached', 'the container reaches its own network')
+  const hostAddresses = Object.values(networkInterfaces())
     .flat()
     .filter((address) => address?.family === 'IPv4' && !address.internal)
     .map((address) => address?.address ?? '')
-  for (const address of new Set([at(one, 1), at(two, 1), ...own.slice(0, 2)]))
-    t.equal(await reach(prisoner, address, port), '', `the host at ${address}`)
-  t.equal(await reach(prisoner, at(two, 20), 7777), '', 'another network')
-  t.equal(await reach(prisoner, 'stranger', 7777), '', "another network's names")
+  for (const address of new Set([at(one, 1), at(two, 1), ...hostAddresses.slice(0, 2)]))
+    t.equal(await reach(internalWorker, address, port), '', `the host at ${address}`)
+  t.equal(await reach(internalWorker, at(two, 20), 7777), '', 'another network')
+  t.equal(await reach(internalWorker, 'foreign', 7777), '', "another network's names")
 
   const open = scene.network('open', { internal: false, hostAddress: true })
   await host.createNetwork(open, signal)
   const free = await scene.run('free', { networks: [{ network: open.name, aliases: ['free'] }] })
-  t.equal(await eventually(free, at(open, 1), port), 'reached', 'the host can be reached where that is wanted')
-  t.equal(await reach(free, at(one, 20), 7777), '', 'but not into a closed network')
+  t.equal(await eventually(free, at(open, 1), port), 'reached', 'a container on an open network reaches the host')
+  t.equal(await reach(free, at(one, 20), 7777), '', 'the internal network is not reachable from the open one')
 })

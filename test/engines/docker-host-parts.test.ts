@@ -1,5 +1,4 @@
-// The parts that compute without an Engine: frames, log lines, readings and inspections, in the shapes of old Engines and of
-// new ones.
+// Tests of the functions that need no Engine: frames, log lines, readings and inspections, in the formats of old and new Engines.
 import fc from 'fast-check'
 import t from 'tap'
 import type Dockerode from 'dockerode'
@@ -34,7 +33,7 @@ async function collect<T>(source: AsyncIterable<T>): Promise<T[]> {
   return all
 }
 
-t.test('frames are told apart wherever the connection cuts them', async (t) => {
+t.test('frames are separated for any chunks of the connection', async (t) => {
   const stream = fc.constantFrom<Stream>('stdout', 'stderr')
   const frames = fc.array(fc.tuple(stream, fc.uint8Array({ maxLength: 40 })), { maxLength: 8 })
   await fc.assert(
@@ -50,14 +49,14 @@ t.test('frames are told apart wherever the connection cuts them', async (t) => {
         )
           return false
       }
-      return chunks.filter(({ last }) => last).length === sent.filter(([, payload]) => payload.length > 0).length
+      return chunks.filter(({ isLast }) => isLast).length === sent.filter(([, payload]) => payload.length > 0).length
     }),
     { seed },
   )
   t.same(await collect(demultiplex(cutAt(Buffer.alloc(0), []))), [])
 })
 
-t.test('a broken stream of frames is a failure', async (t) => {
+t.test('a truncated or invalid stream of frames is an error', async (t) => {
   const whole = frame('stdout', 'text')
   for (const length of [1, 7, 8, 11])
     await t.rejects(
@@ -72,7 +71,7 @@ t.test('a broken stream of frames is a failure', async (t) => {
   t.equal(first, undefined)
 })
 
-t.test('lines of a log are put together from their parts', async (t) => {
+t.test('log lines are assembled from their frames', async (t) => {
   const at = (second: number) => `2026-01-02T03:04:0${second}.000000000Z`
   const letter = Buffer.from('ü')
   const sent = Buffer.concat([
@@ -93,12 +92,12 @@ t.test('lines of a log are put together from their parts', async (t) => {
   t.same(
     lines.map(({ text }) => text.length),
     [262_144, 262_144, 131_072],
-    'a line without end is given in parts',
+    'a line without end is returned in parts',
   )
   await t.rejects(collect(readLines(demultiplex(cutAt(frame('stdout', 'notime\n'), [])))), { code: 'ENGINE_FAILED' })
 })
 
-t.test('readings of cgroup v1 and v2', (t) => {
+t.test('readings of cgroup v1 and v2 give the same fields', (t) => {
   const cpu_stats = { cpu_usage: { total_usage: 123 } }
   t.same(readStats({ cpu_stats, memory_stats: { usage: 1000, stats: { total_inactive_file: 300 } } }), {
     cpuNanoseconds: 123,
@@ -132,7 +131,7 @@ function inspection(state: object, networks: object): Dockerode.ContainerInspect
   } as unknown as Dockerode.ContainerInspectInfo
 }
 
-t.test('inspections of old Engines and of new ones read the same', (t) => {
+t.test('inspections of old and new Engines give the same container', (t) => {
   const old = {
     net: {
       NetworkID: 'n1',
@@ -171,7 +170,7 @@ t.test('inspections of old Engines and of new ones read the same', (t) => {
   t.match(
     observedContainer(inspection({ Status: 'stopping' }, {}), new Map())?.state,
     'dead',
-    'a state that is not known is not one to build on',
+    'an unknown state counts as dead',
   )
   t.match(
     observedContainer(
@@ -183,7 +182,7 @@ t.test('inspections of old Engines and of new ones read the same', (t) => {
   t.end()
 })
 
-t.test('what has none of our labels is not observed', (t) => {
+t.test('objects without Tenantry’s labels are not observed', (t) => {
   for (const Labels of [null, undefined, {}, { 'tenantry.installation': 'i' }, { 'tenantry.stack': 's' }]) {
     const found = inspection({}, {})
     t.equal(
@@ -204,7 +203,7 @@ t.test('what has none of our labels is not observed', (t) => {
   t.end()
 })
 
-t.test("without a network a container is on none, not on the Engine's own", (t) => {
+t.test("a container without networks is on no network, not on the Engine's default", (t) => {
   const body = containerBody({
     name: 'c',
     labels: { installation: 'i', stack: 's' },

@@ -1,4 +1,4 @@
-// What goes on for a while: commands with input and output, logs, readings of the cgroup, events.
+// Tests of long calls on a real Engine: commands with input and output, logs, cgroup readings and events.
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import type { HostEvent, LogLine } from '#control-plane/engines/container-host.ts'
@@ -10,7 +10,7 @@ async function* inParts(bytes: Buffer, size: number): AsyncGenerator<Uint8Array>
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
-t.test('a command has its input, its output, its errors and its exit code', async (t) => {
+t.test('a command gets its input, and returns its output, errors and exit code', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const worker = await scene.run('worker')
@@ -23,13 +23,17 @@ t.test('a command has its input, its output, its errors and its exit code', asyn
   t.same(
     await host.exec(worker, ['cat'], { input: '', signal }),
     { code: 0, stdout: '', stderr: '' },
-    'empty input is an end',
+    'empty input ends standard input',
   )
-  t.same(await host.exec(worker, ['cat'], { signal }), { code: 0, stdout: '', stderr: '' }, 'no input is none')
+  t.same(
+    await host.exec(worker, ['cat'], { signal }),
+    { code: 0, stdout: '', stderr: '' },
+    'without input, standard input is empty',
+  )
   t.match(await host.exec(worker, ['no-such-program'], { signal }), { code: /126|127/ })
 })
 
-t.test('10 MB go in and come out again', async (t) => {
+t.test('a command receives 10 MB of input and returns them', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const worker = await scene.run('worker')
@@ -42,11 +46,11 @@ t.test('10 MB go in and come out again', async (t) => {
   for await (const chunk of host.execStream(worker, ['cat'], { input: inParts(bytes, 70_001), signal }))
     output.push(chunk)
   t.equal(sha256(Buffer.concat(output)), sha256(bytes))
-  const counted = await host.exec(worker, ['sha256sum'], { input: inParts(bytes, 1_000_003), signal })
-  t.equal(counted.stdout, `${sha256(bytes)}  -\n`)
+  const hashed = await host.exec(worker, ['sha256sum'], { input: inParts(bytes, 1_000_003), signal })
+  t.equal(hashed.stdout, `${sha256(bytes)}  -\n`)
 })
 
-t.test('a command that does not read its input, and one that gives too much', async (t) => {
+t.test('unread input is no error, and output over its limit is', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const worker = await scene.run('worker')
@@ -60,10 +64,10 @@ t.test('a command that does not read its input, and one that gives too much', as
     signal,
   })
   t.equal(noisy.stderr.length, 64 * 1024)
-  t.equal(noisy.stderr.slice(-6), 'xxend\n', 'of errors the end is kept')
+  t.equal(noisy.stderr.slice(-6), 'xxend\n', 'the end of standard error is retained')
 })
 
-t.test('input that breaks off breaks the command off, with its own error', async (t) => {
+t.test('an error of the input ends the command with that error', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const worker = await scene.run('worker')
@@ -75,7 +79,7 @@ t.test('input that breaks off breaks the command off, with its own error', async
   await t.rejects(host.exec(worker, ['cat'], { input: input(), signal }), broken)
 })
 
-t.test('a stream of output ends with an error when its command does', async (t) => {
+t.test('a stream of output ends with an error when its command fails', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const worker = await scene.run('worker')
@@ -86,30 +90,30 @@ t.test('a stream of output ends with an error when its command does', async (t) 
     }))
       seen.push(Buffer.from(chunk).toString())
   }
-  await t.rejects(drain(), { code: 'ENGINE_FAILED', message: `run sh in ${worker} ended with 9: disk gone` })
+  await t.rejects(drain(), { code: 'ENGINE_FAILED', message: `Cannot run sh in ${worker}: exit code 9: disk gone` })
   t.same(seen, ['part\n'])
 })
 
-t.test('a command is let go of when its caller says so', async (t) => {
+t.test('a call ends when its caller aborts it', async (t) => {
   const scene = openScene(t)
   const worker = await scene.run('worker')
   const { host } = scene
   const caller = new AbortController()
-  const reason = new Error('the operator does not want it any more')
+  const reason = new Error('aborted')
   const waiting = host.exec(worker, ['sh', '-c', 'echo started > /dev/null; sleep 600'], { signal: caller.signal })
   const processes = async () =>
     (await host.exec(worker, ['sh', '-c', 'cat /proc/[0-9]*/cmdline'], { signal: scene.signal })).stdout
   await until(async () => ((await processes()).includes('echo started') ? true : undefined))
   caller.abort(reason)
   await t.rejects(waiting, reason)
-  await t.rejects(host.exec(worker, ['true'], { signal: caller.signal }), reason, 'nor is anything begun')
+  await t.rejects(host.exec(worker, ['true'], { signal: caller.signal }), reason, 'an aborted signal starts no command')
   for await (const chunk of host.execStream(worker, ['yes'], { signal: scene.signal })) {
     t.match(Buffer.from(chunk).toString(), /^y\n/)
     break
   }
 })
 
-t.test('a command in what does not run is refused', async (t) => {
+t.test('a command in a container that does not run is rejected', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const spec = scene.container('worker')
@@ -118,7 +122,7 @@ t.test('a command in what does not run is refused', async (t) => {
     code: 'ENGINE_FAILED',
     message: `cannot run true in ${spec.name}: it is not running`,
   })
-  await t.rejects(host.exec(scene.name('nobody'), ['true'], { signal }), { code: 'NOT_FOUND' })
+  await t.rejects(host.exec(scene.name('missing'), ['true'], { signal }), { code: 'NOT_FOUND' })
 })
 
 async function all(lines: AsyncIterable<LogLine>): Promise<LogLine[]> {
@@ -127,7 +131,7 @@ async function all(lines: AsyncIterable<LogLine>): Promise<LogLine[]> {
   return found
 }
 
-t.test('a log is told line by line, from its end or from a time', async (t) => {
+t.test('a log is read line by line, from its end or from a time', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const script =
@@ -144,30 +148,30 @@ t.test('a log is told line by line, from its end or from a time', async (t) => {
     lines.slice(0, 6).map(({ stream, text }) => `${stream}: ${text}`),
     ['stdout: out 1', 'stderr: err 1', 'stdout: out 2', 'stderr: err 2', 'stdout: out 3', 'stderr: err 3'],
   )
-  t.equal(lines[6]?.text.length, 40_000, 'a very long line is one')
+  t.equal(lines[6]?.text.length, 40_000, 'a very long line stays one line')
   for (const { at } of lines) t.match(at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/)
   const third = lines[3]
   t.same(
     (await read(100, third?.at)).map(({ text }) => text).slice(0, 3),
     ['err 2', 'out 3', 'err 3'],
-    'the time is the first of what is told',
+    'the first line is the one at the given time',
   )
   t.same((await read(0)).length, 0)
   const last = await read(1)
   t.ok(last.length === 1)
   await t.rejects(read(1, 'yesterday'), { code: 'ENGINE_FAILED' })
-  await t.rejects(all(host.logs(scene.name('nobody'), { follow: false, tail: 1 }, signal)), { code: 'NOT_FOUND' })
+  await t.rejects(all(host.logs(scene.name('missing'), { follow: false, tail: 1 }, signal)), { code: 'NOT_FOUND' })
 })
 
-t.test('a log is followed until the container ends, or until nobody wants it', async (t) => {
+t.test('a log is followed until the container ends, or the caller stops', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const worker = await scene.run('worker', { command: ['sh', '-c', 'echo ready; exec sleep 600'] })
   const seen: string[] = []
   for await (const { text } of host.logs(worker, { follow: true, tail: 100 }, signal)) {
     if (seen.push(text) === 1)
-      await host.exec(worker, ['sh', '-c', 'echo by hand > /proc/1/fd/1; echo twice > /proc/1/fd/2'], { signal })
-    if (seen.includes('twice') && seen.includes('by hand')) break
+      await host.exec(worker, ['sh', '-c', 'echo once > /proc/1/fd/1; echo twice > /proc/1/fd/2'], { signal })
+    if (seen.includes('twice') && seen.includes('once')) break
   }
   t.ok(seen.includes('ready'))
 
@@ -182,7 +186,7 @@ t.test('a log is followed until the container ends, or until nobody wants it', a
   t.ok((await toTheEnd).some(({ text }) => text === 'ready'))
 })
 
-t.test('readings show what a container uses', async (t) => {
+t.test('readings show the CPU time and memory that a container uses', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const [idle, busy, full] = [
@@ -198,7 +202,7 @@ t.test('readings show what a container uses', async (t) => {
     return reading.cpuNanoseconds > first.cpuNanoseconds + 200_000_000 ? reading : undefined
   })
   const still = await host.stats(idle, signal)
-  t.ok(still.cpuNanoseconds < later.cpuNanoseconds, 'the idle one used less')
+  t.ok(still.cpuNanoseconds < later.cpuNanoseconds, 'the idle container used less')
   const grown = await until(async () => {
     const reading = await host.stats(full, signal)
     return reading.memoryBytes > 28_000_000 ? reading : undefined
@@ -206,11 +210,11 @@ t.test('readings show what a container uses', async (t) => {
   t.ok(grown.memoryBytes < 64 * 1024 * 1024)
   t.ok(still.memoryBytes < 10_000_000)
   await host.stopContainer(busy, 0, signal)
-  t.same(await host.stats(busy, signal), { cpuNanoseconds: 0, memoryBytes: 0 }, 'what does not run uses nothing')
-  await t.rejects(host.stats(scene.name('nobody'), signal), { code: 'NOT_FOUND' })
+  t.same(await host.stats(busy, signal), { cpuNanoseconds: 0, memoryBytes: 0 }, 'a stopped container uses nothing')
+  await t.rejects(host.stats(scene.name('missing'), signal), { code: 'NOT_FOUND' })
 })
 
-t.test('what the page cache holds is not counted', async (t) => {
+t.test('readings exclude the page cache', async (t) => {
   const scene = openScene(t)
   const { host, labels, signal, name } = scene
   await host.createVolume({ name: name('data'), labels }, signal)
@@ -224,10 +228,10 @@ t.test('what the page cache holds is not counted', async (t) => {
   t.ok((await host.stats(worker, signal)).memoryBytes < 25_000_000)
 })
 
-t.test('events tell which stack something happened to, of containers, networks and volumes', async (t) => {
+t.test('events name the stack of each changed container, network and volume', async (t) => {
   const scene = openScene(t)
-  const { host, unguarded, labels, owned, signal, name, stack } = scene
-  const outsider = openScene(t)
+  const { host, rawDocker, labels, owned, signal, name, stack } = scene
+  const foreignScene = openScene(t)
   const before = scene.network('before')
   await host.createNetwork(before, signal)
   const caller = new AbortController()
@@ -238,22 +242,22 @@ t.test('events tell which stack something happened to, of containers, networks a
   const happened = (what: string) =>
     until(async () => (seen.some((event) => event.stack === stack && event.what === what) ? true : undefined))
   await until(async () => {
-    await host.createVolume({ name: name('sign'), labels }, signal)
-    await host.removeVolume(name('sign'), owned, signal)
+    await host.createVolume({ name: name('probe'), labels }, signal)
+    await host.removeVolume(name('probe'), owned, signal)
     return seen.length > 0 ? true : undefined
   })
 
-  await outsider.run('stranger')
+  await foreignScene.run('worker')
   const worker = await scene.run('worker', {
     health: { command: ['true'], intervalSeconds: 1, timeoutSeconds: 5, retries: 1, startSeconds: 0 },
   })
   await happened('container create')
   await happened('container start')
   await happened('container health_status: healthy')
-  await unguarded.getContainer(worker).pause()
+  await rawDocker.getContainer(worker).pause()
   await happened('container pause')
   await host.unpauseContainer(worker, signal)
-  await unguarded.getContainer(worker).kill({ signal: 'KILL' })
+  await rawDocker.getContainer(worker).kill({ signal: 'KILL' })
   await happened('container die')
   await host.removeContainer(worker, owned, signal)
   await happened('container destroy')
@@ -263,9 +267,9 @@ t.test('events tell which stack something happened to, of containers, networks a
   await happened('network create')
   for (const network of [before, after]) {
     seen.length = 0
-    const attached = await scene.run('guest', { networks: [{ network: network.name, aliases: [] }] })
+    const attached = await scene.run('attached', { networks: [{ network: network.name, aliases: [] }] })
     await happened('network connect')
-    await unguarded.getNetwork(network.name).disconnect({ Container: attached, Force: true })
+    await rawDocker.getNetwork(network.name).disconnect({ Container: attached, Force: true })
     await happened('network disconnect')
     await host.removeContainer(attached, owned, signal)
     await host.removeNetwork(network.name, owned, signal)
@@ -273,12 +277,12 @@ t.test('events tell which stack something happened to, of containers, networks a
   }
   await host.createVolume({ name: name('data'), labels }, signal)
   await happened('volume create')
-  await unguarded.getVolume(name('data')).remove()
+  await rawDocker.getVolume(name('data')).remove()
   await happened('volume destroy')
-  t.same([...new Set(seen.map((event) => event.stack))], [stack], 'nothing of others')
+  t.same([...new Set(seen.map((event) => event.stack))], [stack], 'no events of other installations')
   t.notOk(
     seen.some(({ what }) => what.includes('exec')),
-    'nor of checks',
+    'no events of health checks',
   )
 
   const reason = new Error('enough')

@@ -1,22 +1,22 @@
-// Volumes on a real Engine: needed before their container, kept while they are used, measured, and written files that their
-// user alone may read.
+// A real Engine's volumes must exist before their container and stay while they are used. Their size is measured, and files that
+// Tenantry writes into them are readable only by their user.
 import { randomInt } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { image, openScene, type Scene } from '#test/support/docker.ts'
 
-t.test('a container is refused while one of its volumes is missing, and makes none', async (t) => {
+t.test('a container with a missing volume is rejected, and creates no volume', async (t) => {
   const scene = openScene(t)
-  const { host, unguarded, owned, signal, name } = scene
+  const { host, rawDocker, owned, signal, name } = scene
   const spec = scene.container('worker', { volumes: [{ volume: name('gone'), path: '/data', readOnly: false }] })
   await t.rejects(host.createContainer(spec, signal), {
     code: 'VOLUME_MISSING',
-    message: `cannot create container ${spec.name}: volume ${name('gone')} is not there`,
+    message: `Cannot create container ${spec.name}: the volume "${name('gone')}" does not exist.`,
   })
   t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })
-  await t.rejects(unguarded.getVolume(name('gone')).inspect())
+  await t.rejects(rawDocker.getVolume(name('gone')).inspect())
 })
 
-t.test('a volume that is used is not removed', async (t) => {
+t.test('a volume in use is not removed', async (t) => {
   const scene = openScene(t)
   const { host, labels, owned, signal, name } = scene
   await host.createVolume({ name: name('data'), labels }, signal)
@@ -31,7 +31,7 @@ t.test('a volume that is used is not removed', async (t) => {
   t.equal((await host.observe(owned, signal)).volumes.length, 1)
 })
 
-t.test('volumes are measured', async (t) => {
+t.test('the host reports the size of each volume of a stack', async (t) => {
   const scene = openScene(t)
   const { host, labels, owned, signal, name } = scene
   await host.createVolume({ name: name('full'), labels }, signal)
@@ -65,9 +65,9 @@ function secretsScene(t: Test): { scene: Scene; volume: string; read: () => Prom
   return { scene, volume, read }
 }
 
-t.test("files in a volume are its user's alone to read, and nobody's to write", async (t) => {
+t.test('files in a volume are readable only by their user, and not writable', async (t) => {
   const { scene, volume, read } = secretsScene(t)
-  const { host, unguarded, labels, owned, signal } = scene
+  const { host, rawDocker, labels, owned, signal } = scene
   await host.createVolume({ name: volume, labels }, signal)
   await host.writeFiles(volume, image, '10001', { password: 'first\n', 'tls.key': 'ключ\n' }, labels, signal)
   t.equal(
@@ -85,9 +85,9 @@ t.test("files in a volume are its user's alone to read, and nobody's to write", 
       '',
     ].join('\n'),
   )
-  t.same((await host.observe(owned, signal)).containers, [], 'what wrote them is gone')
+  t.same((await host.observe(owned, signal)).containers, [], 'the container that wrote them is removed')
 
-  // What an interrupted call leaves behind, under a name that is known.
+  // An interrupted call leaves a container with this name behind.
   await host.createContainer(scene.container('secrets-files'), signal)
   await host.writeFiles(volume, image, '10001:10002', { password: 'second\n' }, labels, signal)
   t.equal(
@@ -99,17 +99,17 @@ t.test("files in a volume are its user's alone to read, and nobody's to write", 
       "touch: cannot touch '/run/secrets/new': Read-only file system",
       '',
     ].join('\n'),
-    'files of before are gone',
+    'the earlier files are removed',
   )
   t.same((await host.observe(owned, signal)).containers, [])
   t.same(
-    (await unguarded.getVolume(volume).inspect()).Labels['tenantry.service'],
+    (await rawDocker.getVolume(volume).inspect()).Labels['tenantry.service'],
     labels.service,
-    'and the volume is labelled as it was',
+    'the labels of the volume are unchanged',
   )
 })
 
-t.test('files are written again under a container that uses them, but other files are not taken from it', async (t) => {
+t.test('files in use can be replaced by the same names, but not removed', async (t) => {
   const { scene, volume } = secretsScene(t)
   const { host, labels, signal } = scene
   await host.createVolume({ name: volume, labels }, signal)
@@ -125,7 +125,7 @@ t.test('files are written again under a container that uses them, but other file
   t.equal(await read(), 'newnew')
 })
 
-t.test('no file goes elsewhere than into its volume', async (t) => {
+t.test('a file name that leaves the volume is rejected', async (t) => {
   const { scene, volume } = secretsScene(t)
   const { host, labels, owned, signal } = scene
   await t.rejects(host.writeFiles(volume, image, '10001', { a: 'b' }, labels, signal), { code: 'VOLUME_MISSING' })

@@ -1,23 +1,23 @@
-// Containers, networks and volumes on a real Engine: made once however often they are asked for, adopted when they are
-// ours, refused when they are not, and gone when they should be.
+// On a real Engine, repeated requests create a container, network or volume once. The host adopts Tenantry's own objects, rejects
+// foreign ones, and removes what it owns.
 import t from 'tap'
 import type { ObservedContainer } from '#control-plane/engines/container-host.ts'
 import { image, openScene, randomSubnet, until, type Scene } from '#test/support/docker.ts'
 
-async function poll({ host, owned, signal }: Scene, name: string): Promise<ObservedContainer> {
+async function observeContainer({ host, owned, signal }: Scene, name: string): Promise<ObservedContainer> {
   const found = (await host.observe(owned, signal)).containers.find((container) => container.name === name)
-  if (found === undefined) throw new Error(`${name} is not there`)
+  if (found === undefined) throw new Error(`${name} does not exist`)
   return found
 }
 
-function foreign(kind: string, name: string): { code: string; message: string } {
-  return { code: 'FOREIGN_OBJECT', message: `a ${kind} named ${name} exists that is not Tenantry's` }
+function foreignError(kind: string, name: string): { code: string; message: string } {
+  return { code: 'FOREIGN_OBJECT', message: `A ${kind} named "${name}" exists that does not belong to Tenantry.` }
 }
 
-t.test('an Engine tells what it is', async (t) => {
-  const { host, unguarded, signal } = openScene(t)
+t.test('the host reports the facts of its Engine', async (t) => {
+  const { host, rawDocker, signal } = openScene(t)
   const info = await host.info(signal)
-  const own = (await unguarded.info()) as { Name: string; MemTotal: number; NCPU: number; CgroupVersion: string }
+  const own = (await rawDocker.info()) as { Name: string; MemTotal: number; NCPU: number; CgroupVersion: string }
   t.match(info, { name: own.Name, memoryBytes: own.MemTotal, cpus: own.NCPU })
   t.match(info.apiVersion, /^1\.\d+$/)
   t.equal(
@@ -26,13 +26,13 @@ t.test('an Engine tells what it is', async (t) => {
   )
 })
 
-t.test('an image that is there has an id, one that is not has none', async (t) => {
-  const { host, unguarded, signal } = openScene(t)
-  t.same(await host.image(image, signal), { id: (await unguarded.getImage(image).inspect()).Id, component: undefined })
+t.test('an existing image has an ID, and a missing image is undefined', async (t) => {
+  const { host, rawDocker, signal } = openScene(t)
+  t.same(await host.image(image, signal), { id: (await rawDocker.getImage(image).inspect()).Id, component: undefined })
   t.equal(await host.image('tenantry/no-such-image:at-all', signal), undefined)
 })
 
-t.test('a stack is made, found as it was asked for, and removed', async (t) => {
+t.test('a stack is created, observed as requested, and removed', async (t) => {
   const scene = openScene(t)
   const { host, labels, owned, signal, name } = scene
   const network = scene.network('net')
@@ -45,9 +45,9 @@ t.test('a stack is made, found as it was asked for, and removed', async (t) => {
   })
   await host.createContainer(spec, signal)
 
-  const made = await host.observe(owned, signal)
+  const observed = await host.observe(owned, signal)
   const imageId = (await host.image(image, signal))?.id
-  t.match(made.containers, [
+  t.match(observed.containers, [
     {
       name: spec.name,
       labels,
@@ -62,20 +62,22 @@ t.test('a stack is made, found as it was asked for, and removed', async (t) => {
       networks: { [network.name]: { aliases: ['worker', 'other'], address } },
     },
   ])
-  t.match(made.networks, [{ name: network.name, labels, subnet: network.subnet, internal: true, members: [spec.name] }])
-  t.same(made.volumes, [{ name: name('data'), labels }])
+  t.match(observed.networks, [
+    { name: network.name, labels, subnet: network.subnet, internal: true, members: [spec.name] },
+  ])
+  t.same(observed.volumes, [{ name: name('data'), labels }])
 
   await host.startContainer(spec.name, signal)
   await host.startContainer(spec.name, signal)
-  const running = await poll(scene, spec.name)
+  const running = await observeContainer(scene, spec.name)
   t.match(running, { state: 'running', networks: { [network.name]: { aliases: ['worker', 'other'], address } } })
   t.ok(Date.parse(running.startedAt ?? '') > 0)
 
   await host.stopContainer(spec.name, 0, signal)
   await host.stopContainer(spec.name, 0, signal)
-  const stopped = await poll(scene, spec.name)
+  const stopped = await observeContainer(scene, spec.name)
   t.match(stopped, { state: 'exited', exitCode: 137, networks: { [network.name]: { address } } })
-  t.same((await host.observe(owned, signal)).networks[0]?.members, [spec.name], 'a stopped member is a member')
+  t.same((await host.observe(owned, signal)).networks[0]?.members, [spec.name], 'a stopped container is still a member')
 
   for (const round of ['first', 'again']) {
     await host.removeContainer(spec.name, owned, signal)
@@ -89,38 +91,38 @@ t.test('a stack is made, found as it was asked for, and removed', async (t) => {
   }
 })
 
-t.test('only what has our labels is seen, of one stack or of all', async (t) => {
+t.test('the host observes only objects of its installation, of one stack or of all', async (t) => {
   const scene = openScene(t)
   const { host, labels, installation, signal, name } = scene
   await host.createVolume({ name: name('mine'), labels }, signal)
   await host.createVolume({ name: name('other-stack'), labels: { installation, stack: 'region-x' } }, signal)
-  const outsider = openScene(t)
-  await outsider.host.createVolume({ name: outsider.name('theirs'), labels: outsider.labels }, signal)
+  const foreignScene = openScene(t)
+  await foreignScene.host.createVolume({ name: foreignScene.name('theirs'), labels: foreignScene.labels }, signal)
   const names = async (owned: object) =>
     (await host.observe({ installation, ...owned }, signal)).volumes.map((volume) => volume.name).sort()
   t.same(await names({}), [name('mine'), name('other-stack')].sort())
   t.same(await names({ stack: 'region-x' }), [name('other-stack')])
 })
 
-t.test('making a thing again changes nothing', async (t) => {
+t.test('a repeated creation changes nothing', async (t) => {
   const scene = openScene(t)
   const { host, labels, owned, signal, name } = scene
   const network = scene.network('net')
   const spec = scene.container('worker', { networks: [{ network: network.name, aliases: ['worker'] }] })
-  const make = async () => {
+  const create = async () => {
     await host.createNetwork(network, signal)
     await host.createVolume({ name: name('data'), labels }, signal)
     await host.createContainer(spec, signal)
     return host.observe(owned, signal)
   }
-  const first = await make()
-  t.same(await make(), first)
+  const first = await create()
+  t.same(await create(), first)
   await host.startContainer(spec.name, signal)
   const running = await host.observe(owned, signal)
-  t.same(await make(), running, 'a running container is adopted as it is')
+  t.same(await create(), running, 'a running container is adopted unchanged')
 })
 
-t.test('many at once make one', async (t) => {
+t.test('concurrent creations create one object, and concurrent removals succeed', async (t) => {
   const scene = openScene(t)
   const { host, labels, owned, signal, name } = scene
   const other = openScene(t).host
@@ -138,21 +140,21 @@ t.test('many at once make one', async (t) => {
   t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })
 })
 
-t.test('of two networks of one name, the older is kept', async (t) => {
+t.test('of two networks with one name, the older stays', async (t) => {
   const scene = openScene(t)
-  const { host, unguarded, owned, signal } = scene
+  const { host, rawDocker, owned, signal } = scene
   const network = scene.network('net')
-  // Another control plane's request, which the Engine takes when the name is not checked.
-  const raced = async (): Promise<string> => {
-    const made = await unguarded.createNetwork({
+  // Another control plane creates a network at the same time, which the Engine accepts because the name is not checked.
+  const createConcurrently = async (): Promise<string> => {
+    const created = await rawDocker.createNetwork({
       Name: network.name,
       CheckDuplicate: false,
       IPAM: { Driver: 'default', Config: [{ Subnet: randomSubnet() }] },
       Labels: { 'tenantry.installation': scene.installation, 'tenantry.stack': scene.stack },
     })
-    return made.id
+    return created.id
   }
-  const oldest = await raced()
+  const oldest = await createConcurrently()
   await host.createNetwork(network, signal)
   t.same(
     (await host.observe(owned, signal)).networks.map(({ id }) => id),
@@ -162,55 +164,62 @@ t.test('of two networks of one name, the older is kept', async (t) => {
   t.same((await host.observe(owned, signal)).networks, [])
 })
 
-t.test('what is not ours is neither adopted nor removed', async (t) => {
+t.test('foreign objects are neither adopted nor removed', async (t) => {
   const scene = openScene(t)
-  const { host, unguarded, labels, owned, signal, name, installation } = scene
+  const { host, rawDocker, labels, owned, signal, name, installation } = scene
   const { installation: another } = openScene(t)
   const theirs = { 'tenantry.installation': another, 'tenantry.stack': scene.stack }
-  // With a label of somebody's, and with another installation's; volumes without any: docker-unlabelled-volumes.test.ts.
+  // One object has another program's label, the other has another installation's. For volumes without labels, see
+  // docker-unlabelled-volumes.test.ts.
   for (const [kind, Labels] of [
-    ['plain', { owner: 'somebody' }],
+    ['plain', { owner: 'another-program' }],
     ['theirs', theirs],
   ] as const) {
-    const container = await unguarded.createContainer({ name: name(`c-${kind}`), Image: image, Cmd: ['true'], Labels })
-    const network = await unguarded.createNetwork({
+    const container = await rawDocker.createContainer({ name: name(`c-${kind}`), Image: image, Cmd: ['true'], Labels })
+    const network = await rawDocker.createNetwork({
       Name: name(`n-${kind}`),
       Labels,
       IPAM: { Driver: 'default', Config: [{ Subnet: randomSubnet() }] },
     })
-    const volume = await unguarded.createVolume({ Name: name(`v-${kind}`), Labels })
+    const volume = await rawDocker.createVolume({ Name: name(`v-${kind}`), Labels })
     t.teardown(async () => {
       await container.remove().catch(() => undefined)
       await network.remove().catch(() => undefined)
       await volume.remove().catch(() => undefined)
     })
-    await t.rejects(host.createContainer(scene.container(`c-${kind}`), signal), foreign('container', name(`c-${kind}`)))
-    await t.rejects(host.createNetwork(scene.network(`n-${kind}`), signal), foreign('network', name(`n-${kind}`)))
+    await t.rejects(
+      host.createContainer(scene.container(`c-${kind}`), signal),
+      foreignError('container', name(`c-${kind}`)),
+    )
+    await t.rejects(host.createNetwork(scene.network(`n-${kind}`), signal), foreignError('network', name(`n-${kind}`)))
     await t.rejects(
       host.createVolume({ name: name(`v-${kind}`), labels }, signal),
-      foreign('volume', name(`v-${kind}`)),
+      foreignError('volume', name(`v-${kind}`)),
     )
     await t.rejects(
       host.writeFiles(name(`v-${kind}`), image, '10001', { a: 'b' }, labels, signal),
-      foreign('volume', name(`v-${kind}`)),
+      foreignError('volume', name(`v-${kind}`)),
     )
     await t.rejects(
       host.createContainer(
         scene.container('user', { volumes: [{ volume: name(`v-${kind}`), path: '/data', readOnly: false }] }),
         signal,
       ),
-      foreign('volume', name(`v-${kind}`)),
+      foreignError('volume', name(`v-${kind}`)),
     )
-    await t.rejects(host.removeContainer(name(`c-${kind}`), owned, signal), foreign('container', name(`c-${kind}`)))
-    await t.rejects(host.removeNetwork(name(`n-${kind}`), owned, signal), foreign('network', name(`n-${kind}`)))
-    await t.rejects(host.removeVolume(name(`v-${kind}`), owned, signal), foreign('volume', name(`v-${kind}`)))
+    await t.rejects(
+      host.removeContainer(name(`c-${kind}`), owned, signal),
+      foreignError('container', name(`c-${kind}`)),
+    )
+    await t.rejects(host.removeNetwork(name(`n-${kind}`), owned, signal), foreignError('network', name(`n-${kind}`)))
+    await t.rejects(host.removeVolume(name(`v-${kind}`), owned, signal), foreignError('volume', name(`v-${kind}`)))
     await Promise.all([container.inspect(), network.inspect(), volume.inspect()])
   }
   await host.createVolume({ name: name('mine'), labels }, signal)
   await t.rejects(
     host.removeVolume(name('mine'), { installation, stack: 'region-x' }, signal),
-    foreign('volume', name('mine')),
-    "nor what is another stack's",
+    foreignError('volume', name('mine')),
+    "another stack's volume is not removed",
   )
   t.same(
     (await host.observe(owned, signal)).volumes.map((volume) => volume.name),
@@ -218,7 +227,7 @@ t.test('what is not ours is neither adopted nor removed', async (t) => {
   )
 })
 
-t.test('a container on two networks has its place on both, also when its making was interrupted', async (t) => {
+t.test('a container on two networks has its address on both, also when its creation was interrupted', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const [one, two] = [scene.network('one'), scene.network('two')]
@@ -234,15 +243,15 @@ t.test('a container on two networks has its place on both, also when its making 
   await host.createContainer({ ...spec, networks: spec.networks.slice(0, 1) }, signal)
   await host.createContainer(spec, signal)
   await host.startContainer(spec.name, signal)
-  t.match((await poll(scene, spec.name)).networks, {
+  t.match((await observeContainer(scene, spec.name)).networks, {
     [one.name]: { aliases: ['first'] },
     [two.name]: { aliases: ['second'], address },
   })
 })
 
-t.test('connecting is repeatable, and mends a place that is not as wanted', async (t) => {
+t.test('connecting is repeatable, and repairs a wrong alias or address', async (t) => {
   const scene = openScene(t)
-  const { host, unguarded, signal } = scene
+  const { host, rawDocker, signal } = scene
   const network = scene.network('net')
   await host.createNetwork(network, signal)
   const home = scene.network('home')
@@ -250,37 +259,45 @@ t.test('connecting is repeatable, and mends a place that is not as wanted', asyn
   const worker = await scene.run('worker', { networks: [{ network: home.name, aliases: [] }] })
   const address = network.subnet.replace('.0/24', '.9')
   for (const round of ['first', 'again']) {
-    await host.connect(network.name, worker, ['guest'], address, signal)
-    t.match((await poll(scene, worker)).networks, { [network.name]: { aliases: ['guest'], address } }, round)
+    await host.connect(network.name, worker, ['attached'], address, signal)
+    t.match(
+      (await observeContainer(scene, worker)).networks,
+      { [network.name]: { aliases: ['attached'], address } },
+      round,
+    )
   }
-  await unguarded.getNetwork(network.name).disconnect({ Container: worker, Force: true })
-  t.same((await poll(scene, worker)).networks[network.name], undefined)
-  await unguarded.getNetwork(network.name).connect({ Container: worker })
-  await host.connect(network.name, worker, ['guest'], address, signal)
+  await rawDocker.getNetwork(network.name).disconnect({ Container: worker, Force: true })
+  t.same((await observeContainer(scene, worker)).networks[network.name], undefined)
+  await rawDocker.getNetwork(network.name).connect({ Container: worker })
+  await host.connect(network.name, worker, ['attached'], address, signal)
   t.match(
-    (await poll(scene, worker)).networks,
-    { [network.name]: { aliases: ['guest'], address } },
-    'after hands had connected it otherwise',
+    (await observeContainer(scene, worker)).networks,
+    { [network.name]: { aliases: ['attached'], address } },
+    'after an operator connected it differently',
   )
 })
 
-t.test('a stopped container finds a network again that was removed by hand', async (t) => {
+t.test('a stopped container can be connected again to a network that was removed and recreated', async (t) => {
   const scene = openScene(t)
-  const { host, unguarded, owned, signal } = scene
+  const { host, rawDocker, owned, signal } = scene
   const network = scene.network('net')
   await host.createNetwork(network, signal)
   const worker = await scene.run('worker', { networks: [{ network: network.name, aliases: ['worker'] }] })
   await host.stopContainer(worker, 0, signal)
-  await unguarded.getNetwork(network.name).remove()
+  await rawDocker.getNetwork(network.name).remove()
   await host.createNetwork(network, signal)
-  t.same((await poll(scene, worker)).networks, {}, 'it is not on the new one, whatever its name')
+  t.same(
+    (await observeContainer(scene, worker)).networks,
+    {},
+    'the container is not on the new network of the same name',
+  )
   t.same((await host.observe(owned, signal)).networks[0]?.members, [])
   await host.connect(network.name, worker, ['worker'], undefined, signal)
   await host.startContainer(worker, signal)
-  t.match((await poll(scene, worker)).networks, { [network.name]: { aliases: ['worker'] } })
+  t.match((await observeContainer(scene, worker)).networks, { [network.name]: { aliases: ['worker'] } })
 })
 
-t.test('a network goes with its guests on it, running and stopped; the guests stay', async (t) => {
+t.test('a network is removed with attached containers, running or stopped; the containers stay', async (t) => {
   const scene = openScene(t)
   const { host, owned, signal } = scene
   const [network, home] = [scene.network('net'), scene.network('home')]
@@ -298,42 +315,45 @@ t.test('a network goes with its guests on it, running and stopped; the guests st
   )
   await host.startContainer(scene.name('stopped'), signal)
   for (const attached of attachedContainers)
-    t.match(await poll(scene, attached), { state: 'running', networks: { [network.name]: undefined, [home.name]: {} } })
+    t.match(await observeContainer(scene, attached), {
+      state: 'running',
+      networks: { [network.name]: undefined, [home.name]: {} },
+    })
 })
 
-t.test('limits change while it runs', async (t) => {
+t.test('limits of a running container change', async (t) => {
   const scene = openScene(t)
-  const { host, unguarded, signal } = scene
+  const { host, rawDocker, signal } = scene
   const worker = await scene.run('worker')
   for (const resources of [
     { memoryBytes: 256 * 1024 * 1024, cpuMillis: 1500, pids: 64 },
     { memoryBytes: 32 * 1024 * 1024, cpuMillis: 250, pids: 16 },
   ]) {
     await host.updateResources(worker, resources, signal)
-    t.match(await poll(scene, worker), { state: 'running', resources })
-    const { HostConfig } = await unguarded.getContainer(worker).inspect()
+    t.match(await observeContainer(scene, worker), { state: 'running', resources })
+    const { HostConfig } = await rawDocker.getContainer(worker).inspect()
     t.equal(HostConfig.MemorySwap, resources.memoryBytes, 'no swap')
   }
 })
 
-t.test('a paused container goes on; one that is not paused is no error', async (t) => {
+t.test('a paused container continues; unpausing a running one is no error', async (t) => {
   const scene = openScene(t)
-  const { host, unguarded, signal } = scene
+  const { host, rawDocker, signal } = scene
   const worker = await scene.run('worker')
-  await unguarded.getContainer(worker).pause()
-  t.match(await poll(scene, worker), { state: 'paused' })
+  await rawDocker.getContainer(worker).pause()
+  t.match(await observeContainer(scene, worker), { state: 'paused' })
   for (const round of ['first', 'again']) {
     await host.unpauseContainer(worker, signal)
-    t.match(await poll(scene, worker), { state: 'running' }, round)
+    t.match(await observeContainer(scene, worker), { state: 'running' }, round)
   }
 })
 
-t.test('how a container ended is seen', async (t) => {
+t.test('the exit code, restarts and out-of-memory state of a container are observed', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
   const failed = await scene.run('failed', { command: ['sh', '-c', 'exit 7'] })
   const restarting = await until(async () => {
-    const found = await poll(scene, failed)
+    const found = await observeContainer(scene, failed)
     return found.restarts > 0 ? found : undefined
   })
   t.equal(restarting.exitCode, 7)
@@ -342,7 +362,7 @@ t.test('how a container ended is seen', async (t) => {
     resources: { memoryBytes: 16 * 1024 * 1024, cpuMillis: 1000, pids: 16 },
   })
   const outOfMemory = await until(async () => {
-    const found = await poll(scene, greedy)
+    const found = await observeContainer(scene, greedy)
     return found.outOfMemory ? found : undefined
   })
   t.ok(outOfMemory.outOfMemory)
@@ -350,15 +370,15 @@ t.test('how a container ended is seen', async (t) => {
   await host.removeContainer(greedy, scene.owned, signal)
 })
 
-t.test('health is what its check says', async (t) => {
+t.test('health is the result of the health check', async (t) => {
   const scene = openScene(t)
   const check = (command: string[]) => ({ command, intervalSeconds: 1, timeoutSeconds: 5, retries: 1, startSeconds: 0 })
-  const well = await scene.run('well', { health: check(['true']) })
-  const sick = await scene.run('sick', { health: check(['false']) })
+  const healthy = await scene.run('healthy', { health: check(['true']) })
+  const unhealthy = await scene.run('unhealthy', { health: check(['false']) })
   const healthOf = (name: string) =>
     until(async () => {
-      const { health } = await poll(scene, name)
+      const { health } = await observeContainer(scene, name)
       return health === 'starting' || health === 'none' ? undefined : health
     })
-  t.same([await healthOf(well), await healthOf(sick)], ['healthy', 'unhealthy'])
+  t.same([await healthOf(healthy), await healthOf(unhealthy)], ['healthy', 'unhealthy'])
 })

@@ -1,5 +1,5 @@
-// Volumes that Docker makes by itself, for a container that names one which is gone: they are told apart from ours and from
-// strangers', never used, and removed where they hold nothing; through docker-proxy, too.
+// Docker itself creates an unlabelled volume for a container whose volume is missing. The host distinguishes such volumes from its
+// own and from foreign ones, never uses them, and removes empty ones, directly and through docker-proxy.
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
 import { dockerHost, type DockerHost } from '#control-plane/engines/docker/docker-host.ts'
@@ -7,9 +7,9 @@ import { openProxy } from '#test/docker-proxy/support/proxy.ts'
 import { engineSocket, image, openScene, type Scene } from '#test/support/docker.ts'
 import { openDouble } from '#test/support/engine-double.ts'
 
-/** A container of somebody's whose volume is not there. */
-async function forceVolume({ unguarded, installation }: Scene, volume: string, command = ['true']) {
-  const container = await unguarded.createContainer({
+/** Creates a container whose volume does not exist, so that Docker creates the volume without labels. */
+async function forceVolume({ rawDocker, installation }: Scene, volume: string, command = ['true']) {
+  const container = await rawDocker.createContainer({
     Image: image,
     Cmd: command,
     Labels: { 'tenantry.installation': installation },
@@ -22,23 +22,23 @@ const mounting = (scene: Scene, volume: string) =>
   scene.container('worker', { volumes: [{ volume: scene.name(volume), path: '/var/lib/data', readOnly: false }] })
 
 async function checkUnlabelled(t: Test, scene: Scene, host: DockerHost): Promise<void> {
-  const { unguarded, owned, labels, name, signal } = scene
-  const [empty, full, theirs] = [name('empty'), name('full'), name('theirs')]
+  const { rawDocker, owned, labels, name, signal } = scene
+  const [empty, full, foreign] = [name('empty'), name('full'), name('foreign')]
   const holder = await forceVolume(scene, empty)
-  t.equal((await unguarded.getVolume(empty).inspect()).Labels, null, 'Docker gave it no label')
+  t.equal((await rawDocker.getVolume(empty).inspect()).Labels, null, 'Docker sets no label')
   const writer = await forceVolume(scene, full, ['sh', '-c', 'echo precious > /var/lib/data/file'])
   await writer.start()
   await writer.wait()
-  await unguarded.createVolume({ Name: theirs, Labels: { owner: 'somebody' } })
+  await rawDocker.createVolume({ Name: foreign, Labels: { owner: 'another-program' } })
   t.teardown(async () => {
-    for (const volume of [full, theirs]) await unguarded.getVolume(volume).remove()
+    for (const volume of [full, foreign]) await rawDocker.getVolume(volume).remove()
   })
 
   t.same((await host.observe(owned, signal)).unlabelledVolumes.toSorted(), [empty, full])
   t.same((await host.observe(owned, signal)).volumes, [])
   await t.rejects(host.createContainer(mounting(scene, 'empty'), signal), {
     code: 'VOLUME_MISSING',
-    message: /unlabelled one in its place/,
+    message: /has created an unlabelled one of that name/,
   })
   await t.rejects(host.addFiles(empty, image, '10001:10001', { initialize: 'x' }, labels, signal), {
     code: 'VOLUME_MISSING',
@@ -47,52 +47,56 @@ async function checkUnlabelled(t: Test, scene: Scene, host: DockerHost): Promise
   await holder.remove()
   await host.createVolume({ name: empty, labels }, signal)
   t.match(
-    (await unguarded.getVolume(empty).inspect()).Labels,
+    (await rawDocker.getVolume(empty).inspect()).Labels,
     { 'tenantry.stack': owned.stack },
-    'an empty one is replaced by ours',
+    'a labelled volume replaces an empty unlabelled one',
   )
   await host.removeVolume(empty, owned, signal)
 
   await forceVolume(scene, empty).then((container) => container.remove())
   await host.removeUnlabelledVolume(empty, signal)
-  await t.rejects(unguarded.getVolume(empty).inspect(), { message: /no such volume/i }, 'or removed')
+  await t.rejects(
+    rawDocker.getVolume(empty).inspect(),
+    { message: /no such volume/i },
+    'an empty unlabelled volume is removed',
+  )
   await host.removeUnlabelledVolume(empty, signal)
 
   await writer.remove()
-  for (const volume of [full, theirs]) {
+  for (const volume of [full, foreign]) {
     await t.rejects(host.createVolume({ name: volume, labels }, signal), { code: 'FOREIGN_OBJECT' })
     await t.rejects(host.removeUnlabelledVolume(volume, signal), { code: 'FOREIGN_OBJECT' })
-    await unguarded.getVolume(volume).inspect()
+    await rawDocker.getVolume(volume).inspect()
   }
 }
 
-t.test('a volume without a label, straight at the engine', async (t) => {
+t.test('the engine host detects, replaces and removes unlabelled volumes', async (t) => {
   const scene = openScene(t)
   await checkUnlabelled(t, scene, scene.host)
 })
 
-t.test('a volume without a label, through docker-proxy', async (t) => {
+t.test('the engine host does so through docker-proxy', async (t) => {
   const scene = await openProxy(t)
   await checkUnlabelled(t, scene, scene.proxy)
 })
 
-t.test('a volume that goes away between the look for it and the creation of its container', async (t) => {
+t.test('a volume that is removed between its check and the creation of its container is an error', async (t) => {
   const scene = openScene(t)
-  const { unguarded, labels, owned, name, signal } = scene
+  const { rawDocker, labels, owned, name, signal } = scene
   const volume = name('data')
   let mayRemove = true
   const engine = dockerHost({
     host: await openDouble(t, (incoming, response) => {
       const pass = () => {
         const { method, url: path, headers } = incoming
-        const call = request({ socketPath: engineSocket(), method, path, headers, agent: false }, (given) => {
-          response.writeHead(given.statusCode ?? 502, given.headers)
-          given.pipe(response)
+        const call = request({ socketPath: engineSocket(), method, path, headers, agent: false }, (upstream) => {
+          response.writeHead(upstream.statusCode ?? 502, upstream.headers)
+          upstream.pipe(response)
         })
         incoming.pipe(call)
       }
       if (mayRemove && /\/containers\/create/.test(incoming.url ?? ''))
-        void unguarded.getVolume(volume).remove().then(pass)
+        void rawDocker.getVolume(volume).remove().then(pass)
       else pass()
     }),
   })
@@ -107,15 +111,19 @@ t.test('a volume that goes away between the look for it and the creation of its 
     await engine.createVolume({ name: volume, labels }, signal)
     mayRemove = true
     await t.rejects(act(), { code: 'VOLUME_MISSING' }, what)
-    t.same((await engine.observe(owned, signal)).containers, [], `${what}: no container is left on what Docker made`)
+    t.same(
+      (await engine.observe(owned, signal)).containers,
+      [],
+      `${what}: no container uses the volume that Docker created`,
+    )
     t.same((await engine.observe(owned, signal)).unlabelledVolumes, [volume])
   }
   mayRemove = false
   await engine.removeUnlabelledVolume(volume, signal)
 })
 
-t.test('files are added to a volume, and what it holds stays', async (t) => {
-  const { host, unguarded, labels, name, signal, run } = openScene(t)
+t.test('files are added to a volume, and its other files stay', async (t) => {
+  const { host, rawDocker, labels, name, signal, run } = openScene(t)
   await host.createVolume({ name: name('data'), labels }, signal)
   await host.addFiles(name('data'), image, '10001:10001', { first: '1' }, labels, signal)
   await host.addFiles(name('data'), image, '10001:10001', { second: '2' }, labels, signal)
@@ -126,5 +134,5 @@ t.test('files are added to a volume, and what it holds stays', async (t) => {
     { signal },
   )
   t.equal(stdout, '. 700 10001:10001\nfirst 400 10001:10001\nsecond 400 10001:10001\n12')
-  await unguarded.getContainer(worker).remove({ force: true })
+  await rawDocker.getContainer(worker).remove({ force: true })
 })

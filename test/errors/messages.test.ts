@@ -1,9 +1,10 @@
-// Every error message of every part, so that a review of a change sees its wording. `npm run update:messages` renews the list.
+// Compares the error messages of every part with a list, so that a review of a change sees their wording.
+// `npm run update:messages` updates the list.
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { listMessages, messagesFile, parts } from '#scripts/messages/list-messages.ts'
 
-/** A part with fewer messages than this has them where the collection does not find them. */
+/** The least number of messages of each part. With fewer, the collection misses some. */
 const minMessages: Record<string, number> = {
   contract: 15,
   'control-plane': 380,
@@ -15,7 +16,7 @@ const minMessages: Record<string, number> = {
 
 const { text, counts } = listMessages()
 
-test(`the error messages are those of ${messagesFile}; \`npm run update:messages\` renews it`, async (t) => {
+test(`the error messages are those of ${messagesFile}; \`npm run update:messages\` updates it`, async (t) => {
   const stored = new Set(readFileSync(messagesFile, 'utf8').split('\n'))
   const current = new Set(text.split('\n'))
   t.same([...current.difference(stored)], [], 'no message is missing from the list')
@@ -23,7 +24,7 @@ test(`the error messages are those of ${messagesFile}; \`npm run update:messages
   t.equal(readFileSync(messagesFile, 'utf8'), text, 'the list is in order')
 })
 
-test('the messages of every part are found', async (t) => {
+test('the collection finds the messages of every part', async (t) => {
   t.same([...counts.keys()], Object.keys(minMessages))
   for (const part of parts) t.ok((counts.get(part) ?? 0) >= (minMessages[part] ?? Infinity), part)
 })

@@ -1,4 +1,4 @@
-// Subscriptions to the event log: order, resuming, row-level security, slow readers, ends with their reasons.
+// Subscriptions to the event log: order, resuming, row-level security, slow readers, and the reasons for their ends.
 import type { IncomingMessage } from 'node:http'
 import pg from 'pg'
 import t from 'tap'
@@ -28,8 +28,8 @@ function follow(tenant: TestTenant, caller: string | undefined, requested: Reque
   return EventReader.open(tenant, `/events/v1${requested.query ?? ''}`, headersOf(tenant, caller, requested))
 }
 
-/** Tries again for a minute, as long as it fails. */
-async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
+/** Retries for a minute until the attempt succeeds. */
+async function withRetries<T>(attempt: () => Promise<T>): Promise<T> {
   for (const deadline = Date.now() + 60_000; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
     try {
       return await attempt()
@@ -53,53 +53,56 @@ async function put(tenant: TestTenant, caller: string, path: string) {
   if (status !== 200) throw new Error(text)
 }
 
-t.test('events', async (t) => {
+t.test('Events', async (t) => {
   const runtime = await startRuntime(t, {
-    pace: { heartbeat: 100, timeout: 500, farewell: 20_000, again: 50 },
+    pace: { heartbeat: 100, timeout: 500, drainTimeout: 20_000, retryDelay: 50 },
     maxSubscribers,
   })
 
-  t.test('each subscriber gets what their row-level security lets them see, as the specification has it', async (t) => {
-    const tenant = await runtime.addTenant()
-    await bucket(tenant, 'ada', 'hers')
-    await bucket(tenant, 'ben', 'his')
-    const readers = {
-      ada: await follow(tenant, 'ada'),
-      ben: await follow(tenant, 'ben'),
-      nobody: await follow(tenant, undefined),
-      service: await follow(tenant, 'service'),
-    }
-    t.match(readers.ada.response.headers, {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-store',
-    })
-    await put(tenant, 'ada', 'hers/a.txt')
-    await put(tenant, 'ben', 'his/b.txt')
-    await readers.service.until(2)
-    await readers.ben.until(1)
-    t.match((await readers.ada.until(1))[0], {
-      event: undefined,
-      data: {
-        type: 'storage.object.created',
-        bucket: 'hers',
-        path: 'a.txt',
-        owner_id: 'ada',
-        timestamp: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
-      },
-    })
-    t.same(
-      readers.service.events.map(({ data }) => data['path']),
-      ['a.txt', 'b.txt'],
-    )
-    t.same(
-      readers.ben.events.map(({ data }) => data['path']),
-      ['b.txt'],
-    )
-    t.same([readers.ada.events.length, readers.nobody.events.length], [1, 0])
-    for (const reader of Object.values(readers)) reader.leave()
-  })
+  t.test(
+    'Each subscriber receives the events that row-level security lets them see, in the form of the specification',
+    async (t) => {
+      const tenant = await runtime.addTenant()
+      await bucket(tenant, 'ada', 'hers')
+      await bucket(tenant, 'ben', 'his')
+      const readers = {
+        ada: await follow(tenant, 'ada'),
+        ben: await follow(tenant, 'ben'),
+        anonymous: await follow(tenant, undefined),
+        service: await follow(tenant, 'service'),
+      }
+      t.match(readers.ada.response.headers, {
+        'content-type': 'text/event-stream; charset=utf-8',
+        'cache-control': 'no-store',
+      })
+      await put(tenant, 'ada', 'hers/a.txt')
+      await put(tenant, 'ben', 'his/b.txt')
+      await readers.service.until(2)
+      await readers.ben.until(1)
+      t.match((await readers.ada.until(1))[0], {
+        event: undefined,
+        data: {
+          type: 'storage.object.created',
+          bucket: 'hers',
+          path: 'a.txt',
+          owner_id: 'ada',
+          timestamp: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+        },
+      })
+      t.same(
+        readers.service.events.map(({ data }) => data['path']),
+        ['a.txt', 'b.txt'],
+      )
+      t.same(
+        readers.ben.events.map(({ data }) => data['path']),
+        ['b.txt'],
+      )
+      t.same([readers.ada.events.length, readers.anonymous.events.length], [1, 0])
+      for (const reader of Object.values(readers)) reader.leave()
+    },
+  )
 
-  t.test('the first event of all is seen', async (t) => {
+  t.test('The very first event is received', async (t) => {
     const tenant = await runtime.addTenant()
     const reader = await follow(tenant, 'ada')
     await bucket(tenant, 'ada', 'first')
@@ -107,7 +110,7 @@ t.test('events', async (t) => {
     reader.leave()
   })
 
-  t.test('filters by type and bucket; what is wrong is said, with the place', async (t) => {
+  t.test('Events are filtered by type and bucket; an invalid filter is an error that names the position', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'ada', 'one')
     await bucket(tenant, 'ada', 'two')
@@ -143,7 +146,7 @@ t.test('events', async (t) => {
     t.equal((await tenant.request('GET', '/events/v1', { headers: { authorization: 'Bearer x.y.z' } })).status, 401)
   })
 
-  t.test('a lower number that commits later is not passed by', async (t) => {
+  t.test('An event with a lower number that commits later is not skipped', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'ada', 'files')
     const reader = await follow(tenant, 'service')
@@ -155,7 +158,7 @@ t.test('events', async (t) => {
     await slow.query('insert into event_log (type, payload) values (\'test.slow\', \'{"type":"test.slow"}\')')
     await put(tenant, 'ada', 'files/quick.txt')
     await new Promise((resolve) => setTimeout(resolve, 300))
-    t.same(reader.events, [], 'the quick one waits for the slow one')
+    t.same(reader.events, [], 'the fast transaction waits for the slow one')
     await slow.query('commit')
     await slow.end()
     t.same(
@@ -165,7 +168,7 @@ t.test('events', async (t) => {
     reader.leave()
   })
 
-  t.test('readers that are cut off again and again get everything once, in order', async (t) => {
+  t.test('Readers that are disconnected repeatedly receive everything once, in order', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'ada', 'files')
     const first = await follow(tenant, 'ada')
@@ -198,12 +201,12 @@ t.test('events', async (t) => {
     t.equal(new Set(seen.map(({ data }) => data['path'])).size, total)
   })
 
-  t.test('one who does not read is cut off with the reason, and comes again where they were', async (t) => {
+  t.test('A client that does not read is disconnected with the reason, and resumes at its position', async (t) => {
     const tenant = await runtime.addTenant()
     const start = await follow(tenant, 'service')
     const from = start.lastId
     start.leave()
-    // More than sockets hold.
+    // More than socket buffers hold.
     const count = 4_000
     await tenant.rows(
       `insert into event_log (type, payload) select 'test.large',
@@ -212,10 +215,10 @@ t.test('events', async (t) => {
     const before = process.memoryUsage().rss
     const others = await Promise.all(Array.from({ length: maxSubscribers - 1 }, () => follow(tenant, 'ada')))
     const response = await open(tenant, 'service', { last: from })
-    // There is room for another as soon as the slow one is cut off.
-    const turn = await patiently(() => follow(tenant, 'ada'))
+    // A slot is free as soon as the slow reader is disconnected.
+    const turn = await withRetries(() => follow(tenant, 'ada'))
     for (const other of [...others, turn]) other.leave()
-    t.ok(process.memoryUsage().rss - before < 100e6, 'little is read ahead of them')
+    t.ok(process.memoryUsage().rss - before < 100e6, 'little is read ahead of the reader')
     const reader = new EventReader(response)
     const deadline = Date.now() + 15_000
     while (!reader.response.complete && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10))
@@ -232,7 +235,7 @@ t.test('events', async (t) => {
     again.leave()
   })
 
-  t.test('a token that ends, ends what was opened with it; so does a change of the tenant', async (t) => {
+  t.test('A subscription ends when its token expires or its tenant changes', async (t) => {
     const tenant = await runtime.addTenant()
     const token = tenant.token('ada', { exp: Math.floor(runtime.clock.now() / 1000) + 60 })
     const reader = await follow(tenant, undefined, { headers: { authorization: `Bearer ${token}` } })
@@ -246,7 +249,7 @@ t.test('events', async (t) => {
     runtime.clock.ahead = 0
   })
 
-  t.test('no more subscribers of one tenant than are allowed; one who leaves makes room', async (t) => {
+  t.test('A tenant has a maximum of subscribers; one who leaves frees a slot', async (t) => {
     const [tenant, other] = [await runtime.addTenant(), await runtime.addTenant()]
     const readers = [
       await follow(tenant, 'ada'),
@@ -267,7 +270,7 @@ t.test('events', async (t) => {
     for (const reader of [...readers, elsewhere]) reader.leave()
   })
 
-  t.test('connections to the database that end are not noticed', async (t) => {
+  t.test('A lost connection to the database is invisible to subscribers', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'ada', 'files')
     const reader = await follow(tenant, 'ada')

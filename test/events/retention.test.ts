@@ -1,4 +1,4 @@
-// How long events are kept, and what those are told who were away for longer.
+// How long events are stored, and the error for subscribers who were disconnected for longer.
 import pg from 'pg'
 import t from 'tap'
 import { internalPaths } from '@tenantry/contract'
@@ -14,7 +14,7 @@ async function bucket(tenant: TestTenant, name: string): Promise<void> {
   if (status !== 201) throw new Error(text)
 }
 
-/** So many events in the log, of which the first ones are older than events become. */
+/** Writes this many events to the log, the first `old` of them older than the retention period. */
 async function log(tenant: TestTenant, { events, old }: { events: number; old: number }): Promise<void> {
   for (let number = 1; number <= events; number++) await bucket(tenant, `bucket-${number}`)
   await tenant.rows("update event_log set created_at = now() - interval '8 days' where seq <= $1", [old])
@@ -25,20 +25,22 @@ const numbers = async (tenant: TestTenant) =>
 const goneUpTo = async (tenant: TestTenant) =>
   (await tenant.rows('select up_to::int as up_to from event_log_gone'))[0]?.['up_to']
 
-t.test('how long events are kept', async (t) => {
-  const runtime = await startRuntime(t, { pace: { heartbeat: 100, timeout: 500, farewell: 20_000, again: 50 } })
+t.test('Events are retained for a limited time and size', async (t) => {
+  const runtime = await startRuntime(t, {
+    pace: { heartbeat: 100, timeout: 500, drainTimeout: 20_000, retryDelay: 50 },
+  })
 
-  t.test('those that are older than a week go, a batch at a time, and the rest stays', async (t) => {
+  t.test('Events older than a week are deleted in batches, and the rest remains', async (t) => {
     const tenant = await runtime.addTenant()
     await log(tenant, { events: 9, old: 7 })
     t.equal(await runtime.trimEvents(tenant.id, { batch: 3 }), 7)
     t.same([await numbers(tenant), await goneUpTo(tenant)], [[8, 9], 7])
-    t.equal(await runtime.trimEvents(tenant.id, { batch: 3 }), 0, 'nothing is left to do')
+    t.equal(await runtime.trimEvents(tenant.id, { batch: 3 }), 0, 'nothing remains to be deleted')
     await bucket(tenant, 'one-more')
     t.same([await numbers(tenant), await goneUpTo(tenant)], [[8, 9, 10], 7])
   })
 
-  t.test('of more than may be stored the oldest go', async (t) => {
+  t.test('Beyond the maximum size the oldest events are deleted', async (t) => {
     const tenant = await runtime.addTenant()
     await tenant.rows(
       `insert into event_log (type, payload) select 'test', jsonb_build_object('n', n, 'x', repeat(md5(n::text), 30))
@@ -51,15 +53,15 @@ t.test('how long events are kept', async (t) => {
     t.same(
       stored,
       Array.from({ length: stored.length }, (_, n) => removed + n + 1),
-      'the newest are there',
+      'the newest remain',
     )
     const [{ bytes } = { bytes: 0 }] = await tenant.rows(
       'select sum(pg_column_size(payload) + 100)::int as bytes from event_log',
     )
-    t.ok(Number(bytes) <= 50_000 && Number(bytes) > 40_000, `${String(bytes)} bytes are kept`)
+    t.ok(Number(bytes) <= 50_000 && Number(bytes) > 40_000, `${String(bytes)} bytes are stored`)
   })
 
-  t.test('whoever was away for longer is told so, and whoever was not goes on', async (t) => {
+  t.test('A subscriber who missed deleted events receives 410; one who missed none resumes', async (t) => {
     const tenant = await runtime.addTenant()
     await log(tenant, { events: 6, old: 4 })
     await runtime.trimEvents(tenant.id, {})
@@ -73,11 +75,11 @@ t.test('how long events are kept', async (t) => {
     reader.leave()
   })
 
-  t.test('whoever is being served, and has not got yet what goes, is told so as well', async (t) => {
+  t.test('A connected subscriber who has not received a deleted event yet receives EVENTS_GONE', async (t) => {
     const tenant = await runtime.addTenant()
     await log(tenant, { events: 2, old: 0 })
     const reader = await follow(tenant, '2')
-    // What comes behind a transaction that is open waits for it.
+    // Events after an open transaction wait for it.
     const slow = new pg.Client({
       connectionString: `${runtime.postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${tenant.home.schema}`)}`,
     })
@@ -91,7 +93,7 @@ t.test('how long events are kept', async (t) => {
     t.match((await reader.untilOver()).at(-1), { event: 'end', data: { code: 'EVENTS_GONE' } })
   })
 
-  t.test('it is done when the home is read, at most once an hour', async (t) => {
+  t.test('Events are trimmed when the home is read, at most once an hour', async (t) => {
     const tenant = await runtime.addTenant()
     await log(tenant, { events: 3, old: 2 })
     const readHome = async () => {
@@ -106,10 +108,10 @@ t.test('how long events are kept', async (t) => {
     await readHome()
     await until(async () => (await numbers(tenant)).length === 0)
     t.equal(await goneUpTo(tenant), 3)
-    t.same(runtime.problems, [])
+    t.same(runtime.errors, [])
   })
 
-  t.test('nobody else removes what is newer', async (t) => {
+  t.test('No caller can delete newer events', async (t) => {
     const tenant = await runtime.addTenant()
     await log(tenant, { events: 2, old: 2 })
     for (const caller of ['service', 'ada'])

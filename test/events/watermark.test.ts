@@ -1,10 +1,11 @@
-// The watermark against a small Postgres: transactions that take ids and numbers, commit or roll back, in any order.
+// The watermark against a small model of Postgres: transactions take IDs and numbers, and commit or roll back, in any
+// order.
 import fc from 'fast-check'
 import t from 'tap'
 import { advance, unknownWatermark } from '#tenant-runtime/events/watermark.ts'
 import { effort, seed } from '#test/support/effort.ts'
 
-/** What transactions do and what a reader sees, as Postgres has it. */
+/** Models what transactions do and what a reader sees, as in Postgres. */
 class Log {
   nextXid = 100n
   latestEnded = 99n
@@ -30,10 +31,13 @@ class Log {
     if (xid > this.latestEnded) this.latestEnded = xid
   }
 
-  /** A snapshot knows of no transaction behind the last that has ended, running or not. */
+  /**
+   * Returns the oldest transaction that a snapshot knows. It knows no transaction after the last that has ended,
+   * running or not.
+   */
   oldestOf(own: bigint): bigint {
     const known = [...this.running.keys()].filter((xid) => xid <= this.latestEnded)
-    return [...known, own, this.latestEnded + 1n].reduce((least, xid) => (xid < least ? xid : least))
+    return [...known, own, this.latestEnded + 1n].reduce((oldest, xid) => (xid < oldest ? xid : oldest))
   }
 }
 
@@ -42,16 +46,16 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('write' as const), which: fc.nat(20) }),
   fc.record({ do: fc.constant('end' as const), which: fc.nat(20), commits: fc.boolean() }),
   fc.record({ do: fc.constant('number' as const) }),
-  fc.record({ do: fc.constant('look' as const) }),
+  fc.record({ do: fc.constant('poll' as const) }),
 )
 
-t.test('nothing appears at or below the watermark, and it reaches the end when all is over', async (t) => {
+t.test('No event appears at or below the watermark, and it reaches the end after all transactions', async (t) => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
       const log = new Log()
       let mark = unknownWatermark
       let seenAt: ReadonlySet<bigint> = new Set()
-      // The number is read before the snapshot is made; others go on in between.
+      // The number is read before the snapshot is taken; other transactions continue in between.
       let last = log.lastSeq
       const poll = () => {
         const before = mark.final
@@ -81,12 +85,15 @@ t.test('nothing appears at or below the watermark, and it reaches the end when a
   t.pass()
 })
 
-t.test('the last number alone is not final, and nothing running in the snapshot does not make it so', async (t) => {
-  const log = new Log()
-  log.begin()
-  log.write(0)
-  const later = log.begin()
-  const ended = log.oldestOf(later)
-  t.equal(ended, 100n, 'the one that runs is behind the last that has ended')
-  t.equal(advance(unknownWatermark, { last: log.lastSeq, later, ended }).final, -1n)
-})
+t.test(
+  'The last number alone is not final while a transaction that the snapshot does not show is running',
+  async (t) => {
+    const log = new Log()
+    log.begin()
+    log.write(0)
+    const later = log.begin()
+    const ended = log.oldestOf(later)
+    t.equal(ended, 100n, 'the running transaction is after the last that has ended')
+    t.equal(advance(unknownWatermark, { last: log.lastSeq, later, ended }).final, -1n)
+  },
+)

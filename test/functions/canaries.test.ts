@@ -1,5 +1,5 @@
-// Secrets of a function, said in every way that a function has: none is ever in an error, a record, a log or the log of the
-// runtime itself.
+// The runtime shows no secret of a function, whichever channel the function writes it to: not in errors, records, logs or
+// the runtime's own log.
 import { join } from 'node:path'
 import t from 'tap'
 import { compileCSource } from '#examples/functions/compile-native.ts'
@@ -8,13 +8,13 @@ import { deploy, invoke } from './support/deployed.ts'
 
 const secrets = {
   SECRET: 'canary-of-the-environment-41c7',
-  /** Of several lines, as keys are. */
+  /** A secret of several lines, as keys are. */
   KEY: 'canary-key-first-line\ncanary-key-second-line\ncanary-key-last-line',
   COLOUR: 'Canary-In-Capitals-99',
 }
 const webhookSecret = 'canary-of-the-webhook-77aa'
 
-/** Standard input says how, and behind a space what: the name of a variable, or the secret itself. */
+/** Standard input states how to write the secret and, after a space, the name of its variable or the secret itself. */
 const source = `
   #include <stdio.h>
   #include <unistd.h>
@@ -94,7 +94,7 @@ const ways: Record<string, number> = {
   fetch: 500,
 }
 
-t.test('no secret of a function is ever shown, whichever way it says it', { timeout: 300_000 }, async (t) => {
+t.test('The runtime shows no secret of a function, however the function writes it', { timeout: 300_000 }, async (t) => {
   const runtime = await startRuntime(t, { logLevel: 'trace' })
   const tenant = await runtime.addTenant()
   const wasm = await compileCSource(source, ['-I', join(import.meta.dirname, '..', '..', 'examples', 'functions')])
@@ -111,12 +111,12 @@ t.test('no secret of a function is ever shown, whichever way it says it', { time
   for (const [way, expected] of Object.entries(ways)) {
     for (const what of [...Object.keys(secrets), webhookSecret]) {
       const response = await invoke(tenant, 'leaky', `${way} ${what}`)
-      // A header's name is no place for a key of several lines: what that makes of it is another answer, and no concern here.
+      // A header's name cannot contain a key of several lines, so the status of this secret differs.
       if (what !== 'KEY') t.equal(response.status, expected, `${way}: ${response.text}`)
       see(way, response)
     }
   }
-  // What is written when the answer is out already.
+  // The runtime writes an invocation's record after its response.
   const ends = async () =>
     Number(
       (
@@ -134,14 +134,14 @@ t.test('no secret of a function is ever shown, whichever way it says it', { time
   for (const table of ['function_invocations', 'function_logs', 'event_log'])
     shown.push(JSON.stringify(await tenant.rows(`select * from ${table}`)))
   see('records', await tenant.request('GET', '/rest/v1/function_invocations?limit=1000', { as: 'service' }))
-  t.ok(runtime.problems.length > 0, 'the runtime has said something')
-  shown.push(...runtime.problems)
+  t.ok(runtime.errors.length > 0, 'the runtime has written to its log')
+  shown.push(...runtime.errors)
 
   const canaries = [secrets.SECRET, secrets.COLOUR, webhookSecret, ...secrets.KEY.split('\n')]
   for (const text of shown) {
     for (const canary of canaries)
       if (text.toLowerCase().includes(canary.toLowerCase())) t.fail(`${canary} in ${text.slice(0, 300)}`)
-    // Torn in two, neither half is there.
+    // A secret that was written in two halves does not leave its second half.
     for (const canary of [secrets.SECRET, secrets.COLOUR, webhookSecret]) {
       const half = canary.slice(Math.floor(canary.length / 2))
       if (text.includes(half)) t.fail(`the end of ${canary} in ${text.slice(0, 300)}`)

@@ -1,5 +1,5 @@
-// What an executor's process is shut off from, asked of a program that runs in its place: by Node, and behind that by
-// the system alone.
+// What the confinement of executors denies to a process. A probe that runs instead of an executor reports it: first under
+// Node's permissions, then under the operating system's limits alone.
 import { execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ import {
   dataLimit,
   executorCommand,
   findConfinement,
-  someUser,
+  randomUser,
   type Confinement,
 } from '#tenant-runtime/functions/executor/confinement.ts'
 import { Executor } from '#tenant-runtime/functions/executor/executor.ts'
@@ -27,7 +27,7 @@ const megabyte = 1024 * 1024
 const probe = join(import.meta.dirname, 'support', 'confined-probe.mjs')
 const project = join(import.meta.dirname, '..', '..')
 
-/** Whether the machine itself, asked without our code, gives a process namespaces of its own. */
+/** Whether this machine gives a process namespaces of its own, tested without our code. */
 const hasNamespaces = await run('unshare', [
   ...(process.getuid?.() === 0 ? [] : ['--map-current-user']),
   '--net',
@@ -42,8 +42,8 @@ const hasNamespaces = await run('unshare', [
   () => false,
 )
 
-/** What the probe tells, and what the system tells of its process. */
-async function poll(t: Test, confinement: Confinement, { withPermissions }: { withPermissions: boolean }) {
+/** Returns what the probe reports, and what the system reports about the probe's process. */
+async function runProbe(t: Test, confinement: Confinement, { withPermissions }: { withPermissions: boolean }) {
   const scratch = await mkdtemp(join(tmpdir(), 'tenantry-confined-'))
   const secret = join(scratch, 'secret')
   const writable = join(tmpdir(), `tenantry-confined-${randomUUID()}`)
@@ -53,7 +53,7 @@ async function poll(t: Test, confinement: Confinement, { withPermissions }: { wi
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('no port was given')
   const isPermission = (argument: string) => argument === '--permission' || argument.startsWith('--allow-')
-  const [program = '', ...args] = executorCommand(confinement, someUser(), 1, probe).filter(
+  const [program = '', ...args] = executorCommand(confinement, randomUser(), 1, probe).filter(
     (argument) => withPermissions || !isPermission(argument),
   )
   const child = spawn(program, args, {
@@ -71,26 +71,26 @@ async function poll(t: Test, confinement: Confinement, { withPermissions }: { wi
   })
   child.stdin.write(JSON.stringify({ port: address.port, secret, others: [process.pid], writable }))
   const [response] = (await once(child.stdout, 'data')) as [Buffer]
-  const pid = await attachedContainerOf(child.pid ?? 0)
+  const pid = await innermostProcess(child.pid ?? 0)
   const [status, limits] = await Promise.all([
     readFile(`/proc/${pid}/status`, 'utf8'),
     readFile(`/proc/${pid}/limits`, 'utf8'),
   ])
-  return { told: JSON.parse(response.toString()) as Record<string, unknown>, status, limits, pid, child, gone }
+  return { reported: JSON.parse(response.toString()) as Record<string, unknown>, status, limits, pid, child, gone }
 }
 
-/** The last of a chain of processes. */
-async function attachedContainerOf(pid: number): Promise<number> {
+/** Returns the ID of the last process of a chain of children. */
+async function innermostProcess(pid: number): Promise<number> {
   const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim()
-  return children === '' ? pid : attachedContainerOf(Number(children))
+  return children === '' ? pid : innermostProcess(Number(children))
 }
 
-/** A dead process is there until its parent, or the system in its place, has asked for its end. */
-async function buried(pid: number): Promise<void> {
+/** Waits until the system has removed a dead process, which needs its parent or the init process. */
+async function waitForRemoval(pid: number): Promise<void> {
   while ((await readdir('/proc')).includes(String(pid))) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-t.test('the strongest that the machine has is found', async (t) => {
+t.test('findConfinement finds the strongest confinement that the machine offers', async (t) => {
   const { namespaces, user } = await findConfinement()
   const isRoot = process.getuid?.() === 0
   t.equal(namespaces.includes('net'), hasNamespaces, namespaces.join(' '))
@@ -99,10 +99,10 @@ t.test('the strongest that the machine has is found', async (t) => {
   if (!isRoot) t.equal(user, 'runtime')
 })
 
-t.test('Node says no to everything, in namespaces of its own and without', async (t) => {
+t.test("Node's permissions deny everything to an executor, with and without namespaces", async (t) => {
   const found = await findConfinement()
   for (const confinement of [found, { ...found, namespaces: [] }]) {
-    const { told: reported } = await poll(t, confinement, { withPermissions: true })
+    const { reported } = await runProbe(t, confinement, { withPermissions: true })
     t.match(reported, {
       connect: 'ERR_ACCESS_DENIED',
       listen: 'ERR_ACCESS_DENIED',
@@ -117,21 +117,21 @@ t.test('Node says no to everything, in namespaces of its own and without', async
   }
 })
 
-t.test('behind that the system does, as far as the machine allows', async (t) => {
+t.test('The system confines an executor as far as the machine allows', async (t) => {
   const confinement = await findConfinement()
-  const { told: reported, status, limits, pid } = await poll(t, confinement, { withPermissions: false })
+  const { reported, status, limits, pid } = await runProbe(t, confinement, { withPermissions: false })
   t.same(reported['environment'], { TZ: 'UTC' })
-  t.equal(reported['write'], 'EFBIG', 'no file can be written, wherever it lies')
+  t.equal(reported['write'], 'EFBIG', 'no file can be written anywhere')
   if (confinement.namespaces.includes('net')) {
     t.equal(reported['interfaces'], 0)
-    t.match(reported['connect'], /ENETUNREACH|ECONNREFUSED/, 'not even the machine itself')
+    t.match(reported['connect'], /ENETUNREACH|ECONNREFUSED/, 'the executor does not reach the machine itself')
   }
   if (confinement.namespaces.includes('pid'))
-    t.same(reported['signal'], ['ESRCH'], 'the runtime is no process that it could name')
+    t.same(reported['signal'], ['ESRCH'], 'the executor cannot address the process of the runtime')
   if (confinement.namespaces.includes('mount')) t.equal(reported['processes'], 1)
   if (confinement.user === 'own') {
     t.not(reported['uid'], process.getuid?.())
-    t.equal(reported['readSecret'], 'EACCES', "a file of the runtime's")
+    t.equal(reported['readSecret'], 'EACCES', 'the executor cannot read a file of the runtime')
   }
   t.match(status, /NoNewPrivs:\t1/)
   for (const set of ['CapPrm', 'CapEff', 'CapInh', 'CapAmb']) t.match(status, new RegExp(`${set}:\\t0+\\n`))
@@ -139,17 +139,21 @@ t.test('behind that the system does, as far as the machine allows', async (t) =>
   for (const limit of ['core file size', 'file size', 'locked memory', 'msgqueue size'])
     t.match(limits, new RegExp(`Max ${limit} +0 +0 `))
   t.match(limits, /Max open files +64 +64 /)
-  t.equal((await readFile(`/proc/${pid}/oom_score_adj`, 'utf8')).trim(), '1000', 'the first to go when memory runs out')
+  t.equal(
+    (await readFile(`/proc/${pid}/oom_score_adj`, 'utf8')).trim(),
+    '1000',
+    'the system kills the executor first when memory runs out',
+  )
 })
 
-t.test('it leaves a quarter of the cores alone, and one at least', async (t) => {
+t.test('Executors leave a quarter of the cores free, and at least one', async (t) => {
   const status = (list: string) =>
     `Name:\tnode\nCpus_allowed:\tff\nCpus_allowed_list:\t${list}\nMems_allowed_list:\t0\n`
   t.same(
     ['0', '0-1', '0-2', '4,6', '0-7', '0-1,8-9,12'].map((list) => coresOfExecutors(status(list))),
     [undefined, '1', '1,2', '6', '2,3,4,5,6,7', '1,8,9,12'],
   )
-  t.equal(coresOfExecutors(''), undefined, 'what the system does not tell binds nobody')
+  t.equal(coresOfExecutors(''), undefined, 'without a list from the system there is no limit')
   const own = /^Cpus_allowed_list:.*$/m
   const executor = await Executor.start()
   const mine = await readFile('/proc/self/status', 'utf8')
@@ -171,15 +175,15 @@ t.test('it leaves a quarter of the cores alone, and one at least', async (t) => 
   t.equal(spread(own.exec(its)?.[0]), wanted ?? spread(own.exec(mine)?.[0]))
 })
 
-t.test('it is gone with the process that the runtime knows', async (t) => {
-  const { pid, child, gone } = await poll(t, await findConfinement(), { withPermissions: true })
+t.test('The executor ends with the process that the runtime started', async (t) => {
+  const { pid, child, gone } = await runProbe(t, await findConfinement(), { withPermissions: true })
   child.kill('SIGKILL')
   await gone
-  await buried(pid)
-  t.pass('no process is left')
+  await waitForRemoval(pid)
+  t.pass('no process remains')
 })
 
-t.test('it dies with the runtime, whatever it is doing', async (t) => {
+t.test('The executor ends with the runtime, even in an endless loop', async (t) => {
   const source = `
     const { Executor } = await import(${JSON.stringify(join(project, 'tenant-runtime/src/functions/executor/executor.ts'))})
     const executor = await Executor.start()
@@ -198,15 +202,15 @@ t.test('it dies with the runtime, whatever it is doing', async (t) => {
   t.ok((await readFile(`/proc/${pid}/cmdline`, 'utf8')).includes('--permission'))
   runtime.kill('SIGKILL')
   await once(runtime, 'close')
-  await buried(pid)
-  t.pass('no process is left')
+  await waitForRemoval(pid)
+  t.pass('no process remains')
 })
 
-t.test('what it may allocate follows the function, run after run', async (t) => {
+t.test("An executor's memory limit follows the function of each run", async (t) => {
   let executor = await Executor.start()
   t.teardown(() => executor.kill())
   const run = async (grown: number, megabytes: number) => {
-    // One that had a large memory is not used again.
+    // An executor that had a large memory is not used again.
     if (!executor.isAlive) executor = await Executor.start()
     const module = prepareModule(
       command({ memory: [0, 1], code: [...constant(grown), ...grow, drop] }),
@@ -237,7 +241,7 @@ t.test('what it may allocate follows the function, run after run', async (t) => 
     t.same(
       await run(megabytes * 16, megabytes),
       { outcome: ended, memoryPeak: 65_536, limit: dataLimit(megabytes * megabyte) },
-      'no more than it may have',
+      'the module gets no more memory than its limit',
     )
   }
   for (const [grown, megabytes] of [
@@ -253,7 +257,7 @@ t.test('what it may allocate follows the function, run after run', async (t) => 
   }
 })
 
-t.test('the runtime as a user that is not root confines as far as the machine lets users', async (t) => {
+t.test('A runtime whose user is not root confines executors as far as the machine lets users', async (t) => {
   const { command: program, args } = await asIdentity(await serviceIdentity(), [project], {
     command: process.execPath,
     args: [join(import.meta.dirname, 'support', 'confined-as-user.ts')],

@@ -1,4 +1,5 @@
-// The guard of db_query: what it takes, what it refuses, and that nothing which it takes leaves its caller's context.
+// The guard of db_query: which statements it accepts and rejects, and that no accepted statement changes its caller's
+// context.
 import fc from 'fast-check'
 import pg from 'pg'
 import t from 'tap'
@@ -9,7 +10,7 @@ import { startPostgres } from '#test/support/postgres.ts'
 
 const words = (sql: string) => readTokens(sql).map(({ kind, text }) => `${kind}:${text}`)
 
-t.test('statements are divided as Postgres divides them', async (t) => {
+t.test('readTokens divides statements as Postgres does', async (t) => {
   t.same(words(`select "A b".x, 'it''s', 1.5e3 from t where y = $1`), [
     'word:select',
     'name:A b',
@@ -30,7 +31,7 @@ t.test('statements are divided as Postgres divides them', async (t) => {
   t.same(words("/* a /* b */ ' */ x"), ['word:x'])
   t.same(words("$$ ' $$, $a$ $$ $a$"), ["string:$$ ' $$", 'sign:,', 'string:$a$ $$ $a$'])
   t.same(words("a$b$ 'c'"), ['word:a$b$', "string:'c'"], 'a dollar within a word')
-  t.same(words("name'text'"), ['word:name', "string:'text'"], 'an e at the end of a word begins nothing')
+  t.same(words("name'text'"), ['word:name', "string:'text'"], 'an e at the end of a word does not begin a string')
   t.same(words('a*/b'), ['word:a', 'sign:*', 'sign:/', 'word:b'])
   t.same(words('"a""b" "--"'), ['name:a"b', 'name:--'])
   t.same(words('ÄÖ é'), ['word:äö', 'word:é'])
@@ -59,16 +60,16 @@ t.test('statements are divided as Postgres divides them', async (t) => {
   }
 })
 
-t.test('what a statement becomes', async (t) => {
+t.test('guardStatement wraps a statement so that it returns its rows or their count', async (t) => {
   const made = (sql: string) => guardStatement(sql, true).text
   t.equal(
     made('select 1'),
-    'with tenantry_answer as (select 1) select row_to_json(tenantry_answer)::text from tenantry_answer',
+    'with tenantry_result as (select 1) select row_to_json(tenantry_result)::text from tenantry_result',
   )
   t.equal(made('select 1; -- end'), made('select 1'))
   t.match(
     made('with a as (select 1) select * from a'),
-    /^with a as \(select 1\) , tenantry_answer as \(select \* from a\)/,
+    /^with a as \(select 1\) , tenantry_result as \(select \* from a\)/,
   )
   t.match(made('delete from a -- all\n'), /\(delete from a returning 1\) select count/)
   t.match(
@@ -78,11 +79,11 @@ t.test('what a statement becomes', async (t) => {
   t.match(
     made('insert into a (select 1 as returning) on conflict do nothing'),
     /do nothing returning 1\)/,
-    'a word in brackets is not of the statement',
+    'a word in brackets is not a clause of the statement',
   )
 })
 
-t.test('what is refused', async (t) => {
+t.test('guardStatement rejects all but one query or change, and the functions and tables of the system', async (t) => {
   const bad = [
     '',
     ';',
@@ -141,7 +142,7 @@ t.test('what is refused', async (t) => {
     'insert into a select id from storage_objects',
     'select * from functions for update',
   ]
-  for (const sql of bad) t.throws(() => guardStatement(sql, true), { code: 'STATEMENT_REFUSED' }, sql)
+  for (const sql of bad) t.throws(() => guardStatement(sql, true), { code: 'STATEMENT_REJECTED' }, sql)
   for (const sql of [
     "select 'set_config'",
     'select 1 -- set_config(',
@@ -157,17 +158,17 @@ t.test('what is refused', async (t) => {
   t.doesNotThrow(() => guardStatement('select path from storage_objects', true))
   t.doesNotThrow(
     () => guardStatement("select set_config('a.b', 'c', true)", false),
-    'a function that has the service role',
+    'a function with the service role may set the context',
   )
   t.throws(
     () => guardStatement('set role x', false),
-    { code: 'STATEMENT_REFUSED' },
-    'even of one that has it there is only a query or a change',
+    { code: 'STATEMENT_REJECTED' },
+    'a function with the service role may run only queries and changes',
   )
 })
 
 t.test(
-  'whatever is taken leaves the context as it is, also where Postgres reads it in another way than people do',
+  'No accepted statement changes the context, even where its quoting is ambiguous',
   { timeout: 300_000 },
   async (t) => {
     const postgres = await startPostgres()
@@ -230,7 +231,7 @@ t.test(
       ' union select ',
       'select ',
     )
-    // What is most likely to be read in two ways, more often than chance would have it.
+    // Chunks that two parsers are most likely to read differently, generated more often than by chance.
     const trap = fc.constantFrom(
       ",E'a'\n'\\''",
       ",E'\\'",
@@ -246,7 +247,7 @@ t.test(
       '*/',
       '\n',
     )
-    let taken = 0
+    let accepted = 0
     let run = 0
     await fc.assert(
       fc.asyncProperty(
@@ -259,26 +260,26 @@ t.test(
           } catch {
             return
           }
-          taken++
-          // Both as it is and as it was made.
+          accepted++
+          // Postgres runs the statement as it is and as the guard rewrote it.
           for (const statement of [sql, text]) {
             await client.query({ text: statement, values: statement.includes('$1') ? ['1'] : [] }).then(
               () => run++,
               () => undefined,
             )
             const { rows } = await client.query<{ role: string }>("select current_setting('app.role') as role")
-            if (rows[0]?.role !== 'anon') throw new Error(`it became ${rows[0]?.role ?? 'nobody'}`)
+            if (rows[0]?.role !== 'anon') throw new Error(`the role became ${rows[0]?.role ?? 'unset'}`)
           }
         },
       ),
       { seed, numRuns: effort({ small: 12_000, full: 500_000 }) },
     )
-    t.ok(taken > 500, `${taken} statements were taken`)
+    t.ok(accepted > 500, `${accepted} statements were accepted`)
     t.ok(run > 100, `${run} of them ran`)
   },
 )
 
-t.test('tokens are the whole of a statement but for blanks and comments', async () => {
+t.test('The tokens cover a whole statement except its blanks and comments', async () => {
   fc.assert(
     fc.property(
       fc.string({ unit: fc.constantFrom('a', '1', "'", '"', '$', ' ', '\n', '(', ')', '.', '+', 'é') }),

@@ -1,4 +1,4 @@
-// The example functions, compiled from AssemblyScript, C and Rust, doing what they are for.
+// The example functions do what they are for, compiled from AssemblyScript, C and Rust.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -9,7 +9,7 @@ import { deployFunction } from './support/deployed.ts'
 
 const examples = join(import.meta.dirname, '..', '..', 'examples')
 
-t.test('examples', { timeout: 600_000 }, async (t) => {
+t.test('Example functions', { timeout: 600_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   const schema = (name: string, ...fields: object[]) =>
@@ -41,7 +41,7 @@ t.test('examples', { timeout: 600_000 }, async (t) => {
     })
   const contacts = () => tenant.rows('select name, age::int, owner_id from contacts order by name')
 
-  t.test('C: CSV becomes records of its caller, all or none', async (t) => {
+  t.test('The C example imports CSV as records of its caller, all or none', async (t) => {
     await deployFunction(tenant, {
       name: 'import-csv',
       wasm: await compileC(join(examples, 'functions', 'import-csv.c')),
@@ -63,18 +63,18 @@ t.test('examples', { timeout: 600_000 }, async (t) => {
       (await contacts()).sort((a, b) => (String(a['name']) < String(b['name']) ? -1 : 1)),
       imported,
     )
-    const bad: [csv: string, says: RegExp][] = [
-      ['', /nothing to import/],
+    const bad: [csv: string, message: RegExp][] = [
+      ['', /The input is empty/],
       ['name\na\n,b', /required|null value|more fields/],
       ['name,age\nMax,old', /invalid input syntax/],
-      ['nobody\nx', /column "nobody|does not exist/],
+      ['unknown\nx', /column "unknown|does not exist/],
       ['name\na,b', /more fields/],
-      ['name) select 1; drop table contacts; --\nx', /does not exist|STATEMENT_REFUSED/],
+      ['name) select 1; drop table contacts; --\nx', /does not exist|STATEMENT_REJECTED/],
     ]
-    for (const [csv, reports] of bad) {
+    for (const [csv, message] of bad) {
       const response = await invoke('import-csv', 'ada', csv)
       t.equal(response.status, 422, response.text)
-      t.match(response.text.replaceAll('\\"', '"'), reports)
+      t.match(response.text.replaceAll('\\"', '"'), message)
     }
     t.equal((await contacts()).length, 3)
     const many = ['name,age', ...Array.from({ length: 20_000 }, (_, n) => `person ${n},${n % 100}`)].join('\n')
@@ -86,7 +86,7 @@ t.test('examples', { timeout: 600_000 }, async (t) => {
     ])
   })
 
-  t.test('Rust: the size of a picture that its caller may see', async (t) => {
+  t.test('The Rust example returns the size of a picture that its caller may see', async (t) => {
     await deployFunction(tenant, {
       name: 'picture-size',
       wasm: await compileRust(join(examples, 'functions', 'picture-size.rs')),
@@ -129,7 +129,7 @@ t.test('examples', { timeout: 600_000 }, async (t) => {
     t.equal((await invoke('picture-size', 'ada', 'pictures/none')).status, 404)
   })
 
-  t.test('AssemblyScript: the digest of the last day', async (t) => {
+  t.test('The AssemblyScript example stores a digest of the last day', async (t) => {
     await tenant.rows('delete from contacts')
     for (const [name, since] of [
       ['old', '2001-01-01T00:00:00Z'],

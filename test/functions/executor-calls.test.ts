@@ -1,4 +1,5 @@
-// Calls from an executor's process: what reaches the runtime, what comes back, and what no guest can do with them.
+// Calls from an executor's process: which reach the runtime, what the runtime returns, and that a module cannot misuse
+// them.
 import t, { type Test } from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
 import { Executor, type Run } from '#tenant-runtime/functions/executor/executor.ts'
@@ -19,8 +20,8 @@ if (env('WISH') == 'all') {
   process.stdout.write(String.UTF8.decode(get('b/p ä')) + '|')
   process.stdout.write(put('b/q', 'text/plain', String.UTF8.encode('bytes')) + '|')
   remove('b/r')
-  const answer = fetched('{"url":"https://example.com"}', String.UTF8.encode('body'))
-  process.stdout.write(answer.head + '|' + String.UTF8.decode(answer.body))
+  const response = fetched('{"url":"https://example.com"}', String.UTF8.encode('body'))
+  process.stdout.write(response.head + '|' + String.UTF8.decode(response.body))
 } else if (env('WISH') == 'handled') {
   const failed = tryGet('b/none')
   process.stdout.write(failed.ok.toString() + ' ' + failed.text)
@@ -33,7 +34,7 @@ else if (env('WISH') == 'large') {
 else if (env('WISH') == 'many') for (let n = 0; n < 1000; n++) query('select ' + n.toString())
 `
 
-/** A run's options but for the module's. */
+/** Returns the options of a run, without its module. */
 function runOf(wish: string, onCall: NonNullable<Run['onCall']>, more: Partial<Run> = {}) {
   return {
     environment: [`WISH=${wish}`, 'EMPTY=', 'COLOUR=blue=green'],
@@ -58,12 +59,12 @@ async function start(t: Test): Promise<Executor> {
 
 const ok = (text: string): HostResponse => ({ ok: true, bytes: Buffer.from(text) })
 
-t.test('calls and their answers', async (t) => {
+t.test('Calls of the host and their responses', async (t) => {
   const wasm = await compileSource(source)
   const module = prepareModule(wasm, hashOf(wasm))
   const executor = await start(t)
 
-  t.test('each is taken with its parts, and answered', async (t) => {
+  t.test('The runtime receives each call with its parts, and the module receives the response', async (t) => {
     const calls: unknown[] = []
     const log: string[] = []
     const { outcome, output } = await executor.run({
@@ -89,7 +90,7 @@ t.test('calls and their answers', async (t) => {
     t.same(log, ['info: it begins\n'])
   })
 
-  t.test("an error is the guest's to handle; what it does not handle ends it", async (t) => {
+  t.test('A module can handle the error of a call, and traps if it does not', async (t) => {
     const fail = async (): Promise<HostResponse> => ({ ok: false, bytes: Buffer.from('{"code":"NO"}') })
     const handled = await executor.run({ module, ...runOf('handled', fail) })
     t.equal(handled.output.toString(), 'false {"code":"NO"}')
@@ -101,18 +102,18 @@ t.test('calls and their answers', async (t) => {
     t.equal(unhandled.outcome.kind, 'trapped')
     t.match(log, 'db_query: {"code":"NO"}')
     const thrown = await executor.run({ module, ...runOf('handled', () => Promise.reject(new Error('a secret'))) })
-    t.equal(thrown.output.toString(), 'false {"code":"INTERNAL","message":"the host could not answer"}')
+    t.equal(thrown.output.toString(), 'false {"code":"INTERNAL","message":"The host call failed unexpectedly."}')
   })
 
-  t.test("variables are the executor's own to give", async (t) => {
+  t.test('The executor itself returns the variables of the environment', async (t) => {
     const { output } = await executor.run({
       module,
-      ...runOf('variables', () => Promise.reject(new Error('nobody asks'))),
+      ...runOf('variables', () => Promise.reject(new Error('an unexpected call'))),
     })
     t.equal(output.toString(), '|none|blue=green')
   })
 
-  t.test('six megabytes go either way, and no more', async (t) => {
+  t.test('A call and its response carry up to six megabytes', async (t) => {
     const { output } = await executor.run({
       module,
       ...runOf('large', async ({ name, parts }) =>
@@ -124,12 +125,12 @@ t.test('calls and their answers', async (t) => {
     t.equal(output.toString(), `${callLimit} ${callLimit}`)
     const tooLarge = await executor.run({
       module,
-      ...runOf('too large', () => Promise.reject(new Error('nobody asks'))),
+      ...runOf('too large', () => Promise.reject(new Error('an unexpected call'))),
     })
     t.match(tooLarge.output.toString(), /"CALL_TOO_LARGE"/)
   })
 
-  t.test('a thousand calls of one run', async (t) => {
+  t.test('One run makes a thousand calls', async (t) => {
     let calls = 0
     const { outcome } = await executor.run({
       module,
@@ -142,7 +143,7 @@ t.test('calls and their answers', async (t) => {
     t.equal(calls, 1_000)
   })
 
-  t.test('what an executor asks for is given up at its deadline', async (t) => {
+  t.test("The runtime aborts an executor's call at the deadline", async (t) => {
     const doomed = await start(t)
     const given = Promise.withResolvers<AbortSignal>()
     const { outcome } = await doomed.run({
@@ -161,7 +162,7 @@ t.test('calls and their answers', async (t) => {
     t.notOk(doomed.isAlive)
   })
 
-  t.test('… and when it dies', async (t) => {
+  t.test("The runtime aborts an executor's call when the executor dies", async (t) => {
     const doomed = await start(t)
     const signals: AbortSignal[] = []
     const { outcome } = await doomed.run({
@@ -176,7 +177,7 @@ t.test('calls and their answers', async (t) => {
     t.ok(signals[0]?.aborted)
   })
 
-  t.test('where nothing is offered, that is the answer', async (t) => {
+  t.test('A call returns NOT_OFFERED where the runtime offers no calls', async (t) => {
     const { onCall: _, ...run } = runOf('handled', async () => ok(''))
     t.match((await executor.run({ module, ...run })).output.toString(), /NOT_OFFERED/)
   })
@@ -190,9 +191,9 @@ const functionType = (parameters: number, results: number) => [
   ...Array<number>(results).fill(i32),
 ]
 
-t.test('addresses outside of the memory are errors that the guest sees', async (t) => {
+t.test('A call with an address outside of the memory returns an error to the module', async (t) => {
   const executor = await start(t)
-  const requested: HostCall[] = []
+  const received: HostCall[] = []
   const runs = async (name: string, given: number[], wanted: (result: number[]) => number[]) => {
     const { parameters, results } = hostFunctions[name] ?? { parameters: 0, results: 0 }
     const call = [...given.flatMap(constant), 0x10, 0]
@@ -206,7 +207,7 @@ t.test('addresses outside of the memory are errors that the guest sees', async (
     const { outcome } = await executor.run({
       module: prepareModule(wasm, hashOf(wasm)),
       ...runOf('', async (call) => {
-        requested.push(call)
+        received.push(call)
         return ok('')
       }),
     })
@@ -228,27 +229,27 @@ t.test('addresses outside of the memory are errors that the guest sees', async (
     for (const pair of bad) {
       for (let at = 0; at < parameters; at += 2) {
         const given = Array.from({ length: parameters }, (_, n) => (n >= at && n < at + 2 ? (pair[n - at] ?? 0) : 0))
-        // Nothing is copied where there is nothing to take.
+        // A call of `take` for no bytes copies nothing.
         if (name === 'take' && (pair[0] ?? 0) >>> 0 <= 65_536) continue
         t.same(await runs(name, given, negative), { kind: 'exited', code: 0 }, `${name} ${given.join(' ')}`)
       }
     }
   }
-  t.same(requested, [], 'the runtime is not asked')
+  t.same(received, [], 'the runtime receives no call')
   t.match(await runs('log', [1, 65_536, 1], (call) => call), { kind: 'trapped', message: /outside of the memory/ })
   t.same(
     await runs('log', [99, 0, 10], (call) => call),
     { kind: 'exited', code: 0 },
-    'a level beyond the last is the last',
+    'a level above the last is the last',
   )
   t.same(
     await runs('db_query', [0, 0, 65_536, 0], (call) => [...call, drop]),
     { kind: 'exited', code: 0 },
-    'nothing, at the end',
+    'an empty range at the end of the memory is valid',
   )
 })
 
-t.test('imports of the host: those that it has, as they are', async (t) => {
+t.test('A module may import only the functions of the host, with their signatures', async (t) => {
   const importing = (name: string, type: number[]) => () =>
     checkModule(command({ importModule: 'tenantry', imports: [name], importType: type }))
   for (const [name, { parameters, results }] of Object.entries(hostFunctions)) {
@@ -275,13 +276,13 @@ t.test('imports of the host: those that it has, as they are', async (t) => {
   for (const name of ['memory', 'db_execute', 'constructor', '__proto__', '']) {
     t.throws(
       importing(name, functionType(0, 0)),
-      { code: 'INVALID_WASM', message: /which is not offered; tenantry has log, env/ },
+      { code: 'INVALID_WASM', message: /which is not offered\. tenantry has log, env/ },
       name,
     )
   }
 })
 
-t.test('an executor that breaks the rules is found out', async (t) => {
+t.test('The runtime detects an executor that violates the protocol', async (t) => {
   const response = Promise.withResolvers<HostResponse>()
   const sent: string[] = []
   const start = (result: () => Promise<HostResponse> = () => response.promise) =>
@@ -293,22 +294,22 @@ t.test('an executor that breaks the rules is found out', async (t) => {
     ] as const
   const bad: [what: string, head: object, bytes?: string][] = [
     ['an unknown name', { name: 'exec' }],
-    ['one of every object', { name: 'constructor' }],
-    ['parts that are less', { parts: [1] }],
-    ['parts that are more', { parts: [3] }],
-    ['parts that go back', { parts: [3, -1] }],
-    ['parts of fractions', { parts: [1.5, 0.5] }],
-    ['parts that are no numbers', { parts: ['2'] }],
+    ['a name that every object has', { name: 'constructor' }],
+    ['parts shorter than the bytes', { parts: [1] }],
+    ['parts longer than the bytes', { parts: [3] }],
+    ['a negative part', { parts: [3, -1] }],
+    ['fractional parts', { parts: [1.5, 0.5] }],
+    ['parts that are not numbers', { parts: ['2'] }],
     ['no parts', { parts: [] }],
     ['too many parts', { parts: [2, 0, 0, 0] }],
-    ['more than there may be', { parts: [callLimit + 1] }, 'x'.repeat(callLimit + 1)],
+    ['more bytes than the limit', { parts: [callLimit + 1] }, 'x'.repeat(callLimit + 1)],
   ]
   for (const [what, head, bytes] of bad)
-    t.throws(() => start().take(...call(head, bytes)), /^(?:it called|the parts)/, what)
+    t.throws(() => start().take(...call(head, bytes)), /^(?:The executor made|The parts)/, what)
   const calls = start()
   calls.take(...call())
-  t.throws(() => calls.take(...call()), /without the answer/, 'a second call before the answer')
-  t.throws(() => calls.checkIdle(), /without the answer/, 'an end before the answer')
+  t.throws(() => calls.take(...call()), /without the response/, 'a second call before the response')
+  t.throws(() => calls.checkIdle(), /without the response/, 'an end before the response')
   response.resolve({ ok: true, bytes: Buffer.from('first') })
   await response.promise
   await new Promise(setImmediate)
@@ -319,5 +320,5 @@ t.test('an executor that breaks the rules is found out', async (t) => {
   t.same(sent, ['first'], 'nothing is sent once the run is over')
   start(async () => ({ ok: true, bytes: Buffer.alloc(callLimit + 1) })).take(...call())
   await new Promise(setImmediate)
-  t.match(sent[1], /INTERNAL/, 'an answer beyond the limit is none')
+  t.match(sent[1], /INTERNAL/, 'a response beyond the limit becomes an error')
 })

@@ -1,4 +1,4 @@
-// Modules in executors: what WASI gives them, what stops them, and that the next run is never the worse for it.
+// Modules in executors: what WASI offers them, what stops them, and that the executor serves the next run afterwards.
 import t, { type Test } from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
 import { dataLimit } from '#tenant-runtime/functions/executor/confinement.ts'
@@ -26,7 +26,7 @@ function prepared(wasm: Uint8Array): Module {
   return prepareModule(wasm, hashOf(wasm))
 }
 
-/** What one run was given beyond its module. */
+/** The options of one run, without its module. */
 interface RunOptions {
   input?: string
   environment?: string[]
@@ -60,7 +60,7 @@ async function startExecutor(t: Test) {
   return { executor, run }
 }
 
-t.test('what a command has', async (t) => {
+t.test('A command has standard streams, arguments, variables, clocks, random numbers and limited memory', async (t) => {
   const source = `${readAll}
     const wish = readAll()
     if (wish == 'arguments') process.stdout.write(process.argv.join(','))
@@ -79,41 +79,41 @@ t.test('what a command has', async (t) => {
   `
   const module = prepared(await compileSource(source))
   const { run } = await startExecutor(t)
-  const reported = async (input: string, options: RunOptions = {}) => {
+  const outputOf = async (input: string, options: RunOptions = {}) => {
     const { outcome, output } = await run(module, { input, ...options })
     t.same(outcome, { kind: 'exited', code: 0 }, input)
     return output.toString()
   }
-  t.equal(await reported('echo: äöü €'), 'echo: äöü €', 'standard input and output')
-  t.equal(await reported('x'.repeat(100_000)), 'x'.repeat(100_000), 'more than one read')
-  t.equal(await reported('arguments'), 'test')
+  t.equal(await outputOf('echo: äöü €'), 'echo: äöü €', 'standard input and output')
+  t.equal(await outputOf('x'.repeat(100_000)), 'x'.repeat(100_000), 'more than one read')
+  t.equal(await outputOf('arguments'), 'test')
   t.equal(
-    await reported('environment', { environment: ['COLOUR=blue'] }),
+    await outputOf('environment', { environment: ['COLOUR=blue'] }),
     'blue false',
     "its own variables, and none of the host's",
   )
-  t.equal(await reported('clock'), 'true true')
-  t.not(await reported('random'), await reported('random'))
+  t.equal(await outputOf('clock'), 'true true')
+  t.not(await outputOf('random'), await outputOf('random'))
   t.match(await run(module, { input: 'exit' }), { outcome: { kind: 'exited', code: 7 } })
   t.match(await run(module, { input: 'log' }), { outcome: { kind: 'exited', code: 0 }, log: 'error: a line of log' })
   t.match(await run(module, { input: 'trap' }), { outcome: { kind: 'trapped', message: /unreachable/ } })
   const little = await run(module, { input: 'grow a little' })
   t.ok(little.memoryPeak > 8 * megabyte && little.memoryPeak < 32 * megabyte, `peak ${little.memoryPeak}`)
   const much = await run(module, { input: 'grow', megabytes: 32 })
-  t.equal(much.outcome.kind, 'trapped', 'memory beyond the limit is not had')
+  t.equal(much.outcome.kind, 'trapped', 'the module gets no memory beyond its limit')
   t.ok(much.memoryPeak <= 32 * megabyte, `peak ${much.memoryPeak}`)
-  t.equal(await reported('as good as new'), 'as good as new')
+  t.equal(await outputOf('as good as new'), 'as good as new')
 })
 
-t.test('an instance begins with clean memory, whoever ran before', async (t) => {
-  // Stores a byte and exits with what was there.
+t.test('An instance begins with clean memory after any other run', async (t) => {
+  // The module stores a byte, and exits with the earlier value of that byte.
   const code = [...constant(100), 0x2d, 0, 0, ...constant(100), ...constant(42), 0x3a, 0, 0, 0x10, 0x00]
   const module = prepared(command({ memory: [0, 1], imports: ['proc_exit'], importType: [0x60, 1, 0x7f, 0], code }))
   const { run } = await startExecutor(t)
   for (let round = 0; round < 20; round++) t.match((await run(module)).outcome, { kind: 'exited', code: 0 })
 })
 
-t.test('what stops a command', async (t) => {
+t.test('A command that fails or exceeds a limit ends, and the next run succeeds', async (t) => {
   const cases: [what: string, module: Uint8Array, expected: RegExp, options?: RunOptions][] = [
     ['a trap', command({ code: [unreachable] }), /trapped/],
     ['an endless loop', command({ code: forever }), /timeout/, { timeout: 300 }],
@@ -216,7 +216,7 @@ t.test('what stops a command', async (t) => {
       }),
       /flooded/,
     ],
-    ['one that is not valid after all', command({ code: [0x6a] }), /refused/],
+    ['an invalid module', command({ code: [0x6a] }), /rejected/],
   ]
   let executor = await Executor.start()
   t.teardown(() => executor.kill())
@@ -249,7 +249,7 @@ t.test('what stops a command', async (t) => {
   }
 })
 
-t.test('bad addresses are errno 21, never the end of the executor', async (t) => {
+t.test('A WASI call with a bad address returns errno 21, and the executor survives', async (t) => {
   const calls: [string, number][] = [
     ['fd_write', 4],
     ['fd_read', 4],
@@ -292,7 +292,7 @@ t.test('bad addresses are errno 21, never the end of the executor', async (t) =>
   }
 })
 
-t.test('an executor has no files, no network, no processes and no environment', async (t) => {
+t.test('An executor has no files, network, processes or environment', async (t) => {
   const { executor } = await startExecutor(t)
   const { readFile } = await import('node:fs/promises')
   const [environment, commandLine] = await Promise.all([
@@ -307,7 +307,7 @@ t.test('an executor has no files, no network, no processes and no environment', 
   t.match(limits, /Max core file size +0/)
 })
 
-t.test('output at the limit passes', async (t) => {
+t.test('An executor returns output as large as the limit', async (t) => {
   const module = prepared(await compileSource(`process.stdout.write('x'.repeat(${outputLimit}))`))
   const { run } = await startExecutor(t)
   const { outcome, output } = await run(module)

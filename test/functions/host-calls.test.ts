@@ -1,13 +1,13 @@
-// Host calls of deployed functions: whose files they reach, with whose rights, and how that is configured.
+// Host calls of deployed functions: which files they reach, with which rights, and how that is configured.
 import t from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
 import { until } from '#test/support/until.ts'
 import { startRuntime } from '#test/support/runtime.ts'
-import { callHost } from './support/asker.ts'
+import { callHost } from './support/host-caller.ts'
 import { deployFunction } from './support/deployed.ts'
 import { setUp } from './support/notes-tenant.ts'
 
-t.test('storage', { timeout: 180_000 }, async (t) => {
+t.test('Storage', { timeout: 180_000 }, async (t) => {
   const { tenant } = await setUp(t, {}, { file_bytes: 20_000_000 })
   for (const [caller, name, policy] of [
     ['ada', 'hers', 'private'],
@@ -27,7 +27,7 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
       200,
     )
   }
-  const host = (as: string, what: string, ...parts: string[]) => callHost(tenant, 'asker', as, what, ...parts)
+  const host = (as: string, what: string, ...parts: string[]) => callHost(tenant, 'host-caller', as, what, ...parts)
   const objects = async () =>
     (
       await tenant.rows(
@@ -36,7 +36,7 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
     ).map((row) => Object.values(row).join(' '))
   const before = await objects()
 
-  t.test("a caller's function has the caller's rights", async (t) => {
+  t.test("A function with the role of its caller has the caller's rights", async (t) => {
     t.equal((await host('ada', 'get', 'hers/there.txt')).text, 'of ada')
     t.equal((await host('ada', 'get', 'shown/there.txt')).text, 'of ben')
     t.equal((await host('ada', 'get', 'shared/there.txt')).text, 'of ben')
@@ -47,14 +47,14 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
     t.equal(
       (await host('ada', 'put', 'shared/there.txt', 'text/plain', 'x')).code,
       'ACCESS_DENIED',
-      "over somebody else's",
+      'over an object of another user',
     )
     t.equal((await host('ada', 'remove', 'shown/there.txt')).code, 'ACCESS_DENIED')
     t.equal((await host('ada', 'remove', 'shared/there.txt')).code, 'ACCESS_DENIED')
     t.same(await objects(), before)
   })
 
-  t.test('what it puts is an object as any other: its row, its bytes, its event', async (t) => {
+  t.test('An object that a function stores has its row, its bytes and its event', async (t) => {
     const put = await host('ada', 'put', 'hers/a b/ä.txt', 'text/plain', 'hello')
     t.match(put.json(), { bucket: 'hers', path: 'a b/ä.txt', size: 5, content_type: 'text/plain', owner_id: 'ada' })
     t.equal(
@@ -69,7 +69,11 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
       ).text,
       'hello',
     )
-    t.equal((await host('ada', 'put', 'hers/a b/ä.txt', 'text/plain', 'again')).ok, true, 'over the own')
+    t.equal(
+      (await host('ada', 'put', 'hers/a b/ä.txt', 'text/plain', 'again')).ok,
+      true,
+      'over an object of the caller',
+    )
     t.equal((await host('ada', 'get', 'hers/a b/ä.txt')).text, 'again')
     t.equal((await host('ada', 'put', 'hers/empty', 'text/plain', '')).ok, true)
     t.equal((await host('ada', 'get', 'hers/empty')).text, '')
@@ -79,7 +83,7 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
     t.equal((await host('ada', 'get', 'hers/empty')).code, 'NoSuchKey')
   })
 
-  t.test('the same rules and limits as over HTTP', async (t) => {
+  t.test('Host calls follow the rules and limits of HTTP requests', async (t) => {
     for (const path of [
       'hers',
       '/a',
@@ -114,7 +118,7 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
     t.equal((await host('ada', 'put', 'hers/b', 'text/plain', 'x')).code, 'MIME_NOT_ALLOWED')
   })
 
-  t.test('one that has the service role reaches all', async (t) => {
+  t.test('A function with the service role reaches all objects', async (t) => {
     t.equal((await callHost(tenant, 'master', 'ada', 'get', 'his/there.txt')).text, 'of ben')
     t.equal((await callHost(tenant, 'master', 'ada', 'put', 'his/new.txt', 'text/plain', 'x')).ok, true)
     t.equal((await callHost(tenant, 'master', 'ada', 'remove', 'his/there.txt')).ok, true)
@@ -125,51 +129,47 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
   })
 })
 
-t.test(
-  'role and hosts are configuration that is checked, and changed without deploying',
-  { timeout: 180_000 },
-  async (t) => {
-    const { tenant } = await setUp(t)
-    const patch = (config: object) =>
-      tenant.request('PATCH', '/functions/v1/asker', { as: 'service', body: { config } })
-    for (const bad of [
-      { role: 'owner' },
-      { role: null },
-      { http_hosts: 'a.example' },
-      { http_hosts: [1] },
-      { http_hosts: ['https://a.example'] },
-      { http_hosts: ['*'] },
-      { http_hosts: ['a.example/x'] },
-      { http_hosts: ['a.example:0'] },
-      { http_hosts: ['a.example:65536'] },
-      { http_hosts: ['u@a.example'] },
-      { http_hosts: ['*.10.0.0.1'] },
-      { http_hosts: Array<string>(33).fill('a.example') },
-    ]) {
-      const response = await patch(bad)
-      t.equal(response.status, 400, JSON.stringify(bad))
-      t.match(response.json(), { code: 'INVALID_FUNCTION', message: /config\.(role|http_hosts)/ })
-    }
-    const count = async () =>
-      (await callHost(tenant, 'asker', 'ada', 'query', 'select count(*) as n from notes')).json()
-    t.same(await count(), { rows: [{ n: 1 }], count: 1 })
-    t.match(
-      (await patch({ role: 'service_role', http_hosts: ['API.example.com', '*.Example.org:8443', '[::1]:80'] })).json(),
-      {
-        config: { role: 'service_role', http_hosts: ['api.example.com', '*.example.org:8443', '[::1]:80'], timeout: 5 },
-      },
-    )
-    t.same(await count(), { rows: [{ n: 2 }], count: 1 })
-    await patch({ role: 'caller' })
-    t.same(await count(), { rows: [{ n: 1 }], count: 1 })
-  },
-)
+t.test('Role and hosts are checked, and change without a deployment', { timeout: 180_000 }, async (t) => {
+  const { tenant } = await setUp(t)
+  const patch = (config: object) =>
+    tenant.request('PATCH', '/functions/v1/host-caller', { as: 'service', body: { config } })
+  for (const bad of [
+    { role: 'owner' },
+    { role: null },
+    { http_hosts: 'a.example' },
+    { http_hosts: [1] },
+    { http_hosts: ['https://a.example'] },
+    { http_hosts: ['*'] },
+    { http_hosts: ['a.example/x'] },
+    { http_hosts: ['a.example:0'] },
+    { http_hosts: ['a.example:65536'] },
+    { http_hosts: ['u@a.example'] },
+    { http_hosts: ['*.10.0.0.1'] },
+    { http_hosts: Array<string>(33).fill('a.example') },
+  ]) {
+    const response = await patch(bad)
+    t.equal(response.status, 400, JSON.stringify(bad))
+    t.match(response.json(), { code: 'INVALID_FUNCTION', message: /config\.(role|http_hosts)/ })
+  }
+  const count = async () =>
+    (await callHost(tenant, 'host-caller', 'ada', 'query', 'select count(*) as n from notes')).json()
+  t.same(await count(), { rows: [{ n: 1 }], count: 1 })
+  t.match(
+    (await patch({ role: 'service_role', http_hosts: ['API.example.com', '*.Example.org:8443', '[::1]:80'] })).json(),
+    {
+      config: { role: 'service_role', http_hosts: ['api.example.com', '*.example.org:8443', '[::1]:80'], timeout: 5 },
+    },
+  )
+  t.same(await count(), { rows: [{ n: 2 }], count: 1 })
+  await patch({ role: 'caller' })
+  t.same(await count(), { rows: [{ n: 1 }], count: 1 })
+})
 
 t.test(
-  "what nobody has called has nobody's rights; what it writes starts those that wait for it",
+  "A triggered function has no user's rights, and its writes trigger other functions",
   { timeout: 180_000 },
   async (t) => {
-    // Nothing is looked for but when somebody says so.
+    // The dispatcher does not poll in this test; only notifications start functions.
     const runtime = await startRuntime(t, { dispatch: { poll: 600_000 } })
     const tenant = await runtime.addTenant()
     const fields = [
@@ -191,10 +191,10 @@ t.test(
     t.equal((await tenant.request('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'seen' } })).status, 201)
     const copies = await compileSource(`import { query } from './tenantry.as'
     process.stdout.write(query('insert into copies (owner_id, text) select owner_id, text from notes returning text'))`)
-    const reports = await compileSource(`import { env, put, query, tryPut } from './tenantry.as'
+    const counter = await compileSource(`import { env, put, query, tryPut } from './tenantry.as'
     put('seen/' + env('TENANTRY_FUNCTION'), 'application/json', String.UTF8.encode(query('select count(*) as n from copies')))`)
     const on = (table: string) => ({ Database: { table, operation: 'Insert' } })
-    await deployFunction(tenant, { name: 'nobody', wasm: copies, trigger: on('notes') })
+    await deployFunction(tenant, { name: 'plain', wasm: copies, trigger: on('notes') })
     await deployFunction(tenant, {
       name: 'copier',
       wasm: copies,
@@ -202,8 +202,8 @@ t.test(
       config: { role: 'service_role' },
     })
     await deployFunction(tenant, {
-      name: 'teller',
-      wasm: reports,
+      name: 'reporter',
+      wasm: counter,
       trigger: on('copies'),
       config: { role: 'service_role' },
     })
@@ -222,19 +222,19 @@ t.test(
           where i.error_message is distinct from 'interrupted' order by 1`,
       )
     await until(async () => (await ended()).length === 3, 'three functions were to run')
-    t.same((await tenant.request('GET', '/storage/v1/object/seen/teller', { as: 'service' })).json(), {
+    t.same((await tenant.request('GET', '/storage/v1/object/seen/reporter', { as: 'service' })).json(), {
       rows: [{ n: 1 }],
       count: 1,
     })
     t.same(await ended(), [
       { name: 'copier', status: 'success' },
-      { name: 'nobody', status: 'success' },
-      { name: 'teller', status: 'success' },
+      { name: 'plain', status: 'success' },
+      { name: 'reporter', status: 'success' },
     ])
     t.same(
       await tenant.rows('select owner_id, text from copies'),
       [{ owner_id: 'ada', text: 'the lamp is lit' }],
-      'the one without a caller saw no note',
+      'the function without a caller saw no note',
     )
   },
 )

@@ -1,22 +1,22 @@
-// Host calls to the database: whose rows a deployed function reaches, what its statements leave behind, and what becomes of
-// failures.
+// Host calls to the database: which rows a deployed function reaches, whether its statements change the session, and how
+// they fail.
 import t from 'tap'
 import { reservedCollections, systemCollections } from '#tenant-runtime/rest/registry/system-collections.ts'
-import { callHost } from './support/asker.ts'
+import { callHost } from './support/host-caller.ts'
 import { canary, notes, setUp } from './support/notes-tenant.ts'
 
 t.test('db_query', { timeout: 240_000 }, async (t) => {
   const { tenant } = await setUp(t)
-  const query = (as: string, sql: string, parameters: unknown[] = [], fn = 'asker') =>
+  const query = (as: string, sql: string, parameters: unknown[] = [], fn = 'host-caller') =>
     callHost(tenant, fn, as, 'query', sql, JSON.stringify(parameters))
 
-  t.test("a caller's function reads the caller's rows, and nobody else's", async (t) => {
+  t.test("A function with the role of its caller reads only the caller's rows", async (t) => {
     t.same((await query('ada', 'select owner_id, text from notes')).json(), {
       rows: [{ owner_id: 'ada', text: 'the lamp is lit' }],
       count: 1,
     })
     t.same((await query('ben', 'select owner_id, text from notes')).json(), {
-      rows: [{ owner_id: 'ben', text: 'the door is shut' }],
+      rows: [{ owner_id: 'ben', text: 'the window is shut' }],
       count: 1,
     })
     t.same((await query('ada', 'select * from notes where owner_id = $1', ['ben'])).json(), { rows: [], count: 0 })
@@ -32,11 +32,11 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
     t.same(
       (await query('service', 'select count(*) as n from notes')).json(),
       { rows: [{ n: 2 }], count: 1 },
-      'called by the service',
+      'a function that the service calls',
     )
   })
 
-  t.test('… and changes only those', async (t) => {
+  t.test("A function with the role of its caller changes only the caller's rows", async (t) => {
     t.same((await query('ada', "update notes set text = 'mine' where owner_id = 'ben'")).json(), { rows: [], count: 0 })
     t.same((await query('ada', "delete from notes where owner_id = 'ben'")).json(), { rows: [], count: 0 })
     const foreign = await query('ada', "insert into notes (owner_id, text) values ('ben', 'forged')")
@@ -58,11 +58,11 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
     )
     t.same(await notes(tenant), [
       { owner_id: 'ada', text: 'the lamp is lit' },
-      { owner_id: 'ben', text: 'the door is shut' },
+      { owner_id: 'ben', text: 'the window is shut' },
     ])
   })
 
-  t.test('one that has the service role reads and changes all', async (t) => {
+  t.test('A function with the service role reads and changes all rows', async (t) => {
     t.same((await query('ada', 'select owner_id from notes order by 1', [], 'master')).json(), {
       rows: [{ owner_id: 'ada' }, { owner_id: 'ben' }],
       count: 2,
@@ -71,17 +71,17 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
       (
         await query(
           'ada',
-          "update notes set text = 'the door is open' where owner_id = 'ben' returning text",
+          "update notes set text = 'the window is open' where owner_id = 'ben' returning text",
           [],
           'master',
         )
       ).json(),
-      { rows: [{ text: 'the door is open' }], count: 1 },
+      { rows: [{ text: 'the window is open' }], count: 1 },
     )
-    t.same((await notes(tenant))[1], { owner_id: 'ben', text: 'the door is open' })
+    t.same((await notes(tenant))[1], { owner_id: 'ben', text: 'the window is open' })
   })
 
-  t.test('no caller leaves the own context', async (t) => {
+  t.test('No statement leaves the context of its caller', async (t) => {
     for (const sql of [
       "select set_config('app.role', 'service_role', true), text from notes",
       `with c as (select "set_config"('app.role', 'service_role', true)) select n.text from c, notes n`,
@@ -91,47 +91,44 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
       'set app.role = service_role',
       "select 1) select set_config('app.role', 'service_role', true) from (select 2",
     ])
-      t.equal((await query('ada', sql)).code, 'STATEMENT_REFUSED', sql)
+      t.equal((await query('ada', sql)).code, 'STATEMENT_REJECTED', sql)
     t.same(
       (await query('ada', "select current_setting('app.role') as role, current_setting('app.user_id') as id")).json(),
       { rows: [{ role: 'authenticated', id: 'ada' }], count: 1 },
     )
   })
 
-  t.test(
-    "the runtime's own tables are not the caller's to change, nor those that no policy guards to read",
-    async (t) => {
-      const tables = (
-        await tenant.rows(
-          "select relname from pg_class where relnamespace = $1::regnamespace and relkind in ('r', 'p', 'v', 'm') order by 1",
-          [tenant.id],
-        )
-      ).map(({ relname }) => String(relname))
-      const shown = tables.filter((table) => systemCollections.has(table))
-      t.same(
-        tables.filter((table) => !reservedCollections.has(table)),
-        ['notes'],
-        "what is not reserved is the tenant's",
+  t.test("A function cannot change the runtime's own tables, nor read those without a policy", async (t) => {
+    const tables = (
+      await tenant.rows(
+        "select relname from pg_class where relnamespace = $1::regnamespace and relkind in ('r', 'p', 'v', 'm') order by 1",
+        [tenant.id],
       )
-      t.equal(shown.length, systemCollections.size)
-      for (const table of tables.filter((table) => table !== 'notes')) {
-        const read = await query('ada', `select count(*) as n from ${table}`)
-        if (shown.includes(table)) t.ok(read.ok, `${table}: its policies say what is seen`)
-        else t.equal(read.code, 'STATEMENT_REFUSED', table)
-        for (const sql of [
-          `delete from ${table}`,
-          `with g as (delete from "${table}" returning 1) select 1`,
-          `insert into "${tenant.id}".${table.toUpperCase()} default values`,
-          `merge into only ${table} t using notes n on true when matched then delete`,
-        ]) {
-          t.equal((await query('ada', sql)).code, 'STATEMENT_REFUSED', sql)
-        }
+    ).map(({ relname }) => String(relname))
+    const shown = tables.filter((table) => systemCollections.has(table))
+    t.same(
+      tables.filter((table) => !reservedCollections.has(table)),
+      ['notes'],
+      "the tenant's own collection is the only table that is not reserved",
+    )
+    t.equal(shown.length, systemCollections.size)
+    for (const table of tables.filter((table) => table !== 'notes')) {
+      const read = await query('ada', `select count(*) as n from ${table}`)
+      if (shown.includes(table)) t.ok(read.ok, `${table}: its policies filter the rows`)
+      else t.equal(read.code, 'STATEMENT_REJECTED', table)
+      for (const sql of [
+        `delete from ${table}`,
+        `with g as (delete from "${table}" returning 1) select 1`,
+        `insert into "${tenant.id}".${table.toUpperCase()} default values`,
+        `merge into only ${table} t using notes n on true when matched then delete`,
+      ]) {
+        t.equal((await query('ada', sql)).code, 'STATEMENT_REJECTED', sql)
       }
-      t.ok((await query('ada', 'select * from blob_gc', [], 'master')).ok, 'one that has the service role')
-    },
-  )
+    }
+    t.ok((await query('ada', 'select * from blob_gc', [], 'master')).ok, 'a function with the service role')
+  })
 
-  t.test('rows are JSON as Postgres makes it; parameters are of the types that the statement wants', async (t) => {
+  t.test('Rows are JSON as Postgres creates it, and parameters take the types of the statement', async (t) => {
     const { rows } = (
       await query(
         'ada',
@@ -152,7 +149,7 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
     )
   })
 
-  t.test("errors say what is wrong, in Postgres' words", async (t) => {
+  t.test('Errors contain the message of Postgres', async (t) => {
     const codes: [sql: string, parameters: string, code: string, message: RegExp][] = [
       ['select * from nowhere', '[]', 'INVALID_QUERY', /relation \\"nowhere\\" does not exist.*"sqlstate":"42P01"/],
       ['select from from', '[]', 'INVALID_QUERY', /syntax error.*42601/],
@@ -161,18 +158,18 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
       ['select $1::text', '["a\\u0000"]', 'INVALID_FIELD', /./],
       ['select 1', '{}', 'INVALID_PARAMETERS', /array/],
       ['select 1', '[', 'INVALID_PARAMETERS', /JSON/],
-      ['create table mine ()', '[]', 'STATEMENT_REFUSED', /must begin with SELECT/],
+      ['create table mine ()', '[]', 'STATEMENT_REJECTED', /must begin with one of SELECT/],
       ['select 1 into mine', '[]', 'INVALID_QUERY', /INTO is not allowed/],
       ['select 1/0', '[]', 'INVALID_FIELD', /division by zero/],
     ]
     for (const [sql, parameters, code, message] of codes) {
-      const requested = await callHost(tenant, 'asker', 'ada', 'query', sql, parameters)
-      t.equal(requested.code, code, `${sql}: ${requested.text}`)
-      t.match(requested.text, message)
+      const result = await callHost(tenant, 'host-caller', 'ada', 'query', sql, parameters)
+      t.equal(result.code, code, `${sql}: ${result.text}`)
+      t.match(result.text, message)
     }
   })
 
-  t.test('answers beyond six megabytes are refused, and what they come from is undone', async (t) => {
+  t.test('A response beyond six megabytes is rejected, and its statement is rolled back', async (t) => {
     t.equal(
       (await query('ada', "select repeat('x', 6000000) as x")).text,
       String('{"rows":[{"x":""}],"count":1}'.length + 6_000_000),
@@ -186,10 +183,10 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
     t.same((await notes(tenant))[0], { owner_id: 'ada', text: 'the lamp is lit' })
   })
 
-  t.test('what a function waits for at its deadline does not happen', async (t) => {
+  t.test("The runtime cancels the statement of a function at the function's deadline", async (t) => {
     const slow = `with n as (insert into notes (owner_id, text) values ('ada', 'too late') returning 1),
         s as (select pg_sleep(60) from n) select * from s`
-    const response = await tenant.request('POST', '/functions/v1/invoke/asker', {
+    const response = await tenant.request('POST', '/functions/v1/invoke/host-caller', {
       as: 'ada',
       body: ['query', slow, '', ''].join('\u001e'),
       headers: { 'content-type': 'text/plain' },
@@ -204,12 +201,12 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
     }
     t.same(await notes(tenant), [
       { owner_id: 'ada', text: 'the lamp is lit' },
-      { owner_id: 'ben', text: 'the door is open' },
+      { owner_id: 'ben', text: 'the window is open' },
     ])
   })
 
-  t.test("a failure that is not handled is the function's, and tells no secret", async (t) => {
-    const response = await tenant.request('POST', '/functions/v1/invoke/asker', {
+  t.test('An error that a function does not handle fails the invocation, and reveals no secret', async (t) => {
+    const response = await tenant.request('POST', '/functions/v1/invoke/host-caller', {
       as: 'ada',
       body: ['must', `select '${canary}'::int`].join('\u001e'),
       headers: { 'content-type': 'text/plain' },
@@ -228,10 +225,10 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
 })
 
 t.test(
-  "nothing of a statement stays in the session, whatever the tenant's own functions do",
+  "No statement changes the session for later ones, whatever the tenant's own functions do",
   { timeout: 180_000 },
   async (t) => {
-    // All of the tenant's requests have the one connection.
+    // All requests of the tenant share one connection.
     const { tenant } = await setUp(t, { connections: { perTenant: 1 } })
     const asOwner = (sql: string) =>
       tenant.rows(`set role "${tenant.id}_owner"; set search_path = "${tenant.id}"; ${sql}; reset role`)
@@ -241,7 +238,7 @@ t.test(
         `perform set_config('app.role', 'service_role', false), set_config('statement_timeout', '1', false),
           set_config('search_path', 'pg_catalog', false), set_config('work_mem', '64kB', false)`,
       ],
-      ['a listener', "execute 'listen somebody'"],
+      ['a listener', "execute 'listen messages'"],
       ['a prepared statement', "execute 'prepare s1000 as select 1'"],
       ['a cursor', "execute 'declare c cursor with hold for select 1'"],
     ]
@@ -257,15 +254,15 @@ t.test(
       (select count(*) from pg_cursors where is_holdable) as cursors,
       (select count(*) from pg_listening_channels()) as channels,
       (select count(*) from notes) as notes`
-    const clean = (await callHost(tenant, 'asker', 'ada', 'query', state)).json()
+    const clean = (await callHost(tenant, 'host-caller', 'ada', 'query', state)).json()
     t.match(clean, {
       rows: [
         { timeout: '30s', role: 'authenticated', schema: tenant.id, prepared: 0, cursors: 0, channels: 0, notes: 1 },
       ],
     })
     for (const [n, [what]] of messes.entries()) {
-      t.ok((await callHost(tenant, 'asker', 'ada', 'query', `select mess_${n}()`)).ok, what)
-      t.same((await callHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, what)
+      t.ok((await callHost(tenant, 'host-caller', 'ada', 'query', `select mess_${n}()`)).ok, what)
+      t.same((await callHost(tenant, 'host-caller', 'ada', 'query', state)).json(), clean, what)
       t.equal(
         (await tenant.request('GET', '/rest/v1/notes', { as: 'ada' })).list().length,
         1,
@@ -279,11 +276,19 @@ t.test(
         '1',
         `${what}, by REST`,
       )
-      t.same((await callHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, `${what}, by REST`)
+      t.same((await callHost(tenant, 'host-caller', 'ada', 'query', state)).json(), clean, `${what}, by REST`)
     }
-    t.equal((await callHost(tenant, 'asker', 'ada', 'query', 'select fails()')).ok, false)
-    t.same((await callHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, 'after one that failed')
+    t.equal((await callHost(tenant, 'host-caller', 'ada', 'query', 'select fails()')).ok, false)
+    t.same(
+      (await callHost(tenant, 'host-caller', 'ada', 'query', state)).json(),
+      clean,
+      'after a statement that failed',
+    )
     t.ok((await callHost(tenant, 'master', 'ada', 'query', "select set_config('work_mem', '64kB', false)")).ok)
-    t.same((await callHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, 'after one of the service')
+    t.same(
+      (await callHost(tenant, 'host-caller', 'ada', 'query', state)).json(),
+      clean,
+      'after a statement of the service',
+    )
   },
 )

@@ -1,4 +1,4 @@
-// http_fetch: which hosts and addresses are reached, by whatever name or notation.
+// http_fetch: which hosts and addresses it reaches, in every notation.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { allowsHost, checkHost } from '#tenant-runtime/functions/host/http-hosts
 import { effort, seed } from '#test/support/effort.ts'
 import { fetchFrom, none, serve } from './support/fetching.ts'
 
-t.test("addresses that are not the internet's are refused", async (t) => {
+t.test('isReachable rejects addresses that are not on the Internet', async (t) => {
   const rejected = [
     '0.0.0.0',
     '0.1.2.3',
@@ -123,7 +123,7 @@ t.test("addresses that are not the internet's are refused", async (t) => {
   )
 })
 
-t.test('networks that the operator names are reached all the same, and only those', async (t) => {
+t.test('isReachable accepts the networks that the operator allows, and no other', async (t) => {
   const networks = readNetworks(['10.1.0.0/16', 'fd12::/16', '127.0.0.1'])
   for (const address of ['10.1.0.1', '10.1.255.255', 'fd12::1', '127.0.0.1', '8.8.8.8'])
     t.ok(isReachable(address, networks), address)
@@ -139,10 +139,10 @@ t.test('networks that the operator names are reached all the same, and only thos
     '10.1.0.0/-1',
     '/8',
   ])
-    t.throws(() => readNetworks([bad]), /is no network/, bad)
+    t.throws(() => readNetworks([bad]), /^Invalid network /, bad)
 })
 
-t.test('the operator names networks in the environment, and is told of one that is none', async (t) => {
+t.test('The runtime reads allowed networks from the environment, and rejects an invalid one', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-config-'))
   t.teardown(() => rm(directory, { recursive: true }))
   const token = join(directory, 'token')
@@ -160,7 +160,7 @@ t.test('the operator names networks in the environment, and is told of one that 
   t.throws(() => read('10.1.0.0/16,intranet'), { message: /^TENANTRY_FUNCTIONS_MAY_REACH: "intranet" is no network/ })
 })
 
-t.test('hosts of the list', async (t) => {
+t.test('A list of hosts allows exactly its hosts and ports', async (t) => {
   const allows = (host: string, url: string) => allowsHost([checkHost(host)], new URL(url))
   const good: [host: string, url: string][] = [
     ['api.example.com', 'https://api.example.com/x'],
@@ -218,7 +218,7 @@ t.test('hosts of the list', async (t) => {
     t.throws(() => checkHost(host), SyntaxError, host)
 })
 
-t.test('inner addresses are not reached, however they are written', async (t) => {
+t.test('http_fetch reaches no internal address, in any notation', async (t) => {
   const { port, seen } = await serve(t, (_request, response) => response.end())
   const written = [
     '127.0.0.1',
@@ -247,12 +247,12 @@ t.test('inner addresses are not reached, however they are written', async (t) =>
   ]
   for (const host of written) {
     const url = `http://${host}:${port}/`
-    // Even where the developer has written it into the list.
+    // http_fetch rejects the address even where the list of hosts contains it.
     const hosts = [new URL(url).host]
     t.equal(
       (await fetchFrom({ url }, { hosts, reachable: none, resolve: async () => Promise.reject(new Error('no name')) }))
         .code,
-      'ADDRESS_REFUSED',
+      'ADDRESS_REJECTED',
       host,
     )
   }
@@ -270,22 +270,22 @@ t.test('inner addresses are not reached, however they are written', async (t) =>
     ['127.0.0.1', '8.8.8.8'],
     ['nonsense'],
   ])
-    t.equal((await named(addresses)).code, 'ADDRESS_REFUSED', addresses.join(' '))
+    t.equal((await named(addresses)).code, 'ADDRESS_REJECTED', addresses.join(' '))
   t.equal((await named([])).code, 'FETCH_FAILED')
   t.same(seen, [])
 })
 
-t.test('a name is resolved once, and the connection goes to what was looked at', async (t) => {
+t.test('http_fetch resolves a name once, and connects to the address that it checked', async (t) => {
   const { port, seen } = await serve(t, (_request, response) => response.end('reached'))
-  let requested = 0
-  // The second answer of a rebinding name would be an inner address.
-  const resolve = async () => (requested++ === 0 ? ['127.0.0.1'] : ['127.0.0.2'])
+  let lookups = 0
+  // The second response for a rebinding name is an internal address.
+  const resolve = async () => (lookups++ === 0 ? ['127.0.0.1'] : ['127.0.0.2'])
   const result = await fetchFrom(
     { url: `http://rebinding.example:${port}` },
     { hosts: [`rebinding.example:${port}`], reachable: readNetworks(['127.0.0.1']), resolve },
   )
   t.equal(result.body.toString(), 'reached')
-  t.equal(requested, 1)
+  t.equal(lookups, 1)
   t.equal(
     (
       await fetchFrom(
@@ -293,7 +293,7 @@ t.test('a name is resolved once, and the connection goes to what was looked at',
         { hosts: [`rebinding.example:${port}`], reachable: readNetworks(['127.0.0.1']), resolve },
       )
     ).code,
-    'ADDRESS_REFUSED',
+    'ADDRESS_REJECTED',
   )
   t.equal(seen.length, 1)
 })

@@ -1,4 +1,4 @@
-// http_fetch: what goes either way, over redirects and TLS too, and what becomes of a fetch that fails.
+// http_fetch: what it sends and receives, over redirects and TLS too, and how a fetch fails.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer as createTlsServer } from 'node:https'
 import { tmpdir } from 'node:os'
@@ -10,11 +10,11 @@ import { namesDefaultRoute } from '#tenant-runtime/functions/host/default-route.
 import { listen } from '#test/support/listen.ts'
 import { makeAuthority } from '#test/support/tls.ts'
 import { startRuntime } from '#test/support/runtime.ts'
-import { callHost, compileAsker } from './support/asker.ts'
+import { callHost, compileHostCaller } from './support/host-caller.ts'
 import { deployFunction } from './support/deployed.ts'
 import { fetchFrom, none, serve } from './support/fetching.ts'
 
-t.test('a request and its answer', async (t) => {
+t.test('http_fetch sends a request and returns the response', async (t) => {
   const { port, seen } = await serve(t, (_request, response) =>
     response
       .writeHead(201, {
@@ -24,7 +24,7 @@ t.test('a request and its answer', async (t) => {
         'proxy-authenticate': 'x',
         'set-cookie': ['a=1', 'b=2'],
       })
-      .end('the\nanswer'),
+      .end('the\nresponse'),
   )
   const hosts = [`api.example:${port}`]
   const result = await fetchFrom(
@@ -35,7 +35,7 @@ t.test('a request and its answer', async (t) => {
     },
     { hosts, body: 'the body' },
   )
-  t.same([result.status, result.body.toString(), result.headers['content-type']], [201, 'the\nanswer', 'text/x'])
+  t.same([result.status, result.body.toString(), result.headers['content-type']], [201, 'the\nresponse', 'text/x'])
   t.same(
     ['keep-alive', 'proxy-authenticate', 'connection', 'transfer-encoding'].filter((name) => name in result.headers),
     [],
@@ -52,12 +52,12 @@ t.test('a request and its answer', async (t) => {
       'user-agent': 'tenantry',
     },
   })
-  t.match((await fetchFrom({ url: `http://api.example:${port}` }, { hosts })).status, 201, 'GET is meant')
+  t.match((await fetchFrom({ url: `http://api.example:${port}` }, { hosts })).status, 201, 'GET is the default')
   t.equal((await fetchFrom({ url: `http://other.example:${port}` }, { hosts })).code, 'HOST_NOT_ALLOWED')
   t.equal((await fetchFrom({ url: `http://api.example:${port}` }, { hosts: [] })).code, 'HOST_NOT_ALLOWED')
 })
 
-t.test('what is no request is told so, and nothing is sent', async (t) => {
+t.test('http_fetch rejects an invalid request and sends nothing', async (t) => {
   const { port, seen } = await serve(t, (_request, response) => response.end())
   const url = `http://a.example:${port}`
   const bad: (object | string)[] = [
@@ -114,7 +114,7 @@ t.test('what is no request is told so, and nothing is sent', async (t) => {
   t.same(seen, [])
 })
 
-t.test('redirects are looked at as the request was', async (t) => {
+t.test('http_fetch checks the target of a redirect like that of the request', async (t) => {
   const { port, seen } = await serve(t, ({ url = '' }, response) => {
     const [, status = '', to = ''] = /^\/(\d{3})\/(.*)$/.exec(url) ?? []
     if (url.startsWith('/loop')) response.writeHead(302, { location: '/loop' }).end()
@@ -137,7 +137,7 @@ t.test('redirects are looked at as the request was', async (t) => {
   t.same(
     [last()?.headers.host, last()?.headers.authorization, last()?.headers.cookie, last()?.headers['x-mine']],
     [`b.example:${port}`, undefined, undefined, 'z'],
-    'credentials stay behind',
+    'credentials are not sent to another host',
   )
   await fetchFrom({ url: from(303, '/'), method: 'PUT', headers: { 'content-type': 'a/b' } }, { hosts, body: 'body' })
   t.same([last()?.method, last()?.body, last()?.headers['content-type']], ['GET', '', undefined])
@@ -153,7 +153,7 @@ t.test('redirects are looked at as the request was', async (t) => {
     ['http://[', 'INVALID_REQUEST'],
   ]
   for (const [to, code] of away) t.equal((await fetchFrom({ url: from(302, to) }, { hosts })).code, code, to)
-  t.equal(seen.length, before + away.length, 'none was followed')
+  t.equal(seen.length, before + away.length, 'no redirect was followed')
   const inner = await fetchFrom(
     { url: from(302, `http://b.example:${port}/`) },
     {
@@ -162,19 +162,19 @@ t.test('redirects are looked at as the request was', async (t) => {
       resolve: async (name) => [name === 'b.example' ? '127.0.0.2' : '127.0.0.1'],
     },
   )
-  t.equal(inner.code, 'ADDRESS_REFUSED', 'a redirect to an allowed name with an inner address')
+  t.equal(inner.code, 'ADDRESS_REJECTED', 'a redirect to an allowed name with an inner address')
   const loop = seen.length
   t.equal((await fetchFrom({ url: `http://a.example:${port}/loop` }, { hosts })).code, 'TOO_MANY_REDIRECTS')
   t.equal(seen.length, loop + 6)
 })
 
-t.test("over TLS the certificate must be the host's, though the connection goes to an address", async (t) => {
+t.test("Over TLS, http_fetch requires the host's certificate, though it connects to an address", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-tls-'))
   t.teardown(() => rm(directory, { recursive: true }))
   const authority = await makeAuthority(directory)
-  const requested: unknown[] = []
+  const received: unknown[] = []
   const server = createTlsServer(await authority.issue('DNS:api.example'), (request, response) => {
-    requested.push([request.socket instanceof TLSSocket ? request.socket.servername : undefined, request.headers.host])
+    received.push([request.socket instanceof TLSSocket ? request.socket.servername : undefined, request.headers.host])
     if (request.url === '/down') response.writeHead(302, { location: `http://api.example:${port}/` }).end()
     else response.end('secret')
   })
@@ -184,20 +184,20 @@ t.test("over TLS the certificate must be the host's, though the connection goes 
   t.match(
     await of('api.example'),
     { code: 'FETCH_FAILED', message: /CERT|SIGNATURE/ },
-    'of an authority that nobody knows',
+    'a certificate of an unknown authority',
   )
   const known = getCACertificates()
   setDefaultCACertificates([...known, authority.certificate])
   t.teardown(() => setDefaultCACertificates(known))
   t.equal((await of('api.example')).body.toString(), 'secret')
-  t.same(requested, [['api.example', `api.example:${port}`]])
+  t.same(received, [['api.example', `api.example:${port}`]])
   for (const host of ['other.example', '127.0.0.1'])
     t.match(await of(host), { code: 'FETCH_FAILED', message: /ALTNAME/ }, host)
-  t.equal((await of('api.example', 'down')).code, 'INVALID_REQUEST', 'nothing goes on without it')
-  t.equal(requested.length, 2)
+  t.equal((await of('api.example', 'down')).code, 'INVALID_REQUEST', 'a redirect away from TLS is not followed')
+  t.equal(received.length, 2)
 })
 
-t.test('what the other side does wrong', async (t) => {
+t.test('http_fetch reports responses that are too large, cut off or missing', async (t) => {
   const megabyte = Buffer.alloc(1024 * 1024)
   const { port } = await serve(t, ({ url }, response) => {
     if (url === '/much') response.end(Buffer.concat(Array<Buffer>(7).fill(megabyte)))
@@ -218,16 +218,16 @@ t.test('what the other side does wrong', async (t) => {
   t.match(await of('/cut'), { code: 'FETCH_FAILED' })
   t.match(await of('/close'), { code: 'FETCH_FAILED', message: /ECONNRESET/ })
   t.match(await of('/upgrade'), { code: 'FETCH_FAILED' })
-  t.notMatch((await of('/close')).message, /127/, 'no address is told')
-  t.equal((await of('/never', AbortSignal.timeout(100))).code, 'FETCH_FAILED', 'it ends with the invocation')
+  t.notMatch((await of('/close')).message, /127/, 'the message contains no address')
+  t.equal((await of('/never', AbortSignal.timeout(100))).code, 'FETCH_FAILED', 'the fetch ends with the invocation')
   const resolving = fetchFrom(
     { url: `http://a.example:${port}` },
     { hosts, signal: AbortSignal.timeout(100), resolve: () => new Promise(() => undefined) },
   )
-  t.equal((await resolving).code, 'FETCH_FAILED', 'while the name is looked for, too')
+  t.equal((await resolving).code, 'FETCH_FAILED', 'the lookup of a name ends with the invocation, too')
 })
 
-t.test('a fetch that gets nowhere says why', async (t) => {
+t.test('http_fetch reports why it could not connect', async (t) => {
   const failing = (code: string) => async () =>
     Promise.reject(Object.assign(new Error('getaddrinfo of 10.0.0.2'), { code }))
   const of = (code: string, wayOut: boolean, reachable = none) =>
@@ -238,32 +238,35 @@ t.test('a fetch that gets nowhere says why', async (t) => {
   for (const code of ['ENOTFOUND', 'ENODATA']) {
     t.match(await of(code, true), {
       code: 'FETCH_FAILED',
-      message: 'http_fetch: the host name "a.example" does not exist',
+      message: 'http_fetch: The host name "a.example" does not exist.',
     })
   }
   for (const code of ['EAI_AGAIN', 'EAI_FAIL', 'ECONNREFUSED']) {
-    const message = `http_fetch: the host name "a.example" could not be looked up (${code}); try again later`
+    const message = `http_fetch: The host name "a.example" could not be looked up (${code}). Retry later.`
     t.match(await of(code, true), { code: 'FETCH_FAILED', message })
   }
-  const noWayOut = { code: 'NO_OUTBOUND_NETWORK', message: /^http_fetch: outbound connections are not possible here/ }
+  const noWayOut = {
+    code: 'NO_OUTBOUND_NETWORK',
+    message: /^http_fetch: Functions of this installation run on a network without internet access/,
+  }
   const inner = readNetworks(['10.0.0.0/8'])
   t.match(
     await of('EAI_AGAIN', false, inner),
     noWayOut,
-    'names of networks that the operator named are looked up all the same',
+    'names in the networks that the operator allows are still looked up',
   )
   t.match(await of('ENOTFOUND', false, inner), { code: 'FETCH_FAILED', message: /does not exist/ })
-  let requested = 0
-  const resolve = async () => Promise.reject(new Error(`asked ${requested++}`))
+  let lookups = 0
+  const resolve = async () => Promise.reject(new Error(`lookup ${lookups++}`))
   const closed = (url: string, hosts: string[]) =>
     fetchFrom({ url }, { hosts, reachable: none, resolve, hasWayOut: async () => false })
   t.match(await closed('http://a.example', ['a.example']), noWayOut)
-  t.equal(requested, 0, 'nobody waits for a resolver that gives up after seconds')
+  t.equal(lookups, 0, 'the fetch does not wait for a resolver that times out after seconds')
   t.equal((await closed('http://b.example', ['a.example'])).code, 'HOST_NOT_ALLOWED')
-  t.equal((await closed('http://127.0.0.1', ['127.0.0.1'])).code, 'ADDRESS_REFUSED')
+  t.equal((await closed('http://127.0.0.1', ['127.0.0.1'])).code, 'ADDRESS_REJECTED')
 })
 
-t.test('a machine without a default route has no way out', async (t) => {
+t.test('namesDefaultRoute finds whether a machine has a default route', async (t) => {
   const head = 'Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n'
   const inner = 'eth0\t0000120A\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n'
   const outer = 'eth0\t00000000\t010011AC\t0003\t0\t0\t0\t00000000\t0\t0\t0\n'
@@ -274,45 +277,46 @@ t.test('a machine without a default route has no way out', async (t) => {
   t.equal(namesDefaultRoute(head, ''), false)
   t.equal(namesDefaultRoute(head + outer + inner, loopback6), true)
   t.equal(namesDefaultRoute(head + inner, outer6 + loopback6), true)
-  t.equal(namesDefaultRoute(head + outer.replace('0003', '0203'), ''), false, 'a route that rejects leads nowhere')
+  t.equal(namesDefaultRoute(head + outer.replace('0003', '0203'), ''), false, 'a route that rejects does not count')
   const half = outer.replace('\t00000000\t0\t0\t0', '\t00000080\t0\t0\t0')
-  t.equal(namesDefaultRoute(head + half, ''), false, 'half of all addresses are no default')
+  t.equal(namesDefaultRoute(head + half, ''), false, 'a route to half of all addresses is not a default route')
 })
 
-t.test('a deployed function fetches from the hosts of its list', { timeout: 180_000 }, async (t) => {
+t.test('A deployed function fetches from the hosts of its list', { timeout: 180_000 }, async (t) => {
   const { port, seen } = await serve(t, ({ body }, response) =>
-    response.writeHead(200, { 'content-type': 'text/plain' }).end(`you said ${body}`),
+    response.writeHead(200, { 'content-type': 'text/plain' }).end(`echo: ${body}`),
   )
-  const wasm = await compileAsker()
+  const wasm = await compileHostCaller()
   const open = await startRuntime(t, { mayReach: ['127.0.0.0/8'], resolve: async () => ['127.0.0.1'] })
   const tenant = await open.addTenant()
-  await deployFunction(tenant, { name: 'asker', wasm, config: { http_hosts: [`api.example:${port}`] } })
+  await deployFunction(tenant, { name: 'host-caller', wasm, config: { http_hosts: [`api.example:${port}`] } })
   const fetched = await callHost(
     tenant,
-    'asker',
+    'host-caller',
     'ada',
     'fetch',
     JSON.stringify({ method: 'POST', url: `http://api.example:${port}/x` }),
     'hello',
   )
-  t.match(fetched.text, /^{"status":200,"headers":{.*}}\nyou said hello$/)
+  t.match(fetched.text, /^{"status":200,"headers":{.*}}\necho: hello$/)
   t.equal(
-    (await callHost(tenant, 'asker', 'ada', 'fetch', JSON.stringify({ url: `http://other.example:${port}/x` }))).code,
+    (await callHost(tenant, 'host-caller', 'ada', 'fetch', JSON.stringify({ url: `http://other.example:${port}/x` })))
+      .code,
     'HOST_NOT_ALLOWED',
   )
   t.equal(seen.length, 1)
   const closed = await startRuntime(t)
   const other = await closed.addTenant()
   await deployFunction(other, {
-    name: 'asker',
+    name: 'host-caller',
     wasm,
     config: { http_hosts: [`127.0.0.1:${port}`, `localhost:${port}`] },
   })
   for (const host of ['127.0.0.1', 'localhost'])
     t.equal(
-      (await callHost(other, 'asker', 'ada', 'fetch', JSON.stringify({ url: `http://${host}:${port}/x` }))).code,
-      'ADDRESS_REFUSED',
+      (await callHost(other, 'host-caller', 'ada', 'fetch', JSON.stringify({ url: `http://${host}:${port}/x` }))).code,
+      'ADDRESS_REJECTED',
       host,
     )
-  t.equal(seen.length, 1, "without the operator's word nothing of this machine is reached")
+  t.equal(seen.length, 1, "without the operator's permission functions reach nothing on this machine")
 })

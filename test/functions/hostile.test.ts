@@ -1,5 +1,5 @@
-// Hostile modules over HTTP: each is refused by name or stopped within its limits, the runtime lives, the neighbour is
-// served, and no process is left. Then a real module, cut and with bits flipped in each of its parts.
+// Hostile modules over HTTP. The runtime rejects each by name or stops it within its limits, continues to serve another
+// tenant, and leaves no process. Then a real module, cut and with bits flipped in each of its parts.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -10,25 +10,28 @@ import { Executor } from '#tenant-runtime/functions/executor/executor.ts'
 import { checkModule } from '#tenant-runtime/functions/module/check-module.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { startRuntime, type ApiResponse, type TestTenant } from '#test/support/runtime.ts'
-import { deploy, executorsOf, attachedContainersOf, invoke } from './support/deployed.ts'
+import { deploy, executorsOf, moduleProcessesOf, invoke } from './support/deployed.ts'
 import type { Ending, Hostile } from './support/hostile-module-parts.ts'
 import { hostile } from './support/hostile-modules.ts'
 import { command } from './support/wasm.ts'
 
 const megabyte = 1024 * 1024
 const maxMemory = 16 * megabyte
-/** So many at a time, so that what waits for its deadline does not keep the rest waiting. */
+/**
+ * The number of modules that run at the same time. It is small, so that those waiting for their deadline do not delay the
+ * rest.
+ */
 const lanes = 3
 const rounds = effort({ small: 1, full: 20 })
 
-/** In bytes, of a process: what it had at most, and what it has that counts against its limit. */
+/** Returns a process's peak memory, and the memory that counts against its limit, in bytes. */
 async function memoryOf(pid: number): Promise<{ peak: number; data: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   const of = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1024
   return { peak: of('VmHWM'), data: of('VmData') }
 }
 
-/** The most that any executor of this process has had, looked at while `work` goes on. */
+/** Polls for the peak memory, in bytes, of all executors of this process until `end`. */
 class MemoryWatch {
   peak = 0
   #isOver = false
@@ -42,26 +45,26 @@ class MemoryWatch {
 
   async #watch(): Promise<void> {
     while (!this.#isOver) {
-      for (const pid of await attachedContainersOf(process.pid))
+      for (const pid of await moduleProcessesOf(process.pid))
         this.peak = Math.max(this.peak, (await memoryOf(pid)).peak)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }
 }
 
-/** Deploys, calls and removes it. */
-async function meet(
+/** Deploys a module, invokes it and deletes it. */
+async function runHostile(
   tenant: TestTenant,
   { wasm, ends, input }: Pick<Hostile, 'wasm' | 'ends' | 'input'>,
   name = 'hostile',
 ): Promise<{ response: ApiResponse; ending: Ending | undefined; milliseconds: number; timeout: number }> {
-  // What is to end by itself has time for that on a slow machine.
+  // A module that ends by itself has time for that on a slow machine.
   const timeout = [ends].flat().includes('stopped') ? 1 : 10
   const deployed = await deploy(tenant, { name, wasm: wasm(), config: { timeout, max_memory: maxMemory } })
   if (deployed.status !== 201)
     return {
       response: deployed,
-      ending: deployed.status >= 400 && deployed.status < 500 ? 'refused' : undefined,
+      ending: deployed.status >= 400 && deployed.status < 500 ? 'rejected' : undefined,
       milliseconds: 0,
       timeout,
     }
@@ -75,7 +78,7 @@ async function meet(
 
 const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
 
-t.test('a corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
+t.test('A corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
   t.ok(hostile.length >= 60, `${hostile.length} modules`)
   t.equal(new Set(hostile.map(({ what }) => what)).size, hostile.length)
   const idle = await Executor.start()
@@ -83,7 +86,7 @@ t.test('a corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
   idle.kill()
   const overruns: number[] = []
   let peak = 0
-  await t.test('each ends as it should, and nobody else is the worse for it', async (t) => {
+  await t.test('Each module ends as expected, and the other tenant is served', async (t) => {
     const runtime = await startRuntime(t)
     const tenant = await runtime.addTenant({ name: 'hostile' })
     const neighbour = await runtime.addTenant({ name: 'neighbour' })
@@ -91,17 +94,17 @@ t.test('a corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
     const watch = new MemoryWatch()
     t.teardown(() => watch.end())
     for (let round = 1; round <= rounds; round++) {
-      const left = [...hostile]
+      const remaining = [...hostile]
       await Promise.all(
         Array.from({ length: lanes }, async (_, lane) => {
-          for (let next = left.shift(); next !== undefined; next = left.shift()) {
-            const { what, ends, reports = /(?:)/ } = next
-            const { response, ending, milliseconds, timeout } = await meet(tenant, next, `hostile-${lane}`)
+          for (let next = remaining.shift(); next !== undefined; next = remaining.shift()) {
+            const { what, ends, message = /(?:)/ } = next
+            const { response, ending, milliseconds, timeout } = await runHostile(tenant, next, `hostile-${lane}`)
             t.ok(
               ending !== undefined && [ends].flat().includes(ending),
               `${what}: ${ending ?? 'something else'}, ${response.status} ${response.text.slice(0, 200)}`,
             )
-            if (ending !== 'harmless') t.match(response.json()['message'], reports, what)
+            if (ending !== 'harmless') t.match(response.json()['message'], message, what)
             if (ending === 'stopped') overruns.push(milliseconds - timeout * 1_000)
             const calm = await invoke(neighbour, 'calm')
             t.equal(calm.status, 200, `after ${what}: the neighbour's function, ${calm.text}`)
@@ -116,7 +119,7 @@ t.test('a corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
     const records = await tenant.rows(`select count(*)::int as n from "${tenant.id}".function_invocations`)
     t.same(records, [{ n: 0 }], 'records went with their functions')
   })
-  t.same(await executorsOf(process.pid), [], 'no executor is left behind')
+  t.same(await executorsOf(process.pid), [], 'no executor remains')
   const max = 1.1 * (before.peak + dataLimit(maxMemory) - before.data)
   t.ok(
     peak > 0 && peak <= max,
@@ -128,21 +131,21 @@ t.test('a corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
   if (rounds > 1) t.ok(median(overruns) <= 250, times)
 })
 
-t.test('a real module, cut and with bits flipped in each of its parts', { timeout: 3_600_000 }, async (t) => {
+t.test('A real module that is cut or has flipped bits is rejected or stopped', { timeout: 3_600_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   const whole = await compileC(join(import.meta.dirname, 'support', 'wasi-basics.c'))
   const { sections } = checkModule(whole)
   const endings = new Map<string, number>()
-  const meetChanged = async (wasm: Uint8Array<ArrayBuffer>, what: string) => {
-    const { response, ending } = await meet(tenant, { wasm: () => wasm, ends: 'stopped' })
+  const runChanged = async (wasm: Uint8Array<ArrayBuffer>, what: string) => {
+    const { response, ending } = await runHostile(tenant, { wasm: () => wasm, ends: 'stopped' })
     endings.set(ending ?? 'none', (endings.get(ending ?? 'none') ?? 0) + 1)
     if (ending === undefined) t.fail(`${what}: ${response.status} ${response.text}`)
   }
   for (const { id, begin, end, content } of sections) {
     for (const at of new Set([begin, begin + 1, content, content + 1, Math.floor((content + end) / 2), end - 1])) {
       const response = await deploy(tenant, { name: 'hostile', wasm: whole.slice(0, at) })
-      // Cut before a section of its own making, it may be whole by chance.
+      // A module that is cut where a section begins may be valid by chance.
       t.ok(
         response.status === 400 || (response.status === 201 && at === begin),
         `section ${id} cut at ${at}: ${response.text}`,
@@ -152,23 +155,23 @@ t.test('a real module, cut and with bits flipped in each of its parts', { timeou
     for (const at of [begin, begin + 1, content, Math.min(content + 1, end - 1)]) {
       const changed = whole.slice()
       changed[at] = (changed[at] ?? 0) ^ 0x80
-      await meetChanged(changed, `section ${id}, byte ${at}`)
+      await runChanged(changed, `section ${id}, byte ${at}`)
     }
   }
   const flips = fc.sample(
     fc.record({
       section: fc.nat(sections.length - 1),
-      place: fc.double({ min: 0, max: 1, noNaN: true }),
+      position: fc.double({ min: 0, max: 1, noNaN: true }),
       bit: fc.nat(7),
     }),
     { seed, numRuns: effort({ small: 40, full: 2_000 }) },
   )
-  for (const { section, place: location, bit } of flips) {
+  for (const { section, position, bit } of flips) {
     const { begin, end } = sections[section] ?? { begin: 0, end: 1 }
-    const at = begin + Math.floor(location * (end - begin - 1))
+    const at = begin + Math.floor(position * (end - begin - 1))
     const changed = whole.slice()
     changed[at] = (changed[at] ?? 0) ^ (1 << bit)
-    await meetChanged(changed, `bit ${bit} of byte ${at}`)
+    await runChanged(changed, `bit ${bit} of byte ${at}`)
   }
   t.notOk(endings.has('none'))
   t.equal(

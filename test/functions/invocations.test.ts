@@ -1,5 +1,5 @@
-// Records of invocations: one for each that was begun, none twice, whoever else begins or ends in the same transaction; and
-// what only one of several may run.
+// Records of invocations: each begun invocation has exactly one, whichever others share its transaction, and of several
+// claimants only one runs a claimed invocation.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import {
@@ -7,7 +7,7 @@ import {
   beginInvocation,
   endInvocation,
   recordInvocation,
-  rememberedFunction,
+  cachedFunction,
   type Claim,
 } from '#tenant-runtime/functions/invocations/invocation-store.ts'
 import { effort } from '#test/support/effort.ts'
@@ -18,10 +18,10 @@ import { ended, onError, recordsOf } from './support/invocations.ts'
 import { openTenant } from './support/open-tenant.ts'
 import { command } from './support/wasm.ts'
 
-t.test('records of invocations', { timeout: 120_000 }, async (t) => {
+t.test('Records of invocations', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('that begin and end together are each there once, and the refused have none', async (t) => {
+  t.test('Invocations that begin and end together have one record each, and rejected ones have none', async (t) => {
     const tenant = await runtime.addTenant()
     const { tenant: inside, close } = openTenant(tenant)
     const functionId = await deployFunction(tenant, { name: 'one', wasm: command() })
@@ -114,7 +114,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
           cpu_ms: 1.234,
         },
       ],
-      'one that the database has lost is written with its end',
+      'a record that the database has lost is written with its end',
     )
     t.match(await tenant.rows('select invocation_id from function_logs'), [{ invocation_id: 'i6' }])
     await tenant.request('DELETE', '/functions/v1/one', { as: 'service' })
@@ -122,12 +122,12 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     t.same(
       (await recordsOf(tenant)).filter(({ name }) => name === 'one'),
       [],
-      'one of a function that is deleted is not',
+      'a record of a deleted function is not written',
     )
     await close()
   })
 
-  t.test('have ended once they have an end, also one that says "interrupted"', async (t) => {
+  t.test('An invocation has ended once it has an end, also with the message "interrupted"', async (t) => {
     const tenant = await runtime.addTenant()
     const functionId = await deployFunction(tenant, { name: 'one', wasm: command() })
     const { tenant: inside, close } = openTenant(tenant)
@@ -146,26 +146,26 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     await close()
   })
 
-  t.test('of a run that is over are written at once, if the function is still what was run', async (t) => {
+  t.test('The record of a finished run is written at once if the function has not changed', async (t) => {
     const tenant = await runtime.addTenant()
     const { tenant: inside, close } = openTenant(tenant)
     const functionId = await deployFunction(tenant, { name: 'quick', wasm: command() })
-    t.equal(rememberedFunction(inside, 'quick'), undefined, 'one that was never begun is not known')
+    t.equal(cachedFunction(inside, 'quick'), undefined, 'a function that was never begun is not remembered')
     const remembered = async () => {
       const fn =
-        rememberedFunction(inside, 'quick') ??
+        cachedFunction(inside, 'quick') ??
         (await beginInvocation(
           inside,
           { name: 'quick', invocationId: randomUUID(), trigger: 'http', userId: null },
           onError,
         ))
-      t.equal(rememberedFunction(inside, 'quick'), fn)
+      t.equal(cachedFunction(inside, 'quick'), fn)
       return fn
     }
     const begun = { functionId, trigger: 'http', userId: 'ada', at: Date.UTC(2026, 0, 1) } as const
     const log = {
       at: 0,
-      lines: [{ timestamp: new Date(0).toISOString(), level: 'error', message: 'said' }],
+      lines: [{ timestamp: new Date(0).toISOString(), level: 'error', message: 'a line' }],
       bytes: 84,
     } as const
     const record = async (...ids: string[]) => {
@@ -203,7 +203,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
       })),
     )
     t.match(await tenant.rows('select invocation_id, lines from function_logs'), [
-      { invocation_id: 'b', lines: [{ message: 'said' }] },
+      { invocation_id: 'b', lines: [{ message: 'a line' }] },
     ])
     const changes = [{ enabled: false }, { enabled: true }, { config: { environment: { A: '1' } } }]
     for (const change of changes) {
@@ -214,7 +214,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
       await remembered()
       t.equal((await tenant.request('PATCH', '/functions/v1/quick', { as: 'service', body: change })).status, 200)
       t.same(await record(`after ${JSON.stringify(change)}`), [false], JSON.stringify(change))
-      t.equal(rememberedFunction(inside, 'quick'), undefined, 'and it is to be looked for again')
+      t.equal(cachedFunction(inside, 'quick'), undefined, 'the function is read again')
     }
     const last = await remembered()
     t.equal((await tenant.request('DELETE', '/functions/v1/quick', { as: 'service' })).status, 204)
@@ -226,30 +226,27 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     await close()
   })
 
-  t.test(
-    'of runs that take longer are there meanwhile, also where a short one leaves nothing before its end',
-    async (t) => {
-      const tenant = await runtime.addTenant()
-      const forever = [0x03, 0x40, 0x0c, 0x00, 0x0b]
-      await deployFunction(tenant, { name: 'spin', wasm: command({ code: forever }), config: { timeout: 1 } })
-      for (const count of [1, 2]) {
-        const response = invoke(tenant, 'spin')
-        await until(
-          async () =>
-            (await recordsOf(tenant)).filter(({ error_message }) => error_message === 'interrupted').length === 1,
-        )
-        t.equal((await response).status, 504)
-        t.same(
-          (await recordsOf(tenant)).map(({ status }) => status),
-          Array.from({ length: count }, () => 'timeout'),
-        )
-      }
-      // What a function does wrong is in the log as a failed request.
-      runtime.problems.splice(0)
-    },
-  )
+  t.test('A long run has a record while it runs, even after a shorter run of the function', async (t) => {
+    const tenant = await runtime.addTenant()
+    const forever = [0x03, 0x40, 0x0c, 0x00, 0x0b]
+    await deployFunction(tenant, { name: 'spin', wasm: command({ code: forever }), config: { timeout: 1 } })
+    for (const count of [1, 2]) {
+      const response = invoke(tenant, 'spin')
+      await until(
+        async () =>
+          (await recordsOf(tenant)).filter(({ error_message }) => error_message === 'interrupted').length === 1,
+      )
+      t.equal((await response).status, 504)
+      t.same(
+        (await recordsOf(tenant)).map(({ status }) => status),
+        Array.from({ length: count }, () => 'timeout'),
+      )
+    }
+    // The runtime logs an error of the function as a failed request.
+    runtime.errors.splice(0)
+  })
 
-  t.test('each answer has its record, with many at once', async (t) => {
+  t.test('Each response has its record, with many at once', async (t) => {
     const tenant = await runtime.addTenant()
     await deployFunction(tenant, { name: 'quick', wasm: command() })
     const ids: string[] = []
@@ -257,7 +254,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
       Array.from({ length: 16 }, async () => {
         for (let n = 0; n < effort({ small: 10, full: 500 }); n++) {
           const { status, headers } = await invoke(tenant, 'quick')
-          if (status !== 200) throw new Error(`answered ${status}`)
+          if (status !== 200) throw new Error(`the status is ${status}`)
           ids.push(String(headers['x-invocation-id']))
         }
       }),
@@ -271,7 +268,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
   })
 
   t.test(
-    'a deletion under load: what was accepted ends, what comes later finds nothing, and nothing is left',
+    'During a deletion under load, accepted runs end, later calls return 404, and no record remains',
     async (t) => {
       const tenant = await runtime.addTenant()
       for (let round = 0; round < effort({ small: 3, full: 30 }); round++) {
@@ -303,11 +300,11 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
         )
         t.same(await tenant.rows('select * from function_invocations'), [])
       }
-      t.same(runtime.problems, [])
+      t.same(runtime.errors, [])
     },
   )
 
-  t.test('of runs that are claimed: one wins, the others leave no record; a claim on nothing is none', async (t) => {
+  t.test('Of several claims on a run one succeeds, and the others leave no record', async (t) => {
     const tenant = await runtime.addTenant()
     await tenant.rows(
       `create table claims (function_id uuid, at text, primary key (function_id, at)); grant select, insert on claims to "${tenant.id}"`,
@@ -322,7 +319,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
       const tries = await Promise.allSettled(
         Array.from({ length: 8 }, (_, n) => {
           const inside = insides[n % 2]?.tenant
-          if (inside === undefined) throw new Error('two were opened')
+          if (inside === undefined) throw new Error('two tenants are open')
           return beginInvocation(
             inside,
             { name: 'planned', invocationId: randomUUID(), trigger: 'schedule', userId: null, claim: claim(at) },

@@ -1,5 +1,5 @@
-// Executors, runtime and Postgres killed under load: each invocation that was accepted has its one record, none is there
-// twice, and the rest goes on. And a function that is disabled or deleted under load is gone at once.
+// Executors, runtime and Postgres killed under load: each accepted invocation has exactly one record, and the others
+// continue. A function that is disabled or deleted under load returns 404 at once.
 import { readdir } from 'node:fs/promises'
 import t from 'tap'
 import { compileCSource } from '#examples/functions/compile-native.ts'
@@ -9,12 +9,12 @@ import { openScene, type Scene } from '#test/storage/support/scene.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
 import { signToken, startRuntime, type ApiResponse } from '#test/support/runtime.ts'
-import { deploy, executorsOf, attachedContainersOf, invoke, killAll, type Asker } from './support/deployed.ts'
+import { deploy, executorsOf, moduleProcessesOf, invoke, killAll, type Requester } from './support/deployed.ts'
 import { command } from './support/wasm.ts'
 
 const workers = 6
 
-/** Takes some milliseconds, so that a strike hits it in its middle. */
+/** Takes some milliseconds, so that a kill can interrupt it. */
 const busy = `
   #include <stdio.h>
   int main(void) {
@@ -25,21 +25,21 @@ const busy = `
   }
 `
 
-/** What came of one invocation to whoever made it; `none`: no answer. */
-type Came = 'success' | 'failure' | 'refused' | 'none'
+/** The outcome of one invocation for its caller. `none`: the caller received no response. */
+type Outcome = 'success' | 'failure' | 'rejected' | 'none'
 
-function cameOf({ status, text }: ApiResponse): Came {
+function outcomeOf({ status, text }: ApiResponse): Outcome {
   if (status === 200) return 'success'
-  // Its process was killed: it was accepted, and has a record.
+  // The executor was killed after the invocation was accepted, so the invocation has a record.
   if (status === 500 && text.includes('HOST_FUNCTION_ERROR')) return 'failure'
-  // Nothing was begun, or nobody can say: the database was away, no executor could be started.
-  if (status === 503) return 'refused'
-  throw new Error(`an answer that was not to come: ${status} ${text}`)
+  // The invocation did not begin, or its state is unknown: the database was away, or no executor could be started.
+  if (status === 503) return 'rejected'
+  throw new Error(`unexpected response: ${status} ${text}`)
 }
 
-/** Callers that go on whatever happens; each call is a user of its own, by which its record is found. */
+/** Callers that continue after every failure. Each call has its own user, by which its record is found. */
 class Callers {
-  readonly came = new Map<string, Came>()
+  readonly outcomes = new Map<string, Outcome>()
   runtime: RuntimeProcess
   readonly #scene: Scene
   #isOver = false
@@ -62,14 +62,14 @@ class Callers {
     await this.#running
   }
 
-  count(wanted: Came): number {
-    return [...this.came.values()].filter((came) => came === wanted).length
+  count(wanted: Outcome): number {
+    return [...this.outcomes.values()].filter((outcome) => outcome === wanted).length
   }
 
   async #call(): Promise<void> {
     while (!this.#isOver) {
-      const sub = `call-${this.came.size}`
-      this.came.set(sub, 'none')
+      const sub = `call-${this.outcomes.size}`
+      this.outcomes.set(sub, 'none')
       const token = signToken(
         { sub, role: 'authenticated', exp: Math.floor(Date.now() / 1000) + 3600 },
         this.#scene.manifest.jwt_secrets[0] ?? '',
@@ -80,22 +80,22 @@ class Callers {
           'content-type': 'text/plain',
         })
         .catch(() => undefined)
-      if (response !== undefined) this.came.set(sub, cameOf(response))
-      // A runtime that is being started again refuses connections faster than anybody should ask for them.
+      if (response !== undefined) this.outcomes.set(sub, outcomeOf(response))
+      // A runtime that starts again rejects connections at once; the caller waits before it tries again.
       else await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }
 }
 
-t.test('executors, runtime and Postgres are killed under load', { timeout: 3_600_000 }, async (t) => {
+t.test('Every accepted invocation has one record when processes are killed', { timeout: 3_600_000 }, async (t) => {
   const scene = await openScene(t)
   const control = await openControl(t, scene)
   const chance = chanceOf(seed)
   let runtime = await startProcess(t, scene, control, {})
-  const asker: Asker = {
+  const client: Requester = {
     request: (method, path, { body, headers } = {}) => runtime.request(method, path, body, headers),
   }
-  const deployed = await deploy(asker, { name: 'busy', wasm: await compileCSource(busy) })
+  const deployed = await deploy(client, { name: 'busy', wasm: await compileCSource(busy) })
   t.equal(deployed.status, 201, deployed.text)
   const callers = new Callers(scene, runtime)
   callers.begin()
@@ -107,31 +107,27 @@ t.test('executors, runtime and Postgres are killed under load', { timeout: 3_600
     const enough = callers.count('success') + 5 + chance.below(20)
     await until(
       async () => callers.wrong !== undefined || callers.count('success') >= enough,
-      'nothing was served any more',
+      'another success',
       120_000,
     )
     strikes[kind]++
     if (kind === 'executor') killAll(await executorsOf(runtime.pid))
     else if (kind === 'postgres') await scene.postgres.crash()
     else {
-      const attachedContainers = await attachedContainersOf(runtime.pid)
+      const moduleProcesses = await moduleProcessesOf(runtime.pid)
       await runtime.kill()
       await until(
-        async () => !(await readdir('/proc')).some((entry) => attachedContainers.includes(Number(entry))),
-        'executors outlived their runtime',
+        async () => !(await readdir('/proc')).some((entry) => moduleProcesses.includes(Number(entry))),
+        'the end of the executors',
       )
       callers.runtime = runtime = await startProcess(t, scene, control, {})
     }
   }
   const enough = callers.count('success') + 20
-  await until(
-    async () => callers.wrong !== undefined || callers.count('success') >= enough,
-    'nothing was served any more',
-    120_000,
-  )
+  await until(async () => callers.wrong !== undefined || callers.count('success') >= enough, 'another success', 120_000)
   await callers.end()
   t.equal(callers.wrong, undefined)
-  // Ends that Postgres was away for are written when it is back.
+  // The runtime writes the ends that Postgres missed once Postgres is back.
   await runtime.stop()
 
   const records = await scene.rows(
@@ -140,32 +136,32 @@ t.test('executors, runtime and Postgres are killed under load', { timeout: 3_600
   t.same(
     records.filter(({ n }) => n !== 1),
     [],
-    'none is there twice',
+    'no invocation has two records',
   )
   const found = new Map(records.map((record) => [String(record['user_id']), record]))
   t.equal(found.size, records.length)
   const lost: string[] = []
-  for (const [sub, came] of callers.came) {
+  for (const [sub, outcome] of callers.outcomes) {
     const record = found.get(sub)
     found.delete(sub)
-    if ((came === 'success' || came === 'failure') && record === undefined) lost.push(`${sub}: ${came}`)
-    if (came === 'success' && record?.['status'] !== 'success')
+    if ((outcome === 'success' || outcome === 'failure') && record === undefined) lost.push(`${sub}: ${outcome}`)
+    if (outcome === 'success' && record?.['status'] !== 'success')
       lost.push(`${sub}: a success that is recorded as ${JSON.stringify(record)}`)
-    if (came === 'failure' && record?.['status'] !== 'error')
+    if (outcome === 'failure' && record?.['status'] !== 'error')
       lost.push(`${sub}: a failure that is recorded as ${JSON.stringify(record)}`)
   }
-  t.same(lost, [], 'every invocation that was answered has its record, as it ended')
-  t.equal(found.size, 0, 'and none is there that nobody made')
+  t.same(lost, [], 'every invocation with a response has a record with the same outcome')
+  t.equal(found.size, 0, 'every record belongs to a call')
   const counts = Object.fromEntries(
-    (['success', 'failure', 'refused', 'none'] as const).map((came) => [came, callers.count(came)]),
+    (['success', 'failure', 'rejected', 'none'] as const).map((outcome) => [outcome, callers.count(outcome)]),
   )
-  t.ok(callers.count('failure') > 0, 'some were hit')
+  t.ok(callers.count('failure') > 0, 'some invocations were killed')
   t.comment(
-    `strikes ${JSON.stringify(strikes)}, ${callers.came.size} calls ${JSON.stringify(counts)}, ${records.length} records, seed ${seed}`,
+    `strikes ${JSON.stringify(strikes)}, ${callers.outcomes.size} calls ${JSON.stringify(counts)}, ${records.length} records, seed ${seed}`,
   )
 })
 
-t.test('disabled or deleted under load: 404 at once', { timeout: 600_000 }, async (t) => {
+t.test('A function that is disabled or deleted under load returns 404 at once', { timeout: 600_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   const wasm = command()
@@ -177,7 +173,7 @@ t.test('disabled or deleted under load: 404 at once', { timeout: 600_000 }, asyn
     const load = Promise.all(
       Array.from({ length: 4 }, async () => {
         for (let after = 0; after < 3;) {
-          // Begun when the answer to the change was there already.
+          // A call is late if it begins after the response to the change.
           const isLate = state.isGone
           const { status } = await invoke(tenant, 'brief')
           if (isLate) late.push(status)

@@ -1,4 +1,4 @@
-// What functions say: kept line by line without secrets, whatever becomes of the run; read page by page and followed.
+// Logs of functions: stored line by line without secrets, however the run ends, read by page and followed.
 import { readFile, readdir } from 'node:fs/promises'
 import t from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
@@ -14,23 +14,23 @@ const canary = 'canary-3f9c1b-and-more'
 const pem =
   '-----BEGIN KEY-----\nq83vASNFZ4mrze8BI0VniavN7wEjRWeJ\r\nvdG9rZW4tZm9yLXRoZS1nYXRlLXdhdGNo\n-----END KEY-----\n'
 
-/** One module with many manners: standard input says which. */
+/** A module with several modes, which standard input selects. */
 const source = `${readAll}
-function say(text: string): void { process.stderr.write(text) }
+function write(text: string): void { process.stderr.write(text) }
 const secret = process.env.has('SECRET') ? process.env.get('SECRET') : 'none'
 const wish = readAll()
-if (wish == 'secret') { say('it is ' + secret + '!\\n') }
-else if (wish == 'pieces') { for (let n = 0; n < secret.length; n++) say(secret.charAt(n)); say('\\n') }
-else if (wish == 'wrapped') { say('it is ' + secret.slice(0, 9) + '\\n' + secret.slice(9) + '!\\n') }
-else if (wish == 'pem') { say(process.env.get('PEM')) }
-else if (wish == 'broken off') { say('it is ' + secret.slice(0, 12)); unreachable() }
-else if (wish == 'stuck') { say('about to be stuck with ' + secret.slice(0, 12)); while (true) {} }
-else if (wish == 'trapped') { say('about to trap\\n'); unreachable() }
-else if (wish == 'long') { let text = 'x'.repeat(5000); say(secret + text); process.exit(2) }
-else if (wish == 'flood') { for (let n = 0; n < 3000; n++) say('line\\n'); for (let n = 0; n < 20; n++) say('y'.repeat(5000) + '\\n') }
-else if (wish == 'drops') { for (let n = 0; n < 40000; n++) say('z') }
-else if (wish == 'at the edge') { say('w'.repeat(65536 - 12)); say(secret) }
-else if (wish != '') say(wish)
+if (wish == 'secret') { write('it is ' + secret + '!\\n') }
+else if (wish == 'characters') { for (let n = 0; n < secret.length; n++) write(secret.charAt(n)); write('\\n') }
+else if (wish == 'wrapped') { write('it is ' + secret.slice(0, 9) + '\\n' + secret.slice(9) + '!\\n') }
+else if (wish == 'pem') { write(process.env.get('PEM')) }
+else if (wish == 'broken off') { write('it is ' + secret.slice(0, 12)); unreachable() }
+else if (wish == 'stuck') { write('about to be stuck with ' + secret.slice(0, 12)); while (true) {} }
+else if (wish == 'trapped') { write('about to trap\\n'); unreachable() }
+else if (wish == 'long') { let text = 'x'.repeat(5000); write(secret + text); process.exit(2) }
+else if (wish == 'flood') { for (let n = 0; n < 3000; n++) write('line\\n'); for (let n = 0; n < 20; n++) write('y'.repeat(5000) + '\\n') }
+else if (wish == 'drops') { for (let n = 0; n < 40000; n++) write('z') }
+else if (wish == 'at the edge') { write('w'.repeat(65536 - 12)); write(secret) }
+else if (wish != '') write(wish)
 `
 
 interface Line {
@@ -49,8 +49,10 @@ async function read(tenant: TestTenant, name: string, query = ''): Promise<{ log
 
 const idOf = ({ headers }: { headers: Record<string, unknown> }) => String(headers['x-invocation-id'])
 
-t.test('logs', { timeout: 180_000 }, async (t) => {
-  const runtime = await startRuntime(t, { pace: { heartbeat: 100, timeout: 500, farewell: 20_000, again: 50 } })
+t.test('Logs', { timeout: 180_000 }, async (t) => {
+  const runtime = await startRuntime(t, {
+    pace: { heartbeat: 100, timeout: 500, drainTimeout: 20_000, retryDelay: 50 },
+  })
   const tenant = await runtime.addTenant()
   const wasm = await compileSource(source)
   await deployFunction(tenant, {
@@ -59,7 +61,7 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     config: { timeout: 1, environment: { SECRET: canary, PEM: pem } },
   })
 
-  t.test('lines are kept with their run, their level and their time, newest first, page by page', async (t) => {
+  t.test('Lines are stored with their run, level and time, and read newest first by page', async (t) => {
     const before = new Date().toISOString()
     const first = idOf(await invoke(tenant, 'talker', 'one\ntwo\r\n\nthree'))
     await invoke(tenant, 'talker', '')
@@ -101,7 +103,7 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     ])
   })
 
-  t.test('runs that trap, that are killed or that fail leave what they said', async (t) => {
+  t.test('Runs that trap, fail or are killed retain their lines', async (t) => {
     t.equal((await invoke(tenant, 'talker', 'trapped')).status, 500)
     t.match((await read(tenant, 'talker', '?limit=1')).logs, [{ message: 'about to trap' }])
     t.equal((await invoke(tenant, 'talker', 'stuck')).status, 504)
@@ -115,23 +117,23 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     t.match((await read(tenant, 'talker', '?limit=1')).logs, [{ message: /^about to be stuck/ }])
   })
 
-  t.test('no secret is in a log, a record or an error, in one piece or torn', async (t) => {
-    const reported: string[] = []
-    for (const wish of ['secret', 'pieces', 'wrapped', 'pem', 'broken off', 'long', 'at the edge']) {
+  t.test('No secret is in a log, a record or an error, whole or split', async (t) => {
+    const texts: string[] = []
+    for (const wish of ['secret', 'characters', 'wrapped', 'pem', 'broken off', 'long', 'at the edge']) {
       const response = await invoke(tenant, 'talker', wish)
-      reported.push(response.text)
+      texts.push(response.text)
       const [last] = (await read(tenant, 'talker', '?limit=1')).logs
-      reported.push(
+      texts.push(
         ...(await read(tenant, 'talker', `?invocation_id=${last?.invocation_id}`)).logs.map(({ message }) => message),
       )
     }
-    t.match(reported.join('\n'), /it is \[redacted\]!\n.*it is \[redacted\]\n/s)
-    reported.push(
+    t.match(texts.join('\n'), /it is \[redacted\]!\n.*it is \[redacted\]\n/s)
+    texts.push(
       JSON.stringify(await tenant.rows('select lines from function_logs')),
       JSON.stringify(await tenant.rows('select error_message from function_invocations')),
-      ...runtime.problems,
+      ...runtime.errors,
     )
-    const all = reported.join('\n')
+    const all = texts.join('\n')
     for (const part of [
       canary,
       canary.slice(0, 9),
@@ -145,11 +147,11 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
       t.notOk(all.includes(part), part)
   })
 
-  t.test('of a flood the first is kept, and how much was not', async (t) => {
+  t.test('Of a flood, the log stores the first lines and the number of the others', async (t) => {
     t.equal((await invoke(tenant, 'talker', 'flood')).status, 200)
     const { logs } = await read(tenant, 'talker', '?limit=3')
     t.match(logs, [
-      { level: 'warn', message: /^\[\d+ lines and \d+ bytes more were not kept\]$/ },
+      { level: 'warn', message: /^\[\d+ lines and \d+ bytes more were not stored\]$/ },
       { message: 'line' },
       { message: 'line' },
     ])
@@ -157,13 +159,13 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     t.same((await read(tenant, 'talker', '?limit=1')).logs[0]?.message, 'z'.repeat(40_000))
   })
 
-  t.test('the service reads them, nobody else; what is wrong is said', async (t) => {
+  t.test('Only the service reads logs, and invalid queries are rejected', async (t) => {
     t.equal((await tenant.request('GET', '/functions/v1/talker/logs', { as: 'ada' })).status, 403)
     t.equal((await tenant.request('GET', '/functions/v1/talker/logs')).status, 401)
     t.equal((await tenant.request('GET', '/rest/v1/function_logs', { as: 'service' })).status, 404)
     t.equal((await tenant.request('GET', '/functions/v1/missing/logs', { as: 'service' })).status, 404)
     t.equal((await tenant.request('GET', '/functions/v1/missing/logs?follow=true', { as: 'service' })).status, 404)
-    for (const [query, code, reports] of [
+    for (const [query, code, message] of [
       ['limit=0', 'BAD_REQUEST', /"limit"/],
       ['limit=1001', 'BAD_REQUEST', /1 to 1000/],
       ['limit=1&limit=2', 'BAD_REQUEST', /once/],
@@ -174,11 +176,11 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
       ['cursor=x', 'BAD_REQUEST', /next_cursor/],
       ['invocation_id=%00', 'BAD_REQUEST', /NUL/],
       ['follow=perhaps', 'BAD_REQUEST', /true, false/],
-      ['follow=true&limit=1', 'BAD_REQUEST', /follows/],
+      ['follow=true&limit=1', 'BAD_REQUEST', /is not allowed with "follow"/],
       ['sort=up', 'UNKNOWN_PARAMETER', /"sort"/],
     ] as const) {
       const response = await tenant.request('GET', `/functions/v1/talker/logs?${query}`, { as: 'service' })
-      t.match({ status: response.status, ...response.json() }, { status: 400, code, message: reports }, query)
+      t.match({ status: response.status, ...response.json() }, { status: 400, code, message }, query)
     }
     const response = await tenant.request('GET', '/functions/v1/talker/logs?follow=true', {
       as: 'service',
@@ -187,7 +189,7 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     t.match({ status: response.status, ...response.json() }, { status: 400, code: 'INVALID_EVENT_ID' })
   })
 
-  t.test('the newest runs are kept, within their bounds', async (t) => {
+  t.test('The log retains the newest runs, within its limits', async (t) => {
     await deployFunction(tenant, { name: 'old', wasm })
     const last = (await invoke(tenant, 'old', 'first of this process'), idOf(await invoke(tenant, 'old', 'seen')))
     const fill = (runs: number, bytes: number) =>
@@ -206,7 +208,7 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
         )[0]?.['count'],
       )
     await fill(maxRuns + 500, 10)
-    // A look comes with every hundredth run.
+    // The retention job runs after every hundredth run.
     for (let n = 0; n < 99; n++) await invoke(tenant, 'old', 'again')
     await until(async () => (await count()) <= maxRuns + 100)
     t.ok((await count()) >= maxRuns)
@@ -223,11 +225,11 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
         )[0]?.['count'],
       ),
       0,
-      'they go with their function',
+      'the logs of a function are deleted with the function',
     )
   })
 
-  t.test('whoever follows is sent what comes from now on, line by line, and can come again', async (t) => {
+  t.test('A follower receives new lines as they are written, and can reconnect', async (t) => {
     const headers = { ...tenant.as('service'), accept: 'text/event-stream' }
     const reader = await EventReader.open(tenant, '/functions/v1/talker/logs', headers)
     const one = await EventReader.open(tenant, '/functions/v1/talker/logs?follow=true&level=warn', tenant.as('service'))
@@ -249,7 +251,7 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     await invoke(tenant, 'talker', 'live three')
     t.match((await again.until(2))[1], { data: { message: 'live three' } })
     t.match((await reader.until(3))[2], { data: { message: 'live three' } })
-    t.same(one.events, [], 'filtered')
+    t.same(one.events, [], 'the filter omits other levels')
     tenant.change({})
     t.match((await reader.untilOver()).at(-1), { event: 'end', data: { code: 'TENANT_CHANGED' } })
     for (const open of [again, one]) await open.untilOver()
@@ -260,13 +262,13 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     runtime.clock.ahead = 2 * 3_600_000
     t.match((await brief.untilOver()).at(-1), { event: 'end', data: { code: 'INVALID_TOKEN' } })
     t.same(
-      runtime.problems.filter((error) => /is not recorded|are still there/.test(error)),
+      runtime.errors.filter((error) => /could not be recorded|could not be deleted/.test(error)),
       [],
     )
   })
 })
 
-/** Kills those executors of this process that have used more than a start's share of the processor. */
+/** Kills the executors of this process that have used more processor time than a start needs. */
 async function killSpinning(): Promise<number> {
   let killed = 0
   for (const entry of await readdir('/proc')) {

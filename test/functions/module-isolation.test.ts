@@ -1,29 +1,29 @@
-// A module is run by the tenant that deployed it, and by no other: its hash, which another tenant may write into its own home,
-// is no way to it.
+// Only the tenant that deployed a module runs it. Another tenant that writes the module's hash into its own home does not
+// reach the module.
 import t from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
 import { query } from '#test/support/postgres.ts'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { deploy, invoke } from './support/deployed.ts'
 
-const reporting = (text: string) => compileSource(`process.stdout.write(${JSON.stringify(text)})`)
+const compilePrinter = (text: string) => compileSource(`process.stdout.write(${JSON.stringify(text)})`)
 
-/** As a tenant's developer does, with the home's own login. */
+/** Runs SQL as a tenant's developer does, with the home's own login. */
 const withSql = ({ id, home }: TestTenant, sql: string) =>
   query(
     home.adminUrl,
     `select set_config('app.tenant_id', '${id}', false), set_config('app.role', 'service_role', false); ${sql}`,
   )
 
-/** What a fault of the database could leave behind. */
+/** Runs SQL as a superuser, to create states that only a fault of the database could cause. */
 const asSuperuser = (tenant: TestTenant, sql: string) =>
   tenant.rows(`select set_config('app.tenant_id', '${tenant.id}', false); ${sql}`)
 
-t.test("a tenant that writes the hash of another tenant's module does not run it", { timeout: 240_000 }, async (t) => {
+t.test("A tenant that writes the hash of another tenant's module does not run it", { timeout: 240_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const owner = await runtime.addTenant({ name: 'owner' })
   const thief = await runtime.addTenant({ name: 'thief' })
-  const [prices, wasm] = [await reporting("the owner's prices"), await reporting('my own')]
+  const [prices, wasm] = [await compilePrinter("the owner's prices"), await compilePrinter('my own')]
   const deployed = await deploy(owner, { name: 'prices', wasm: prices })
   t.equal(deployed.status, 201, deployed.text)
   const hash = String(deployed.json()['wasm_hash'])
@@ -34,7 +34,7 @@ t.test("a tenant that writes the hash of another tenant's module does not run it
   await t.rejects(
     withSql(thief, `update functions set wasm_hash = '${hash}'`),
     { code: '42501' },
-    'its own SQL may not write functions',
+    "the tenant's own SQL may not write functions",
   )
   await asSuperuser(
     thief,
@@ -50,7 +50,7 @@ t.test("a tenant that writes the hash of another tenant's module does not run it
       t.equal(response.status, 500, response.text)
       t.match(
         response.json(),
-        { code: 'HOST_FUNCTION_ERROR', message: /not the one that was deployed/ },
+        { code: 'HOST_FUNCTION_ERROR', message: /does not match its hash/ },
         `${name}: ${attempt}`,
       )
       t.notMatch(response.text, /prices/)
@@ -59,7 +59,7 @@ t.test("a tenant that writes the hash of another tenant's module does not run it
   t.equal((await invoke(thief, 'copied')).text, 'my own')
   t.equal((await invoke(owner, 'prices')).text, "the owner's prices")
 
-  t.test('nor by deploying: the same bytes have to be its own', async (t) => {
+  t.test('A module whose bytes do not match its hash does not run, even if another tenant has the bytes', async (t) => {
     const same = await deploy(thief, { name: 'same', wasm: prices })
     t.equal(same.json()['wasm_hash'], hash)
     t.equal((await invoke(thief, 'same')).text, "the owner's prices")
@@ -72,9 +72,9 @@ t.test("a tenant that writes the hash of another tenant's module does not run it
     t.match(
       (await invoke(thief, 'same')).json(),
       { code: 'HOST_FUNCTION_ERROR' },
-      'what is loaded again is compared again',
+      'the runtime compares again when it loads again',
     )
     t.equal((await invoke(owner, 'prices')).text, "the owner's prices")
   })
-  t.same(runtime.problems, [])
+  t.same(runtime.errors, [])
 })

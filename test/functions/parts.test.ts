@@ -1,4 +1,4 @@
-// The small parts: turns, answers, secrets, configuration.
+// Small parts of functions: queue, responses, secrets, frames, logs, variables and configuration.
 import fc from 'fast-check'
 import t from 'tap'
 import { RuntimeError } from '#tenant-runtime/errors.ts'
@@ -11,7 +11,7 @@ import { Secrets, redact } from '#tenant-runtime/functions/invocations/redact.ts
 import { requestVariables } from '#tenant-runtime/functions/invocations/request-variables.ts'
 import { effort, seed } from '#test/support/effort.ts'
 
-t.test('turns: tenants alternate, and functions within a tenant', async (t) => {
+t.test('FairQueue alternates between tenants, and between the functions of a tenant', async (t) => {
   const queue = new FairQueue<string>()
   for (const item of ['1', '2', '3']) queue.add('loud', 'flood', `flood ${item}`)
   queue.add('loud', 'other', 'other 1')
@@ -22,10 +22,10 @@ t.test('turns: tenants alternate, and functions within a tenant', async (t) => {
   t.same(order, ['flood 1', 'only 1', 'other 1', 'flood 2', 'flood 3', undefined])
   queue.add('loud', 'flood', 'a')
   queue.add('quiet', 'only', 'b')
-  t.equal(queue.take((tenant) => tenant === 'quiet')?.item, 'b', 'one that may not run is passed over')
+  t.equal(queue.take((tenant) => tenant === 'quiet')?.item, 'b', 'a tenant that may not run is skipped')
 })
 
-t.test('answers', async (t) => {
+t.test("readResponse reads status, headers and body from a function's output", async (t) => {
   const of = (text: string) => {
     const { status, headers, body } = readResponse(Buffer.from(text))
     return [status, headers['content-type'], body.toString()]
@@ -40,7 +40,7 @@ t.test('answers', async (t) => {
   t.same(
     of('Status of things: good'),
     [200, 'text/plain; charset=utf-8', 'Status of things: good'],
-    'a text that only looks like one',
+    'a text that only resembles a header',
   )
   t.equal(readResponse(Buffer.from('Status: 302\nLocation: /x\nX-Mine: 1\n\n')).headers['location'], '/x')
   for (const head of [
@@ -56,14 +56,14 @@ t.test('answers', async (t) => {
   }
 })
 
-t.test('secrets are taken out of texts', async (t) => {
+t.test('redact removes secrets from texts', async (t) => {
   const environment = { KEY: 'sesame', LONG: 'sesame-open', SHORT: 'ab' }
   t.equal(redact('used sesame-open, then sesame, ab', environment), 'used [redacted], then [redacted], ab')
-  t.equal(redact('a.b', { KEY: 'a.b.' }), 'a.b', 'as texts, not as patterns')
+  t.equal(redact('a.b', { KEY: 'a.b.' }), 'a.b', 'secrets are texts, not patterns')
   t.equal(
     redact('one two\n three', { KEY: 'two three', PEM: 'x\r\nyzw' }),
     'one [redacted]\n[redacted]',
-    'torn by a line break',
+    'split by a line break',
   )
   t.equal(redact('-x\nyz\r\nw-', { PEM: 'x\r\nyzw' }), '-[redacted]\n[redacted]\n[redacted]-')
   const cut = new Secrets({ KEY: 'canary-bird' })
@@ -74,7 +74,7 @@ t.test('secrets are taken out of texts', async (t) => {
   t.equal(redact('', { KEY: 'sesame' }), '')
 })
 
-t.test('secrets that lie in each other or overlap are found like by a search for each', async () => {
+t.test('redact finds nested and overlapping secrets like a search for each', async () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 4, maxLength: 7 }), { maxLength: 6 }),
@@ -84,15 +84,15 @@ t.test('secrets that lie in each other or overlap are found like by a search for
         for (const secret of secrets)
           for (let at = text.indexOf(secret); at >= 0; at = text.indexOf(secret, at + 1))
             isSecret.fill(1, at, at + secret.length)
-        const left = text.replaceAll(/./g, (character, n: number) => (isSecret[n] === 0 ? character : ''))
-        return redact(text, Object.fromEntries(secrets.entries())).replaceAll('[redacted]', '') === left
+        const rest = text.replaceAll(/./g, (character, n: number) => (isSecret[n] === 0 ? character : ''))
+        return redact(text, Object.fromEntries(secrets.entries())).replaceAll('[redacted]', '') === rest
       },
     ),
     { seed, numRuns: effort({ small: 500, full: 50_000 }) },
   )
 })
 
-t.test('frames come whole out of any pieces', async (t) => {
+t.test('FrameReader returns whole frames from chunks of any size', async (t) => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 12 }),
@@ -114,11 +114,11 @@ t.test('frames come whole out of any pieces', async (t) => {
   )
   t.throws(
     () => [...new FrameReader<Reply>(10).push(encodeFrame({ kind: 'log', level: 'info' }))],
-    /a frame of \d+ bytes/,
+    /The frame has \d+ bytes/,
   )
 })
 
-t.test('a flood of small writes becomes few pieces, whole and in order', async (t) => {
+t.test('RunLog joins many small writes into few chunks, complete and in order', async (t) => {
   const sent: [string, string][] = []
   const log = new RunLog(10_000, (level, text) => sent.push([level, Buffer.from(text).toString()]))
   const chunk = Buffer.from('x')
@@ -128,7 +128,7 @@ t.test('a flood of small writes becomes few pieces, whole and in order', async (
   }
   log.write('info', Buffer.from('0123456789abc'))
   log.end()
-  t.ok(sent.length < 300, `${sent.length} pieces`)
+  t.ok(sent.length < 300, `${sent.length} chunks`)
   const expected = Array.from({ length: 9_990 }, (_, n) => String.fromCharCode(97 + (n % 26))).join('') + '0123456789'
   t.equal(sent.map(([, text]) => text).join(''), expected)
   t.same(
@@ -138,7 +138,7 @@ t.test('a flood of small writes becomes few pieces, whole and in order', async (
   t.equal(log.cut, 3)
 })
 
-t.test('a function is told of the request, but for credentials', async (t) => {
+t.test('requestVariables describes the request without its credentials', async (t) => {
   const headers = {
     'content-type': 'text/plain',
     'x-github-event': 'push',
@@ -153,9 +153,9 @@ t.test('a function is told of the request, but for credentials', async (t) => {
     'x-tenantry-token': 'canary',
     'x-tenantry-tenant': 'canary',
   }
-  const reported = requestVariables({ method: 'PUT', url: '/functions/v1/invoke/a?b=c%20d&b=e?', headers })
+  const variables = requestVariables({ method: 'PUT', url: '/functions/v1/invoke/a?b=c%20d&b=e?', headers })
   t.same(
-    { ...reported, TENANTRY_HEADERS: JSON.parse(reported['TENANTRY_HEADERS'] ?? '') as unknown },
+    { ...variables, TENANTRY_HEADERS: JSON.parse(variables['TENANTRY_HEADERS'] ?? '') as unknown },
     {
       TENANTRY_METHOD: 'PUT',
       TENANTRY_QUERY: 'b=c%20d&b=e?',
@@ -171,7 +171,7 @@ t.test('a function is told of the request, but for credentials', async (t) => {
   })
 })
 
-t.test('names and triggers', async (t) => {
+t.test('checkName and checkTrigger accept only valid values', async (t) => {
   for (const name of ['a', 'a1', 'hello-world', 'hello_world', `a${'b'.repeat(63)}`]) t.equal(checkName(name), name)
   for (const name of ['', 'A', '1a', '-a', '_a', 'a b', 'ä', `a${'b'.repeat(64)}`, 'a/b', 'a\n'])
     t.throws(() => checkName(name), RuntimeError, JSON.stringify(name))
@@ -199,11 +199,11 @@ t.test('names and triggers', async (t) => {
   for (const trigger of bad) t.throws(() => checkTrigger(trigger, new Date()), RuntimeError, JSON.stringify(trigger))
 })
 
-t.test('configuration', async (t) => {
+t.test('mergeConfig applies valid changes and rejects others', async (t) => {
   t.same(
     defaultConfig,
     { timeout: 10, max_memory: 134_217_728, environment: {}, role: 'caller', http_hosts: [] },
-    "the specification's defaults, and as few rights as can be",
+    "the specification's defaults, with the fewest rights",
   )
   t.same(mergeConfig(defaultConfig, { timeout: 1, environment: { A: '1' } }), {
     ...defaultConfig,

@@ -1,4 +1,4 @@
-// Records of invocations page by page, and what functions used: sums that are compared with the records they are made of.
+// Records of invocations by page, and sums of usage that are compared with their records.
 import t from 'tap'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { compileSource } from '#examples/functions/compile.ts'
@@ -17,7 +17,7 @@ interface Made {
   memory: number
 }
 
-/** Every 20 minutes one, through the end of a month; some at the same time. */
+/** Two records every 20 minutes, across the end of a month. */
 const made: Made[] = Array.from({ length: 120 }, (_, n) => ({
   at: begin + Math.floor(n / 2) * 20 * 60_000,
   status: ['success', 'success', 'error', 'timeout'][n % 4] ?? '',
@@ -48,7 +48,7 @@ async function record(tenant: TestTenant, functionId: string): Promise<void> {
 
 const time = (at: number) => new Date(at).toISOString()
 
-t.test('reports', { timeout: 120_000 }, async (t) => {
+t.test('Reports', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   const id = await deployFunction(tenant, { name: 'usage', wasm: command() })
@@ -64,7 +64,7 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
   const wanted = (isWanted: (one: Made, n: number) => boolean) =>
     made.flatMap((one, n) => (isWanted(one, n) ? [n] : [])).reverse()
 
-  t.test('invocations: newest first, each once, whatever is filtered and however long pages are', async (t) => {
+  t.test('Invocations are listed newest first and once each, with every filter and page size', async (t) => {
     t.match((await request('usage/invocations?limit=1')).json(), {
       invocations: [
         {
@@ -110,7 +110,7 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
     t.same((await list('since=2026-05-01')).ids, [])
   })
 
-  t.test('usage: by hours and days, and in all, what the records say', async (t) => {
+  t.test('Usage by hour, by day and in total equals the sums of the records', async (t) => {
     for (const [granularity, milliseconds] of [
       ['hour', hour],
       ['day', 24 * hour],
@@ -120,16 +120,16 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
         await request(`usage/usage?since=${time(since)}&until=${time(until)}&granularity=${granularity}`)
       ).json()
       t.same(rest, { since: time(since), until: time(until), granularity })
-      const counted = made.filter(({ at }) => at >= since && at < until)
-      const starts = [...new Set(counted.map(({ at }) => Math.floor(at / milliseconds) * milliseconds))]
+      const selected = made.filter(({ at }) => at >= since && at < until)
+      const starts = [...new Set(selected.map(({ at }) => Math.floor(at / milliseconds) * milliseconds))]
       t.same(
         buckets,
         starts.map((start) => ({
           start: time(start),
-          ...summed(counted.filter(({ at }) => at >= start && at < start + milliseconds)),
+          ...summed(selected.filter(({ at }) => at >= start && at < start + milliseconds)),
         })),
       )
-      t.same(total, summed(counted))
+      t.same(total, summed(selected))
     }
     t.same(
       (await request('usage/usage?since=2026-03-01&until=2026-04-01')).json()['total'],
@@ -144,7 +144,7 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
     })
   })
 
-  t.test('of all functions, under a name that none can have', async (t) => {
+  t.test('The name "-" returns the usage of all functions', async (t) => {
     await record(tenant, await deployFunction(tenant, { name: 'other', wasm: command() }))
     const { total } = (await request('-/usage?since=2026-03-01&until=2026-05-01')).json()
     t.same(total, summed([...made, ...made]))
@@ -156,7 +156,7 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
     })
   })
 
-  t.test('a run is counted with what it took, at once', async (t) => {
+  t.test('A run is selected at once, with what it used', async (t) => {
     await deployFunction(tenant, {
       name: 'busy',
       wasm: await compileSource(
@@ -177,35 +177,35 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
     t.equal(total.duration_ms, Number(run?.['duration_ms']))
   })
 
-  t.test('environment changes hold from the next invocation on, without a deployment', async (t) => {
+  t.test('A change of the environment applies to the next invocation without a deployment', async (t) => {
     await deployFunction(tenant, {
-      name: 'told',
+      name: 'printer',
       wasm: await compileSource("process.stdout.write(process.env.has('COLOUR') ? process.env.get('COLOUR') : 'none')"),
       config: { environment: { COLOUR: 'blue' } },
     })
-    const reported = [(await invoke(tenant, 'told')).text]
+    const outputs = [(await invoke(tenant, 'printer')).text]
     for (const colour of ['green', null, 'red']) {
       t.equal(
         (
-          await tenant.request('PATCH', '/functions/v1/told', {
+          await tenant.request('PATCH', '/functions/v1/printer', {
             as: 'service',
             body: { config: { environment: { COLOUR: colour } } },
           })
         ).status,
         200,
       )
-      reported.push(...(await Promise.all([1, 2, 3].map(() => invoke(tenant, 'told')))).map(({ text }) => text))
+      outputs.push(...(await Promise.all([1, 2, 3].map(() => invoke(tenant, 'printer')))).map(({ text }) => text))
     }
-    t.same(reported, ['blue', 'green', 'green', 'green', 'none', 'none', 'none', 'red', 'red', 'red'])
+    t.same(outputs, ['blue', 'green', 'green', 'green', 'none', 'none', 'none', 'red', 'red', 'red'])
   })
 
-  t.test('the service alone asks; what is wrong is said', async (t) => {
+  t.test('Only the service reads usage, and invalid queries are rejected', async (t) => {
     for (const what of ['invocations', 'usage']) {
       t.equal((await request(`usage/${what}`, 'ada')).status, 403)
       t.equal((await tenant.request('GET', `/functions/v1/usage/${what}`)).status, 401)
       t.match((await request(`missing/${what}`)).json(), { code: 'NO_SUCH_FUNCTION' })
     }
-    for (const [path, code, reports] of [
+    for (const [path, code, message] of [
       ['invocations?status=done', 'BAD_REQUEST', /success, error, timeout/],
       ['invocations?trigger=webhook', 'BAD_REQUEST', /http, database, schedule/],
       ['invocations?cursor=AAAA', 'BAD_REQUEST', /"cursor"/],
@@ -218,18 +218,18 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
       ['usage?since=2026-13-01', 'BAD_REQUEST', /"since"/],
     ] as const) {
       const response = await request(`usage/${path}`)
-      t.match({ status: response.status, ...response.json() }, { status: 400, code, message: reports }, path)
+      t.match({ status: response.status, ...response.json() }, { status: 400, code, message }, path)
     }
   })
 
-  t.test("the tenant's own usage counts the same invocations", async (t) => {
-    const [counted] = await tenant.rows(
+  t.test("The tenant's total usage counts the same invocations", async (t) => {
+    const [stored] = await tenant.rows(
       "select count(*)::int as count from function_invocations where timestamp >= date_trunc('month', now(), 'UTC')",
     )
     const { total } = (await request('-/usage')).json() as { total: ReturnType<typeof summed> }
     t.equal(
       Object.values(total.invocations).reduce((sum, count) => sum + count),
-      counted?.['count'],
+      stored?.['count'],
     )
   })
 })

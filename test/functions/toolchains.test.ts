@@ -1,4 +1,4 @@
-// What compilers really make, deployed and called: AssemblyScript, C, Rust.
+// The output of real compilers, deployed and invoked: AssemblyScript, C and Rust.
 import t from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
 import { compileCSource, compileRustSource } from '#examples/functions/compile-native.ts'
@@ -6,12 +6,15 @@ import { startRuntime } from '#test/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { deploy, invoke } from './support/deployed.ts'
 
-/** The same function in each language: says what it was given, or fails when it is told to. */
+/**
+ * One function in each language. It returns its name, a variable and its input, or fails for the inputs `fail` and
+ * `trap`.
+ */
 const functions: Record<string, () => Promise<Uint8Array<ArrayBuffer>>> = {
   assemblyscript: () =>
     compileSource(`${readAll}
     const input = readAll()
-    if (input == 'fail') { process.stderr.write('it was told to fail\\n'); process.exit(7) }
+    if (input == 'fail') { process.stderr.write('it fails on request\\n'); process.exit(7) }
     if (input == 'trap') unreachable()
     process.stdout.write('{"name":"' + process.argv[0] + '","colour":"' + process.env.get('COLOUR') + '","input":"' + input + '"}')
   `),
@@ -23,7 +26,7 @@ const functions: Record<string, () => Promise<Uint8Array<ArrayBuffer>>> = {
     int main(int count, char **values) {
       static char input[100000];
       input[fread(input, 1, sizeof input - 1, stdin)] = 0;
-      if (!strcmp(input, "fail")) { fputs("it was told to fail\\n", stderr); return 7; }
+      if (!strcmp(input, "fail")) { fputs("it fails on request\\n", stderr); return 7; }
       if (!strcmp(input, "trap")) abort();
       printf("{\\"name\\":\\"%s\\",\\"colour\\":\\"%s\\",\\"input\\":\\"%s\\"}", values[0], getenv("COLOUR"), input);
       return 0;
@@ -35,21 +38,21 @@ const functions: Record<string, () => Promise<Uint8Array<ArrayBuffer>>> = {
     fn main() {
       let mut input = String::new();
       io::stdin().read_to_string(&mut input).unwrap();
-      if input == "fail" { eprintln!("it was told to fail"); process::exit(7); }
-      if input == "trap" { panic!("it was told to panic"); }
-      // Hash maps ask for random numbers, threads are refused, files are not there.
-      let mut told: HashMap<&str, String> = HashMap::new();
-      told.insert("colour", env::var("COLOUR").unwrap());
+      if input == "fail" { eprintln!("it fails on request"); process::exit(7); }
+      if input == "trap" { panic!("it panics on request"); }
+      // Hash maps need random numbers. Threads and files are not available.
+      let mut variables: HashMap<&str, String> = HashMap::new();
+      variables.insert("colour", env::var("COLOUR").unwrap());
       assert!(std::thread::Builder::new().spawn(|| ()).is_err());
       assert!(std::fs::read("/etc/passwd").is_err());
       let name = env::args().next().unwrap();
-      let colour = &told["colour"];
+      let colour = &variables["colour"];
       write!(io::stdout(), "{{\\"name\\":\\"{}\\",\\"colour\\":\\"{}\\",\\"input\\":\\"{}\\"}}", name, colour, input).unwrap();
     }
   `),
 }
 
-t.test('the output of each compiler is taken, and does the same', { timeout: 600_000 }, async (t) => {
+t.test('The output of each compiler is accepted, and does the same', { timeout: 600_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   for (const [name, compile] of Object.entries(functions)) {
@@ -66,7 +69,7 @@ t.test('the output of each compiler is taken, and does the same', { timeout: 600
     }
     const failed = await invoke(tenant, name, 'fail')
     t.equal(failed.status, 500)
-    t.match(failed.json(), { code: 'HOST_FUNCTION_ERROR', message: /exited with code 7: it was told to fail/ }, name)
+    t.match(failed.json(), { code: 'HOST_FUNCTION_ERROR', message: /exited with code 7: it fails on request/ }, name)
     t.match(
       (await invoke(tenant, name, 'trap')).json(),
       { code: 'HOST_FUNCTION_ERROR', message: /trapped: unreachable/ },

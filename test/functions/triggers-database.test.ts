@@ -1,4 +1,4 @@
-// Functions that are told of changes: every change, in order, until they take it, whoever wrote it and whatever breaks.
+// Functions with a trigger on a table receive every change in order, until they succeed, whichever client wrote the change.
 import t from 'tap'
 import { maxAttempts, waitAfter } from '#tenant-runtime/functions/triggers/retry.ts'
 import { effort } from '#test/support/effort.ts'
@@ -10,11 +10,11 @@ import { listener, makeNotes, onNotes, open, quick, runs, status, waiting } from
 import { secondRuntime } from './support/second-runtime.ts'
 import { command, forever } from './support/wasm.ts'
 
-/** So that nothing is taken away. */
+/** This runtime does not deliver, so that deliveries stay in the table. */
 const undelivered = startRuntime(t)
 const withoutDispatch = async () => ({ tenant: await (await undelivered).addTenant() })
 
-t.test('a change is told with the record as it is and as it was, whoever wrote it', async (t) => {
+t.test('A delivery contains the record before and after the change, whichever client wrote it', async (t) => {
   const { tenant } = await withoutDispatch()
   await makeNotes(tenant)
   for (const operation of ['Insert', 'Update', 'Delete'])
@@ -41,32 +41,32 @@ t.test('a change is told with the record as it is and as it was, whoever wrote i
     ['update', event('UPDATE', { id: moved, text: 'two', owner_id: 'ada' }, { id, text: 'two', owner_id: 'ada' })],
     ['delete', event('DELETE', null, { id: moved, text: 'two', owner_id: 'ada' })],
   ])
-  t.notMatch(JSON.stringify(shown), 'tenant_id', 'what is not a field is not told')
+  t.notMatch(JSON.stringify(shown), 'tenant_id', 'a column that is not a field is not delivered')
   await query(tenant.home.adminUrl, "begin; insert into notes (text) values ('never'); rollback")
-  t.equal((await waiting(tenant)).length, 4, 'what is taken back is not told')
+  t.equal((await waiting(tenant)).length, 4, 'a change that is rolled back is not delivered')
   const rejected = await tenant.request('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'x', owner_id: 'ben' } })
   t.equal(rejected.status, 403)
   t.equal((await waiting(tenant)).length, 4)
 })
 
-t.test('each of many records in one statement is told, in their order, to each function that listens', async (t) => {
+t.test('Each record of a bulk statement is delivered in order, to each listening function', async (t) => {
   const { tenant } = await withoutDispatch()
   await makeNotes(tenant)
   for (const name of ['first', 'second'])
     await deployFunction(tenant, { name, wasm: listener, trigger: onNotes('Insert') })
   await query(tenant.home.adminUrl, "insert into notes (text) select 'note ' || n from generate_series(1, 10000) n")
-  const reported = await tenant.rows(
+  const deliveries = await tenant.rows(
     `select f.name, array_agg(payload -> 'record' ->> 'text' order by seq) as texts from function_deliveries d
       join functions f on f.id = d.function_id group by 1 order by 1`,
   )
   const texts = Array.from({ length: 10_000 }, (_, n) => `note ${n + 1}`)
-  t.same(reported, [
+  t.same(deliveries, [
     { name: 'first', texts },
     { name: 'second', texts },
   ])
 })
 
-t.test('a function is told and the delivery is gone; the record of its run says what started it', async (t) => {
+t.test('A delivery is deleted after its run, and the record names the trigger', async (t) => {
   const { tenant } = await open(t)
   await makeNotes(tenant)
   await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
@@ -78,98 +78,94 @@ t.test('a function is told and the delivery is gone; the record of its run says 
   ])
 })
 
-t.test(
-  'a function that fails is tried eight times, then its delivery is dead; the others go on; a replay succeeds',
-  async (t) => {
-    const { tenant, clock, runtime } = await open(t)
-    await makeNotes(tenant)
-    await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-    clock.stopped = clock.now()
-    await query(tenant.home.adminUrl, "insert into notes (text) values ('broken'), ('fine'), ('broken'), ('fine')")
-    const attempts = async () => (await waiting(tenant)).map((delivery) => [delivery['state'], delivery['attempts']])
-    for (let attempt = 1; attempt < maxAttempts; attempt++) {
-      await until(async () => (await waiting(tenant))[0]?.['attempts'] === attempt)
-      t.same(
-        await attempts(),
-        [
-          ['waiting', attempt],
-          ['waiting', 0],
-          ['waiting', 0],
-          ['waiting', 0],
-        ],
-        'those behind it wait',
-      )
-      const [first] = await waiting(tenant)
-      const wait = (first as { next_attempt_at: Date }).next_attempt_at.getTime() - clock.now()
-      t.equal(wait, waitAfter(attempt, 0.5), `after attempt ${attempt} it waits ${wait} ms`)
-      clock.stopped += wait
-      runtime.notify(tenant.id)
-    }
-    await until(async () => (await waiting(tenant))[0]?.['state'] === 'dead' && (await waiting(tenant)).length === 3)
-    t.equal(await runs(tenant), 1, 'the next one was told')
-    for (let attempt = 1; attempt < maxAttempts; attempt++) {
-      await until(async () => (await waiting(tenant))[1]?.['attempts'] === attempt)
-      clock.stopped += waitAfter(attempt, 0.5) ?? 0
-      runtime.notify(tenant.id)
-    }
-    await until(
-      async () =>
-        (await waiting(tenant)).length === 2 && (await waiting(tenant)).every(({ state }) => state === 'dead'),
+t.test('A failing delivery is dead after eight attempts, the next ones continue, and a replay succeeds', async (t) => {
+  const { tenant, clock, runtime } = await open(t)
+  await makeNotes(tenant)
+  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+  clock.stopped = clock.now()
+  await query(tenant.home.adminUrl, "insert into notes (text) values ('broken'), ('fine'), ('broken'), ('fine')")
+  const attempts = async () => (await waiting(tenant)).map((delivery) => [delivery['state'], delivery['attempts']])
+  for (let attempt = 1; attempt < maxAttempts; attempt++) {
+    await until(async () => (await waiting(tenant))[0]?.['attempts'] === attempt)
+    t.same(
+      await attempts(),
+      [
+        ['waiting', attempt],
+        ['waiting', 0],
+        ['waiting', 0],
+        ['waiting', 0],
+      ],
+      'the deliveries behind it wait',
     )
-    t.equal(await runs(tenant, 'error'), 2 * maxAttempts)
-    t.equal(await runs(tenant), 2)
+    const [first] = await waiting(tenant)
+    const wait = (first as { next_attempt_at: Date }).next_attempt_at.getTime() - clock.now()
+    t.equal(wait, waitAfter(attempt, 0.5), `after attempt ${attempt} it waits ${wait} ms`)
+    clock.stopped += wait
+    runtime.notify(tenant.id)
+  }
+  await until(async () => (await waiting(tenant))[0]?.['state'] === 'dead' && (await waiting(tenant)).length === 3)
+  t.equal(await runs(tenant), 1, 'the next delivery succeeded')
+  for (let attempt = 1; attempt < maxAttempts; attempt++) {
+    await until(async () => (await waiting(tenant))[1]?.['attempts'] === attempt)
+    clock.stopped += waitAfter(attempt, 0.5) ?? 0
+    runtime.notify(tenant.id)
+  }
+  await until(
+    async () => (await waiting(tenant)).length === 2 && (await waiting(tenant)).every(({ state }) => state === 'dead'),
+  )
+  t.equal(await runs(tenant, 'error'), 2 * maxAttempts)
+  t.equal(await runs(tenant), 2)
 
-    const dead = await tenant.request('GET', '/functions/v1/listener/deliveries?status=dead&limit=1', { as: 'service' })
-    const page = dead.json() as { deliveries: Record<string, unknown>[]; next_cursor: string }
-    t.match(page.deliveries, [
-      {
-        status: 'dead',
-        attempts: maxAttempts,
-        last_error: /exited with code 1.*it can not take this/,
-        payload: { record: { text: 'broken' } },
-      },
-    ])
-    const rest = (
-      await tenant.request('GET', `/functions/v1/listener/deliveries?status=dead&limit=5&cursor=${page.next_cursor}`, {
-        as: 'service',
-      })
-    ).json() as typeof page
-    t.equal(rest.deliveries.length, 1)
-    t.equal(rest.next_cursor, null)
-    t.equal((await tenant.request('GET', '/functions/v1/listener/deliveries', { as: 'ada' })).status, 403)
-
-    await tenant.request('PATCH', '/functions/v1/listener', {
+  const dead = await tenant.request('GET', '/functions/v1/listener/deliveries?status=dead&limit=1', { as: 'service' })
+  const page = dead.json() as { deliveries: Record<string, unknown>[]; next_cursor: string }
+  t.match(page.deliveries, [
+    {
+      status: 'dead',
+      attempts: maxAttempts,
+      last_error: /exited with code 1.*it can not take this/,
+      payload: { record: { text: 'broken' } },
+    },
+  ])
+  const rest = (
+    await tenant.request('GET', `/functions/v1/listener/deliveries?status=dead&limit=5&cursor=${page.next_cursor}`, {
       as: 'service',
-      body: { config: { environment: { REPAIRED: 'yes' } } },
     })
-    const replayed = await tenant.request(
-      'POST',
-      `/functions/v1/listener/deliveries/${String(page.deliveries[0]?.['seq'])}/replay`,
-      { as: 'service' },
-    )
-    t.same(replayed.json(), { replayed: 1 })
-    await until(async () => (await waiting(tenant)).length === 1)
-    t.same((await tenant.request('POST', '/functions/v1/listener/deliveries/replay', { as: 'service' })).json(), {
-      replayed: 1,
-    })
-    await until(async () => (await waiting(tenant)).length === 0)
-    t.equal(await runs(tenant), 4)
-    t.equal(
-      (await tenant.request('POST', '/functions/v1/listener/deliveries/1/replay', { as: 'service' })).json()['code'],
-      'NO_SUCH_DELIVERY',
-    )
-  },
-)
+  ).json() as typeof page
+  t.equal(rest.deliveries.length, 1)
+  t.equal(rest.next_cursor, null)
+  t.equal((await tenant.request('GET', '/functions/v1/listener/deliveries', { as: 'ada' })).status, 403)
 
-t.test('an answer of 400 or more is a failure; a delivery can be dropped', async (t) => {
+  await tenant.request('PATCH', '/functions/v1/listener', {
+    as: 'service',
+    body: { config: { environment: { REPAIRED: 'yes' } } },
+  })
+  const replayed = await tenant.request(
+    'POST',
+    `/functions/v1/listener/deliveries/${String(page.deliveries[0]?.['seq'])}/replay`,
+    { as: 'service' },
+  )
+  t.same(replayed.json(), { replayed: 1 })
+  await until(async () => (await waiting(tenant)).length === 1)
+  t.same((await tenant.request('POST', '/functions/v1/listener/deliveries/replay', { as: 'service' })).json(), {
+    replayed: 1,
+  })
+  await until(async () => (await waiting(tenant)).length === 0)
+  t.equal(await runs(tenant), 4)
+  t.equal(
+    (await tenant.request('POST', '/functions/v1/listener/deliveries/1/replay', { as: 'service' })).json()['code'],
+    'NO_SUCH_DELIVERY',
+  )
+})
+
+t.test('A response of 400 or more is a failure, and a delivery can be deleted', async (t) => {
   const { tenant, clock } = await open(t)
   await makeNotes(tenant)
   await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
   clock.stopped = clock.now()
-  await query(tenant.home.adminUrl, "insert into notes (text) values ('refused')")
+  await query(tenant.home.adminUrl, "insert into notes (text) values ('rejected')")
   await until(async () => (await waiting(tenant))[0]?.['attempts'] === 1)
   const [delivery] = await waiting(tenant)
-  t.equal(delivery?.['last_error'], 'the function answered with the status 422')
+  t.equal(delivery?.['last_error'], 'The function responded with status 422.')
   t.equal(
     (
       await tenant.request('DELETE', `/functions/v1/listener/deliveries/${String(delivery?.['seq'])}`, {
@@ -189,7 +185,7 @@ t.test('an answer of 400 or more is a failure; a delivery can be dropped', async
   )
 })
 
-t.test('of a record that is very large its key is told', async (t) => {
+t.test('The delivery of a very large record contains only its key', async (t) => {
   const { tenant } = await withoutDispatch()
   await query(
     tenant.home.adminUrl,
@@ -213,7 +209,7 @@ t.test('of a record that is very large its key is told', async (t) => {
   )
 })
 
-t.test('whoever may send SQL as a user can neither make up a delivery, nor read, change or drop one', async (t) => {
+t.test('A client with SQL access as a user cannot create, read, change or delete a delivery', async (t) => {
   const { tenant } = await withoutDispatch()
   await makeNotes(tenant)
   const id = await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
@@ -226,7 +222,7 @@ t.test('whoever may send SQL as a user can neither make up a delivery, nor read,
       )
     await as("insert into notes (owner_id, text) values ('ada', 'one')")
     const before = await waiting(tenant)
-    t.equal(before.length, role === 'authenticated' ? 1 : 2, "what the record's trigger writes is written")
+    t.equal(before.length, role === 'authenticated' ? 1 : 2, 'the trigger of the record writes its delivery')
     await t.rejects(
       as(`insert into function_deliveries (function_id, payload) values ('${id}', '{"type":"INSERT"}')`),
       { code: '42501' },
@@ -253,7 +249,7 @@ t.test('whoever may send SQL as a user can neither make up a delivery, nor read,
   }
 })
 
-t.test('a full queue is no attempt', async (t) => {
+t.test('A full queue does not count as an attempt', async (t) => {
   const { tenant } = await open(t, { functions: { total: 1, perTenant: 1, waitMilliseconds: 50 } })
   await makeNotes(tenant)
   await deployFunction(tenant, { name: 'spinner', wasm: command({ code: forever }), config: { timeout: 3 } })
@@ -261,7 +257,7 @@ t.test('a full queue is no attempt', async (t) => {
   const spinning = invoke(tenant, 'spinner')
   await until(async () => (await tenant.rows('select 1 from function_invocations')).length === 1)
   await query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
-  // Asked for while it spins, this one waits as long as a delivery does.
+  // While the other function spins, this invocation waits as long as a delivery does.
   t.equal((await invoke(tenant, 'listener')).json()['code'], 'FUNCTIONS_BUSY')
   t.match(await waiting(tenant), [{ attempts: 0, last_error: null, next_attempt_at: null }])
   t.equal((await spinning).status, 504)
@@ -272,7 +268,7 @@ t.test('a full queue is no attempt', async (t) => {
 })
 
 t.test(
-  'while another runtime delivers this one does not; when that is gone without a word it takes over',
+  'A runtime delivers nothing while another one does, and takes over when the claim of the other expires',
   async (t) => {
     const { tenant } = await open(t)
     await makeNotes(tenant)
@@ -291,7 +287,7 @@ t.test(
   },
 )
 
-t.test('of two runtimes that serve the same tenant one delivers, and each change is told once', async (t) => {
+t.test('Of two runtimes that serve a tenant one delivers, and each change is delivered once', async (t) => {
   const { tenant, clock } = await open(t)
   await makeNotes(tenant)
   await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
@@ -310,7 +306,7 @@ t.test('of two runtimes that serve the same tenant one delivers, and each change
   t.equal(other.done(), 0)
 })
 
-t.test('what is told counts as documents', async (t) => {
+t.test('Deliveries count as documents', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant({ limits: { document_bytes: 1_500_000 } })
   await makeNotes(tenant)
@@ -319,10 +315,10 @@ t.test('what is told counts as documents', async (t) => {
   const responses: number[] = []
   for (let n = 0; n < 5; n++)
     responses.push((await tenant.request('POST', '/rest/v1/notes', { as: 'ada', body: rows })).status)
-  t.ok(responses.includes(413), `the answers were ${responses.join(', ')}`)
+  t.ok(responses.includes(413), `the statuses are ${responses.join(', ')}`)
 })
 
-t.test('waits double, by chance a quarter longer or shorter, and end', async (t) => {
+t.test('The wait doubles with each attempt, varies by a quarter, and ends after the last attempt', async (t) => {
   t.same(
     Array.from({ length: maxAttempts }, (_, n) => waitAfter(n + 1, 0.5)),
     [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, undefined],

@@ -1,4 +1,4 @@
-// Functions that run at planned times: once each, whoever serves the tenant, whatever the clocks of the world do.
+// Functions that run at planned times: once each, whichever runtimes serve the tenant, and across changes of clocks.
 import t from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
 import { RuntimeError } from '#tenant-runtime/errors.ts'
@@ -12,9 +12,9 @@ import { deployFunction, invoke } from './support/deployed.ts'
 import { secondRuntime } from './support/second-runtime.ts'
 
 const nightly = await compileSource(`${readAll}
-const told = readAll()
+const input = readAll()
 if (process.env.has('SLOW')) { let n: i64 = 0; while (n < 2500000000) n++; process.stdout.write(n.toString()) }
-process.stdout.write(told)
+process.stdout.write(input)
 `)
 
 const minute = 60_000
@@ -31,7 +31,7 @@ const times = async (tenant: TestTenant) =>
 const at = (text: string) => new Date(text)
 const iso = (time: Date | undefined) => time?.toISOString()
 
-/** From half an hour ahead on: the clock only ever moves ahead of the database's, which says since when a schedule is there. */
+/** Starts half an hour ahead: the clock only moves ahead of the database's clock, which sets when a schedule begins. */
 async function open(t: Parameters<typeof startRuntime>[0]) {
   const runtime = await startRuntime(t, { dispatch: quick })
   const tenant = await runtime.addTenant()
@@ -46,17 +46,21 @@ async function open(t: Parameters<typeof startRuntime>[0]) {
   return { runtime, tenant, clock, begin, hourly, goTo }
 }
 
-t.test('planned times in a time zone, over the changes of its clocks', async (t) => {
+t.test('nextRun returns planned times in a time zone, across changes of its clocks', async (t) => {
   const berlin: Schedule = { cron: '30 2 * * *', timezone: 'Europe/Berlin' }
   t.equal(iso(nextRun(berlin, at('2026-03-27T12:00:00Z'))), '2026-03-28T01:30:00.000Z')
   t.equal(
     iso(nextRun(berlin, at('2026-03-28T12:00:00Z'))),
     '2026-03-29T01:00:00.000Z',
-    'there is no half past two: when the clocks have gone forward',
+    'half past two does not exist on this day; the run is when the clocks have gone forward',
   )
   t.equal(iso(nextRun(berlin, at('2026-03-29T12:00:00Z'))), '2026-03-30T00:30:00.000Z')
-  t.equal(iso(nextRun(berlin, at('2026-10-24T12:00:00Z'))), '2026-10-25T00:30:00.000Z', 'there are two: the first')
-  t.equal(iso(nextRun(berlin, at('2026-10-25T00:30:00Z'))), '2026-10-26T01:30:00.000Z', 'and it does not come twice')
+  t.equal(
+    iso(nextRun(berlin, at('2026-10-24T12:00:00Z'))),
+    '2026-10-25T00:30:00.000Z',
+    'half past two exists twice, and the first counts',
+  )
+  t.equal(iso(nextRun(berlin, at('2026-10-25T00:30:00Z'))), '2026-10-26T01:30:00.000Z', 'the second does not count')
   const hourly: Schedule = { cron: '30 * * * *', timezone: 'Europe/Berlin' }
   const all: (string | undefined)[] = []
   for (let time = at('2026-10-24T23:00:00Z'); all.length < 4;) {
@@ -66,29 +70,29 @@ t.test('planned times in a time zone, over the changes of its clocks', async (t)
   t.same(
     all,
     ['2026-10-24T23:30:00.000Z', '2026-10-25T00:30:00.000Z', '2026-10-25T01:30:00.000Z', '2026-10-25T02:30:00.000Z'],
-    'every hour is every hour',
+    'an hourly schedule runs every hour',
   )
   t.equal(
     iso(nextRun({ cron: '15 0 3 * * *' }, at('2026-05-01T03:00:14.999Z'))),
     '2026-05-01T03:00:15.000Z',
-    'UTC without a zone; seconds first of six',
+    'UTC without a time zone, and seconds in the first of six fields',
   )
 })
 
-t.test('of the times that have come the latest is due', async (t) => {
+t.test('dueTime returns the latest of the planned times that have passed', async (t) => {
   const schedule: Schedule = { cron: '0 * * * *' }
   const due = (since: string, now: string) => iso(dueTime(schedule, at(since), at(now)))
   t.equal(due('2026-05-01T08:00:00Z', '2026-05-01T08:59:59.999Z'), undefined)
-  t.equal(due('2026-05-01T08:00:00Z', '2026-05-01T09:00:00.000Z'), '2026-05-01T09:00:00.000Z', 'at the moment itself')
+  t.equal(due('2026-05-01T08:00:00Z', '2026-05-01T09:00:00.000Z'), '2026-05-01T09:00:00.000Z', 'at the exact moment')
   t.equal(due('2026-05-01T08:00:00Z', '2026-05-03T15:20:00Z'), '2026-05-03T15:00:00.000Z')
-  t.equal(due('2026-05-01T09:00:00Z', '2026-05-01T09:00:30Z'), undefined, 'it is done with')
+  t.equal(due('2026-05-01T09:00:00Z', '2026-05-01T09:00:30Z'), undefined, 'the time has run already')
   t.equal(
     iso(dueTime({ cron: '0 0 29 2 *' }, at('2024-01-01T00:00:00Z'), at('2027-01-01T00:00:00Z'))),
     '2024-02-29T00:00:00.000Z',
   )
 })
 
-t.test('every planned time is due once, whenever somebody looks', async (t) => {
+t.test('dueTime returns every planned time once, whenever it is called', async (t) => {
   const schedule: Schedule = { cron: '*/7 3-5 * * *', timezone: 'America/New_York' }
   const end = at('2026-11-02T12:00:00Z')
   const wanted: string[] = []
@@ -100,7 +104,7 @@ t.test('every planned time is due once, whenever somebody looks', async (t) => {
     wanted.push(time.toISOString())
   const found: string[] = []
   let since = at('2026-10-31T12:00:00Z')
-  // Never longer between two looks than between two times.
+  // The interval between two calls is never longer than between two planned times.
   for (let now = since.getTime(); now <= end.getTime(); now += 53_000) {
     const due = dueTime(schedule, since, new Date(now))
     if (due === undefined) continue
@@ -111,7 +115,7 @@ t.test('every planned time is due once, whenever somebody looks', async (t) => {
   t.equal(found.length, 54)
 })
 
-t.test('what is no schedule, or too dense, is refused by name', async (t) => {
+t.test('An invalid or too frequent schedule is rejected with its error', async (t) => {
   const check = (schedule: object) => checkTrigger({ Schedule: schedule }, at('2026-05-01T08:00:30Z'))
   for (const cron of [
     '* * * * *',
@@ -138,7 +142,10 @@ t.test('what is no schedule, or too dense, is refused by name', async (t) => {
     '@secondly',
     '15,14 * * * * *',
   ])
-    rejected({ cron }, /comes every [\d.]+ s; once a minute is the most|no cron expression/)
+    rejected(
+      { cron },
+      /has an interval of [\d.]+ s\. The shortest allowed interval is 60 s|not a valid cron expression/,
+    )
   for (const cron of [
     'soon',
     '61 * * * *',
@@ -151,7 +158,7 @@ t.test('what is no schedule, or too dense, is refused by name', async (t) => {
     '@never',
   ])
     rejected({ cron }, /cron/)
-  for (const cron of ['0 0 30 2 *', '0 0 31 4,6 *']) rejected({ cron }, /never comes/)
+  for (const cron of ['0 0 30 2 *', '0 0 31 4,6 *']) rejected({ cron }, /has no planned time/)
   for (const timezone of ['Mars/Olympus', '+05:00', 'Europe', ''])
     rejected({ cron: '0 0 * * *', timezone }, /time zone|"trigger" must be/)
   rejected({ cron: '0 0 * * *', missed: 'always' }, /"missed"/)
@@ -160,7 +167,7 @@ t.test('what is no schedule, or too dense, is refused by name', async (t) => {
   })
 })
 
-t.test('a function runs when its time comes, and says when the next is', async (t) => {
+t.test('A function runs at its planned time, and shows the next one', async (t) => {
   const { tenant, begin, hourly, goTo } = await open(t)
   await deployFunction(tenant, { name: 'nightly', wasm: nightly, trigger: { Schedule: { cron: hourly } } })
   const shown = async () => (await tenant.request('GET', '/functions/v1/nightly', { as: 'service' })).json()['next_run']
@@ -194,7 +201,7 @@ t.test('a function runs when its time comes, and says when the next is', async (
   t.equal((await tenant.request('GET', '/functions/v1/nightly/schedule', { as: 'ada' })).status, 403)
 })
 
-t.test('of the times that were missed the latest runs once, or none', async (t) => {
+t.test('Of several missed times the latest runs once, or is skipped', async (t) => {
   const { tenant, begin, hourly, goTo } = await open(t)
   await deployFunction(tenant, { name: 'late', wasm: nightly, trigger: { Schedule: { cron: hourly } } })
   await deployFunction(tenant, {
@@ -221,13 +228,13 @@ t.test('of the times that were missed the latest runs once, or none', async (t) 
   )
 })
 
-t.test("times from before the schedule was made, or enabled, are nobody's", async (t) => {
+t.test('Planned times before the schedule was created or enabled do not run', async (t) => {
   const { tenant, begin, hourly, goTo } = await open(t)
   await deployFunction(tenant, { name: 'nightly', wasm: nightly, trigger: { Schedule: { cron: hourly } } })
   await tenant.request('PATCH', '/functions/v1/nightly', { as: 'service', body: { enabled: false } })
   t.equal((await tenant.request('GET', '/functions/v1/nightly', { as: 'service' })).json()['next_run'], null)
   await tenant.request('PATCH', '/functions/v1/nightly', { as: 'service', body: { enabled: true } })
-  // The database's clock is the one that says since when: as if it had been enabled just now.
+  // The clock of the database sets when a schedule begins. The row is as if the function had been enabled just now.
   await tenant.rows('update functions set trigger_since = $1', [new Date(begin + 3 * hour + minute).toISOString()])
   await tenant.request('PATCH', '/functions/v1/nightly', { as: 'service', body: { config: { timeout: 20 } } })
   tenant.change({})
@@ -237,7 +244,7 @@ t.test("times from before the schedule was made, or enabled, are nobody's", asyn
   t.same(await times(tenant), [[time, 'success']])
 })
 
-t.test('a time that comes while the last run goes on is skipped, and that is seen', async (t) => {
+t.test('A planned time during the previous run is skipped, and recorded', async (t) => {
   const { tenant, begin, goTo } = await open(t)
   await deployFunction(tenant, {
     name: 'slow',
@@ -254,14 +261,14 @@ t.test('a time that comes while the last run goes on is skipped, and that is see
     { outcome: 'skipped', reason: 'overlap', invocation_id: null },
     { outcome: 'run' },
   ])
-  // By hand it can run beside.
+  // An invocation by a client can run at the same time.
   t.equal((await invoke(tenant, 'slow', '', 'ada')).status, 200)
   await until(async () => (await planned(tenant))[0]?.['status'] === 'success')
   goTo(begin + 2 * minute)
   await until(async () => (await planned(tenant))[2]?.['status'] === 'success')
 })
 
-t.test('a run that was cut off counts as one that goes on until its time is over', async (t) => {
+t.test('A run that was cut off counts as running until its timeout', async (t) => {
   const { tenant, begin, goTo } = await open(t)
   const id = await deployFunction(tenant, {
     name: 'nightly',
@@ -288,7 +295,7 @@ t.test('a run that was cut off counts as one that goes on until its time is over
   await until(async () => (await planned(tenant))[2]?.['status'] === 'success')
 })
 
-t.test('two runtimes that serve the same tenant run every planned time once', async (t) => {
+t.test('Two runtimes that serve a tenant run every planned time once', async (t) => {
   const { runtime, tenant, begin, clock } = await open(t)
   for (const name of ['one', 'two'])
     await deployFunction(tenant, { name, wasm: nightly, trigger: { Schedule: { cron: '* * * * *' } } })
@@ -296,7 +303,7 @@ t.test('two runtimes that serve the same tenant run every planned time once', as
   const rounds = effort({ small: 15, full: 300 })
   for (let round = 0; round < rounds; round++) {
     clock.stopped = begin + round * minute
-    // Both see the time come, or one of them does.
+    // Both runtimes see the planned time, or one of them does.
     await until(async () => {
       if (round % 3 !== 1) runtime.notify(tenant.id)
       if (round % 3 !== 2) other.notify()
@@ -308,7 +315,7 @@ t.test('two runtimes that serve the same tenant run every planned time once', as
   t.same(
     all.filter(({ skipped }) => skipped !== null),
     [],
-    'and none was skipped',
+    'no time was skipped',
   )
   t.same(
     await tenant.rows("select count(*)::int as n from function_invocations where trigger = 'schedule'"),
@@ -321,13 +328,13 @@ t.test('two runtimes that serve the same tenant run every planned time once', as
   )
 })
 
-t.test('a runtime learns of functions that another one has deployed, changed or disabled', async (t) => {
-  // The one that serves requests starts nothing by itself.
+t.test('A runtime learns of functions that another one has deployed, changed or disabled', async (t) => {
+  // The runtime that serves requests starts nothing by itself.
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   let now = Date.now()
   const other = secondRuntime(t, tenant, { now: () => new Date(now), dispatch: quick, recheckMilliseconds: 50 })
-  // Of the times that are planned below none lies between now and then.
+  // None of the planned times below lies between now and `begin`.
   const begin = Math.ceil(now / minute) * minute + 10 * minute
   const hourlyAt = (time: number) => ({ Schedule: { cron: `${new Date(time).getUTCMinutes()} * * * *` } })
   await deployFunction(tenant, { name: 'nightly', wasm: nightly, trigger: hourlyAt(begin) })
@@ -344,7 +351,7 @@ t.test('a runtime learns of functions that another one has deployed, changed or 
     body: { trigger: hourlyAt(begin + 30 * minute) },
   })
   await tenant.rows('update functions set trigger_since = $1', [new Date(begin).toISOString()])
-  // Whether it knows already or not: the old time is nobody's.
+  // The old time does not run, whether the runtime knows of the change or not.
   await comeTo(begin + hour + minute, async () => (await times(tenant)).length === 2)
   t.same(
     (await times(tenant)).map(([time]) => time),
@@ -358,6 +365,6 @@ t.test('a runtime learns of functions that another one has deployed, changed or 
   t.equal(
     (await times(tenant)).length,
     (await planned(tenant)).filter(({ name }) => name === 'second').length + 2,
-    'and what is disabled does not run',
+    'a disabled function does not run',
   )
 })

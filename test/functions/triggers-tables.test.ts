@@ -1,4 +1,4 @@
-// Triggers on tables for functions that are told of changes: made, changed and taken away, whatever becomes of the table.
+// Triggers on tables for listening functions: created, changed and removed, whatever happens to the table.
 import t from 'tap'
 import { planTriggers, type Listener, type TriggerState } from '#tenant-runtime/functions/triggers/table-trigger-sql.ts'
 import { query } from '#test/support/postgres.ts'
@@ -7,80 +7,75 @@ import { startRuntime } from '#test/support/runtime.ts'
 import { deployFunction } from './support/deployed.ts'
 import { fields, listener, makeNotes, onNotes, open, reload, runs, status, waiting } from './support/listener.ts'
 
-/** So that nothing is taken away. */
+/** This runtime does not deliver, so that deliveries stay in the table. */
 const undelivered = startRuntime(t)
 const withoutDispatch = async () => ({ tenant: await (await undelivered).addTenant() })
 
-t.test(
-  'a function may wait for its table; the reload that makes it begins, and nothing of schemas takes effect before',
-  async (t) => {
-    const { tenant } = await open(t)
-    await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-    t.match(await status(tenant, 'listener'), { trigger_status: 'waiting', trigger_reason: /no table "notes" yet/ })
-    await tenant.request('POST', '/rest/v1/schemas', {
-      as: 'service',
-      body: { name: 'notes', fields, rls_policy: { type: 'ownership', owner_field: 'owner_id' } },
-    })
-    await deployFunction(tenant, { name: 'another', wasm: listener, trigger: onNotes('Update') })
-    t.same(
-      await tenant.rows("select 1 as is_there from pg_tables where schemaname = $1 and tablename = 'notes'", [
-        tenant.id,
-      ]),
-      [],
-    )
-    await reload(tenant)
-    t.same(await status(tenant, 'listener'), { trigger_status: 'ready' })
-    await tenant.request('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'one' } })
-    await until(async () => (await runs(tenant)) === 1)
-  },
-)
+t.test('A function waits for its table until a reload creates it, and schemas take effect only then', async (t) => {
+  const { tenant } = await open(t)
+  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+  t.match(await status(tenant, 'listener'), {
+    trigger_status: 'waiting',
+    trigger_reason: /The table "notes" does not exist yet/,
+  })
+  await tenant.request('POST', '/rest/v1/schemas', {
+    as: 'service',
+    body: { name: 'notes', fields, rls_policy: { type: 'ownership', owner_field: 'owner_id' } },
+  })
+  await deployFunction(tenant, { name: 'another', wasm: listener, trigger: onNotes('Update') })
+  t.same(
+    await tenant.rows("select 1 as is_there from pg_tables where schemaname = $1 and tablename = 'notes'", [tenant.id]),
+    [],
+  )
+  await reload(tenant)
+  t.same(await status(tenant, 'listener'), { trigger_status: 'ready' })
+  await tenant.request('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'one' } })
+  await until(async () => (await runs(tenant)) === 1)
+})
 
-t.test(
-  'a function that is disabled, deleted or has another trigger is told no more, and fails no writer',
-  async (t) => {
-    const { tenant } = await withoutDispatch()
-    await makeNotes(tenant)
-    await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-    const triggers = async () =>
-      (
-        await tenant.rows(
-          `select tgname from pg_trigger t join pg_class c on c.oid = t.tgrelid
-            where c.relnamespace = $1::regnamespace and tgname like 'functions\\_%' order by 1`,
-          [tenant.id],
-        )
-      ).map(({ tgname }) => tgname)
-    const insert = () => query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
-    t.same(await triggers(), ['functions_insert'])
-    await tenant.request('PATCH', '/functions/v1/listener', { as: 'service', body: { enabled: false } })
-    t.match(await status(tenant, 'listener'), { trigger_status: 'waiting', trigger_reason: /disabled/ })
-    await insert()
-    t.same(await waiting(tenant), [])
-    t.same(await triggers(), [], 'writers of the table pay nothing')
-    await tenant.request('PATCH', '/functions/v1/listener', {
-      as: 'service',
-      body: { enabled: true, trigger: onNotes('Update') },
-    })
-    await insert()
-    t.same(await waiting(tenant), [])
-    t.same(await triggers(), ['functions_update'])
-    await query(tenant.home.adminUrl, "update notes set text = 'two'")
-    t.equal((await waiting(tenant)).length, 2)
-    t.equal((await tenant.request('DELETE', '/functions/v1/listener', { as: 'service' })).status, 204)
-    t.same(await waiting(tenant), [], 'its deliveries go with it')
-    await query(tenant.home.adminUrl, "update notes set text = 'three'")
-    t.same(await waiting(tenant), [])
-    t.same(
+t.test('A disabled, deleted or changed function receives nothing more, and fails no writer', async (t) => {
+  const { tenant } = await withoutDispatch()
+  await makeNotes(tenant)
+  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+  const triggers = async () =>
+    (
       await tenant.rows(
-        "select proname from pg_proc where pronamespace = $1::regnamespace and proname like '%.functions'",
+        `select tgname from pg_trigger t join pg_class c on c.oid = t.tgrelid
+            where c.relnamespace = $1::regnamespace and tgname like 'functions\\_%' order by 1`,
         [tenant.id],
-      ),
-      [],
-      'nothing is left behind',
-    )
-  },
-)
+      )
+    ).map(({ tgname }) => tgname)
+  const insert = () => query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
+  t.same(await triggers(), ['functions_insert'])
+  await tenant.request('PATCH', '/functions/v1/listener', { as: 'service', body: { enabled: false } })
+  t.match(await status(tenant, 'listener'), { trigger_status: 'waiting', trigger_reason: /disabled/ })
+  await insert()
+  t.same(await waiting(tenant), [])
+  t.same(await triggers(), [], 'writers of the table have no overhead')
+  await tenant.request('PATCH', '/functions/v1/listener', {
+    as: 'service',
+    body: { enabled: true, trigger: onNotes('Update') },
+  })
+  await insert()
+  t.same(await waiting(tenant), [])
+  t.same(await triggers(), ['functions_update'])
+  await query(tenant.home.adminUrl, "update notes set text = 'two'")
+  t.equal((await waiting(tenant)).length, 2)
+  t.equal((await tenant.request('DELETE', '/functions/v1/listener', { as: 'service' })).status, 204)
+  t.same(await waiting(tenant), [], 'the deliveries are deleted with the function')
+  await query(tenant.home.adminUrl, "update notes set text = 'three'")
+  t.same(await waiting(tenant), [])
+  t.same(
+    await tenant.rows(
+      "select proname from pg_proc where pronamespace = $1::regnamespace and proname like '%.functions'",
+      [tenant.id],
+    ),
+    [],
+    'nothing remains',
+  )
+})
 
-t.test('writers go on while a trigger is deployed, and whatever becomes of the table', async (t) => {
+t.test('Writers continue while a trigger is deployed, and after any change of the table', async (t) => {
   const { tenant } = await withoutDispatch()
   await makeNotes(tenant, [{ name: 'extra', type: 'string' }])
   await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
@@ -88,10 +83,10 @@ t.test('writers go on while a trigger is deployed, and whatever becomes of the t
   await client.connect()
   t.teardown(() => client.end())
   await client.query("begin; insert into notes (text) values ('open')")
-  // Another listener of the same operation changes the function's text alone.
+  // A second listener of the same operation changes only the text of the trigger function.
   await deployFunction(tenant, { name: 'second', wasm: listener, trigger: onNotes('Insert') })
   t.same(await status(tenant, 'second'), { trigger_status: 'ready' })
-  // Another trigger has to wait for whoever writes.
+  // A new trigger waits for open transactions that write to the table.
   await deployFunction(tenant, { name: 'third', wasm: listener, trigger: onNotes('Delete') })
   t.match(await status(tenant, 'third'), { trigger_status: 'waiting', trigger_reason: /in use/ })
   await client.query('commit')
@@ -109,7 +104,7 @@ t.test('writers go on while a trigger is deployed, and whatever becomes of the t
   )
 })
 
-t.test("a trigger that somebody broke with SQL is nobody's, and keeps nothing else from working", async (t) => {
+t.test('A trigger that was broken with SQL does nothing, and does not affect the others', async (t) => {
   const { tenant } = await open(t)
   await makeNotes(tenant)
   const broken = [
@@ -138,7 +133,7 @@ t.test("a trigger that somebody broke with SQL is nobody's, and keeps nothing el
   )
 })
 
-t.test('a trigger that could not be made is made when the runtime looks again', async (t) => {
+t.test('A missing trigger is created when the runtime checks again', async (t) => {
   const { tenant } = await open(t)
   await makeNotes(tenant)
   await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
@@ -147,7 +142,7 @@ t.test('a trigger that could not be made is made when the runtime looks again', 
   await until(async () => (await status(tenant, 'listener'))['trigger_status'] === 'ready')
 })
 
-t.test('what the service keeps for itself can not be listened to', async (t) => {
+t.test('A deployment rejects a trigger on a system table', async (t) => {
   const { tenant } = await withoutDispatch()
   for (const table of ['functions', 'storage_objects', 'function_deliveries', 'event_log']) {
     await t.rejects(
@@ -161,7 +156,7 @@ t.test('what the service keeps for itself can not be listened to', async (t) => 
   }
 })
 
-t.test("the steps to a table's triggers", async (t) => {
+t.test('planTriggers returns the steps that create and remove triggers', async (t) => {
   const id = '00000000-0000-4000-8000-000000000001'
   const listeners: Listener[] = [{ functionId: id, table: 'notes', operation: 'Insert' }]
   const table = { name: 'notes', key: ['id'], triggers: [] as string[] }
@@ -173,7 +168,7 @@ t.test("the steps to a table's triggers", async (t) => {
   )
   const body =
     /as E?('.*')$/s
-      .exec(steps[0]?.sql ?? '')?.[1]
+      .exec(steps[0]?.sql ?? 'no step is repeated')?.[1]
       ?.slice(1, -1)
       .replaceAll("''", "'") ?? ''
   const after: TriggerState = {
@@ -192,7 +187,7 @@ t.test("the steps to a table's triggers", async (t) => {
   t.same(
     planTriggers({ tables: [], routines: after.routines }, listeners).map(({ sql }) => sql),
     ['drop function if exists "notes.functions"()'],
-    'of a table that is gone',
+    'for a table that does not exist',
   )
-  t.same(planTriggers({ tables: [table], routines: [] }, []), [], 'tables that nobody listens to are left alone')
+  t.same(planTriggers({ tables: [table], routines: [] }, []), [], 'tables without listeners are unchanged')
 })

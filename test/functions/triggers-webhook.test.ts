@@ -1,4 +1,5 @@
-// Webhooks: what is signed and fresh runs, once; everything else is told what is wrong with it, and runs nothing.
+// Webhooks: a signed and fresh message runs its function once. Every other message is rejected with its error, and runs
+// nothing.
 import { createHmac, randomBytes } from 'node:crypto'
 import t from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
@@ -12,14 +13,14 @@ import { readAll } from './support/assemblyscript.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 
 const receiver = await compileSource(`${readAll}
-const told = readAll()
-if (told.startsWith('fail')) { process.stderr.write(told); process.exit(4) }
-if (told == 'refuse') process.stdout.write('Status: 422\\n\\nnot now')
-else if (told == 'slow') { let n: i64 = 0; while (n < 1500000000) n++; process.stdout.write(n.toString()) }
+const input = readAll()
+if (input.startsWith('fail')) { process.stderr.write(input); process.exit(4) }
+if (input == 'reject') process.stdout.write('Status: 422\\n\\nnot now')
+else if (input == 'slow') { let n: i64 = 0; while (n < 1500000000) n++; process.stdout.write(n.toString()) }
 else {
   const caller = process.env.get('TENANTRY_TRIGGER') + ' ' + process.env.get('TENANTRY_ROLE')
   const pushed = process.env.get('TENANTRY_HEADERS').includes('"x-event":"push"') ? ' pushed' : ''
-  process.stdout.write(caller + ' ' + process.env.get('TENANTRY_WEBHOOK_ID') + ' ' + told + pushed)
+  process.stdout.write(caller + ' ' + process.env.get('TENANTRY_WEBHOOK_ID') + ' ' + input + pushed)
 }
 `)
 
@@ -80,7 +81,7 @@ async function open() {
   return { runtime, tenant, clock, message, id }
 }
 
-t.test('a message that is signed runs the function, in both forms of headers, without a caller', async (t) => {
+t.test('A signed message runs the function without a caller, with either form of headers', async (t) => {
   const { tenant, message } = await open()
   const one = message('{"is":"one"}')
   const first = await send(tenant, 'ours', ours(one), String(one.body))
@@ -88,29 +89,33 @@ t.test('a message that is signed runs the function, in both forms of headers, wi
   t.equal(first.text, `webhook anon ${one.id} {"is":"one"}`)
   t.equal(first.headers['x-invocation-id'], (await records(tenant))[0]?.['id'])
   const second = await send(tenant, 'common', common(one), String(one.body))
-  t.equal(second.text, `webhook anon ${one.id} {"is":"one"}`, 'each function has ids of its own')
+  t.equal(second.text, `webhook anon ${one.id} {"is":"one"}`, 'each function has its own message IDs')
   const several = {
     ...common(one),
     'webhook-id': 'other',
     'webhook-signature': `v1a,unknown v1,${'A'.repeat(43)}= v1,${signature(key, { ...one, id: 'other' }, 'base64')}`,
   }
-  t.equal((await send(tenant, 'common', several, String(one.body))).status, 200, 'any of several signatures will do')
+  t.equal(
+    (await send(tenant, 'common', several, String(one.body))).status,
+    200,
+    'one valid signature of several is sufficient',
+  )
   t.match(
-    (await send(tenant, 'ours', { ...ours(message('x', 'told')), 'x-event': 'push' }, 'x')).text,
+    (await send(tenant, 'ours', { ...ours(message('x', 'headers')), 'x-event': 'push' }, 'x')).text,
     / x pushed$/,
-    'the function is told of the headers',
+    'the function receives the headers',
   )
   const bytes = Buffer.from([0, 255, 10, 13, 128])
   const raw: Message = { ...message(''), body: bytes }
   t.equal(
     (await send(tenant, 'ours', { ...ours(raw), 'content-type': 'application/octet-stream' }, bytes)).status,
     200,
-    'the bytes count, whatever they are',
+    'any bytes can be signed',
   )
   const empty = message('')
   t.equal((await send(tenant, 'ours', ours(empty), '')).status, 200)
   const swapped = await send(tenant, 'common', ours(message('x', 'in our form'.replaceAll(' ', '-')), key), 'x')
-  t.equal(swapped.status, 200, "the form of the headers is the sender's choice")
+  t.equal(swapped.status, 200, 'the sender selects the form of the headers')
   t.same(
     (await records(tenant)).map(({ trigger, status, user_id }) => [trigger, status, user_id]),
     Array.from({ length: 7 }, () => ['http', 'success', null]),
@@ -118,7 +123,7 @@ t.test('a message that is signed runs the function, in both forms of headers, wi
 })
 
 t.test(
-  'what is not signed, not fresh or not for this function is refused, with what is wrong, and runs nothing',
+  'A message that is unsigned, stale or for another function is rejected with its error, and runs nothing',
   async (t) => {
     const { tenant, message, clock } = await open()
     const one = message('{"is":"one"}')
@@ -135,32 +140,35 @@ t.test(
       t.notMatch(response.text, secret)
     }
     const without = (name: string) => Object.fromEntries(Object.entries(good).filter(([header]) => header !== name))
-    await rejected({}, /not signed: send webhook-id, webhook-timestamp and webhook-signature, or tenantry-id/)
-    for (const name of Object.keys(good)) await rejected(without(name), new RegExp(`the header "${name}" is missing`))
+    await rejected(
+      {},
+      /not signed\. Send the headers webhook-id, webhook-timestamp and webhook-signature, or tenantry-id/,
+    )
+    for (const name of Object.keys(good)) await rejected(without(name), new RegExp(`Header "${name}" is missing`))
     await rejected({ ...good, 'tenantry-timestamp': 'now' }, /must be a time in seconds/)
     await rejected({ ...good, 'tenantry-timestamp': '-5' }, /must be a time in seconds/)
     await rejected({ ...good, 'tenantry-signature': signature(secret, one, 'hex') }, /no signature of version 1/)
     await rejected({ ...good, 'tenantry-signature': 'v1=abcd' }, /no signature of version 1/)
     await rejected({ ...good, 'tenantry-id': 'a b' }, /visible ASCII/)
     await rejected({ ...good, 'tenantry-id': 'a'.repeat(257) }, /256 visible/)
-    await rejected({ ...good, 'tenantry-id': 'another' }, /no signature fits/)
-    await rejected({ ...good, 'tenantry-timestamp': String(one.at + 1) }, /no signature fits/)
-    await rejected(good, /no signature fits/, '{"is":"two"}')
-    await rejected(good, /no signature fits/, '')
-    await rejected(ours(one, 'another secret'), /no signature fits/)
-    await rejected(good, /no signature fits/, one.body, 'common')
+    await rejected({ ...good, 'tenantry-id': 'another' }, /No signature is valid/)
+    await rejected({ ...good, 'tenantry-timestamp': String(one.at + 1) }, /No signature is valid/)
+    await rejected(good, /No signature is valid/, '{"is":"two"}')
+    await rejected(good, /No signature is valid/, '')
+    await rejected(ours(one, 'another secret'), /No signature is valid/)
+    await rejected(good, /No signature is valid/, one.body, 'common')
     await rejected(
       { ...good, authorization: `Bearer ${tenant.secretKey}`, 'tenantry-signature': `v1=${'0'.repeat(64)}` },
-      /no signature fits/,
+      /No signature is valid/,
     )
     for (const seconds of [301, -301]) {
       const late = { ...one, at: one.at + seconds }
       clock.stopped = one.at * 1_000
-      await rejected(ours(late), new RegExp(`is ${late.at}, but here it is ${one.at}: more than 300 s apart`))
+      await rejected(ours(late), new RegExp(`is ${late.at}, which differs by more than 300 s from the time ${one.at}`))
     }
     const statements = tenant.statements()
-    await rejected({ ...good, 'tenantry-timestamp': String(one.at - 1_000) }, /more than 300 s apart/)
-    t.equal(tenant.statements(), statements, 'the database is not asked for a message that is too old')
+    await rejected({ ...good, 'tenantry-timestamp': String(one.at - 1_000) }, /differs by more than 300 s/)
+    t.equal(tenant.statements(), statements, 'the database receives no query for a message that is too old')
     t.same(await records(tenant), [])
     t.same(await tenant.rows('select * from function_webhook_ids'), [])
     for (const seconds of [300, -300])
@@ -178,7 +186,7 @@ t.test(
   },
 )
 
-t.test('every bit of a message counts', async (t) => {
+t.test('checkSignature rejects a change of any bit', async (t) => {
   const at = 1_800_000_000
   const message: Message = { id: 'msg_1', body: '{"amount":100}', at }
   const check = ({ id, body, at: time }: Message, bytes: Buffer) =>
@@ -203,7 +211,7 @@ t.test('every bit of a message counts', async (t) => {
   )
 })
 
-t.test('a secret with the common prefix is a key in base64, or refused', async (t) => {
+t.test('A secret with the common prefix must be a key in base64', async (t) => {
   const check = (secret: string) => () => checkTrigger({ Webhook: { secret } }, new Date())
   t.doesNotThrow(check(encoded))
   t.doesNotThrow(check('anything else'))
@@ -211,15 +219,15 @@ t.test('a secret with the common prefix is a key in base64, or refused', async (
     t.throws(check(wrong), { code: 'INVALID_FUNCTION', message: /base64/ }, wrong)
 })
 
-t.test('a message that is sent again and again runs once', async (t) => {
+t.test('A message that is sent repeatedly runs once', async (t) => {
   const { tenant, message } = await open()
   const one = message('{"is":"one"}')
   const replays = effort({ small: 200, full: 1_000 })
   const responses: string[] = []
-  let left = replays
+  let remaining = replays
   await Promise.all(
     Array.from({ length: 8 }, async () => {
-      while (left-- > 0) {
+      while (remaining-- > 0) {
         const { status, text } = await send(tenant, 'ours', ours(one), one.body)
         responses.push(status === 200 ? text : String(status))
       }
@@ -228,7 +236,7 @@ t.test('a message that is sent again and again runs once', async (t) => {
   t.equal(responses.length, replays)
   t.equal((await records(tenant)).length, 1, 'one run')
   const kinds = new Set(responses)
-  t.ok(kinds.delete(`webhook anon ${one.id} {"is":"one"}`), 'one of them was answered by the function')
+  t.ok(kinds.delete(`webhook anon ${one.id} {"is":"one"}`), 'the function returned one of the responses')
   t.ok(kinds.delete('{"duplicate":true}'))
   t.ok(
     [...kinds].every((kind) => kind === '409'),
@@ -237,20 +245,20 @@ t.test('a message that is sent again and again runs once', async (t) => {
   t.same((await send(tenant, 'ours', ours(one), one.body)).json(), { duplicate: true })
 })
 
-t.test('while a message is being taken, another of its id is told so', async (t) => {
+t.test('While a message runs, another with its ID is rejected with 409', async (t) => {
   const { tenant, message } = await open()
   const slow = message('slow')
   const first = send(tenant, 'ours', ours(slow), slow.body)
   await until(async () => (await records(tenant)).length === 1)
   const second = await send(tenant, 'ours', ours(slow), slow.body)
   t.equal(second.status, 409)
-  t.match(second.json(), { code: 'CONFLICT', message: /being taken already/ })
+  t.match(second.json(), { code: 'CONFLICT', message: /is being processed/ })
   t.equal((await first).status, 200)
   t.same((await send(tenant, 'ours', ours(slow), slow.body)).json(), { duplicate: true })
   t.equal((await records(tenant)).length, 1)
 })
 
-t.test('a message that failed may be sent again under its id', async (t) => {
+t.test('A message that failed may be sent again with its ID', async (t) => {
   const { tenant, message } = await open()
   const failing = message('fail')
   for (let n = 0; n < 3; n++) t.equal((await send(tenant, 'ours', ours(failing), failing.body)).status, 500)
@@ -258,20 +266,20 @@ t.test('a message that failed may be sent again under its id', async (t) => {
     (await records(tenant)).map(({ status }) => status),
     ['error', 'error', 'error'],
   )
-  const rejected = message('refuse')
+  const rejected = message('reject')
   for (let n = 0; n < 2; n++)
     t.equal(
       (await send(tenant, 'ours', ours(rejected), rejected.body)).status,
       422,
-      'so may one that the function refused',
+      'as may a message that the function rejected',
     )
   t.equal((await records(tenant)).length, 5)
 })
 
-t.test('a message whose run was cut off may be sent again once its time is over', async (t) => {
+t.test('A message whose run was cut off may be sent again after the timeout', async (t) => {
   const { tenant, message, id } = await open()
   const one = message('{"is":"one"}')
-  // As a kill leaves it.
+  // This is the state after a kill.
   await tenant.rows("insert into function_invocations (id, function_id, trigger) values ('cut', $1, 'http')", [id])
   await tenant.rows(
     "insert into function_webhook_ids (function_id, message_id, invocation_id) values ($1, $2, 'cut')",
@@ -283,10 +291,10 @@ t.test('a message whose run was cut off may be sent again once its time is over'
   t.same((await send(tenant, 'ours', ours(one), one.body)).json(), { duplicate: true })
 })
 
-t.test('only an enabled function with this trigger can be reached so', async (t) => {
+t.test('Only an enabled function with a webhook trigger receives messages', async (t) => {
   const { tenant, message } = await open()
   const one = message('{"is":"one"}')
-  for (const name of ['nobody', 'http', 'A', 'x'.repeat(300)])
+  for (const name of ['missing', 'http', 'A', 'x'.repeat(300)])
     t.equal((await send(tenant, name, ours(one), one.body)).json()['code'], 'NO_SUCH_FUNCTION', name.slice(0, 10))
   await tenant.request('PATCH', '/functions/v1/ours', { as: 'service', body: { enabled: false } })
   t.equal((await send(tenant, 'ours', ours(one), one.body)).status, 404)
@@ -294,12 +302,12 @@ t.test('only an enabled function with this trigger can be reached so', async (t)
     as: 'service',
     body: { enabled: true, trigger: { Webhook: { secret: 'a new one' } } },
   })
-  t.equal((await send(tenant, 'ours', ours(one), one.body)).status, 401, 'a secret that was changed is changed at once')
+  t.equal((await send(tenant, 'ours', ours(one), one.body)).status, 401, 'a changed secret applies at once')
   t.equal((await send(tenant, 'ours', ours(one, 'a new one'), one.body)).status, 200)
   t.equal((await tenant.request('GET', '/functions/v1/webhook/ours', { headers: ours(one) })).status, 404)
 })
 
-t.test('the secret shows in no error, record or log', async (t) => {
+t.test('No error, record or log contains the secret', async (t) => {
   const { runtime, tenant, message } = await open()
   const failing = message(`fail with ${secret}`)
   const responses = [
@@ -312,11 +320,11 @@ t.test('the secret shows in no error, record or log', async (t) => {
     [500, 500, 500],
   )
   for (const { text } of responses) t.match(text, /fail with \[redacted\]/)
-  const seen = JSON.stringify([responses.map(({ text }) => text), await records(tenant), runtime.problems])
+  const seen = JSON.stringify([responses.map(({ text }) => text), await records(tenant), runtime.errors])
   for (const text of [secret, encoded, key.toString('base64')]) t.notMatch(seen, text)
 })
 
-t.test('what can not be a replay any more is forgotten', async (t) => {
+t.test('The runtime deletes message IDs that can no longer be replayed', async (t) => {
   const { tenant, message, clock } = await open()
   for (const id of ['old', 'young']) {
     const one = message('x', id)

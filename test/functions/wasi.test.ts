@@ -1,5 +1,5 @@
-// What WASI preview 1 gives a function, asked by a program in C: everything that needs no files and no network, and an
-// errno for all that does.
+// What WASI preview 1 offers to a function, tested by a program in C: everything that needs no files and no network, and an
+// errno for the rest.
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { compileC } from '#examples/functions/compile-native.ts'
@@ -12,7 +12,7 @@ const module = prepareModule(wasm, hashOf(wasm))
 
 const errno = { badDescriptor: 8, notCapable: 76, invalid: 28, illegalSeek: 70, notDirectory: 54, notSocket: 57 }
 
-async function request(
+async function runProgram(
   t: Test,
   wish: string,
   { input = Buffer.alloc(0), environment = [] }: { input?: Buffer; environment?: string[] } = {},
@@ -34,19 +34,19 @@ async function request(
 
 const ended = { kind: 'exited', code: 0 }
 
-t.test('arguments: its name alone', async (t) => {
-  t.match(await request(t, 'arguments'), { outcome: ended, lines: ['basics', '(end)'] })
+t.test('The only argument is the name of the function', async (t) => {
+  t.match(await runProgram(t, 'arguments'), { outcome: ended, lines: ['basics', '(end)'] })
 })
 
-t.test('environment: what it was given, in whole, and nothing else', async (t) => {
+t.test('The environment contains the given variables in full, and nothing else', async (t) => {
   const environment = ['EMPTY=', 'EQUALS=a=b', 'TEXT=grün €', `LONG=${'x'.repeat(30_000)}`]
-  const { outcome, lines } = await request(t, 'environment', { environment })
+  const { outcome, lines } = await runProgram(t, 'environment', { environment })
   t.same(outcome, ended)
   t.same(lines, ['WISH=environment', ...environment, 'missing: none'])
 })
 
-t.test('clocks: the time of day, one that never goes back, their resolution, and no others', async (t) => {
-  const { outcome, lines } = await request(t, 'clocks')
+t.test('The realtime and monotonic clocks work, and others are invalid', async (t) => {
+  const { outcome, lines } = await runProgram(t, 'clocks')
   t.same(outcome, ended)
   const [realtime = '', ...others] = lines
   t.ok(Math.abs(Number(realtime.split(' ')[1]) - Date.now()) < 60_000, realtime)
@@ -58,62 +58,62 @@ t.test('clocks: the time of day, one that never goes back, their resolution, and
   ])
 })
 
-t.test('random numbers: of any length, each time others', async (t) => {
-  t.match(await request(t, 'random'), { outcome: ended, lines: ['0 0', 'same 0', 'large 0', 'missing 0'] })
+t.test('Random numbers have any length, and differ each time', async (t) => {
+  t.match(await runProgram(t, 'random'), { outcome: ended, lines: ['0 0', 'same 0', 'large 0', 'missing 0'] })
 })
 
-t.test('standard input: to its end, in pieces of any size', async (t) => {
+t.test('Standard input is read to its end, in chunks of any size', async (t) => {
   const input = Buffer.from(Array.from({ length: 300_000 }, (_, index) => index % 251))
   const sum = input.reduce((sum, byte) => (Math.imul(sum, 31) + byte) >>> 0, 0)
   for (const chunk of [1, 7, 4_096, 1_000_000]) {
-    const { lines } = await request(t, `input ${chunk}`, { input })
+    const { lines } = await runProgram(t, `input ${chunk}`, { input })
     t.same(lines, [`300000 bytes, ${Math.ceil(300_000 / chunk)} reads, sum ${sum}, at the end 0 0`])
   }
-  t.same((await request(t, 'input 100')).lines, ['0 bytes, 0 reads, sum 0, at the end 0 0'], 'and an empty one')
+  t.same((await runProgram(t, 'input 100')).lines, ['0 bytes, 0 reads, sum 0, at the end 0 0'], 'an empty input')
 })
 
-t.test('reads into several places, and writes out of several', async (t) => {
-  t.same((await request(t, 'scattered', { input: Buffer.from('abcdefgh') })).lines, [
+t.test('A read fills several buffers, and a write sends several', async (t) => {
+  t.same((await runProgram(t, 'scattered', { input: Buffer.from('abcdefgh') })).lines, [
     '6 ab cdef',
     'one two three',
     '14',
   ])
 })
 
-t.test('standard output and error: each in its order', async (t) => {
-  t.match(await request(t, 'interleaved'), { outcome: ended, lines: ['0', '2', '4'], log: '1\n3\n' })
+t.test('Standard output and standard error keep their order', async (t) => {
+  t.match(await runProgram(t, 'interleaved'), { outcome: ended, lines: ['0', '2', '4'], log: '1\n3\n' })
 })
 
-t.test('output of single bytes', async (t) => {
-  const { outcome, output } = await request(t, 'single bytes')
+t.test('Output of single bytes is complete', async (t) => {
+  const { outcome, output } = await runProgram(t, 'single bytes')
   t.same(outcome, ended)
   t.ok(output.equals(Buffer.alloc(2_000_000, 'x')))
   t.ok(output.length < outputLimit)
 })
 
-t.test('exit codes: of main, of exit with what was written before, of _Exit without', async (t) => {
+t.test('main, exit and _Exit return their codes, and only _Exit drops buffered output', async (t) => {
   for (const code of [0, 1, 42, 255]) {
-    t.match(await request(t, `return ${code}`), { outcome: { kind: 'exited', code } })
-    const exited = await request(t, `exit ${code}`)
+    t.match(await runProgram(t, `return ${code}`), { outcome: { kind: 'exited', code } })
+    const exited = await runProgram(t, `exit ${code}`)
     t.same([exited.outcome, exited.output.toString()], [{ kind: 'exited', code }, 'written before the exit'])
-    const left = await request(t, `_exit ${code}`)
-    t.same([left.outcome, left.output.toString()], [{ kind: 'exited', code }, ''])
+    const immediate = await runProgram(t, `_exit ${code}`)
+    t.same([immediate.outcome, immediate.output.toString()], [{ kind: 'exited', code }, ''])
   }
 })
 
 t.test('abort is a trap', async (t) => {
-  t.match(await request(t, 'abort'), { outcome: { kind: 'trapped', message: /unreachable/ } })
+  t.match(await runProgram(t, 'abort'), { outcome: { kind: 'trapped', message: /unreachable/ } })
 })
 
-t.test('sleep: for a time, until a time, and not at all until one that is past', async (t) => {
-  t.match(await request(t, 'sleep'), {
+t.test('A sleep ends after its duration or at its time, and at once for a past time', async (t) => {
+  t.match(await runProgram(t, 'sleep'), {
     outcome: ended,
     lines: ['nanosleep 0 0', 'slept 1', 'until 0', 'reached 1', 'past 0 0'],
   })
 })
 
-t.test('poll: standard streams are ready, others are none', async (t) => {
-  t.same((await request(t, 'poll', { input: Buffer.from('x') })).lines, [
+t.test('poll reports the standard streams as ready, and rejects others', async (t) => {
+  t.same((await runProgram(t, 'poll', { input: Buffer.from('x') })).lines, [
     'ready 2 1 1',
     'none 1 1',
     `unknown clock ${errno.invalid}`,
@@ -122,19 +122,19 @@ t.test('poll: standard streams are ready, others are none', async (t) => {
   ])
 })
 
-t.test('sched_yield', async (t) => {
-  t.match(await request(t, 'yield'), { outcome: ended })
+t.test('sched_yield succeeds', async (t) => {
+  t.match(await runProgram(t, 'yield'), { outcome: ended })
 })
 
-t.test('whatever asks for a file by its name is told that it may not', async (t) => {
-  const { outcome, lines } = await request(t, 'files')
+t.test('Access to a file by its name returns ENOTCAPABLE', async (t) => {
+  const { outcome, lines } = await runProgram(t, 'files')
   t.same(outcome, ended)
   t.equal(lines.length, 16)
   for (const line of lines) t.match(line, new RegExp(` -1 ${errno.notCapable}$`))
 })
 
-t.test('descriptors: there are three, and what they can', async (t) => {
-  const { outcome, lines } = await request(t, 'descriptors')
+t.test('Only the three standard descriptors exist', async (t) => {
+  const { outcome, lines } = await runProgram(t, 'descriptors')
   t.same(outcome, ended)
   const bad = `-1 ${errno.badDescriptor}`
   t.same(lines, [

@@ -1,4 +1,4 @@
-// What the gateway tells about who uses it: the control plane pauses by it.
+// The activity that the gateway reports. The control plane pauses idle tenants by it.
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { Activity } from '@tenantry/contract'
@@ -22,7 +22,7 @@ async function activity(setting: Setting): Promise<Activity['tenants']> {
   return (await whole(setting)).tenants
 }
 
-t.test('activity is what is under way and when something last began or ended', async (t) => {
+t.test('The activity is the number of open requests, and the time when one last began or ended', async (t) => {
   let now = Date.parse('2026-05-01T10:00:00.000Z')
   const setting = await startSetting(t, { now: () => now })
   const { port } = setting.gateway
@@ -51,7 +51,7 @@ t.test('activity is what is under way and when something last began or ended', a
   t.equal((await activity(setting))[tenant_id]?.last_request_at, '2026-05-01T10:02:00.000Z', 'the end counts as well')
 })
 
-t.test("it says since when anything is known: the gateway's start", async (t) => {
+t.test('The activity states since when it is known: the start of the gateway', async (t) => {
   let now = Date.parse('2026-05-01T10:00:00.000Z')
   const setting = await startSetting(t, { now: () => now })
   await setting.add('acme')
@@ -62,7 +62,7 @@ t.test("it says since when anything is known: the gateway's start", async (t) =>
   t.same(await whole(setting), { since: '2026-05-01T10:01:00.000Z', tenants: {} })
 })
 
-t.test('refused and broken requests leave nothing open, and a tenant that is gone is not named', async (t) => {
+t.test('Rejected and broken requests leave nothing open, and a deleted tenant is not listed', async (t) => {
   const setting = await startSetting(t)
   const { port } = setting.gateway
   const route = await setting.add('acme')

@@ -1,4 +1,4 @@
-// Who the client is, from what stands in a request that came through proxies.
+// The address of the client, from the headers of a request that came through proxies.
 import fc from 'fast-check'
 import t from 'tap'
 import { clientOrigin } from '#gateway/forward/client-origin.ts'
@@ -7,10 +7,10 @@ import { effort, seed } from '#test/support/effort.ts'
 
 const trusted = parseIpv4Ranges('10.0.0.0/30, 192.168.7.7') ?? []
 const nothing = { for: '', proto: '', host: '' }
-const origin = (peer: string, reported: Partial<typeof nothing>) =>
-  clientOrigin(peer, { host: 'acme.localhost', forwarded: { ...nothing, ...reported } }, trusted)
+const origin = (peer: string, forwarded: Partial<typeof nothing>) =>
+  clientOrigin(peer, { host: 'acme.localhost', forwarded: { ...nothing, ...forwarded } }, trusted)
 
-t.test('the right-most address that is no trusted proxy is the client', async (t) => {
+t.test('The client is the right-most address that is not a trusted proxy', async (t) => {
   const cases: [string, string, string][] = [
     ['10.0.0.1', '203.0.113.7', '203.0.113.7'],
     ['::ffff:10.0.0.1', '203.0.113.7', '203.0.113.7'],
@@ -27,10 +27,10 @@ t.test('the right-most address that is no trusted proxy is the client', async (t
     ['', '6.6.6.6', ''],
   ]
   for (const [peer, list, address] of cases)
-    t.equal(origin(peer, { for: list }).address, address, `${peer} says ${list}`)
+    t.equal(origin(peer, { for: list }).address, address, `${peer} sends ${list}`)
 })
 
-t.test('protocol and host are the last that a trusted proxy says, when they are any', async (t) => {
+t.test('Protocol and host are the last valid ones that a trusted proxy sends', async (t) => {
   t.match(origin('10.0.0.1', { proto: 'https', host: 'a.example.org:8443' }), {
     proto: 'https',
     host: 'a.example.org:8443',
@@ -44,7 +44,7 @@ t.test('protocol and host are the last that a trusted proxy says, when they are 
   t.match(origin('203.0.113.9', { proto: 'https', host: 'evil' }), { proto: 'http', host: 'acme.localhost' })
 })
 
-t.test('what a client puts into the list never passes for its address', async (t) => {
+t.test('A forged list of addresses never changes the address of the client', async (t) => {
   const client = '203.0.113.7'
   const forged = fc.array(
     fc.oneof(fc.constantFrom('10.0.0.1', '192.168.7.7', '6.6.6.6', '', 'x', '::1'), fc.string()),
@@ -57,5 +57,5 @@ t.test('what a client puts into the list never passes for its address', async (t
     (words, proxies) => origin('10.0.0.2', { for: [...words, client, ...proxies].join(', ') }).address === client,
   )
   fc.assert(property, { numRuns: effort({ small: 500, full: 50_000 }), seed })
-  t.pass('however long the list')
+  t.pass('for every list')
 })

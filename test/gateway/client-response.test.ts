@@ -1,4 +1,4 @@
-// The client's side of a response by itself: whether its connection may serve another request, and the wait for a reader.
+// The client's side of a response: whether its connection may serve another request, and the wait for a reader.
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import t from 'tap'
@@ -7,13 +7,13 @@ import { PassedBytes } from '#gateway/forward/passed-bytes.ts'
 import { defaultLimits } from '#gateway/limits.ts'
 import { until } from '#test/support/until.ts'
 
-/** How long a client may take nothing in these tests, in milliseconds. */
+/** The time after which a client that reads nothing is idle in these tests, in milliseconds. */
 const readerIdleTimeout = 50
 
 function startClient() {
   const request = new IncomingMessage(new Socket())
   const response = new ServerResponse(request)
-  const reported: string[] = []
+  const readerEvents: string[] = []
   const gateway = { isClosing: false }
   const client = new ClientResponse({
     request,
@@ -24,42 +24,42 @@ function startClient() {
     limits: { ...defaultLimits, readerIdleTimeout },
     isClosing: () => gateway.isClosing,
   })
-  const reader = { readerReady: () => void reported.push('ready'), readerIdle: () => void reported.push('idle') }
-  return { request, response, client, reader, told: reported, gateway }
+  const reader = {
+    readerReady: () => void readerEvents.push('ready'),
+    readerIdle: () => void readerEvents.push('idle'),
+  }
+  return { request, response, client, reader, readerEvents, gateway }
 }
 
-/** Resolves when a client has had three times the time that it has. */
+/** Resolves after three times the idle timeout. */
 async function timePassed(): Promise<void> {
   const begun = performance.now()
   await until(() => performance.now() - begun > 3 * readerIdleTimeout)
 }
 
-t.test(
-  'a connection may serve another request, but for a body that was not asked for and a broken request',
-  async (t) => {
-    const { client } = startClient()
-    t.notOk(client.isLast)
-    client.awaitContinue()
-    t.ok(client.isLast, 'the next bytes may be a body or a request')
-    client.sendContinue()
-    t.notOk(client.isLast, 'they are the body')
-    client.awaitContinue()
-    client.neverReuse()
-    client.sendContinue()
-    t.ok(client.isLast, 'what is broken stays so')
-    client.awaitContinue()
-    client.sendContinue()
-    t.ok(client.isLast)
-  },
-)
+t.test('A connection serves another request unless a body is pending or the request is broken', async (t) => {
+  const { client } = startClient()
+  t.notOk(client.isLast)
+  client.awaitContinue()
+  t.ok(client.isLast, 'the next bytes may be a body or a request')
+  client.sendContinue()
+  t.notOk(client.isLast, 'the next bytes are the body')
+  client.awaitContinue()
+  client.neverReuse()
+  client.sendContinue()
+  t.ok(client.isLast, 'a broken connection stays broken')
+  client.awaitContinue()
+  client.sendContinue()
+  t.ok(client.isLast)
+})
 
-t.test('connections of a gateway that stops serve no other request', async (t) => {
+t.test('A gateway that stops serves no other request on its connections', async (t) => {
   const { client, gateway } = startClient()
   gateway.isClosing = true
   t.ok(client.isLast)
 })
 
-t.test('what is left of a request is read on only where the connection serves another one', async (t) => {
+t.test('The rest of a request is read only where the connection serves another request', async (t) => {
   const reused = startClient()
   reused.client.end(undefined, true)
   t.equal(reused.request.listenerCount('data'), 1)
@@ -73,38 +73,38 @@ t.test('what is left of a request is read on only where the connection serves an
   const whole = startClient()
   whole.request.complete = true
   whole.client.end(undefined, true)
-  t.equal(whole.request.listenerCount('data'), 0, 'nothing is left')
+  t.equal(whole.request.listenerCount('data'), 0, 'nothing remains to read')
 })
 
-t.test('a client that takes nothing is idle after its time, once', async (t) => {
-  const { client, reader, told: reported } = startClient()
+t.test('A client that reads nothing is idle after the timeout, once', async (t) => {
+  const { client, reader, readerEvents } = startClient()
   client.awaitReader(reader)
-  await until(() => reported.length > 0)
+  await until(() => readerEvents.length > 0)
   await timePassed()
-  t.same(reported, ['idle'])
+  t.same(readerEvents, ['idle'])
 })
 
-t.test('a client that takes more is ready, and its time stands still until the next wait', async (t) => {
-  const { client, response, reader, told: reported } = startClient()
+t.test('A client that reads again is ready, and its timeout begins with the next wait', async (t) => {
+  const { client, response, reader, readerEvents } = startClient()
   for (let n = 0; n < 3; n++) {
     client.awaitReader(reader)
     client.awaitReader(reader)
     response.emit('drain')
   }
   await timePassed()
-  t.same(reported, ['ready', 'ready', 'ready'], 'told once each, and no wait is left behind')
+  t.same(readerEvents, ['ready', 'ready', 'ready'], 'one event each, and no wait remains')
   t.equal(response.listenerCount('drain'), 1)
   client.awaitReader(reader)
-  await until(() => reported.length > 3)
-  t.equal(reported[3], 'idle')
+  await until(() => readerEvents.length > 3)
+  t.equal(readerEvents[3], 'idle')
 })
 
-t.test('a response that is released waits for no reader, and its body is destroyed', async (t) => {
-  const { client, reader, told: reported } = startClient()
-  const body = client.openBody(() => reported.push('stopped'))
+t.test('A released response waits for no reader, and its body is destroyed', async (t) => {
+  const { client, reader, readerEvents } = startClient()
+  const body = client.openBody(() => readerEvents.push('stopped'))
   client.awaitReader(reader)
   client.release()
   await timePassed()
-  t.same(reported, [])
+  t.same(readerEvents, [])
   t.ok(body.destroyed)
 })

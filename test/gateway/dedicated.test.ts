@@ -1,4 +1,5 @@
-// Tenants with a runtime of their own: it gets the tenant's token with every kind of request, never the installation's.
+// Tenants with their own runtime: it receives the tenant's token with every kind of request, never the installation's
+// token.
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { writeFile } from 'node:fs/promises'
@@ -16,7 +17,7 @@ async function ownRuntime(t: Test) {
   return runtime
 }
 
-t.test("every kind of request carries the tenant's token to its own runtime", async (t) => {
+t.test("Every kind of request carries the tenant's token to its own runtime", async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   const own = await ownRuntime(t)
   const { tenant_id } = await add('acme', { dedicated: true, runtimes: [own.url] })
@@ -63,18 +64,18 @@ t.test("every kind of request carries the tenant's token to its own runtime", as
     })
     await once(socket, 'open')
     socket.terminate()
-    const handshake = `GET /t/${name}/refused HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n`
+    const handshake = `GET /t/${name}/denied HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n`
     t.match(await sendRaw(port, handshake), /^HTTP\/1\.1 401 /)
   }
   t.equal(own.seen.length, 7)
   for (const { url, headers } of own.seen) t.equal(headers['x-tenantry-internal'], tenantToken(token, tenant_id), url)
-  t.notMatch(JSON.stringify(own.seen), token, "the installation's token is nowhere in what the runtime got")
+  t.notMatch(JSON.stringify(own.seen), token, 'the runtime never receives the token of the installation')
   t.equal(upstream.seen.length, 7)
   for (const { url, headers } of upstream.seen)
     t.equal(headers['x-tenantry-internal'], token, `${url} of a shared tenant`)
 })
 
-t.test('a tenant that moves to a runtime of its own is known there by its own token', async (t) => {
+t.test('A tenant that moves to its own runtime is known there by its own token', async (t) => {
   const { gateway, upstream, add, put } = await startSetting(t)
   const own = await ownRuntime(t)
   const route = await add('acme')
@@ -88,7 +89,7 @@ t.test('a tenant that moves to a runtime of its own is known there by its own to
   t.equal(upstream.seen[1]?.headers['x-tenantry-internal'], token)
 })
 
-t.test("a repeated request to an own runtime keeps to the tenant's token", async (t) => {
+t.test("A repeated request to a tenant's own runtime carries the tenant's token", async (t) => {
   const { gateway, add } = await startSetting(t)
   const own = await ownRuntime(t)
   await add('acme', { dedicated: true, runtimes: ['http://127.0.0.1:1', own.url] })
@@ -97,7 +98,7 @@ t.test("a repeated request to an own runtime keeps to the tenant's token", async
   t.notMatch(JSON.stringify(own.seen), token)
 })
 
-t.test('suspended for payment is 402 with the reason, otherwise 403', async (t) => {
+t.test('A tenant that is suspended for payment returns 402 with the reason, otherwise 403', async (t) => {
   const { gateway, add, put } = await startSetting(t)
   const route = await add('acme', {
     phase: 'suspended',
@@ -118,7 +119,7 @@ t.test('suspended for payment is 402 with the reason, otherwise 403', async (t) 
   t.match(JSON.parse(held.body), { code: 'TENANT_SUSPENDED', message: /The invoice of May/ })
 })
 
-t.test('routes that an earlier version kept are left out until the control plane tells them anew', async (t) => {
+t.test('Routes of an earlier version are ignored until the control plane sends them again', async (t) => {
   const setting = await startSetting(t)
   const tenantId = newTenantId()
   const old = { tenant_id: tenantId, name: 'acme', generation: 3, phase: 'ready', runtimes: [setting.upstream.url] }

@@ -32,7 +32,7 @@ async function begin(t: Test, port: number, path: string, length: number, expect
   return one
 }
 
-/** Resolves when the limit has passed three times. */
+/** Resolves after three times the time limit. */
 async function limitPassed(): Promise<void> {
   const begun = performance.now()
   await until(() => performance.now() - begun > 3 * responseTimeout)
@@ -43,7 +43,7 @@ const statusesOf = ({ text }: Client) => [...text.matchAll(/HTTP\/1\.1 (\d{3})/g
 for (const expect of [true, false]) {
   const which = expect ? 'with Expect' : 'without Expect'
 
-  t.test(`an upload that takes longer than the limit is taken as long as it moves, ${which}`, async (t) => {
+  t.test(`A slow upload is accepted as long as bytes arrive, ${which}`, async (t) => {
     const { gateway, upstream, add } = await startSetting(t, { limits: { responseTimeout } })
     await add('acme')
     const begun = performance.now()
@@ -53,7 +53,7 @@ for (const expect of [true, false]) {
     while (performance.now() - begun < 3 * responseTimeout) {
       uploading.socket.write('x')
       sent++
-      await until(() => upstream.received === sent, 'a piece at the runtime')
+      await until(() => upstream.received === sent, 'a chunk at the runtime')
     }
     uploading.socket.write('x'.repeat(length - sent))
     await until(() => /HTTP\/1\.1 [2-5]/.test(uploading.text), 'the response')
@@ -61,19 +61,19 @@ for (const expect of [true, false]) {
     t.equal(upstream.received, length)
   })
 
-  t.test(`a client that pauses between two pieces has the limit of bodies, ${which}`, async (t) => {
+  t.test(`A client that pauses between two chunks has the timeout of bodies, ${which}`, async (t) => {
     const { gateway, upstream, add } = await startSetting(t, { limits: { responseTimeout } })
     await add('acme')
     const uploading = await begin(t, gateway.port, '/sink', 2, expect)
     uploading.socket.write('x')
-    await until(() => upstream.received === 1, 'the first piece')
+    await until(() => upstream.received === 1, 'the first chunk')
     await limitPassed()
     uploading.socket.write('x')
     await until(() => /HTTP\/1\.1 [2-5]/.test(uploading.text), 'the response')
     t.match(uploading.text, /HTTP\/1\.1 200 /)
   })
 
-  t.test(`a function has the functions' own limit, ${which}`, async (t) => {
+  t.test(`A function has its own timeout, ${which}`, async (t) => {
     const { gateway, upstream, add } = await startSetting(t, {
       limits: { responseTimeout, functionResponseTimeout: 60_000 },
     })
@@ -88,11 +88,11 @@ for (const expect of [true, false]) {
   })
 
   for (const [what, path, limits] of [
-    ['a function beyond its own limit', '/functions/v1/slow/wait', { functionResponseTimeout: responseTimeout }],
-    ['a runtime that has the body and does not respond', '/wait', { responseTimeout }],
-    ['a runtime that takes no more of the body', '/stall', { responseTimeout }],
+    ['A function beyond its own timeout', '/functions/v1/slow/wait', { functionResponseTimeout: responseTimeout }],
+    ['A runtime that has the body and does not respond', '/wait', { responseTimeout }],
+    ['A runtime that stops reading the body', '/stall', { responseTimeout }],
   ] as const) {
-    t.test(`${what} is a 504, ${which}`, async (t) => {
+    t.test(`${what} returns 504, ${which}`, async (t) => {
       const { gateway, upstream, add } = await startSetting(t, {
         limits: { ...limits, bodyIdleTimeout: 60_000, remainingBytes: 64 * 1024 * 1024 },
       })
@@ -106,7 +106,7 @@ for (const expect of [true, false]) {
     })
   }
 
-  t.test(`a client that does not send its body is a 408, ${which}`, async (t) => {
+  t.test(`A client that does not send its body gets 408, ${which}`, async (t) => {
     const { gateway, upstream, add } = await startSetting(t, { limits: { bodyIdleTimeout: responseTimeout } })
     await add('acme')
     const one = await begin(t, gateway.port, '/sink', 3, expect)
@@ -114,18 +114,18 @@ for (const expect of [true, false]) {
     await until(() => upstream.open === 0, 'the end at the runtime')
   })
 
-  t.test(`a runtime that stops in the middle of its response is cut off, ${which}`, async (t) => {
+  t.test(`A response that stops in the middle is cut off, ${which}`, async (t) => {
     const { gateway, upstream, add } = await startSetting(t, { limits: { responseIdleTimeout: responseTimeout } })
     await add('acme')
     const one = await begin(t, gateway.port, '/events', 1, expect)
     one.socket.write('x')
-    await until(() => one.text.includes('data: first'), 'the first piece')
+    await until(() => one.text.includes('data: first'), 'the first chunk')
     await until(() => one.socket.destroyed, 'the end of the connection')
     await until(() => upstream.open === 0, 'the end at the runtime')
   })
 }
 
-t.test('a runtime that rejects the request before it continues gets nothing of the body', async (t) => {
+t.test('A runtime that rejects the request before 100 Continue receives nothing of the body', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   for (const status of [401, 413, 417]) {
@@ -136,7 +136,7 @@ t.test('a runtime that rejects the request before it continues gets nothing of t
   await until(() => upstream.open === 0, 'the end at the runtime')
 })
 
-t.test('the wait for a runtime that never continues has a limit of its own; then the body is sent', async (t) => {
+t.test('The wait for 100 Continue has its own timeout, and then the body is sent', async (t) => {
   const { gateway, upstream, add } = await startSetting(t, { limits: { continueTimeout: 50 } })
   await add('acme')
   const one = await begin(t, gateway.port, '/mute', 3, true)

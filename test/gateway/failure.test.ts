@@ -1,4 +1,4 @@
-// When a client, a runtime or the time fails: who is told what, and what is let go.
+// Failures of a client or a runtime, and timeouts: what the other side receives, and what the gateway closes.
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { connect, createServer } from 'node:net'
@@ -7,7 +7,7 @@ import { until } from '#test/support/until.ts'
 import { send, sendRaw, startSetting } from './support/gateway.ts'
 import { startUpstream } from './support/upstream.ts'
 
-t.test('a client that leaves ends its request at the runtime', async (t) => {
+t.test('The gateway aborts the request at the runtime when its client leaves', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   for (const path of ['/t/acme/hang', '/t/acme/events', '/t/acme/bytes/100000000']) {
@@ -33,7 +33,7 @@ t.test('a client that leaves ends its request at the runtime', async (t) => {
   t.equal(upstream.aborted, 4)
 })
 
-t.test('a runtime that breaks off is never passed off as whole', async (t) => {
+t.test('A response that the runtime breaks off never appears complete', async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
   await t.rejects(send(gateway.port, { path: '/t/acme/half' }), 'chunked: the connection is cut')
@@ -43,7 +43,7 @@ t.test('a runtime that breaks off is never passed off as whole', async (t) => {
   t.equal((JSON.parse(closed.body) as { code: string }).code, 'BAD_GATEWAY')
 })
 
-t.test('a safe request is asked once more when the connection broke, a changing one never', async (t) => {
+t.test('A safe request is sent again after a broken connection, a changing one never', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   t.equal((await send(gateway.port, { path: '/t/acme/close' })).status, 502)
@@ -52,7 +52,7 @@ t.test('a safe request is asked once more when the connection broke, a changing 
   t.equal(upstream.seen.length, 3)
 })
 
-t.test('an unreadable answer is a 502', async (t) => {
+t.test('An unreadable response returns 502', async (t) => {
   const { gateway, add } = await startSetting(t)
   const server = createServer((socket) => {
     socket.on('error', () => undefined)
@@ -66,7 +66,7 @@ t.test('an unreadable answer is a 502', async (t) => {
   t.equal((await send(gateway.port, { path: '/t/acme/', method: 'POST' })).status, 502)
 })
 
-t.test('an unreachable runtime is a 503 with Retry-After, and another one is asked first', async (t) => {
+t.test('An unreachable runtime returns 503 with Retry-After, after the others were tried', async (t) => {
   const { gateway, upstream, add, put } = await startSetting(t, { limits: { reachTimeout: 300 } })
   const gone = await startUpstream()
   await gone.stop()
@@ -85,7 +85,7 @@ t.test('an unreachable runtime is a 503 with Retry-After, and another one is ask
   t.equal((await send(gateway.port, { path: '/t/acme/head' })).status, 503)
 })
 
-t.test('a runtime that comes back is served again', async (t) => {
+t.test('The gateway uses a runtime again once it is back', async (t) => {
   const { gateway, upstream, add } = await startSetting(t, { limits: { reachTimeout: 300 } })
   await add('acme')
   t.equal((await send(gateway.port, { path: '/t/acme/head' })).status, 200)
@@ -96,7 +96,7 @@ t.test('a runtime that comes back is served again', async (t) => {
   t.equal((await send(gateway.port, { path: '/t/acme/head' })).status, 200)
 })
 
-t.test('a runtime that does not answer in time is a 504', async (t) => {
+t.test('A runtime that does not respond in time returns 504', async (t) => {
   const { gateway, upstream, add } = await startSetting(t, { limits: { responseTimeout: 300 } })
   await add('acme')
   const { status, body } = await send(gateway.port, { path: '/t/acme/hang' })
@@ -105,7 +105,7 @@ t.test('a runtime that does not answer in time is a 504', async (t) => {
   await until(() => upstream.open === 0, 'the end at the runtime')
 })
 
-t.test('a slow head and a slow body are 408', async (t) => {
+t.test('A slow head and a slow body return 408', async (t) => {
   const { gateway, upstream, add } = await startSetting(t, { limits: { headTimeout: 150, bodyIdleTimeout: 150 } })
   await add('acme')
   for (const bytes of ['', 'GET /t/acme/head HT', 'GET /t/acme/head HTTP/1.1\r\nHost: localhost\r\nX-A']) {
@@ -124,7 +124,7 @@ t.test('a slow head and a slow body are 408', async (t) => {
   await until(() => upstream.open === 0, 'the end at the runtime')
 })
 
-t.test('a body that trickles is taken as long as it moves', async (t) => {
+t.test('A slow body is accepted as long as bytes arrive', async (t) => {
   const { gateway, upstream, add } = await startSetting(t, { limits: { bodyIdleTimeout: 200 } })
   await add('acme')
   const socket = connect(gateway.port, '127.0.0.1')
@@ -141,7 +141,7 @@ t.test('a body that trickles is taken as long as it moves', async (t) => {
   socket.destroy()
 })
 
-t.test('a reader that never comes back is let go', async (t) => {
+t.test('The gateway closes a connection whose reader never returns', async (t) => {
   const { gateway, upstream, add } = await startSetting(t, { limits: { readerIdleTimeout: 150 } })
   await add('acme')
   const socket = connect(gateway.port, '127.0.0.1')
@@ -154,7 +154,7 @@ t.test('a reader that never comes back is let go', async (t) => {
   socket.destroy()
 })
 
-t.test('a stop finishes what is under way', async (t) => {
+t.test('A stop finishes requests in progress', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   const socket = connect(gateway.port, '127.0.0.1')
@@ -163,7 +163,7 @@ t.test('a stop finishes what is under way', async (t) => {
   socket.write('POST /t/acme/sink HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhello')
   await until(() => upstream.received === 5)
   const stopped = gateway.stop()
-  await t.rejects(send(gateway.port, { path: '/t/acme/head' }), 'nothing new is taken')
+  await t.rejects(send(gateway.port, { path: '/t/acme/head' }), 'no new request is accepted')
   socket.write('world')
   await stopped
   t.match(got, /^HTTP\/1\.1 200 OK\r\n/)

@@ -1,4 +1,4 @@
-// A tenant's container that opens connections without end: others are served, at every listener.
+// A tenant's container opens connections without end, and every listener continues to serve others.
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
@@ -15,7 +15,7 @@ const flood = 40
 const flooder = '127.0.0.66'
 const neighbour = '127.0.0.67'
 
-function within(cidr: string, except?: string): Pick<GatewayOptions, 'tenantAddresses' | 'postgres' | 'limits'> {
+function boundRange(cidr: string, except?: string): Pick<GatewayOptions, 'tenantAddresses' | 'postgres' | 'limits'> {
   const range = parseIpv4Range(cidr)
   const own = parseIpv4Range(except ?? '')
   if (range === undefined) throw new Error(cidr)
@@ -26,13 +26,13 @@ function within(cidr: string, except?: string): Pick<GatewayOptions, 'tenantAddr
   }
 }
 
-const tenants = within('127.0.0.64/28')
+const tenants = boundRange('127.0.0.64/28')
 
 function portsOf({ gateway }: Setting): Record<'public' | 'internal' | 'postgres', number> {
   return { public: gateway.port, internal: gateway.internalPort, postgres: gateway.postgresPort ?? 0 }
 }
 
-/** Connections that stay open, say nothing, and are opened at once. */
+/** Opens connections at once that stay open and send nothing. */
 async function openMany(t: Test, port: number, count: number, localAddress: string): Promise<Socket[]> {
   const sockets = Array.from({ length: count }, () => connect({ host: '127.0.0.1', port, localAddress }))
   t.teardown(() => sockets.forEach((socket) => socket.destroy()))
@@ -41,8 +41,8 @@ async function openMany(t: Test, port: number, count: number, localAddress: stri
   return sockets
 }
 
-/** Those that the gateway has not closed, once it has closed all it will. */
-async function leftOpen(sockets: readonly Socket[], expected: number): Promise<number> {
+/** Returns how many of the connections stay open, once the gateway has closed the others. */
+async function countOpen(sockets: readonly Socket[], expected: number): Promise<number> {
   const open = () => sockets.filter(({ closed }) => !closed).length
   await until(() => open() <= expected, `${expected} open connections`)
   return open()
@@ -59,12 +59,12 @@ async function statusFor(port: number, path: string, localAddress: string): Prom
   }
 }
 
-/** What the door says to a user of no tenant, or nothing. */
+/** Returns the SQLSTATE that the Postgres proxy sends to an unknown user, or undefined. */
 async function sqlResponse(port: number, localAddress: string): Promise<string | undefined> {
   const client = connect({ host: '127.0.0.1', port, localAddress })
   const chunks: Buffer[] = []
   client.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => undefined)
-  client.write(startup(['user', 'nobody']))
+  client.write(startup(['user', 'unknown']))
   await new Promise((resolve) => client.on('close', resolve))
   return chunks.length === 0 ? undefined : errorFields(Buffer.concat(chunks))['C']
 }
@@ -78,7 +78,7 @@ function opensAndCloses(url: string): Promise<boolean> {
   })
 }
 
-t.test('a flood from one address leaves others served, and room is made again when it ends', async (t) => {
+t.test('Others are served during a flood from one address, and the limit is free again afterwards', async (t) => {
   const setting = await startSetting(t, tenants)
   await setting.add('acme')
   const ports = portsOf(setting)
@@ -95,49 +95,57 @@ t.test('a flood from one address leaves others served, and room is made again wh
   }
   for (const listener of ['public', 'internal', 'postgres'] as const) {
     const sockets = await openMany(t, ports[listener], flood, flooder)
-    t.equal(await leftOpen(sockets, max[listener]), max[listener], `${listener}: as many as one may`)
-    t.not(await served[listener](flooder), good[listener], `${listener}: the flooder gets no further`)
+    t.equal(await countOpen(sockets, max[listener]), max[listener], `${listener}: as many as one address may open`)
+    t.not(await served[listener](flooder), good[listener], `${listener}: the flooding address is rejected`)
     t.equal(await served[listener](neighbour), good[listener], `${listener}: another tenant is served`)
-    t.equal(await served[listener]('127.0.0.1'), good[listener], `${listener}: so is whoever is no tenant`)
+    t.equal(
+      await served[listener]('127.0.0.1'),
+      good[listener],
+      `${listener}: and so is a client outside of all tenants`,
+    )
     sockets.forEach((socket) => socket.destroy())
-    await until(async () => (await served[listener](flooder)) === good[listener], `${listener}: room again`)
+    await until(async () => (await served[listener](flooder)) === good[listener], `${listener}: a free connection`)
   }
 })
 
-t.test('each listener has a bound of its own', async (t) => {
+t.test('Each listener has its own limit', async (t) => {
   const setting = await startSetting(t, tenants)
   const ports = portsOf(setting)
-  await leftOpen(await openMany(t, ports.public, flood, flooder), bounds.tenantConnections)
-  await leftOpen(await openMany(t, ports.postgres, flood, flooder), bounds.tenantSqlConnections)
+  await countOpen(await openMany(t, ports.public, flood, flooder), bounds.tenantConnections)
+  await countOpen(await openMany(t, ports.postgres, flood, flooder), bounds.tenantSqlConnections)
   t.equal(await statusFor(ports.internal, '/internal/v1/live', flooder), 200)
 })
 
-t.test("addresses outside the range, and the region's own within it, hold as many as they like", async (t) => {
-  for (const options of [tenants, within('127.0.0.0/8', '127.0.0.80/28'), { ...tenants, tenantAddresses: undefined }]) {
+t.test("Addresses outside the range, and the region's own within it, have no limit", async (t) => {
+  for (const options of [
+    tenants,
+    boundRange('127.0.0.0/8', '127.0.0.80/28'),
+    { ...tenants, tenantAddresses: undefined },
+  ]) {
     const { tenantAddresses, ...others } = options
     const setting = await startSetting(t, tenantAddresses === undefined ? others : { ...others, tenantAddresses })
     const from = '127.0.0.81'
     for (const port of Object.values(portsOf(setting))) {
       const sockets = await openMany(t, port, flood, from)
-      // Answered after them, so that the gateway has seen them all.
+      // The response comes after the connections, so the gateway has accepted them all.
       await (port === setting.gateway.postgresPort ? sqlResponse(port, from) : statusFor(port, '/health', from))
       t.equal(sockets.filter(({ closed }) => !closed).length, flood)
     }
   }
 })
 
-t.test('an IPv4 tenant at a listener of IPv6 is bounded as well', async (t) => {
+t.test('An IPv4 tenant has the same limit at an IPv6 listener', async (t) => {
   const setting = await startSetting(t, { ...tenants, host: '::', internalHost: '::' })
   for (const [listener, max] of [
     ['public', bounds.tenantConnections],
     ['internal', bounds.tenantInternalConnections],
     ['postgres', bounds.tenantSqlConnections],
   ] as const) {
-    t.equal(await leftOpen(await openMany(t, portsOf(setting)[listener], flood, flooder), max), max, listener)
+    t.equal(await countOpen(await openMany(t, portsOf(setting)[listener], flood, flooder), max), max, listener)
   }
 })
 
-t.test('the log names each flooding address once a minute at most', async (t) => {
+t.test('The log names each flooding address at most once a minute', async (t) => {
   let now = 0
   const setting = await startSetting(t, { ...tenants, elapsed: () => now })
   const { public: port, internal } = portsOf(setting)
@@ -147,14 +155,14 @@ t.test('the log names each flooding address once a minute at most', async (t) =>
     return reported().length - before
   }
   const reported = () =>
-    setting.problems.filter((fields) => typeof fields === 'object' && fields !== null && 'address' in fields)
+    setting.errors.filter((fields) => typeof fields === 'object' && fields !== null && 'address' in fields)
   for (const from of [flooder, neighbour])
-    await leftOpen(await openMany(t, port, flood, from), bounds.tenantConnections)
+    await countOpen(await openMany(t, port, flood, from), bounds.tenantConnections)
   t.same(reported(), [
     { listener: 'public', address: flooder },
     { listener: 'public', address: neighbour },
   ])
-  await leftOpen(await openMany(t, internal, flood, flooder), bounds.tenantInternalConnections)
+  await countOpen(await openMany(t, internal, flood, flooder), bounds.tenantInternalConnections)
   now = 59_999
   t.equal(await rejectOne(port, flooder), 0)
   now = 60_000
@@ -163,7 +171,7 @@ t.test('the log names each flooding address once a minute at most', async (t) =>
   t.equal(await rejectOne(port, neighbour), 1)
 })
 
-t.test('connections to runtimes are bounded together; whoever is beyond is told to come again', async (t) => {
+t.test('Connections to runtimes have a common limit, and further requests get 503 with Retry-After', async (t) => {
   const setting = await startSetting(t, { limits: { runtimeSockets: 2, reachTimeout: 200 } })
   await setting.add('acme')
   const { port } = setting.gateway
@@ -181,12 +189,12 @@ t.test('connections to runtimes are bounded together; whoever is beyond is told 
   t.match(JSON.parse(upgrade.body), { statusCode: '503', code: 'GATEWAY_BUSY' })
   await setting.add('away', { runtimes: ['http://127.0.0.1:1'] })
   held[0]?.destroy()
-  await until(async () => (await send(port, { path: '/t/acme/bytes/3' })).status === 200, 'room again')
+  await until(async () => (await send(port, { path: '/t/acme/bytes/3' })).status === 200, 'a free connection')
   held[1]?.destroy()
   await until(() => setting.upstream.open === 0)
   for (let n = 0; n < 4; n++)
-    await until(() => opensAndCloses(`ws://127.0.0.1:${port}/t/acme/ws`), 'room for an upgrade')
-  // What could not be opened takes no place.
+    await until(() => opensAndCloses(`ws://127.0.0.1:${port}/t/acme/ws`), 'a free connection for an upgrade')
+  // A connection that could not be opened does not count.
   for (let n = 0; n < 4; n++) t.match((await send(port, { path: '/t/away/head' })).body, /RUNTIME_UNREACHABLE/)
   t.match(
     (await send(port, { path: '/t/away/ws', headers: { connection: 'Upgrade', upgrade: 'websocket' } })).body,
@@ -195,7 +203,7 @@ t.test('connections to runtimes are bounded together; whoever is beyond is told 
   t.equal((await send(port, { path: '/t/acme/bytes/3' })).status, 200)
 })
 
-t.test('all that may be open at once fits the file descriptors of the container', (t) => {
+t.test('All connections that may be open at once fit the file descriptors of the container', (t) => {
   const { connections, internalConnections, runtimeSockets, sqlSessions, sqlUnauthenticated } = defaultLimits
   const held = connections + runtimeSockets + 2 * internalConnections + 2 * (sqlSessions + sqlUnauthenticated)
   t.ok(held + 512 < 16_384, `${held} and some for files and calls`)

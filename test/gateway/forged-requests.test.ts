@@ -1,5 +1,5 @@
-// What a client makes up at the door changes no bill but by what it sends: each request that reaches a runtime counts once, for the tenant
-// it reaches, with the bytes that came back; what reaches none costs nobody anything that was not answered.
+// A forged request changes a bill only by what it transfers. Each request that reaches a runtime counts once, with its
+// bytes, for the tenant that it reaches. A request that reaches none costs only the response that the gateway sent.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Route } from '@tenantry/contract'
@@ -9,13 +9,13 @@ import { sendRaw, startSetting, token } from './support/gateway.ts'
 
 interface Forgery {
   what: string
-  /** Sent as it is, of two tenants: `ours` asks, `theirs` is whom it may want to pay. */
+  /** Sent as is. `ours` is the tenant of the client, and `theirs` a tenant that the client may want to charge. */
   bytes: (ours: Route, theirs: Route) => string
   waitFor?: RegExp
-  /** Requests that count, how many of them reach the runtime, and the bytes of their answers' bodies; for us, and for them. */
+  /** The requests that count, those that reach the runtime, and the bytes of their responses' bodies, for each tenant. */
   ours: [requests: number, reached: number, bytes: number]
   theirs?: [requests: number, reached: number, bytes: number]
-  /** Requests of ours that are rejected and cost nothing; 0. */
+  /** Rejected requests of `ours`, which cost nothing. The default is 0. */
   rejected?: number
 }
 
@@ -100,13 +100,13 @@ const forgeries: Forgery[] = [
     ours: [1, 1, 4],
   },
   {
-    what: 'a body that is refused before it comes',
+    what: 'a body that is rejected before it comes',
     bytes: (ours) => on(ours, '/early', `Expect: 100-continue\r\nContent-Length: 4000\r\n`, 'POST'),
     waitFor: /too large/,
     ours: [1, 1, 9],
   },
   {
-    what: 'an upload that is left in the middle',
+    what: 'an upload that breaks off',
     bytes: (ours) => `${on(ours, '/early', 'Content-Length: 4000\r\n', 'POST')}abc`,
     waitFor: /too large/,
     ours: [1, 1, 9],
@@ -204,8 +204,8 @@ const forgeries: Forgery[] = [
     ours: [1, 1, -1],
   },
   {
-    what: 'an upgrade that is refused',
-    bytes: (ours) => on(ours, '/refused', 'Connection: Upgrade\r\nUpgrade: raw\r\n'),
+    what: 'an upgrade that is rejected',
+    bytes: (ours) => on(ours, '/denied', 'Connection: Upgrade\r\nUpgrade: raw\r\n'),
     ours: [1, 1, 2],
   },
   {
@@ -231,10 +231,10 @@ const forgeries: Forgery[] = [
   },
 ]
 
-t.test('forged requests', { timeout: 60_000 }, async (t) => {
+t.test('A forged request counts only for the tenant that it reaches', { timeout: 60_000 }, async (t) => {
   const setting = await startSetting(t)
   const { gateway, upstream, control } = setting
-  const reported: { what: string; route: Route; text: string; expected: [number, number, number]; rejected: number }[] =
+  const outcomes: { what: string; route: Route; text: string; expected: [number, number, number]; rejected: number }[] =
     []
   for (const [n, forgery] of forgeries.entries()) {
     const [ours, theirs] = [await setting.add(`ours-${n}`), await setting.add(`theirs-${n}`)]
@@ -243,7 +243,7 @@ t.test('forged requests', { timeout: 60_000 }, async (t) => {
       forgery.bytes(ours, theirs),
       forgery.waitFor === undefined ? {} : { waitFor: forgery.waitFor },
     )
-    reported.push(
+    outcomes.push(
       { what: forgery.what, route: ours, text, expected: forgery.ours, rejected: forgery.rejected ?? 0 },
       { what: `${forgery.what}: the other`, route: theirs, text, expected: forgery.theirs ?? [0, 0, 0], rejected: 0 },
     )
@@ -258,7 +258,7 @@ t.test('forged requests', { timeout: 60_000 }, async (t) => {
     text,
     expected: [requests, reached, bytes],
     rejected,
-  } of reported) {
+  } of outcomes) {
     const total = (meter: string) =>
       control.total((counter) => counter.tenant_id === route.tenant_id && counter.meter === meter)
     t.equal(total('requests'), requests, what)
@@ -267,7 +267,7 @@ t.test('forged requests', { timeout: 60_000 }, async (t) => {
       reached,
       `${what}: requests that reached the runtime`,
     )
-    // What the gateway answers itself, or passes on untouched, is as long as it came.
+    // Below zero stands for all bytes that arrived, which an upgrade passes unchanged.
     const body = text.slice(text.indexOf('\r\n\r\n') + 4)
     t.equal(total('egress_bytes'), bytes < 0 ? body.length : bytes, what)
     t.equal(total('rejected_requests'), rejected, what)
@@ -275,16 +275,16 @@ t.test('forged requests', { timeout: 60_000 }, async (t) => {
   }
   t.equal(
     upstream.seen.filter(
-      ({ headers }) => !reported.some(({ route }) => route.tenant_id === headers['x-tenantry-tenant']),
+      ({ headers }) => !outcomes.some(({ route }) => route.tenant_id === headers['x-tenantry-tenant']),
     ).length,
     0,
-    'nothing reached the runtime for anybody else',
+    'nothing reached the runtime for another tenant',
   )
   t.equal(upstream.seen.filter(({ url }) => url.includes('internal') || url.includes('999')).length, 0)
   t.same(new Set(control.pushes.map(({ source }) => source)), new Set(['gateway-test-0']))
 })
 
-t.test('clients that leave before their request has ended leave no timer behind', async (t) => {
+t.test('Clients that leave before their request has ended leave no timer', async (t) => {
   const setting = await startSetting(t)
   const route = await setting.add('leavers')
   const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length
@@ -297,20 +297,20 @@ t.test('clients that leave before their request has ended leave no timer behind'
 })
 
 t.test(
-  'an answer that is left in the middle costs no less than what came of it, and no more than all of it',
+  'A response that its client aborts costs at least what the client received, and at most the whole',
   async (t) => {
     const setting = await startSetting(t)
     const route = await setting.add('leaver')
     const whole = 20_000_000
     let received = 0
-    for (const least of [0, 1, 100_000, 5_000_000]) {
+    for (const minBytes of [0, 1, 100_000, 5_000_000]) {
       const socket = connect(setting.gateway.port, '127.0.0.1')
       socket.on('error', () => undefined)
       const closed = once(socket, 'close')
       let here = 0
       socket.on('data', (chunk: Buffer) => {
         here += chunk.length
-        if (here > least) socket.destroy()
+        if (here > minBytes) socket.destroy()
       })
       socket.write(on(route, `/bytes/${whole}`))
       await closed
@@ -321,7 +321,7 @@ t.test(
     const total = (meter: string) =>
       setting.control.total((counter) => counter.tenant_id === route.tenant_id && counter.meter === meter)
     t.equal(total('requests'), 4)
-    // Heads are no egress.
+    // Heads do not count as egress.
     t.ok(total('egress_bytes') >= received - 4 * 1_000, `${total('egress_bytes')} of ${received}`)
     t.ok(total('egress_bytes') <= 4 * whole)
   },

@@ -1,4 +1,4 @@
-// Every event in every state of a forwarded request, without sockets: what it does there, or that it throws.
+// Every event in every state of a forwarded request, without sockets: its effects, or that it throws.
 import t from 'tap'
 import {
   badGateway,
@@ -12,23 +12,23 @@ import {
 
 const gaveUp = `: ${badGateway.message}`
 const stopped = `: ${bodyTimeout.message}`
-const left = ': the client left'
+const clientAway = ': The client closed the connection.'
 
-/** What an event does in each state; what is not named throws. Nothing that comes after the end does anything. */
+/** The effects of an event in each state. It throws in a state that is not listed, and has no effect after the end. */
 type Effects = Partial<Record<Path, string[]>>
 
 const nothing = { received: [], queued: [], admitted: [], forwarded: [], 'awaiting-slot': [], sending: [], stream: [] }
-const rejectedAs = (code: string, close = '') => [`refusal ${code}${close}`]
+const rejectedAs = (code: string, close = '') => [`rejection ${code}${close}`]
 const concluded = (code: string) => ['ended', 'released', 'over', `end ${code}`]
 
-/** A refusal of the gateway's own in all states before the head was sent. */
+/** The effects of a rejection by the gateway, in all states before the head was sent. */
 function rejectedBefore(code: string, status: number, close = ''): Effects {
   const free = [...rejectedAs(code, close), `rejected ${status}`, ...concluded(code)]
   const paid = [...rejectedAs(code, close), `counted ${status} after 0`, 'used', `egress ${code.length}`]
   return {
     received: free,
     queued: free,
-    admitted: [...free.slice(0, 2), 'given back', ...free.slice(2)],
+    admitted: [...free.slice(0, 2), 'unused', ...free.slice(2)],
     forwarded: [...paid, ...concluded(code)],
     'awaiting-slot': [...paid, 'ended', 'slot left', 'released', 'over', `end ${code}`],
   }
@@ -37,7 +37,7 @@ function rejectedBefore(code: string, status: number, close = ''): Effects {
 const cutOff = ['ended', 'released', 'over', 'cut']
 const streamCutOff = ['ended', 'slot released', 'stream closed', 'released', 'over', 'cut']
 
-/** The same events as given up, each with what is let go of. */
+/** The effects of the same events when they abort the request, each with what they abort. */
 function givenUp(effects: Effects, reason: string): Effects {
   const { received, queued = [], admitted = [], forwarded = [], 'awaiting-slot': awaiting = [] } = effects
   return {
@@ -81,9 +81,9 @@ const effects: Record<keyof typeof events, Effects> = {
   readerReady: { ...nothing, sending: ['resumed'], stream: ['resumed'] },
   clientGone: {
     received: ['rejected 499', 'ended', 'released', 'over'],
-    queued: ['refused', 'ended', 'released', 'over', `wait aborted${left}`],
-    admitted: ['rejected 499', 'given back', 'ended', 'released', 'over', `wait aborted${left}`],
-    forwarded: ['counted 499 after 0', 'used', 'ended', 'released', 'over', `call aborted${left}`],
+    queued: ['rejected by quota', 'ended', 'released', 'over', `wait aborted${clientAway}`],
+    admitted: ['rejected 499', 'unused', 'ended', 'released', 'over', `wait aborted${clientAway}`],
+    forwarded: ['counted 499 after 0', 'used', 'ended', 'released', 'over', `call aborted${clientAway}`],
     'awaiting-slot': [
       'counted 499 after 0',
       'used',
@@ -91,10 +91,10 @@ const effects: Record<keyof typeof events, Effects> = {
       'slot left',
       'released',
       'over',
-      `runtime aborted${left}`,
+      `runtime aborted${clientAway}`,
     ],
-    sending: ['ended', 'released', 'over', `runtime aborted${left}`],
-    stream: ['ended', 'slot released', 'stream closed', 'released', 'over', `runtime aborted${left}`],
+    sending: ['ended', 'released', 'over', `runtime aborted${clientAway}`],
+    stream: ['ended', 'slot released', 'stream closed', 'released', 'over', `runtime aborted${clientAway}`],
   },
   rejectUnreadable: {
     ...givenUp(rejectedBefore(malformedRequest.code, 400, ' close'), `: ${malformedRequest.message}`),

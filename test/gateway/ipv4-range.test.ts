@@ -1,4 +1,4 @@
-// Which addresses lie within an IPv4 range, against the definition of a prefix bit by bit.
+// Which addresses are within an IPv4 range, compared with the bits of its prefix.
 import fc from 'fast-check'
 import t from 'tap'
 import { seed } from '#test/support/effort.ts'
@@ -8,7 +8,7 @@ const address = fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255))
 const bitsOf = (octets: readonly number[]) => octets.map((octet) => octet.toString(2).padStart(8, '0')).join('')
 const octetsOf = (bits: string) => Array.from({ length: 4 }, (_, at) => parseInt(bits.slice(at * 8, at * 8 + 8), 2))
 
-t.test('an address is within a range when their first bits agree, however it is carried', (t) => {
+t.test('An address is within a range when their first bits agree, also as a mapped IPv6 address', (t) => {
   const near = fc.tuple(address, fc.nat(32), fc.nat(32), address).map(([base, prefix, shared, rest]) => {
     const first = octetsOf(bitsOf(base).slice(0, prefix).padEnd(32, '0'))
     return { first, prefix, other: octetsOf(bitsOf(first).slice(0, shared) + bitsOf(rest).slice(shared)) }
@@ -23,7 +23,7 @@ t.test('an address is within a range when their first bits agree, however it is 
   t.end()
 })
 
-t.test('a range that begins elsewhere than at a multiple of its size is none', (t) => {
+t.test('A range must begin at a multiple of its size', (t) => {
   const property = fc.property(address, fc.nat(32), (octets, prefix) => {
     const begins = !bitsOf(octets).slice(prefix).includes('1')
     return (parseIpv4Range(`${octets.join('.')}/${prefix}`) !== undefined) === begins
@@ -32,7 +32,7 @@ t.test('a range that begins elsewhere than at a multiple of its size is none', (
   t.end()
 })
 
-t.test('what is no range and no IPv4 address', (t) => {
+t.test('Invalid ranges and addresses return undefined', (t) => {
   for (const text of [
     '',
     '10.0.0.0',

@@ -1,4 +1,4 @@
-// What the journal holds is what was counted: through cut and damaged files, a full disk, and segments that follow each other.
+// The journal holds every count, despite cut and damaged files, a full disk, and the change from one segment to the next.
 import { randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,18 +16,18 @@ import { newTenantId } from './support/gateway.ts'
 const hour = 3_600_000
 const origin = { source: 'gateway-test-0', boot: randomUUID() }
 
-t.test('of a segment that is cut or garbled, every whole frame counts, and nothing else', async (t) => {
+t.test('Of a segment that is cut or damaged, exactly the complete frames count', async (t) => {
   const keys = Array.from({ length: 5 }, (_, nth) => keyOf(newTenantId(), nth))
   const { frames, bytes } = segmentOf(keys, 40)
   t.same(valuesIn(bytes), new Map(keys.map((key, nth) => [key.tenant_id, 35 + nth + 1])))
   fc.assert(
     fc.property(fc.nat(bytes.length), (end) => {
-      const { counters, torn, damaged, origin: reported } = readSegment(bytes.subarray(0, end))
+      const { counters, torn, damaged, origin: storedOrigin } = readSegment(bytes.subarray(0, end))
       const whole = frames.filter((frame) => frame.end <= end)
       const last = whole.at(-1)?.end ?? 0
       if (torn !== end - last || damaged !== 0) return false
-      if (whole.length > 0 && reported?.boot !== origin.boot) return false
-      // The nth frame after the head raises the keys in turn.
+      if (whole.length > 0 && storedOrigin?.boot !== origin.boot) return false
+      // The nth frame after the head sets the next key in turn.
       return counters.every(({ tenant_id, value }) => value === lastValue(keys, tenant_id, whole.length - 1))
     }),
     { seed, numRuns: effort({ small: 300, full: 5_000 }) },
@@ -49,28 +49,28 @@ t.test('of a segment that is cut or garbled, every whole frame counts, and nothi
   )
 })
 
-t.test('what one turn of the event loop counts is written once, before whoever waits for it goes on', async (t) => {
-  const { store, journal, counted } = await open(t)
+t.test('The counts of one turn of the event loop are written once, before their waiters continue', async (t) => {
+  const { store, journal, storedCounts } = await open(t)
   const order: string[] = []
   const [a, b] = [newTenantId(), newTenantId()]
   store.add(a, 'requests', { group: 'rest', method: 'GET', statusClass: '2xx' }, 1)
-  journal.kept(() => order.push('first'))
+  journal.whenWritten(() => order.push('first'))
   store.add(a, 'requests', { group: 'rest', method: 'GET', statusClass: '2xx' }, 1)
   store.add(b, 'egress_bytes', { group: 'rest' }, 4_000_000_000_000)
-  journal.kept(() => order.push('second'))
+  journal.whenWritten(() => order.push('second'))
   t.same(order, [])
   await turn()
   t.same(order, ['first', 'second'])
-  t.same(await counted(), [
+  t.same(await storedCounts(), [
     [a, 'requests', 2],
     [b, 'egress_bytes', 4_000_000_000_000],
   ])
-  journal.kept(() => order.push('third'))
-  t.same(order, ['first', 'second', 'third'], 'with nothing to write there is nothing to wait for')
+  journal.whenWritten(() => order.push('third'))
+  t.same(order, ['first', 'second', 'third'], 'without pending writes there is no wait')
 })
 
-t.test('a segment begins with all that is open, and replaces those before it', async (t) => {
-  const { store, journal, counted, directory } = await open(t, { segmentBytes: 1 })
+t.test('A segment begins with all open counters, and replaces the segments before it', async (t) => {
+  const { store, journal, storedCounts, directory } = await open(t, { segmentBytes: 1 })
   const tenants = Array.from({ length: 2_500 }, () => newTenantId())
   for (const id of tenants) store.add(id, 'requests', { group: 'rest' }, 3)
   await turn()
@@ -82,9 +82,9 @@ t.test('a segment begins with all that is open, and replaces those before it', a
   for (let nth = 0; nth < 5; nth++) {
     const ticked = journal.tick()
     t.same(
-      new Set((await counted()).slice(-1_500).map(([, , value]) => value)),
+      new Set((await storedCounts()).slice(-1_500).map(([, , value]) => value)),
       new Set([3]),
-      'while one follows the other nothing is missing',
+      'no counter is missing during the change',
     )
     await ticked
   }
@@ -93,49 +93,43 @@ t.test('a segment begins with all that is open, and replaces those before it', a
   await journal.tick()
   await journal.tick()
   t.ok((await readdir(directory)).length <= 2)
-  const left = (await counted()).map(([id, , value]) => [id, value] as const)
+  const remaining = (await storedCounts()).map(([id, , value]) => [id, value] as const)
   t.same(
-    new Map(left),
+    new Map(remaining),
     new Map([...tenants.slice(1_000).map((id) => [id, 3] as const), [tenants[0], 4] as const]),
-    'what is acknowledged has gone',
+    'acknowledged counters are removed',
   )
   await journal.close(false)
-  t.same((await counted()).length, 1_501)
+  t.same((await storedCounts()).length, 1_501)
 })
 
-t.test('while the disk is full counts are in memory, and it says so; then all are written', async (t) => {
-  const {
-    store,
-    journal,
-    counted,
-    directory,
-    problems: errors,
-  } = await open(t, {}, async (directory) => {
-    // Every write to it fails for want of space.
+t.test('With a full disk counts stay in memory with an error, and all are written afterwards', async (t) => {
+  const { store, journal, storedCounts, directory, errors } = await open(t, {}, async (directory) => {
+    // Every write to this file fails for lack of space.
     await symlink('/dev/full', join(directory, `${origin.boot}-1.journal`))
   })
   const id = newTenantId()
-  let goesOn = false
+  let isReleased = false
   store.add(id, 'requests', { group: 'rest' }, 1)
-  journal.kept(() => (goesOn = true))
+  journal.whenWritten(() => (isReleased = true))
   await turn()
-  t.ok(goesOn, 'the answer ends all the same')
-  t.same(errors, ['the journal of counts can not be written: counts are in memory alone'])
+  t.ok(isReleased, 'the response ends nevertheless')
+  t.same(errors, ['The journal of counts cannot be written. Counts are only in memory.'])
   store.add(id, 'requests', { group: 'rest' }, 1)
   for (let nth = 0; nth < 3; nth++) {
     await journal.tick()
     await turn()
   }
-  t.same(await counted(), [[id, 'requests', 2]])
+  t.same(await storedCounts(), [[id, 'requests', 2]])
   t.same(
     errors,
-    ['the journal of counts can not be written: counts are in memory alone', 'the journal of counts is written again'],
-    'each once',
+    ['The journal of counts cannot be written. Counts are only in memory.', 'The journal of counts is written again.'],
+    'each message once',
   )
   t.equal((await readdir(directory)).length, 1)
 })
 
-t.test('a journal whose directory can not be made costs no count in memory', async (t) => {
+t.test('A journal whose directory cannot be created loses no count in memory', async (t) => {
   const parent = await mkdtemp(join(tmpdir(), 'tenantry-journal-'))
   t.teardown(() => rm(parent, { recursive: true, force: true }))
   const directory = join(parent, 'journal')
@@ -153,56 +147,53 @@ t.test('a journal whose directory can not be made costs no count in memory', asy
   store.add(newTenantId(), 'requests', { group: 'rest' }, 1)
   await turn()
   await journal.tick()
-  t.same(errors, ['the journal of counts can not be written: counts are in memory alone'])
+  t.same(errors, ['The journal of counts cannot be written. Counts are only in memory.'])
   t.equal(store.take(10).length, 1)
   await rm(directory)
   await mkdir(directory)
   await journal.tick()
   await turn()
   await journal.tick()
-  t.equal(errors.at(-1), 'the journal of counts is written again')
+  t.equal(errors.at(-1), 'The journal of counts is written again.')
   await journal.close(false)
-  t.equal((await readJournals(directory, '', () => t.fail('it can be read')))[0]?.counters.length, 1)
+  t.equal((await readJournals(directory, '', () => t.fail('the journal is damaged')))[0]?.counters.length, 1)
 })
 
-t.test(
-  'journals of several starts are read side by side, damaged ones as far as they go, and other files not at all',
-  async (t) => {
-    const directory = await mkdtemp(join(tmpdir(), 'tenantry-journal-'))
-    t.teardown(() => rm(directory, { recursive: true, force: true }))
-    const [one, two] = [randomUUID(), randomUUID()]
-    const keys = [keyOf(newTenantId(), 0), keyOf(newTenantId(), 1)]
-    const { bytes } = segmentOf(keys, 10)
-    const { bytes: more } = segmentOf(keys, 12)
-    await writeFile(join(directory, `${one}-1.journal`), more)
-    await writeFile(join(directory, `${one}-2.journal`), bytes)
-    await writeFile(
-      join(directory, `${two}-1.journal`),
-      Buffer.concat([Buffer.from('?'.repeat(60)), bytes.subarray(60), Buffer.from('cut')]),
-    )
-    await writeFile(join(directory, 'notes.journal'), 'of somebody else')
-    await mkdir(join(directory, `${randomUUID()}-1.journal`))
-    const errors: string[] = []
-    const replays = await readJournals(directory, 'gateway-now', ({ message }) => errors.push(message))
-    t.same(
-      new Map(replays.map(({ boot, source }) => [boot, source])),
-      new Map([
-        [one, 'gateway-test-0'],
-        [two, 'gateway-now'],
-      ]),
-      "whose name is lost has the reader's",
-    )
-    t.same(
-      replays.find(({ boot }) => boot === one)?.counters.map(({ value }) => value),
-      [11, 12],
-      'the greatest of both segments',
-    )
-    t.equal(errors.length, 3)
-    for (const reported of [/can't be read/, /is damaged: \d+ of \d+ bytes/, /ends in a write that was cut: 3 bytes/]) {
-      t.equal(errors.filter((error) => reported.test(error)).length, 1, String(reported))
-    }
-  },
-)
+t.test('Journals of several starts are read, damaged ones in part, and other files not at all', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-journal-'))
+  t.teardown(() => rm(directory, { recursive: true, force: true }))
+  const [one, two] = [randomUUID(), randomUUID()]
+  const keys = [keyOf(newTenantId(), 0), keyOf(newTenantId(), 1)]
+  const { bytes } = segmentOf(keys, 10)
+  const { bytes: more } = segmentOf(keys, 12)
+  await writeFile(join(directory, `${one}-1.journal`), more)
+  await writeFile(join(directory, `${one}-2.journal`), bytes)
+  await writeFile(
+    join(directory, `${two}-1.journal`),
+    Buffer.concat([Buffer.from('?'.repeat(60)), bytes.subarray(60), Buffer.from('cut')]),
+  )
+  await writeFile(join(directory, 'notes.journal'), 'another file')
+  await mkdir(join(directory, `${randomUUID()}-1.journal`))
+  const errors: string[] = []
+  const replays = await readJournals(directory, 'gateway-now', ({ message }) => errors.push(message))
+  t.same(
+    new Map(replays.map(({ boot, source }) => [boot, source])),
+    new Map([
+      [one, 'gateway-test-0'],
+      [two, 'gateway-now'],
+    ]),
+    "a journal without a readable source has the reader's",
+  )
+  t.same(
+    replays.find(({ boot }) => boot === one)?.counters.map(({ value }) => value),
+    [11, 12],
+    'the greatest of both segments',
+  )
+  t.equal(errors.length, 3)
+  for (const pattern of [/cannot be read/, /is damaged: \d+ of \d+ bytes/, /ends in an incomplete write of 3 bytes/]) {
+    t.equal(errors.filter((error) => pattern.test(error)).length, 1, String(pattern))
+  }
+})
 
 function keyOf(tenant_id: string, nth: number): CounterKey {
   return {
@@ -216,7 +207,7 @@ function keyOf(tenant_id: string, nth: number): CounterKey {
   }
 }
 
-/** The keys first, then `length` frames that raise the first, second, … in turn to 1, 2, … */
+/** Returns the keys, then `length` frames that set the first, second, … key in turn to 1, 2, and so on. */
 function segmentOf(keys: CounterKey[], length: number) {
   const writer = new FrameWriter()
   const chunks: Buffer[] = []
@@ -241,7 +232,7 @@ function valuesIn(bytes: Buffer): Map<string, number> {
   return new Map(readSegment(bytes).counters.map(({ tenant_id, value }: Counter) => [tenant_id, value]))
 }
 
-/** After `frames` frames beside the first. */
+/** Returns the value of a tenant's key after `frames` frames, not counting the head. */
 function lastValue(keys: CounterKey[], tenantId: string, frames: number): number {
   const nth = keys.findIndex(({ tenant_id }) => tenant_id === tenantId)
   const raised = frames - keys.length
@@ -272,9 +263,9 @@ async function open(
     await journal.close(false)
     await rm(directory, { recursive: true, force: true })
   })
-  const counted = async () => {
+  const storedCounts = async () => {
     const [replay] = await readJournals(directory, '', () => undefined)
     return (replay?.counters ?? []).map(({ tenant_id, meter, value }) => [tenant_id, meter, value] as const)
   }
-  return { store, journal, directory, problems: errors, counted }
+  return { store, journal, directory, errors, storedCounts }
 }

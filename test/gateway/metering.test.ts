@@ -1,4 +1,5 @@
-// Every request counts once, as what it was, whatever becomes of it; and every count arrives, whatever becomes of the push.
+// Every request counts exactly once, however it ends, and every count reaches the control plane, whatever happens to a
+// push.
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import type { Counter } from '@tenantry/contract'
@@ -26,7 +27,7 @@ function egress(setting: Setting, tenantId: string): number {
   return setting.control.total((counter) => counter.meter === 'egress_bytes' && counter.tenant_id === tenantId)
 }
 
-t.test('a thousand mixed requests, some left in the middle, count exactly', async (t) => {
+t.test('A thousand mixed requests, some of them aborted, count exactly', async (t) => {
   const setting = await startSetting(t)
   const { gateway, upstream } = setting
   const tenants = [
@@ -108,23 +109,23 @@ t.test('a thousand mixed requests, some left in the middle, count exactly', asyn
   t.equal(
     setting.control.total(({ meter }) => meter === 'rejected_requests'),
     rejected,
-    'what was rejected is counted apart',
+    'rejected requests are counted separately',
   )
   t.equal(
     tenants.reduce((sum, { tenant_id }) => sum + requests(setting, tenant_id), 0),
     1000 - rejected,
-    'and nothing else was counted',
+    'nothing else was counted',
   )
   t.equal(
     setting.control.total(({ meter }) => meter === 'latency'),
     1000 - rejected,
-    'each stands in one bucket of the latencies',
+    'each request is in one bucket of the latencies',
   )
   for (const { tenant_id } of tenants)
     t.equal(egress(setting, tenant_id), bytes.get(tenant_id) ?? 0, "egress is the bodies' bytes")
 })
 
-t.test('a request has been counted before its answer ends', async (t) => {
+t.test('A request is counted before its response ends', async (t) => {
   const setting = await startSetting(t, { pushInterval: 5 })
   const { tenant_id } = await setting.add('acme')
   const request = httpRequest({
@@ -134,15 +135,15 @@ t.test('a request has been counted before its answer ends', async (t) => {
     path: '/t/acme/events',
   }).end()
   await once(request, 'response')
-  await until(() => requests(setting, tenant_id) === 1, 'the count of an answer without end')
+  await until(() => requests(setting, tenant_id) === 1, 'the count of an endless response')
   request.destroy()
   t.equal(requests(setting, tenant_id), 1)
 })
 
-t.test('requests for no tenant and unreadable ones count for nobody', async (t) => {
+t.test('Requests for no tenant and unreadable ones count for no tenant', async (t) => {
   const setting = await startSetting(t)
   await setting.add('acme')
-  await send(setting.gateway.port, { path: '/t/nobody/x' })
+  await send(setting.gateway.port, { path: '/t/missing/x' })
   await send(setting.gateway.port, { path: '/health' })
   await send(setting.gateway.port, { path: '/t/acme/x', headers: { 'x-big': 'a'.repeat(20_000) } })
   await setting.gateway.stop()
@@ -152,7 +153,7 @@ t.test('requests for no tenant and unreadable ones count for nobody', async (t) 
   )
 })
 
-t.test('push connections count at their peak, and their bytes as egress', async (t) => {
+t.test('Push connections count at their peak, and their bytes as egress', async (t) => {
   const setting = await startSetting(t)
   const { tenant_id } = await setting.add('acme')
   const open = async () => {
@@ -192,10 +193,10 @@ t.test('push connections count at their peak, and their bytes as egress', async 
   t.ok(egress(setting, tenant_id) >= 7 + 'data: first\n\n'.length, 'the echoed frame and the event')
 })
 
-t.test('lost acknowledgements, refusals and an absent control plane change no count', async (t) => {
+t.test('Lost acknowledgements, errors and an absent control plane change no count', async (t) => {
   const setting = await startSetting(t)
   const { tenant_id } = await setting.add('acme')
-  const responses = ['lost', 'refused', 'lost', 'stored'] as const
+  const responses = ['lost', 'rejected', 'lost', 'stored'] as const
   setting.control.pushResponse = (nth) => responses[nth % responses.length] ?? 'stored'
   for (let n = 0; n < 40; n++) {
     await send(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })
@@ -210,7 +211,7 @@ t.test('lost acknowledgements, refusals and an absent control plane change no co
   await setting.restart()
   await until(async () => (await send(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })).status === 200)
   await setting.gateway.stop()
-  t.equal(requests(setting, tenant_id), 41, 'a new incarnation counts beside the old one')
+  t.equal(requests(setting, tenant_id), 41, 'a new boot counts separately from the old one')
   t.same(
     setting.control.pushes
       .filter(({ stopped }) => stopped)
@@ -219,18 +220,18 @@ t.test('lost acknowledgements, refusals and an absent control plane change no co
       [[], 'string'],
       [[], 'string'],
     ],
-    'each says at last that it owes nothing',
+    'each boot reports at its end that it has nothing more to push',
   )
   t.equal(setting.control.pushes.at(-1)?.stopped, true)
   t.equal(new Set(setting.control.pushes.map(({ boot }) => boot)).size, 2)
 })
 
-t.test('a gateway that stops with counts nobody has taken does not say that it owes nothing', async (t) => {
+t.test('A gateway that stops with unacknowledged counts does not report that it has pushed all', async (t) => {
   const setting = await startSetting(t)
   const { tenant_id } = await setting.add('acme')
   await send(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })
   await until(() => requests(setting, tenant_id) === 1)
-  setting.control.pushResponse = () => 'refused'
+  setting.control.pushResponse = () => 'rejected'
   await send(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })
   await setting.gateway.stop()
   t.same(
@@ -239,7 +240,7 @@ t.test('a gateway that stops with counts nobody has taken does not say that it o
   )
 })
 
-t.test('hours are kept apart, and closed ones are dropped once acknowledged', async (t) => {
+t.test('Hours are separate, and closed ones are removed once acknowledged', async (t) => {
   let now = Date.parse('2026-05-01T09:59:59.000Z')
   const store = new CounterStore(() => now, 1000)
   const meter = new Meter({ store, now: () => now, elapsed: () => now })
@@ -272,7 +273,7 @@ t.test('hours are kept apart, and closed ones are dropped once acknowledged', as
   )
   t.equal(store.size, 7)
   t.equal(store.completeUntil(), Date.parse('2026-05-01T09:00:00.000Z') / hour)
-  store.refused(second)
+  store.putBack(second)
   store.acknowledge(firstCounters, first)
   t.equal(store.size, 4, 'the closed hour is gone')
   t.equal(store.completeUntil(), Date.parse('2026-05-01T10:00:00.000Z') / hour)
@@ -283,7 +284,7 @@ t.test('hours are kept apart, and closed ones are dropped once acknowledged', as
   t.equal(again.find(({ key }) => key.meter === 'requests')?.value, 2, 'cumulative')
 })
 
-t.test('what grows while it is being pushed is pushed again', async (t) => {
+t.test('A counter that grows while it is pushed is pushed again', async (t) => {
   const store = new CounterStore(() => 0, 1000)
   const id = newTenantId()
   store.add(id, 'egress_bytes', { group: 'rest' }, 5)
@@ -298,7 +299,7 @@ t.test('what grows while it is being pushed is pushed again', async (t) => {
   t.same(store.take(10), [])
 })
 
-t.test('memory is bounded while nobody takes the counters', async (t) => {
+t.test('Memory is limited while no control plane takes the counters', async (t) => {
   let now = 0
   const store = new CounterStore(() => now, 50)
   for (let index = 0; index < 10; index++) {
@@ -306,12 +307,12 @@ t.test('memory is bounded while nobody takes the counters', async (t) => {
       store.add(newTenantId(), 'requests', { group: 'rest', method: 'GET', statusClass: '2xx' }, 1)
     now += hour
   }
-  t.equal(store.enforceLimit(), 160, 'the oldest hours were given up, and it says how much that was')
+  t.equal(store.enforceLimit(), 160, 'the oldest hours are dropped, and their counts are returned')
   t.equal(store.size, 40)
   t.equal(store.take(1000).length, 40)
 })
 
-/** A client that hangs up once its request has reached the runtime. */
+/** Sends a request, and hangs up once it has reached the runtime. */
 async function leaveInTheMiddle(setting: Setting, path: string): Promise<void> {
   const unique = `${path}?${Math.random()}`
   const request = httpRequest({ agent: false, host: '127.0.0.1', port: setting.gateway.port, path: unique }).end()

@@ -1,4 +1,4 @@
-// The Postgres door on real sockets: who comes in and where to, against stand-ins for a server.
+// The Postgres proxy on real sockets: which clients it admits and where it connects them, with doubles of a server.
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -15,8 +15,8 @@ import {
   errorFields,
   exchange,
   gssRequest,
-  knock,
-  admit,
+  startLogin,
+  authenticationOk,
   message,
   openSession,
   packet,
@@ -25,7 +25,7 @@ import {
   startup,
 } from './support/sql-wire.ts'
 
-t.test("nobody but a tenant's admin comes in, and all others are told the same", async (t) => {
+t.test("Only a tenant's admin is admitted, and all others get the same error", async (t) => {
   const setting = await startSetting(t, withProxy)
   const fake = await startFakePostgres(t)
   const acme = await addTenant(setting, 'acme', fake.address)
@@ -76,7 +76,7 @@ t.test("nobody but a tenant's admin comes in, and all others are told the same",
   await until(() => fake.received(0).equals(Buffer.concat([packets, Buffer.from('more')])), 'the packet, byte for byte')
 })
 
-t.test('every phase has its answer, and a paused tenant is woken', async (t) => {
+t.test('Every phase has its response, and a paused tenant is woken', async (t) => {
   const setting = await startFrontedSetting(t, { ...withProxy, limits: { waitingPerTenant: 1 } })
   const fake = await startFakePostgres(t)
   const route = await addTenant(setting, 'acme', fake.address, { phase: 'pending' })
@@ -95,7 +95,7 @@ t.test('every phase has its answer, and a paused tenant is woken', async (t) => 
   leaving.write(startup(['user', user]))
   await until(async () => (await activityOf(setting, route.tenant_id))?.open === 2)
   leaving.destroy()
-  await until(async () => (await activityOf(setting, route.tenant_id))?.open === 1, 'the place')
+  await until(async () => (await activityOf(setting, route.tenant_id))?.open === 1, 'the free slot')
   setting.front.wakeResponse = () => 409
   t.match(errorFields(await exchange(proxyOf(setting), startup(['user', user]))), { C: '57P03', M: /cannot be woken/ })
   const { postgres, ...without } = route
@@ -104,10 +104,10 @@ t.test('every phase has its answer, and a paused tenant is woken', async (t) => 
   const moved = exchange(proxyOf(setting), startup(['user', user]))
   await until(async () => (await activityOf(setting, route.tenant_id))?.open === 2)
   await setting.put({ ...without, generation: 5, phase: 'ready' })
-  t.equal(errorFields(await moved)['C'], '28000', 'awake, but with no database of its own')
+  t.equal(errorFields(await moved)['C'], '28000', 'awake, but without its own database')
 })
 
-t.test('SSLRequest and GSSENCRequest are answered no without a certificate, each once', async (t) => {
+t.test('Without a certificate SSLRequest and GSSENCRequest are declined, each once', async (t) => {
   const setting = await startSetting(t, withProxy)
   const fake = await startFakePostgres(t, (socket) => socket.once('data', () => socket.end('hello')))
   const { tenant_id } = await addTenant(setting, 'acme', fake.address)
@@ -116,14 +116,14 @@ t.test('SSLRequest and GSSENCRequest are answered no without a certificate, each
   t.equal(
     fake.received(0).length,
     startup(['user', `${tenant_id}_admin`]).length,
-    'the server sees the startup packet alone',
+    'the server receives only the startup packet',
   )
   const twice = await exchange(proxyOf(setting), Buffer.concat([sslRequest, sslRequest]))
   t.equal(twice.toString('latin1', 0, 1), 'N')
   t.equal(errorFields(twice.subarray(1))['C'], '08P01')
 })
 
-t.test('packets that are too long, too short, unreadable or too late end the connection', async (t) => {
+t.test('Packets that are too long, too short, unreadable or too late end the connection', async (t) => {
   const setting = await startSetting(t, { ...withProxy, limits: { loginTimeout: 200 } })
   const fake = await startFakePostgres(t)
   const { tenant_id } = await addTenant(setting, 'acme', fake.address)
@@ -139,7 +139,7 @@ t.test('packets that are too long, too short, unreadable or too late end the con
     t.equal(errorFields(await exchange(proxyOf(setting), bytes))['C'], '08P01', bytes.toString('latin1', 0, 12))
   for (const late of ['', '\0', startup(['user', user]).subarray(0, 20), sslRequest]) {
     const response = await exchange(proxyOf(setting), Buffer.from(late))
-    t.equal(response.length, late === sslRequest ? 1 : 0, 'cut without a word')
+    t.equal(response.length, late === sslRequest ? 1 : 0, 'cut without an error')
   }
   const half = connect(proxyOf(setting), '127.0.0.1')
   half.end(startup(['user', user]).subarray(0, 20))
@@ -149,21 +149,21 @@ t.test('packets that are too long, too short, unreadable or too late end the con
   await openSession(t, proxyOf(setting), fake, user)
 })
 
-t.test('sessions are bounded for one tenant and for all, and a session that ends frees its place', async (t) => {
+t.test('Sessions are limited per tenant and in total, and a session that ends frees its slot', async (t) => {
   const setting = await startSetting(t, { ...withProxy, limits: { sqlSessionsPerTenant: 2, sqlSessions: 3 } })
   const fake = await startFakePostgres(t)
   const [a, b] = [await addTenant(setting, 'acme', fake.address), await addTenant(setting, 'beta', fake.address)]
   const open = (route: Route) => openSession(t, proxyOf(setting), fake, `${route.tenant_id}_admin`)
   const rejection = async (route: Route) => {
     const response = await exchange(proxyOf(setting), startup(['user', `${route.tenant_id}_admin`]))
-    t.same(response.subarray(0, admit.length), admit, 'the password was good')
-    return errorFields(response.subarray(admit.length))['C']
+    t.same(response.subarray(0, authenticationOk.length), authenticationOk, 'the password was correct')
+    return errorFields(response.subarray(authenticationOk.length))['C']
   }
   const first = await open(a)
   await open(a)
   t.equal(await rejection(a), '53300')
   await open(b)
-  t.equal(await rejection(b), '53300', 'all places are taken')
+  t.equal(await rejection(b), '53300', 'all slots are used')
   first.destroy()
   await until(async () => (await activityOf(setting, a.tenant_id))?.open === 1)
   await open(b)
@@ -173,46 +173,46 @@ t.test('sessions are bounded for one tenant and for all, and a session that ends
   await open(a)
 })
 
-t.test(
-  "a session waits for its place among the tenant's connections: it loses nothing, and one that leaves takes none",
-  async (t) => {
-    const setting = await startSetting(t, withProxy)
-    setting.control.connections = 3
-    const fake = await startFakePostgres(t)
-    const limits = { requests_per_month: null, connections: 3, rate: null }
-    const { tenant_id } = await addTenant(setting, 'acme', fake.address, { limits })
-    const user = `${tenant_id}_admin`
-    await setting.control.stop()
-    // The slot that came with the route.
-    await openSession(t, proxyOf(setting), fake, user)
-    const chunks: Buffer[] = []
-    const first = await knock(t, proxyOf(setting), fake, user)
-    first.on('data', (chunk: Buffer) => chunks.push(chunk))
-    const leaving = await knock(t, proxyOf(setting), fake, user)
-    leaving.resume()
-    await until(
-      () => fake.sockets.every((socket) => socket.bytesRead > 0 && socket.bytesWritten >= admit.length),
-      'both let in by the server',
-    )
-    fake.sockets[1]?.write('and more')
-    leaving.destroy()
-    await until(() => fake.sockets[2]?.destroyed === true, 'its end at the server')
-    t.same(chunks, [])
-    await setting.control.start()
-    await until(
-      () => Buffer.concat(chunks).equals(Buffer.concat([admit, Buffer.from('and more')])),
-      'all that was said, in order',
-    )
-    first.write('a query')
-    await until(() => fake.received(1).toString('latin1').endsWith('a query'))
-    await openSession(t, proxyOf(setting), fake, user)
-    const response = await exchange(proxyOf(setting), startup(['user', user]))
-    t.same(response.subarray(0, admit.length), admit, 'the password was good')
-    t.match(errorFields(response.subarray(admit.length)), { C: '53300', M: /allows no more connections/ })
-  },
-)
+t.test('A session waits for a slot of its tenant and loses nothing, and one that leaves takes no slot', async (t) => {
+  const setting = await startSetting(t, withProxy)
+  setting.control.connections = 3
+  const fake = await startFakePostgres(t)
+  const limits = { requests_per_month: null, connections: 3, rate: null }
+  const { tenant_id } = await addTenant(setting, 'acme', fake.address, { limits })
+  const user = `${tenant_id}_admin`
+  await setting.control.stop()
+  // This session takes the slot that came with the route.
+  await openSession(t, proxyOf(setting), fake, user)
+  const chunks: Buffer[] = []
+  const first = await startLogin(t, proxyOf(setting), fake, user)
+  first.on('data', (chunk: Buffer) => chunks.push(chunk))
+  const leaving = await startLogin(t, proxyOf(setting), fake, user)
+  leaving.resume()
+  await until(
+    () => fake.sockets.every((socket) => socket.bytesRead > 0 && socket.bytesWritten >= authenticationOk.length),
+    'the admission of both by the server',
+  )
+  fake.sockets[1]?.write('and more')
+  leaving.destroy()
+  await until(() => fake.sockets[2]?.destroyed === true, 'its end at the server')
+  t.same(chunks, [])
+  await setting.control.start()
+  await until(
+    () => Buffer.concat(chunks).equals(Buffer.concat([authenticationOk, Buffer.from('and more')])),
+    'all bytes, in order',
+  )
+  first.write('a query')
+  await until(() => fake.received(1).toString('latin1').endsWith('a query'))
+  await openSession(t, proxyOf(setting), fake, user)
+  const response = await exchange(proxyOf(setting), startup(['user', user]))
+  t.same(response.subarray(0, authenticationOk.length), authenticationOk, 'the password was correct')
+  t.match(errorFields(response.subarray(authenticationOk.length)), {
+    C: '53300',
+    M: /connections that the plan allows is already open/,
+  })
+})
 
-t.test('a server that cannot be reached is said so', async (t) => {
+t.test('A server that cannot be reached is reported to the client', async (t) => {
   const setting = await startSetting(t, withProxy)
   for (const [n, address] of ['127.0.0.1:1', 'no-such-host.invalid:5432', '[::1]:1'].entries()) {
     const { tenant_id } = await addTenant(setting, `acme-${n}`, address)
@@ -225,33 +225,33 @@ t.test('a server that cannot be reached is said so', async (t) => {
   }
 })
 
-t.test('the slower side sets the pace, in both directions', async (t) => {
+t.test('The slower side sets the pace, in both directions', async (t) => {
   const setting = await startSetting(t, withProxy)
   const max = 128 * 1024 * 1024
-  const consumeStream = { toClient: 0, toServer: 0 }
+  const written = { toClient: 0, toServer: 0 }
   const fake = await startFakePostgres(t, (socket) => {
     socket.pause()
-    socket.write(admit)
-    pour(socket, max, (bytes) => (consumeStream.toClient += bytes))
+    socket.write(authenticationOk)
+    pour(socket, max, (bytes) => (written.toClient += bytes))
   })
   const { tenant_id } = await addTenant(setting, 'acme', fake.address)
-  const client = await knock(t, proxyOf(setting), fake, `${tenant_id}_admin`)
-  pour(client, max, (bytes) => (consumeStream.toServer += bytes))
+  const client = await startLogin(t, proxyOf(setting), fake, `${tenant_id}_admin`)
+  pour(client, max, (bytes) => (written.toServer += bytes))
   let before = { toClient: -1, toServer: -1 }
   await until(async () => {
-    const isStill = before.toClient === consumeStream.toClient && before.toServer === consumeStream.toServer
-    before = { ...consumeStream }
+    const isStill = before.toClient === written.toClient && before.toServer === written.toServer
+    before = { ...written }
     await new Promise((resolve) => setTimeout(resolve, 100))
-    return isStill && consumeStream.toClient > 0 && consumeStream.toServer > 0
+    return isStill && written.toClient > 0 && written.toServer > 0
   }, 'a standstill')
-  t.ok(consumeStream.toClient < max / 2, `${consumeStream.toClient} bytes on their way to the client`)
-  t.ok(consumeStream.toServer < max / 2, `${consumeStream.toServer} bytes on their way to the server`)
+  t.ok(written.toClient < max / 2, `${written.toClient} bytes on their way to the client`)
+  t.ok(written.toServer < max / 2, `${written.toServer} bytes on their way to the server`)
   client.resume()
   fake.sockets[0]?.resume()
-  await until(() => consumeStream.toClient === max && consumeStream.toServer === max, 'all of it')
+  await until(() => written.toClient === max && written.toServer === max, 'all of it')
 })
 
-t.test("a server that claims another session's cancel key gets none of its cancellations", async (t) => {
+t.test("A server that claims another session's cancel key receives none of its cancellations", async (t) => {
   const setting = await startSetting(t, withProxy)
   const key = randomBytes(8)
   const greeting = Buffer.concat([message('R', Buffer.alloc(4)), message('K', key), message('Z', 'I')])
@@ -264,13 +264,13 @@ t.test("a server that claims another session's cancel key gets none of its cance
   ] as const)
     await openSession(t, proxyOf(setting), fake, `${route.tenant_id}_admin`)
   const cancel = connect(proxyOf(setting), '127.0.0.1')
-  // As clients do that don't wait for anything.
+  // Some clients wait for nothing before they close.
   cancel.end(cancelRequest(key))
   await until(() => honest.received(1).equals(cancelRequest(key)), 'the cancellation')
   t.equal(thief.sockets.length, 1)
 })
 
-t.test('without the port there is no door, and a stop ends every session', async (t) => {
+t.test('Without a port there is no Postgres proxy, and a stop ends every session', async (t) => {
   const closed = await startSetting(t)
   t.equal(closed.gateway.postgresPort, undefined)
   const setting = await startSetting(t, withProxy)
@@ -286,22 +286,22 @@ t.test('without the port there is no door, and a stop ends every session', async
   await t.rejects(once(connect(port, '127.0.0.1'), 'connect'), { code: 'ECONNREFUSED' })
 })
 
-t.test('a certificate that is none, or a taken port, ends the start', async (t) => {
+t.test('An invalid certificate or a port in use prevents the start', async (t) => {
   const { cert } = selfSigned()
   const start = (postgres: GatewayOptions['postgres'] & object) => startSetting(t, { postgres })
-  await t.rejects(start({ port: 0, tls: { cert, key: selfSigned().key } }), 'of another key')
+  await t.rejects(start({ port: 0, tls: { cert, key: selfSigned().key } }), 'a certificate of another key')
   await t.rejects(start({ port: 0, tls: { cert: 'x', key: 'y' } }))
   const setting = await startSetting(t, withProxy)
   await t.rejects(start({ port: proxyOf(setting) }), { code: 'EADDRINUSE' })
 })
 
-/** Writes so many bytes at the pace at which they are taken. */
+/** Writes `count` bytes at the pace at which they are read. */
 function pour(socket: Socket, count: number, note: (bytes: number) => void): void {
   const chunk = Buffer.alloc(64 * 1024)
-  let left = count
+  let remaining = count
   const fill = () => {
-    while (left > 0 && !socket.writableNeedDrain) {
-      left -= chunk.length
+    while (remaining > 0 && !socket.writableNeedDrain) {
+      remaining -= chunk.length
       note(chunk.length)
       socket.write(chunk)
     }

@@ -1,4 +1,4 @@
-// Sessions through the Postgres door with a real Postgres and real clients: work, cancellation, counts, ends and TLS.
+// Sessions through the Postgres proxy with a real Postgres and real clients: queries, cancellation, counts, ends and TLS.
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
@@ -12,14 +12,14 @@ import { newTenantId, startSetting, type Setting } from './support/gateway.ts'
 import { activityOf, addTenant, proxyOf, withProxy } from './support/postgres-proxy.ts'
 import { cancelRequest, errorFields, exchange, sslRequest, startup } from './support/sql-wire.ts'
 
-t.test('with a real Postgres', async (t) => {
+t.test('With a real Postgres', async (t) => {
   const server = await startPostgres()
   t.teardown(() => server.stop())
   const setting = await startSetting(t, withProxy)
   const { route, login } = await addRealTenant(setting, server, 'acme')
   const other = await addRealTenant(setting, server, 'other')
 
-  t.test("a tenant's admin works in its database", async (t) => {
+  t.test("A tenant's admin works in its database", async (t) => {
     const client = await connected(t, login)
     t.same((await client.query<{ current_user: string }>('select current_user')).rows, [
       { current_user: `${route.tenant_id}_admin` },
@@ -33,12 +33,12 @@ t.test('with a real Postgres', async (t) => {
     t.same((await client.query('select 1 as one')).rows, [{ one: 1 }])
   })
 
-  t.test("a wrong password is Postgres' to refuse", async (t) => {
+  t.test('Postgres rejects a wrong password', async (t) => {
     await t.rejects(connected(t, { ...login, password: 'wrong' }), { code: '28P01' })
     await t.rejects(connected(t, { ...login, password: other.login.password }), { code: '28P01' })
   })
 
-  t.test('a query is cancelled by its own key alone', async (t) => {
+  t.test('A query is cancelled only by its own key', async (t) => {
     const client = await connected(t, login)
     const bystander = await connected(t, other.login)
     const key = keyOf(client)
@@ -59,10 +59,10 @@ t.test('with a real Postgres', async (t) => {
     await ended
     await client.end()
     await until(async () => (await activityOf(setting, route.tenant_id))?.open === 0)
-    t.equal((await exchange(proxyOf(setting), cancelRequest(key))).length, 0, 'a key of a session that is over')
+    t.equal((await exchange(proxyOf(setting), cancelRequest(key))).length, 0, 'the key of a session that has ended')
   })
 
-  t.test('sessions count as connections, as activity, and their bytes as egress', async (t) => {
+  t.test('Sessions count as connections and activity, and their bytes as egress', async (t) => {
     const { route, login } = await addRealTenant(setting, server, 'counted')
     const count = (meter: string) =>
       setting.control.total((counter) => counter.meter === meter && counter.tenant_id === route.tenant_id)
@@ -76,22 +76,22 @@ t.test('with a real Postgres', async (t) => {
     await until(async () => (await activityOf(setting, route.tenant_id))?.open === 1)
   })
 
-  t.test('one session too many is told so after its password, as a client expects it', async (t) => {
+  t.test('A session beyond the limit is rejected after its password, as clients expect', async (t) => {
     const narrow = await startSetting(t, { ...withProxy, limits: { sqlSessionsPerTenant: 1 } })
     const { login } = await addRealTenant(narrow, server, 'narrow')
     const client = await connected(t, login)
-    await t.rejects(connected(t, login), { code: '53300', message: 'Too many sessions are open already.' })
+    await t.rejects(connected(t, login), { code: '53300', message: 'Too many sessions are already open.' })
     await t.rejects(connected(t, { ...login, password: 'wrong' }), { code: '28P01' })
     t.same((await client.query('select 1 as one')).rows, [{ one: 1 }])
     await until(
       async () =>
         (await query(server.url('postgres'), 'select 1 from pg_stat_activity where usename = $1', [login.user]))
           .length === 1,
-      'no session is left behind',
+      'no session remains',
     )
   })
 
-  t.test("a suspended or deleted tenant's sessions end, and no others", async (t) => {
+  t.test('The sessions of a suspended or deleted tenant end, and no others', async (t) => {
     const { route, login } = await addRealTenant(setting, server, 'ending')
     const bystander = await connected(t, other.login)
     for (const [generation, phase] of [
@@ -116,7 +116,7 @@ t.test('with a real Postgres', async (t) => {
     )
   })
 
-  t.test('TLS where the door has a certificate, and then nothing else', async (t) => {
+  t.test('A proxy with a certificate requires TLS', async (t) => {
     const secure = await startSetting(t, { postgres: { port: 0, tls: selfSigned() } })
     const { login } = await addRealTenant(secure, server, 'secure')
     const client = await connected(t, { ...login, ssl: { rejectUnauthorized: false } })
@@ -131,7 +131,7 @@ t.test('with a real Postgres', async (t) => {
     await exchange(proxyOf(secure), cancelRequest(key))
     await cancelled
     const early = await exchange(proxyOf(secure), Buffer.concat([sslRequest, startup(['user', login.user])]))
-    t.equal(errorFields(early)['C'], '08P01', 'what is sent ahead of the answer to an SSLRequest is not taken')
+    t.equal(errorFields(early)['C'], '08P01', 'bytes before the response to an SSLRequest are rejected')
     const ended = endOf(client)
     await secure.gateway.stop()
     await ended
@@ -143,7 +143,7 @@ interface Login extends pg.ClientConfig {
   password: string
 }
 
-/** A role named like a tenant's admin, on a server that both tenants share here as none would in earnest. */
+/** Creates a role named like a tenant's admin, on a server that both tenants share only in these tests. */
 async function addRealTenant(
   setting: Setting,
   server: TestPostgres,
@@ -169,12 +169,12 @@ async function connected(t: Test, login: pg.ClientConfig): Promise<pg.Client> {
   return client
 }
 
-/** Also when the connection is lost, which the client reports as an error besides. */
+/** Resolves when the client ends, also after it lost its connection. */
 function endOf(client: pg.Client): Promise<void> {
   return new Promise((resolve) => client.on('end', () => resolve()))
 }
 
-/** Process id and secret, as the client was told. */
+/** Returns the process ID and the secret that the client received. */
 function keyOf(client: pg.Client): Buffer {
   const { processID, secretKey } = client as unknown as { processID: number; secretKey: number }
   const key = Buffer.alloc(8)

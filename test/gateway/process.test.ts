@@ -1,4 +1,4 @@
-// The gateway as a process: its environment, its signals, and a reader of its log that goes away.
+// The gateway as a process: its environment, its signals, and a closed log.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -27,7 +27,7 @@ const whole = {
   TENANTRY_DATA: '/x/gateway',
 }
 
-t.test('the environment is read strictly and frozen', async (t) => {
+t.test('The environment is read strictly and frozen', async (t) => {
   const config = readConfig({ ...whole, OTHER: 'x' })
   t.same(config, {
     host: '127.0.0.1',
@@ -50,7 +50,7 @@ t.test('the environment is read strictly and frozen', async (t) => {
     port: 5433,
     tls: { certFile: '/x/cert', keyFile: '/x/key' },
   })
-  t.notOk('postgres' in readConfig({ ...whole, ...tls }), 'no port, no door')
+  t.notOk('postgres' in readConfig({ ...whole, ...tls }), 'without a port there is no Postgres proxy')
   const range = { TENANTRY_TENANT_RANGE: '10.201.0.0/16' }
   const tenants = { first: 0x0ac90000, size: 65_536 }
   t.same(readConfig({ ...whole, ...range }).tenantAddresses, { range: tenants })
@@ -81,24 +81,27 @@ t.test('the environment is read strictly and frozen', async (t) => {
     [{ TENANTRY_TRUSTED_PROXIES: '10.1.2.3,' }, /TENANTRY_TRUSTED_PROXIES is not valid/],
     [{ TENANTRY_TRUSTED_PROXIES: '10.1.2.3/16' }, /TENANTRY_TRUSTED_PROXIES is not valid/],
     [{ TENANTRY_TRUSTED_PROXIES: 'caddy' }, /TENANTRY_TRUSTED_PROXIES is not valid/],
-    [{ ...proxy, TENANTRY_POSTGRES_TLS_KEY_FILE: '/x/key' }, /TENANTRY_POSTGRES_TLS_CERT_FILE and \S+ go together/],
+    [
+      { ...proxy, TENANTRY_POSTGRES_TLS_KEY_FILE: '/x/key' },
+      /TENANTRY_POSTGRES_TLS_CERT_FILE and \S+ must both be set/,
+    ],
   ]
   for (const [change, message] of wrong) t.throws(() => readConfig({ ...whole, ...change }), { message })
 })
 
-t.test('a start that cannot be says why and ends', async (t) => {
+t.test('A start that fails reports why, and ends', async (t) => {
   const child = start({})
-  let reported = ''
-  child.stderr?.on('data', (chunk: Buffer) => (reported += chunk.toString()))
+  let output = ''
+  child.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()))
   const [code] = (await once(child, 'close')) as [number]
   t.equal(code, 78)
-  t.match(reported, /^the gateway cannot start: .*TENANTRY_PORT is missing.*\n$/)
+  t.match(output, /^The gateway cannot start: .*TENANTRY_PORT is missing.*\n$/)
 })
 
-t.test('it logs JSON, serves on when nobody reads the log, and pushes its last counts when stopped', async (t) => {
+t.test('The gateway logs JSON, serves with a closed log, and pushes its last counts at a stop', async (t) => {
   const { child, control, port, upstream } = await startProcess(t)
   const [line] = String((await once(child.stdout ?? child, 'data'))[0]).split('\n')
-  t.match(JSON.parse(line ?? ''), { name: 'gateway', msg: 'the gateway listens', port })
+  t.match(JSON.parse(line ?? ''), { name: 'gateway', msg: 'The gateway is listening.', port })
   const tenant_id = newTenantId()
   control.routes.put({
     tenant_id,
@@ -111,7 +114,7 @@ t.test('it logs JSON, serves on when nobody reads the log, and pushes its last c
   await until(async () => (await send(port, { path: '/t/acme/bytes/3' })).status === 200)
   child.stdout?.destroy()
   child.stderr?.destroy()
-  // Each lost watch is a line of log.
+  // Each lost watch writes a line to the log.
   await control.stop()
   await until(async () => (await send(port, { path: '/t/acme/bytes/3' })).status === 200)
   await control.start()
@@ -122,14 +125,14 @@ t.test('it logs JSON, serves on when nobody reads the log, and pushes its last c
   child.kill('SIGTERM')
   t.same(await gone, [0, null])
   t.ok(control.total(({ meter }) => meter === 'requests') >= before + 10)
-  const response = control.total(({ meter, status_class }) => meter === 'requests' && status_class === '2xx')
+  const responses = control.total(({ meter, status_class }) => meter === 'requests' && status_class === '2xx')
   t.equal(
     control.total(({ meter }) => meter === 'egress_bytes'),
-    response * 3,
+    responses * 3,
   )
 })
 
-t.test('a second signal ends it at once', async (t) => {
+t.test('A second signal ends the process at once', async (t) => {
   const { child, control, port, upstream } = await startProcess(t)
   control.routes.put({
     tenant_id: newTenantId(),
@@ -151,14 +154,14 @@ t.test('a second signal ends it at once', async (t) => {
         () => false,
         () => true,
       ),
-    'the closed door',
+    'the closed port',
   )
   child.kill('SIGINT')
   t.same(await gone, [1, null])
   await cut
 })
 
-t.test('with a port for it the Postgres door opens, in TLS by a certificate from files', async (t) => {
+t.test('The Postgres proxy listens on its port, with TLS by a certificate from files', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-gateway-'))
   t.teardown(() => rm(directory, { recursive: true, force: true }))
   const { cert, key } = selfSigned()
@@ -175,7 +178,7 @@ t.test('with a port for it the Postgres door opens, in TLS by a certificate from
   t.equal(String((await once(client, 'data'))[0]), 'S')
   const secure = connectTls({ socket: client, rejectUnauthorized: false })
   await once(secure, 'secureConnect')
-  secure.write(startup(['user', 'nobody']))
+  secure.write(startup(['user', 'unknown']))
   t.equal(errorFields(await collected(secure))['C'], '28000')
 })
 

@@ -1,4 +1,4 @@
-// A runtime that cannot be reached yet: requests of which nothing was sent are tried again for a while, all kinds of them.
+// A runtime that cannot be reached yet: requests of which nothing was sent are sent again for a while, whatever their kind.
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { Activity, type Route } from '@tenantry/contract'
@@ -7,11 +7,11 @@ import { Value } from 'typebox/value'
 import { until } from '#test/support/until.ts'
 import { send, sendRaw, startSetting, token, type Setting } from './support/gateway.ts'
 
-const nobody = ['http://127.0.0.1:1', 'http://no-such-host.invalid:1']
-const patient = { limits: { reachTimeout: 20_000 } }
+const unreachable = ['http://127.0.0.1:1', 'http://no-such-host.invalid:1']
+const longTimeout = { limits: { reachTimeout: 20_000 } }
 const handshake = 'GET /t/acme/raw HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n'
 
-/** Requests under way. */
+/** Returns the number of the tenant's open requests. */
 async function open({ gateway }: Setting, { tenant_id }: Route): Promise<number> {
   const { body } = await send(gateway.internalPort, {
     path: '/internal/v1/activity',
@@ -22,9 +22,9 @@ async function open({ gateway }: Setting, { tenant_id }: Route): Promise<number>
   return activity.tenants[tenant_id]?.open ?? 0
 }
 
-t.test('each kind of request is served when its runtime can be reached after all, once and whole', async (t) => {
-  for (const runtime of nobody) {
-    const setting = await startSetting(t, patient)
+t.test('Each kind of request is served once and completely when its runtime becomes reachable', async (t) => {
+  for (const runtime of unreachable) {
+    const setting = await startSetting(t, longTimeout)
     const { gateway, upstream, add, put } = setting
     const route = await add('acme', { dedicated: true, runtimes: [runtime] })
     const read = send(gateway.port, { path: '/t/acme/head' })
@@ -38,7 +38,7 @@ t.test('each kind of request is served when its runtime can be reached after all
       method: 'PUT',
       headers: { expect: '100-continue' },
     })
-    expecting.on('continue', () => expecting.end('go on'))
+    expecting.on('continue', () => expecting.end('the body'))
     expecting.flushHeaders()
     const result = once(expecting, 'response')
     const raw = sendRaw(gateway.port, `${handshake}early`, { waitFor: /early$/ })
@@ -46,43 +46,43 @@ t.test('each kind of request is served when its runtime can be reached after all
     t.equal(upstream.seen.length, 0)
     await put({ ...route, generation: 2, runtimes: [upstream.url] })
     const shown = JSON.parse((await read).body) as { headers: Record<string, string> }
-    t.equal(shown.headers['x-tenantry-tenant'], route.tenant_id, 'each header once')
+    t.equal(shown.headers['x-tenantry-tenant'], route.tenant_id, 'each header is sent once')
     t.equal((await write).body.length, 300_000)
     t.equal((await remove).status, 200)
     const [response] = (await result) as [IncomingMessage]
-    t.equal(String((await response.toArray())[0]), 'go on')
+    t.equal(String((await response.toArray())[0]), 'the body')
     t.match(await raw, /hello early$/)
     t.equal(upstream.seen.length, 5)
   }
 })
 
-t.test('one that does not come is a 503 with Retry-After, however it is out of reach', async (t) => {
+t.test('An unreachable runtime returns 503 with Retry-After, for every kind of request', async (t) => {
   const setting = await startSetting(t, { limits: { reachTimeout: 200 } })
   const { port } = setting.gateway
-  for (const [n, runtime] of nobody.entries()) {
+  for (const [n, runtime] of unreachable.entries()) {
     await setting.add(`acme-${n}`, { dedicated: true, runtimes: [runtime] })
     const path = `/t/acme-${n}/echo`
     const upgrade = { connection: 'Upgrade', upgrade: 'raw' }
-    for (const requested of [
+    for (const options of [
       { path },
       { path, method: 'POST', body: 'x' },
       { path, headers: upgrade },
       { path, method: 'PUT', headers: { expect: '100-continue', 'content-length': 1 }, body: 'x' },
     ]) {
-      const { status, headers, body } = await send(port, requested)
+      const { status, headers, body } = await send(port, options)
       t.same(
         [status, headers['retry-after'], (JSON.parse(body) as { code: string }).code],
         [503, '1', 'RUNTIME_UNREACHABLE'],
-        `${runtime} ${JSON.stringify(requested)}`,
+        `${runtime} ${JSON.stringify(options)}`,
       )
     }
   }
 })
 
-t.test('while it is tried again a client may leave, and the tenant may be suspended', async (t) => {
-  const setting = await startSetting(t, patient)
+t.test('While a request is tried again its client may leave, and its tenant may be suspended', async (t) => {
+  const setting = await startSetting(t, longTimeout)
   const { gateway, upstream, add, put } = setting
-  const route = await add('acme', { dedicated: true, runtimes: nobody.slice(0, 1) })
+  const route = await add('acme', { dedicated: true, runtimes: unreachable.slice(0, 1) })
   const leaving = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/left' })
     .on('error', () => undefined)
     .end()

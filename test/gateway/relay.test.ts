@@ -1,4 +1,4 @@
-// The relay of the internal server: what passes between the control plane and a tenant's own runtime, and what does not.
+// The relay of the internal server: which requests pass between the control plane and a tenant's own runtime.
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
@@ -31,7 +31,7 @@ async function openWatch(t: Test, { gateway }: Setting, withToken: string): Prom
   return response.on('error', () => undefined)
 }
 
-t.test("a tenant's runtime watches its manifest through the gateway, with its own token", async (t) => {
+t.test("A tenant's runtime watches its manifest through the gateway with its own token", async (t) => {
   const setting = await startFrontedSetting(t)
   const served: ServerResponse[] = []
   setting.front.serveWatch = (response) => {
@@ -42,7 +42,7 @@ t.test("a tenant's runtime watches its manifest through the gateway, with its ow
   const watch = await openWatch(t, setting, own)
   t.equal(watch.statusCode, 200)
   t.equal(watch.headers['content-type'], 'application/x-ndjson')
-  t.same(setting.front.watchTokens, [own], "the control plane is shown the tenant's token")
+  t.same(setting.front.watchTokens, [own], "the control plane receives the tenant's token")
   let got = ''
   watch.setEncoding('utf8').on('data', (text: string) => (got += text))
   await until(() => got === '{"type":"synced"}\n', 'the first line')
@@ -59,17 +59,17 @@ t.test("a tenant's runtime watches its manifest through the gateway, with its ow
   third.resume()
   served[2]?.destroy()
   await until(() => third.destroyed)
-  t.notOk(third.complete, 'what was cut is not ended')
+  t.notOk(third.complete, 'a stream that was cut off is not complete')
 })
 
-t.test("a tenant's runtime asks for its own tenant's usage through the gateway, and for nobody else's", async (t) => {
+t.test("A tenant's runtime reads only the usage of its own tenant through the gateway", async (t) => {
   const setting = await startFrontedSetting(t)
   const [id, other] = [newTenantId(), newTenantId()]
   const own = tenantToken(token, id)
-  const requested = (path: string, method = 'GET') =>
+  const requestUsage = (path: string, method = 'GET') =>
     send(setting.gateway.internalPort, { path, method, headers: { 'x-tenantry-internal': own } })
   const path = `/internal/v1/tenants/${id}/own-usage?month=2026-11&granularity=day`
-  const response = await requested(path)
+  const response = await requestUsage(path)
   t.same([response.status, response.body], [200, '{"month":"2026-11"}'])
   t.same(setting.front.usageRequested, [`${own} ${path}`])
   const table = await send(setting.gateway.internalPort, {
@@ -80,7 +80,7 @@ t.test("a tenant's runtime asks for its own tenant's usage through the gateway, 
   t.same(
     [table.status, table.headers['content-type'], table.body],
     [200, 'text/csv; charset=utf-8', 'month\r\n2026-11\r\n'],
-    'in the form that it asks for',
+    'in the requested format',
   )
   for (const rejected of [
     `/internal/v1/tenants/${other}/own-usage`,
@@ -88,13 +88,13 @@ t.test("a tenant's runtime asks for its own tenant's usage through the gateway, 
     `${path}&x=/../${other}`,
     `/internal/v1/tenants/${id}/usage`,
   ]) {
-    t.ok((await requested(rejected)).status >= 400, rejected)
+    t.ok((await requestUsage(rejected)).status >= 400, rejected)
   }
-  t.ok((await requested(path, 'POST')).status >= 400)
+  t.ok((await requestUsage(path, 'POST')).status >= 400)
   t.equal(setting.front.usageRequested.length, 2)
 })
 
-t.test('a reader that takes nothing holds the control plane back', async (t) => {
+t.test('A reader that stops reading pauses the control plane', async (t) => {
   const setting = await startFrontedSetting(t)
   const line = `${'x'.repeat(64 * 1024)}\n`
   let sent = 0
@@ -123,7 +123,7 @@ t.test('a reader that takes nothing holds the control plane back', async (t) => 
   t.ok(sent < 64 * 1024 * 1024, `${sent} bytes are on the way`)
 })
 
-t.test('what the control plane says to a watch passes, and that it is away is said', async (t) => {
+t.test("The control plane's response to a watch passes, and its absence returns an error", async (t) => {
   const setting = await startFrontedSetting(t)
   setting.front.serveWatch = (response) =>
     response.writeHead(403, { 'content-type': 'application/json' }).end('{"code":"X"}')
@@ -139,7 +139,7 @@ t.test('what the control plane says to a watch passes, and that it is away is sa
   t.match([away.status, JSON.parse(away.body)], [503, { statusCode: '503', code: 'CONTROL_UNREACHABLE' }])
 })
 
-t.test('one tenant has no more than so many watches, and gets their places back', async (t) => {
+t.test('The watches of a tenant are limited, and a closed watch frees its slot', async (t) => {
   const setting = await startFrontedSetting(t, { limits: { watchesPerTenant: 2 } })
   const [own, other] = [tenantToken(token, newTenantId()), tenantToken(token, newTenantId())]
   const first = await openWatch(t, setting, own)
@@ -148,10 +148,10 @@ t.test('one tenant has no more than so many watches, and gets their places back'
   t.equal(third.statusCode, 503)
   t.equal((await openWatch(t, setting, other)).statusCode, 200)
   first.destroy()
-  await until(async () => (await openWatch(t, setting, own)).statusCode === 200, 'the place')
+  await until(async () => (await openWatch(t, setting, own)).statusCode === 200, 'the free slot')
 })
 
-t.test("a tenant's token opens nothing else, and no other token opens the watch", async (t) => {
+t.test("A tenant's token opens only its watch, and no other token opens the watch", async (t) => {
   const setting = await startFrontedSetting(t)
   const { gateway, front, upstream, add } = setting
   const { tenant_id } = await add('acme', { dedicated: true })
@@ -162,8 +162,8 @@ t.test("a tenant's token opens nothing else, and no other token opens the watch"
     `/internal/v1/routes/${other.tenant_id}`,
     '/internal/v1/routes/',
     '/internal/v1/activity',
-    ...['health', 'usage', 'storage', 'data'].flatMap((module) =>
-      [tenant_id, other.tenant_id].map((id) => `/internal/v1/tenants/${id}/${module}`),
+    ...['health', 'usage', 'storage', 'data'].flatMap((resource) =>
+      [tenant_id, other.tenant_id].map((id) => `/internal/v1/tenants/${id}/${resource}`),
     ),
     `/internal/v1/tenants/${tenant_id}/wake`,
     '/internal/v1/watch/routes',
@@ -205,7 +205,7 @@ t.test("a tenant's token opens nothing else, and no other token opens the watch"
   t.equal(upstream.seen.length, 0)
 })
 
-t.test("the control plane asks a tenant's own runtime, which sees the tenant's token", async (t) => {
+t.test("The control plane reaches a tenant's own runtime, which receives the tenant's token", async (t) => {
   const setting = await startSetting(t)
   const { upstream, add } = setting
   const { tenant_id } = await add('acme', { dedicated: true, phase: 'pending' })
@@ -214,8 +214,8 @@ t.test("the control plane asks a tenant's own runtime, which sees the tenant's t
     ['GET', 'usage'],
     ['DELETE', 'data'],
   ]
-  for (const [method, module] of calls) {
-    const path = `/internal/v1/tenants/${tenant_id}/${module}`
+  for (const [method, resource] of calls) {
+    const path = `/internal/v1/tenants/${tenant_id}/${resource}`
     const { status, headers, body } = await asInstallation(setting, path, method)
     t.equal(status, 200)
     t.equal(headers['content-type'], 'application/json')
@@ -234,7 +234,7 @@ t.test("the control plane asks a tenant's own runtime, which sees the tenant's t
   }
 })
 
-t.test('an unknown tenant and a shared one are not found', async (t) => {
+t.test('An unknown tenant and a shared one are not found', async (t) => {
   const setting = await startSetting(t)
   const shared = await setting.add('shared')
   for (const id of [newTenantId(), shared.tenant_id]) {
@@ -244,7 +244,7 @@ t.test('an unknown tenant and a shared one are not found', async (t) => {
   t.equal(setting.upstream.seen.length, 0)
 })
 
-t.test("a runtime's own statuses pass; one that cannot be reached, breaks off or is late is said so", async (t) => {
+t.test('The statuses of a runtime pass, and an unreachable, broken or late runtime returns an error', async (t) => {
   const setting = await startSetting(t, { limits: { relayTimeout: 100 } })
   let result: (response: ServerResponse) => unknown = () => undefined
   const server = createServer((_, response) => result(response))
@@ -270,7 +270,7 @@ t.test("a runtime's own statuses pass; one that cannot be reached, breaks off or
   result = (response) => response.destroy()
   t.match(JSON.parse((await health()).body), { statusCode: '502', code: 'BAD_GATEWAY' })
   result = (response) => response.writeHead(200, { 'content-length': 100 }).write('half', () => response.destroy())
-  await t.rejects(health(), 'half an answer is cut')
+  await t.rejects(health(), 'half a response is cut off')
   for (const [n, runtimes] of [['http://127.0.0.1:1'], [], ['http://no-such-host.invalid:1']].entries()) {
     await setting.put({ ...route, generation: 2 + n, runtimes })
     const { status, body } = await health()
@@ -278,7 +278,7 @@ t.test("a runtime's own statuses pass; one that cannot be reached, breaks off or
   }
 })
 
-t.test('a caller that leaves takes its call to the runtime along', async (t) => {
+t.test('A caller that leaves aborts its call to the runtime', async (t) => {
   const setting = await startSetting(t)
   const runtime = await startUpstream()
   t.teardown(() => runtime.stop())

@@ -1,4 +1,4 @@
-// The states of a forwarded request by themselves: which transition leads where, which events are ignored, which throw.
+// The states of a forwarded request: where each transition leads, which events are ignored, and which throw.
 import t from 'tap'
 import { responseHead } from '#gateway/forward/response-head.ts'
 import {
@@ -43,7 +43,7 @@ const states: Record<Phase, ResponseState> = {
 }
 const phases = Object.keys(states) as Phase[]
 
-/** What an event does to a state: the state it leads to, or nothing at all, or an error. */
+/** The outcome of an event in a state: the next state, no change, or an error. */
 type Outcome = Phase | 'ignored' | 'throws'
 
 function outcome(event: (state: ResponseState) => ResponseState, state: ResponseState): Outcome {
@@ -67,39 +67,36 @@ const events: [string, (state: ResponseState) => ResponseState, Partial<Record<P
 ]
 
 for (const [name, event, legal] of events) {
-  t.test(`${name} leads where it should, and throws in every other state`, async (t) => {
+  t.test(`${name} leads to its next state, and throws in every other state`, async (t) => {
     for (const phase of phases) t.equal(outcome(event, states[phase]), legal[phase] ?? 'throws', phase)
   })
 }
 
-t.test(
-  'what the gateway does only with an admitted, or only with a forwarded request, throws in other states',
-  async (t) => {
-    const passes = (check: (state: ResponseState, event: string) => void) =>
-      phases.filter((phase) => outcome((state) => (check(state, 'do it'), state), states[phase]) === 'ignored')
-    t.same(passes(requireAdmitted), ['admitted', 'forwarded', 'over'])
-    t.same(passes(requireForwarded), ['forwarded'])
-    t.throws(() => requireForwarded(received, 'begin its response'), {
-      name: 'Error',
-      message: 'A forwarded request cannot begin its response in the state "received".',
-    })
-  },
-)
+t.test('Steps that require an admitted or a forwarded request throw in other states', async (t) => {
+  const passes = (check: (state: ResponseState, event: string) => void) =>
+    phases.filter((phase) => outcome((state) => (check(state, 'do it'), state), states[phase]) === 'ignored')
+  t.same(passes(requireAdmitted), ['admitted', 'forwarded', 'over'])
+  t.same(passes(requireForwarded), ['forwarded'])
+  t.throws(() => requireForwarded(received, 'begin its response'), {
+    name: 'Error',
+    message: 'A forwarded request cannot begin its response in the state "received".',
+  })
+})
 
-t.test('each state knows what is let go of when it ends', async (t) => {
+t.test('Each state knows what to abort when it ends', async (t) => {
   t.equal(abortableOf(received), undefined)
   t.equal(abortableOf(states.queued), wait)
   t.equal(abortableOf(states.admitted), wait)
-  t.equal(abortableOf(proceed(states.admitted)), undefined, 'a wait that has ended is not let go of')
+  t.equal(abortableOf(proceed(states.admitted)), undefined, 'a wait that has ended is not aborted')
   t.equal(abortableOf(inForwarded), call)
-  t.equal(abortableOf(waitFor(inForwarded, wait)), wait, 'the next try takes the place of the call')
+  t.equal(abortableOf(waitFor(inForwarded, wait)), wait, 'the next try replaces the call')
   t.equal(abortableOf(proceed(inForwarded)), undefined)
   t.equal(abortableOf(inAwaitingSlot), source)
   t.equal(abortableOf(states.sending), source)
   t.equal(abortableOf(over), undefined)
 })
 
-t.test('a request that was forwarded once stays so while it waits for its next try', async (t) => {
+t.test('A forwarded request stays forwarded while it waits for its next try', async (t) => {
   t.same(
     phases.filter((phase) => wasForwarded(states[phase])),
     ['forwarded', 'awaiting-slot', 'sending'],
@@ -109,20 +106,20 @@ t.test('a request that was forwarded once stays so while it waits for its next t
   t.notOk(wasForwarded(proceed(states.admitted)))
 })
 
-t.test('a request may be sent again until a head has come', async (t) => {
+t.test('A request may be sent again until a head has arrived', async (t) => {
   t.same(
     phases.filter((phase) => awaitsHead(states[phase])),
     ['received', 'queued', 'admitted', 'forwarded'],
   )
 })
 
-t.test('a decided slot leaves a request that was forwarded, with its runtime', async (t) => {
+t.test('A decided slot leaves a forwarded request with its runtime', async (t) => {
   const state = slotDecided(inAwaitingSlot)
   t.equal(state.phase, 'forwarded')
   t.equal(abortableOf(state), source)
 })
 
-t.test('the last bytes are known when the runtime said how many there are', async (t) => {
+t.test('The last bytes are known when the runtime has sent a length', async (t) => {
   const known = send(inForwarded, source, 5, undefined)
   t.same([passBytes(known, 2), passBytes(known, 3)], [false, true])
   const unknown = send(inForwarded, source, undefined, undefined)

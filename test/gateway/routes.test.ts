@@ -1,4 +1,4 @@
-// The route table under change: what the control plane says takes effect, and outlives both it and a restart.
+// Changes of the route table: what the control plane sends takes effect, and survives its absence and a restart.
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ async function responseOf(setting: Setting, name: string): Promise<[status: numb
   return [status, status === 200 ? undefined : (JSON.parse(body) as { code: string }).code]
 }
 
-t.test('every phase has its answer, and a change of phase takes effect', async (t) => {
+t.test('Every phase has its response, and a change of phase takes effect', async (t) => {
   const setting = await startSetting(t)
   const route = await setting.add('acme', { phase: 'pending' })
   const pending = await send(setting.gateway.port, { path: '/t/acme/head' })
@@ -24,7 +24,7 @@ t.test('every phase has its answer, and a change of phase takes effect', async (
   t.match(
     pending.headers,
     { 'access-control-allow-origin': '*', 'access-control-expose-headers': /Retry-After/ },
-    'a page can read it',
+    'a web page can read it',
   )
   await setting.put({ ...route, generation: 2, phase: 'ready' })
   t.same(await responseOf(setting, 'acme'), [200, undefined])
@@ -42,7 +42,7 @@ t.test('every phase has its answer, and a change of phase takes effect', async (
   t.same(await responseOf(setting, 'acme'), [404, 'TENANT_NOT_FOUND'])
 })
 
-t.test('who is connected when a tenant is suspended or deleted is disconnected', async (t) => {
+t.test('Clients are disconnected when their tenant is suspended or deleted', async (t) => {
   const setting = await startSetting(t)
   const route = await setting.add('acme')
   const other = await setting.add('other')
@@ -73,7 +73,7 @@ t.test('who is connected when a tenant is suspended or deleted is disconnected',
   t.equal((await responseOf(setting, other.name))[0], 200)
 })
 
-t.test('a new name holds at once and the old one is free for another tenant', async (t) => {
+t.test('A new name applies at once, and the old one is free for another tenant', async (t) => {
   const setting = await startSetting(t)
   const first = await setting.add('acme')
   await setting.put({ ...first, generation: 2, name: 'apex' })
@@ -86,7 +86,7 @@ t.test('a new name holds at once and the old one is free for another tenant', as
   t.equal(setting.upstream.seen.at(-1)?.headers['x-tenantry-tenant'], first.tenant_id)
 })
 
-t.test('two tenants may exchange their names in either order', async (t) => {
+t.test('Two tenants may exchange their names in either order', async (t) => {
   const setting = await startSetting(t)
   const a = await setting.add('alpha')
   const b = await setting.add('beta')
@@ -98,7 +98,7 @@ t.test('two tenants may exchange their names in either order', async (t) => {
   t.equal(setting.upstream.seen.at(-1)?.headers['x-tenantry-tenant'], b.tenant_id)
 })
 
-t.test('a tenant that goes takes only its own claim to a name', async (t) => {
+t.test('A deleted tenant releases only its own claim to a name', async (t) => {
   const setting = await startSetting(t)
   const gone = await setting.add('acme')
   const heir = await setting.add('acme')
@@ -116,7 +116,7 @@ t.test('a tenant that goes takes only its own claim to a name', async (t) => {
   await until(async () => (await responseOf(setting, 'acme'))[0] === 404)
 })
 
-t.test('an older generation never replaces a newer one', async (t) => {
+t.test('An older generation never replaces a newer one', async (t) => {
   const setting = await startSetting(t)
   const route = await setting.add('acme', { generation: 5 })
   setting.control.routes.put({ ...route, generation: 4, phase: 'suspended' })
@@ -124,17 +124,17 @@ t.test('an older generation never replaces a newer one', async (t) => {
   t.same(await responseOf(setting, 'acme'), [200, undefined])
 })
 
-t.test('lines of an unknown form are skipped', async (t) => {
+t.test('Lines of an unknown form are skipped and reported', async (t) => {
   const setting = await startSetting(t)
   await until(() => setting.control.routes.watchers === 1)
   setting.control.routes.sendRaw('{"type":"put","entry":{"tenant_id":"../../etc","name":"x"}}')
   setting.control.routes.sendRaw('{"type":"from-the-future"}')
   await setting.add('acme')
   t.same(await responseOf(setting, 'acme'), [200, undefined])
-  t.ok(setting.problems.length >= 2, 'and reported')
+  t.ok(setting.errors.length >= 2, 'the errors are reported')
 })
 
-t.test('without a control plane the gateway serves on, also after a restart of its own', async (t) => {
+t.test('Without a control plane the gateway continues to serve, also after a restart', async (t) => {
   const setting = await startSetting(t)
   const route = await setting.add('acme')
   await setting.add('held', { phase: 'suspended', reason: 'unpaid' })
@@ -147,13 +147,13 @@ t.test('without a control plane the gateway serves on, also after a restart of i
   t.same(await responseOf(setting, 'acme'), [200, undefined])
   t.same(await responseOf(setting, 'held'), [403, 'TENANT_SUSPENDED'])
   t.match(JSON.parse((await send(setting.gateway.port, { path: '/health' })).body), { routes: 2, routes_synced: false })
-  // What changed meanwhile is caught up on.
+  // The gateway applies what changed in the meantime once the control plane is back.
   setting.control.routes.remove(route.tenant_id)
   await setting.control.start()
   await until(async () => (await responseOf(setting, 'acme'))[0] === 404, 'the deletion')
 })
 
-t.test('routes of a thousand tenants with renames and deletions lead where they should', async (t) => {
+t.test('Routes of a thousand tenants are correct after renames and deletions', async (t) => {
   const setting = await startSetting(t)
   const routes: Route[] = []
   for (let n = 0; n < 1000; n++) {

@@ -1,10 +1,10 @@
-// Whose request is it: by host, by path, and what reaches the runtime of it.
+// Which tenant a request belongs to, by host or by path, and what of the request reaches the runtime.
 import t from 'tap'
 import { resolve } from '#gateway/resolve/resolve.ts'
 import { isInternalPath } from '#gateway/resolve/internal-path.ts'
 import { send, startSetting } from './support/gateway.ts'
 
-t.test('a tenant is found by a host below the domain, else by path', async (t) => {
+t.test('A tenant is found by a host below the domain, otherwise by path', async (t) => {
   const cases: [host: string, path: string, found: ReturnType<typeof resolve>][] = [
     ['acme.localhost', '/a', { name: 'acme', path: '/a', basePath: '' }],
     ['ACME.LocalHost:8080', '/a?b', { name: 'acme', path: '/a?b', basePath: '' }],
@@ -29,7 +29,7 @@ t.test('a tenant is found by a host below the domain, else by path', async (t) =
   t.same(resolve('acme.eu.example.org', '/', 'eu.example.org'), { name: 'acme', path: '/', basePath: '' })
 })
 
-t.test('internal paths are recognised however they are written', async (t) => {
+t.test('Internal paths are recognised in every notation', async (t) => {
   const internal = [
     '/internal',
     '/internal/v1/live',
@@ -65,7 +65,7 @@ t.test('internal paths are recognised however they are written', async (t) => {
   for (const path of open) t.notOk(isInternalPath(path), path)
 })
 
-t.test('requests reach the runtime by host and by path, byte for byte', async (t) => {
+t.test('Requests reach the runtime by host and by path, byte for byte', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   const route = await add('acme')
   const byHost = await send(gateway.port, {
@@ -88,12 +88,12 @@ t.test('requests reach the runtime by host and by path, byte for byte', async (t
   t.equal(upstream.seen[2]?.url, '/head?z')
 })
 
-t.test('whoever asks for no tenant or for the inside gets an error in the one form', async (t) => {
+t.test('A request for no tenant or for an internal path returns an error in the common form', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   const corpus: [path: string, host: string, status: number, code: string][] = [
-    ['/t/nobody/x', 'localhost', 404, 'TENANT_NOT_FOUND'],
-    ['/x', 'nobody.localhost', 404, 'TENANT_NOT_FOUND'],
+    ['/t/missing/x', 'localhost', 404, 'TENANT_NOT_FOUND'],
+    ['/x', 'missing.localhost', 404, 'TENANT_NOT_FOUND'],
     ['/t/acme/x', 'a.b.localhost', 404, 'TENANT_NOT_FOUND'],
     ['/x', 'localhost', 404, 'NOT_FOUND'],
     ['/internal/v1/live', 'localhost', 404, 'NOT_FOUND'],
@@ -110,10 +110,10 @@ t.test('whoever asks for no tenant or for the inside gets an error in the one fo
     t.equal(headers['content-type'], 'application/json; charset=utf-8')
     t.match(headers['x-request-id'], /^[0-9a-f-]{36}$/)
   }
-  t.equal(upstream.seen.length, 0, 'none reached a runtime')
+  t.equal(upstream.seen.length, 0, 'no request reached a runtime')
 })
 
-t.test('the bare gateway host answers its health', async (t) => {
+t.test('The host of the gateway itself returns its health', async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
   const { status, body } = await send(gateway.port, { path: '/health', headers: { host: 'localhost' } })
@@ -121,7 +121,7 @@ t.test('the bare gateway host answers its health', async (t) => {
   t.same(JSON.parse(body), { status: 'healthy', routes: 1, routes_synced: true })
 })
 
-t.test('the internal server shows routes to those with the token, and liveness to all', async (t) => {
+t.test('The internal server returns routes to callers with the token, and liveness to all', async (t) => {
   const { gateway, add } = await startSetting(t)
   const route = await add('acme')
   const port = gateway.internalPort

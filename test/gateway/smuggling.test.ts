@@ -1,4 +1,4 @@
-// Requests that two parsers could read in two ways: refused at the door, and nothing of them reaches a runtime.
+// Requests that two parsers could read differently. The gateway rejects them, and nothing of them reaches a runtime.
 import fc from 'fast-check'
 import t from 'tap'
 import { effort, seed } from '#test/support/effort.ts'
@@ -7,7 +7,7 @@ import { send, sendRaw, startSetting } from './support/gateway.ts'
 const hidden = 'GET /t/acme/head/hidden HTTP/1.1\r\nHost: localhost\r\n\r\n'
 const post = (headers: string, body = '') => `POST /t/acme/sink HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n${body}`
 
-/** What each is refused with; the parser's own refusals are MALFORMED_REQUEST. */
+/** The status and code of each rejection. The parser's own rejections are MALFORMED_REQUEST. */
 const corpus: [name: string, bytes: string, status: number, code?: string][] = [
   [
     'Content-Length and Transfer-Encoding',
@@ -73,7 +73,7 @@ const corpus: [name: string, bytes: string, status: number, code?: string][] = [
   ['a URL over 64 KB', `GET /t/acme/${'a'.repeat(65_536)} HTTP/1.1\r\nHost: localhost\r\n\r\n`, 414, 'URL_TOO_LONG'],
 ]
 
-t.test('ambiguous requests are refused in the one error form and end the connection', async (t) => {
+t.test('Ambiguous requests are rejected with the common error, and end the connection', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   for (const [name, bytes, status, code = status === 400 ? /^(?:MALFORMED_REQUEST|INVALID_FRAMING)$/ : ''] of corpus) {
@@ -82,7 +82,7 @@ t.test('ambiguous requests are refused in the one error form and end the connect
     t.match(head, new RegExp(`^HTTP/1\\.1 ${status} `), name)
     t.match(head, /^connection: close$/im, name)
     t.match(JSON.parse(body === '' ? '{}' : body), { statusCode: String(status), code }, name)
-    t.equal(got.match(/HTTP\/1\.1 \d{3}/g)?.length, 1, `${name}: one answer`)
+    t.equal(got.match(/HTTP\/1\.1 \d{3}/g)?.length, 1, `${name}: one response`)
   }
   t.same(
     upstream.seen.map(({ url }) => url),
@@ -91,7 +91,7 @@ t.test('ambiguous requests are refused in the one error form and end the connect
   )
 })
 
-t.test('a chunked body with nonsense in it ends its request on both sides', async (t) => {
+t.test('An invalid chunked body ends its request on both sides', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   const bodies = [
@@ -105,15 +105,15 @@ t.test('a chunked body with nonsense in it ends its request on both sides', asyn
   for (const body of bodies) {
     const got = await sendRaw(gateway.port, post('Transfer-Encoding: chunked\r\n', body + hidden))
     t.match(got, /^HTTP\/1\.1 400 /, JSON.stringify(body))
-    t.equal(got.match(/HTTP\/1\.1 \d{3}/g)?.length, 1, 'one answer')
+    t.equal(got.match(/HTTP\/1\.1 \d{3}/g)?.length, 1, 'one response')
   }
   t.notOk(
     upstream.seen.some(({ url }) => url.includes('hidden')),
-    'the hidden request reached nobody',
+    'the hidden request reached no runtime',
   )
 })
 
-t.test('what is strange but unambiguous passes', async (t) => {
+t.test('Unusual but unambiguous requests pass', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   const passes = [
@@ -137,13 +137,8 @@ t.test('what is strange but unambiguous passes', async (t) => {
   t.equal(upstream.seen.at(-1)?.headers.upgrade, undefined)
 })
 
-t.test('whatever is sent, the gateway serves on and nobody is shown to the runtime as another tenant', async (t) => {
-  const {
-    gateway,
-    upstream,
-    add,
-    problems: errors,
-  } = await startSetting(t, {
+t.test('With random requests the gateway continues, and never shows another tenant to the runtime', async (t) => {
+  const { gateway, upstream, add, errors } = await startSetting(t, {
     limits: { headTimeout: 50, bodyIdleTimeout: 50, continueTimeout: 20 },
   })
   const route = await add('acme')
@@ -198,11 +193,11 @@ t.test('whatever is sent, the gateway serves on and nobody is shown to the runti
   t.equal((await send(gateway.port, { path: '/t/acme/bytes/3' })).body, 'xxx')
   t.ok(upstream.seen.length > 0, `${upstream.seen.length} reached the runtime`)
   t.ok(upstream.seen.every(({ headers }) => headers['x-tenantry-tenant'] === route.tenant_id))
-  // By host name the whole path is the tenant's, and `/t/acme/…` no more than a path that nothing serves.
+  // By host name the whole path belongs to the tenant, so `/t/acme/…` is a path that nothing serves.
   t.same(
     upstream.seen.filter(({ url }) => /^\/+internal/i.test(url)).map(({ url }) => url),
     [],
-    'nothing internal is reached',
+    'no internal path was reached',
   )
-  t.same(errors, [], 'no defect showed')
+  t.same(errors, [], 'the gateway reported no error')
 })

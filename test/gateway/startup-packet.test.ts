@@ -1,4 +1,4 @@
-// What the Postgres door reads of both sides, without sockets: startup packets, cancel keys, and its own refusals.
+// What the Postgres proxy reads from both sides, without sockets: startup packets, cancel keys, and its own rejections.
 import fc from 'fast-check'
 import t from 'tap'
 import { fatalMessage, sqlRejection, sqlRejections } from '#gateway/postgres-proxy/fatal.ts'
@@ -10,14 +10,14 @@ import {
   cancelRequest,
   errorFields,
   gssRequest,
-  admit,
+  authenticationOk,
   message,
   packet,
   sslRequest,
   startup,
 } from './support/sql-wire.ts'
 
-t.test('each packet is what it says', async (t) => {
+t.test('readStartupPacket identifies every kind of packet', async (t) => {
   t.same(readStartupPacket(sslRequest), { kind: 'tls' })
   t.same(readStartupPacket(gssRequest), { kind: 'gss' })
   t.same(readStartupPacket(cancelRequest(Buffer.from('0102030405060708', 'hex'))), {
@@ -33,7 +33,7 @@ t.test('each packet is what it says', async (t) => {
   t.same(readStartupPacket(startup(['user', ''])), { kind: 'login', user: '' })
 })
 
-t.test('what is cut, doubled or of another protocol is unreadable', async (t) => {
+t.test('A packet that is cut, duplicated or of another protocol is unreadable', async (t) => {
   const unreadable: [string, Buffer][] = [
     ['no parameters', packet(0x30000)],
     ['no user', startup(['database', 'a'])],
@@ -54,7 +54,7 @@ t.test('what is cut, doubled or of another protocol is unreadable', async (t) =>
   for (const [name, bytes] of unreadable) t.same(readStartupPacket(bytes), { kind: 'unreadable' }, name)
 })
 
-t.test('lengths out of bounds are none', async (t) => {
+t.test('A length outside the limits is invalid', async (t) => {
   const word = (length: number) => {
     const bytes = Buffer.alloc(4)
     bytes.writeUInt32BE(length)
@@ -65,7 +65,7 @@ t.test('lengths out of bounds are none', async (t) => {
   for (const length of [8, 9, 10_000]) t.equal(packetLength(word(length), 10_000), length)
 })
 
-/** As `ProcessStartupPacket` of PostgreSQL goes through the parameters. */
+/** Reads the parameters as `ProcessStartupPacket` of PostgreSQL does. */
 function userAsPostgresSees(parameters: Buffer): string | undefined {
   const end = (at: number) => {
     const zero = parameters.indexOf(0, at)
@@ -82,7 +82,7 @@ function userAsPostgresSees(parameters: Buffer): string | undefined {
   return at === parameters.length - 1 ? user : undefined
 }
 
-t.test('the user that is looked at is the one that PostgreSQL uses, whatever the packet', async (t) => {
+t.test('The user of a packet is the one that PostgreSQL uses, for any packet', async (t) => {
   const text = fc.constantFrom('user', 'a', 'b', '', 'USER', 'user ', 'database', '\0', 'é')
   const bytes = fc.oneof(
     fc.array(text, { maxLength: 9 }).map((texts) => Buffer.from(texts.map((one) => `${one}\0`).join(''), 'latin1')),
@@ -102,86 +102,80 @@ t.test('the user that is looked at is the one that PostgreSQL uses, whatever the
   t.ok(logins > 50, `${logins} of them were logins`)
 })
 
-t.test(
-  "a cancel key is found however the server's bytes are cut, and before it is ready for queries only",
-  async (t) => {
-    const key = Buffer.from('00000abc11223344', 'hex')
-    const long = Buffer.alloc(260, 7)
-    const greeting = (secret: Buffer) => [
-      message('R', Buffer.alloc(4)),
-      message('S', 'a\0b\0'),
-      message('N', ''),
-      message('K', secret),
-    ]
-    const conversations: [Buffer, string | undefined][] = [
-      [Buffer.concat([...greeting(key), message('Z', 'I'), message('K', long)]), key.toString('hex')],
-      [Buffer.concat([...greeting(long), message('Z', 'I')]), long.toString('hex')],
-      [Buffer.concat([message('R', Buffer.alloc(4)), message('Z', 'I'), message('K', key)]), undefined],
-      [Buffer.concat([message('K', Buffer.alloc(261)), message('K', key)]), key.toString('hex')],
-      [Buffer.concat([message('S', Buffer.alloc(70_000)), message('K', key)]), undefined],
-      [Buffer.concat([Buffer.from('S\0\0\0\x03'), message('K', key)]), undefined],
-      [message('E', 'SFATAL\0\0'), undefined],
-    ]
-    for (const [nth, [bytes, expected]] of conversations.entries()) {
-      fc.assert(
-        fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }), (sizes) => {
-          const start = new SessionStart()
-          const found: string[] = []
-          for (let at = 0, n = 0; at < bytes.length; n++) {
-            const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
-            const { cancelKey } = start.poll(bytes.subarray(at, at + size))
-            if (cancelKey !== undefined) found.push(cancelKey)
-            at += size
-          }
-          return found.length === (expected === undefined ? 0 : 1) && found[0] === expected
-        }),
-        { numRuns: effort({ small: 100, full: 5_000 }), seed },
-      )
-      t.pass(`conversation ${nth}`)
-    }
-  },
-)
+t.test('A cancel key is found in chunks of any size, but only before the server is ready for queries', async (t) => {
+  const key = Buffer.from('00000abc11223344', 'hex')
+  const long = Buffer.alloc(260, 7)
+  const greeting = (secret: Buffer) => [
+    message('R', Buffer.alloc(4)),
+    message('S', 'a\0b\0'),
+    message('N', ''),
+    message('K', secret),
+  ]
+  const conversations: [Buffer, string | undefined][] = [
+    [Buffer.concat([...greeting(key), message('Z', 'I'), message('K', long)]), key.toString('hex')],
+    [Buffer.concat([...greeting(long), message('Z', 'I')]), long.toString('hex')],
+    [Buffer.concat([message('R', Buffer.alloc(4)), message('Z', 'I'), message('K', key)]), undefined],
+    [Buffer.concat([message('K', Buffer.alloc(261)), message('K', key)]), key.toString('hex')],
+    [Buffer.concat([message('S', Buffer.alloc(70_000)), message('K', key)]), undefined],
+    [Buffer.concat([Buffer.from('S\0\0\0\x03'), message('K', key)]), undefined],
+    [message('E', 'SFATAL\0\0'), undefined],
+  ]
+  for (const [nth, [bytes, expected]] of conversations.entries()) {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }), (sizes) => {
+        const start = new SessionStart()
+        const found: string[] = []
+        for (let at = 0, n = 0; at < bytes.length; n++) {
+          const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
+          const { cancelKey } = start.read(bytes.subarray(at, at + size))
+          if (cancelKey !== undefined) found.push(cancelKey)
+          at += size
+        }
+        return found.length === (expected === undefined ? 0 : 1) && found[0] === expected
+      }),
+      { numRuns: effort({ small: 100, full: 5_000 }), seed },
+    )
+    t.pass(`conversation ${nth}`)
+  }
+})
 
-t.test(
-  'whether the server lets a client in is seen once, at the end of that very message, however its bytes are cut',
-  async (t) => {
-    const requests = Buffer.concat([
-      message('R', Buffer.from('0000000a534352414d00', 'hex')),
-      message('R', Buffer.from('0000000c', 'hex')),
-      message('S', admit),
-    ])
-    const conversations: [Buffer, number | undefined][] = [
-      [Buffer.concat([admit, message('Z', 'I')]), admit.length],
-      [
-        Buffer.concat([requests, admit, message('S', 'a\0b\0'), admit, message('Z', 'I')]),
-        requests.length + admit.length,
-      ],
-      [Buffer.concat([requests, message('E', 'SFATAL\0\0')]), undefined],
-      [Buffer.concat([message('R', Buffer.alloc(8)), message('R', Buffer.alloc(3))]), undefined],
-      [Buffer.concat([message('Z', 'I'), admit]), undefined],
-      [Buffer.concat([message('S', Buffer.alloc(70_000)), admit]), undefined],
-    ]
-    for (const [nth, [bytes, expected]] of conversations.entries()) {
-      fc.assert(
-        fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }), (sizes) => {
-          const start = new SessionStart()
-          const seen: number[] = []
-          for (let at = 0, n = 0; at < bytes.length; n++) {
-            const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
-            const { admittedAt } = start.poll(bytes.subarray(at, at + size))
-            if (admittedAt !== undefined) seen.push(at + admittedAt)
-            at += size
-          }
-          return seen.length === (expected === undefined ? 0 : 1) && seen[0] === expected
-        }),
-        { numRuns: effort({ small: 100, full: 5_000 }), seed },
-      )
-      t.pass(`conversation ${nth}`)
-    }
-  },
-)
+t.test('An admission is detected once, at the end of its message, in chunks of any size', async (t) => {
+  const requests = Buffer.concat([
+    message('R', Buffer.from('0000000a534352414d00', 'hex')),
+    message('R', Buffer.from('0000000c', 'hex')),
+    message('S', authenticationOk),
+  ])
+  const conversations: [Buffer, number | undefined][] = [
+    [Buffer.concat([authenticationOk, message('Z', 'I')]), authenticationOk.length],
+    [
+      Buffer.concat([requests, authenticationOk, message('S', 'a\0b\0'), authenticationOk, message('Z', 'I')]),
+      requests.length + authenticationOk.length,
+    ],
+    [Buffer.concat([requests, message('E', 'SFATAL\0\0')]), undefined],
+    [Buffer.concat([message('R', Buffer.alloc(8)), message('R', Buffer.alloc(3))]), undefined],
+    [Buffer.concat([message('Z', 'I'), authenticationOk]), undefined],
+    [Buffer.concat([message('S', Buffer.alloc(70_000)), authenticationOk]), undefined],
+  ]
+  for (const [nth, [bytes, expected]] of conversations.entries()) {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }), (sizes) => {
+        const start = new SessionStart()
+        const seen: number[] = []
+        for (let at = 0, n = 0; at < bytes.length; n++) {
+          const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
+          const { admittedAt } = start.read(bytes.subarray(at, at + size))
+          if (admittedAt !== undefined) seen.push(at + admittedAt)
+          at += size
+        }
+        return seen.length === (expected === undefined ? 0 : 1) && seen[0] === expected
+      }),
+      { numRuns: effort({ small: 100, full: 5_000 }), seed },
+    )
+    t.pass(`conversation ${nth}`)
+  }
+})
 
-t.test('refusals over HTTP read in SQL as what they are', async (t) => {
+t.test('Rejections over HTTP have their equivalents in SQL', async (t) => {
   const route = {
     tenant_id: 't_0',
     name: 'acme',

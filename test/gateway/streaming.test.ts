@@ -1,4 +1,4 @@
-// Bodies pass as they come, both ways, at the pace of whoever is slower.
+// Bodies pass in both directions as they arrive, at the pace of the slower side.
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
@@ -9,7 +9,7 @@ import { send, sendRaw, startSetting } from './support/gateway.ts'
 import { megabyte } from './support/upstream.ts'
 
 const large = 100 * megabyte
-/** What kernels and buffers on the way may hold while nobody takes anything: far less than the body. */
+/** The bytes that kernels and buffers may hold while no reader takes any. This is far less than the body. */
 const inFlight = 24 * megabyte
 
 async function responseTo(request: ClientRequest): Promise<IncomingMessage> {
@@ -17,7 +17,7 @@ async function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   return response
 }
 
-t.test('100 MB go up and down whole, by length and chunked', async (t) => {
+t.test('100 MB pass completely in both directions, by length and chunked', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   const part = Buffer.alloc(megabyte, 'abcdefg')
@@ -49,7 +49,7 @@ t.test('100 MB go up and down whole, by length and chunked', async (t) => {
   }
 })
 
-t.test('what is sent comes back byte for byte', async (t) => {
+t.test('A body returns byte for byte', async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
   const body = Buffer.from(Array.from({ length: 3 * megabyte }, (_, index) => (index * index) & 0xff))
@@ -66,7 +66,7 @@ t.test('what is sent comes back byte for byte', async (t) => {
   )
 })
 
-t.test('a reader that stalls holds the runtime back', async (t) => {
+t.test('A reader that stalls pauses the runtime', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   const request = httpRequest({
@@ -81,10 +81,10 @@ t.test('a reader that stalls holds the runtime back', async (t) => {
   t.ok(settled < inFlight, `${settled} bytes left the runtime`)
   let received = 0
   for await (const chunk of response) received += (chunk as Buffer).length
-  t.equal(received, large, 'and gets all of it afterwards')
+  t.equal(received, large, 'the reader receives all of it afterwards')
 })
 
-t.test('a runtime that stalls holds the sender back', async (t) => {
+t.test('A runtime that stalls pauses the sender', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   const socket = connect(gateway.port, '127.0.0.1')
@@ -105,7 +105,7 @@ t.test('a runtime that stalls holds the sender back', async (t) => {
   await until(() => upstream.aborted === 1, 'the abort at the runtime')
 })
 
-t.test('an event stream is delivered as it comes', async (t) => {
+t.test('An event stream is delivered as it arrives', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   const request = httpRequest({
@@ -122,7 +122,7 @@ t.test('an event stream is delivered as it comes', async (t) => {
   await until(() => upstream.open === 0)
 })
 
-t.test('with Expect: 100-continue the body is asked for only when the runtime wants it', async (t) => {
+t.test('With Expect: 100-continue the body is requested only when the runtime wants it', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   await add('later', { phase: 'pending' })
@@ -138,30 +138,30 @@ t.test('with Expect: 100-continue the body is asked for only when the runtime wa
     socket.write(head('/t/acme/sink', framing))
     await until(() => got.startsWith('HTTP/1.1 100 Continue\r\n\r\n'), '100 Continue')
     socket.write(body)
-    await until(() => /HTTP\/1\.1 200 OK\r\n/.test(got), 'the answer')
+    await until(() => /HTTP\/1\.1 200 OK\r\n/.test(got), 'the response')
     socket.write('GET /t/acme/bytes/3 HTTP/1.1\r\nHost: localhost\r\n\r\n')
-    await until(() => got.endsWith('xxx'), 'another answer on the same connection')
+    await until(() => got.endsWith('xxx'), 'another response on the same connection')
     socket.destroy()
   }
   t.equal(upstream.received, 6)
   const early = await sendRaw(gateway.port, head('/t/acme/early', 'Content-Length: 1000000'))
-  t.match(early, /^HTTP\/1\.1 413 /, 'refused by the runtime before the first byte')
-  t.match(await sendRaw(gateway.port, head('/t/nobody/x', 'Content-Length: 3')), /^HTTP\/1\.1 404 /)
+  t.match(early, /^HTTP\/1\.1 413 /, 'rejected by the runtime before the first byte')
+  t.match(await sendRaw(gateway.port, head('/t/missing/x', 'Content-Length: 3')), /^HTTP\/1\.1 404 /)
   t.match(await sendRaw(gateway.port, head('/t/later/x', 'Content-Length: 3')), /^HTTP\/1\.1 503 /)
   t.equal(upstream.aborted, 0)
 })
 
-t.test('an early refusal reaches a client that is still sending', async (t) => {
+t.test('An early rejection reaches a client that is still sending', async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
   const body = Buffer.alloc(4 * megabyte, 'x')
-  for (const path of ['/t/acme/early', '/t/nobody/x']) {
+  for (const path of ['/t/acme/early', '/t/missing/x']) {
     const { status } = await send(gateway.port, { path, method: 'POST', body })
     t.equal(status, path.includes('acme') ? 413 : 404)
   }
 })
 
-/** The value once it has not changed for a while. */
+/** Returns the value once it has not changed for a while. */
 async function stillness(value: () => number): Promise<number> {
   let last = -1
   let same = 0

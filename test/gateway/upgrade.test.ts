@@ -7,7 +7,7 @@ import { until } from '#test/support/until.ts'
 import { sendRaw, startSetting } from './support/gateway.ts'
 import { megabyte } from './support/upstream.ts'
 
-t.test('a WebSocket echoes through the gateway, by path and by host', async (t) => {
+t.test('A WebSocket echoes through the gateway, by path and by host', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   const route = await add('acme')
   const ways = [
@@ -32,7 +32,7 @@ t.test('a WebSocket echoes through the gateway, by path and by host', async (t) 
   }
 })
 
-t.test('any other protocol passes untouched, with what either side sent early', async (t) => {
+t.test('Any other protocol passes unchanged, with bytes that either side sent early', async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
   const got = await sendRaw(
@@ -45,7 +45,7 @@ t.test('any other protocol passes untouched, with what either side sent early', 
   t.match(got, /\r\n\r\nhello early bytes$/)
 })
 
-t.test('a refused upgrade is an ordinary answer', async (t) => {
+t.test('A rejected upgrade is an ordinary response', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   await add('held', { phase: 'suspended', reason: 'unpaid' })
@@ -53,17 +53,17 @@ t.test('a refused upgrade is an ordinary answer', async (t) => {
   const handshake = (path: string) =>
     `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
     'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n'
-  const rejected = await sendRaw(gateway.port, handshake('/t/acme/refused'))
+  const rejected = await sendRaw(gateway.port, handshake('/t/acme/denied'))
   t.match(rejected, /^HTTP\/1\.1 401 Unauthorized\r\n/)
   t.match(rejected, /x-why: key\r\n/i)
   t.match(rejected, /\r\n\r\nno$/)
-  t.match(await sendRaw(gateway.port, handshake('/t/nobody/x')), /^HTTP\/1\.1 404 [^]*TENANT_NOT_FOUND/)
+  t.match(await sendRaw(gateway.port, handshake('/t/missing/x')), /^HTTP\/1\.1 404 [^]*TENANT_NOT_FOUND/)
   t.match(await sendRaw(gateway.port, handshake('/t/held/x')), /^HTTP\/1\.1 403 [^]*unpaid/)
   t.match(await sendRaw(gateway.port, handshake('/t/dead/x')), /^HTTP\/1\.1 503 [^]*RUNTIME_UNREACHABLE/)
   t.equal(upstream.seen.length, 1)
 })
 
-t.test('when one side goes, the other is let go', async (t) => {
+t.test('When one side disconnects, the gateway disconnects the other', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   const client = new WebSocket(`ws://127.0.0.1:${gateway.port}/t/acme/ws`)
@@ -73,7 +73,7 @@ t.test('when one side goes, the other is let go', async (t) => {
   t.equal((await closed)[0], 1006)
 })
 
-t.test("a client that vanishes during the handshake takes the runtime's connection along", async (t) => {
+t.test('A client that leaves during the handshake ends the connection to the runtime', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   const socket = connect(gateway.port, '127.0.0.1')
@@ -84,7 +84,7 @@ t.test("a client that vanishes during the handshake takes the runtime's connecti
   t.equal(upstream.open, 0)
 })
 
-t.test('a stop ends upgraded connections', async (t) => {
+t.test('A stop ends upgraded connections', async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
   const client = new WebSocket(`ws://127.0.0.1:${gateway.port}/t/acme/ws`)

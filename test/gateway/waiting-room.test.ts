@@ -1,8 +1,8 @@
-// The waiting room by itself: order, bounds, one wake at a time, and nobody forgotten.
+// The waiting room: order, limits, one wake at a time, and a result for every waiter.
 import type { Route } from '@tenantry/contract'
 import t from 'tap'
 import { defaultLimits, type Limits } from '#gateway/limits.ts'
-import { WakeRejected, type Wake } from '#gateway/waiting/wake.ts'
+import { WakeRejectedError, type Wake } from '#gateway/waiting/wake.ts'
 import { WaitingRoom } from '#gateway/waiting/waiting-room.ts'
 import { until } from '#test/support/until.ts'
 import { newTenantId } from './support/gateway.ts'
@@ -20,13 +20,13 @@ function roomWith(wake: Wake, limits: Partial<Limits> = {}) {
     wake,
     onError: (error) => errors.push(error),
   })
-  const reported: string[] = []
+  const results: string[] = []
   const wait = (tenantId: string, name: string) =>
     room.wait(tenantId, {
-      go: () => reported.push(`${name} goes`),
-      reject: ({ code }) => reported.push(`${name} ${code}`),
+      go: () => results.push(`${name} goes`),
+      reject: ({ code }) => results.push(`${name} ${code}`),
     })
-  return { room, told: reported, wait, problems: errors }
+  return { room, results, wait, errors }
 }
 
 const routeOf = (tenantId: string, more: Partial<Route> = {}): Route => ({
@@ -39,8 +39,8 @@ const routeOf = (tenantId: string, more: Partial<Route> = {}): Route => ({
   ...more,
 })
 
-t.test('when the tenant is ready all go on in the order they came, and only its own', async (t) => {
-  const { room, told: reported, wait } = roomWith(wakes)
+t.test('When the tenant is ready all of its waiters continue in their order, and no others', async (t) => {
+  const { room, results, wait } = roomWith(wakes)
   const [a, b] = [newTenantId(), newTenantId()]
   for (let n = 0; n < 5; n++) {
     wait(a, `a${n}`)
@@ -49,16 +49,16 @@ t.test('when the tenant is ready all go on in the order they came, and only its 
   room.changed(a, routeOf(a, { phase: 'paused' }))
   room.changed(a, routeOf(a, { phase: 'pending' }))
   room.changed(a, routeOf(a, { runtimes: [] }))
-  t.same(reported, [], 'not before it is')
+  t.same(results, [], 'not before the tenant is ready')
   room.changed(a, routeOf(a))
-  t.same(reported, ['a0 goes', 'a1 goes', 'a2 goes', 'a3 goes', 'a4 goes'])
+  t.same(results, ['a0 goes', 'a1 goes', 'a2 goes', 'a3 goes', 'a4 goes'])
   room.changed(a, routeOf(a))
-  t.equal(reported.length, 5)
+  t.equal(results.length, 5)
   room.close()
 })
 
-t.test('a tenant that is suspended, deleted or gone meanwhile refuses those who wait as its phase does', async (t) => {
-  const { room, told: reported, wait } = roomWith(wakes)
+t.test('A tenant that is suspended or deleted rejects its waiters with the error of its phase', async (t) => {
+  const { room, results, wait } = roomWith(wakes)
   const changes: [(id: string) => Route | undefined, string][] = [
     [(id) => routeOf(id, { phase: 'suspended' }), 'TENANT_SUSPENDED'],
     [(id) => routeOf(id, { phase: 'suspended', payment_required: true }), 'PAYMENT_REQUIRED'],
@@ -69,103 +69,98 @@ t.test('a tenant that is suspended, deleted or gone meanwhile refuses those who 
     const id = newTenantId()
     wait(id, code)
     room.changed(id, change(id))
-    t.equal(reported.at(-1), `${code} ${code}`)
+    t.equal(results.at(-1), `${code} ${code}`)
   }
 })
 
-t.test('places are bounded for one tenant and for all, and a place left is free again', async (t) => {
-  const { room, told: reported, wait } = roomWith(wakes, { waitingPerTenant: 2, waiting: 3 })
+t.test('Slots are limited per tenant and in total, and a waiter that leaves frees its slot', async (t) => {
+  const { room, results, wait } = roomWith(wakes, { waitingPerTenant: 2, waiting: 3 })
   const [a, b] = [newTenantId(), newTenantId()]
   const leave = wait(a, 'first')
   wait(a, 'second')
   wait(a, 'third')
-  t.same(reported, ['third TOO_MANY_WAITING'])
+  t.same(results, ['third TOO_MANY_WAITING'])
   wait(b, 'fourth')
   wait(b, 'fifth')
-  t.equal(reported.at(-1), 'fifth TOO_MANY_WAITING')
+  t.equal(results.at(-1), 'fifth TOO_MANY_WAITING')
   leave()
   leave()
   wait(b, 'sixth')
-  t.equal(reported.length, 2, 'one place was free')
+  t.equal(results.length, 2, 'one slot was free')
   wait(b, 'seventh')
-  t.equal(reported.at(-1), 'seventh TOO_MANY_WAITING', 'and only one')
+  t.equal(results.at(-1), 'seventh TOO_MANY_WAITING', 'only one slot was free')
   room.changed(a, routeOf(a))
   room.changed(b, routeOf(b))
-  t.same(reported.slice(3), ['second goes', 'fourth goes', 'sixth goes'])
+  t.same(results.slice(3), ['second goes', 'fourth goes', 'sixth goes'])
 })
 
-t.test('one wake is under way for each tenant, and ends when nobody waits', async (t) => {
-  const requested: string[] = []
+t.test('Each tenant has one wake in progress, which ends when no request waits', async (t) => {
+  const wakeCalls: string[] = []
   const signals: AbortSignal[] = []
-  const { wait, problems: errors } = roomWith((tenantId, signal) => {
-    requested.push(tenantId)
+  const { wait, errors } = roomWith((tenantId, signal) => {
+    wakeCalls.push(tenantId)
     signals.push(signal)
     return never(tenantId, signal)
   })
   const [a, b] = [newTenantId(), newTenantId()]
   const leaves = [wait(a, 'one'), wait(a, 'two'), wait(b, 'three')]
-  t.same(requested, [a, b])
+  t.same(wakeCalls, [a, b])
   leaves[0]?.()
   t.equal(signals[0]?.aborted, false)
   leaves[1]?.()
   t.equal(signals[0]?.aborted, true)
   t.equal(signals[1]?.aborted, false)
   leaves[2]?.()
-  t.same(errors, [], 'which is no problem')
+  t.same(errors, [], 'an aborted wake is not an error')
 })
 
-t.test('a wake that fails is tried again while somebody waits', async (t) => {
-  let requested = 0
-  const {
-    room,
-    told: reported,
-    wait,
-    problems: errors,
-  } = roomWith(async () => {
-    if (++requested < 3) throw new Error('unreachable')
+t.test('A wake that fails is tried again while a request waits', async (t) => {
+  let wakeCalls = 0
+  const { room, results, wait, errors } = roomWith(async () => {
+    if (++wakeCalls < 3) throw new Error('unreachable')
   })
   const id = newTenantId()
   wait(id, 'one')
-  await until(() => requested >= 3)
+  await until(() => wakeCalls >= 3)
   t.equal(errors.length, 2)
   room.changed(id, routeOf(id))
-  t.same(reported, ['one goes'])
+  t.same(results, ['one goes'])
 })
 
-t.test('a refused wake refuses those who wait, and whoever comes later asks anew', async (t) => {
-  let requested = 0
-  const { told: reported, wait } = roomWith(async () => {
-    requested++
-    throw new WakeRejected('no')
+t.test('A rejected wake rejects the waiters, and a later request wakes again', async (t) => {
+  let wakeCalls = 0
+  const { results, wait } = roomWith(async () => {
+    wakeCalls++
+    throw new WakeRejectedError('no')
   })
   const id = newTenantId()
   wait(id, 'one')
   wait(id, 'two')
-  await until(() => reported.length === 2)
-  t.same(reported, ['one TENANT_NOT_WOKEN', 'two TENANT_NOT_WOKEN'])
-  t.equal(requested, 1)
+  await until(() => results.length === 2)
+  t.same(results, ['one TENANT_NOT_WOKEN', 'two TENANT_NOT_WOKEN'])
+  t.equal(wakeCalls, 1)
   wait(id, 'three')
-  await until(() => reported.length === 3)
-  t.equal(requested, 2)
+  await until(() => results.length === 3)
+  t.equal(wakeCalls, 2)
 })
 
-t.test('at the deadline each is refused, and the last one ends the waking', async (t) => {
+t.test('Each waiter is rejected at its deadline, and the last one ends the wake', async (t) => {
   let signal: AbortSignal | undefined
-  const { told: reported, wait } = roomWith((tenantId, given) => never(tenantId, (signal = given)), { wakeTimeout: 20 })
+  const { results, wait } = roomWith((tenantId, given) => never(tenantId, (signal = given)), { wakeTimeout: 20 })
   const id = newTenantId()
   wait(id, 'one')
   wait(id, 'two')
-  await until(() => reported.length === 2)
-  t.same(reported, ['one TENANT_WAKING', 'two TENANT_WAKING'])
+  await until(() => results.length === 2)
+  t.same(results, ['one TENANT_WAKING', 'two TENANT_WAKING'])
   t.equal(signal?.aborted, true)
 })
 
-t.test('a closed room refuses those inside and lets nobody in', async (t) => {
-  const { room, told: reported, wait } = roomWith(never)
+t.test('A closed room rejects its waiters and admits no others', async (t) => {
+  const { room, results, wait } = roomWith(never)
   const [a, b] = [newTenantId(), newTenantId()]
   wait(a, 'one')
   wait(b, 'two')
   room.close()
   wait(a, 'three')
-  t.same(reported, ['one TENANT_WAKING', 'two TENANT_WAKING', 'three TENANT_WAKING'])
+  t.same(results, ['one TENANT_WAKING', 'two TENANT_WAKING', 'three TENANT_WAKING'])
 })

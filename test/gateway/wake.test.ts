@@ -1,4 +1,5 @@
-// Requests for a paused tenant: held until it is awake, without their bodies, and never for longer than they should be.
+// Requests for a paused tenant: the gateway holds them until it is awake, does not read their bodies, and limits their
+// wait.
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { Activity } from '@tenantry/contract'
@@ -10,7 +11,7 @@ import { startFrontedSetting } from './support/control-front.ts'
 import { send, sendRaw, token, type Setting } from './support/gateway.ts'
 import { megabyte } from './support/upstream.ts'
 
-/** Requests that wait, or are otherwise under way. */
+/** Returns the number of requests that wait or are otherwise open. */
 async function open({ gateway }: Setting, tenantId: string): Promise<number> {
   const { body } = await send(gateway.internalPort, {
     path: '/internal/v1/activity',
@@ -21,7 +22,7 @@ async function open({ gateway }: Setting, tenantId: string): Promise<number> {
   return activity.tenants[tenantId]?.open ?? 0
 }
 
-t.test('a request wakes its tenant and is answered when it is ready', async (t) => {
+t.test('A request wakes its tenant, and is served when the tenant is ready', async (t) => {
   const setting = await startFrontedSetting(t)
   const { gateway, front, upstream, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
@@ -34,11 +35,11 @@ t.test('a request wakes its tenant and is answered when it is ready', async (t) 
   await put({ ...route, generation: 2, phase: 'ready' })
   for (const [n, { status, body }] of (await Promise.all(responses)).entries())
     t.same([status, body], [200, `body ${n}`])
-  t.ok(front.wakes.length < 5, 'not a wake for each of them')
+  t.ok(front.wakes.length < 5, 'not every request wakes the tenant')
   t.equal((await send(gateway.port, { path: '/t/acme/x' })).status, 200)
 })
 
-t.test('a body is not read while its request is held, and passes whole afterwards', async (t) => {
+t.test('A body is not read while its request is held, and passes completely afterwards', async (t) => {
   const setting = await startFrontedSetting(t)
   const { gateway, upstream, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
@@ -55,7 +56,7 @@ t.test('a body is not read while its request is held, and passes whole afterward
   upload.end()
   await until(async () => (await open(setting, route.tenant_id)) === 1)
   await until(() => (upload.socket?.bytesWritten ?? 0) > 0)
-  // What the kernel holds for both ends, and a little in the gateway: the rest is still the client's.
+  // The kernel holds some bytes for both ends, and the gateway a few. The rest is still at the client.
   t.ok(upload.writableLength > size / 2, `${upload.writableLength} bytes wait at the client`)
   t.equal(upstream.received, 0)
   await put({ ...route, generation: 2, phase: 'ready' })
@@ -63,7 +64,7 @@ t.test('a body is not read while its request is held, and passes whole afterward
   t.equal(String((await response.toArray())[0]), String(size))
 })
 
-t.test('a client that waits for 100 Continue and one that upgrades are held alike', async (t) => {
+t.test('A client that waits for 100 Continue and one that upgrades are held too', async (t) => {
   const setting = await startFrontedSetting(t)
   const { gateway, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
@@ -78,7 +79,7 @@ t.test('a client that waits for 100 Continue and one that upgrades are held alik
   let isRequested = false
   expecting.on('continue', () => {
     isRequested = true
-    expecting.end('go on')
+    expecting.end('the body')
   })
   expecting.flushHeaders()
   const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/t/acme/ws`)
@@ -89,10 +90,10 @@ t.test('a client that waits for 100 Continue and one that upgrades are held alik
     { waitFor: /early bytes$/ },
   )
   await until(async () => (await open(setting, route.tenant_id)) === 3)
-  t.notOk(isRequested, 'the body is not asked for')
+  t.notOk(isRequested, 'the body is not requested')
   await put({ ...route, generation: 2, phase: 'ready' })
   const [response] = (await once(expecting, 'response')) as [IncomingMessage]
-  t.equal(String((await response.toArray())[0]), 'go on')
+  t.equal(String((await response.toArray())[0]), 'the body')
   await opened
   socket.send('hello')
   t.equal(String((await once(socket, 'message'))[0]), 'hello')
@@ -100,7 +101,7 @@ t.test('a client that waits for 100 Continue and one that upgrades are held alik
   t.match(await raw, /hello early bytes$/)
 })
 
-t.test('too many are refused with Retry-After, and a client that leaves frees its place', async (t) => {
+t.test('Too many requests get 503 with Retry-After, and a client that leaves frees its slot', async (t) => {
   const setting = await startFrontedSetting(t, { limits: { waitingPerTenant: 2 } })
   const { gateway, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
@@ -119,10 +120,10 @@ t.test('too many are refused with Retry-After, and a client that leaves frees it
   await until(async () => (await open(setting, route.tenant_id)) === 2)
   await put({ ...route, generation: 2, phase: 'ready' })
   t.same([(await staying).status, (await next).status], [200, 200])
-  t.same(setting.upstream.seen.map(({ url }) => url).sort(), ['/next', '/stays'], 'who left is not served')
+  t.same(setting.upstream.seen.map(({ url }) => url).sort(), ['/next', '/stays'], 'a client that left is not served')
 })
 
-t.test('at the deadline a held request is refused with Retry-After', async (t) => {
+t.test('A held request gets 503 with Retry-After at its deadline', async (t) => {
   const setting = await startFrontedSetting(t, { limits: { wakeTimeout: 50 } })
   setting.front.wakeResponse = () => 'hang'
   await setting.add('acme', { phase: 'paused', dedicated: true })
@@ -134,11 +135,11 @@ t.test('at the deadline a held request is refused with Retry-After', async (t) =
     setting.gateway.port,
     'PUT /t/acme/x HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n',
   )
-  t.match(expecting, /^HTTP\/1\.1 503 [^]*connection: close/i, 'a body that was not asked for ends its connection')
+  t.match(expecting, /^HTTP\/1\.1 503 [^]*connection: close/i, 'an unrequested body ends its connection')
   t.notMatch(expecting, /100 Continue/)
 })
 
-t.test('a wake that fails is asked for again, one that is refused is said so', async (t) => {
+t.test('A wake that fails is repeated, and one that is rejected is reported to the client', async (t) => {
   const setting = await startFrontedSetting(t)
   const { front, gateway, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
@@ -155,7 +156,7 @@ t.test('a wake that fails is asked for again, one that is refused is said so', a
   t.match(JSON.parse(rejected.body), { code: 'TENANT_NOT_WOKEN' })
 })
 
-t.test('held requests of a tenant that is suspended, and of a gateway that stops, are refused', async (t) => {
+t.test('Held requests are rejected when their tenant is suspended or the gateway stops', async (t) => {
   const setting = await startFrontedSetting(t)
   const { gateway, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
@@ -171,7 +172,7 @@ t.test('held requests of a tenant that is suspended, and of a gateway that stops
   await stop
 })
 
-t.test('internal paths of a paused tenant wake nobody, and a pending tenant is not waited for', async (t) => {
+t.test('Internal paths do not wake a paused tenant, and no request waits for a pending one', async (t) => {
   const setting = await startFrontedSetting(t)
   const { gateway, front, add } = setting
   await add('acme', { phase: 'paused', dedicated: true })

@@ -1,5 +1,5 @@
-// A tenant's login enters no database of its server but that of its home: not one whose creation was killed halfway, and
-// none that was left open, once a control plane has started.
+// A tenant's login can connect only to the database of its home. Databases whose creation was interrupted are closed, and a
+// control plane closes open databases when it starts.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import pg from 'pg'
@@ -22,11 +22,11 @@ async function isDenied(t: Test, url: string): Promise<void> {
   await client.end().catch(() => undefined)
 }
 
-t.test('a database whose creation is killed before it is closed', async (t) => {
+t.test('a database whose creation is killed is closed to tenants, and can be completed', async (t) => {
   const postgres = await startPostgres()
   t.teardown(() => postgres.stop())
-  await query(postgres.url('postgres'), "create role stranger login password 'theirs'")
-  const login = (database: string) => `postgresql://stranger:theirs@127.0.0.1:${postgres.port}/${database}`
+  await query(postgres.url('postgres'), "create role other_tenant login password 'secret'")
+  const login = (database: string) => `postgresql://other_tenant:secret@127.0.0.1:${postgres.port}/${database}`
 
   const [code, signal] = (await once(
     spawn(process.execPath, [killedBetween, postgres.url('postgres'), 'halfway'], { stdio: 'inherit' }),
@@ -36,7 +36,7 @@ t.test('a database whose creation is killed before it is closed', async (t) => {
   t.equal(
     (await query(postgres.url('postgres'), "select datname from pg_database where datname = 'halfway'")).length,
     1,
-    'it was created',
+    'the database exists',
   )
   await isDenied(t, login('halfway'))
 
@@ -45,13 +45,13 @@ t.test('a database whose creation is killed before it is closed', async (t) => {
   t.teardown(() => client.end())
   await ensureClosedDatabase(client, 'halfway')
   await isDenied(t, login('halfway'))
-  t.same(await query(postgres.url('halfway'), 'select 1 as response'), [{ response: 1 }], 'its owner enters it')
-  const rights = `select has_database_privilege('stranger', 'halfway', right_name) as has
+  t.same(await query(postgres.url('halfway'), 'select 1 as value'), [{ value: 1 }], 'its owner can connect')
+  const rights = `select has_database_privilege('other_tenant', 'halfway', right_name) as has
       from unnest(array['connect', 'temporary', 'create']) as right_name`
   t.same(await query(postgres.url('postgres'), rights), [{ has: false }, { has: false }, { has: false }])
 })
 
-t.test('databases that are open when a control plane starts', { timeout: 120_000 }, async (t) => {
+t.test('a control plane closes open databases when it starts', { timeout: 120_000 }, async (t) => {
   const platform = await startPlatform()
   t.teardown(() => platform.stop())
   const first = await platform.startControlPlane()
@@ -94,5 +94,5 @@ t.test('databases that are open when a control plane starts', { timeout: 120_000
       )[0]?.['has'] === false,
   )
   await t.rejects(query(own.href, 'create temporary table room (a int)'), /permission denied/)
-  t.same(await query(own.href, 'select 1 as response'), [{ response: 1 }], 'the tenant enters its own')
+  t.same(await query(own.href, 'select 1 as value'), [{ value: 1 }], 'the tenant can connect to its own database')
 })

@@ -1,11 +1,11 @@
-// The service's tables of a home on a Postgres of the tenant's own, on a real Docker Engine: the tenant can't take them down;
-// what a superuser takes down is shown, repaired and reported; a backup taken meanwhile fails by name.
+// In a dedicated tenant's home on a real Docker Engine, the tenant cannot damage the service's tables. Damage by a superuser is
+// detected, repaired and reported, and a backup taken meanwhile fails with the names of the tables.
 import t from 'tap'
 import { createOwner, ended, put, startBackupPlatform } from '#test/backups/support/tenants.ts'
 import { query } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 
-t.test('a damaged home', async (t) => {
+t.test('damage to a home', async (t) => {
   const platform = await startBackupPlatform(t)
   const ada = await createOwner(platform, 'ada')
   const signal = AbortSignal.timeout(600_000)
@@ -22,7 +22,7 @@ t.test('a damaged home', async (t) => {
   const hasTable = async (name: string) =>
     (await query(ada.url, 'select to_regclass($1) is not null as is_there', [name]))[0]?.['is_there']
 
-  await t.test('is none that the tenant can make', async (t) => {
+  await t.test('cannot be done by the tenant', async (t) => {
     for (const sql of [
       'drop table usage_hours',
       'alter table storage_usage disable trigger counted',
@@ -38,17 +38,17 @@ t.test('a damaged home', async (t) => {
       const { body } = await platform.call('GET', `/v1/tenants/${ada.id}/health`)
       if (JSON.stringify(body) !== health) t.comment((health = JSON.stringify(body)))
       return body['status'] === 'healthy'
-    }, 'its health')
+    }, 'the health of the tenant')
   })
 
-  await t.test('is shown, repaired and reported', async (t) => {
+  await t.test('by a superuser is detected, repaired and reported', async (t) => {
     await put(platform, 'ada', ada.key, 'system/a.txt', 'five!')
     await asSuperuser('drop table usage_hours; drop table storage_usage')
     const backup = await platform.call('POST', `/v1/tenants/${ada.id}/backups`)
     const operation = await ended(platform, backup)
     t.match(operation, {
       state: 'failed',
-      error: /^the home is damaged: .*"storage_usage" is missing.*"usage_hours" is missing/,
+      error: /^The home is damaged: .*"storage_usage" is missing.*"usage_hours" is missing/,
     })
     t.match((await platform.call('GET', `/v1/backups/${String(backup.body['id'])}`)).body, {
       state: 'failed',
@@ -78,7 +78,7 @@ t.test('a damaged home', async (t) => {
     t.match(await ended(platform, await platform.call('POST', `/v1/tenants/${ada.id}/backups`)), { state: 'succeeded' })
   })
 
-  await t.test('that an older version left is upgraded at the next start', async (t) => {
+  await t.test('in the structure of an older version is repaired by the upgrade', async (t) => {
     const owner = `"${ada.id}_owner"`
     await asSuperuser(`alter schema "${ada.id}" owner to ${owner};
       do $$ declare r record; begin

@@ -1,5 +1,4 @@
-// A home that was in use and is gone from its database is told as that, and no empty one is made in its place; one that is
-// there is made whole.
+// A repair reports a home that is missing from its database and creates no empty one. It completes a home that exists.
 import t from 'tap'
 import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
 import { loadHomeMigrations } from '#control-plane/homes/home-migrations.ts'
@@ -9,7 +8,7 @@ import { query, startPostgres } from '#test/support/postgres.ts'
 
 const passwords = { runtime: 'of-the-runtime', ddl: 'of-the-ddl', admin: 'of-the-admin' }
 
-t.test('mending a home', async (t) => {
+t.test('a repair of a home', async (t) => {
   const postgres = await startPostgres()
   t.teardown(() => postgres.stop())
   const homes = new HomeDatabases(postgres.url('postgres'), await loadHomeMigrations(migrationsDirectory))
@@ -17,14 +16,14 @@ t.test('mending a home', async (t) => {
   const count = async (sql: string) =>
     (await query(postgres.url('homes'), `select count(*)::int as n from ${sql}`))[0]?.['n']
 
-  await t.test('of which the schema is gone makes nothing', async (t) => {
+  await t.test('without its schema creates nothing', async (t) => {
     const id = 't_00000000000000000001'
     t.equal(await homes.repairHome('homes', id, passwords), 'missing')
     t.equal(await count(`pg_namespace where nspname = '${id}'`), 0)
     t.equal(await count(`pg_roles where rolname like '${id}%'`), 0)
   })
 
-  await t.test('that is there gives its logins back, and leaves its rows', async (t) => {
+  await t.test('that exists restores its logins, and keeps its rows', async (t) => {
     const { tenantId } = await createHome(postgres)
     const { runtime } = homeRoles(tenantId)
     await query(
@@ -35,11 +34,7 @@ t.test('mending a home', async (t) => {
     t.equal(await homes.repairHome('homes', tenantId, passwords), 'to be migrated')
     await t.resolves(homes.checkLogin('homes', tenantId, passwords.runtime))
     t.equal(await count(`"${tenantId}".notes`), 1)
-    t.equal(
-      await homes.createHome('homes', tenantId, passwords),
-      'to be migrated',
-      'a create that was interrupted goes on',
-    )
+    t.equal(await homes.createHome('homes', tenantId, passwords), 'to be migrated', 'an interrupted creation continues')
     t.equal(await count(`"${tenantId}".notes`), 1)
   })
 })

@@ -1,5 +1,5 @@
-// The service's tables of a home: no statement of the tenant's drops, alters or empties one, whichever login sends it; what
-// is damaged all the same is found, repaired, and reported.
+// No statement of a tenant, from any of its logins, drops, alters or empties the service's tables in its home. Damage by other
+// means is found, repaired and reported.
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
@@ -12,7 +12,7 @@ import {
 import { createHomeSql, noLoginSql } from '#control-plane/homes/home-sql.ts'
 import { homeRoles } from '#control-plane/homes/home-roles.ts'
 import { scramVerifier } from '#control-plane/homes/scram.ts'
-import { callHost, compileAsker } from '#test/functions/support/asker.ts'
+import { callHost, compileHostCaller } from '#test/functions/support/host-caller.ts'
 import { deployFunction } from '#test/functions/support/deployed.ts'
 import { createHome, migrateHome, migrationsDirectory } from '#test/support/home.ts'
 import { query, startPostgres, type TestPostgres } from '#test/support/postgres.ts'
@@ -21,7 +21,7 @@ import { attacks } from './support/attacks.ts'
 
 const passwords = { runtime: 'of-the-runtime', ddl: 'of-the-ddl', admin: 'of-the-admin' }
 
-/** Structure and content of the service's tables, as a superuser sees them. */
+/** Returns the structure and content of the service's tables, as a superuser sees them. */
 async function state(superuser: pg.Client, id: string): Promise<unknown> {
   const rows = async (sql: string, ...values: unknown[]) =>
     (await superuser.query<Record<string, unknown>>(sql, values)).rows
@@ -42,7 +42,7 @@ async function state(superuser: pg.Client, id: string): Promise<unknown> {
   }
 }
 
-/** Each statement alone, in a session of its own. */
+/** Runs each list of attacks in its own session, and checks after each that the service's tables are unchanged. */
 async function attack(t: Test, postgres: TestPostgres, id: string, url: string, before: string[] = []): Promise<void> {
   const superuser = new pg.Client({ connectionString: postgres.url('homes') })
   await superuser.connect()
@@ -59,7 +59,7 @@ async function attack(t: Test, postgres: TestPostgres, id: string, url: string, 
   }
 }
 
-t.test('no statement changes a table of the service', { timeout: 600_000 }, async (t) => {
+t.test('no statement of a tenant’s login changes a table of the service', { timeout: 600_000 }, async (t) => {
   const postgres = await startPostgres()
   t.teardown(() => postgres.stop())
 
@@ -76,7 +76,7 @@ t.test('no statement changes a table of the service', { timeout: 600_000 }, asyn
     await t.test(login, async (t) => {
       const home = await createHome(postgres)
       await attack(t, postgres, home.tenantId, urlOf(home), [...before])
-      // A role may give up its own rights; they are given back.
+      // A role may drop its own privileges, and the repair grants them again.
       await query(home.adminUrl, 'drop owned by current_user').catch(() => undefined)
       const homes = new HomeDatabases(postgres.url('postgres'), await loadHomeMigrations(migrationsDirectory))
       t.equal(await homes.repairHome('homes', home.tenantId, passwords), 'to be migrated')
@@ -93,10 +93,10 @@ t.test('no statement changes a table of the service', { timeout: 600_000 }, asyn
     })
   }
 
-  await t.test('what a cascading delete runs does not run what the tenant has made', async (t) => {
+  await t.test('a cascading delete does not run the tenant’s own operators', async (t) => {
     const home = await createHome(postgres)
     const id = home.tenantId
-    // A better match for an operator of the trigger's than Postgres' own, which drops a table when it is used.
+    // This operator matches better than Postgres' own one that the trigger uses, and drops a table when it runs.
     await query(
       home.adminUrl,
       `create function evil(float8, int4) returns float8 language plpgsql as $$
@@ -122,10 +122,10 @@ t.test('no statement changes a table of the service', { timeout: 600_000 }, asyn
   })
 })
 
-t.test('nothing that a key can call changes one', { timeout: 600_000 }, async (t) => {
+t.test('no call with a key changes a table of the service', { timeout: 600_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
-  await deployFunction(tenant, { name: 'master', wasm: await compileAsker(), config: { role: 'service_role' } })
+  await deployFunction(tenant, { name: 'master', wasm: await compileHostCaller(), config: { role: 'service_role' } })
   const structure = () =>
     tenant.rows(
       `select * from home_structure_of($1, array(select name::name from home_structure where kind = 'table')) order by 1, 2`,
@@ -144,7 +144,7 @@ t.test('nothing that a key can call changes one', { timeout: 600_000 }, async (t
     const response = await tenant.request('POST', '/rest/v1/schemas', { as: 'service', body: schema })
     if (response.status < 300) t.equal(name, 'home_problems', 'only the name of a function is free for a table')
   }
-  // A schema written with SQL, past every check: the reload refuses it or leaves the table alone.
+  // This schema is inserted with SQL and passes no check, and the reload rejects it.
   await query(
     tenant.home.adminUrl,
     `insert into schemas (name, fields, rls_policy)
@@ -152,7 +152,7 @@ t.test('nothing that a key can call changes one', { timeout: 600_000 }, async (t
   )
   const reload = await tenant.request('POST', '/admin/reload-schemas', { as: 'service', body: {} })
   t.ok(reload.status >= 400 && reload.status < 500, reload.text)
-  // What a reload runs of the tenant's runs as the reload's login: it may not take a table down either.
+  // A reload runs the tenant's functions with the reload's login, which cannot change the service's tables either.
   await query(
     tenant.home.adminUrl,
     `delete from schemas; create function evil() returns text language plpgsql as $$ begin
@@ -185,7 +185,7 @@ t.test('nothing that a key can call changes one', { timeout: 600_000 }, async (t
   t.equal((await tenant.request('GET', '/health')).status, 200)
 })
 
-t.test('a home that was made before there was a system role', { timeout: 600_000 }, async (t) => {
+t.test('a home from before the system role', { timeout: 600_000 }, async (t) => {
   const postgres = await startPostgres()
   t.teardown(() => postgres.stop())
   const migrations = await loadHomeMigrations(migrationsDirectory)
@@ -229,7 +229,7 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
     const { id, admin } = await oldHome()
     await query(
       admin,
-      `insert into schemas (name, fields, rls_policy) values ('kept', '[]', '{}');
+      `insert into schemas (name, fields, rls_policy) values ('saved', '[]', '{}');
       create table mine as select 1 as a; insert into storage_buckets (name) values ('files');
       insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
         select id, 'a.txt', gen_random_uuid(), 5, 'text/plain', 'e' from storage_buckets where name = 'files'`,
@@ -253,10 +253,10 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
       await query(superuser, 'select tableowner from pg_tables where schemaname = $1 and tablename = $2', [id, 'mine']),
       [{ tableowner: `${id}_owner` }],
     )
-    t.same(await query(admin, 'select name from schemas'), [{ name: 'kept' }])
+    t.same(await query(admin, 'select name from schemas'), [{ name: 'saved' }])
     await homes.checkLogin('homes', id, passwords.runtime)
     await attack(t, postgres, id, admin)
-    t.same(await upgrade(id), { lost: [] }, 'again does nothing')
+    t.same(await upgrade(id), { lost: [] }, 'a repeat changes nothing')
   })
 
   const damages: Record<string, [sql: string, lost: string[]]> = {
@@ -306,26 +306,26 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
     'a table that inherits': ['create table child () inherits (event_log)', []],
   }
   for (const [label, [sql, lost]] of Object.entries(damages)) {
-    await t.test(`${label}, made before, is repaired`, async (t) => {
+    await t.test(`${label} from before the upgrade, is repaired`, async (t) => {
       const { id, admin } = await oldHome()
       await query(admin, sql.replaceAll('$id', id))
       t.same(await upgrade(id), { lost })
       t.same(await errors(id), [])
       await homes.checkLogin('homes', id, passwords.runtime)
     })
-    // A superuser's own doing with a table's name is the superuser's to undo.
+    // A superuser must undo its own renaming of a table.
     if (/renamed|a view/.test(label)) continue
-    await t.test(`${label}, made by a superuser, is found and repaired`, async (t) => {
+    await t.test(`${label} by a superuser, is found and repaired`, async (t) => {
       const home = await createHome(postgres)
       const id = home.tenantId
       await query(`${superuser}?options=${encodeURIComponent(`-c search_path=${id}`)}`, sql.replaceAll('$id', id))
       t.not((await errors(id)).length, 0)
       await homes.repairHome('homes', id, passwords)
-      // Something else with the name of a table is moved aside already, and an heir is cut off.
+      // The repair alone already renames other objects with a table's name, and detaches inheriting tables.
       if ((await errors(id)).length > 0)
         await t.rejects(homes.checkLogin('homes', id, passwords.runtime), {
           reason: 'HomeDamaged',
-          message: /^the home is damaged: /,
+          message: /^The home is damaged: /,
         })
       t.same(await homes.migrateHome('homes', id), { lost })
       t.same(await errors(id), [])
@@ -333,7 +333,7 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
     })
   }
 
-  await t.test('what cannot be repaired is reported by name', async (t) => {
+  await t.test('damage that cannot be repaired is reported by name', async (t) => {
     const home = await createHome(postgres)
     const id = home.tenantId
     await query(superuser, `alter table "${id}".usage_hours alter column value type numeric(40, 2)`)
@@ -345,7 +345,7 @@ t.test('a home that was made before there was a system role', { timeout: 600_000
     await query(superuser, noLoginSql(id))
   })
 
-  await t.test('counters of what is left are counted again, and the store of the files stays the same', async (t) => {
+  await t.test('lost counters are computed again from the remaining rows, and the store ID stays', async (t) => {
     const home = await createHome(postgres)
     const id = home.tenantId
     await query(

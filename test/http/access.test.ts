@@ -1,4 +1,4 @@
-// Who may call what: every route there is, with every kind of key. A route that the table lacks is a failure.
+// Which keys may call which route: every route with every kind of key. A route that the table lacks is a failure.
 import t from 'tap'
 import type { Scope } from '#control-plane/keys/platform-key-store.ts'
 import { internalToken, isError, startApi } from '#test/support/control-plane/api.ts'
@@ -79,26 +79,26 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'GET /v1/audit': ['admin'],
   'GET /v1/audit/verify': ['admin'],
 }
-/** Fastify answers HEAD wherever it answers GET. */
+/** Fastify serves HEAD wherever it serves GET. */
 const withHead = Object.entries(table).flatMap(([route, access]) =>
   route.startsWith('GET ')
     ? [[route, access] as const, [route.replace('GET ', 'HEAD '), access] as const]
     : [[route, access] as const],
 )
 
-/** Ids of nothing and a body of nothing: whoever is let in makes nothing. */
+/** IDs that do not exist, so that an admitted call creates nothing. */
 const pathOf = (url: string) =>
   url
     .replace(':id', 't_00000000000000000000')
     .replace(':month', '2026-01')
     .replace('/tls/ask', '/tls/ask?domain=localhost')
 
-t.test('the table below has every route, and no other', (t) => {
+t.test('The table has every route, and no other', (t) => {
   t.same(api.routes.map(({ method, url }) => `${method} ${url}`).sort(), withHead.map(([route]) => route).sort())
   t.end()
 })
 
-t.test('every route opens to its scopes and to nobody else', async (t) => {
+t.test('Every route is open to its scopes, and to no others', async (t) => {
   const revoked = await api.newKey('admin')
   await api.call('DELETE', `/v1/keys/${revoked.id}`)
   const expired = await api.newKey('admin')
@@ -112,7 +112,7 @@ t.test('every route opens to its scopes and to nobody else', async (t) => {
         headers,
         ...(method === 'POST' || method === 'PATCH' ? { body: { nothing: true } } : {}),
       })
-    // An answer to HEAD has no body to look into.
+    // A response to HEAD has no body to check.
     const denied = async (
       key: string | null,
       status: number,
@@ -148,10 +148,10 @@ t.test('every route opens to its scopes and to nobody else', async (t) => {
       }
     }
   }
-  t.same(await api.counts(), before, 'nothing was made')
+  t.same(await api.counts(), before, 'nothing was created')
 })
 
-t.test('the documentation is open, names every route for keys, and no other', async (t) => {
+t.test('The documentation is open, and names every route for keys and no other', async (t) => {
   t.same((await api.call('GET', '/docs/', { key: null })).status, 200)
   const { paths } = (await api.call('GET', '/openapi.json', { key: null })).body as { paths: Record<string, object> }
   const documented = Object.entries(paths).flatMap(([path, methods]) =>
@@ -165,7 +165,7 @@ t.test('the documentation is open, names every route for keys, and no other', as
   )
 })
 
-t.test('every answer forbids sniffing and keeping', async (t) => {
+t.test('Every response forbids sniffing and storing', async (t) => {
   for (const path of ['/v1/tenants', '/v1/nothing', '/health', '/metrics']) {
     t.match(
       (await api.call('GET', path)).headers,
@@ -175,12 +175,12 @@ t.test('every answer forbids sniffing and keeping', async (t) => {
   }
 })
 
-t.test('without its database the API lives, says so, and lets nobody in', async (t) => {
+t.test('Without its database the API lives, reports that it is unhealthy, and admits no caller', async (t) => {
   await api.postgres.stop()
   t.match(await api.call('GET', '/health'), { status: 503, body: { status: 'unhealthy', observed_at: String } })
   t.match(await api.call('GET', '/internal/v1/live'), { status: 200, body: { status: 'live' } })
   const response = await api.call('GET', '/v1/tenants')
   isError(t, response, 503, 'UNAVAILABLE', 'database', 'a list')
   t.same(response.headers['retry-after'], '1')
-  t.notMatch(response.text, String(api.postgres.port), 'nothing of where it is')
+  t.notMatch(response.text, String(api.postgres.port), 'the response does not contain the address')
 })

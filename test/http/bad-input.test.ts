@@ -1,4 +1,4 @@
-// Whatever an operator gets wrong in a body is a 4xx that names it, in the one form of errors, and makes nothing.
+// Each mistake in a body returns a 4xx error that names it, in the common form of errors, and creates nothing.
 import t from 'tap'
 import { reservedNames } from '#control-plane/tenants/names.ts'
 import { newName, startApi } from '#test/support/control-plane/api.ts'
@@ -16,7 +16,7 @@ const create = (what: string, body: unknown, status: number, code: string, names
   names,
 ]
 
-t.test('a body with a field too many, too few or of another type', async (t) => {
+t.test('A body with an unknown, missing or mistyped field is rejected', async (t) => {
   const { name, plan, region } = good()
   await rejected(t, [
     create('unknown field', { ...good(), colour: 'red' }, 400, 'UNKNOWN_FIELD', '"colour"'),
@@ -55,7 +55,7 @@ t.test('a body with a field too many, too few or of another type', async (t) => 
   ])
 })
 
-t.test('a body that is no JSON, or too large', async (t) => {
+t.test('A body that is not JSON, or is too large, is rejected', async (t) => {
   const send = (what: string, payload: string, status: number, code: string, names: string, headers = {}): Case => [
     what,
     'POST',
@@ -80,7 +80,7 @@ t.test('a body that is no JSON, or too large', async (t) => {
   ])
 })
 
-t.test('a name that is no DNS label, or is reserved, or is taken', async (t) => {
+t.test('A name that is not a DNS label, is reserved or is taken is rejected', async (t) => {
   const taken = await api.create()
   const bad = [
     '',
@@ -140,7 +140,7 @@ t.test('a name that is no DNS label, or is reserved, or is taken', async (t) => 
     t.same((await api.create(name)).name, name, `${name} is a name`)
 })
 
-t.test('a plan, region or isolation that is not to be had', async (t) => {
+t.test('A plan, region or isolation that is not available is rejected', async (t) => {
   const { tenant_id: id } = await api.create()
   const pair = ['database-per-tenant', 'cluster-per-tenant']
   await rejected(t, [
@@ -149,7 +149,7 @@ t.test('a plan, region or isolation that is not to be had', async (t) => {
       { ...good(), plan: 'Gold' },
       400,
       'UNKNOWN_PLAN',
-      'plan "Gold" is not known; known: Free, Pro, Enterprise',
+      'Unknown plan "Gold". Allowed: Free, Pro, Enterprise.',
     ),
     create('plan in lower case', { ...good(), plan: 'free' }, 400, 'UNKNOWN_PLAN', 'plan "free"'),
     create('empty plan', { ...good(), plan: '' }, 400, 'UNKNOWN_PLAN', 'plan ""'),
@@ -158,7 +158,7 @@ t.test('a plan, region or isolation that is not to be had', async (t) => {
       { ...good(), region: 'mars' },
       400,
       'UNKNOWN_REGION',
-      'region "mars" is not known; known: local, cloud',
+      'Unknown region "mars". Allowed: local, cloud.',
     ),
     ...pair.map((isolation) =>
       create(
@@ -166,14 +166,14 @@ t.test('a plan, region or isolation that is not to be had', async (t) => {
         { ...good(), isolation },
         422,
         'UNSUPPORTED_ISOLATION',
-        `isolation "${isolation}": region "local" runs on the engine`,
+        `Invalid isolation "${isolation}" in the region "local", which uses the engine`,
       ),
     ),
     ['unknown new plan', 'PATCH', `/v1/tenants/${id}`, { body: { plan: 'Gold' } }, 400, 'UNKNOWN_PLAN', 'plan "Gold"'],
   ])
 })
 
-t.test('a change that is none', async (t) => {
+t.test('A change that changes nothing, or cannot be made, is rejected', async (t) => {
   const { tenant_id: id, generation } = await api.create()
   const patch = (what: string, body: unknown, code: string, names: string): Case => [
     what,
@@ -213,7 +213,7 @@ t.test('a change that is none', async (t) => {
   t.same((await api.tenant(id)).generation, generation)
 })
 
-t.test('a setting out of its bounds', async (t) => {
+t.test('A setting outside its limits is rejected', async (t) => {
   const { tenant_id: id, generation } = await api.create(newName(), { plan: 'Pro', region: 'cloud' })
   const named = (body: object) => JSON.stringify(body).replaceAll(/[^ -~]/g, '?')
   const patch = (body: object, names: string, code = 'INVALID_FIELD'): Case => [
@@ -236,7 +236,7 @@ t.test('a setting out of its bounds', async (t) => {
       reason,
     ),
     patch({ payment_required: 'yes' }, '"payment_required" must be boolean'),
-    patch({ drift_policy: 'mend' }, '"drift_policy" must be one of repair, report, ignore'),
+    patch({ drift_policy: 'fix' }, '"drift_policy" must be one of repair, report, ignore'),
     patch({ drift_policy: null }, '"drift_policy"'),
     ...[-1, 1, 9, 30 * 86_400 + 1, 0.5, '60'].map((seconds) =>
       patch({ pause_after_seconds: seconds }, '"pause_after_seconds"'),
@@ -260,7 +260,7 @@ t.test('a setting out of its bounds', async (t) => {
     ...['', '* * * * *', '*/30 * * * *', '0,30 1 * * *', '0-5 1 * * *'].map((text) => schedule(text)),
     ...['0 1 * *', '0 0 1 * * *', '@daily', 'daily', '0 1 * * * 2026'].map((text) => schedule(text, 'five fields')),
     ...['60 1 * * *', '0 24 * * *', '0 0 31 2 *', '0 0 * * mon-xyz', '0 x * * *'].map((text) =>
-      schedule(text, 'no cron expression'),
+      schedule(text, 'must be a cron expression with a future time'),
     ),
     ...[7, ['0 1 * * *'], '0'.repeat(101)].map((text) => schedule(text)),
     ...limit({ memory_bytes: 128 * 2 ** 20 - 1 }, 'memory_bytes'),
@@ -272,8 +272,8 @@ t.test('a setting out of its bounds', async (t) => {
     patch({ resources: { postgres: { pids: 5 } } }, '"resources.postgres.pids"', 'UNKNOWN_FIELD'),
     patch({ resources: { gateway: {} } }, '"resources.gateway"', 'UNKNOWN_FIELD'),
     patch({ resources: 5 }, '"resources"'),
-    patch({ resources: {} }, 'changes nothing'),
-    patch({ resources: { postgres: {} } }, 'changes nothing'),
+    patch({ resources: {} }, 'must change at least one field'),
+    patch({ resources: { postgres: {} } }, 'must change at least one field'),
   ])
   t.same((await api.tenant(id)).generation, generation)
   for (const backup_schedule of ['0 0 * * *', ' 59  23 1 * 0 ', '5 */2 * * *', '0 3 29 2 *']) {

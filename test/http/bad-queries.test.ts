@@ -1,4 +1,4 @@
-// Whatever an operator gets wrong in a path, a query or a header is a 4xx that names it, and makes nothing.
+// Each mistake in a path, a query or a header returns a 4xx error that names it, and creates nothing.
 import t from 'tap'
 import { isError, startApi } from '#test/support/control-plane/api.ts'
 import { good, rejectedBy, type Case } from './support/rejections.ts'
@@ -6,7 +6,7 @@ import { good, rejectedBy, type Case } from './support/rejections.ts'
 const api = await startApi(t, { cloud: true })
 const rejected = rejectedBy(api)
 
-t.test('a tenant, operation or key that there is not', async (t) => {
+t.test('A tenant, operation or key that does not exist is not found', async (t) => {
   const ids = [
     't_00000000000000000000',
     't_ABCDEF0123456789ABCD',
@@ -55,7 +55,7 @@ t.test('a tenant, operation or key that there is not', async (t) => {
   ])
 })
 
-t.test('a query parameter that is unknown, repeated or of no sense', async (t) => {
+t.test('A query parameter that is unknown, repeated or invalid is rejected', async (t) => {
   const { tenant_id: id } = await api.create()
   const get = (path: string, code: string, names: string): Case => [path, 'GET', path, {}, 400, code, names]
   const lists = ['/v1/tenants', '/v1/operations', '/v1/audit']
@@ -71,14 +71,14 @@ t.test('a query parameter that is unknown, repeated or of no sense', async (t) =
   const other = Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', 'x'])).toString('base64url')
   await rejected(t, [
     ...[...lists, ...plain].map((path) => get(`${path}?page=2`, 'UNKNOWN_PARAMETER', '"page"')),
-    ...lists.map((path) => get(`${path}?limit=1&limit=2`, 'INVALID_PARAMETER', '"limit" may stand only once')),
+    ...lists.map((path) => get(`${path}?limit=1&limit=2`, 'INVALID_PARAMETER', '"limit" must not be repeated')),
     ...lists.flatMap((path) => limits.map((limit) => get(`${path}?limit=${limit}`, 'INVALID_PARAMETER', '"limit"'))),
     ...['/v1/tenants', '/v1/operations'].flatMap((path) =>
       ['x', '', 'bnVsbA', 'W10', 'WyJ4IiwieSJd', '%00'].map((cursor) =>
         get(`${path}?cursor=${cursor}`, 'INVALID_PARAMETER', 'cursor'),
       ),
     ),
-    get('/v1/tenants?plan=Free&plan=Pro', 'INVALID_PARAMETER', '"plan" may stand only once'),
+    get('/v1/tenants?plan=Free&plan=Pro', 'INVALID_PARAMETER', '"plan" must not be repeated'),
     get('/v1/tenants?status=ready&status=failed', 'INVALID_PARAMETER', '"status"'),
     get('/v1/tenants?status=well', 'INVALID_PARAMETER', '"status" must be one of pending, ready'),
     get('/v1/operations?kind=make', 'INVALID_PARAMETER', '"kind"'),
@@ -102,7 +102,7 @@ t.test('a query parameter that is unknown, repeated or of no sense', async (t) =
   ])
 })
 
-t.test('what Postgres can not hold is nothing that there is, or is refused by name', async (t) => {
+t.test('A value that Postgres cannot store matches nothing, or is rejected', async (t) => {
   const before = await api.counts()
   const nul = Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', 't_\u0000'])).toString('base64url')
   for (const query of ['plan=%00', 'region=a%00', 'name_prefix=%00', `cursor=${nul}`]) {
@@ -125,7 +125,7 @@ t.test('what Postgres can not hold is nothing that there is, or is refused by na
   t.same((await api.call('POST', '/v1/keys', { body: { name: 'a whole 🦊', scope: 'read' } })).status, 201)
 })
 
-t.test('a header that makes no sense', async (t) => {
+t.test('An invalid header is rejected', async (t) => {
   const { tenant_id: id } = await api.create()
   const with_ = (name: string, value: string, code: string, names: string): Case => [
     `${name}: ${value}`,

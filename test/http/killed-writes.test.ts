@@ -1,5 +1,5 @@
-// kill -9 of the control plane around a write: before its commit nothing is left of it, after its commit the answer is there for
-// the repeat, and the audit log is whole at any moment.
+// The control plane is killed around a write: before the commit nothing remains, after it a repeated request gets the
+// response, and the audit log is always complete.
 import pg from 'pg'
 import t from 'tap'
 import { chanceOf } from '#test/simulation/chance.ts'
@@ -18,7 +18,7 @@ interface Created {
   keys: { secret_key: string }
 }
 
-/** @returns undefined when the control plane has gone away before it answered */
+/** @returns undefined when the control plane ends before its response */
 async function create(
   name: string,
   wait = 0,
@@ -53,7 +53,7 @@ async function kill({ process, exited }: Service): Promise<void> {
   await exited
 }
 
-/** Kills it while its write waits for the table: all that the write does before is done then. */
+/** Kills the control plane while its write waits for the table, when all earlier steps of the write are done. */
 async function killAt(plane: Service, table: string, name: string): Promise<void> {
   const holder = new pg.Client({ connectionString: url })
   await holder.connect()
@@ -63,10 +63,10 @@ async function killAt(plane: Service, table: string, name: string): Promise<void
   await until(
     async () =>
       (await query(url, `select 1 from pg_locks where not granted and relation = '${table}'::regclass`)).length > 0,
-    `the write waits for ${table}`,
+    `the wait for ${table}`,
   )
   await kill(plane)
-  if ((await response) !== undefined) throw new Error('it was answered all the same')
+  if ((await response) !== undefined) throw new Error('the control plane responded nevertheless')
   await holder.query('rollback')
   await holder.end()
   await until(
@@ -75,28 +75,28 @@ async function killAt(plane: Service, table: string, name: string): Promise<void
   )
 }
 
-t.test('killed before the commit: nothing is left, and the repeat is done as new', async (t) => {
+t.test('A write that is killed before its commit leaves nothing, and is done when repeated', async (t) => {
   let plane = await platform.startControlPlane()
-  // The second comes after the answer, and holds the end of the audit log.
+  // The second table is written after the response is stored, and holds the end of the audit log.
   for (const table of ['operations', 'audit_log']) {
     const name = `before-${table.replace('_', '-')}`
     const before = await counts()
     await killAt(plane, table, name)
-    t.same(await counts(), before, `nothing is left of the one that reached ${table}`)
+    t.same(await counts(), before, `nothing remains of the write that reached ${table}`)
     plane = await platform.startControlPlane()
     t.match(await create(name), { status: 201, isReplayed: false })
     const { tenants, operations, responses, entries } = before
     t.same(
       await counts(),
       { tenants: tenants + 1, operations: operations + 1, responses: responses + 1, entries: entries + 1 },
-      'the repeat has made it once',
+      'the repeated request is done once',
     )
     t.match(await verify(), { whole: true, entries: entries + 1 })
   }
   await kill(plane)
 })
 
-t.test('killed after the commit, before the answer: the repeat gets the answer, keys and all', async (t) => {
+t.test('A write that is killed after its commit returns its response, with keys, when repeated', async (t) => {
   const armed = await platform.startControlPlane({ failpoints: 'begin.before=hang' })
   const before = await counts()
   const lost = create('after', 30)
@@ -111,12 +111,12 @@ t.test('killed after the commit, before the answer: the repeat gets the answer, 
   const { tenant_id: id = '', keys } = repeated?.body ?? {}
   await until(async () => (await platform.call('GET', `/v1/tenants/${id}`)).body['status'] === 'ready', 'readiness')
   const opened = await platform.tenantCall('after', 'GET', '/storage/v1/bucket', { key: keys?.secret_key ?? '' })
-  t.same(opened.status, 200, 'the keys that were kept are those of the tenant')
+  t.same(opened.status, 200, 'the stored keys are those of the tenant')
   t.match(await verify(), { whole: true })
   await kill(calm)
 })
 
-t.test('killed in the midst of many writes, again and again: each is done once, with one answer', async (t) => {
+t.test('Of many writes that are killed repeatedly, each is done once with one response', async (t) => {
   const chance = chanceOf(seed)
   t.comment(`seed ${seed}`)
   const names = Array.from({ length: effort({ small: 16, full: 400 }) }, (_, nth) => `many-${nth}`)
@@ -130,16 +130,16 @@ t.test('killed in the midst of many writes, again and again: each is done once, 
     return true
   }
   let kills = 0
-  for (let left = names; left.length > 0;) {
+  for (let remaining = names; remaining.length > 0;) {
     const plane = await platform.startControlPlane()
-    t.match(await verify(), { whole: true }, 'the audit log is whole')
+    t.match(await verify(), { whole: true }, 'the audit log is complete')
     const made = (await rowsOf('tenants')) + chance.below(10)
-    const sent = Promise.all(left.map(send))
+    const sent = Promise.all(remaining.map(send))
     await until(async () => (await rowsOf('tenants')) >= Math.min(made, before.tenants + names.length), 'some commits')
     await kill(plane)
     kills++
     const response = await sent
-    left = left.filter((_, nth) => !response[nth])
+    remaining = remaining.filter((_, nth) => !response[nth])
   }
   t.comment(`killed ${kills} times`)
   const calm = await platform.startControlPlane()
@@ -147,7 +147,7 @@ t.test('killed in the midst of many writes, again and again: each is done once, 
   t.same(
     [...seen].filter(([, responses]) => responses.size !== 1),
     [],
-    'whatever was answered under one key is one answer',
+    'each key has one response',
   )
   const { tenants, operations, responses, entries } = before
   const count = names.length

@@ -1,9 +1,10 @@
-// Lists are read to their end by cursor: nothing is missed or doubled, whatever the filter and whatever is made meanwhile.
+// Lists are read completely by cursor: no item is missing or repeated, whatever the filter and whatever is created
+// meanwhile.
 import t from 'tap'
 import type { OperationBody, TenantBody } from '#control-plane/tenants/tenant-body.ts'
 import { newName, startApi } from '#test/support/control-plane/api.ts'
 
-// Nothing is reconciled: the tenants' states are this test's to set.
+// Nothing is reconciled, so that the test sets the states of the tenants.
 const api = await startApi(t, { control: false })
 
 const plans = ['Free', 'Pro', 'Enterprise']
@@ -28,7 +29,7 @@ interface Page {
   next_cursor: string | null
 }
 
-/** Every page of a list; `between` is done before the next is read. */
+/** Returns every page of a list, and calls `between` before it reads the next one. */
 async function pages(path: string, between: () => Promise<unknown> = () => Promise.resolve()): Promise<Page[]> {
   const found: Page[] = []
   for (let cursor: string | null = ''; cursor !== null;) {
@@ -44,7 +45,7 @@ async function pages(path: string, between: () => Promise<unknown> = () => Promi
 
 const idsOf = (found: Page[]) => found.flatMap(({ tenants }) => tenants.map(({ tenant_id }) => tenant_id))
 
-t.test('pages of every size give every tenant once, oldest first', async (t) => {
+t.test('Pages of every size contain every tenant once, oldest first', async (t) => {
   for (const limit of [1, 4, 5, 24, 25, 26, 1000]) {
     const found = await pages(`/v1/tenants?limit=${limit}`)
     t.same(idsOf(found), ids, `limit ${limit}`)
@@ -54,7 +55,7 @@ t.test('pages of every size give every tenant once, oldest first', async (t) => 
   t.same(idsOf(await pages('/v1/tenants?')), ids, 'without a limit')
 })
 
-t.test('each filter, alone and with others, gives what it names', async (t) => {
+t.test('Each filter, alone and with others, selects what it names', async (t) => {
   const where = (holds: (nth: number) => boolean) => ids.filter((_, nth) => holds(nth))
   const cases: [filter: string, wanted: string[]][] = [
     ...plans.map((plan, index): [string, string[]] => [`plan=${plan}`, where((nth) => nth % 3 === index)]),
@@ -65,7 +66,7 @@ t.test('each filter, alone and with others, gives what it names', async (t) => {
     ['name_prefix=even-', where((nth) => nth % 2 === 0)],
     ['name_prefix=odd', where((nth) => nth % 2 === 1)],
     ['name_prefix=Odd', []],
-    // What would be a pattern to LIKE is plain text here.
+    // A pattern of LIKE is plain text here.
     ['name_prefix=%25', []],
     ['name_prefix=_dd', []],
     ['name_prefix=%5C', []],
@@ -75,29 +76,29 @@ t.test('each filter, alone and with others, gives what it names', async (t) => {
   for (const [filter, wanted] of cases) t.same(idsOf(await pages(`/v1/tenants?limit=3&${filter}`)), wanted, filter)
 })
 
-t.test('no tenant is missed or doubled while others are made', async (t) => {
+t.test('No tenant is missing or repeated while others are created', async (t) => {
   const made: Promise<string>[] = []
   const certain = ids.filter((_, nth) => nth % 3 === 0)
   const found = await pages('/v1/tenants?limit=3&plan=Free', async () => {
     if (made.length === 12) return
-    // One is there before the next page is read; the other may be under way.
+    // The first tenant is created before the next page is read; the second may still be in progress.
     const first = make(newName('even'), 'Free')
     made.push(first, make(newName('odd'), 'Free'))
     certain.push(await first)
   })
   const seen = idsOf(found)
-  t.same(new Set(seen).size, seen.length, 'none is doubled')
+  t.same(new Set(seen).size, seen.length, 'no tenant is repeated')
   t.same(
     certain.filter((id) => !seen.includes(id)),
     [],
-    'none that was there when its page was read is missed',
+    'no tenant that existed when its page was read is missing',
   )
-  t.ok(certain.length > 11, 'several were made meanwhile')
+  t.ok(certain.length > 11, 'several were created meanwhile')
   const all = [...ids.filter((_, nth) => nth % 3 === 0), ...(await Promise.all(made))]
-  t.same(idsOf(await pages('/v1/tenants?limit=4&plan=Free')).sort(), all.sort(), 'afterwards all are there')
+  t.same(idsOf(await pages('/v1/tenants?limit=4&plan=Free')).sort(), all.sort(), 'afterwards all are listed')
 })
 
-t.test('a cursor goes on after its tenant is gone', async (t) => {
+t.test('A cursor continues after its tenant is deleted', async (t) => {
   const [first] = await pages('/v1/tenants?limit=3&status=ready')
   const last = first?.tenants.at(-1)?.tenant_id ?? ''
   await api.sql('delete from tenants where id = $1', [last])
@@ -109,7 +110,7 @@ t.test('a cursor goes on after its tenant is gone', async (t) => {
   )
 })
 
-t.test('operations are listed the same way, also those of a tenant that is gone', async (t) => {
+t.test('Operations are listed the same way, also those of a deleted tenant', async (t) => {
   const all = (await pages('/v1/operations?limit=7')).flatMap(({ operations }) => operations)
   const stored = await api.sql('select id from operations')
   t.same(all.map(({ id }) => id).sort(), stored.map(({ id }) => id).sort())

@@ -1,4 +1,4 @@
-// How images are made: the same content is the same image, and there is nothing in one that does not belong there.
+// The images: equal content gives the same image, and an image contains only what it needs.
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -22,7 +22,7 @@ async function tree(t: Test, files: Record<string, string>): Promise<string> {
   return root
 }
 
-t.test('what has not changed is not built again', async (t) => {
+t.test('An unchanged image is not built again', async (t) => {
   const images = await buildImages(docker)
   t.same(
     images.map(({ name }) => name),
@@ -40,7 +40,7 @@ t.test('what has not changed is not built again', async (t) => {
   }
 })
 
-t.test('the hash of a context is of its paths, contents and rights alone', async (t) => {
+t.test('The hash of a context depends only on its paths, contents and permissions', async (t) => {
   const file = (path: string, content: string, isExecutable = false): Entry => ({
     path,
     content: Buffer.from(content),
@@ -61,7 +61,7 @@ t.test('the hash of a context is of its paths, contents and rights alone', async
   await t.rejects(hashOf([file('c', 'one'), file('c', 'two')]), /The build context contains c twice/)
 })
 
-t.test('a context takes the files that are wanted, without packages below them', async (t) => {
+t.test('A context takes the selected files, without packages below them', async (t) => {
   const root = await tree(t, {
     'src/main.ts': '',
     'src/main.ts.map': '',
@@ -72,7 +72,7 @@ t.test('a context takes the files that are wanted, without packages below them',
   t.same(entries.map(({ path }) => path).sort(), ['app/src/deep/er.ts', 'app/src/main.ts'])
 })
 
-t.test('the packages of a part are those it needs, found as Node finds them', async (t) => {
+t.test('The packages of a part are those that it needs, found as Node finds them', async (t) => {
   const manifest = (fields: Record<string, unknown>) => JSON.stringify(fields)
   const root = await tree(t, {
     'part/package.json': manifest({
@@ -109,13 +109,13 @@ t.test('the packages of a part are those it needs, found as Node finds them', as
   )
 })
 
-t.test('images run as a user who is nobody elsewhere, know their health, and hold no secret', async (t) => {
+t.test('Images run as a user of their own, define a health check, and contain no secret', async (t) => {
   for (const name of imageNames) {
     const { Config: config } = await docker.getImage(`tenantry/${name}:latest`).inspect()
     t.equal(config.User, `${users[name]}:${users[name]}`, name)
     t.equal(config.Entrypoint?.[0], '/usr/bin/tini')
     t.equal(config.Healthcheck?.Test?.[0], 'CMD', 'without a shell')
-    t.notOk(config.Volumes, 'no volume comes without being asked for')
+    t.notOk(config.Volumes, 'no volume exists unless it is requested')
     const names = config.Env.map((variable) => variable.split('=')[0] ?? '')
     t.same(
       names.filter((variable) => /token|password|secret|key/i.test(variable) && !variable.endsWith('_FILE')),
@@ -125,7 +125,7 @@ t.test('images run as a user who is nobody elsewhere, know their health, and hol
   }
 })
 
-t.test('images that run Node share the layers up to it', async (t) => {
+t.test('Images that run Node share the layers up to it', async (t) => {
   const images = await Promise.all(
     imageNames
       .filter((name) => name !== 'postgres' && name !== 'caddy')
@@ -137,7 +137,7 @@ t.test('images that run Node share the layers up to it', async (t) => {
   t.same(layers[2], layers[0])
 })
 
-t.test('images hold what runs, and nothing of how it was made', async (t) => {
+t.test('Images contain what runs, and nothing of how they were built', async (t) => {
   const sandbox = createSandbox(t)
   const list = 'find / -xdev -path /proc -prune -o -type f -print 2> /dev/null'
   for (const name of imageNames) {
@@ -181,7 +181,7 @@ t.test('images hold what runs, and nothing of how it was made', async (t) => {
         ),
       ),
       [],
-      `${name}: nothing left over`,
+      `${name}: no other files`,
     )
     if (name !== 'control-plane')
       t.same(

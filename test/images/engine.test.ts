@@ -1,4 +1,4 @@
-// The Docker Engine of a test run: which one is taken, and what is said when it can't be.
+// The Docker Engine of a test run: which one is selected, and the error when there is none.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import { ensureEngine } from '#scripts/engine.ts'
 import { engineDirectory } from '#scripts/engine/daemons.ts'
 
-/** A socket that says it is an engine of this API. */
+/** Listens on a socket as an engine with this version of the API. */
 async function fakeEngine(t: Test, api: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-test-'))
   const socket = join(directory, 'docker.sock')
@@ -25,7 +25,7 @@ async function fakeEngine(t: Test, api: string): Promise<string> {
   return `unix://${socket}`
 }
 
-/** As if it were the only setting. */
+/** Sets the address of the engine, as if it were the only setting. */
 function name(t: Test, host: string): void {
   const before = process.env['TENANTRY_DOCKER_HOST']
   process.env['TENANTRY_DOCKER_HOST'] = host
@@ -34,24 +34,21 @@ function name(t: Test, host: string): void {
   })
 }
 
-t.test(
-  "the engine of the environment is taken, and neither stopped nor restarted when it is not the project's",
-  async (t) => {
-    const host = await fakeEngine(t, '1.41')
-    name(t, host)
-    const engine = await ensureEngine()
-    t.equal(engine.host, host)
-    await t.rejects(engine.restart(), /is not the project's own engine/)
-    await t.rejects(engine.kill(), /is not the project's own engine/)
-    await engine.stop()
-    t.equal((await engine.docker.version()).ApiVersion, '1.41')
-  },
-)
+t.test("The engine of the environment is used, and not stopped or restarted if it is not the project's", async (t) => {
+  const host = await fakeEngine(t, '1.41')
+  name(t, host)
+  const engine = await ensureEngine()
+  t.equal(engine.host, host)
+  await t.rejects(engine.restart(), /is not the project's own engine/)
+  await t.rejects(engine.kill(), /is not the project's own engine/)
+  await engine.stop()
+  t.equal((await engine.docker.version()).ApiVersion, '1.41')
+})
 
-t.test('an engine that is too old is refused', async (t) => {
+t.test('An engine that is too old is rejected', async (t) => {
   for (const api of ['1.40', '1.9', '0.99']) {
     name(t, await fakeEngine(t, api))
-    await t.rejects(ensureEngine(), new Error(`speaks API ${api}; Tenantry needs 1.41 or later`), api)
+    await t.rejects(ensureEngine(), new Error(`supports API ${api}. Required: 1.41 or later.`), api)
   }
   for (const api of ['1.41', '1.100', '2.0']) {
     name(t, await fakeEngine(t, api))
@@ -59,14 +56,14 @@ t.test('an engine that is too old is refused', async (t) => {
   }
 })
 
-t.test('an engine that does not answer is an error, never a test left out', async (t) => {
+t.test('An engine that does not respond is an error, and never skips a test', async (t) => {
   name(t, 'unix:///nonexistent/docker.sock')
-  await t.rejects(ensureEngine(), /no Docker Engine answers at unix:\/\/\/nonexistent\/docker\.sock/)
+  await t.rejects(ensureEngine(), /No Docker Engine responds at unix:\/\/\/nonexistent\/docker\.sock/)
   name(t, 'tcp://127.0.0.1:2375')
-  await t.rejects(ensureEngine(), /the tests take unix:\/\/\/… alone/)
+  await t.rejects(ensureEngine(), /Invalid TENANTRY_DOCKER_HOST .*Allowed: unix:\/\/\/…\./)
 })
 
-t.test('sockets of the engine fit into the kernel, however long the path of the project is', async (t) => {
+t.test("Sockets of the engine fit into the kernel's limit, however long the path of the project is", async (t) => {
   t.equal(engineDirectory('/short/project'), '/short/project/.tenantry/engine')
   const long = `/${'long/'.repeat(30)}project`
   const directory = engineDirectory(long)

@@ -1,9 +1,9 @@
-// The images that run Node, hardened as the engine hardens them: they start, say that they live, and stop.
+// The images that run Node, hardened as the engine does it: they start, report that they are live, and stop.
 import t from 'tap'
 import { createSandbox, until, type Running } from './support/sandbox.ts'
 
 const internalToken = 'an internal token that is long enough'
-/** Of networks that are never left and gone at once; nothing else of the tests uses it. */
+/** A subnet for networks that are removed after each test. No other test uses it. */
 const subnet = '10.231.77.0/28'
 
 async function untilLive(service: Running, port: number): Promise<void> {
@@ -14,7 +14,7 @@ async function untilLive(service: Running, port: number): Promise<void> {
 }
 
 t.test(
-  'runtime and gateway live without root, a writable root, capabilities or a network, and stop when told',
+  'Runtime and gateway live without root, a writable root, capabilities or a network, and stop on request',
   async (t) => {
     const sandbox = createSandbox(t)
     for (const { image, port } of [
@@ -42,13 +42,13 @@ t.test(
   },
 )
 
-t.test('is-live says no when nothing listens, and when the answer is another', async (t) => {
+t.test('is-live fails when nothing listens, and when the response is an error', async (t) => {
   const sandbox = createSandbox(t)
   const service = await sandbox.start('gateway', {
     entrypoint: [
       '/usr/local/bin/node',
       '-e',
-      "require('http').createServer((_, answer) => answer.writeHead(503).end()).listen(4402)",
+      "require('http').createServer((_, response) => response.writeHead(503).end()).listen(4402)",
     ],
   })
   t.equal((await service.exec(['/usr/local/bin/is-live', '4401'])).code, 1)
@@ -59,7 +59,7 @@ t.test('is-live says no when nothing listens, and when the answer is another', a
   t.equal((await service.exec(['/usr/local/bin/is-live', '4402'])).code, 1)
 })
 
-t.test('the control plane makes its database and lives, and says why when a setting is missing', async (t) => {
+t.test('The control plane creates its database and lives, and reports a missing setting', async (t) => {
   const sandbox = createSandbox(t)
   const network = await sandbox.network(subnet)
   const password = 'of the superuser'
@@ -70,7 +70,7 @@ t.test('the control plane makes its database and lives, and says why when a sett
     secrets: await sandbox.secrets('postgres', { 'superuser-password': password }),
   })
   await until(
-    'Postgres to answer',
+    'Postgres to respond',
     async () => (await postgres.exec(['pg_isready', '--quiet', '--host=/run/postgresql'])).code === 0,
   )
   const url = `postgresql://postgres:${encodeURIComponent(password)}@postgres:5432`

@@ -1,22 +1,22 @@
-// The Postgres image: what its entrypoint does with the volumes it is given, and who may come in.
+// The Postgres image: what its entrypoint does with its volumes, and which logins it admits.
 import t, { type Test } from 'tap'
 import { createSandbox, until, type ExecResult, type Running, type Sandbox } from './support/sandbox.ts'
 
 const kills = 20
 const killedAtOnce = 2
 
-async function responses(server: Running): Promise<boolean> {
+async function isReady(server: Running): Promise<boolean> {
   if (!(await server.isRunning())) throw new Error(`Postgres has ended: ${await server.logs()}`)
   return (await server.exec(['pg_isready', '--quiet', '--host=/run/postgresql'])).code === 0
 }
 
 async function startServer(sandbox: Sandbox, data: string, secrets?: string): Promise<Running> {
   const server = await sandbox.start('postgres', { data, ...(secrets === undefined ? {} : { secrets }) })
-  await until('Postgres to answer', () => responses(server))
+  await until('Postgres to respond', () => isReady(server))
   return server
 }
 
-/** Over the socket, as the superuser. */
+/** Runs SQL over the socket, as the superuser. */
 async function sql(server: Running, text: string, database = 'postgres'): Promise<string> {
   const { code, output } = await server.exec([
     'psql',
@@ -31,7 +31,7 @@ async function sql(server: Running, text: string, database = 'postgres'): Promis
   return output
 }
 
-/** Over TCP, with a password. */
+/** Logs in over TCP, with a password. */
 function login(server: Running, user: string, password: string): Promise<ExecResult> {
   return server.exec(
     [
@@ -48,14 +48,14 @@ function login(server: Running, user: string, password: string): Promise<ExecRes
   )
 }
 
-/** Starts on a volume that it must refuse; what it says. */
+/** Starts a server on a volume that it must reject, and returns its log. */
 async function rejection(t: Test, sandbox: Sandbox, data: string): Promise<string> {
   const server = await sandbox.start('postgres', { data })
   t.equal(await server.ended(), 1)
   return server.logs()
 }
 
-t.test('an empty volume becomes a whole cluster', async (t) => {
+t.test('An empty volume becomes a complete cluster', async (t) => {
   const sandbox = createSandbox(t)
   const server = await startServer(sandbox, await sandbox.volume())
   t.equal(
@@ -80,25 +80,25 @@ t.test('an empty volume becomes a whole cluster', async (t) => {
   t.equal(
     await sql(server, "select rolpassword is null from pg_authid where rolname = 'postgres'"),
     't',
-    'its superuser has no password',
+    'the superuser has no password',
   )
 })
 
-t.test('where the volume is named, an empty one becomes a cluster with permission alone, once', async (t) => {
+t.test('A named empty volume becomes a cluster only with permission, once', async (t) => {
   const sandbox = createSandbox(t)
   const environment = { TENANTRY_VOLUME: 'tenantry-x-data' }
   const data = await sandbox.volume()
   const listing = 'cd /var/lib/postgresql && find . -mindepth 1 ! -name lock | sort'
-  const rejected = async (what: string, reports: RegExp) => {
+  const rejected = async (what: string, message: RegExp) => {
     const before = await sandbox.shell('postgres', data, listing)
     const server = await sandbox.start('postgres', { data, environment })
     t.equal(await server.ended(), 1, what)
-    t.match(await server.logs(), reports, what)
+    t.match(await server.logs(), message, what)
     t.equal(await sandbox.shell('postgres', data, listing), before, `${what}: nothing was changed`)
   }
   const start = async () => {
     const server = await sandbox.start('postgres', { data, environment })
-    await until('Postgres to answer', () => responses(server))
+    await until('Postgres to respond', () => isReady(server))
     return server
   }
   const noPermission =
@@ -109,18 +109,18 @@ t.test('where the volume is named, an empty one becomes a cluster with permissio
 
   await sandbox.shell('postgres', data, 'echo tenantry-x-data > /var/lib/postgresql/initialize')
   const first = await start()
-  await sql(first, 'create table kept as select 42 as answer', 'home')
+  await sql(first, 'create table saved as select 42 as number', 'home')
   t.equal((await first.exec(['ls', '/var/lib/postgresql'])).output, '17\nlock\nowner', 'the permission is used up')
   await first.container.remove({ force: true })
 
-  t.comment('a permission that is given again harms nothing')
+  t.comment('a second permission has no effect')
   await sandbox.shell('postgres', data, 'echo tenantry-x-data > /var/lib/postgresql/initialize')
   const second = await start()
-  t.equal(await sql(second, 'select answer from kept', 'home'), '42')
+  t.equal(await sql(second, 'select number from saved', 'home'), '42')
   await second.container.remove({ force: true })
 
   await sandbox.shell('postgres', data, 'echo tenantry-y-data > /var/lib/postgresql/owner')
-  await rejected('the volume of another', /the volume is "tenantry-y-data" and not "tenantry-x-data"/)
+  await rejected('the volume of another container', /the volume is "tenantry-y-data" and not "tenantry-x-data"/)
   await sandbox.shell(
     'postgres',
     data,
@@ -129,26 +129,26 @@ t.test('where the volume is named, an empty one becomes a cluster with permissio
   await rejected('a volume whose data directory is gone', noPermission)
 })
 
-t.test('a data directory from before volumes were named gets its owner', async (t) => {
+t.test('A data directory from before volumes were named gets its owner', async (t) => {
   const sandbox = createSandbox(t)
   const data = await sandbox.volume()
   const before = await startServer(sandbox, data)
-  await sql(before, 'create table kept as select 42 as answer', 'home')
+  await sql(before, 'create table saved as select 42 as number', 'home')
   t.equal((await before.exec(['ls', '/var/lib/postgresql'])).output, '17\nlock')
   await before.container.remove({ force: true })
   const server = await sandbox.start('postgres', { data, environment: { TENANTRY_VOLUME: 'tenantry-x-data' } })
-  await until('Postgres to answer', () => responses(server))
-  t.equal(await sql(server, 'select answer from kept', 'home'), '42')
+  await until('Postgres to respond', () => isReady(server))
+  t.equal(await sql(server, 'select number from saved', 'home'), '42')
   t.equal((await server.exec(['cat', '/var/lib/postgresql/owner'])).output, 'tenantry-x-data')
 })
 
-t.test('settings are arguments, and can not open another door', async (t) => {
+t.test('Settings are arguments, and cannot open another port', async (t) => {
   const sandbox = createSandbox(t)
   const server = await sandbox.start('postgres', {
     data: await sandbox.volume(),
     command: ['-c', 'max_connections=33', '-c', 'port=6000', '-c', 'hba_file=/tmp/mine'],
   })
-  await until('Postgres to answer', () => responses(server))
+  await until('Postgres to respond', () => isReady(server))
   t.equal(
     await sql(
       server,
@@ -158,11 +158,11 @@ t.test('settings are arguments, and can not open another door', async (t) => {
   )
 })
 
-t.test('a container that is killed during its first start comes up whole the next time', async (t) => {
+t.test('A container that is killed during its first start is complete after the next one', async (t) => {
   const sandbox = createSandbox(t)
   const undisturbed = await sandbox.start('postgres', { data: await sandbox.volume() })
   const started = performance.now()
-  await until('Postgres to answer', () => responses(undisturbed))
+  await until('Postgres to respond', () => isReady(undisturbed))
   const usual = performance.now() - started
   let halfMade = 0
   const killAndStart = async (number: number) => {
@@ -171,10 +171,10 @@ t.test('a container that is killed during its first start comes up whole the nex
     await new Promise((resolve) => setTimeout(resolve, (usual * number) / kills))
     await server.container.kill({ signal: 'SIGKILL' })
     await server.container.wait()
-    // Killed early enough, it has made nothing yet.
+    // A container that is killed early has created nothing yet.
     if ((await sandbox.shell('postgres', data, 'ls /var/lib/postgresql/* || true')).includes('data.making')) halfMade++
     await server.container.start()
-    await until('Postgres to answer', () => responses(server))
+    await until('Postgres to respond', () => isReady(server))
     t.equal(
       await sql(server, "select count(*) from pg_class where relname = 'pg_class'", 'home'),
       '1',
@@ -189,7 +189,7 @@ t.test('a container that is killed during its first start comes up whole the nex
   t.comment(`${halfMade} of ${kills} were killed while the data directory was made`)
 })
 
-t.test('a half-made data directory is made anew', async (t) => {
+t.test('A half-created data directory is created again', async (t) => {
   const sandbox = createSandbox(t)
   const data = await sandbox.volume()
   await sandbox.shell('postgres', data, 'mkdir -p $PGDATA.making/base && echo 17 > $PGDATA.making/PG_VERSION')
@@ -197,22 +197,22 @@ t.test('a half-made data directory is made anew', async (t) => {
   t.equal(await sql(server, 'select 1', 'home'), '1')
 })
 
-t.test('a server that is killed starts again with its data, whatever its lock file says', async (t) => {
+t.test('A killed server starts again with its data, whatever its lock file contains', async (t) => {
   const sandbox = createSandbox(t)
   const data = await sandbox.volume()
   const server = await startServer(sandbox, data)
-  await sql(server, 'create table kept as select 42 as answer', 'home')
-  for (const left of ['', '1\n', '7\n/var/lib/postgresql/17/data\n']) {
+  await sql(server, 'create table saved as select 42 as number', 'home')
+  for (const lockFile of ['', '1\n', '7\n/var/lib/postgresql/17/data\n']) {
     await server.container.kill({ signal: 'SIGKILL' })
     await server.container.wait()
-    await sandbox.shell('postgres', data, `printf '%b' '${left.replaceAll('\n', '\\n')}' > $PGDATA/postmaster.pid`)
+    await sandbox.shell('postgres', data, `printf '%b' '${lockFile.replaceAll('\n', '\\n')}' > $PGDATA/postmaster.pid`)
     await server.container.start()
-    await until('Postgres to answer', () => responses(server))
-    t.equal(await sql(server, 'select answer from kept', 'home'), '42', JSON.stringify(left))
+    await until('Postgres to respond', () => isReady(server))
+    t.equal(await sql(server, 'select number from saved', 'home'), '42', JSON.stringify(lockFile))
   }
 })
 
-t.test('only one container runs on a volume', async (t) => {
+t.test('Only one container runs on a volume', async (t) => {
   const sandbox = createSandbox(t)
   const data = await sandbox.volume()
   const server = await startServer(sandbox, data)
@@ -220,37 +220,37 @@ t.test('only one container runs on a volume', async (t) => {
   t.equal(await sql(server, 'select 1'), '1')
 })
 
-t.test('a data directory of another version, or of something else, is refused and left as it is', async (t) => {
+t.test('A data directory of another version, or with other files, is rejected and not changed', async (t) => {
   const sandbox = createSandbox(t)
   const cases = [
     {
       make: 'mkdir -p $PGDATA && echo 16 > $PGDATA/PG_VERSION',
-      reports: /the data directory is of Postgres 16; this image is 17/,
+      message: /the data directory is of Postgres 16; this image is 17/,
     },
     {
       make: 'mkdir -p /var/lib/postgresql/16/data && echo 16 > /var/lib/postgresql/16/data/PG_VERSION',
-      reports: /holds a data directory of Postgres 16 at \/var\/lib\/postgresql\/16\/data; this image is 17/,
+      message: /holds a data directory of Postgres 16 at \/var\/lib\/postgresql\/16\/data; this image is 17/,
     },
     {
       make: 'echo 15 > /var/lib/postgresql/PG_VERSION',
-      reports: /holds a data directory of Postgres 15 at \/var\/lib\/postgresql; this image is 17/,
+      message: /holds a data directory of Postgres 15 at \/var\/lib\/postgresql; this image is 17/,
     },
     {
       make: 'mkdir -p $PGDATA && echo precious > $PGDATA/file',
-      reports: /holds files, but no PG_VERSION: not touched/,
+      message: /holds files, but no PG_VERSION: not touched/,
     },
   ]
   const listing = 'cd /var/lib/postgresql && find . -type f ! -name lock -exec cat {} + -print'
-  for (const { make, reports } of cases) {
+  for (const { make, message } of cases) {
     const data = await sandbox.volume()
     await sandbox.shell('postgres', data, make)
     const before = await sandbox.shell('postgres', data, listing)
-    t.match(await rejection(t, sandbox, data), reports)
+    t.match(await rejection(t, sandbox, data), message)
     t.equal(await sandbox.shell('postgres', data, listing), before)
   }
 })
 
-t.test('without a password file the superuser comes in over the socket alone', async (t) => {
+t.test('Without a password file the superuser logs in only over the socket', async (t) => {
   const sandbox = createSandbox(t)
   const server = await startServer(sandbox, await sandbox.volume())
   await sql(server, "alter role postgres password 'known'; create role tenant login password 'theirs'")
@@ -275,7 +275,7 @@ t.test('without a password file the superuser comes in over the socket alone', a
   )
 })
 
-t.test("with a password file the superuser's password is what the file says, and only that", async (t) => {
+t.test("With a password file the superuser's password is exactly the one in the file", async (t) => {
   const sandbox = createSandbox(t)
   const data = await sandbox.volume()
   const first = "first'; drop database home; --\\'"
@@ -283,13 +283,13 @@ t.test("with a password file the superuser's password is what the file says, and
   const server = await startServer(sandbox, data, secrets)
   t.same(await login(server, 'postgres', first), { code: 0, output: 'postgres' })
   t.match((await login(server, 'postgres', 'wrong')).output, /password authentication failed/)
-  t.notOk((await server.logs()).includes(first), 'it is not in the log')
+  t.notOk((await server.logs()).includes(first), 'the password is not in the log')
 
   await sandbox.writeSecrets(secrets, 'postgres', { 'superuser-password': 'second\n' })
   await server.container.kill({ signal: 'SIGKILL' })
   await server.container.wait()
   await server.container.start()
-  await until('Postgres to answer', () => responses(server))
+  await until('Postgres to respond', () => isReady(server))
   t.match((await login(server, 'postgres', first)).output, /password authentication failed/)
   t.same(await login(server, 'postgres', 'second'), { code: 0, output: 'postgres' })
 
@@ -302,7 +302,7 @@ t.test("with a password file the superuser's password is what the file says, and
   }
 })
 
-t.test('a stop is clean, and a killed command inside does not disturb the sessions', async (t) => {
+t.test('A stop is clean, and a killed command in the container does not disturb sessions', async (t) => {
   const sandbox = createSandbox(t)
   const server = await startServer(sandbox, await sandbox.volume())
   const session = server.exec([
@@ -313,7 +313,7 @@ t.test('a stop is clean, and a killed command inside does not disturb the sessio
     '--command=select pg_sleep(2)',
     '--command=select 1',
   ])
-  // The shell's child is orphaned and ends by a signal.
+  // The child of the shell is orphaned, and ends by a signal.
   t.equal((await server.exec(['/bin/bash', '-c', "(sh -c 'kill -9 $$' &) ; exit 0"])).code, 0)
   t.same(await session, { code: 0, output: '1' })
   await server.container.stop()

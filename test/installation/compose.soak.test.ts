@@ -1,5 +1,5 @@
-// The whole platform as docker-compose.yml starts it: prepared, started, used over TLS by a paying tenant, looked at from
-// outside and from inside, and removed without a trace.
+// The platform of docker-compose.yml: set up, started, used over TLS by a paying tenant, checked from outside and from inside,
+// and removed completely.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
@@ -46,7 +46,7 @@ async function runDemo(
 }
 
 t.test(
-  'the compose platform serves a paying tenant over TLS, shut in, and goes without a trace',
+  'The compose platform serves a paying tenant over TLS, isolates its containers, and is removed completely',
   { timeout: 600_000 },
   async (t) => {
     const platform = await startComposePlatform(t)
@@ -59,9 +59,9 @@ t.test(
     ).json()) as { tenants: { tenant_id: string; name: string; isolation: string }[] }
     t.match(tenants, [{ isolation: 'database-per-tenant' }])
     const [tenant] = tenants
-    if (tenant === undefined) throw new Error('the demo kept no tenant')
+    if (tenant === undefined) throw new Error('The demo left no tenant.')
 
-    await t.test('certificates are for hosts of this installation alone', async (t) => {
+    await t.test('Caddy gets certificates only for hosts of this installation', async (t) => {
       t.equal(await overTls(platform, 'localhost', '/health'), 200)
       t.equal(await overTls(platform, `${tenant.name}.localhost`, '/health'), 200)
       for (const host of [
@@ -80,7 +80,7 @@ t.test(
       t.equal(
         await overTls(platform, 'localhost', '/internal/v1/tls/ask?domain=localhost'),
         404,
-        'nobody outside can ask',
+        'clients outside cannot call the route for certificates',
       )
       t.equal((await fetch(`${controlUrl}/internal/v1/tls/ask?domain=${tenant.name}.LOCALHOST`)).status, 200)
       for (const domain of [
@@ -96,7 +96,7 @@ t.test(
       }
     })
 
-    await t.test('every container is shut in', async (t) => {
+    await t.test('Every container is hardened', async (t) => {
       const label = async (text: string) => docker.listContainers({ all: true, filters: { label: [text] } })
       const own = await label(`com.docker.compose.project=${name}`)
       const made = await label(`tenantry.installation=${installation}`)
@@ -139,22 +139,22 @@ t.test(
           `${Name} ${hasSocket ? 'has' : 'lacks'} the engine's socket`,
         )
         if (hasSocket) t.same(Object.keys(NetworkSettings.Networks), ['none'])
-        const reported = JSON.stringify(await docker.getContainer(Id).inspect())
+        const inspected = JSON.stringify(await docker.getContainer(Id).inspect())
         t.notOk(
-          secrets.some((secret) => reported.includes(secret)),
-          `${Name} tells no secret`,
+          secrets.some((secret) => inspected.includes(secret)),
+          `${Name} shows no secret`,
         )
       }
     })
 
-    await t.test('nobody reaches what is not meant for them', async (t) => {
+    await t.test('Containers reach only the services that they need', async (t) => {
       const reach = (service: string, host: string, port: number) =>
         inside(service, ['timeout', '3', 'bash', '-c', `exec 3<> /dev/tcp/${host}/${port}`]).then(
           ({ code }) => code === 0,
         )
       t.equal(await reach('control-plane', 'database', 5432), true)
       for (const service of ['gateway', 'caddy', 'docker-proxy'])
-        t.equal(await reach(service, 'database', 5432), false, `${service} has no way to the control database`)
+        t.equal(await reach(service, 'database', 5432), false, `${service} cannot reach the control database`)
       t.equal(await reach('caddy', 'gateway', 4401), true)
       t.equal(await reach('gateway', 'control-plane', 4400), true)
       t.equal(await reach('docker-proxy', 'control-plane', 4400), false)
@@ -185,28 +185,28 @@ t.test(
         t.equal(await fromTenant(host, port), false, `${host}:${port}`)
     })
 
-    await t.test('the control plane gets no further on the host than its door', async (t) => {
+    await t.test('The Docker proxy rejects all requests of the control plane outside its installation', async (t) => {
       const script = `
       const { request } = require('node:http')
-      const ask = (method, path, body) => new Promise((resolve) => {
+      const send = (method, path, body) => new Promise((resolve) => {
         const headers = { 'content-type': 'application/json' }
-        const call = request({ socketPath: '/run/docker-proxy/docker-proxy.sock', method, path, headers }, (answer) =>
-          resolve(answer.resume().statusCode))
+        const call = request({ socketPath: '/run/docker-proxy/docker-proxy.sock', method, path, headers }, (response) =>
+          resolve(response.resume().statusCode))
         call.end(body === undefined ? undefined : JSON.stringify(body))
       })
       const escape = { Image: 'tenantry/control-plane', Cmd: ['sh'], HostConfig: { Privileged: true, Binds: ['/:/host'] } }
       const command = { AttachStdin: false, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: ['id'] }
       ;(async () => console.log(JSON.stringify([
-        await ask('GET', '/version'), await ask('POST', '/v1.41/containers/create?name=tenantry-x', escape),
-        await ask('POST', '/v1.41/containers/${name}-gateway/exec', command),
-        await ask('DELETE', '/v1.41/containers/${name}-gateway?force=true'),
-        await ask('POST', '/v1.41/images/create?fromImage=x'), await ask('DELETE', '/v1.41/volumes/${name}_database'),
+        await send('GET', '/version'), await send('POST', '/v1.41/containers/create?name=tenantry-x', escape),
+        await send('POST', '/v1.41/containers/${name}-gateway/exec', command),
+        await send('DELETE', '/v1.41/containers/${name}-gateway?force=true'),
+        await send('POST', '/v1.41/images/create?fromImage=x'), await send('DELETE', '/v1.41/volumes/${name}_database'),
       ])))()`
       const { output } = await inside('control-plane', ['node', '--eval', script])
       t.same(JSON.parse(output), [200, 403, 403, 403, 403, 403])
     })
 
-    await t.test('a tenant is backed up and the backup restored aside, all through the door', async (t) => {
+    await t.test('A backup succeeds and is verified through the Docker proxy', async (t) => {
       const post = async (path: string) => {
         const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', prefer: 'wait=60' }
         const response = await fetch(`${controlUrl}${path}`, { method: 'POST', headers, body: '{}' })
@@ -219,7 +219,7 @@ t.test(
       t.equal(output.trim(), backup.id)
     })
 
-    await t.test('a gateway that was restarted serves its tenants again', async (t) => {
+    await t.test('A restarted gateway serves its tenants again', async (t) => {
       const gateway = docker.getContainer(`${name}-gateway`)
       await gateway.restart()
       t.ok(
@@ -229,7 +229,7 @@ t.test(
       )
     })
 
-    await t.test('nothing is left when it is removed', async (t) => {
+    await t.test('deploy/remove leaves nothing on the engine', async (t) => {
       t.ok((await remaining(platform)).length > 10)
       await removePlatform(platform.settings)
       t.same(await remaining(platform), [])

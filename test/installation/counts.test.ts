@@ -1,5 +1,5 @@
-// Gateway and control plane are killed under load, again and again: what clients had answered is counted, and no more than
-// that but for what was under way at a kill.
+// The gateway and the control plane are killed under load repeatedly. Usage counts every request that got a response, and at
+// most the requests in progress at a kill in addition.
 import { once } from 'node:events'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -12,15 +12,15 @@ const kills = effort({ small: 2, full: 100 })
 const connections = 16
 const bodyBytes = 3_000
 
-/** Of one kind of request. */
+/** Results of one kind of request. */
 interface Tally {
-  response: number
+  responses: number
   bytes: number
-  /** Sent, and not answered whole. */
+  /** Requests that were sent and got no complete response. */
   lost: number
 }
 
-t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requests, bytes and files', async (t) => {
+t.test('Requests, bytes and files: responses ≤ counted ≤ responses + requests in progress at kills', async (t) => {
   t.comment(`seed ${seed}`)
   const random = chanceOf(seed).next
   const platform = await startPlatform({ logLevel: 'error' })
@@ -35,9 +35,9 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
   t.equal(status, 201)
   const id = String(body['tenant_id'])
   const key = (body['keys'] as { secret_key: string }).secret_key
-  // All that is asked counts, so it goes the same way.
-  const uploads: Tally = { response: 0, bytes: 0, lost: 0 }
-  const downloads: Tally = { response: 0, bytes: 0, lost: 0 }
+  // Every request counts as usage, so all go through `send`.
+  const uploads: Tally = { responses: 0, bytes: 0, lost: 0 }
+  const downloads: Tally = { responses: 0, bytes: 0, lost: 0 }
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   t.teardown(() => agent.destroy())
   const { port } = new URL(platform.gatewayUrl)
@@ -61,7 +61,7 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
       const [response] = (await once(request, 'response')) as [IncomingMessage]
       let bytes = 0
       for await (const chunk of response) bytes += (chunk as Buffer).length
-      tally.response++
+      tally.responses++
       tally.bytes += bytes
       return response.statusCode
     } catch (cause) {
@@ -71,8 +71,8 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
     }
   }
   const statuses = new Map<string, number>()
-  const note = (what: string, response: number | undefined) =>
-    statuses.set(`${what} ${response ?? 'lost'}`, (statuses.get(`${what} ${response ?? 'lost'}`) ?? 0) + 1)
+  const note = (what: string, status: number | undefined) =>
+    statuses.set(`${what} ${status ?? 'lost'}`, (statuses.get(`${what} ${status ?? 'lost'}`) ?? 0) + 1)
   note(
     'bucket',
     await send(
@@ -90,17 +90,17 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
   let nth = 0
   const clients = Array.from({ length: connections }, async (_, number) => {
     while (!isOver) {
-      const response =
+      const received =
         number % 4 === 0
           ? await send(uploads, 'POST', `/storage/v1/object/files/file-${nth++}`, content)
           : await send(downloads, 'GET', '/storage/v1/object/files/first')
-      note(number % 4 === 0 ? 'upload' : 'download', response)
-      if (response === undefined) await wait(20)
+      note(number % 4 === 0 ? 'upload' : 'download', received)
+      if (received === undefined) await wait(20)
     }
   })
   for (let kill = 0; kill < kills; kill++) {
     await wait(100 + random() * 400)
-    // Each alone, or one while the other is away.
+    // Kills each service alone, or one while the other is down.
     const what = kill % 4
     if (what !== 0) control.process.kill('SIGKILL')
     if (what !== 0) await control.exited
@@ -119,40 +119,40 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
   await Promise.all(clients)
 
   const all: Tally = {
-    response: uploads.response + downloads.response,
+    responses: uploads.responses + downloads.responses,
     bytes: uploads.bytes + downloads.bytes,
     lost: uploads.lost + downloads.lost,
   }
   t.comment(
-    `${kills} kills: ${all.response} answered, ${all.lost} lost; ${JSON.stringify(Object.fromEntries(statuses))}`,
+    `${kills} kills: ${all.responses} responses, ${all.lost} lost; ${JSON.stringify(Object.fromEntries(statuses))}`,
   )
-  t.ok(all.lost > 0, 'something was under way at a kill')
+  t.ok(all.lost > 0, 'requests were in progress at a kill')
   t.ok(all.lost <= kills * 2 * connections)
-  const counted = await settled(
+  const usage = await settled(
     async () => {
-      const { body: usage } = await platform.call('GET', `/v1/tenants/${id}/usage`)
+      const { body: month } = await platform.call('GET', `/v1/tenants/${id}/usage`)
       const {
         api_requests: requests,
         egress,
         storage,
-      } = usage['resources'] as {
+      } = month['resources'] as {
         api_requests: { count: number }
         egress: { bytes: number }
         storage: { files_count: number }
       }
       return { requests: requests.count, bytes: egress.bytes, files: storage.files_count }
     },
-    (now) => now.requests >= all.response && now.bytes >= all.bytes,
+    (now) => now.requests >= all.responses && now.bytes >= all.bytes,
   )
-  const within = (what: string, least: number, count: number, max: number) =>
-    t.ok(least <= count && count <= max, `${what}: ${least} ≤ ${count} ≤ ${max}`)
-  within('requests', all.response, counted.requests, all.response + all.lost)
-  within('bytes', all.bytes, counted.bytes, all.bytes + all.lost * bodyBytes)
+  const isBetween = (what: string, min: number, count: number, max: number) =>
+    t.ok(min <= count && count <= max, `${what}: ${min} ≤ ${count} ≤ ${max}`)
+  isBetween('requests', all.responses, usage.requests, all.responses + all.lost)
+  isBetween('bytes', all.bytes, usage.bytes, all.bytes + all.lost * bodyBytes)
   const stored = 1 + (statuses.get('upload 200') ?? 0)
-  within('files', stored, counted.files, stored + uploads.lost)
+  isBetween('files', stored, usage.files, stored + uploads.lost)
 })
 
-/** The last of the readings that came twice in a row after they were enough, or the last one of 15 seconds. */
+/** Reads until a sufficient reading repeats, or for 15 seconds. @returns the last reading */
 async function settled<T>(read: () => Promise<T>, isEnough: (reading: T) => boolean): Promise<T> {
   const deadline = Date.now() + 15_000
   let last = await read()

@@ -1,5 +1,5 @@
-// Housekeeping on a real engine: a create takes a stack that was made in advance, who is not used is paused and wakes with
-// the next request, and a change of image goes from tenant to tenant, or back.
+// Housekeeping on a real engine: a new tenant takes a stack of the warm pool, an idle tenant is paused and wakes with the next
+// request, and a rollout replaces an image tenant by tenant, or rolls back.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -19,7 +19,7 @@ async function until<T>(what: string, read: () => Promise<T>, holds: (value: T) 
   }
 }
 
-/** Runtime images of another digest: one that works, and one whose process ends at once. */
+/** Builds two runtime images with new digests: one that works, and one whose process ends at once. */
 async function otherImages(suffix: string) {
   const names = { works: `tenantry-test/runtime-works:${suffix}`, breaks: `tenantry-test/runtime-breaks:${suffix}` }
   const container = await docker('create', '--label', `tenantry-test=${suffix}`, 'tenantry/tenant-runtime:latest')
@@ -29,7 +29,7 @@ async function otherImages(suffix: string) {
   return names
 }
 
-t.test('housekeeping', { timeout: 280_000 }, async (t) => {
+t.test('Housekeeping on a Docker Engine', { timeout: 280_000 }, async (t) => {
   const images = await otherImages(randomBytes(6).toString('hex'))
   const platform = await startDockerPlatform({
     docker: { warm_stacks: 1 },
@@ -93,53 +93,53 @@ t.test('housekeeping', { timeout: 280_000 }, async (t) => {
   )
   await Promise.all([put(first.name, first.key, 'of the first'), put(second.name, second.key, 'of the second')])
 
-  t.test('a create takes the stack that was made in advance, and its keys hold', async (t) => {
+  t.test('A new tenant takes the warm stack, and only its own keys work', async (t) => {
     t.equal(first.id, ready)
     t.same(
       [await stored(first.name, first.key), await stored(second.name, second.key)],
       ['of the first', 'of the second'],
     )
-    t.not(await stored(first.name, second.key), 'of the first', "another's key opens nothing")
+    t.not(await stored(first.name, second.key), 'of the first', "another tenant's key opens nothing")
     const metrics = await fetch(`${platform.controlUrl}/metrics`, {
       headers: { authorization: `Bearer ${platform.platformKey}` },
     })
     t.match(await metrics.text(), /tenantry_warm_stacks\{region="local",state="warm"\} \d/)
   })
 
-  t.test('an image that works comes to all, and their data stays', async (t) => {
+  t.test('A rollout of a working image reaches all tenants and keeps their data', async (t) => {
     t.match(await rollout(images.works, 120), { state: 'succeeded', error: null, wave: 2 })
     for (const { id, name, key } of [first, second]) {
-      t.equal(await runtimeImage(id), await digest(images.works), `${name} runs it`)
+      t.equal(await runtimeImage(id), await digest(images.works), `${name} runs the new image`)
       t.match(await stored(name, key), `of the ${name}`)
     }
   })
 
-  t.test('an image that does not comes to one, and is taken back', async (t) => {
+  t.test('A rollout of a broken image stops at the first tenant and is rolled back', async (t) => {
     t.match(await rollout(images.breaks, 15), {
       state: 'rolled_back',
       error: new RegExp(first.id),
       tenants: [{ tenant_id: first.id, state: 'returned' }],
     })
     for (const { id, name, key } of [first, second]) {
-      t.equal(await runtimeImage(id), await digest(images.works), `${name} runs what it ran`)
+      t.equal(await runtimeImage(id), await digest(images.works), `${name} runs the image from before`)
       t.match(await stored(name, key), `of the ${name}`)
     }
   })
 
-  t.test('who is not used is paused; the next request wakes it and is answered', async (t) => {
+  t.test('An idle tenant is paused, and the next request wakes it and succeeds', async (t) => {
     t.equal((await platform.call('PATCH', `/v1/tenants/${first.id}`, { pause_after_seconds: 10 })).status, 200)
     await platform.until(first.id, ({ status }) => status === 'paused')
     t.equal(
       await docker('ps', '--filter', `label=tenantry.stack=${first.id}`, '--format', '{{.Names}}'),
       '',
-      'nothing of it runs',
+      'no container of the tenant runs',
     )
     t.equal(await stored(first.name, first.key), 'of the first')
     t.match(await platform.until(first.id, ({ status }) => status === 'ready'), { status: 'ready' })
     t.match(
       (await platform.call('GET', `/v1/tenants/${second.id}`)).body,
       { status: 'ready' },
-      'the other was left alone',
+      'the other tenant stays ready',
     )
   })
 })

@@ -1,5 +1,5 @@
-// Dedicated tenants on a Docker Engine: every container is as hard as the template says, and from inside a tenant's
-// containers there is nothing to reach but what is the tenant's own and the gateway.
+// Dedicated tenants on a Docker Engine: every container follows the hardening template, and a tenant's containers reach only
+// their own services and the gateway.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -24,7 +24,7 @@ interface Inspected {
   NetworkSettings: { Networks: Record<string, { IPAddress: string }> }
 }
 
-t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t) => {
+t.test('Two dedicated tenants and a shared tenant are isolated', { timeout: 300_000 }, async (t) => {
   const platform = await startDockerPlatform()
   t.teardown(() => platform.stop())
   const create = async (name: string, plan: string) => {
@@ -62,7 +62,7 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
     return found
   }
 
-  t.test('every container is as the hardening template says', async (t) => {
+  t.test('Every container follows the hardening template', async (t) => {
     t.equal(inspected.length, 2 * 2 + 3, 'two stacks, and the region: Postgres, runtime, gateway')
     for (const { Name, Config, HostConfig, Mounts } of inspected) {
       t.match(
@@ -86,7 +86,7 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
       )
       t.notOk(
         (HostConfig['SecurityOpt'] as string[]).some((option) => option.includes('unconfined')),
-        `${Name}: seccomp stays`,
+        `${Name}: seccomp is on`,
       )
       t.same(HostConfig['Devices'] ?? [], [], `${Name} has no device`)
       t.match(String(HostConfig['IpcMode']), /^private$/, Name)
@@ -98,9 +98,9 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
         Number(HostConfig['PidsLimit']) > 0 && Number(HostConfig['NanoCpus']) > 0,
         `${Name}: processes and CPU are limited`,
       )
-      t.match(Config.User, /^1000[12]:1000[12]$/, `${Name} is not root's`)
+      t.match(Config.User, /^1000[12]:1000[12]$/, `${Name} does not run as root`)
       t.ok((Config.Healthcheck?.Test.length ?? 0) > 1, `${Name} has a health check`)
-      t.same(HostConfig.Binds ?? [], [], `${Name} has nothing of the host mounted`)
+      t.same(HostConfig.Binds ?? [], [], `${Name} mounts no path of the host`)
       for (const mount of Mounts)
         t.ok(mount.Type === 'volume' || mount.Type === 'tmpfs', `${Name}: ${mount.Destination} is a volume of its own`)
       t.ok(
@@ -110,22 +110,22 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
     }
   })
 
-  t.test('no secret shows when a container is inspected', async (t) => {
+  t.test('docker inspect shows no secret', async (t) => {
     const text = JSON.stringify(inspected)
     const [token] = await platform.secretTexts()
     t.ok(token !== undefined && token.length >= 32)
     for (const secret of [...(await platform.secretTexts()), ...Object.values(ada.keys), new URL(ada.url).password])
-      t.notOk(text.includes(secret), 'a secret is not there')
+      t.notOk(text.includes(secret), 'the output contains no secret')
     t.notMatch(text, /PASSWORD=/i)
     for (const { Name, Config } of inspected)
       t.notOk(
         Config.Env.some((entry) => /(SECRET|TOKEN|KEY)=/.test(entry)),
-        `${Name}: only names of files`,
+        `${Name}: the environment names files only`,
       )
   })
 
-  t.test("from inside a tenant's containers only its own network and the gateway can be reached", async (t) => {
-    /** Connects over TCP from inside; `bash` is in every image. */
+  t.test("A tenant's containers reach only their own network and the gateway", async (t) => {
+    /** Reports whether a container can connect over TCP. Every image contains `bash`. */
     const reaches = async (container: string, host: string, port: number) => {
       const { stdout } = await run('docker', [
         '-H',
@@ -145,7 +145,7 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
     const hostAddress = `${address(region('postgres')).split('.').slice(0, 3).join('.')}.1`
     t.ok(
       await reaches(region('runtime-0').Name.slice(1), hostAddress, Number(new URL(platform.controlUrl).port)),
-      'what is asked for below can be reached by the region',
+      "the region's runtime reaches the control plane",
     )
     for (const service of ['runtime', 'postgres']) {
       const inside = of(ada, service).Name.slice(1)
@@ -160,8 +160,8 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
         `${service}: not the control plane`,
       )
       t.notOk(await reaches(inside, hostAddress, platform.postgres.port), `${service}: not the control database`)
-      t.notOk(await reaches(inside, '127.0.0.1', platform.postgres.port), `${service}: not by the loopback`)
-      t.notOk(await reaches(inside, '169.254.169.254', 80), `${service}: no metadata of a cloud`)
+      t.notOk(await reaches(inside, '127.0.0.1', platform.postgres.port), `${service}: not by the loopback address`)
+      t.notOk(await reaches(inside, '169.254.169.254', 80), `${service}: no cloud metadata`)
       t.notOk(await reaches(inside, '1.1.1.1', 53), `${service}: not the internet`)
       t.equal(
         await docker('exec', inside, 'bash', '-c', 'ls /var/run/docker.sock /run/docker.sock 2>/dev/null | wc -l'),
@@ -170,12 +170,12 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
       )
       await t.rejects(
         docker('exec', inside, 'bash', '-c', 'echo x > /etc/probe'),
-        `${service}: its root can't be written`,
+        `${service}: its root file system is read-only`,
       )
     }
   })
 
-  t.test("what a tenant's runtime knows opens nothing but its own", async (t) => {
+  t.test("The token of a tenant's runtime gives access to that tenant only", async (t) => {
     const inside = of(ada, 'runtime').Name.slice(1)
     const token = await docker('exec', inside, 'cat', '/run/secrets/internal-token')
     t.match(token, new RegExp(`^${ada.id}\\.`))
@@ -211,7 +211,7 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
     ).catch((error: unknown) => (error as { stdout?: string }).stdout ?? '')
     t.ok(
       watch.includes(ada.id) && !watch.includes(ben.id) && !watch.includes(shared.id),
-      'its watch tells of itself alone',
+      'the watch sends its own tenant only',
     )
     const direct = await fetch(`${platform.controlUrl}/internal/v1/watch/routes`, {
       headers: { 'x-tenantry-internal': token },
@@ -219,7 +219,7 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
     t.equal(direct.status, 404)
   })
 
-  t.test('a function runs in the hardened runtime', async (t) => {
+  t.test('A function runs in the hardened runtime', async (t) => {
     const form = new FormData()
     form.set('name', 'greet')
     form.set(
@@ -241,19 +241,19 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
     t.same([invoked.status, await invoked.text()], [200, 'Hello world'])
   })
 
-  t.test("SQL through the gateway's door comes to the tenant's own database", async (t) => {
+  t.test("The gateway's Postgres proxy connects each tenant to its own database", async (t) => {
     t.same(await query(ada.url, 'select current_database() as database, current_schema() as schema'), [
       { database: 'home', schema: ada.id },
     ])
     t.same(
       await query(ada.url, "select rolname from pg_roles where rolname ~ '^t_' and rolname !~ $1", [`^${ada.id}`]),
       [],
-      'nobody else lives there',
+      'the database has no roles of other tenants',
     )
     t.match(
       await query(shared.url, 'select current_schema() as schema'),
       [{ schema: shared.id }],
-      "the shared tenant's door leads to the shared Postgres",
+      'the shared tenant is connected to the shared Postgres',
     )
     const asBen = new URL(ada.url)
     asBen.username = `${ben.id}_admin`

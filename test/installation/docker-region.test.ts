@@ -1,10 +1,9 @@
-// A region's own stack: shared runtimes that serve the same tenants, and a control plane that comes back and finds all as it
-// left it.
+// A region's own stack: two shared runtimes serve the same tenants, and a restarted control plane changes nothing.
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startDockerPlatform } from '#test/support/docker-platform.ts'
 
-t.test('a region on Docker with two shared runtimes', { timeout: 300_000 }, async (t) => {
+t.test('A region on Docker with two shared runtimes', { timeout: 300_000 }, async (t) => {
   const platform = await startDockerPlatform({ docker: { shared_runtimes: 2 } })
   t.teardown(() => platform.stop())
   const { status, body } = await platform.call(
@@ -30,7 +29,7 @@ t.test('a region on Docker with two shared runtimes', { timeout: 300_000 }, asyn
     return all.map(({ id, name, startedAt }) => ({ id, name, startedAt })).sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
-  t.test('a reload at one runtime takes effect at both', async (t) => {
+  t.test('A reload at one runtime takes effect at both', async (t) => {
     for (const field of ['first', 'second', 'third']) {
       const fields = [
         { name: 'id', type: 'uuid', primary: true },
@@ -47,7 +46,7 @@ t.test('a region on Docker with two shared runtimes', { timeout: 300_000 }, asyn
     }
   })
 
-  t.test('files that came through one runtime are read through both', async (t) => {
+  t.test('A file written through one runtime is read through both', async (t) => {
     for (let n = 0; n < 6; n++) {
       const put = await platform.tenantCall('shared', 'POST', `/storage/v1/object/system/file-${n}`, {
         key,
@@ -61,7 +60,7 @@ t.test('a region on Docker with two shared runtimes', { timeout: 300_000 }, asyn
     }
   })
 
-  t.test('one runtime killed: the other serves, and it comes back', async (t) => {
+  t.test('When one runtime is killed, the other serves and the killed one restarts', async (t) => {
     await platform.kill((await containers()).find(({ name }) => name.includes('runtime-1'))?.name ?? '')
     for (let n = 0; n < 20; n++) t.equal((await request('GET', '/rest/v1/first')).status, 200)
     const deadline = Date.now() + 60_000
@@ -73,17 +72,17 @@ t.test('a region on Docker with two shared runtimes', { timeout: 300_000 }, asyn
       return all.every(({ state }) => state === 'running')
     }
     while (!(await isBack())) {
-      if (Date.now() > deadline) throw new Error('it did not come back')
+      if (Date.now() > deadline) throw new Error('The killed runtime did not restart within 60 s.')
       await sleep(200)
     }
   })
 
-  t.test('a control plane that comes back adopts what runs, and changes nothing', async (t) => {
+  t.test('A restarted control plane adopts the running containers and changes nothing', async (t) => {
     const before = await containers()
     await platform.stopControlPlanes()
-    t.equal((await request('GET', '/rest/v1/first')).status, 200, 'served meanwhile')
+    t.equal((await request('GET', '/rest/v1/first')).status, 200, 'the tenant is served without a control plane')
     await platform.startControlPlane()
-    // Longer than the first look at everything.
+    // The first sweep ends within this time.
     await sleep(5_000)
     t.same(await containers(), before)
   })

@@ -1,5 +1,5 @@
-// A region whose Docker Engine is on another host: made, served, mended and removed through TLS and a private link, with
-// nothing but what docs/operate/remote-region.md tells the operator to do; and its containers reach nothing else.
+// A region whose Docker Engine is on another host: created, served, repaired and removed through TLS and a private link, with
+// only the steps of docs/operate/remote-region.md. Its containers reach nothing else.
 import { execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
@@ -33,7 +33,7 @@ interface Tenant {
   databaseUrl: string
 }
 
-t.test('a region on another host', { timeout: 900_000 }, async (t) => {
+t.test('A region on another host', { timeout: 900_000 }, async (t) => {
   const remote = await startRemoteEngine(t)
   await copyImages(Object.values(images), remote)
   const range = `10.${randomInt(192, 224)}.${randomInt(0, 16) * 16}.0/20`
@@ -115,13 +115,13 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
     }
   }
 
-  await t.test('without the link its services are made, but nobody is told that they are well', async (t) => {
+  await t.test('Without the link the region starts its services, but its tenants do not become ready', async (t) => {
     await until("the region's services run", async () => lines(await ours('ps', '-q')).length === 3)
     const { body } = await platform.call('POST', '/v1/tenants', { name: 'early', plan: 'Pro', region: 'remote' })
     const early = await platform.until(String(body['tenant_id']), ({ reason }) => reason !== null, 120)
     t.match(early, { status: 'pending', reason: /^the (runtime|gateway|database) / })
     const local = await create('local', 'Free', 'local')
-    t.ok(local.id, 'the other region takes tenants')
+    t.ok(local.id, 'the other region accepts tenants')
   })
 
   await remote.route(`${range.split('/')[0]}/25`)
@@ -135,7 +135,7 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
     '--control-port',
     String(controlPort),
   ]
-  await t.test('the link', async (t) => {
+  await t.test('deploy/remote-host opens the link, and a second run changes nothing', async (t) => {
     t.equal(
       await remote.shell(`${project}deploy/remote-host`, ...link),
       `ready: control_url http://${hostThere}:${controlPort}`,
@@ -146,7 +146,7 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
     t.equal(
       withoutCounters(await remote.shell('iptables-save')),
       withoutCounters(rules),
-      'a second time changes nothing',
+      'the rules are equal after a second run',
     )
     const { tenants } = (await platform.call('GET', '/v1/tenants?limit=100')).body as {
       tenants: { tenant_id: string; name: string }[]
@@ -160,7 +160,7 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
 
   const [paying, shared] = [await create('paying', 'Pro', 'remote'), await create('shared', 'Free', 'remote')]
 
-  await t.test('tenants with and without a database of their own are served there', async (t) => {
+  await t.test('The region serves tenants with and without their own database', async (t) => {
     for (const tenant of [paying, shared]) {
       await call(tenant, 'POST', file, `of ${tenant.name}`)
       t.equal(await call(tenant, 'GET', file), `of ${tenant.name}`)
@@ -173,7 +173,7 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
         async () => (await platform.call('GET', `/v1/tenants/${tenant.id}/health`)).body['status'] === 'healthy',
       )
     }
-    t.ok(lines(await ours('ps', '-q')).length >= 5, 'they are there')
+    t.ok(lines(await ours('ps', '-q')).length >= 5, 'their containers run on the remote host')
     const { containers } = await platform.host.observe(
       { installation: platform.installation },
       AbortSignal.timeout(30_000),
@@ -181,11 +181,11 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
     t.same(
       containers.filter(({ labels }) => labels.stack.startsWith('t_')),
       [],
-      'and not here',
+      'no tenant container runs on this host',
     )
   })
 
-  await t.test('what is killed comes back', async () => {
+  await t.test('Killed and removed containers come back', async () => {
     for (const service of ['runtime', 'postgres']) {
       await remote.shell('docker', 'kill', await containerOf(paying.id, service))
       await until(`${service} is back`, async () => (await call(paying, 'GET', file)) === 'of paying')
@@ -201,57 +201,54 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
     }
   })
 
-  await t.test(
-    'containers reach nothing out in the world, nor anything on the link but the control plane',
-    async (t) => {
-      const outside = createServer((_request, response) => response.end()).listen(0, '0.0.0.0')
-      await once(outside, 'listening')
-      t.teardown(() => outside.close())
-      const { port: worldPort } = outside.address() as { port: number }
-      const reaches = (container: string, host: string, to: number) =>
-        remote
-          .shell(
-            'docker',
-            'exec',
-            container,
-            'timeout',
-            '2',
-            'bash',
-            '-c',
-            `exec 3<>/dev/tcp/${host}/${to} && echo reached`,
-          )
-          .then(
-            (text) => text === 'reached',
-            () => false,
-          )
-      const region = `region-remote-${platform.installation.slice(0, 8)}`
-      t.ok(
-        await reaches(await containerOf(region, 'gateway'), remote.world, worldPort),
-        'the published gateway has a way out, as on every host: so there is something to reach',
-      )
-      t.ok(
-        await reaches(await containerOf(region, 'runtime-0'), hostThere, controlPort),
-        "the region's runtime reaches the control plane",
-      )
-      for (const [stack, service] of [
-        [region, 'runtime-0'],
-        [region, 'postgres'],
-        [paying.id, 'runtime'],
-        [paying.id, 'postgres'],
-      ] as const) {
-        const container = await containerOf(stack, service)
-        t.notOk(await reaches(container, remote.world, worldPort), `${service}: not the world`)
-        t.notOk(await reaches(container, '169.254.169.254', 80), `${service}: no metadata of a cloud`)
-        t.notOk(await reaches(container, remote.here, controlPort), `${service}: not the control plane's host`)
-        t.notOk(await reaches(container, remote.here, worldPort), `${service}: no other port of it`)
-        t.notOk(await reaches(container, remote.here, platform.postgres.port), `${service}: not the control database`)
-        if (stack === paying.id)
-          t.notOk(await reaches(container, hostThere, controlPort), `${service} of a tenant: not the control plane`)
-      }
-    },
-  )
+  await t.test('Containers do not reach the internet, and on the link only the control plane', async (t) => {
+    const outside = createServer((_request, response) => response.end()).listen(0, '0.0.0.0')
+    await once(outside, 'listening')
+    t.teardown(() => outside.close())
+    const { port: worldPort } = outside.address() as { port: number }
+    const reaches = (container: string, host: string, to: number) =>
+      remote
+        .shell(
+          'docker',
+          'exec',
+          container,
+          'timeout',
+          '2',
+          'bash',
+          '-c',
+          `exec 3<>/dev/tcp/${host}/${to} && echo reached`,
+        )
+        .then(
+          (text) => text === 'reached',
+          () => false,
+        )
+    const region = `region-remote-${platform.installation.slice(0, 8)}`
+    t.ok(
+      await reaches(await containerOf(region, 'gateway'), remote.world, worldPort),
+      'the published gateway reaches the internet, so the address is reachable',
+    )
+    t.ok(
+      await reaches(await containerOf(region, 'runtime-0'), hostThere, controlPort),
+      "the region's runtime reaches the control plane",
+    )
+    for (const [stack, service] of [
+      [region, 'runtime-0'],
+      [region, 'postgres'],
+      [paying.id, 'runtime'],
+      [paying.id, 'postgres'],
+    ] as const) {
+      const container = await containerOf(stack, service)
+      t.notOk(await reaches(container, remote.world, worldPort), `${service}: not the internet`)
+      t.notOk(await reaches(container, '169.254.169.254', 80), `${service}: no cloud metadata`)
+      t.notOk(await reaches(container, remote.here, controlPort), `${service}: not the control plane's host`)
+      t.notOk(await reaches(container, remote.here, worldPort), `${service}: no other port of that host`)
+      t.notOk(await reaches(container, remote.here, platform.postgres.port), `${service}: not the control database`)
+      if (stack === paying.id)
+        t.notOk(await reaches(container, hostThere, controlPort), `${service} of a tenant: not the control plane`)
+    }
+  })
 
-  await t.test('without the rules the link leads nowhere, and the tenants are served', async (t) => {
+  await t.test('Without the rules the link is closed, and the tenants are still served', async (t) => {
     const reachable = () =>
       fetch(`http://${regionAddress(parseRange(range), 11)}:4402/`, { signal: AbortSignal.timeout(3_000) }).then(
         (response) => response.status > 0,
@@ -259,14 +256,14 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
       )
     t.ok(await reachable())
     await remote.shell(`${project}deploy/remote-host`, ...link, '--remove', 'yes')
-    t.notOk(await reachable(), "the region's network is closed by itself")
+    t.notOk(await reachable(), "the region's network is closed by default")
     t.equal(await call(paying, 'GET', file), 'of paying')
-    t.notMatch(await remote.shell('iptables-save'), new RegExp(remote.here.replaceAll('.', '\\.')), 'no rule is left')
+    t.notMatch(await remote.shell('iptables-save'), new RegExp(remote.here.replaceAll('.', '\\.')), 'no rule remains')
     await remote.shell(`${project}deploy/remote-host`, ...link)
     t.ok(await reachable())
   })
 
-  await t.test('what is deleted leaves nothing', async (t) => {
+  await t.test('Deleted tenants leave no objects on the engine', async (t) => {
     const { tenants } = (await platform.call('GET', '/v1/tenants?limit=100')).body as {
       tenants: { tenant_id: string; region: string }[]
     }
@@ -290,7 +287,7 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
 })
 
 t.test(
-  "the control plane's image reaches an engine by ssh, with the key in its user's home",
+  "The control plane's image reaches an engine by SSH with the key in its user's home",
   { timeout: 300_000 },
   async (t) => {
     const directory = await mkdtemp(join(tmpdir(), 'tenantry-ssh-'))

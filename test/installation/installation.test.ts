@@ -1,4 +1,4 @@
-// `npm start` as its users and its machine treat it: twice, on a taken port, as another user, killed in parts and whole.
+// `npm start`, started twice, on a taken port and as another user, with single services and all processes killed.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chown, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
@@ -53,7 +53,7 @@ async function request(
   return text
 }
 
-/** Something in each area, so that what is kept can be looked for later. */
+/** Writes data into each module, so that later checks can read it. */
 async function fill(installation: Installation, tenant: Tenant, wasm: Uint8Array<ArrayBuffer>): Promise<void> {
   await request(installation, tenant, 'POST', '/storage/v1/object/system/kept.txt', 'kept', 'text/plain')
   await request(
@@ -83,7 +83,7 @@ async function fill(installation: Installation, tenant: Tenant, wasm: Uint8Array
   if (deployed.status !== 201) throw new Error(await deployed.text())
 }
 
-/** All that `fill` left is there, and every area still takes something new. */
+/** Asserts that the data of `fill` exists and that storage accepts a new file. */
 async function checkServes(t: Test, installation: Installation, tenant: Tenant, when: string): Promise<void> {
   t.equal(await request(installation, tenant, 'GET', '/storage/v1/object/system/kept.txt'), 'kept', `${when}: the file`)
   t.match(
@@ -100,7 +100,7 @@ async function checkServes(t: Test, installation: Installation, tenant: Tenant, 
   t.equal(await request(installation, tenant, 'GET', '/storage/v1/object/system/new.txt'), when, `${when}: a new file`)
 }
 
-/** Asks again until it is answered: what dies is back within moments. */
+/** Repeats an action until it succeeds, for up to 30 seconds. */
 async function eventually<T>(work: () => Promise<T>): Promise<T> {
   const deadline = Date.now() + 30_000
   for (;;) {
@@ -113,7 +113,7 @@ async function eventually<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Processes that work in the data directory. */
+/** Returns the processes whose working directory is in the data directory. */
 async function processesOf(data: string): Promise<string[]> {
   const found: string[] = []
   for (const { pid, name } of await allProcesses()) {
@@ -123,7 +123,7 @@ async function processesOf(data: string): Promise<string[]> {
   return found
 }
 
-/** Runs to its end what should not start. */
+/** Starts an installation that must fail. @returns its exit code and output */
 async function failedStart(args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const child = spawn(process.execPath, [new URL('../../local/src/main.ts', import.meta.url).pathname, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -136,7 +136,7 @@ async function failedStart(args: string[]): Promise<{ code: number | null; stdou
   return { code, stdout, stderr }
 }
 
-t.test('an installation', { timeout: 240_000 }, async (t) => {
+t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
   const wasm = await compileFunction('greet')
   let installation = await startInstallation()
   t.teardown(() => removeInstallation(installation))
@@ -145,7 +145,7 @@ t.test('an installation', { timeout: 240_000 }, async (t) => {
   await fill(installation, tenant, wasm)
   const pidOf = (service: string) => installation.pid(service)
 
-  t.test('says one JSON line on standard output, and keeps its secrets to itself', async (t) => {
+  t.test('npm start prints one JSON line and shows no secret', async (t) => {
     const { stdout, stderr } = installation.output()
     t.match(
       stdout,
@@ -154,21 +154,21 @@ t.test('an installation', { timeout: 240_000 }, async (t) => {
     t.notOk(stderr.includes(installation.platformKey), 'no key in the log')
     for (const name of ['master-key', 'internal-token', 'postgres-password', 'platform-key']) {
       const { mode } = await stat(join(data, 'secrets', name))
-      t.equal(mode & 0o077, 0, `${name} is its owner's alone`)
+      t.equal(mode & 0o077, 0, `only the owner can read ${name}`)
       const text = (await readFile(join(data, 'secrets', name), 'utf8')).trim()
       t.notOk(stderr.includes(text), `${name} is not in the log`)
     }
   })
 
-  t.test('is the only one of its data directory', async (t) => {
+  t.test('A second start with the same data directory fails', async (t) => {
     const second = await failedStart(['--json', '--data', data, '--port', String(await freePort())])
     t.equal(second.code, 1)
     t.equal(second.stdout, '')
-    t.match(second.stderr, /is in use by an installation that runs \(process \d+\)/)
-    await checkServes(t, installation, tenant, 'after the refused second start')
+    t.match(second.stderr, /is in use by another installation \(process \d+\)/)
+    await checkServes(t, installation, tenant, 'after the rejected second start')
   })
 
-  t.test('names who holds a port, and what to do', async (t) => {
+  t.test('A start on a taken port names the process and the option to use', async (t) => {
     const holder = createServer().listen(0, '127.0.0.1')
     await once(holder, 'listening')
     const { port } = holder.address() as { port: number }
@@ -180,7 +180,7 @@ t.test('an installation', { timeout: 240_000 }, async (t) => {
     await rm(scratch, { recursive: true, force: true })
   })
 
-  t.test('goes on for tenants while the control plane stands still, and after a restart of all else', async (t) => {
+  t.test('Tenants are served while the control plane is suspended, also after other services restart', async (t) => {
     const controlPlane = await pidOf('control-plane')
     process.kill(controlPlane, 'SIGSTOP')
     await checkServes(t, installation, tenant, 'control plane stopped')
@@ -192,7 +192,7 @@ t.test('an installation', { timeout: 240_000 }, async (t) => {
     await eventually(() => createTenant(installation, 'later'))
   })
 
-  t.test('restarts each service that is killed', async (t) => {
+  t.test('The supervisor restarts each killed service', async (t) => {
     for (const service of services) {
       const before = await pidOf(service)
       process.kill(before, 'SIGKILL')
@@ -206,7 +206,7 @@ t.test('an installation', { timeout: 240_000 }, async (t) => {
     await eventually(() => createTenant(installation, 'after-kills'))
   })
 
-  t.test('has all its data after kill -9 of everything, torn files included', async (t) => {
+  t.test('All data survives SIGKILL of all processes and truncated files', async (t) => {
     await installation.killAll()
     await writeFile(join(data, 'postgres', 'postmaster.pid'), '')
     await writeFile(join(data, 'lock'), '')
@@ -224,24 +224,24 @@ t.test('an installation', { timeout: 240_000 }, async (t) => {
     )
   })
 
-  t.test('takes over from services that outlived their supervisor', async (t) => {
+  t.test('A new supervisor ends the services of a killed one', async (t) => {
     const gone = once(installation.supervisor, 'exit')
     installation.supervisor.kill('SIGKILL')
     await gone
     const orphans = await processesOf(data)
     t.ok(orphans.length >= services.length, `left behind: ${orphans.length} processes`)
     installation = await startInstallation({ dataDirectory: data })
-    t.match(installation.output().stderr, /ending what an earlier run left behind/)
+    t.match(installation.output().stderr, /A process of an earlier run is ended/)
     await checkServes(t, installation, tenant, 'supervisor killed')
   })
 
-  t.test('stops cleanly, and at the second signal at once', async (t) => {
+  t.test('The first signal stops the installation cleanly, the second one at once', async (t) => {
     t.equal(await installation.stop(), 0)
-    t.same(await processesOf(data), [], 'nothing runs any more')
-    t.same(await readdir(join(data, 'run')), [], 'nothing is recorded as running')
+    t.same(await processesOf(data), [], 'no process runs')
+    t.same(await readdir(join(data, 'run')), [], 'no process is recorded as running')
     installation = await startInstallation({ dataDirectory: data })
     await checkServes(t, installation, tenant, 'after a clean stop')
-    // Stopped as a process, it can't stop as a service.
+    // A suspended process cannot react to the request to stop.
     process.kill(await pidOf('gateway'), 'SIGSTOP')
     const gone = once(installation.supervisor, 'exit')
     installation.supervisor.kill('SIGINT')
@@ -250,14 +250,14 @@ t.test('an installation', { timeout: 240_000 }, async (t) => {
     })
     installation.supervisor.kill('SIGINT')
     await gone
-    t.match(installation.output().stderr, /a second signal/)
-    // What was killed may still be ending when its supervisor has gone.
+    t.match(installation.output().stderr, /A second signal/)
+    // Killed processes may still be ending when their supervisor has exited.
     await until(async () => (await processesOf(data)).length === 0, 'the end of every process')
-    t.same(await processesOf(data), [], 'nothing runs any more')
+    t.same(await processesOf(data), [], 'no process runs')
   })
 })
 
-t.test('as a normal user', { timeout: 60_000 }, async (t) => {
+t.test('A normal user can run an installation', { timeout: 60_000 }, async (t) => {
   const user = await serviceIdentity()
   const scratch = await mkdtemp(join(tmpdir(), 'tenantry-user-'))
   if (user !== undefined) await chown(scratch, user.uid, user.gid)
@@ -270,7 +270,7 @@ t.test('as a normal user', { timeout: 60_000 }, async (t) => {
     await rm(scratch, { recursive: true, force: true })
   })
   const owner = (await stat(join(scratch, 'data', 'secrets'))).uid
-  t.equal(owner, user?.uid ?? process.getuid?.(), "all of it is the user's")
+  t.equal(owner, user?.uid ?? process.getuid?.(), 'the data belongs to the user')
   const tenant = await createTenant(installation, 'acme')
   await fill(installation, tenant, await compileFunction('greet'))
   await checkServes(t, installation, tenant, 'as a normal user')

@@ -1,4 +1,4 @@
-// Two tenants side by side: neither reads, writes or lists anything of the other, by whatever door it comes.
+// Two tenants of one installation: neither can read, write or list data of the other, by HTTP, SQL, signed URLs or functions.
 import { createHmac, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
@@ -13,7 +13,7 @@ interface Tenant {
   secretKey: string
   publishableKey: string
   jwtSecret: string
-  /** Stands in everything this tenant has. */
+  /** Text that all data of this tenant contains. */
   canary: string
 }
 
@@ -72,7 +72,7 @@ async function createTenant(platform: Platform, name: string, wasm: Uint8Array<A
   return tenant
 }
 
-t.test('two tenants', { timeout: 180_000 }, async (t) => {
+t.test('Two tenants of one installation are isolated', { timeout: 180_000 }, async (t) => {
   const platform = await startPlatform()
   t.teardown(() => platform.stop())
   await platform.startControlPlane()
@@ -80,7 +80,7 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
   const ada = await createTenant(platform, 'ada-corp', wasm)
   const eve = await createTenant(platform, 'eve-corp', wasm)
 
-  t.test('by HTTP, with every credential of the other', async (t) => {
+  t.test("A tenant's credentials give no access to another tenant by HTTP", async (t) => {
     const credentials = {
       'secret key': eve.secretKey,
       'service token': token(eve.jwtSecret, { role: 'service_role', sub: 'eve' }),
@@ -120,7 +120,7 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
           ...(body === undefined ? {} : { body }),
         })
         const text = await response.text()
-        // A foreign opaque key is nobody: what anonymous callers may ask is answered, with nothing in it.
+        // A foreign opaque key counts as no key: requests that anonymous callers may send succeed with an empty result.
         const isNothing = response.status >= 400 || text === '[]'
         t.ok(
           isNothing && !text.includes(ada.canary),
@@ -130,7 +130,7 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
     }
   })
 
-  t.test("by the gateway's own headers and by paths", async (t) => {
+  t.test('Internal headers and crafted paths give no access to another tenant', async (t) => {
     const attempts: [string, Record<string, string>][] = [
       [
         '/t/eve-corp/storage/v1/object/papers/letter.txt',
@@ -152,7 +152,7 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
     }
   })
 
-  t.test('by a signed URL of one at the door of the other', async (t) => {
+  t.test('A signed URL of one tenant is rejected for the other tenant', async (t) => {
     const signed = await platform.tenantCall(
       ada.name,
       'POST',
@@ -161,12 +161,16 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
     )
     const { url } = (await signed.json()) as { url: string }
     const path = url.replace(/^.*?\/storage\//, '/storage/')
-    t.equal(await (await platform.tenantCall(ada.name, 'GET', path)).text(), ada.canary, 'good at its own')
+    t.equal(
+      await (await platform.tenantCall(ada.name, 'GET', path)).text(),
+      ada.canary,
+      'the URL works for its own tenant',
+    )
     const elsewhere = await platform.tenantCall(eve.name, 'GET', path)
-    t.ok(elsewhere.status >= 400, `at the other: ${elsewhere.status}`)
+    t.ok(elsewhere.status >= 400, `for the other tenant: ${elsewhere.status}`)
   })
 
-  t.test('by SQL with its own database_url: every role and every setting', async (t) => {
+  t.test('SQL with any role and any setting gives no access to another tenant', async (t) => {
     const connected = async () => {
       const client = new pg.Client({ connectionString: eve.databaseUrl })
       client.on('error', () => undefined)
@@ -185,7 +189,11 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
         `${label}: ${outcome instanceof Error ? outcome.message : String(outcome)}`,
       )
     }
-    t.same((await client.query('select count(*)::int as n from notes')).rows, [{ n: 1 }], 'its own rows are there')
+    t.same(
+      (await client.query('select count(*)::int as n from notes')).rows,
+      [{ n: 1 }],
+      'the tenant reads its own rows',
+    )
 
     const tables = (
       await query(
@@ -205,7 +213,7 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
       }
       t.same(readable, [], label)
     }
-    await readsNothing('as it comes')
+    await readsNothing('with the initial role')
 
     const roles = (await client.query<{ rolname: string }>('select rolname from pg_roles')).rows.map(
       (row) => row.rolname,
@@ -221,7 +229,7 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
         await client.query('reset role')
       }
     }
-    t.same([...new Set(taken)].sort(), [`${eve.id}_admin`, `${eve.id}_owner`], 'roles it can take are its own')
+    t.same([...new Set(taken)].sort(), [`${eve.id}_admin`, `${eve.id}_owner`], 'the tenant can only take its own roles')
 
     const settings = (
       await client.query<{ name: string; enumvals: string[] | null; vartype: string }>(
@@ -245,7 +253,7 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
             ? [ada.id, 'service_role', `"${ada.id}"`]
             : ['0', '1'])
       for (const value of values) {
-        // Set and tried in one message: some settings end an idle session.
+        // One message sets a value and tries it, because some settings end an idle session.
         const set = `set ${name} = ${pg.escapeLiteral(value)}`
         if (
           await client.query(`${set}; reset ${name}`).then(
@@ -255,14 +263,14 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
         )
           changed++
         await client.query(`${set}; select * from "${ada.id}".notes`).then(
-          () => t.fail(`${name} = ${value} opens the other's table`),
+          () => t.fail(`${name} = ${value} opens the other tenant's table`),
           () => undefined,
         )
-        // The next begins as fresh as this one: `exit_on_error` ended the session, others may have outlived it.
+        // `exit_on_error` ends the session.
         if (name === 'exit_on_error') client = await connected()
       }
     }
-    t.ok(changed > 100, `${settings.length} settings, ${changed} values taken, none of them a way in`)
+    t.ok(changed > 100, `${settings.length} settings, ${changed} values accepted, none gives access`)
 
     for (const sql of [
       `grant "${ada.id}_owner" to "${eve.id}_admin"`,
@@ -297,20 +305,20 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
     t.same(
       rows.filter(({ query }) => query !== '<insufficient privilege>'),
       [],
-      "the other's statements are not shown",
+      "the other tenant's statements are hidden",
     )
 
     const other = new URL(eve.databaseUrl)
     for (const database of ['postgres', 'template1']) {
       other.pathname = `/${database}`
-      const outsider = new pg.Client({ connectionString: other.href })
-      outsider.on('error', () => undefined)
-      await t.rejects(outsider.connect(), /permission denied/, `no way into ${database}`)
-      await outsider.end().catch(() => undefined)
+      const foreignClient = new pg.Client({ connectionString: other.href })
+      foreignClient.on('error', () => undefined)
+      await t.rejects(foreignClient.connect(), /permission denied/, `no access to ${database}`)
+      await foreignClient.end().catch(() => undefined)
     }
   })
 
-  t.test('by its own functions', async (t) => {
+  t.test("A tenant's functions do not return another tenant's data", async (t) => {
     const response = await platform.tenantCall(eve.name, 'POST', '/functions/v1/invoke/greet', {
       key: eve.secretKey,
       body: '{"name":"Eve"}',
@@ -328,7 +336,7 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
     t.match(await tooLarge.json(), { code: 'BODY_TOO_LARGE' })
   })
 
-  t.test('and afterwards all that the one had is as it was', async (t) => {
+  t.test('All data of the attacked tenant is unchanged', async (t) => {
     const read = async (path: string) =>
       (await platform.tenantCall(ada.name, 'GET', path, { key: ada.secretKey })).text()
     t.equal(await read('/storage/v1/object/papers/letter.txt'), ada.canary)

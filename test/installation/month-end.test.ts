@@ -1,5 +1,5 @@
-// A whole installation goes over the ends of two months by itself: undisturbed, and with the control plane killed again and again.
-// Its clock is moved by weeks; that of the gateways stays the machine's.
+// A whole installation passes the ends of two months: first undisturbed, then with a control plane that is killed repeatedly.
+// The test moves the platform's clock by weeks; the gateways keep the machine's clock.
 import { readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import type { InvoiceBody } from '#control-plane/billing/invoice-body.ts'
 import { openShell } from '#test/docs/support/shell-session.ts'
 import { shellBlocks } from '#test/docs/support/shell-blocks.ts'
-import { pdfRows } from '#test/billing/support/pdf-words.ts'
+import { pdfRows } from '#test/billing/support/pdf-chunks.ts'
 import { effort } from '#test/support/effort.ts'
 import { createMovedClock } from '#test/support/moved-clock.ts'
 import { startPlatform } from '#test/support/platform.ts'
@@ -31,7 +31,7 @@ const fileBytes = 30_000
 const began = new Date(first.getTime() + 16 * day + 9 * hour)
 
 const folder = t.testdir({ 'prices.json': JSON.stringify(prices), checkout: {} })
-/** The documented commands run in the root of a checkout, and write files there. */
+/** Root of a checkout in which the documented commands run and write files. */
 const checkout = join(folder, 'checkout')
 for (const name of ['package.json', 'node_modules', 'control-plane', 'scripts'])
   await symlink(new URL(`../../${name}`, import.meta.url).pathname, join(checkout, name))
@@ -58,7 +58,7 @@ const webhook = await platform.call('POST', '/v1/webhooks', {
 receiver.secret = String(webhook.body['secret'])
 
 const [small, big, grown] = [await create('small', 'Free'), await create('big', 'Pro'), await create('grown', 'Free')]
-/** Its requests are there to make the gateways speak. */
+/** A tenant whose requests make the gateways call the control plane. */
 const other = await create('other', 'Enterprise')
 const customers = [small, big, grown]
 const invoicesOfMonth = customers.length + 1
@@ -70,7 +70,7 @@ async function create(name: string, plan: string): Promise<Customer> {
 }
 
 let turn = 0
-/** By one gateway after the other. @returns the answer's status */
+/** Sends a request through the gateways in turn and counts it. @returns the status of the response */
 async function request(customer: Customer, month: Date, method: string, path: string, body?: string): Promise<number> {
   const tally = tallyOf(customer, textOf(month))
   const response = await platform.tenantCall(customer.name, method, path, {
@@ -96,7 +96,7 @@ async function downloads(customer: Customer, month: Date, count: number): Promis
   return statuses
 }
 
-/** Waits as long as it takes, and at most so long. @param pass is done before each further look */
+/** Waits for a state for up to a minute. @param pass runs between two checks */
 async function until(
   holds: () => Promise<boolean> | boolean,
   what: string,
@@ -109,7 +109,7 @@ async function until(
   }
 }
 
-/** The clock is set, and the gateways have heard of it. */
+/** Sets the clock and waits until both gateways have called the control plane after that. */
 async function moveTo(at: Date): Promise<void> {
   await clock.moveTo(at)
   const received = 'select count(*)::int as count from usage_sources where tenant_id is null and last_seen_at >= $1'
@@ -117,11 +117,11 @@ async function moveTo(at: Date): Promise<void> {
     await platform.tenantCall(other.name, 'GET', '/storage/v1/bucket', { key: other.key, gateway })
   await until(
     async () => (await sql(received, [at.toISOString()]))[0]?.['count'] === 2,
-    'the gateways speak to the control plane',
+    'the gateways call the control plane',
   )
 }
 
-/** The clock passes two minutes. */
+/** Moves the clock by two minutes. */
 const someTime = async () => {
   await clock.moveTo(new Date(clock.now().getTime() + 120 * second))
   await wait(60)
@@ -138,15 +138,15 @@ const invoicesOf = async (month: Date) =>
     month.toISOString(),
   ])
 
-/** Downloads the invoice and its hours and checks them, with the commands that docs/invoices.md shows. */
+/** Downloads the invoice and its hours and verifies them with the commands of docs/invoices.md. */
 async function verify(customer: Customer, month: string): Promise<string> {
   const block = (await shellBlocks('docs/invoices.md')).find(({ text }) => text.includes('verify-invoice'))
-  if (block === undefined) throw new Error('docs/invoices.md does not show how an invoice is checked')
+  if (block === undefined) throw new Error('docs/invoices.md has no block with verify-invoice.')
   const shell = openShell(checkout, { CONTROL: platform.controlUrl, KEY: platform.platformKey, ID: customer.id })
   return shell.run(block.text.replaceAll('2026-10', month))
 }
 
-/** Usage, invoice, its PDF and its check all say what was sent in the month. */
+/** Asserts that usage, invoice, PDF and verify-invoice agree with the requests that were sent in the month. */
 async function checkMonth(t: Test, customer: Customer, month: Date): Promise<void> {
   const [sent, text] = [tallyOf(customer, textOf(month)), textOf(month)]
   const used = await usage(customer, `/${text}`)
@@ -154,7 +154,7 @@ async function checkMonth(t: Test, customer: Customer, month: Date): Promise<voi
   t.same(
     [used.resources.api_requests.count, used.resources.api_requests.refused, used.resources.egress.bytes],
     [sent.served, sent.refused, sent.bytes],
-    `${customer.name}: counted is what was sent`,
+    `${customer.name}: the counts equal the requests sent`,
   )
 
   const path = `/v1/tenants/${customer.id}/invoices/${text}`
@@ -165,19 +165,19 @@ async function checkMonth(t: Test, customer: Customer, month: Date): Promise<voi
     invoice.lines
       .filter((line) => line.resource === resource)
       .reduce((sum, line) => sum + BigInt(line.quantity ?? 0), 0n)
-  t.equal(quantity('requests'), BigInt(sent.served), `${customer.name}: invoiced is what was sent`)
+  t.equal(quantity('requests'), BigInt(sent.served), `${customer.name}: the invoice equals the requests sent`)
   t.equal(Number(quantity('files') / 3600n), used.resources.storage.files_byte_hours)
 
   const rows = pdfRows(Buffer.from(await (await get(`${path}.pdf`)).arrayBuffer()))
   const figure = (name: string) => rows.find(([head]) => head === name)?.at(-1)
   t.equal(figure('Amount due'), `EUR ${invoice.payable}`)
-  t.ok(rows.flat().includes(String(invoice.number)), `the PDF bears ${String(invoice.number)}`)
+  t.ok(rows.flat().includes(String(invoice.number)), `the PDF contains ${String(invoice.number)}`)
 
-  t.match(await verify(customer, text), /every figure was computed anew and is the same/)
+  t.match(await verify(customer, text), /every recomputed figure is the same/)
   t.equal(await readFile(join(checkout, 'invoice.json'), 'utf8'), exported)
 }
 
-t.test('over the end of a month by itself', { timeout: 120_000 }, async (t) => {
+t.test('An undisturbed platform closes and invoices a month', { timeout: 120_000 }, async (t) => {
   for (const customer of customers) {
     t.equal(await request(customer, first, 'POST', '/storage/v1/bucket', '{"name":"files","policy":"public"}'), 201)
     t.equal(await request(customer, first, 'POST', '/storage/v1/object/files/kept.txt', 'x'.repeat(fileBytes)), 200)
@@ -188,13 +188,17 @@ t.test('over the end of a month by itself', { timeout: 120_000 }, async (t) => {
   t.equal((await platform.call('PATCH', `/v1/tenants/${grown.id}`, { plan: 'Pro' }, { prefer: 'wait=30' })).status, 200)
   await downloads(grown, first, 30)
   const responses = await downloads(small, first, quota + 6)
-  t.equal(responses.filter((status) => status === 200).length, quota - 2, 'the Free quota is served, and no more')
+  t.equal(
+    responses.filter((status) => status === 200).length,
+    quota - 2,
+    'requests up to the Free quota are served, and no more',
+  )
   await downloads(big, first, 25)
 
   await moveTo(new Date(next.getTime() - hour))
-  t.equal(await download(small, first), 429, 'what is used up stays so to the end of the month')
+  t.equal(await download(small, first), 429, 'an exhausted quota stays exhausted until the end of the month')
   await clock.moveTo(new Date(next.getTime() - 4 * second))
-  // Pro goes on over the end, where nobody can say to which month a request belongs that was under way.
+  // Pro sends requests over the end of the month, where a request in progress may count in either month.
   let atTheEdge = 0
   while (clock.now().getTime() < next.getTime() + second) {
     const month = clock.now() < next ? first : next
@@ -204,7 +208,7 @@ t.test('over the end of a month by itself', { timeout: 120_000 }, async (t) => {
   }
   t.ok(atTheEdge > 0)
 
-  await t.test('the new month has its own quota, and no lease of the old one is used in it', async (t) => {
+  await t.test('The new month has its own quota and uses no lease of the old month', async (t) => {
     t.equal(await download(small, next), 200)
     const leased = (month: Date) =>
       sql(
@@ -224,21 +228,21 @@ t.test('over the end of a month by itself', { timeout: 120_000 }, async (t) => {
 
   await until(
     async () => (await invoicesOf(first)).length === invoicesOfMonth && finals().length === invoicesOfMonth,
-    'invoices are made and told',
+    'invoices are created and webhooks sent',
     someTime,
   )
   t.ok(clock.now().getTime() < next.getTime() + hour, `all is done by ${clock.now().toISOString()}`)
 
-  await t.test('hours, invoices, their PDF and their check say what was sent', async (t) => {
-    const [counted, begun] = [await usage(big, `/${textOf(first)}`), await usage(big, `/${textOf(next)}`)]
+  await t.test('Usage, invoices, PDFs and verify-invoice agree with the requests sent', async (t) => {
+    const [ended, begun] = [await usage(big, `/${textOf(first)}`), await usage(big, `/${textOf(next)}`)]
     const [before, since] = [tallyOf(big, textOf(first)), tallyOf(big, textOf(next))]
     t.equal(
-      counted.resources.api_requests.count + begun.resources.api_requests.count,
+      ended.resources.api_requests.count + begun.resources.api_requests.count,
       before.served + since.served,
-      'none is lost at the edge, and none counted twice',
+      'each request around the end of the month counts once',
     )
-    const crossed = counted.resources.api_requests.count - before.served
-    t.ok(Math.abs(crossed) <= atTheEdge, `${crossed} of ${atTheEdge} at the edge`)
+    const crossed = ended.resources.api_requests.count - before.served
+    t.ok(Math.abs(crossed) <= atTheEdge, `${crossed} of ${atTheEdge} requests around the end count in the other month`)
     before.served += crossed
     since.served -= crossed
     before.bytes += crossed * fileBytes
@@ -256,7 +260,7 @@ t.test('over the end of a month by itself', { timeout: 120_000 }, async (t) => {
     )
   })
 
-  await t.test('the plan that was changed is invoiced by its parts', async (t) => {
+  await t.test('An invoice after a plan change has a period for each plan', async (t) => {
     const invoice = (await (await get(`/v1/tenants/${grown.id}/invoices/${textOf(first)}.json`)).json()) as InvoiceBody
     const periods = invoice.basis.months[0]?.plan_periods ?? []
     t.same(
@@ -267,7 +271,7 @@ t.test('over the end of a month by itself', { timeout: 120_000 }, async (t) => {
     t.equal(periods[1]?.until, next.toISOString())
   })
 
-  await t.test('the webhook heard of each invoice once, signed', async (t) => {
+  await t.test('The webhook receives each invoice once with a signature', async (t) => {
     t.same(
       finals()
         .map(({ data }) => data['number'])
@@ -283,10 +287,10 @@ t.test('over the end of a month by itself', { timeout: 120_000 }, async (t) => {
   })
 })
 
-/** What is written in turn: hours that are booked, months, invoices with their numbers, what they tell. */
+/** Tables in the order in which a close writes them: hours, months, invoices with their numbers, events. */
 const steps = ['usage_months', 'usage_tenants', 'invoices', 'operator_events']
 
-/** kill -9 of the control plane as soon as it waits for a lock on the table, or `when` holds; then it is started anew. */
+/** Kills the control plane when it waits for a lock on the table, or when `when` holds, and starts it again. */
 async function killAt(table: string, when?: () => boolean): Promise<void> {
   const holder = new pg.Client({ connectionString: control })
   await holder.connect()
@@ -307,7 +311,7 @@ async function killAt(table: string, when?: () => boolean): Promise<void> {
 }
 
 t.test(
-  'over the end of a month with a control plane that is killed at each step of the close',
+  'A control plane that is killed at each step of a close invoices the month without a gap',
   { timeout: 120_000 },
   async (t) => {
     await downloads(big, next, 12)
@@ -336,7 +340,7 @@ t.test(
         (await invoicesOf(last)).length === 0 &&
         (await invoicesOf(next)).length === invoicesOfMonth &&
         (await delivered())[0]?.['count'] === 2 * invoicesOfMonth,
-      'invoices are made and told',
+      'invoices are created and webhooks sent',
       someTime,
     )
 
@@ -352,19 +356,19 @@ t.test(
       [1, 2, 3, 4, 5, 6, 7, 8].map((number) => `NL-00000${number}`),
       'each invoice is one event',
     )
-    t.ok(finals().length > ids.size, 'what was not answered came again')
+    t.ok(finals().length > ids.size, 'a webhook without a response is sent again')
     t.ok(receiver.messages.every(({ isSigned }) => isSigned))
     for (const customer of customers) {
       const begun = async () => (await usage(customer, '')).resources.api_requests.count
-      // Gateways that were left alone again and again come back later and later.
-      await until(async () => (await begun()) >= 4, 'the gateways say what they counted')
-      t.equal(await begun(), 4, `${customer.name}: the current month has its own requests alone`)
+      // A gateway waits longer after each failed call to the control plane.
+      await until(async () => (await begun()) >= 4, 'the gateways push their counts')
+      t.equal(await begun(), 4, `${customer.name}: the current month counts only its own requests`)
     }
   },
 )
 
-t.test('no time in the control database is that of another clock', async (t) => {
-  // What migrations wrote was there before. Changes have the time of Postgres alone, by which it removes them.
+t.test('All times in the control database come from the moved clock', async (t) => {
+  // Migrations wrote some tables before. "changes" has the time of Postgres, which also removes its rows.
   const columns = (await sql(`select table_name, column_name from information_schema.columns
       where table_schema = 'public' and data_type = 'timestamp with time zone'
     and table_name not in ('_prisma_migrations', 'plans', 'installation', 'regions', 'usage_closing', 'changes') order by 1, 2`)) as {

@@ -1,22 +1,22 @@
-// A tenant fills the queue of NOTIFY of the server that it shares and holds it full. All writes go on, and the control
-// plane ends the session that holds the queue back.
+// A tenant fills the NOTIFY queue of its shared server and keeps it full. All writes continue, and the control plane ends the
+// session that blocks the queue.
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { freePort, query } from '#test/support/postgres.ts'
 import { startPlatform, type Platform } from '#test/support/platform.ts'
 import { until } from '#test/support/until.ts'
 
-/** The fewest pages that Postgres allows, so that a queue is full within seconds. */
+/** The smallest queue that Postgres allows, so that it is full within seconds. */
 const smallestQueue = { max_notify_queue_pages: '64' }
 
-interface Made {
+interface CreatedTenant {
   id: string
   name: string
   databaseUrl: string
   secretKey: string
 }
 
-async function create(t: Test, platform: Platform, name: string): Promise<Made> {
+async function create(t: Test, platform: Platform, name: string): Promise<CreatedTenant> {
   const { status, body } = await platform.call(
     'POST',
     '/v1/tenants',
@@ -38,7 +38,7 @@ async function connect(t: Test, url: string): Promise<pg.Client> {
   return client
 }
 
-/** Notifies until Postgres refuses to take more. */
+/** Sends notifications until Postgres rejects them because the queue is full. */
 async function fill(client: pg.Client): Promise<void> {
   const payload = 'x'.repeat(7_900)
   for (;;) {
@@ -55,10 +55,10 @@ async function fill(client: pg.Client): Promise<void> {
   }
 }
 
-/** Listens, and stays in a transaction: what comes from now on stays in the queue. */
+/** Opens a session that listens and stays in a transaction, so that later notifications stay in the queue. */
 async function hold(t: Test, url: string): Promise<pg.Client> {
   const client = await connect(t, url)
-  // The session listens once this is committed; inside the next transaction it takes nothing from the queue.
+  // The session listens after this commit; inside the next transaction it takes nothing from the queue.
   await client.query('listen held')
   await client.query('begin; select 1')
   return client
@@ -67,10 +67,10 @@ async function hold(t: Test, url: string): Promise<pg.Client> {
 const usage = async ({ postgres }: Platform) =>
   Number((await query(postgres.url('postgres'), 'select pg_notification_queue_usage() as usage'))[0]?.['usage'])
 
-t.test('all writes go on while the queue of NOTIFY is full', { timeout: 120_000 }, async (t) => {
+t.test('All writes continue while the NOTIFY queue is full', { timeout: 120_000 }, async (t) => {
   const platform = await startPlatform({ postgres: smallestQueue })
   t.teardown(() => platform.stop())
-  // The superuser's sessions are not ended, so the queue stays full for as long as the test wants it to.
+  // The control plane does not end sessions of the superuser, so the queue stays full.
   await hold(t, platform.postgres.url('postgres'))
   await fill(await connect(t, platform.postgres.url('postgres')))
 
@@ -87,18 +87,18 @@ t.test('all writes go on while the queue of NOTIFY is full', { timeout: 120_000 
     body: 'kept',
     type: 'text/plain',
   })
-  t.ok(upload.ok, 'an upload')
+  t.ok(upload.ok, 'the upload succeeds')
   const deleted = await platform.call('DELETE', `/v1/tenants/${made.id}?purge=true`, undefined, { prefer: 'wait=20' })
   t.match(deleted, { status: 202, body: { operation: { state: 'succeeded' } } })
   t.equal(first.process.exitCode, null)
   t.ok((await usage(platform)) > 0.9, 'the queue was full to the end')
 })
 
-t.test('a change is carried out by a control plane that did not write it', { timeout: 120_000 }, async (t) => {
+t.test('The leader carries out a change that another control plane wrote', { timeout: 120_000 }, async (t) => {
   const platform = await startPlatform()
   t.teardown(() => platform.stop())
   await platform.startControlPlane()
-  // The second one does not lead: it writes, waits for what the first one observes, and watches nothing else.
+  // The second control plane does not lead. It writes the change and waits for the leader to observe it.
   const port = await freePort()
   await platform.startControlPlane({ port })
   const response = await fetch(`http://127.0.0.1:${port}/v1/tenants`, {
@@ -109,7 +109,7 @@ t.test('a change is carried out by a control plane that did not write it', { tim
   t.match(await response.json(), { status: 'ready', operation: { state: 'succeeded' } })
 })
 
-t.test('the session that holds the queue back is ended', { timeout: 120_000 }, async (t) => {
+t.test('The control plane ends the session that blocks the NOTIFY queue', { timeout: 120_000 }, async (t) => {
   const platform = await startPlatform({ postgres: smallestQueue })
   t.teardown(() => platform.stop())
   const first = await platform.startControlPlane()
@@ -124,10 +124,10 @@ t.test('the session that holds the queue back is ended', { timeout: 120_000 }, a
 
   const second = await platform.startControlPlane()
   await until(async () => (await usage(platform)) < 0.5)
-  await t.rejects(holder.query('select 1'), 'the session that held the queue back was ended')
+  await t.rejects(holder.query('select 1'), 'the blocking session has ended')
   await until(() => second.output().includes(`"roles":["${attacker.id}_admin"]`), 'a line of the log with the role')
   await t.resolves(
     bystander.query('notify another; select 1'),
-    'the transaction of another tenant goes on, and it can notify',
+    'the transaction of another tenant continues and can notify',
   )
 })

@@ -1,5 +1,5 @@
-// The compose platform after crashes and restarts of the Docker Engine, and after `docker kill` of its containers: all of it
-// comes back by itself, and tenants are served.
+// The compose platform recovers by itself from crashes and restarts of the Docker Engine, and from `docker kill` of its
+// containers.
 import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { promisify } from 'node:util'
@@ -31,11 +31,11 @@ async function createTenants({ controlUrl, key, region }: ComposePlatform): Prom
   }
 }
 
-/** When the container was started last, by its name; of all of the platform's and its tenants'. */
+/** Returns the last start of each running container of the platform and its tenants, by container name. */
 async function starts({ docker, name, installation }: ComposePlatform): Promise<Map<string, string>> {
   const labels = [`com.docker.compose.project=${name}`, `tenantry.installation=${installation}`]
   const lists = await Promise.all(labels.map((label) => docker.listContainers({ filters: { label: [label] } })))
-  // One may be replaced between the list and this.
+  // A container may be replaced after the list was read.
   const found = await Promise.all(
     lists.flat().map(({ Id }) =>
       docker
@@ -51,7 +51,7 @@ async function starts({ docker, name, installation }: ComposePlatform): Promise<
   )
 }
 
-/** For a failure's message. */
+/** Returns the state of a container, for the message of a failure. */
 async function stateOf({ docker }: ComposePlatform, name: string): Promise<object> {
   const container = await docker
     .getContainer(name.slice(1))
@@ -60,7 +60,7 @@ async function stateOf({ docker }: ComposePlatform, name: string): Promise<objec
   return { name, state: container?.State, restart: container?.HostConfig.RestartPolicy }
 }
 
-/** Everything runs, tenants are served, and the control plane reaches the engine through docker-proxy. */
+/** Waits until all containers run, tenants are served, and the control plane reaches the engine through docker-proxy. */
 async function untilServed(platform: ComposePlatform, containers: readonly string[], what: string): Promise<void> {
   const missing = async () => {
     const running = await starts(platform)
@@ -76,12 +76,12 @@ async function untilServed(platform: ComposePlatform, containers: readonly strin
   )
   for (const tenant of Object.keys(tenants)) {
     const isServed = async () => (await overTls(platform, `${tenant}.localhost`, '/health')) === 200
-    await until(isServed, `${what}: a request of the ${tenant} tenant is answered`)
+    await until(isServed, `${what}: a request to the ${tenant} tenant succeeds`)
   }
-  // A reading of the region that began after all of this.
+  // The region must be observed after this moment.
   const moment = new Date().toISOString()
   await until(async () => {
-    // Connections that were kept open break with what was killed.
+    // Keep-alive connections to killed services break.
     const headers = { authorization: `Bearer ${platform.key}` }
     const response = await fetch(`${platform.controlUrl}/v1/regions`, { headers }).catch(() => undefined)
     if (response?.status !== 200) return false
@@ -114,14 +114,14 @@ async function survivesOutages(
     await t.resolves(untilServed(platform, containers, outage), outage)
     if (!isLiveRestore) continue
     const after = await starts(platform)
-    // These two are started again to get the engine's new socket.
-    const stored = containers.filter((container) => !/docker-proxy|watchdog/.test(container))
-    const startsOf = (some: ReadonlyMap<string, string>) => stored.map((container) => [container, some.get(container)])
-    t.same(startsOf(after), startsOf(before), `${outage}: nothing else was stopped`)
+    // docker-proxy and watchdog restart to get the engine's new socket.
+    const others = containers.filter((container) => !/docker-proxy|watchdog/.test(container))
+    const startsOf = (some: ReadonlyMap<string, string>) => others.map((container) => [container, some.get(container)])
+    t.same(startsOf(after), startsOf(before), `${outage}: no other container was restarted`)
   }
 }
 
-t.test('the compose platform comes back by itself', { timeout: 900_000 }, async (t) => {
+t.test('The compose platform recovers by itself', { timeout: 900_000 }, async (t) => {
   const engine = await ensureEngine()
   const platform = await startComposePlatform(t)
   t.teardown(() => engine.restart())
@@ -129,16 +129,21 @@ t.test('the compose platform comes back by itself', { timeout: 900_000 }, async 
   const label = [`tenantry.installation=${platform.installation}`]
   await createTenants(platform)
   const names = [...(await starts(platform)).keys()]
-  t.ok(names.length >= services.length + 4, 'with the Postgres and runtime of the region and of the tenant')
+  t.ok(
+    names.length >= services.length + 4,
+    'the list contains the Postgres and the runtime of the region and of the tenant',
+  )
 
-  await t.test('deploy/setup says what to put into daemon.json', async (t) => {
+  await t.test('deploy/setup prints the settings for daemon.json', async (t) => {
     t.match(platform.setupOutput, /"live-restore": true\n.*systemctl reload docker/s)
   })
 
-  await t.test('after an outage of the engine', (t) => survivesOutages(t, platform, names, engine, false))
+  await t.test('The platform recovers from outages of the engine', (t) =>
+    survivesOutages(t, platform, names, engine, false),
+  )
 
-  await t.test('after docker kill of its containers', async (t) => {
-    // The two that watch each other, one after the other.
+  await t.test('The platform recovers from docker kill of its containers', async (t) => {
+    // docker-proxy and watchdog restart each other, so the test kills one at a time.
     for (const killed of [
       services.filter((service) => service !== 'watchdog' && service !== 'docker-proxy'),
       ['docker-proxy'],
@@ -150,17 +155,17 @@ t.test('the compose platform comes back by itself', { timeout: 900_000 }, async 
       const after = await starts(platform)
       for (const service of killed) {
         const { Name } = await (await platform.container(service)).inspect()
-        t.not(after.get(Name), before.get(Name), `${service} was started again`)
+        t.not(after.get(Name), before.get(Name), `${service} was restarted`)
       }
     }
   })
 
-  await t.test("after docker kill of the tenants' containers", async (t) => {
+  await t.test("The platform recovers from docker kill of the tenants' containers", async (t) => {
     for (const { Id } of await docker.listContainers({ filters: { label } })) await docker.getContainer(Id).kill()
     await t.resolves(untilServed(platform, names, 'docker kill'))
   })
 
-  await t.test('what an operator stops stays stopped', async (t) => {
+  await t.test('A container that an operator stops stays stopped', async (t) => {
     const [caddy, gateway] = [await platform.container('caddy'), await platform.container('gateway')]
     await caddy.stop()
     await gateway.kill()
@@ -169,20 +174,20 @@ t.test('the compose platform comes back by itself', { timeout: 900_000 }, async 
     await caddy.start()
   })
 
-  await t.test('after an outage of an engine with live-restore, nothing of it was stopped', async (t) => {
+  await t.test('With live-restore an outage of the engine stops no container', async (t) => {
     await engine.restart({ 'live-restore': true })
     await untilServed(platform, names, 'a start with live-restore')
     await survivesOutages(t, platform, names, engine, true)
   })
 
-  await t.test('deploy/setup is content with live-restore', async (t) => {
+  await t.test('deploy/setup prints no warning with live-restore', async (t) => {
     const output = await platform.setUp()
     t.notMatch(output, /warning/)
     t.match(output, /ready: docker compose up -d/)
   })
 
-  await t.test('its removal says what stays, and how to remove it', async (t) => {
-    // As an engine makes a volume again that somebody has removed.
+  await t.test('deploy/remove lists what it leaves and how to remove it', async (t) => {
+    // An engine creates a removed volume again, without labels.
     const { Volumes: volumes } = await docker.listVolumes({ filters: { label } })
     const volume = volumes.find(({ Name }) => /^tenantry-t_.*-data$/.test(Name))?.Name ?? ''
     await (await platform.container('control-plane')).stop()
@@ -194,7 +199,7 @@ t.test('the compose platform comes back by itself', { timeout: 900_000 }, async 
     t.same(await remaining(platform), [])
     t.notOk(
       (await docker.listVolumes()).Volumes.some(({ Name }) => Name === volume),
-      'a volume that lost its labels',
+      'the volume without labels is removed',
     )
     t.match(output, /images +tenantry\/caddy:.*\n +docker -H unix:\S+ image rm tenantry\/caddy:/)
     const commands = [...output.matchAll(/^ +(rm -r -- '.*')$/gm)].map(([, command]) => command ?? '')

@@ -1,6 +1,6 @@
-// The runbooks of docs/operate/back-up-and-restore.md, word for word: an installation with a tenant that shares and one with a
-// database of its own is copied, its control database restored, its host lost and all of it restored on a new one. Afterwards
-// every tenant, row, file, backup and invoice is there.
+// Runs the runbooks of docs/operate/back-up-and-restore.md word for word. An installation with a shared and a dedicated tenant
+// is copied, its control database is restored, and then all of it is restored on a new host. Afterwards every tenant, row,
+// file, backup and invoice exists.
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -20,7 +20,7 @@ const page = 'operate/back-up-and-restore.md'
 const timeout = 300_000
 
 const today = new Date()
-/** Over, and closed when its tenants have been there for so long. */
+/** The month before last, which is over and can be closed. */
 const month = new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() - 2, 1)).toISOString().slice(0, 7)
 
 const prices = {
@@ -37,11 +37,11 @@ const prices = {
 
 interface Installation {
   shell: Shell
-  /** The checkout that the operator works in. */
+  /** Path of the operator's checkout. */
   checkout: string
   httpsPort: number
   call(method: string, path: string, body?: unknown): Promise<{ status: number; body: Record<string, unknown> }>
-  /** After a restore the key is the one that was known before. */
+  /** The platform key; a restore does not change it. */
   key: string
 }
 
@@ -52,7 +52,7 @@ interface Owner {
   url: string
 }
 
-/** What is tracked, and nothing that an installation makes: secrets and settings are the checkout's own. */
+/** Creates a checkout with the tracked files that runbooks need. Secrets and settings are the checkout's own. */
 async function checkOut(checkout: string): Promise<void> {
   await mkdir(join(checkout, 'deploy'), { recursive: true })
   for (const name of await readdir(join(project, 'deploy'))) {
@@ -142,7 +142,7 @@ async function install(t: Test): Promise<Installation> {
   return installation
 }
 
-/** A call of the tenant's own URL. Its certificate is of an authority that was just made. */
+/** Calls the tenant's URL, without a check of the certificate, whose authority is new. */
 async function ofTenant(
   { httpsPort }: Installation,
   { name, key }: Owner,
@@ -178,7 +178,7 @@ async function create(installation: Installation, name: string, plan: string): P
   await untilReady(installation, owner)
   const done = async (method: string, path: string, content: string, type?: string) => {
     const { status, bytes } = await ofTenant(installation, owner, method, path, content, type)
-    if (status >= 300) throw new Error(`${method} ${path} was answered with ${status}: ${bytes.toString()}`)
+    if (status >= 300) throw new Error(`${method} ${path} failed with ${status}: ${bytes.toString()}`)
   }
   await done('POST', '/storage/v1/bucket', '{"name":"papers","policy":"private"}')
   for (const file of ['letter', 'picture', 'empty'])
@@ -196,7 +196,7 @@ async function create(installation: Installation, name: string, plan: string): P
   return owner
 }
 
-/** The control plane may have been started a moment ago. */
+/** Waits until a tenant is ready; the control plane may have just started. */
 async function untilReady(installation: Installation, { id, name }: Owner): Promise<void> {
   await until(
     () =>
@@ -209,7 +209,7 @@ async function untilReady(installation: Installation, { id, name }: Owner): Prom
   )
 }
 
-/** As somebody outside sees it all: texts that are equal when nothing was lost. */
+/** Returns what clients see of all data. Two results are equal when nothing was lost. */
 async function seen(installation: Installation, owners: readonly Owner[]): Promise<Record<string, unknown>> {
   const { call } = installation
   const everything: Record<string, unknown> = {}
@@ -217,7 +217,7 @@ async function seen(installation: Installation, owners: readonly Owner[]): Promi
   for (const owner of owners) {
     const { id, name, url } = owner
     await untilReady(installation, owner)
-    // The gateway and Caddy may have started a moment ago.
+    // The gateway and Caddy may have just started.
     await until(
       () =>
         ofTenant(installation, owner, 'GET', '/health').then(
@@ -259,7 +259,7 @@ async function seen(installation: Installation, owners: readonly Owner[]): Promi
   return everything
 }
 
-/** Every file of every backup. */
+/** Returns the hash of each file of all backups. */
 async function backupFiles({ checkout }: Installation): Promise<Record<string, string>> {
   const directory = join(checkout, 'deploy/backups')
   const entries = (await readdir(directory, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())
@@ -289,7 +289,7 @@ async function backUp({ call }: Installation, { id }: Owner): Promise<string> {
   return String(body['id'])
 }
 
-/** Both tenants have been customers for months: the one before last is over, and closed. */
+/** Moves the start of the tenants' plans back by two months, and waits for the invoices of the month before last. */
 async function invoice({ shell, call }: Installation, owners: readonly Owner[]): Promise<void> {
   const older = "update plan_periods set since = date_trunc('month', now()) - interval '2 months'"
   await shell.run(`docker compose exec -T database psql --username=postgres --quiet --command "${older}" postgres`)
@@ -306,7 +306,7 @@ async function invoice({ shell, call }: Installation, owners: readonly Owner[]):
   }
 }
 
-t.test('an installation is restored by the runbooks', { timeout: 1_800_000 }, async (t) => {
+t.test('The runbooks restore an installation', { timeout: 1_800_000 }, async (t) => {
   const installation = await install(t)
   const { shell, call } = installation
   const [acme, globex] = [await create(installation, 'acme', 'Free'), await create(installation, 'globex', 'Pro')]
@@ -326,7 +326,7 @@ t.test('an installation is restored by the runbooks', { timeout: 1_800_000 }, as
   t.equal((before['globex: backups'] as unknown[]).length, 2)
   t.equal((before['acme: invoices'] as unknown[]).length, 1)
 
-  await t.test('restore the control database on the same host', async (t) => {
+  await t.test('The runbook restores the control database on the same host', async (t) => {
     const [restore = '', list = '', adopt = ''] = await shellBlocks(
       page,
       'Restore the control database on the same host',
@@ -338,7 +338,7 @@ t.test('an installation is restored by the runbooks', { timeout: 1_800_000 }, as
           (printed) => printed.includes(second),
           () => false,
         ),
-      'the younger backup is listed as unknown',
+      'the newer backup is listed as unknown',
       timeout,
     )
     t.match(await shell.run(adopt), new RegExp(`"id":"${second}".*"state":"complete"`))
@@ -346,7 +346,7 @@ t.test('an installation is restored by the runbooks', { timeout: 1_800_000 }, as
     t.same((await call('GET', '/v1/backups?state=unknown')).body['backups'], [])
   })
 
-  await t.test('restore everything on a new host', async (t) => {
+  await t.test('The runbook restores everything on a new host', async (t) => {
     await copy()
     await shell.run('deploy/remove --destroy-all-data')
     await rm(installation.checkout, { recursive: true })

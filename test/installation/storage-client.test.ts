@@ -1,4 +1,4 @@
-// Each method of the published storage clients at a tenant's own URL: through the gateway, to a runtime of its own process.
+// Calls each method of the published storage clients at a tenant's URL, through the gateway and a runtime in its own process.
 import t from 'tap'
 import { actors, policies } from '#test/storage/support/client-outcomes.ts'
 import { checkCalls } from '#test/storage/support/check-calls.ts'
@@ -6,7 +6,7 @@ import { versions } from '#test/storage/support/storage-clients.ts'
 import { startPlatform } from '#test/support/platform.ts'
 import { signToken } from '#test/support/runtime.ts'
 
-t.test('a tenant of the platform serves the storage clients', { timeout: 180_000 }, async (t) => {
+t.test('A tenant of the platform serves the storage clients', { timeout: 180_000 }, async (t) => {
   const platform = await startPlatform()
   t.teardown(() => platform.stop())
   await platform.startControlPlane()
@@ -26,7 +26,7 @@ t.test('a tenant of the platform serves the storage clients', { timeout: 180_000
       signToken({ sub, role: 'authenticated', exp: Math.floor(Date.now() / 1000) + 3600 }, keys.jwt_secret),
   }
   for (const [n, version] of versions.entries()) {
-    // Another policy for each caller: all of them are tried without the gateway.
+    // Each caller uses another policy; other tests try all of them without the gateway.
     for (const [actor, caller] of actors.entries()) {
       const policy = policies[(n + actor) % policies.length] ?? 'public'
       await t.test(`${version}, ${caller}, ${policy} buckets`, (t) =>

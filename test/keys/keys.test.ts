@@ -1,4 +1,5 @@
-// Platform keys: made, listed, revoked and rotated with two live; only their hashes are kept; one admin key always lasts.
+// Platform keys: created, listed, revoked, and rotated with an overlap. Only their hashes are stored, and one admin key
+// always remains.
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { isError, newName, startApi } from '#test/support/control-plane/api.ts'
@@ -20,7 +21,7 @@ const read = async (id: string) => (await list()).find((key) => key.id === id)
 const works = async (key: string) => (await api.call('GET', '/v1/plans', { key })).status
 const firstId = (await list())[0]?.id ?? ''
 
-t.test('a key is shown once; what is kept is its hash', async (t) => {
+t.test('A key is shown once, and only its hash is stored', async (t) => {
   const response = await api.call('POST', '/v1/keys', { body: { name: 'night job', scope: 'billing' } })
   const made = response.body as Key
   t.same(response.status, 201)
@@ -35,7 +36,7 @@ t.test('a key is shown once; what is kept is its hash', async (t) => {
   t.same(made.prefix, made.key.slice(0, 10))
   t.same(await works(made.key), 200)
   const { key, ...rest } = made
-  t.same(await read(made.id), rest, 'the list has all but the text')
+  t.same(await read(made.id), rest, 'the list has all but the key itself')
   const [row] = await api.sql('select *, k::text as text from platform_keys k where id = $1', [made.id])
   t.same(row?.['sha256'], createHash('sha256').update(key).digest('hex'))
   for (const table of Object.keys(await api.counts())) {
@@ -44,7 +45,7 @@ t.test('a key is shown once; what is kept is its hash', async (t) => {
   }
 })
 
-t.test('a bad key is refused by name and not made', async (t) => {
+t.test('An invalid key is rejected with its error, and not created', async (t) => {
   const before = await api.counts()
   for (const [body, code, names] of [
     [{ scope: 'read' }, 'MISSING_FIELD', '"name"'],
@@ -61,7 +62,7 @@ t.test('a bad key is refused by name and not made', async (t) => {
   t.same(await api.counts(), before)
 })
 
-t.test('an Idempotency-Key makes one key, also when it is sent many times at once', async (t) => {
+t.test('An Idempotency-Key creates one key, also when it is sent many times at once', async (t) => {
   const body = { name: newName('once'), scope: 'read' }
   const headers = { 'idempotency-key': newName() }
   const responses = await Promise.all(Array.from({ length: 5 }, () => api.call('POST', '/v1/keys', { body, headers })))
@@ -69,24 +70,24 @@ t.test('an Idempotency-Key makes one key, also when it is sent many times at onc
   for (const response of responses) t.match(response, { status: 201, body: first?.body as object })
   const later = await api.call('POST', '/v1/keys', { body, headers })
   t.match(later, { status: 201, headers: { 'idempotency-replayed': 'true' } })
-  t.same(later.body, first?.body, 'the answer that was lost is given again, with the key')
+  t.same(later.body, first?.body, 'the lost response is returned again, with the key')
   t.same((await list()).filter(({ name }) => name === body.name).length, 1)
   const other = await api.call('POST', '/v1/keys', { body: { ...body, scope: 'admin' }, headers })
   isError(t, other, 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'another scope')
   const id = (later.body as Key).id
   const rotation = { body: {}, headers: { 'idempotency-key': newName() } }
   const rotated = await api.call('POST', `/v1/keys/${id}/rotate`, rotation)
-  t.same((await api.call('POST', `/v1/keys/${id}/rotate`, rotation)).body, rotated.body, 'a rotation, too')
+  t.same((await api.call('POST', `/v1/keys/${id}/rotate`, rotation)).body, rotated.body, 'and so is that of a rotation')
 })
 
-t.test('a revoked key ends at once and stays in the list', async (t) => {
+t.test('A revoked key ends at once, and remains in the list', async (t) => {
   const { id, key } = await api.newKey('read')
   t.same(await works(key), 200)
   const response = await api.call('DELETE', `/v1/keys/${id}`)
   t.match(response, { status: 200, body: { id, revoked_at: String } })
   isError(t, await api.call('GET', '/v1/plans', { key }), 401, 'REVOKED_KEY', 'revoked', 'its use')
   const again = await api.call('DELETE', `/v1/keys/${id}`)
-  t.same(again.body, response.body, 'revoked again, it was revoked when it was')
+  t.same(again.body, response.body, 'a second revocation does not change the first')
   t.same(await read(id), response.body)
   isError(
     t,
@@ -98,7 +99,7 @@ t.test('a revoked key ends at once and stays in the list', async (t) => {
   )
 })
 
-t.test('a rotated key and its successor are both live until the overlap ends', async (t) => {
+t.test('A rotated key and its successor are both live until the overlap ends', async (t) => {
   const old = await api.newKey('billing')
   const response = await api.call('POST', `/v1/keys/${old.id}/rotate`, { body: { overlap_seconds: 120 } })
   const next = response.body as Key
@@ -111,7 +112,7 @@ t.test('a rotated key and its successor are both live until the overlap ends', a
     await api.call('POST', `/v1/keys/${old.id}/rotate`, { body: {} }),
     409,
     'KEY_NOT_LIVE',
-    'rotated already',
+    'already rotated',
     'once more',
   )
   api.clock.ahead = 119_000
@@ -129,7 +130,7 @@ t.test('a rotated key and its successor are both live until the overlap ends', a
   api.clock.ahead = 0
 })
 
-t.test('the last admin key that lasts is not revoked, however it is tried', async (t) => {
+t.test('The last permanent admin key cannot be revoked, in any way', async (t) => {
   const lasts = ({ scope, revoked_at: revoked, expires_at: expires }: Key) =>
     scope === 'admin' && revoked === null && expires === null
   const others = async () => (await list()).filter(lasts)
@@ -146,12 +147,12 @@ t.test('the last admin key that lasts is not revoked, however it is tried', asyn
     409,
     'LAST_ADMIN_KEY',
     'last admin key',
-    'beside it only one that expires',
+    'next to it there is only one that expires',
   )
   t.same(await works(rotated.key), 200)
   const pair = [await api.newKey('admin'), await api.newKey('admin')]
-  t.same((await api.call('DELETE', `/v1/keys/${rotated.id}`)).status, 200, 'with others it may go')
+  t.same((await api.call('DELETE', `/v1/keys/${rotated.id}`)).status, 200, 'with others it can be revoked')
   const responses = await Promise.all(pair.map(({ id, key }) => api.call('DELETE', `/v1/keys/${id}`, { key })))
-  t.same(responses.map(({ status }) => status).sort(), [200, 409], 'of two that revoke themselves at once one is left')
+  t.same(responses.map(({ status }) => status).sort(), [200, 409], 'of two that revoke themselves at once one remains')
   t.same((await others()).length, 1)
 })

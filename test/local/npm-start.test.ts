@@ -34,7 +34,7 @@ async function call(installation: Installation, method: string, path: string, bo
   })
 }
 
-/** The environment that a service was started with. */
+/** Returns the environment that a service was started with. */
 async function environmentOf(installation: Installation, service: string): Promise<Record<string, string>> {
   const environment = await readFile(`/proc/${await installation.pid(service)}/environ`, 'utf8')
   return Object.fromEntries(
@@ -95,7 +95,7 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
 
-  t.test('gives each part the settings that it has', async (t) => {
+  t.test('npm start passes each part its settings', async (t) => {
     const [controlPlane, runtime, gateway] = await Promise.all(
       ['control-plane', 'runtime', 'gateway'].map((service) => environmentOf(installation, service)),
     )
@@ -109,14 +109,14 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
     t.match(controlPlane, { TENANTRY_BACKUPS, TENANTRY_WEBHOOKS_MAY_REACH })
     t.match(runtime, { TENANTRY_REST_ROLLBACK, TENANTRY_FUNCTIONS_MAY_REACH })
     t.match(gateway, { TENANTRY_TRUSTED_PROXIES })
-    t.ok((await stat(settings.TENANTRY_BACKUPS)).isDirectory(), 'the directory of backups was made')
+    t.ok((await stat(settings.TENANTRY_BACKUPS)).isDirectory(), 'the directory of backups was created')
     const backup = (await (await call(installation, 'POST', `/v1/tenants/${tenant.tenant_id}/backups`)).json()) as {
       error: { code: string }
     }
     t.not(backup.error.code, 'BACKUPS_OFF')
   })
 
-  t.test('hears tx=rollback when TENANTRY_REST_ROLLBACK is 1', async (t) => {
+  t.test('The runtime accepts tx=rollback when TENANTRY_REST_ROLLBACK is 1', async (t) => {
     const schema = {
       name: 'notes',
       fields: [{ name: 'id', type: 'number', primary: true }],
@@ -129,7 +129,7 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
     t.same(await (await request('GET', '/rest/v1/notes')).json(), [])
   })
 
-  t.test('the demo takes the platform key from standard input', async (t) => {
+  t.test('The demo reads the platform key from standard input', async (t) => {
     const demo = spawn(
       process.execPath,
       ['examples/demo.ts', '--control-url', installation.controlUrl, '--key-file', '-'],
@@ -140,34 +140,38 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
     t.match(output, /the demo passed/)
     t.equal(demo.exitCode, 0)
     for (const page of ['README.md', ...globSync('docs/operate/*.md', { cwd: project })])
-      t.notMatch(await readFile(join(project, page), 'utf8'), /cat \S*platform-key *>/, `${page} copies it to no file`)
+      t.notMatch(
+        await readFile(join(project, page), 'utf8'),
+        /cat \S*platform-key *>/,
+        `${page} does not copy the key to a file`,
+      )
   })
 
-  t.test('supervises on after a log line of 128 MB and a flood of lines', async (t) => {
+  t.test('Supervision continues after a log line of 128 MB and a flood of lines', async (t) => {
     const enlarge = "do $$ begin raise log 'long %', repeat('x', 134217728); end $$"
     const flood = "do $$ begin for n in 1..20000 loop raise warning 'flood %', n; end loop; end $$"
-    // Warnings go to the client, too, which has no use for them.
+    // Warnings also go to the client, which does not use them.
     await tenantSql(tenant, "set client_min_messages = 'error'", enlarge, flood)
     while (!/lines of the service were dropped/.test(installation.output().stderr)) await pause(20)
     const lines = installation.output().stderr.split('\n')
     const long = lines.filter((line) => line.includes('"msg":"long xxx'))
-    t.equal(long.length, 1, 'the line is there')
+    t.equal(long.length, 1, 'the line is in the log')
     t.ok(
       lines.every((line) => Buffer.byteLength(line) < 70_000),
-      'and cut',
+      'no line is too long',
     )
     const shown = lines.filter((line) => line.includes('"msg":"flood ')).length
     t.ok(shown > 0 && shown < 20_000, `${shown} lines of the flood`)
     await checkRestarts(t, installation, 'runtime', 'after it')
   })
 
-  t.test('supervises on while nobody reads its log, and after the reader has gone', async (t) => {
+  t.test('Supervision continues while the log is not read, and after its reader has gone', async (t) => {
     const { supervisor } = installation
     supervisor.stderr?.pause()
-    // More than a pipe holds, well within what is admitted.
+    // This is more than a pipe holds, and well within what the budget admits.
     const fill = `do $$ begin for n in 1..20 loop raise warning '%', repeat('x', 60000); end loop; end $$`
     await tenantSql(tenant, "set client_min_messages = 'error'", fill)
-    await checkRestarts(t, installation, 'runtime', 'while the log stands still')
+    await checkRestarts(t, installation, 'runtime', 'while the log is not read')
     supervisor.stderr?.destroy()
     supervisor.stdout?.destroy()
     await checkRestarts(t, installation, 'gateway', 'when the reader of the log has gone')
@@ -176,7 +180,7 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
   })
 })
 
-/** Starts it where it must end by itself; without the test runner's hook, which would write in its services' output. */
+/** Runs npm start until it ends by itself, without the test runner's hook, which would write in the output of the services. */
 async function runToEnd(
   environment: Record<string, string>,
   directory: string,
@@ -193,7 +197,7 @@ async function runToEnd(
   return { code, output }
 }
 
-t.test('a configuration that cannot be used ends the start with one line', { timeout: 120_000 }, async (t) => {
+t.test('An invalid configuration ends the start with one line', { timeout: 120_000 }, async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-wrong-'))
   t.teardown(() => rm(directory, { recursive: true, force: true }))
   t.same(await runToEnd({ TENANTRY_REST_ROLBACK: '1' }, directory), {
@@ -202,15 +206,15 @@ t.test('a configuration that cannot be used ends the start with one line', { tim
   })
   t.same(await runToEnd({ TENANTRY_PORT: '4400' }, directory), {
     code: 78,
-    output: 'TENANTRY_PORT is set by npm start itself. Use npm start -- --port instead.\n',
+    output: 'npm start sets TENANTRY_PORT itself. Use npm start -- --port instead.\n',
   })
   t.same(await runToEnd({ TENANTRY_SIBLINGS: '1' }, directory), {
     code: 78,
-    output: 'TENANTRY_SIBLINGS is set by npm start itself. Take it out of the environment.\n',
+    output: 'npm start sets TENANTRY_SIBLINGS itself. Remove it from the environment.\n',
   })
-  await t.rejects(stat(join(directory, 'data')), { code: 'ENOENT' }, 'nothing was made')
+  await t.rejects(stat(join(directory, 'data')), { code: 'ENOENT' }, 'nothing was created')
 
-  // Started as root, the services are another user.
+  // When the start runs as root, the services run as another user.
   await chmod(directory, 0o755)
   const prices = join(directory, 'prices.json')
   const example = await readFile(new URL('../../examples/prices.json', import.meta.url), 'utf8')
@@ -229,19 +233,19 @@ t.test('a configuration that cannot be used ends the start with one line', { tim
     'one line of the part itself, without a stack',
   )
   t.notOk(
-    lines.some(({ msg }) => msg.includes('it is started again')),
-    'it is not tried again',
+    lines.some(({ msg }) => msg.includes('is restarted')),
+    'the part is not started again',
   )
 })
 
-t.test('with --watch a service starts anew when its code changes', { timeout: 240_000 }, async (t) => {
+t.test('With --watch a service restarts when its code changes', { timeout: 240_000 }, async (t) => {
   const installation = await startInstallation({ watch: true })
   t.teardown(() => removeInstallation(installation))
-  const starts = () => installation.output().stderr.split('the gateway listens').length - 1
+  const starts = () => installation.output().stderr.split('The gateway is listening.').length - 1
   t.equal(starts(), 1)
   const now = new Date()
   await utimes(join(project, 'gateway/src/main.ts'), now, now)
-  await until(() => starts() === 2, 'the gateway starts anew')
-  t.equal((await fetch(`${installation.gatewayUrl}/t/nobody/`)).status, 404, 'and serves')
+  await until(() => starts() === 2, 'the second start of the gateway')
+  t.equal((await fetch(`${installation.gatewayUrl}/t/missing/`)).status, 404, 'the gateway serves')
   t.equal(await installation.stop(), 0)
 })

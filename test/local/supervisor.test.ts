@@ -1,4 +1,4 @@
-// The supervisor with real processes: whatever they write and however they end, what dies is started again.
+// The supervisor with real processes: it restarts what dies, whatever the processes write and however they end.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,14 +20,14 @@ interface Line {
 interface Scene {
   supervisor: Supervisor
   lines: Line[]
-  /** Resolves once a line fits. */
+  /** Resolves to the first line that fits. */
   until(found: (line: Line) => boolean): Promise<Line>
-  /** Resolves to its number once the service reports that it runs. */
+  /** Resolves to the process ID of the service, once the service reports that it runs. */
   running(): Promise<number>
   configurationErrors: ConfigurationError[]
 }
 
-const reports = (text: string) => (line: Line) => line.msg.startsWith(text)
+const hasText = (text: string) => (line: Line) => line.msg.startsWith(text)
 
 async function openScene(t: Test): Promise<Scene> {
   const runDirectory = await mkdtemp(join(tmpdir(), 'tenantry-supervisor-'))
@@ -70,7 +70,7 @@ async function openScene(t: Test): Promise<Scene> {
     lines,
     configurationErrors,
     until,
-    running: async () => Number(/^running (\d+)$/.exec((await until(reports('running'))).msg)?.[1]),
+    running: async () => Number(/^running (\d+)$/.exec((await until(hasText('running'))).msg)?.[1]),
   }
 }
 
@@ -96,14 +96,14 @@ async function checkRestarts(t: Test, scene: Scene, when: string): Promise<void>
   const before = await scene.running()
   scene.lines.length = 0
   process.kill(before, 'SIGKILL')
-  t.not(await scene.running(), before, `${when}: it was started again`)
+  t.not(await scene.running(), before, `${when}: the service was started again`)
 }
 
-t.test('a line longer than any string is cut, and the service is still restarted', { timeout: 240_000 }, async (t) => {
+t.test('A line longer than any string is cut, and the service is still restarted', { timeout: 240_000 }, async (t) => {
   const scene = await openScene(t)
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-supervisor-'))
   t.teardown(() => rm(directory, { recursive: true, force: true }))
-  const marker = join(directory, 'told')
+  const marker = join(directory, 'written')
   const long = (bytes: number) => `head -c ${bytes} /dev/zero | tr '\\0' x; echo`
   const script = `[ -e ${marker} ] || { : > ${marker}; ${long(100_000)}; { ${long(540_000_000)}; } >&2; }; echo running $$; exec sleep 1000`
   await scene.supervisor.start(shell('talker', script))
@@ -120,7 +120,7 @@ t.test('a line longer than any string is cut, and the service is still restarted
   await checkRestarts(t, scene, 'after such lines')
 })
 
-t.test('bytes of any kind are a line, and no output is an error', async (t) => {
+t.test('Any bytes are read as lines, and no output is an error', async (t) => {
   const scene = await openScene(t)
   const deep = `{"level":30,"msg":"deep","a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`
   const odd =
@@ -129,7 +129,7 @@ t.test('bytes of any kind are a line, and no output is an error', async (t) => {
   const script = `echo running $$; printf '${odd}'
 printf '%s\\n' '${deep}'; printf 'no end'; exec sleep 1000 >&- 2>&-`
   await scene.supervisor.start(shell('talker', script))
-  await scene.until(reports('no end'))
+  await scene.until(hasText('no end'))
   const texts = scene.lines
     .filter(({ service, msg }) => service === 'talker' && !msg.startsWith('running'))
     .map(({ msg }) => msg)
@@ -147,7 +147,7 @@ printf '%s\\n' '${deep}'; printf 'no end'; exec sleep 1000 >&- 2>&-`
   await checkRestarts(t, scene, 'with its output closed')
 })
 
-t.test('a service that writes without end is limited, and what was dropped is counted', async (t) => {
+t.test('A service that writes without end is limited, and dropped lines are counted', async (t) => {
   const scene = await openScene(t)
   const count = 50_000
   await scene.supervisor.start(shell('talker', `seq ${count}; exec sleep 1000`))
@@ -155,7 +155,7 @@ t.test('a service that writes without end is limited, and what was dropped is co
   while (scene.lines.filter(({ msg }) => /^\d+$/.test(msg)).length + dropped < count) {
     const report = await scene.until(({ dropped: some }) => some !== undefined)
     dropped += report.dropped ?? 0
-    t.match(report.msg, /^\d+ lines of the service were dropped, because it writes too many$/)
+    t.match(report.msg, /^\d+ lines of the service were dropped, because it writes too many\.$/)
     delete report.dropped
   }
   const shown = scene.lines.filter(({ msg }) => /^\d+$/.test(msg)).length
@@ -163,7 +163,7 @@ t.test('a service that writes without end is limited, and what was dropped is co
   t.ok(shown >= 2_000 && shown < count, `${shown} lines were written`)
 })
 
-t.test('a budget admits a burst and a steady rate, of lines and of bytes', async (t) => {
+t.test('A budget admits a burst and a steady rate, of lines and of bytes', async (t) => {
   let now = 0
   const budget = new LogBudget({ burstLines: 3, linesPerSecond: 1, burstBytes: 100, bytesPerSecond: 10 }, () => now)
   t.same(
@@ -184,7 +184,7 @@ t.test('a budget admits a burst and a steady rate, of lines and of bytes', async
   )
 })
 
-t.test('a wrong configuration ends the start with its message, and is not tried again', async (t) => {
+t.test('An invalid configuration ends the start with its message, and is not tried again', async (t) => {
   const scene = await openScene(t)
   const wrong = shell('wrong', 'echo starting >&2; echo "TENANTRY_X is \\"y\\"" >&2; exit 78', {
     ready: async () => false,
@@ -196,7 +196,7 @@ t.test('a wrong configuration ends the start with its message, and is not tried 
   t.ok(error instanceof ConfigurationError)
   t.match(error, { message: 'wrong: TENANTRY_X is "y"' })
   const other = shell('other', 'exit 1', { ready: async () => false })
-  await t.rejects(scene.supervisor.start(other), { message: /the service other ended while it was started/ })
+  await t.rejects(scene.supervisor.start(other), { message: /The service other ended during its start/ })
 
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-supervisor-'))
   t.teardown(() => rm(directory, { recursive: true, force: true }))
@@ -208,14 +208,14 @@ t.test('a wrong configuration ends the start with its message, and is not tried 
     ),
   )
   process.kill(await scene.running(), 'SIGKILL')
-  await scene.until(reports('a service is not started again'))
+  await scene.until(hasText('A service is not restarted'))
   t.same(
     scene.configurationErrors.map(({ message }) => message),
     ['later: it is broken now'],
   )
 })
 
-t.test('a start that fails between two tries is tried again', async (t) => {
+t.test('A start that fails between two tries is tried again', async (t) => {
   const scene = await openScene(t)
   let tries = 0
   await scene.supervisor.start(
@@ -230,7 +230,7 @@ t.test('a start that fails between two tries is tried again', async (t) => {
   t.equal(tries, 3)
 })
 
-t.test('a stop while a service is being restarted ends, and leaves nothing', async (t) => {
+t.test('A stop during a restart ends, and leaves no process', async (t) => {
   const scene = await openScene(t)
   const restarting = Promise.withResolvers<undefined>()
   const stopped = Promise.withResolvers<undefined>()
@@ -252,9 +252,9 @@ t.test('a stop while a service is being restarted ends, and leaves nothing', asy
   const stop = scene.supervisor.stop(new AbortController().signal)
   stopped.resolve(undefined)
   await stop
-  t.notOk(scene.lines.some(reports('running')), 'nothing was started any more')
+  t.notOk(scene.lines.some(hasText('running')), 'nothing was started afterwards')
   t.same(await groupMembers(first), [])
   await t.rejects(scene.supervisor.start(shell('too-late', 'exec sleep 1000')), {
-    message: /all of them are being stopped/,
+    message: /while all services are being stopped/,
   })
 })

@@ -1,4 +1,4 @@
-// Logs of a tenant's own services: the end of them at once, or line by line as they come, from where a reader left off.
+// Logs of a tenant's own services: their end at once, or line by line as they come, from where a reader stopped.
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
 import { logTime } from '#control-plane/logs/log-times.ts'
@@ -20,7 +20,7 @@ interface Event {
   data?: string
 }
 
-/** Follows a log; `events` grows, comments among them without a name. */
+/** Follows a log. `events` grows, and contains comments without a name. */
 async function follow(t: Test, query = '', headers: Record<string, string> = {}) {
   const stop = new AbortController()
   t.teardown(() => stop.abort())
@@ -45,7 +45,7 @@ async function follow(t: Test, query = '', headers: Record<string, string> = {})
   return { response, events, lines, reading, stop }
 }
 
-t.test('the end of a log, of as many lines as are asked for', async (t) => {
+t.test('The end of a log has as many lines as requested', async (t) => {
   t.match(await logs(), {
     status: 200,
     body: { truncated: false, lines: [{ at: at(0), stream: 'stdout', text: 'line 0' }] },
@@ -60,7 +60,7 @@ t.test('the end of a log, of as many lines as are asked for', async (t) => {
   t.same(api.engine.followed, 0)
 })
 
-t.test('what makes no sense, or is not there, is refused by name', async (t) => {
+t.test('An invalid parameter, or a missing service, is rejected with its error', async (t) => {
   const rejected: [string, number, string, string][] = [
     ['&tail=1001', 400, 'INVALID_PARAMETER', '"tail"'],
     ['&tail=-1', 400, 'INVALID_PARAMETER', '"tail"'],
@@ -85,7 +85,7 @@ t.test('what makes no sense, or is not there, is refused by name', async (t) => 
     400,
     'INVALID_HEADER',
     'Last-Event-ID',
-    'no time',
+    'not a time',
   )
   api.engine.isReachable = false
   const unreachable = [await logs(), await logs('&follow=true')]
@@ -99,7 +99,7 @@ t.test('what makes no sense, or is not there, is refused by name', async (t) => 
   isError(t, absent, 404, 'SERVICE_NOT_FOUND', 'no runtime', 'without a container')
 })
 
-t.test('lines as they come, each once, with their times as ids; a reader that leaves is forgotten', async (t) => {
+t.test('Lines come once each, with their times as IDs, and a reader that leaves is removed', async (t) => {
   const { response, events, lines, stop, reading } = await follow(t, '&tail=1')
   t.match(
     [response.status, response.headers.get('content-type'), response.headers.get('cache-control')],
@@ -117,16 +117,16 @@ t.test('lines as they come, each once, with their times as ids; a reader that le
   t.same(api.engine.followed, 1)
   stop.abort()
   await reading
-  await until(() => api.engine.followed === 0, 'its end')
+  await until(() => api.engine.followed === 0, 'the end of the follower')
 })
 
-t.test('Last-Event-ID goes on right after it', async (t) => {
+t.test('Last-Event-ID continues right after its line', async (t) => {
   const { lines } = await follow(t, '&tail=1', { 'last-event-id': at(8) })
   await until(() => lines().length === 3, 'what came since')
   t.same(lines()[0], 'line 9')
 })
 
-t.test('an engine that goes away ends it, and says so', async (t) => {
+t.test('An engine that goes away ends the stream with an error', async (t) => {
   const { events, reading, lines } = await follow(t)
   await until(() => lines().length > 0, 'a line')
   api.engine.isReachable = false
@@ -136,7 +136,7 @@ t.test('an engine that goes away ends it, and says so', async (t) => {
   t.match(events.at(-1), { event: 'end', data: /cannot be reached/ })
 })
 
-t.test('a reader that takes nothing is cut off, and nothing is read ahead of it', async (t) => {
+t.test('A reader that reads nothing is cut off, and nothing more is read for it', async (t) => {
   api.clock.timeout = 300
   t.teardown(() => (api.clock.timeout = Infinity))
   const { port } = new URL(url)
@@ -157,12 +157,12 @@ t.test('a reader that takes nothing is cut off, and nothing is read ahead of it'
   await closed
   t.ok(bytes < 50_000_000, `only ${bytes} of 100,000,000 bytes were read for it`)
   const { lines, truncated } = (await logs('&tail=500')).body as { lines: unknown[]; truncated: boolean }
-  t.ok(truncated, 'nor is more than 4 MiB given at once')
+  t.ok(truncated, 'no more than 4 MiB are returned at once')
   t.same(lines.length, Math.floor((4 * 2 ** 20) / 200_000))
   api.engine.lines.splice(before)
 })
 
-t.test('a reader of a silent log hears that it is still there', async (t) => {
+t.test('A reader of a silent log receives comments', async (t) => {
   api.clock.timeout = 100
   t.teardown(() => (api.clock.timeout = Infinity))
   const { events, lines } = await follow(t, '&tail=0')
@@ -170,7 +170,7 @@ t.test('a reader of a silent log hears that it is still there', async (t) => {
   t.same(lines(), [])
 })
 
-t.test('as many as there is room for', async (t) => {
+t.test('The number of followers is limited', async (t) => {
   const followers = await Promise.all(Array.from({ length: 64 }, () => follow(t, '&tail=0')))
   await until(() => api.engine.followed === 64, '64 followers')
   const one = await follow(t)
@@ -181,7 +181,7 @@ t.test('as many as there is room for', async (t) => {
   t.same(next.response.status, 200)
 })
 
-t.test('times compare as what they are', (t) => {
+t.test('Times are compared by their value', (t) => {
   t.same(logTime('2026-01-01T00:00:00Z'), at(0))
   t.same(logTime('2026-01-01T00:00:00.5Z'), at(0, 500_000_000))
   t.same(logTime('2026-01-01T00:00:00.000000007+00:00'), at(0, 7))

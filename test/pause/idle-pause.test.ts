@@ -1,4 +1,4 @@
-// Pausing of idle tenants on a real control database: who, when, and who not.
+// Pausing of idle tenants on a real control database: which tenants, when, and which not.
 import t from 'tap'
 import type { Activity } from '@tenantry/contract'
 import { createIdlePause } from '#control-plane/pause/jobs.ts'
@@ -8,23 +8,23 @@ import { isRejected, startPlane } from '#test/support/control-plane/plane.ts'
 const plane = await startPlane(t)
 const { signal } = new AbortController()
 
-/** Answers of the region's gateways by URL; undefined: it does not answer. */
+/** Creates a watch with the activity of the region's gateways by URL; undefined stands for one that does not respond. */
 const watch = (reported: Record<string, Activity | undefined>, pauseAfter?: number) => {
   const config: RegionConfig = {
     ...plane.region(pauseAfter === undefined ? {} : { pause_after_seconds: pauseAfter }),
     gateway_internal_urls: Object.keys(reported),
   }
-  let requested = 0
+  let requests = 0
   const probe = {
     async activity(url: string) {
-      requested++
+      requests++
       const activity = reported[url]
-      if (activity === undefined) throw new Error('no answer')
+      if (activity === undefined) throw new Error('no response')
       return activity
     },
   }
   const { poll } = createIdlePause({ config }, { ...plane, regions: new Map(), probe }, plane.epoch)
-  return { poll: () => poll(signal), requested: () => requested }
+  return { poll: () => poll(signal), requests: () => requests }
 }
 
 const seen = (id: string, open = 0) => ({ [id]: { last_request_at: plane.clock.now().toISOString(), open } })
@@ -35,7 +35,7 @@ const desired = async (id: string) => (await plane.tenant(id))['desired']
 
 t.beforeEach(() => plane.nextRegion())
 
-t.test('a tenant that nobody uses is paused: wanted, with an operation, in one step', async (t) => {
+t.test('An idle tenant is paused with an operation, in one step', async (t) => {
   const id = await plane.addTenant()
   const reported = quiet()
   const { poll } = watch(reported, 60)
@@ -57,11 +57,11 @@ t.test('a tenant that nobody uses is paused: wanted, with an operation, in one s
     { kind: 'pause', state: 'pending', generation: 2 },
   ])
   await poll()
-  t.match(await plane.tenant(id), { generation: 2 }, 'once')
+  t.match(await plane.tenant(id), { generation: 2 }, 'only once')
 })
 
-t.test("its own time holds before the region's, and 0 is never", async (t) => {
-  const [abortable, never, late] = [
+t.test('The time of a tenant takes precedence over that of its region, and 0 means never', async (t) => {
+  const [early, never, late] = [
     await plane.addTenant({ pause_after_seconds: 20 }),
     await plane.addTenant({ pause_after_seconds: 0 }),
     await plane.addTenant(),
@@ -70,13 +70,13 @@ t.test("its own time holds before the region's, and 0 is never", async (t) => {
   await poll()
   plane.clock.pass(20)
   await poll()
-  t.same([await desired(abortable), await desired(never), await desired(late)], ['paused', 'active', 'active'])
+  t.same([await desired(early), await desired(never), await desired(late)], ['paused', 'active', 'active'])
   plane.clock.pass(1000)
   await poll()
-  t.same([await desired(abortable), await desired(never), await desired(late)], ['paused', 'active', 'paused'])
+  t.same([await desired(early), await desired(never), await desired(late)], ['paused', 'active', 'paused'])
 })
 
-t.test('only tenants with a stack of their own that run and of which nothing is under way', async (t) => {
+t.test('Only running tenants with their own stack and no operation in progress are paused', async (t) => {
   const [shared] = await plane.sql(
     "insert into shared_databases (id, region_id, name, capacity) values ($1, $1, 'homes', 10) returning id",
     [plane.region().id],
@@ -108,7 +108,7 @@ t.test('only tenants with a stack of their own that run and of which nothing is 
 })
 
 t.test(
-  'unknown is not idle: while one gateway does not answer nobody is paused, and what it knew is forgotten',
+  'Unknown is not idle: while a gateway does not respond no tenant is paused, and its activity is discarded',
   async (t) => {
     const id = await plane.addTenant()
     const reported: Record<string, Activity | undefined> = quiet()
@@ -122,14 +122,14 @@ t.test(
     await poll()
     plane.clock.pass(29)
     await poll()
-    t.same(await desired(id), 'active', 'it counts from its first answer')
+    t.same(await desired(id), 'active', 'the time counts from its first response')
     plane.clock.pass(1)
     await poll()
     t.same(await desired(id), 'paused')
   },
 )
 
-t.test('after a new start of the control plane, or of a gateway, it counts from the first answer', async (t) => {
+t.test('After a restart of the control plane or of a gateway, the time counts from the first response', async (t) => {
   const id = await plane.addTenant()
   plane.clock.pass(1000)
   const reported = quiet()
@@ -139,7 +139,7 @@ t.test('after a new start of the control plane, or of a gateway, it counts from 
   reported['http://a'] = reports(seen(id))
   plane.clock.pass(10)
   await poll()
-  // The gateway is started anew, right after another request that nobody heard of.
+  // The gateway starts again, right after another request that the control plane does not know.
   reported['http://a'] = reports({})
   plane.clock.pass(10)
   await poll()
@@ -151,13 +151,13 @@ t.test('after a new start of the control plane, or of a gateway, it counts from 
   t.same(await desired(id), 'paused')
 })
 
-t.test("a gateway's start that nobody noticed counts as well: who came right before it is not known", async (t) => {
+t.test('An unnoticed restart of a gateway counts too, since requests before it are unknown', async (t) => {
   const id = await plane.addTenant()
   const reported = quiet()
   const { poll } = watch(reported, 30)
   await poll()
   plane.clock.pass(20)
-  // A request, and a new start, between two looks.
+  // A request and a restart between two polls.
   reported['http://a'] = reports({}, plane.clock.now().toISOString())
   plane.clock.pass(29)
   await poll()
@@ -167,7 +167,7 @@ t.test("a gateway's start that nobody noticed counts as well: who came right bef
   t.same(await desired(id), 'paused')
 })
 
-t.test('who was just woken or changed stays for its time', async (t) => {
+t.test('A tenant that was just woken or changed stays for its time', async (t) => {
   const id = await plane.addTenant()
   const { poll } = watch(quiet(), 30)
   await poll()
@@ -185,30 +185,30 @@ t.test('who was just woken or changed stays for its time', async (t) => {
   t.same(await desired(id), 'paused')
 })
 
-t.test('a change that came in between wins', async (t) => {
+t.test('A change in the meantime wins', async (t) => {
   const id = await plane.addTenant()
   await plane.request(id, 'update', {})
   t.equal(await plane.store.pause(id, 1, plane.epoch), false, 'of a newer generation')
-  t.equal(await plane.store.pause(id, 2, plane.epoch), false, 'while an operation is under way')
+  t.equal(await plane.store.pause(id, 2, plane.epoch), false, 'while an operation is in progress')
   await plane.settle()
   t.equal(await plane.store.pause(id, 1, plane.epoch), false, 'of an older generation')
   t.match(await plane.tenant(id), { desired: 'active', generation: 2 })
   const responses = await Promise.all([plane.store.pause(id, 2, plane.epoch), plane.store.pause(id, 2, plane.epoch)])
-  t.same(responses.toSorted(), [false, true], 'of two at once one does it')
+  t.same(responses.toSorted(), [false, true], 'of two at once one succeeds')
   t.match(await plane.tenant(id), { desired: 'paused', generation: 3 })
 })
 
-t.test('where nobody may be paused no gateway is asked; else as often as the shortest time needs', async (t) => {
+t.test('Gateways are polled only where tenants may be paused, as often as the shortest time needs', async (t) => {
   await plane.addTenant()
   const without = watch(quiet())
   t.equal(await without.poll(), 5_000)
-  t.equal(without.requested(), 0)
+  t.equal(without.requests(), 0)
   t.equal(await watch(quiet(), 60).poll(), 5_000)
   t.equal(await watch(quiet(), 10).poll(), 2_500)
   t.equal(await watch(quiet(), 1).poll(), 1_000)
 })
 
-t.test('who does not lead any more pauses nobody', async (t) => {
+t.test('A control plane that no longer leads pauses no tenant', async (t) => {
   const id = await plane.addTenant()
   const { poll } = watch(quiet(), 10)
   await poll()

@@ -1,9 +1,9 @@
-// Who is idle, decided from what all gateways of a region say.
+// Which tenants are idle, according to the activity of all gateways of a region.
 import fc from 'fast-check'
 import t from 'tap'
 import type { Activity } from '@tenantry/contract'
 import type { RunningTenant } from '#control-plane/tenants/store-running.ts'
-import { idleTenants, watched, type WatchedGateway } from '#control-plane/pause/idle-plan.ts'
+import { idleTenants, updateGateway, type WatchedGateway } from '#control-plane/pause/idle-plan.ts'
 
 const begin = Date.parse('2026-03-01T12:00:00.000Z')
 const at = (seconds: number) => new Date(begin + seconds * 1000)
@@ -23,13 +23,13 @@ const silence = (start: number): Activity => ({ ...started(start), tenants: {} }
 const nothing = silence(-1_000)
 const gateway = (since: number, reported: Activity): WatchedGateway => ({ since: at(since), activity: reported })
 
-t.test('the cases: now is 100 s, the region pauses after 30 s', async (t) => {
+t.test('A tenant is idle after 30 s without activity at any gateway (now is 100 s)', async (t) => {
   const cases: { what: string; tenant?: RunningTenant; gateways: WatchedGateway[]; idle: boolean }[] = [
     { what: 'the last request is 30 s old', gateways: [gateway(0, activity(70))], idle: true },
     { what: 'the last request is 29 s old', gateways: [gateway(0, activity(71))], idle: false },
-    { what: 'a request is under way', gateways: [gateway(0, activity(0, 1))], idle: false },
+    { what: 'a request is in progress', gateways: [gateway(0, activity(0, 1))], idle: false },
     {
-      what: 'a request is under way at one of two gateways',
+      what: 'a request is in progress at one of two gateways',
       gateways: [gateway(0, activity(0)), gateway(0, activity(0, 2))],
       idle: false,
     },
@@ -38,10 +38,10 @@ t.test('the cases: now is 100 s, the region pauses after 30 s', async (t) => {
       gateways: [gateway(0, activity(0)), gateway(0, activity(90))],
       idle: false,
     },
-    { what: 'no gateway has seen it, and that is known of 30 s', gateways: [gateway(70, nothing)], idle: true },
-    { what: 'no gateway has seen it, but that is known of 29 s only', gateways: [gateway(71, nothing)], idle: false },
+    { what: 'no gateway has seen it, as is known for 30 s', gateways: [gateway(70, nothing)], idle: true },
+    { what: 'no gateway has seen it, as is known for only 29 s', gateways: [gateway(71, nothing)], idle: false },
     {
-      what: 'one of two gateways knows of 10 s only',
+      what: 'one of two gateways knows only 10 s',
       gateways: [gateway(0, activity(0)), gateway(90, nothing)],
       idle: false,
     },
@@ -52,14 +52,14 @@ t.test('the cases: now is 100 s, the region pauses after 30 s', async (t) => {
       gateways: [gateway(0, activity(0)), gateway(0, silence(90))],
       idle: false,
     },
-    { what: 'a start that is none', gateways: [gateway(0, { ...nothing, since: 'yesterday' })], idle: false },
+    { what: 'an invalid start', gateways: [gateway(0, { ...nothing, since: 'yesterday' })], idle: false },
     { what: 'it was woken 10 s ago', tenant: tenant(90), gateways: [gateway(0, activity(0))], idle: false },
     { what: 'its own time is longer', tenant: tenant(0, 60), gateways: [gateway(0, activity(50))], idle: false },
     { what: 'its own time is shorter', tenant: tenant(0, 10), gateways: [gateway(0, activity(90))], idle: true },
     { what: 'it is never paused', tenant: tenant(0, 0), gateways: [gateway(0, activity(0))], idle: false },
     { what: 'no gateway, nothing known', gateways: [], idle: false },
     {
-      what: 'a time that is none',
+      what: 'an invalid time',
       gateways: [gateway(0, { ...nothing, tenants: { [id]: { last_request_at: 'yesterday', open: 0 } } })],
       idle: false,
     },
@@ -71,19 +71,23 @@ t.test('the cases: now is 100 s, the region pauses after 30 s', async (t) => {
   t.same(idleTenants([tenant(0)], [gateway(0, activity(0))], 0, at(100)), [], 'a region that never pauses')
 })
 
-t.test('of a gateway that has forgotten somebody it counts from then', async (t) => {
+t.test('The time of a gateway that has lost a tenant begins again', async (t) => {
   const running = new Set([id])
-  const first = watched(undefined, nothing, running, at(0))
+  const first = updateGateway(undefined, nothing, running, at(0))
   t.same(first.since, at(0))
-  const second = watched(first, activity(3), running, at(5))
-  t.same(second.since, at(0), 'it goes on')
-  t.same(watched(second, activity(8), running, at(10)).since, at(0), 'and on')
-  t.same(watched(second, nothing, running, at(10)).since, at(10), 'it has forgotten the tenant')
-  t.same(watched(second, nothing, new Set(), at(10)).since, at(0), 'the tenant is gone, so the gateway forgot it')
+  const second = updateGateway(first, activity(3), running, at(5))
+  t.same(second.since, at(0), 'the time continues')
+  t.same(updateGateway(second, activity(8), running, at(10)).since, at(0), 'and continues again')
+  t.same(updateGateway(second, nothing, running, at(10)).since, at(10), 'the gateway has lost the tenant')
+  t.same(
+    updateGateway(second, nothing, new Set(), at(10)).since,
+    at(0),
+    'the tenant is deleted, so the gateway removed it',
+  )
 })
 
-t.test('nobody is paused earlier than its time after any request, whatever gateways restart', async (t) => {
-  // What happens at each second: a request at a gateway, and whether a gateway is started anew before it is asked.
+t.test('No tenant is paused before its time after a request, whichever gateways restart', async (t) => {
+  // The events of each second: a request at a gateway, and a restart of a gateway before it is polled.
   const second = fc.record({ request: fc.option(fc.nat(1)), restart: fc.option(fc.nat(1)) })
   const holds = fc.property(
     fc.array(second, { maxLength: 60 }),
@@ -104,7 +108,9 @@ t.test('nobody is paused earlier than its time after any request, whatever gatew
           known[restart] = silence(now)
         }
         if (now % every !== 0) continue
-        gateways = gateways.map((before, index) => watched(before, known[index] ?? nothing, new Set([id]), at(now)))
+        gateways = gateways.map((before, index) =>
+          updateGateway(before, known[index] ?? nothing, new Set([id]), at(now)),
+        )
         const idle = idleTenants(
           [tenant(0, after)],
           gateways.filter((one) => one !== undefined),

@@ -1,4 +1,4 @@
-// Pausing and waking on the reconciler's own store: a wake that comes at any moment of a pause ends with a tenant that runs.
+// Pausing and waking on the reconciler's own store: a wake at any moment of a pause ends with a tenant that runs.
 import t from 'tap'
 import { createPublishedSource } from '#control-plane/watch/store.ts'
 import { createReconcileStore } from '#control-plane/reconcile/store.ts'
@@ -16,9 +16,9 @@ const { signal } = new AbortController()
 const store = createReconcileStore(plane.database, plane.seal, plane.clock.now)
 const published = createPublishedSource(plane.database, plane.seal, [config], 100_000_000, plane.clock.now)
 
-/** What the engine was told last: the state of each stack. */
+/** The last state of each stack that the engine received. */
 const stacks = new Map<string, 'running' | 'stopped'>()
-/** Phases that the gateway was shown, and whether the stack ran then. */
+/** The phases that the gateway received, and whether the stack ran then. */
 let shown: string[] = []
 
 const notUsed = () => Promise.reject(new Error('not used here'))
@@ -29,7 +29,7 @@ const engine: Pick<Engine, 'converge'> = {
     await edge?.('after')
   },
 }
-/** What a pause and a wake need of a region. */
+/** A region with what a pause and a wake need. */
 const region = {
   config,
   engine: engine as Engine,
@@ -112,7 +112,7 @@ const operations = async (id: string) =>
 
 const asItRuns = { desired: 'active', status: 'ready', route_phase: 'ready' }
 
-t.test('a pause shows the gateway first, then stops; a wake starts first, then shows', async (t) => {
+t.test('A pause informs the gateway and then stops; a wake starts and then informs the gateway', async (t) => {
   const id = await runningTenant()
   shown = []
   t.ok(await plane.store.pause(id, 1, plane.epoch))
@@ -134,7 +134,7 @@ t.test('a pause shows the gateway first, then stops; a wake starts first, then s
 })
 
 const passed: FailpointName[] = []
-t.test('a wake at any moment of a pause', async (t) => {
+t.test('A wake at any moment of a pause is not lost', async (t) => {
   const probing = await runningTenant()
   await plane.store.pause(probing, 1, plane.epoch)
   await reconcile(probing, (name) => void passed.push(name))
@@ -146,7 +146,7 @@ t.test('a wake at any moment of a pause', async (t) => {
       if (name === moment) await wake(id)
     })
     t.match(await plane.tenant(id), { desired: 'active', generation: 3 }, `${moment}: the wake was not lost`)
-    t.ok((await store.unsettled('home')).includes(id), `${moment}: there is something left to do`)
+    t.ok((await store.unsettled('home')).includes(id), `${moment}: work remains`)
     await reconcile(id)
     t.match(await plane.tenant(id), { ...asItRuns, observed_generation: 3 }, `${moment}: it runs`)
     t.same([stacks.get(id), (await operations(id)).at(-1)], ['running', 'wake succeeded'], moment)
@@ -154,7 +154,7 @@ t.test('a wake at any moment of a pause', async (t) => {
   }
 })
 
-t.test('an end of the control plane at any moment of a pause', async (t) => {
+t.test('An end of the control plane at any moment of a pause loses nothing', async (t) => {
   for (const moment of passed) {
     const id = await runningTenant()
     await plane.store.pause(id, 1, plane.epoch)

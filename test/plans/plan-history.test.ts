@@ -1,4 +1,4 @@
-// Plan periods: each way of making, changing and deleting a tenant leaves the periods that prices and quotas go by.
+// Plan periods: each way to create, change and delete a tenant leaves the periods that prices and quotas use.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { openDatabase } from '#control-plane/platform/database.ts'
@@ -22,7 +22,7 @@ const change = async (id: string, body: object) => {
   return new Date((await api.tenant(id)).updated_at)
 }
 
-t.test('a tenant is under its plan from its creation on, and under the next from the change on', async (t) => {
+t.test('A tenant has its plan from its creation on, and the next one from the change on', async (t) => {
   const { tenant_id: id, created_at: created } = await api.create()
   t.same(await periods(id), [{ plan: 'Free', since: new Date(created), until: ever[1] }])
   api.clock.ahead += 60_000
@@ -33,7 +33,7 @@ t.test('a tenant is under its plan from its creation on, and under the next from
   t.ok(Number(second?.since) - Number(new Date(created)) >= 60_000)
 })
 
-t.test('other changes, suspensions among them, begin no period', async (t) => {
+t.test('Other changes, such as suspensions, begin no period', async (t) => {
   const { tenant_id: id } = await api.create()
   await change(id, { suspended: true })
   await change(id, { suspended: false })
@@ -45,7 +45,7 @@ t.test('other changes, suspensions among them, begin no period', async (t) => {
   )
 })
 
-t.test('two changes at one instant leave the last, and a clock that steps back leaves no overlap', async (t) => {
+t.test('Of two changes at one instant the last counts, and a clock that steps back causes no overlap', async (t) => {
   const { tenant_id: id } = await api.create()
   const at = new Date(Date.now() + 3_600_000)
   const set = (plan: string, updated: Date) =>
@@ -66,7 +66,7 @@ t.test('two changes at one instant leave the last, and a clock that steps back l
   }
 })
 
-t.test('a request for deletion ends the last period, and the purge leaves the periods', async (t) => {
+t.test('A request for deletion ends the last period, and the purge leaves the periods', async (t) => {
   const { tenant_id: id } = await api.create()
   await api.call('DELETE', `/v1/tenants/${id}`)
   const [{ requested } = {}] = await api.sql('select delete_requested_at as requested from tenants where id = $1', [id])
@@ -77,14 +77,21 @@ t.test('a request for deletion ends the last period, and the purge leaves the pe
   t.same(await periods(id), [period])
 })
 
-t.test('a tenant made in advance has no period before it is claimed, nor when it is removed unclaimed', async (t) => {
+t.test('A warm tenant has no period before it is claimed, nor when it is removed unclaimed', async (t) => {
   const epoch = async () => BigInt(String((await api.sql('select epoch from installation'))[0]?.['epoch']))
   await until(async () => (await epoch()) > 0n, 'a leader')
   const store = createWarmPoolStore(database, api.seal, () => new Date())
   const makeWarm = async () => {
     const id = `t_${randomBytes(10).toString('hex')}`
     await store.addWarm(
-      { id, name: warmName(id), plan: 'Pro', region: 'cloud', isolation: 'database-per-tenant', secrets: newSecrets() },
+      {
+        id,
+        name: warmName(id),
+        plan: 'Pro',
+        region: 'cloud',
+        isolation: 'database-per-tenant',
+        secrets: newSecrets(),
+      },
       await epoch(),
     )
     await until(
@@ -107,7 +114,7 @@ t.test('a tenant made in advance has no period before it is claimed, nor when it
   t.same(await periods(removed), [])
 })
 
-t.test('periods are cut to the time that is asked for, and whoever had none in it is not listed', async (t) => {
+t.test('Periods are cut to the requested time, and tenants without any in it are not listed', async (t) => {
   const { tenant_id: id } = await api.create()
   const day = (text: string) => new Date(`${text}T00:00:00Z`)
   await api.sql('delete from plan_periods where tenant_id = $1', [id])

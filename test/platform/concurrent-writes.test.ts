@@ -1,5 +1,4 @@
-// Writes at the same time: those about one thing wait for each other, all others do not, and nothing that they rely on together
-// is given twice.
+// Concurrent writes to one tenant wait for each other, writes to others do not, and no shared name or capacity is given twice.
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import type { TenantBody } from '#control-plane/tenants/index.ts'
@@ -13,7 +12,7 @@ const create = (name?: string) => api.call('POST', '/v1/tenants', { body: body(n
 const pathOf = ({ tenant_id: id }: TenantBody) => `/v1/tenants/${id}`
 const statuses = (responses: readonly ApiResponse[]) => responses.map(({ status }) => status).sort((a, b) => a - b)
 
-/** A tenant that nothing is in progress of, as a reconciler would have left it. */
+/** Creates a tenant with no open operation, as after a reconciliation. */
 async function settled(name?: string): Promise<CreatedTenant> {
   const tenant = (await create(name)).body as CreatedTenant
   await settle(tenant)
@@ -24,7 +23,7 @@ async function settle({ tenant_id: id }: TenantBody): Promise<void> {
   await api.sql("update tenants set status = 'ready', observed_generation = generation where id = $1", [id])
 }
 
-/** Holds what the statement locks until it is called, or the test ends. */
+/** Holds the locks of the statement until the returned function is called, or the test ends. */
 async function hold(t: Test, statement: string, values: unknown[] = []): Promise<() => Promise<void>> {
   const holder = new pg.Client({ connectionString: api.controlUrl })
   await holder.connect()
@@ -39,7 +38,7 @@ async function hold(t: Test, statement: string, values: unknown[] = []): Promise
   return () => release()
 }
 
-/** Waits until so many of the control plane's sessions wait for a lock. */
+/** Waits until `count` of the control plane's sessions wait for a lock. */
 const untilWaiting = (count: number) =>
   until(
     async () =>
@@ -53,31 +52,31 @@ const untilWaiting = (count: number) =>
 
 const verify = async () => (await api.call('GET', '/v1/audit/verify')).body
 
-t.test('while a write of one tenant is held open, those of others go on', async (t) => {
+t.test('writes to other tenants continue while a write to one tenant waits', async (t) => {
   const [held, other] = [await settled(), await settled()]
   const release = await hold(t, 'select 1 from tenants where id = $1 for update', [held.tenant_id])
-  const response: string[] = []
-  const noting = async (name: string, call: Promise<ApiResponse>) => {
+  const finished: string[] = []
+  const recordFinish = async (name: string, call: Promise<ApiResponse>) => {
     const result = await call
-    response.push(name)
+    finished.push(name)
     return result
   }
-  const first = noting('change', api.call('PATCH', pathOf(held), { body: { plan: 'Pro' } }))
+  const first = recordFinish('change', api.call('PATCH', pathOf(held), { body: { plan: 'Pro' } }))
   await untilWaiting(1)
-  const second = noting('delete', api.call('DELETE', pathOf(held)))
+  const second = recordFinish('delete', api.call('DELETE', pathOf(held)))
   await untilWaiting(2)
 
-  t.same((await api.call('PATCH', pathOf(other), { body: { plan: 'Pro' } })).status, 200, 'a change of another')
+  t.same((await api.call('PATCH', pathOf(other), { body: { plan: 'Pro' } })).status, 200, 'a change of another tenant')
   t.same((await create()).status, 201, 'a creation')
-  t.same((await api.call('DELETE', pathOf(other))).status, 202, 'a deletion of another')
+  t.same((await api.call('DELETE', pathOf(other))).status, 202, 'a deletion of another tenant')
   await api.newKey('read')
   t.same((await api.call('PATCH', pathOf(held), { body: { plan: 'Gold' } })).status, 400, 'a rejected change')
-  t.match(await verify(), { whole: true }, 'the audit log is whole meanwhile')
-  t.same(response, [], 'those of the one that is held wait')
+  t.match(await verify(), { whole: true }, 'the audit log is valid meanwhile')
+  t.same(finished, [], 'both writes to the locked tenant wait')
 
   await release()
   t.match(await first, { status: 200, body: { plan: 'Pro', generation: 2 } })
-  t.match(await second, { status: 202, body: { status: 'deleting', generation: 3 } }, 'and see what the first has done')
+  t.match(await second, { status: 202, body: { status: 'deleting', generation: 3 } }, 'the second write sees the first')
   t.match((await api.call('GET', '/v1/audit?limit=2')).body, {
     entries: [
       { action: 'tenant.delete', target: held.tenant_id },
@@ -87,7 +86,7 @@ t.test('while a write of one tenant is held open, those of others go on', async 
   t.match(await verify(), { whole: true })
 })
 
-t.test('of two changes of one tenant at the same time the later sees the earlier', async (t) => {
+t.test('of concurrent changes of one tenant, each later one sees the earlier', async (t) => {
   const tenant = await settled()
   const change = () => api.call('PATCH', pathOf(tenant), { body: { suspended: true }, headers: { 'if-match': '"1"' } })
   t.same(statuses(await Promise.all([change(), change(), change()])), [200, 412, 412])
@@ -104,13 +103,13 @@ t.test('of two creations with one name, the later waits for the earlier', async 
   const responses = await Promise.all(both)
   t.same(statuses(responses), [201, 409])
   const [rejected] = responses.filter(({ status }) => status === 409)
-  if (rejected !== undefined) isError(t, rejected, 409, 'NAME_TAKEN', name, 'the later one')
+  if (rejected !== undefined) isError(t, rejected, 409, 'NAME_TAKEN', name, 'the later creation')
   const after = await api.counts()
   for (const table of ['tenants', 'operations', 'audit_log'])
     t.same(after[table], (before[table] ?? 0) + 1, `one more in ${table}`)
 })
 
-t.test('a name that a failed creation has held is free for the next', async (t) => {
+t.test('a name that a failed creation held is free for the next creation', async (t) => {
   const name = newName()
   const release = await hold(
     t,
@@ -123,7 +122,7 @@ t.test('a name that a failed creation has held is free for the next', async (t) 
   t.same((await waiting).status, 201)
 })
 
-t.test("two tenants that take each other's names are both refused, and neither waits for ever", async (t) => {
+t.test("two tenants that take each other's names are both rejected, and neither waits forever", async (t) => {
   for (let round = 0; round < 10; round++) {
     const [one, two] = [await settled(), await settled()]
     const responses = await Promise.all([
@@ -131,11 +130,11 @@ t.test("two tenants that take each other's names are both refused, and neither w
       api.call('PATCH', pathOf(two), { body: { name: one.name } }),
     ])
     t.same(statuses(responses), [409, 409])
-    for (const response of responses) isError(t, response, 409, 'NAME_TAKEN', 'taken', 'a name of the other')
+    for (const response of responses) isError(t, response, 409, 'NAME_TAKEN', 'taken', 'the name of the other tenant')
   }
 })
 
-t.test('the last places of a shared database are given once, and one next database is opened', async (t) => {
+t.test('the remaining capacity of a shared database is given once, and one more database is opened', async (t) => {
   const [{ id, homes } = {}] = await api.sql(
     'select d.id, count(*)::int as homes from shared_databases d join tenants t on t.shared_database_id = d.id group by d.id',
   )
@@ -157,10 +156,10 @@ t.test('the last places of a shared database are given once, and one next databa
 })
 
 t.test(
-  'creations, changes and deletions of many tenants at once leave every row as one after the other would',
+  'concurrent creations, changes and deletions of many tenants leave the same rows as sequential ones',
   async (t) => {
     const names = Array.from({ length: 40 }, () => newName('many'))
-    const lives = names.map(async (name, nth) => {
+    const lifecycles = names.map(async (name, nth) => {
       const tenant = (await create(name)).body as CreatedTenant
       await settle(tenant)
       const changed = await api.call('PATCH', pathOf(tenant), { body: { name: `${name}-${nth}` } })
@@ -168,10 +167,10 @@ t.test(
       return [changed.status, deleted.status, (deleted.body as TenantBody).generation]
     })
     let watched = 0
-    const all = Promise.all(lives)
-    const isOver = { now: false }
-    void all.finally(() => (isOver.now = true))
-    while (!isOver.now) {
+    const all = Promise.all(lifecycles)
+    const progress = { isOver: false }
+    void all.finally(() => (progress.isOver = true))
+    while (!progress.isOver) {
       t.match(await verify(), { whole: true, broken_at: null })
       watched++
     }
@@ -190,12 +189,12 @@ t.test(
     t.same(
       await api.sql('select 1 from audit_log a join audit_log b on b.seq > a.seq and b.previous = a.previous'),
       [],
-      'no entry has two that follow it',
+      'no entry has two successors',
     )
   },
 )
 
-t.test('two admin keys that are revoked at the same time do not both go', async (t) => {
+t.test('of two admin keys that are revoked at the same time, one stays', async (t) => {
   const keys = (await api.call('GET', '/v1/keys')).body as { keys: { id: string; scope: string; name: string }[] }
   const [first] = keys.keys.filter(({ scope }) => scope === 'admin')
   const other = await api.newKey('admin')
@@ -206,9 +205,9 @@ t.test('two admin keys that are revoked at the same time do not both go', async 
   t.match(rejected?.body, { code: 'LAST_ADMIN_KEY' })
 })
 
-t.test('no call ended in an error of ours', (t) => {
+t.test('no call failed with an internal error', (t) => {
   t.same(
-    api.log.filter((line) => line.includes('request failed')),
+    api.log.filter((line) => line.includes('The request failed.')),
     [],
   )
   t.end()

@@ -1,4 +1,5 @@
-// Two control planes on one database: one leads; when it is cut off the other takes over, and nothing is done twice or lost.
+// Of two control planes on one database, one leads. When it loses its connection, the other takes over, and no work is done
+// twice or lost.
 import t from 'tap'
 import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
 import { effort } from '#test/support/effort.ts'
@@ -12,7 +13,7 @@ const epochs = () => controllers.flatMap((controller) => controller.epochs.map(N
 const storedEpoch = async () => Number((await api.sql('select epoch from installation'))[0]?.['epoch'])
 const newest = () => controllers.find((controller) => Number(controller.epochs.at(-1) ?? 0) === epochs().at(-1))
 
-/** Connections that hold the lead, and those that wait for it. */
+/** Returns the process IDs of the connections that hold the leader's lock, or that wait for it. */
 async function leaders(granted: boolean): Promise<number[]> {
   const rows = await api.sql(
     `select pid from pg_locks join pg_stat_activity using (pid)
@@ -36,42 +37,45 @@ const create = async () => {
 const allReady = async () =>
   (await api.sql("select 1 from tenants where status <> 'ready' or observed_generation <> generation")).length === 0
 
-t.test('one leads, the other waits', async (t) => {
-  await until(async () => (await leaders(true)).length === 1 && (await leaders(false)).length === 1, 'one that leads')
-  await until(() => epochs().length === 1, 'its beginning')
+t.test('one control plane leads, and the other waits', async (t) => {
+  await until(
+    async () => (await leaders(true)).length === 1 && (await leaders(false)).length === 1,
+    'one leader and one that waits',
+  )
+  await until(() => epochs().length === 1, 'the first epoch')
   t.same(epochs(), [await storedEpoch()])
   const tenant = await api.create()
   t.same(tenant.status, 'ready')
-  t.same(epochs().length, 1, 'the other has done nothing')
+  t.same(epochs().length, 1, 'the other control plane has not led')
 })
 
-t.test('a leader that is cut off in the middle of its work is followed by the other, which ends it', async (t) => {
+t.test('when the leader loses its connection during its work, the other takes over and completes it', async (t) => {
   for (let round = 0; round < effort({ small: 1, full: 20 }); round++) {
     const before = newest()
     const oldEpoch = before?.epochs.at(-1) ?? 0n
-    // Nothing gets ready as long as the region is silent, so that the leader is cut off while it works.
+    // No tenant becomes ready while the region does not respond, so the leader loses its connection while it works.
     api.region.agrees = false
     const ids = await Promise.all(Array.from({ length: 10 }, create))
     await until(
       async () => (await api.sql("select 1 from operations where state = 'running'")).length > 0,
-      'work under way',
+      'work in progress',
     )
     await cutOffLeader()
     ids.push(...(await Promise.all(Array.from({ length: 10 }, create))))
-    await until(() => newest() !== before, 'another leader')
+    await until(() => newest() !== before, 'a new leader')
     t.ok((newest()?.epochs.at(-1) ?? 0n) > oldEpoch, 'its epoch is higher')
     api.region.agrees = true
-    await until(allReady, 'readiness of all')
+    await until(allReady, 'readiness of all tenants')
 
-    const [rejected = ''] = ids
-    // But for the times, which change when the new leader looks again.
+    const [tenantId = ''] = ids
+    // Times are left out, because they change with each check of the new leader.
     const stored = () =>
       api.sql(
         `select desired, status, reason, home_version, route_phase, generation, observed_generation from tenants where id = $1
          union all select kind, state, error, step, null, generation, null from operations where tenant_id = $1`,
-        [rejected],
+        [tenantId],
       )
-    const operationId = String((await api.sql('select id from operations where tenant_id = $1', [rejected]))[0]?.['id'])
+    const operationId = String((await api.sql('select id from operations where tenant_id = $1', [tenantId]))[0]?.['id'])
     const unchanged = await stored()
     const store = api.reconcileStore
     const observed = {
@@ -83,23 +87,23 @@ t.test('a leader that is cut off in the middle of its work is followed by the ot
     }
     for (const [what, write] of Object.entries({
       beginOperation: () => store.beginOperation(operationId, oldEpoch),
-      recordPublished: () => store.recordPublished(rejected, { homeVersion: null, routePhase: 'deleted' }, oldEpoch),
-      recordObserved: () => store.recordObserved(rejected, observed, oldEpoch),
-      removeTenant: () => store.removeTenant(rejected, oldEpoch),
+      recordPublished: () => store.recordPublished(tenantId, { homeVersion: null, routePhase: 'deleted' }, oldEpoch),
+      recordObserved: () => store.recordObserved(tenantId, observed, oldEpoch),
+      removeTenant: () => store.removeTenant(tenantId, oldEpoch),
     })) {
       const error: unknown = await write().then(
         () => undefined,
         (cause: unknown) => cause,
       )
-      t.ok(error instanceof LeadershipLost, `${what} of the old leader is refused`)
+      t.ok(error instanceof LeadershipLost, `${what} of the old leader is rejected`)
     }
-    t.same(await stored(), unchanged, 'and has changed nothing')
+    t.same(await stored(), unchanged, 'the rejected writes change nothing')
   }
   t.same(await storedEpoch(), epochs().at(-1))
-  t.same(new Set(epochs()).size, epochs().length, 'no epoch was led twice')
+  t.same(new Set(epochs()).size, epochs().length, 'no epoch is used twice')
 })
 
-t.test('every tenant has exactly one home, made by one operation', async (t) => {
+t.test('every tenant has exactly one home, created by one operation', async (t) => {
   const tenants = (await api.sql('select id from tenants order by id')).map(({ id }) => String(id))
   t.ok(tenants.length > 20)
   const homesUrl = api.postgres.url('tenantry_homes_1')
@@ -132,19 +136,19 @@ t.test('every tenant has exactly one home, made by one operation', async (t) => 
       homesUrl,
       `select count(*)::int as count, count(distinct version)::int as versions from "${id}".home_migrations`,
     )
-    t.ok(Number(row?.['count']) > 0 && row?.['count'] === row?.['versions'], `${id} was migrated once`)
+    t.ok(Number(row?.['count']) > 0 && row?.['count'] === row?.['versions'], `${id} is migrated once`)
   }
 })
 
-t.test('a leader that stops hands over; one that waits stops at once', async (t) => {
+t.test('a leader that stops passes the lead on; a waiting control plane stops at once', async (t) => {
   const leader = newest() as TestController
   const count = epochs().length
   await leader.stop()
-  await until(() => epochs().length === count + 1, 'the other')
+  await until(() => epochs().length === count + 1, 'the lead of the other control plane')
   t.not(newest(), leader)
   t.same((await api.create()).status, 'ready')
   const third = api.startController()
-  await until(async () => (await leaders(false)).length === 1, 'a third that waits')
+  await until(async () => (await leaders(false)).length === 1, 'a third control plane that waits')
   await third.stop()
   t.same(third.epochs, [])
   t.same((await leaders(true)).length, 1)

@@ -1,5 +1,5 @@
-// No connection of node-postgres gets a query while others wait for it: Prisma's transactions send one at a time, and a process
-// of a test run that does otherwise ends.
+// Prisma's transactions send one query at a time on a connection of node-postgres. A process of a test run that queues queries
+// on a connection ends.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -11,13 +11,13 @@ import { query, startPostgres } from '#test/support/postgres.ts'
 
 const check = fileURLToPath(new URL('../support/fail-on-queued-queries.cjs', import.meta.url))
 
-/** The most queries that waited on a connection when it got another one, which is what node-postgres warns of. */
-function watchQueues(t: Test): { most: number } {
-  const seen = { most: 0 }
+/** Records the greatest number of queries that waited on a connection when it got another one, of which node-postgres warns. */
+function watchQueues(t: Test): { max: number } {
+  const seen = { max: 0 }
   const send = pg.Client.prototype.query
   t.teardown(() => (pg.Client.prototype.query = send))
   pg.Client.prototype.query = function (this: pg.Client & { _queryQueue: unknown[] }, ...args: unknown[]) {
-    seen.most = Math.max(seen.most, this._queryQueue.length)
+    seen.max = Math.max(seen.max, this._queryQueue.length)
     return Reflect.apply(send, this, args) as unknown
   } as typeof send
   return seen
@@ -31,7 +31,7 @@ t.test('queries of a transaction', async (t) => {
   const database = openDatabase(postgres.url('control'))
   t.teardown(() => database.$disconnect())
 
-  t.test('are sent one at a time, in their order', async (t) => {
+  t.test('concurrent queries are sent one at a time, in order', async (t) => {
     const rows = await database.$transaction((transaction) =>
       Promise.all(Array.from({ length: 8 }, (_, n) => transaction.$queryRaw<{ n: number }[]>`select ${n}::int as n`)),
     )
@@ -39,10 +39,10 @@ t.test('queries of a transaction', async (t) => {
       rows.flat().map(({ n }) => n),
       [0, 1, 2, 3, 4, 5, 6, 7],
     )
-    t.equal(queues.most, 0)
+    t.equal(queues.max, 0)
   })
 
-  t.test('that read the relations of an include too', async (t) => {
+  t.test('the queries of an include are sent one at a time', async (t) => {
     await query(
       postgres.url('control'),
       "insert into regions (id, engine, domain) values ('local', 'process', 'localhost')",
@@ -50,10 +50,10 @@ t.test('queries of a transaction', async (t) => {
     const include = { tenants: true, sharedDatabases: true, subnets: true, rollouts: true }
     const [region] = await database.$transaction((transaction) => transaction.region.findMany({ include }))
     t.match(region, { id: 'local', tenants: [], sharedDatabases: [], subnets: [], rollouts: [] })
-    t.equal(queues.most, 0)
+    t.equal(queues.max, 0)
   })
 
-  t.test('of which one fails undo the whole, and hold up nothing', async (t) => {
+  t.test('a failed query rolls the transaction back, and no later query waits', async (t) => {
     await t.rejects(
       database.$transaction((transaction) =>
         Promise.all([
@@ -69,11 +69,11 @@ t.test('queries of a transaction', async (t) => {
       { free: boolean }[]
     >`select pg_try_advisory_lock(7) and pg_advisory_unlock(7) as free`
     t.equal(lock?.free, true, 'the transaction is over')
-    t.equal(queues.most, 0)
+    t.equal(queues.max, 0)
   })
 })
 
-t.test('a process of a test run that queues queries ends', async (t) => {
+t.test('a process of a test run that queues queries ends with exit code 1', async (t) => {
   const postgres = await startPostgres()
   t.teardown(() => postgres.stop())
   const run = async (queries: string) => {
@@ -81,15 +81,15 @@ t.test('a process of a test run that queues queries ends', async (t) => {
       const client = new pg.Client(process.argv[1]); await client.connect(); ${queries}; await client.end()`
     const options = ['--require', check, '--input-type=module', '--eval', program, postgres.url('postgres')]
     const child = spawn(process.execPath, options, { stdio: ['ignore', 'ignore', 'pipe'] })
-    let complaint = ''
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text))
+    let stderr = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
     const [code] = (await once(child, 'close')) as [number | null]
-    return { code, complaint }
+    return { code, stderr }
   }
   t.match(await run("await client.query('select 1'); await client.query('select 2'); await client.query('select 3')"), {
     code: 0,
   })
   const queued = await run("await Promise.all(['select 1', 'select 2', 'select 3'].map((text) => client.query(text)))")
-  t.match(queued, { code: 1, complaint: /already executing a query/ })
-  t.match(process.env['NODE_OPTIONS'], /fail-on-queued-queries/, 'it is loaded into this one too')
+  t.match(queued, { code: 1, stderr: /already executing a query/ })
+  t.match(process.env['NODE_OPTIONS'], /fail-on-queued-queries/, 'the check is loaded into this process too')
 })

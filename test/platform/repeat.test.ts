@@ -1,4 +1,4 @@
-// Work that is done from time to time: at its time, whatever happened before, until it is stopped.
+// `repeat` runs work at the times that the work returns, also after errors, until it is stopped.
 import t from 'tap'
 import { repeat } from '#control-plane/platform/repeat.ts'
 import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
@@ -6,7 +6,7 @@ import { stoppedClock } from '#test/support/control-plane/clock.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-t.test('it is done at once, then when it asked to be', async (t) => {
+t.test('the work runs at once, then after each delay that it returns', async (t) => {
   const clock = stoppedClock()
   const stopping = new AbortController()
   const times: number[] = []
@@ -26,10 +26,10 @@ t.test('it is done at once, then when it asked to be', async (t) => {
   t.same(times, [0, 1000, 3000, 6000])
   stopping.abort()
   await ended
-  t.pass('it ends when it is stopped, also in its sleep')
+  t.pass('it ends when it is stopped, also while it sleeps')
 })
 
-t.test('what one run throws is told, and it goes on; a lead that was lost is not told', async (t) => {
+t.test('an error of one run is reported and the work continues; a lost lead is not reported', async (t) => {
   const clock = stoppedClock()
   const stopping = new AbortController()
   const errors: unknown[] = []
@@ -52,12 +52,12 @@ t.test('what one run throws is told, and it goes on; a lead that was lost is not
     clock.pass(1)
   }
   t.same(errors, [faults[0]])
-  t.equal(runs, 4, 'after 5 s each time that it failed')
+  t.equal(runs, 4, 'the work runs again 5 s after each failure')
   stopping.abort()
   await ended
 })
 
-t.test('stopped before it began it does nothing', async (t) => {
+t.test('when it is stopped before it begins, the work does not run', async (t) => {
   let runs = 0
   await repeat({ clock: stoppedClock(), onError: () => undefined, work: async () => ++runs }, AbortSignal.abort())
   t.equal(runs, 0)

@@ -1,4 +1,4 @@
-// The pure parts of the quota of connections: what is granted, what a gateway makes of it, and both together under chance.
+// The pure parts of the quota of connections: what is granted, what a gateway does with it, and random runs of both.
 import { join } from 'node:path'
 import type { SlotReport } from '@tenantry/contract'
 import t from 'tap'
@@ -18,40 +18,41 @@ const grant = (held: number, open = 0, state: 'granted' | 'exhausted' = 'granted
   state,
 })
 
-t.test(
-  "what waits is granted while a slot is nobody's, and others are asked for theirs when none is left",
-  async (t) => {
-    const decide = (more: Partial<Parameters<typeof decideSlots>[0]>) =>
-      decideSlots({ limit: 100, own: 0, others: 0, reclaimable: 0, request: 3, waiting: 1, ...more })
-    t.same(decide({}), { amount: 3, state: 'granted', recall: false })
-    t.same(decide({ others: 98 }), { amount: 1, state: 'granted', recall: false }, 'near the end nothing in advance')
-    t.same(decide({ others: 100 }), { amount: 0, state: 'exhausted', recall: false })
-    t.same(decide({ others: 100, reclaimable: 2 }), { amount: 0, state: 'pending', recall: true })
-    t.same(
-      decide({ others: 100, reclaimable: 2, request: 0, waiting: 0 }),
-      { amount: 0, state: 'granted', recall: false },
-      'nobody is asked for what nobody waits for',
-    )
-    t.same(
-      decide({ own: 10, others: 100, request: 0, waiting: 0 }),
-      { amount: 0, state: 'granted', recall: true },
-      'but when the plan allows fewer than are held',
-    )
-  },
-)
+t.test('Waiting connections get free slots, and slots of other gateways are recalled when none is free', async (t) => {
+  const decide = (more: Partial<Parameters<typeof decideSlots>[0]>) =>
+    decideSlots({ limit: 100, own: 0, others: 0, reclaimable: 0, requested: 3, waiting: 1, ...more })
+  t.same(decide({}), { amount: 3, state: 'granted', recall: false })
+  t.same(
+    decide({ others: 98 }),
+    { amount: 1, state: 'granted', recall: false },
+    'near the limit nothing is granted in advance',
+  )
+  t.same(decide({ others: 100 }), { amount: 0, state: 'exhausted', recall: false })
+  t.same(decide({ others: 100, reclaimable: 2 }), { amount: 0, state: 'pending', recall: true })
+  t.same(
+    decide({ others: 100, reclaimable: 2, requested: 0, waiting: 0 }),
+    { amount: 0, state: 'granted', recall: false },
+    'no slot is recalled without a waiting connection',
+  )
+  t.same(
+    decide({ own: 10, others: 100, requested: 0, waiting: 0 }),
+    { amount: 0, state: 'granted', recall: true },
+    'a slot is recalled when the plan allows fewer than are held',
+  )
+})
 
-t.test('slots that were not in use for a while are given back, all of them when nothing is open', async (t) => {
+t.test('Slots that are unused for a while are released, all of them when nothing is open', async (t) => {
   const slots = new Slots(id)
   slots.changeLimit(100, 0)
-  t.notOk(slots.take(0), 'nothing is open before it is granted')
+  t.notOk(slots.take(0), 'nothing opens before a grant')
   slots.granted(grant(10), 0, 0)
   for (let nth = 0; nth < 8; nth++) t.ok(slots.take(1))
   for (let nth = 0; nth < 7; nth++) slots.close()
-  t.match(slots.report(1_000, true), { open: 1, keep: 10 }, 'they may come back')
+  t.match(slots.report(1_000, true), { open: 1, keep: 10 }, 'the slots may be needed again')
   t.notOk(slots.hasChanges(4_000, true))
   t.match(slots.report(6_000, true), { keep: 10 })
   t.ok(slots.hasChanges(12_000, true))
-  t.notOk(slots.hasChanges(12_000, false), 'who is cut off keeps what it has')
+  t.notOk(slots.hasChanges(12_000, false), 'a gateway that is cut off keeps its slots')
   t.match(slots.report(12_000, true), { open: 1, keep: 3 }, 'two are ready for the next')
   slots.close()
   slots.report(20_000, true)
@@ -59,7 +60,7 @@ t.test('slots that were not in use for a while are given back, all of them when 
 })
 
 t.test(
-  'what is open stays when the plan becomes smaller; nothing new is opened, and what ends is given back',
+  'Open connections stay when the plan becomes smaller, new ones are rejected, and slots are released at the end',
   async (t) => {
     const slots = new Slots(id)
     slots.changeLimit(100, 0)
@@ -79,13 +80,13 @@ t.test(
     t.match(
       slots.report(0, true),
       { open: 5, keep: 0, ask: 5, waiting: 5 },
-      'with one again, all that is open asks for its slot',
+      'with a quota again, all open connections request their slots',
     )
   },
 )
 
 t.test(
-  'slots that nobody uses are given up as the plan becomes smaller, also those that are granted at that moment',
+  'Unused slots are released when the plan becomes smaller, also those that are granted at that moment',
   async (t) => {
     const slots = new Slots(id)
     slots.changeLimit(100, 0)
@@ -103,59 +104,56 @@ t.test(
   },
 )
 
-t.test(
-  'who waits is told once: when there is a place, when there is none, when nobody may wait any longer',
-  async (t) => {
-    const response = { now: '', month: '', resets_at: '', accepted: true, grants: [], recalled: [], slots_recalled: [] }
-    const written: object[] = []
-    const file = slotFile({
-      path: join(t.testdir(), 'slots.ndjson'),
-      machineBoot: '',
-      onError: (error) => written.push(error),
-    })
-    const controller = new SlotRenewer({
-      file,
-      waitingPerTenant: 3,
-      waiting: 3,
-      maxWait: 60_000,
-      elapsed: () => 0,
-      want: () => undefined,
-      isAway: () => false,
-    })
-    const slots = controller.of(id)
-    controller.limit(slots, 100)
-    const reported: string[] = []
-    const wait = (name: string) =>
-      controller.take(slots, () => ({
-        go: () => reported.push(`${name} goes`),
-        exhausted: () => reported.push(`${name} is too many`),
-        unknown: () => reported.push(`${name} is sent away`),
-      }))
-    t.match(
-      [wait('a'), wait('b'), wait('c')].map(({ taken }) => taken),
-      ['waits', 'waits', 'waits'],
-    )
-    t.same(wait('d'), { taken: 'full' })
-    const reports = controller.reports(10)
-    t.match(reports, [{ open: 0, keep: 0, waiting: 3 }])
-    t.notOk(controller.apply({ ...response, slots: [grant(1, 1, 'exhausted')] }, reports))
-    t.same(reported, ['a goes', 'b is too many', 'c is too many'])
-    t.same([controller.waiting, slots.open], [0, 1])
-    const leaving = wait('e')
-    t.same(leaving, { taken: 'exhausted' })
-    controller.apply({ ...response, slots: [grant(1, 1)] }, controller.reports(10))
-    wait('f')
-    wait('g').leave?.()
-    controller.reject('t_00000000000000000001')
-    t.equal(controller.waiting, 1)
-    controller.reject(id)
-    t.same(reported.slice(3), ['f is sent away'])
-    t.same([controller.waiting, slots.open, written], [0, 1, []])
-  },
-)
+t.test('A waiter gets one result: a slot, that there is none, or a rejection', async (t) => {
+  const response = { now: '', month: '', resets_at: '', accepted: true, grants: [], recalled: [], slots_recalled: [] }
+  const errors: object[] = []
+  const file = slotFile({
+    path: join(t.testdir(), 'slots.ndjson'),
+    machineBoot: '',
+    onError: (error) => errors.push(error),
+  })
+  const renewer = new SlotRenewer({
+    file,
+    waitingPerTenant: 3,
+    waiting: 3,
+    maxWait: 60_000,
+    elapsed: () => 0,
+    want: () => undefined,
+    isUnavailable: () => false,
+  })
+  const slots = renewer.of(id)
+  renewer.limit(slots, 100)
+  const results: string[] = []
+  const wait = (name: string) =>
+    renewer.take(slots, () => ({
+      go: () => results.push(`${name} goes`),
+      exhausted: () => results.push(`${name} is too many`),
+      unknown: () => results.push(`${name} is sent away`),
+    }))
+  t.match(
+    [wait('a'), wait('b'), wait('c')].map(({ outcome }) => outcome),
+    ['waits', 'waits', 'waits'],
+  )
+  t.same(wait('d'), { outcome: 'full' })
+  const reports = renewer.reports(10)
+  t.match(reports, [{ open: 0, keep: 0, waiting: 3 }])
+  t.notOk(renewer.apply({ ...response, slots: [grant(1, 1, 'exhausted')] }, reports))
+  t.same(results, ['a goes', 'b is too many', 'c is too many'])
+  t.same([renewer.waiting, slots.open], [0, 1])
+  const leaving = wait('e')
+  t.same(leaving, { outcome: 'exhausted' })
+  renewer.apply({ ...response, slots: [grant(1, 1)] }, renewer.reports(10))
+  wait('f')
+  wait('g').leave?.()
+  renewer.reject('t_00000000000000000001')
+  t.equal(renewer.waiting, 1)
+  renewer.reject(id)
+  t.same(results.slice(3), ['f is sent away'])
+  t.same([renewer.waiting, slots.open, errors], [0, 1, []])
+})
 
 t.test(
-  'a tenant that is served again while the return of its slots is under way gets some, whatever that is answered',
+  'A tenant that is served again while its slots are released gets some, whatever the response to the release',
   async (t) => {
     const response = { now: '', month: '', resets_at: '', accepted: true, grants: [], recalled: [], slots_recalled: [] }
     for (const late of [[], [grant(0)]]) {
@@ -165,42 +163,42 @@ t.test(
         onError: (error) => t.fail(error.message),
       })
       let now = 0
-      const controller = new SlotRenewer({
+      const renewer = new SlotRenewer({
         file,
         waitingPerTenant: 3,
         waiting: 3,
         maxWait: 60_000,
         elapsed: () => now,
         want: () => undefined,
-        isAway: () => false,
+        isUnavailable: () => false,
       })
-      const slots = controller.of(id)
-      controller.limit(slots, 100)
-      controller.serve(slots, true)
-      controller.apply({ ...response, slots: [grant(2)] }, controller.reports(10))
+      const slots = renewer.of(id)
+      renewer.limit(slots, 100)
+      renewer.serve(slots, true)
+      renewer.apply({ ...response, slots: [grant(2)] }, renewer.reports(10))
       t.equal(slots.isHeld, true)
-      controller.serve(slots, false)
+      renewer.serve(slots, false)
       now = 20_000
-      const reports = controller.reports(10)
-      t.match(reports, [{ keep: 0, ask: 0 }], 'it is suspended')
-      controller.serve(slots, true)
-      controller.apply({ ...response, slots: late }, reports)
-      t.equal(slots.isHeld, false, 'it has none yet')
-      const again = controller.reports(10)
-      t.match(again, [{ keep: 0, ask: 2 }], 'and asks for some')
-      controller.apply({ ...response, slots: [grant(2)] }, again)
+      const reports = renewer.reports(10)
+      t.match(reports, [{ keep: 0, ask: 0 }], 'the tenant is suspended')
+      renewer.serve(slots, true)
+      renewer.apply({ ...response, slots: late }, reports)
+      t.equal(slots.isHeld, false, 'it has no slot yet')
+      const again = renewer.reports(10)
+      t.match(again, [{ keep: 0, ask: 2 }], 'and requests some')
+      renewer.apply({ ...response, slots: [grant(2)] }, again)
       t.equal(slots.isHeld, true)
     }
   },
 )
 
 t.test(
-  `gateways that come, go, die and lose answers never have more open than the plan allows, and find every slot again (seed ${seed})`,
+  `Gateways that start, stop and lose responses never open more than the plan allows, and recover every slot (seed ${seed})`,
   async (t) => {
     const random = chanceOf(seed).next
     const below = (max: number) => Math.floor(random() * max)
     const limit = 12
-    /** The control plane's side. */
+    /** The state of the control plane. */
     const held = new Map<string, number>()
     const openOf = new Map<string, number>()
     let recalled = false
@@ -213,7 +211,7 @@ t.test(
       const reclaimable = sum(
         [...held].map(([other, slots]) => (other === name ? 0 : slots - (openOf.get(other) ?? 0))),
       )
-      const decision = decideSlots({ limit, own, others, reclaimable, request, waiting })
+      const decision = decideSlots({ limit, own, others, reclaimable, requested: request, waiting })
       recalled = decision.recall
       held.set(name, own + decision.amount)
       return { tenant_id: id, held: own + decision.amount, limit, open: sum(openOf.values()), state: decision.state }
@@ -249,7 +247,7 @@ t.test(
           if (result.state === 'exhausted') rejected += slots.leaveAll().length
         }
       } else {
-        // Its sockets end with it, and the next incarnation's first call frees what it held.
+        // Its sockets end with it, and the first call of the next boot releases what it held.
         gateways.set(name, made(now * 50))
         held.set(name, 0)
         openOf.set(name, 0)
@@ -258,9 +256,9 @@ t.test(
       if (sum(held.values()) > limit || total() > limit)
         t.fail(`step ${now}: ${sum(held.values())} are held, ${total()} open`)
       for (const [other, one] of gateways)
-        if (one.held > (held.get(other) ?? 0)) t.fail(`step ${now}: ${other} goes by slots that it was not granted`)
+        if (one.held > (held.get(other) ?? 0)) t.fail(`step ${now}: ${other} uses slots that it was not granted`)
     }
-    t.equal(max, limit, 'all were in use at some time')
+    t.equal(max, limit, 'all slots were in use at some time')
     t.ok(rejected > 0)
     for (const slots of gateways.values()) {
       slots.leaveAll()
@@ -272,37 +270,35 @@ t.test(
         slots.granted(response(name, slots.report(now, true)), 0, now)
       }
     }
-    t.same(sum(held.values()), 0, 'nothing is lost')
+    t.same(sum(held.values()), 0, 'no slot is lost')
   },
 )
 
-t.test('those that always have news keep no other tenant from being told of', async (t) => {
+t.test('Tenants that always have changes do not keep others from being results', async (t) => {
   const file = slotFile({
     path: join(t.testdir(), 'slots.ndjson'),
     machineBoot: '',
     onError: (error) => t.fail(error.message),
   })
-  const controller = new SlotRenewer({
+  const renewer = new SlotRenewer({
     file,
     waitingPerTenant: 3,
     waiting: 100,
     maxWait: 60_000,
     elapsed: () => 0,
     want: () => undefined,
-    isAway: () => false,
+    isUnavailable: () => false,
   })
   const ids = ['a', 'b', 'c', 'd', 'e'].map((last) => `t_0000000000000000000${last}`)
   for (const one of ids) {
-    const slots = controller.of(one)
-    controller.limit(slots, 100)
+    const slots = renewer.of(one)
+    renewer.limit(slots, 100)
     t.match(
-      controller.take(slots, () => ({ go: () => undefined, exhausted: () => undefined, unknown: () => undefined })),
-      { taken: 'waits' },
+      renewer.take(slots, () => ({ go: () => undefined, exhausted: () => undefined, unknown: () => undefined })),
+      { outcome: 'waits' },
     )
   }
-  const reported = [controller.reports(2), controller.reports(2), controller.reports(2)]
-    .flat()
-    .map(({ tenant_id: one }) => one)
-  t.same(new Set(reported), new Set(ids))
-  controller.rejectAll()
+  const results = [renewer.reports(2), renewer.reports(2), renewer.reports(2)].flat().map(({ tenant_id: one }) => one)
+  t.same(new Set(results), new Set(ids))
+  renewer.rejectAll()
 })

@@ -1,4 +1,5 @@
-// The quota of connections that stay over several gateways: as many are open as the plan allows, whatever happens to gateways.
+// The quota of long-lived connections over several gateways: as many are open as the plan allows, whatever happens to the
+// gateways.
 import t, { type Test } from 'tap'
 import { startApi } from '#test/support/control-plane/api.ts'
 import { effort, seed } from '#test/support/effort.ts'
@@ -19,10 +20,10 @@ const limit = effort({ small: 24, full: 100 })
 await api.sql("update plans set realtime_connections = $1, requests_per_month = null where id = 'Free'", [limit])
 const connections = { connections: limit, requests_per_month: null }
 
-/** Slots that each gateway holds for a tenant's next connections. */
+/** The number of slots that each gateway holds for a tenant's next connections. */
 const spare = Math.ceil(limit / 50)
 
-/** Longer than a gateway may be silent and still be waited for. */
+/** Longer than a silent gateway is still waited for, in milliseconds. */
 const silence = 6_000
 
 const portOf = (one: QuotaGateway | undefined) => one?.gateway.port ?? 0
@@ -41,7 +42,7 @@ async function openMany(t: Test, gateways: readonly QuotaGateway[], name: string
   )
 }
 
-/** Until there is room: a connection that ends elsewhere is told of within a second. */
+/** Tries until a slot is free. The end of a connection at another gateway is known within a second. */
 async function openOne(t: Test, port: number, name: string): Promise<Opened> {
   for (;;) {
     const opened = await openRaw(t, port, name)
@@ -53,7 +54,7 @@ async function openOne(t: Test, port: number, name: string): Promise<Opened> {
 }
 
 t.test(
-  `four gateways let in exactly the plan's number, at once and as connections come and go (seed ${seed})`,
+  `Four gateways admit exactly the plan's number, at once and as connections come and go (seed ${seed})`,
   async (t) => {
     const { addTenant, gateways } = await startQuotaSetting(t, api, 4)
     const { name, tenant_id: id } = await addTenant('Free', connections)
@@ -74,12 +75,12 @@ t.test(
       t.ok(slots <= limit, `${slots} of ${limit}`)
     }
     const more = await openMany(t, gateways, name, 8)
-    t.same(more.filter(isOpen).length, 0, 'none of the rounds lost a slot or made one')
+    t.same(more.filter(isOpen).length, 0, 'no round lost or created a slot')
     for (const { socket } of open) t.notOk(socket.destroyed)
   },
 )
 
-t.test("one tenant takes none of another's, and a plan without a number none at all", async (t) => {
+t.test('A tenant takes no slots of another one, and a plan without a limit uses none', async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 2)
   const full = await addTenant('Free', connections)
   t.equal((await openMany(t, gateways, full.name, limit + 2)).filter(isOpen).length, limit)
@@ -90,27 +91,24 @@ t.test("one tenant takes none of another's, and a plan without a number none at 
   t.same(await slotsOf(api, unlimited.tenant_id), {})
 })
 
-t.test(
-  "slots that are not in use any longer are nobody's within seconds, but for those of the next connections",
-  async (t) => {
-    let ahead = 0
-    const { addTenant, gateways } = await startQuotaSetting(t, api, 2, { elapsed: () => performance.now() + ahead })
-    const { name, tenant_id: id } = await addTenant('Free', connections)
-    const all = await openMany(t, gateways, name, 6)
-    t.ok(all.every(isOpen))
-    for (const { socket } of all) socket.destroy()
-    await until(async () => (await sum(id)).open === 0, 'their ends')
-    t.ok((await sum(id)).slots > gateways.length * spare, 'they are kept for those that come back')
-    ahead += 20_000
-    // What was open is known to be long over with the second look.
-    await until(async () => {
-      ahead += 1_000
-      return Object.values(await slotsOf(api, id)).every(([slots, open]) => slots === spare && open === 0)
-    }, 'the return of all others')
-  },
-)
+t.test('Unused slots are released within seconds, except those for the next connections', async (t) => {
+  let ahead = 0
+  const { addTenant, gateways } = await startQuotaSetting(t, api, 2, { elapsed: () => performance.now() + ahead })
+  const { name, tenant_id: id } = await addTenant('Free', connections)
+  const all = await openMany(t, gateways, name, 6)
+  t.ok(all.every(isOpen))
+  for (const { socket } of all) socket.destroy()
+  await until(async () => (await sum(id)).open === 0, 'their ends')
+  t.ok((await sum(id)).slots > gateways.length * spare, 'the slots are held for clients that come back')
+  ahead += 20_000
+  // The second poll shows that the connections ended long ago.
+  await until(async () => {
+    ahead += 1_000
+    return Object.values(await slotsOf(api, id)).every(([slots, open]) => slots === spare && open === 0)
+  }, 'the release of all others')
+})
 
-t.test('a gateway that is cut off serves within what it holds, and no other gets that', async (t) => {
+t.test('A gateway that is cut off serves within its slots, and no other gateway gets those', async (t) => {
   const {
     addTenant,
     gateways: [cut, other],
@@ -119,7 +117,7 @@ t.test('a gateway that is cut off serves within what it holds, and no other gets
   const { name, tenant_id: id } = await addTenant('Free', connections)
   t.ok(isOpen(await openRaw(t, portOf(cut), name)))
   const slots = async () => (await slotsOf(api, id))[cut.source]?.[0] ?? 0
-  await until(async () => (await slots()) > 1, 'a slot for the next one')
+  await until(async () => (await slots()) > 1, 'a slot for the next connection')
   const held = await slots()
   cut.reachable = false
   const alone = await openMany(t, [cut], name, held)
@@ -129,7 +127,10 @@ t.test('a gateway that is cut off serves within what it holds, and no other gets
     [[503, 'QUOTA_UNAVAILABLE']],
   )
   alone.find(isOpen)?.socket.destroy()
-  await until(async () => isOpen(await openRaw(t, portOf(cut), name)), 'one in its place, without anybody')
+  await until(
+    async () => isOpen(await openRaw(t, portOf(cut), name)),
+    'a connection in the free slot, without the control plane',
+  )
   api.clock.ahead += silence
   const others = await openMany(t, [other], name, limit)
   t.equal(others.filter(isOpen).length, limit - held)
@@ -137,40 +138,37 @@ t.test('a gateway that is cut off serves within what it holds, and no other gets
   cut.reachable = true
   await until(
     async () => (await openRaw(t, portOf(cut), name)).code === 'QUOTA_CONNECTIONS',
-    'its word with the control plane',
+    'its report to the control plane',
   )
   t.same(await sum(id), { slots: limit, open: limit })
 })
 
-t.test(
-  'a gateway that is killed and started anew while the control plane is away goes on within what it held',
-  async (t) => {
-    const {
-      addTenant,
-      gateways: [killed, other],
-    } = await startQuotaSetting(t, api, 2, {}, { leaseWait: 1_000 })
-    if (killed === undefined || other === undefined) throw new Error('there are two')
-    const { name, tenant_id: id } = await addTenant('Free', connections)
-    t.equal((await openMany(t, [killed], name, 7)).filter(isOpen).length, 7)
-    const held = (await slotsOf(api, id))[killed.source]?.[0] ?? 0
-    t.ok(held >= 7 && held < limit)
-    for (let nth = 0; nth < 2; nth++) {
-      await killed.kill()
-      await killed.start()
-      t.ok(isOpen(await openRaw(t, portOf(killed), name)), 'it serves on')
-    }
-    const alone = await openMany(t, [killed], name, held)
-    t.equal(alone.filter(isOpen).length, held - 1, 'and not one more')
-    api.clock.ahead += silence
-    t.equal((await openMany(t, [other], name, limit)).filter(isOpen).length, limit - held)
-    killed.reachable = true
-    for (const { socket } of alone) socket.destroy()
-    await until(async () => (await sum(id)).open === limit - held + 1, 'its word with the control plane')
-    t.equal((await openMany(t, [killed, other], name, limit)).filter(isOpen).length, held - 1)
-  },
-)
+t.test('A gateway that is killed and restarted without a control plane continues within its slots', async (t) => {
+  const {
+    addTenant,
+    gateways: [killed, other],
+  } = await startQuotaSetting(t, api, 2, {}, { leaseWait: 1_000 })
+  if (killed === undefined || other === undefined) throw new Error('there are two')
+  const { name, tenant_id: id } = await addTenant('Free', connections)
+  t.equal((await openMany(t, [killed], name, 7)).filter(isOpen).length, 7)
+  const held = (await slotsOf(api, id))[killed.source]?.[0] ?? 0
+  t.ok(held >= 7 && held < limit)
+  for (let nth = 0; nth < 2; nth++) {
+    await killed.kill()
+    await killed.start()
+    t.ok(isOpen(await openRaw(t, portOf(killed), name)), 'the gateway continues to serve')
+  }
+  const alone = await openMany(t, [killed], name, held)
+  t.equal(alone.filter(isOpen).length, held - 1, 'not one connection more')
+  api.clock.ahead += silence
+  t.equal((await openMany(t, [other], name, limit)).filter(isOpen).length, limit - held)
+  killed.reachable = true
+  for (const { socket } of alone) socket.destroy()
+  await until(async () => (await sum(id)).open === limit - held + 1, 'its report to the control plane')
+  t.equal((await openMany(t, [killed, other], name, limit)).filter(isOpen).length, held - 1)
+})
 
-t.test('a gateway that stops gives all back; one that was killed does with its next incarnation', async (t) => {
+t.test('A gateway that stops releases all slots, and a killed one does so with its next boot', async (t) => {
   const {
     addTenant,
     gateways: [first, second],
@@ -187,18 +185,18 @@ t.test('a gateway that stops gives all back; one that was killed does with its n
   t.same(
     (await openRaw(t, portOf(first), name)).code,
     'QUOTA_CONNECTIONS',
-    'nobody knows yet whether its connections have ended',
+    'it is not known yet whether its connections have ended',
   )
   t.same(await sum(id), { slots: limit, open: limit })
   second.reachable = true
   await second.start()
-  await until(async () => (await sum(id)).slots <= 2 * spare, "the next incarnation's word")
-  // It was told a moment ago that all are taken, and believes that for a second.
+  await until(async () => (await sum(id)).slots <= 2 * spare, 'the report of the next boot')
+  // The gateway learned a moment ago that no slot is free, and assumes so for a second.
   await openOne(t, portOf(first), name)
   t.equal((await openMany(t, [first, second], name, limit + 4)).filter(isOpen).length, limit - 1)
 })
 
-t.test('what a gateway holds that never comes back is free when an operator retires it', async (t) => {
+t.test('The slots of a gateway that never comes back are free once an operator retires it', async (t) => {
   const {
     addTenant,
     gateways: [gone, other],
@@ -216,7 +214,7 @@ t.test('what a gateway holds that never comes back is free when an operator reti
   t.equal((await openMany(t, [other], name, limit + 2)).filter(isOpen).length, limit)
 })
 
-t.test('a smaller plan closes nothing and opens nothing until there is room; a larger one does at once', async (t) => {
+t.test('A smaller plan closes nothing and admits nothing until slots are free; a larger one admits more', async (t) => {
   const { addTenant, gateways, put } = await startQuotaSetting(t, api, 2)
   const route = await addTenant('Free', connections)
   const { tenant_id: id, name } = route
@@ -231,7 +229,7 @@ t.test('a smaller plan closes nothing and opens nothing until there is room; a l
   for (const one of gateways) t.equal((await openRaw(t, portOf(one), name)).code, 'QUOTA_CONNECTIONS')
   t.notOk(open.some(({ socket }) => socket.destroyed))
   for (const { socket } of open.splice(0, 4)) socket.destroy()
-  await until(async () => (await sum(id)).slots === 6, 'the return of what ended')
+  await until(async () => (await sum(id)).slots === 6, 'the release of the slots that ended')
   for (const one of gateways) t.equal((await openRaw(t, portOf(one), name)).code, 'QUOTA_CONNECTIONS')
   open.pop()?.socket.destroy()
   await openOne(t, portOf(gateways[0]), name)
@@ -239,7 +237,7 @@ t.test('a smaller plan closes nothing and opens nothing until there is room; a l
   t.equal((await openMany(t, gateways, name, limit)).filter(isOpen).length, limit - 6)
 })
 
-t.test('calls that come late, twice or of an earlier incarnation change nothing', async (t) => {
+t.test('Calls that are late, repeated or of an earlier boot change nothing', async (t) => {
   const { addTenant } = await startQuotaSetting(t, api, 1)
   const { tenant_id: id } = await addTenant('Free', connections)
   const [early, later] = ['00000000-0000-4000-8000-00000000000a', '00000000-0000-4000-8000-00000000000b']
@@ -260,18 +258,14 @@ t.test('calls that come late, twice or of an earlier incarnation change nothing'
   t.match(await call(early, 2, { ask: 2, waiting: 2 }), { accepted: false, slots: [] }, 'twice')
   t.match(await call(early, 1, { ask: 2, waiting: 2 }), { accepted: false, slots: [] }, 'late')
   t.same((await slotsOf(api, id))['late'], [2, 2])
-  t.match(
-    await call(later, 1, { ask: 1, waiting: 1 }),
-    { slots: [{ held: 1, open: 1 }] },
-    "the earlier one's are free",
-  )
+  t.match(await call(later, 1, { ask: 1, waiting: 1 }), { slots: [{ held: 1, open: 1 }] }, 'the earlier boot are free')
   t.match(
     await call(early, 3, { open: 2, keep: 2, ask: 5, waiting: 5 }),
     { accepted: true, slots: [] },
-    'its counts may still come, but it has no connections',
+    'its counts may still arrive, but it has no connections',
   )
   t.same((await slotsOf(api, id))['late'], [1, 1])
   t.match(await call(later, 2, { open: 1, keep: 1 }), { slots: [{ held: 1 }] })
-  const outsider = await call(later, 3, {})
-  t.same([outsider.slots.map(({ held }) => held), 'late' in (await slotsOf(api, id))], [[0], false])
+  const final = await call(later, 3, {})
+  t.same([final.slots.map(({ held }) => held), 'late' in (await slotsOf(api, id))], [[0], false])
 })

@@ -1,4 +1,4 @@
-// What a gateway itself refuses: a rate, connections that stay, and how it says so.
+// What a gateway itself rejects: requests beyond a rate and too many long-lived connections, with their responses.
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Route, RouteLimits } from '@tenantry/contract'
@@ -10,59 +10,53 @@ const unlimited: RouteLimits = { requests_per_month: null, connections: null, ra
 const headersOf = ({ headers }: ReceivedResponse) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => /^(?:ratelimit|retry)/.test(name)))
 
-t.test(
-  'beyond its rate a tenant is answered 429 with all that a client needs to come back, others are served on',
-  async (t) => {
-    let elapsed = 0
-    const setting = await startSetting(t, { elapsed: () => elapsed })
-    const { name, tenant_id: id } = await setting.add('fast', {
-      limits: { ...unlimited, rate: { per_second: 2, burst: 3 } },
-    })
-    await setting.add('other', { limits: { ...unlimited, rate: { per_second: 2, burst: 3 } } })
-    const get = (tenant = name) => send(setting.gateway.port, { path: `/t/${tenant}/status/200` })
-    const first = await get()
-    t.same(
-      [first.status, headersOf(first)],
-      [200, { 'ratelimit-policy': '"rate";q=3;w=2', ratelimit: '"rate";r=2;t=1' }],
-    )
-    t.same([(await get()).status, (await get()).status], [200, 200])
-    const rejected = await get()
-    t.match(
-      { status: rejected.status, ...(JSON.parse(rejected.body) as object) },
-      {
-        status: 429,
-        statusCode: '429',
-        error: 'too_many_requests',
-        code: 'RATE_LIMITED',
-        limit: 3,
-        used: 3,
-        resets_at: /^20/,
-        message: 'The tenant may be asked 2 times a second, and 3 times at once.',
-      },
-    )
-    t.same(headersOf(rejected), {
-      'retry-after': '1',
-      'ratelimit-limit': '3',
-      'ratelimit-remaining': '0',
-      'ratelimit-reset': '1',
-    })
-    t.match(rejected.headers['access-control-expose-headers'], /RateLimit-Reset/)
-    t.same((await get('other')).status, 200)
-    elapsed += 500
-    t.same([(await get()).status, (await get()).status], [200, 429])
-    t.same(setting.upstream.seen.length, 5)
-    await until(
-      () => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'refused_requests') === 2,
-    )
-    t.same(
-      setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'requests'),
-      4,
-      'what was refused is counted apart',
-    )
-  },
-)
+t.test('Beyond its rate a tenant gets 429 with all that a client needs to retry, and others are served', async (t) => {
+  let elapsed = 0
+  const setting = await startSetting(t, { elapsed: () => elapsed })
+  const { name, tenant_id: id } = await setting.add('fast', {
+    limits: { ...unlimited, rate: { per_second: 2, burst: 3 } },
+  })
+  await setting.add('other', { limits: { ...unlimited, rate: { per_second: 2, burst: 3 } } })
+  const get = (tenant = name) => send(setting.gateway.port, { path: `/t/${tenant}/status/200` })
+  const first = await get()
+  t.same([first.status, headersOf(first)], [200, { 'ratelimit-policy': '"rate";q=3;w=2', ratelimit: '"rate";r=2;t=1' }])
+  t.same([(await get()).status, (await get()).status], [200, 200])
+  const rejected = await get()
+  t.match(
+    { status: rejected.status, ...(JSON.parse(rejected.body) as object) },
+    {
+      status: 429,
+      statusCode: '429',
+      error: 'too_many_requests',
+      code: 'RATE_LIMITED',
+      limit: 3,
+      used: 3,
+      resets_at: /^20/,
+      message: 'The tenant allows 2 requests per second, in bursts of up to 3.',
+    },
+  )
+  t.same(headersOf(rejected), {
+    'retry-after': '1',
+    'ratelimit-limit': '3',
+    'ratelimit-remaining': '0',
+    'ratelimit-reset': '1',
+  })
+  t.match(rejected.headers['access-control-expose-headers'], /RateLimit-Reset/)
+  t.same((await get('other')).status, 200)
+  elapsed += 500
+  t.same([(await get()).status, (await get()).status], [200, 429])
+  t.same(setting.upstream.seen.length, 5)
+  await until(
+    () => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'refused_requests') === 2,
+  )
+  t.same(
+    setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'requests'),
+    4,
+    'rejected requests are counted separately',
+  )
+})
 
-t.test('a change of the plan is in effect with the route, at once', async (t) => {
+t.test('A change of the plan takes effect at once with its route', async (t) => {
   const setting = await startSetting(t, { elapsed: () => 0 })
   const route = await setting.add('changing', { limits: { ...unlimited, rate: { per_second: 1, burst: 1 } } })
   const get = async () => (await send(setting.gateway.port, { path: '/t/changing/status/200' })).status
@@ -73,7 +67,7 @@ t.test('a change of the plan is in effect with the route, at once', async (t) =>
   t.same([await get(), await get()], [200, 200])
 })
 
-t.test('a refused request keeps its connection, and one that a phase refuses takes nothing of the rate', async (t) => {
+t.test('A rejected request keeps its connection, and a rejection by phase does not count for the rate', async (t) => {
   const setting = await startSetting(t, { elapsed: () => 0 })
   const route = await setting.add('kept', { limits: { ...unlimited, rate: { per_second: 1, burst: 1 } } })
   await setting.put({ ...route, generation: 2, phase: 'suspended' })
@@ -84,10 +78,10 @@ t.test('a refused request keeps its connection, and one that a phase refuses tak
   t.same(text.match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 429', 'HTTP/1.1 429'])
 })
 
-t.test('connections that stay are as many as the plan allows; one that ends makes room', async (t) => {
+t.test('The plan limits long-lived connections, and one that ends frees its slot', async (t) => {
   const setting = await startSetting(t)
   setting.control.connections = 3
-  const { name, tenant_id: id } = await setting.add('joined', { limits: { ...unlimited, connections: 3 } })
+  const { name, tenant_id: id } = await setting.add('connecting', { limits: { ...unlimited, connections: 3 } })
   const upgrade = `GET /t/${name}/raw HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n`
   const stream = `GET /t/${name}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`
   const open = async (text: string) => {
@@ -122,25 +116,25 @@ t.test('connections that stay are as many as the plan allows; one that ends make
     t.teardown(() => again.socket.destroy())
     return again.status === '101'
   })
-  t.same((await open(stream)).status, '429', 'and no more room than that')
+  t.same((await open(stream)).status, '429', 'only one slot was free')
   await until(
     () => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'connections_peak') === 3,
   )
   for (const socket of sockets) socket.destroy()
 })
 
-t.test('a control plane that is away for a moment keeps a request waiting, and refuses none', async (t) => {
+t.test('A control plane that is away for a moment delays a request, and rejects none', async (t) => {
   const setting = await startSetting(t, { leaseWait: 60_000 })
   setting.control.monthly = 1_000
   setting.control.leases = false
-  const { name } = await setting.add('patient', { limits: { ...unlimited, requests_per_month: 1_000 } })
+  const { name } = await setting.add('waiting', { limits: { ...unlimited, requests_per_month: 1_000 } })
   let response: number | undefined
   const requested = send(setting.gateway.port, { path: `/t/${name}/status/200` }).then(
     ({ status }) => (response = status),
   )
-  // It has tried, and failed.
+  // The gateway has tried, and failed.
   await until(() =>
-    setting.problems.some(
+    setting.errors.some(
       (fields) =>
         typeof fields === 'object' &&
         fields !== null &&
@@ -153,7 +147,7 @@ t.test('a control plane that is away for a moment keeps a request waiting, and r
   t.equal(await requested, 200)
 })
 
-t.test('a gateway with nothing but an older copy of its routes knows no limits', async (t) => {
+t.test('A gateway with only an older copy of its routes knows no limits', async (t) => {
   const setting = await startSetting(t)
   const route: Route = {
     tenant_id: newTenantId(),
@@ -169,7 +163,7 @@ t.test('a gateway with nothing but an older copy of its routes knows no limits',
 })
 
 t.test(
-  'a connection waits for a control plane that is away for a moment: nothing of it is lost, and one that leaves takes no place',
+  'A connection waits for an absent control plane and loses nothing, and one that leaves takes no slot',
   async (t) => {
     const setting = await startSetting(t, { leaseWait: 60_000 })
     setting.control.connections = 3
@@ -194,20 +188,20 @@ t.test(
     setting.control.leases = true
     await until(
       () => /^HTTP\/1.1 101[^]*hello $/.test(raw.text) && /^HTTP\/1.1 200[^]*data: first/.test(events.text),
-      'both',
+      'both responses',
     )
     raw.socket.write('and back')
     await until(() => raw.text.endsWith('hello and back'), 'its echo')
     await until(
       () => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'connections_peak') === 2,
-      'the two that stayed',
+      'the two that remained',
     )
     const third = send(upgrade)
-    await until(() => /^HTTP\/1.1 101/.test(third.text), 'the third place, which none of those who left has')
+    await until(() => /^HTTP\/1.1 101/.test(third.text), 'the third slot, which no connection that left has taken')
   },
 )
 
-t.test("who waits for a place in vain is told so, and the runtime's side is let go", async (t) => {
+t.test('A connection that waits for a slot in vain gets 429, and its call to the runtime ends', async (t) => {
   const setting = await startSetting(t)
   setting.control.connections = 0
   const { name } = await setting.add('vain', { limits: { ...unlimited, connections: 3 } })
@@ -218,5 +212,5 @@ t.test("who waits for a place in vain is told so, and the runtime's side is let 
   )
   const stream = await send(setting.gateway.port, { path: `/t/${name}/events` })
   t.match([stream.status, stream.body], [429, /"QUOTA_CONNECTIONS"/])
-  await until(() => setting.upstream.open === 0, 'no stream is left at the runtime')
+  await until(() => setting.upstream.open === 0, 'no stream remains at the runtime')
 })

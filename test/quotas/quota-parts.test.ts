@@ -6,7 +6,7 @@ import { Lease, type MonthClock } from '#gateway/quota/lease.ts'
 import { RateGate } from '#gateway/quota/rate-gate.ts'
 import { seed } from '#test/support/effort.ts'
 
-/** Numbers from 0 to 1 that the seed decides (mulberry32). */
+/** Returns numbers from 0 to 1 that the seed determines (mulberry32). */
 function seeded(state: number): () => number {
   return () => {
     state = (state + 0x6d2b79f5) | 0
@@ -17,7 +17,7 @@ function seeded(state: number): () => number {
 }
 
 t.test(
-  'a burst is let in at once, then one request for each part of a second, and the whole burst after a rest',
+  'A burst is admitted at once, then one request for each part of a second, and the whole burst after a rest',
   async (t) => {
     const gate = new RateGate({ per_second: 10, burst: 5 })
     const taken = (now: number, count: number) => Array.from({ length: count }, () => gate.take(now))
@@ -32,12 +32,12 @@ t.test(
   },
 )
 
-t.test(`in no stretch of time are more let in than the burst and the rate allow (seed ${seed})`, async (t) => {
+t.test(`No stretch of time admits more than the burst and the rate allow (seed ${seed})`, async (t) => {
   const random = seeded(seed)
   const gate = new RateGate({ per_second: 100, burst: 20 })
   const times: number[] = []
   for (let now = 0; now < 20_000; now += random() * 8) if (gate.take(now) === 0) times.push(now)
-  t.ok(times.length > 1_500, `${times.length} were let in`)
+  t.ok(times.length > 1_500, `${times.length} were admitted`)
   for (let from = 0; from < times.length; from += 7) {
     for (let to = from; to < times.length; to += 13) {
       const stretch = (times[to] ?? 0) - (times[from] ?? 0)
@@ -47,38 +47,35 @@ t.test(`in no stretch of time are more let in than the burst and the rate allow 
   t.same(gate.take(1e9), 0)
 })
 
-t.test(
-  'what waits is granted while there is anything, what is asked ahead only from an eighth of what is left',
-  async (t) => {
-    const decide = (more: Partial<Parameters<typeof decideLease>[0]>) =>
-      decideLease({ limit: 10_000, own: 0, others: 0, reclaimable: 0, request: 100, waiting: 1, ...more })
-    t.same(decide({}), { amount: 100, state: 'granted', recall: false })
-    t.same(decide({ others: 9_600 }), { amount: 50, state: 'granted', recall: false })
-    t.same(decide({ others: 9_990, waiting: 8 }), { amount: 8, state: 'granted', recall: false })
-    t.same(decide({ others: 9_997, waiting: 8, reclaimable: 5 }), { amount: 3, state: 'granted', recall: true })
-    t.same(decide({ others: 10_000, reclaimable: 5 }), { amount: 0, state: 'pending', recall: true })
-    t.same(decide({ others: 10_000 }), { amount: 0, state: 'exhausted', recall: false })
-    t.same(
-      decide({ others: 10_000, own: 10, reclaimable: 0 }),
-      { amount: 0, state: 'exhausted', recall: false },
-      'a plan that became smaller',
-    )
-    t.same(
-      decide({ others: 10_000, reclaimable: 9, waiting: 0 }),
-      { amount: 0, state: 'granted', recall: false },
-      'nobody is robbed for what nobody waits for',
-    )
-  },
-)
+t.test('Waiting requests get whatever remains, and a lease in advance only an eighth of it', async (t) => {
+  const decide = (more: Partial<Parameters<typeof decideLease>[0]>) =>
+    decideLease({ limit: 10_000, own: 0, others: 0, reclaimable: 0, requested: 100, waiting: 1, ...more })
+  t.same(decide({}), { amount: 100, state: 'granted', recall: false })
+  t.same(decide({ others: 9_600 }), { amount: 50, state: 'granted', recall: false })
+  t.same(decide({ others: 9_990, waiting: 8 }), { amount: 8, state: 'granted', recall: false })
+  t.same(decide({ others: 9_997, waiting: 8, reclaimable: 5 }), { amount: 3, state: 'granted', recall: true })
+  t.same(decide({ others: 10_000, reclaimable: 5 }), { amount: 0, state: 'pending', recall: true })
+  t.same(decide({ others: 10_000 }), { amount: 0, state: 'exhausted', recall: false })
+  t.same(
+    decide({ others: 10_000, own: 10, reclaimable: 0 }),
+    { amount: 0, state: 'exhausted', recall: false },
+    'a plan that became smaller',
+  )
+  t.same(
+    decide({ others: 10_000, reclaimable: 9, waiting: 0 }),
+    { amount: 0, state: 'granted', recall: false },
+    'no lease is recalled without a waiting request',
+  )
+})
 
-/** Takes one and counts it. @returns whether it was let in */
+/** Takes one request and counts it. @returns whether it was admitted */
 function use(lease: Lease, at: number): boolean {
   if (!lease.take(at)) return false
   lease.settle(lease.term, true)
   return true
 }
 
-t.test('a lease ends with its month, and tells what was used before the hour', async (t) => {
+t.test('A lease ends with its month, and reports what was used before the hour', async (t) => {
   const end = Date.parse('2026-12-01T00:00:00Z')
   const start = end - 3_600_000 - 1_000
   const clock: MonthClock = { month: '2026-11', endsAt: end - start, wall: (elapsed) => start + elapsed }
@@ -90,7 +87,7 @@ t.test('a lease ends with its month, and tells what was used before the hour', a
   t.ok(use(lease, 1_300))
   t.match(lease.report(), { used: 3, used_before: 2, hour: '2026-11-30T23:00:00.000Z' })
   t.ok(use(lease, end - start - 1))
-  t.notOk(lease.take(end - start), "none of the old month's is for the new one")
+  t.notOk(lease.take(end - start), 'nothing of the old month is valid in the new one')
   t.match(lease.report(), { month: '2026-11', used: 4, keep: 4 })
   const next: MonthClock = { ...clock, month: '2026-12', endsAt: clock.endsAt + 31 * 86_400_000 }
   lease.granted(
@@ -103,22 +100,22 @@ t.test('a lease ends with its month, and tells what was used before the hour', a
   t.ok(lease.take(end - start + 20))
 })
 
-t.test('a lease ends as soon as the control plane speaks of another month, and is told of once', async (t) => {
+t.test('A lease ends once the control plane reports another month, and is reported once', async (t) => {
   const clock: MonthClock = {
     month: '2026-11',
     endsAt: 1_000_000,
     wall: (elapsed) => Date.parse('2026-11-20T10:10:00Z') + elapsed,
   }
   const lease = new Lease('t_00000000000000000000', 1_000)
-  lease.reportedMonth('2026-12')
+  lease.checkMonth('2026-12')
   lease.granted({ tenant_id: lease.tenantId, granted: 10, limit: 1_000, used: 0, state: 'granted' }, 0, clock, 0)
   t.ok(use(lease, 1) && use(lease, 2))
-  lease.reportedMonth('2026-11')
+  lease.checkMonth('2026-11')
   t.ok(use(lease, 3))
-  lease.reportedMonth('2026-12')
+  lease.checkMonth('2026-12')
   t.notOk(lease.take(4))
   t.match(lease.report(), { month: '2026-11', used: 3, keep: 3 })
-  lease.reportedMonth('2026-12')
+  lease.checkMonth('2026-12')
   t.notOk(lease.changed)
   lease.granted(
     { tenant_id: lease.tenantId, granted: 5, limit: 1_000, used: 0, state: 'granted' },
@@ -131,7 +128,7 @@ t.test('a lease ends as soon as the control plane speaks of another month, and i
 })
 
 t.test(
-  'a request that is under way when its month ends is used with that month, and none of the next is given back for it',
+  'A request in progress at the end of its month is used in that month, and none of the next is released for it',
   async (t) => {
     const clock: MonthClock = {
       month: '2026-11',
@@ -143,7 +140,7 @@ t.test(
       lease.granted({ tenant_id: lease.tenantId, granted: 1, limit: 1, used: 0, state: 'granted' }, 0, clock, 0)
       t.ok(lease.take(1))
       const { term } = lease
-      lease.reportedMonth('2026-12')
+      lease.checkMonth('2026-12')
       t.match(lease.report(), { month: '2026-11', used: 1, keep: 1 })
       lease.settle(term, isUsed)
       t.notOk(lease.take(2))
@@ -161,36 +158,33 @@ t.test(
   },
 )
 
-t.test(
-  'a request that is rejected after all gives back what it held, to one that waits before all others',
-  async (t) => {
-    const clock: MonthClock = { month: '2026-11', endsAt: 1_000, wall: () => Date.parse('2026-11-05T00:00:00Z') }
-    const lease = new Lease('t_00000000000000000000', 3)
-    lease.granted({ tenant_id: lease.tenantId, granted: 3, limit: 3, used: 0, state: 'granted' }, 0, clock, 0)
-    t.ok(lease.take(1) && lease.take(1) && lease.take(1) && !lease.take(1))
-    const { term } = lease
-    t.match(lease.report(), { used: 0, keep: 3 }, 'what is under way is not used yet')
-    t.equal(lease.usedInAll, 3, 'but nobody else may have it')
-    lease.settle(term, false)
-    lease.settle({}, false)
-    t.ok(lease.take(1))
-    t.notOk(lease.take(1))
-    let gone = 0
-    lease.waiters.add({ go: () => gone++, exhausted: () => undefined, unknown: () => undefined })
-    t.equal(lease.settle(term, true).length, 0)
-    for (const waiter of lease.settle(term, false)) waiter.go()
-    t.equal(gone, 1)
-    t.notOk(lease.take(1))
-    lease.release()
-    t.match(lease.report(), { used: 1, keep: 3 }, 'what is under way is kept')
-    lease.settle(term, true)
-    lease.settle(term, true)
-    t.match(lease.report(), { used: 3, keep: 3 })
-    t.notOk(lease.take(1))
-  },
-)
+t.test('A rejected request releases what it held, first to a request that waits', async (t) => {
+  const clock: MonthClock = { month: '2026-11', endsAt: 1_000, wall: () => Date.parse('2026-11-05T00:00:00Z') }
+  const lease = new Lease('t_00000000000000000000', 3)
+  lease.granted({ tenant_id: lease.tenantId, granted: 3, limit: 3, used: 0, state: 'granted' }, 0, clock, 0)
+  t.ok(lease.take(1) && lease.take(1) && lease.take(1) && !lease.take(1))
+  const { term } = lease
+  t.match(lease.report(), { used: 0, keep: 3 }, 'a request in progress is not used yet')
+  t.equal(lease.usedInAll, 3, 'but no other request may have it')
+  lease.settle(term, false)
+  lease.settle({}, false)
+  t.ok(lease.take(1))
+  t.notOk(lease.take(1))
+  let gone = 0
+  lease.waiters.add({ go: () => gone++, exhausted: () => undefined, unknown: () => undefined })
+  t.equal(lease.settle(term, true).length, 0)
+  for (const waiter of lease.settle(term, false)) waiter.go()
+  t.equal(gone, 1)
+  t.notOk(lease.take(1))
+  lease.release()
+  t.match(lease.report(), { used: 1, keep: 3 }, 'requests in progress keep their lease')
+  lease.settle(term, true)
+  lease.settle(term, true)
+  t.match(lease.report(), { used: 3, keep: 3 })
+  t.notOk(lease.take(1))
+})
 
-t.test('a tenant that is served asks before its first request in each month, once', async (t) => {
+t.test('A served tenant requests a lease before its first request in each month, once', async (t) => {
   const clock: MonthClock = {
     month: '2026-11',
     endsAt: 1_000_000,
@@ -203,7 +197,7 @@ t.test('a tenant that is served asks before its first request in each month, onc
   t.match(lease.report(), { ask: 20, waiting: 0, keep: 0 })
   lease.granted({ tenant_id: lease.tenantId, granted: 20, limit: 1_000, used: 0, state: 'granted' }, 0, clock, 0)
   t.ok(!lease.isLow && lease.isHeld)
-  lease.reportedMonth('2026-12')
+  lease.checkMonth('2026-12')
   t.ok(lease.isLow && !lease.isHeld)
   lease.report()
   lease.granted(
@@ -212,16 +206,16 @@ t.test('a tenant that is served asks before its first request in each month, onc
     { ...clock, month: '2026-12' },
     0,
   )
-  t.ok(!lease.isLow && lease.isHeld, 'all is leased to others: nobody is asked again and again')
+  t.ok(!lease.isLow && lease.isHeld, 'all is leased to others, and the gateway does not repeat its request')
   lease.serve(false)
   lease.serve(true)
-  t.ok(lease.isLow, 'a tenant that is woken asks again')
+  t.ok(lease.isLow, 'a tenant that is woken requests a lease again')
 })
 
-t.test('rates that operators set stand beside the defaults, and nonsense is refused by name', async (t) => {
+t.test('Rates that operators set extend the defaults, and invalid ones are rejected', async (t) => {
   t.same(readRateLimits(''), defaultRateLimits)
   t.same(readRateLimits('Free=5/7, Pro=none'), { ...defaultRateLimits, Free: { per_second: 5, burst: 7 }, Pro: null })
   for (const text of ['Free', 'Free=0/5', 'Free=5', 'Free=5/5/5', 'Free=-1/5', 'Free=1.5/2', '=5/5'])
     t.throws(() => readRateLimits(text), { message: new RegExp(`"${text}"`) })
-  t.throws(() => readRateLimits('Gold=5/5'), { message: /"Gold" is not known; known: Free, Pro, Enterprise/ })
+  t.throws(() => readRateLimits('Gold=5/5'), { message: /unknown plan "Gold"\. Allowed: Free, Pro, Enterprise/ })
 })

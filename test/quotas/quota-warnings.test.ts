@@ -45,12 +45,12 @@ async function store(id: string, documents: number, files: number): Promise<void
   )
 }
 
-t.test('requests warn at 80 %, over all gateways together, and again at 100 %; a new month begins anew', async (t) => {
+t.test('Requests warn at 80 % and at 100 % over all gateways together, again in each month', async (t) => {
   const { tenant_id: id } = await api.create()
   await use(id, 4_000, '2026-05-01')
   await use(id, 3_999, '2026-05-01')
   await watch.poll()
-  t.same(await reported(id), [], 'one request before')
+  t.same(await reported(id), [], 'one request before the warning')
   await use(id, 1, '2026-05-01')
   await watch.poll()
   await watch.poll()
@@ -76,25 +76,22 @@ t.test('requests warn at 80 %, over all gateways together, and again at 100 %; a
   ])
 })
 
-t.test(
-  'documents and files warn by what was last read, to the byte, and both levels at once when it comes so',
-  async (t) => {
-    const { tenant_id: id } = await api.create()
-    await store(id, 399_999_999, 799_999_999)
-    await watch.poll()
-    t.same(await reported(id), [])
-    await store(id, 400_000_000, 1_000_000_000)
-    await watch.poll()
-    await watch.poll()
-    t.same(await reported(id), [
-      ['quota.warning', 'documents', '400000000', '500000000', null, null],
-      ['quota.warning', 'files', '1000000000', '1000000000', null, null],
-      ['quota.reached', 'files', '1000000000', '1000000000', null, null],
-    ])
-  },
-)
+t.test('Documents and files warn by the last reading, to the byte, and at both levels at once', async (t) => {
+  const { tenant_id: id } = await api.create()
+  await store(id, 399_999_999, 799_999_999)
+  await watch.poll()
+  t.same(await reported(id), [])
+  await store(id, 400_000_000, 1_000_000_000)
+  await watch.poll()
+  await watch.poll()
+  t.same(await reported(id), [
+    ['quota.warning', 'documents', '400000000', '500000000', null, null],
+    ['quota.warning', 'files', '1000000000', '1000000000', null, null],
+    ['quota.reached', 'files', '1000000000', '1000000000', null, null],
+  ])
+})
 
-t.test('an unlimited plan warns of nothing, and a larger one no more', async (t) => {
+t.test('An unlimited plan has no warnings', async (t) => {
   const { tenant_id: id } = await api.create(undefined, { plan: 'Enterprise' })
   await use(id, 10 ** 9, '2026-06-01')
   await store(id, 10 ** 15, 10 ** 15)
@@ -102,7 +99,7 @@ t.test('an unlimited plan warns of nothing, and a larger one no more', async (t)
   t.same(await reported(id), [])
 })
 
-t.test('leases of months long over are forgotten, those of the month before are not', async (t) => {
+t.test('Leases are deleted two months after their month', async (t) => {
   const { tenant_id: id } = await api.create()
   for (const month of ['2026-04-01', '2026-05-01', '2026-06-01']) await use(id, 1, month)
   await watch.poll()
@@ -114,46 +111,43 @@ t.test('leases of months long over are forgotten, those of the month before are 
   )
 })
 
-t.test(
-  'connections warn by the most that gateways had open together in the month, also when they are closed again',
-  async (t) => {
-    const { tenant_id: id } = await api.create()
-    api.clock.ahead = now.getTime() - Date.now()
-    t.teardown(() => (api.clock.ahead = 0))
-    let sequence = 0
-    /** One gateway has so many open, and lets in more. */
-    const open = (nth: number, keep: number, more: number) =>
-      leaseCall(api, {
-        source: `gateway-${nth}`,
-        boot: `00000000-0000-4000-8000-00000000000${nth}`,
-        sequence: ++sequence,
-        slots: [{ tenant_id: id, open: keep, keep, ask: more, waiting: more }],
-      })
-    await open(1, 0, 50)
-    await open(2, 0, 29)
-    await watch.poll()
-    t.same(await reported(id), [], 'one connection before')
-    await open(2, 29, 1)
-    await open(2, 3, 0)
-    await watch.poll()
-    await watch.poll()
-    const warning = ['quota.warning', 'realtime_connections', '80', '100', null, null]
-    t.same(await reported(id), [warning], 'though most are closed again')
-    await open(1, 50, 47)
-    await watch.poll()
-    await watch.poll()
-    const reached = ['quota.reached', 'realtime_connections', '100', '100', null, null]
-    t.same(await reported(id), [warning, reached])
-    now = new Date('2026-07-02T12:00:00Z')
-    await watch.poll()
-    t.equal((await reported(id)).length, 2, 'a new month begins anew')
-    await api.sql("update tenants set plan_id = 'Pro' where id = $1", [id])
-    await api.sql(
-      "update connection_budgets set peak = 9000, peak_limit = 10000, peak_month = '2026-07-01' where tenant_id = $1",
-      [id],
-    )
-    await api.sql("update tenants set plan_id = 'Free' where id = $1", [id])
-    await watch.poll()
-    t.equal((await reported(id)).length, 2, "what was open under a larger plan is nothing of this one's")
-  },
-)
+t.test('Connections warn by the peak over all gateways in the month, also after they are closed', async (t) => {
+  const { tenant_id: id } = await api.create()
+  api.clock.ahead = now.getTime() - Date.now()
+  t.teardown(() => (api.clock.ahead = 0))
+  let sequence = 0
+  /** A gateway has `keep` connections open, and admits `more`. */
+  const open = (nth: number, keep: number, more: number) =>
+    leaseCall(api, {
+      source: `gateway-${nth}`,
+      boot: `00000000-0000-4000-8000-00000000000${nth}`,
+      sequence: ++sequence,
+      slots: [{ tenant_id: id, open: keep, keep, ask: more, waiting: more }],
+    })
+  await open(1, 0, 50)
+  await open(2, 0, 29)
+  await watch.poll()
+  t.same(await reported(id), [], 'one connection before the warning')
+  await open(2, 29, 1)
+  await open(2, 3, 0)
+  await watch.poll()
+  await watch.poll()
+  const warning = ['quota.warning', 'realtime_connections', '80', '100', null, null]
+  t.same(await reported(id), [warning], 'although most are closed again')
+  await open(1, 50, 47)
+  await watch.poll()
+  await watch.poll()
+  const reached = ['quota.reached', 'realtime_connections', '100', '100', null, null]
+  t.same(await reported(id), [warning, reached])
+  now = new Date('2026-07-02T12:00:00Z')
+  await watch.poll()
+  t.equal((await reported(id)).length, 2, 'a new month begins with no warning')
+  await api.sql("update tenants set plan_id = 'Pro' where id = $1", [id])
+  await api.sql(
+    "update connection_budgets set peak = 9000, peak_limit = 10000, peak_month = '2026-07-01' where tenant_id = $1",
+    [id],
+  )
+  await api.sql("update tenants set plan_id = 'Free' where id = $1", [id])
+  await watch.poll()
+  t.equal((await reported(id)).length, 2, 'the peak under a larger plan does not count for this one')
+})

@@ -1,4 +1,5 @@
-// Requests that never reach a tenant's data cost it nothing: neither of its quota nor of its bill. Those that did any work do.
+// Requests that never reach a tenant's data cost nothing, neither of its quota nor of its bill. Those for which a runtime
+// worked do.
 import { connect } from 'node:net'
 import t from 'tap'
 import { startApi } from '#test/support/control-plane/api.ts'
@@ -7,7 +8,7 @@ import { effort, seed } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
 import {
   send,
-  counted,
+  totalOf,
   leased,
   startQuotaSetting,
   type ReceivedResponse,
@@ -19,7 +20,7 @@ const quota = effort({ small: 500, full: 10_000 })
 await api.sql("update plans set requests_per_month = $1 where id = 'Free'", [quota])
 const random = chanceOf(seed).next
 
-/** What a runtime has done work for, whatever the status: the tenant's requests. */
+/** Requests for which a runtime worked, whatever their status. They count as the tenant's requests. */
 const billable = [
   '/status/200',
   '/status/401',
@@ -30,7 +31,7 @@ const billable = [
   '/claimed/4097',
   '/unmeasured',
 ]
-/** What the gateway or the runtime rejects before anything of the tenant is touched. */
+/** Requests that the gateway or the runtime rejects before anything of the tenant is touched. */
 const rejected = [
   '/rejected/401',
   '/rejected/403',
@@ -43,7 +44,7 @@ const rejected = [
 const pick = (paths: readonly string[]) => paths[Math.floor(random() * paths.length)] ?? ''
 const portsOf = (gateways: readonly QuotaGateway[]) => gateways.map(({ gateway }) => gateway.port)
 
-/** Sends all, over 16 connections and all gateways. */
+/** Sends all requests over 16 connections and all gateways. */
 async function sendAll(ports: readonly number[], name: string, paths: readonly string[]): Promise<ReceivedResponse[]> {
   const waiting = [...paths]
   const responses: ReceivedResponse[] = []
@@ -63,10 +64,10 @@ function shuffled<T>(list: readonly T[]): T[] {
     .map(({ one }) => one)
 }
 
-t.test(`a plan serves its whole number, however many requests are rejected among them (seed ${seed})`, async (t) => {
+t.test(`A plan serves its whole number, however many requests are rejected among them (seed ${seed})`, async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 2)
   const { name, tenant_id: id } = await addTenant('Free')
-  // 11,506 for a plan of 10,000.
+  // For a plan of 10,000 these are 11,506 requests.
   const rejections = Math.ceil(quota * 0.1506)
   const paths = shuffled([
     ...Array.from({ length: quota }, () => pick(billable)),
@@ -76,15 +77,15 @@ t.test(`a plan serves its whole number, however many requests are rejected among
   t.same(responses.filter(({ status }) => status === 429).length, 0)
   t.notOk(
     responses.some(({ headers }) => Object.keys(headers).some((header) => header.startsWith('x-tenantry'))),
-    "the runtime's word stays inside",
+    "the runtime's mark stays inside",
   )
   await until(
-    async () => (await counted(api, id, 'requests')) + (await counted(api, id, 'rejected_requests')) === paths.length,
+    async () => (await totalOf(api, id, 'requests')) + (await totalOf(api, id, 'rejected_requests')) === paths.length,
     'all counts',
   )
-  t.equal(await counted(api, id, 'requests'), quota)
-  t.equal(await counted(api, id, 'rejected_requests'), rejections)
-  t.equal(await counted(api, id, 'latency'), quota, 'latencies are those of billable requests')
+  t.equal(await totalOf(api, id, 'requests'), quota)
+  t.equal(await totalOf(api, id, 'rejected_requests'), rejections)
+  t.equal(await totalOf(api, id, 'latency'), quota, 'latencies are those of billable requests')
   await until(async () => (await leased(api, id)).used === quota, 'the last reports')
   t.same(await leased(api, id), { granted: quota, used: quota })
   for (const port of portsOf(gateways)) t.equal((await send(port, `/t/${name}/status/200`)).status, 429)
@@ -108,7 +109,7 @@ t.test(`a plan serves its whole number, however many requests are rejected among
   )
 })
 
-t.test("an unauthenticated client's 401s take nothing of the quota and cost nothing", async (t) => {
+t.test('Unauthenticated requests take nothing of the quota, and cost nothing', async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 2)
   const { name, tenant_id: id } = await addTenant('Free')
   const responses = await sendAll(
@@ -117,9 +118,9 @@ t.test("an unauthenticated client's 401s take nothing of the quota and cost noth
     Array.from({ length: quota * 2 }, () => '/rejected/401'),
   )
   t.same(new Set(responses.map(({ status }) => status)), new Set([401]))
-  await until(async () => (await counted(api, id, 'rejected_requests')) === quota * 2, 'all counts')
+  await until(async () => (await totalOf(api, id, 'rejected_requests')) === quota * 2, 'all counts')
   t.same(
-    [await counted(api, id, 'requests'), await counted(api, id, 'egress_bytes'), (await leased(api, id)).used],
+    [await totalOf(api, id, 'requests'), await totalOf(api, id, 'egress_bytes'), (await leased(api, id)).used],
     [0, 0, 0],
   )
   const served = await sendAll(
@@ -127,10 +128,10 @@ t.test("an unauthenticated client's 401s take nothing of the quota and cost noth
     name,
     Array.from({ length: quota }, () => '/status/200'),
   )
-  t.same(new Set(served.map(({ status }) => status)), new Set([200]), 'the whole month is left')
+  t.same(new Set(served.map(({ status }) => status)), new Set([200]), 'the whole month remains')
 })
 
-t.test('the rate holds for rejected requests too', async (t) => {
+t.test('The rate also limits rejected requests', async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 1)
   const { name, tenant_id: id } = await addTenant('Free', { rate: { per_second: 1, burst: 3 } })
   const responses = await sendAll(
@@ -140,13 +141,13 @@ t.test('the rate holds for rejected requests too', async (t) => {
   )
   t.ok(responses.filter(({ status }) => status === 429).length > 0)
   await until(
-    async () => (await counted(api, id, 'rejected_requests')) + (await counted(api, id, 'refused_requests')) === 20,
+    async () => (await totalOf(api, id, 'rejected_requests')) + (await totalOf(api, id, 'refused_requests')) === 20,
     'all counts',
   )
-  t.equal(await counted(api, id, 'requests'), 0)
+  t.equal(await totalOf(api, id, 'requests'), 0)
 })
 
-t.test('a client says nothing about whether it is billed', async (t) => {
+t.test('A client cannot determine whether it is billed', async (t) => {
   const {
     addTenant,
     gateways: [only],
@@ -154,17 +155,17 @@ t.test('a client says nothing about whether it is billed', async (t) => {
   const { name, tenant_id: id } = await addTenant('Free')
   for (let nth = 0; nth < 3; nth++)
     await send(only?.gateway.port ?? 0, `/t/${name}/status/401`, { 'x-tenantry-rejected': '1' })
-  // One that leaves when its request has reached the runtime may have had its work done.
+  // A client that leaves when its request has reached the runtime may have caused work.
   const socket = connect(only?.gateway.port ?? 0, '127.0.0.1')
   socket.on('error', () => undefined)
   socket.write(`GET /t/${name}/hang HTTP/1.1\r\nHost: x\r\n\r\n`)
-  await until(async () => (await leased(api, id)).used === 3, 'the first three')
+  await until(async () => (await leased(api, id)).used === 3, 'the first three requests')
   socket.destroy()
-  await until(async () => (await counted(api, id, 'requests')) === 4, 'the one that left')
-  t.equal(await counted(api, id, 'rejected_requests'), 0)
+  await until(async () => (await totalOf(api, id, 'requests')) === 4, 'the request whose client left')
+  t.equal(await totalOf(api, id, 'rejected_requests'), 0)
 })
 
-t.test('requests that reach no runtime are rejected, whatever the reason', async (t) => {
+t.test('Requests that reach no runtime are rejected, whatever the reason', async (t) => {
   const {
     addTenant,
     put,
@@ -181,14 +182,14 @@ t.test('requests that reach no runtime are rejected, whatever the reason', async
   t.equal((await send(port, `/t/${name}/status/200`)).status, 503)
   await put({ ...route, generation: 5 })
   t.equal((await send(port, `/t/${name}/internal/v1/live`)).status, 404)
-  await until(async () => (await counted(api, id, 'rejected_requests')) === 4, 'all counts')
+  await until(async () => (await totalOf(api, id, 'rejected_requests')) === 4, 'all counts')
   t.same(
-    [await counted(api, id, 'requests'), await counted(api, id, 'egress_bytes'), (await leased(api, id)).used],
+    [await totalOf(api, id, 'requests'), await totalOf(api, id, 'egress_bytes'), (await leased(api, id)).used],
     [0, 0, 0],
   )
 })
 
-t.test('a gateway that is killed after rejections owes nothing for them', async (t) => {
+t.test('A gateway that is killed after rejections uses no lease for them', async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 1)
   const [killed] = gateways
   if (killed === undefined) throw new Error('there is one')
@@ -198,7 +199,7 @@ t.test('a gateway that is killed after rejections owes nothing for them', async 
     ...Array.from({ length: 5 }, () => '/status/200'),
   ])
   await until(
-    async () => (await counted(api, id, 'rejected_requests')) === 50 && (await counted(api, id, 'requests')) === 5,
+    async () => (await totalOf(api, id, 'rejected_requests')) === 50 && (await totalOf(api, id, 'requests')) === 5,
     'all counts',
   )
   await killed.kill()

@@ -3,16 +3,16 @@ import t from 'tap'
 import { effort } from '#test/support/effort.ts'
 import { startApi } from '#test/support/control-plane/api.ts'
 import { until } from '#test/support/until.ts'
-import { send, counted, leased, startQuotaSetting, type ReceivedResponse } from './support/gateways.ts'
+import { send, totalOf, leased, startQuotaSetting, type ReceivedResponse } from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })
 const quota = effort({ small: 400, full: 10_000 })
 await api.sql("update plans set requests_per_month = $1 where id = 'Free'", [quota])
 
-/** Longer than a gateway may be silent and still be waited for. */
+/** Longer than a silent gateway is still waited for, in milliseconds. */
 const silence = 6_000
 
-/** Clients that ask one after another, until each has been refused; @returns all answers */
+/** Runs clients that send requests one after another, until each has had its rejections. @returns all responses */
 async function storm(
   ports: readonly number[],
   path: string,
@@ -34,7 +34,7 @@ async function storm(
 
 const served = (responses: readonly ReceivedResponse[]) => responses.filter(({ status }) => status === 200).length
 
-t.test('four gateways and 64 connections serve exactly the quota', async (t) => {
+t.test('Four gateways and 64 connections serve exactly the quota', async (t) => {
   const { addTenant, gateways, upstream } = await startQuotaSetting(t, api, 4)
   const { name, tenant_id: id } = await addTenant('Free')
   const responses = await storm(
@@ -51,15 +51,15 @@ t.test('four gateways and 64 connections serve exactly the quota', async (t) => 
   )
   await until(
     async () =>
-      (await counted(api, id, 'requests')) + (await counted(api, id, 'refused_requests')) === responses.length,
+      (await totalOf(api, id, 'requests')) + (await totalOf(api, id, 'refused_requests')) === responses.length,
     'all counts',
   )
-  t.same(await counted(api, id, 'requests'), quota, 'a refused request is none of those that cost')
+  t.same(await totalOf(api, id, 'requests'), quota, 'a rejected request does not count for the bill')
   await until(async () => (await leased(api, id)).used === quota, 'the last reports')
   t.same(await leased(api, id), { granted: quota, used: quota })
 })
 
-t.test('what one gateway has and does not use goes to another that asks', async (t) => {
+t.test('What one gateway holds and does not use goes to another that needs it', async (t) => {
   const {
     addTenant,
     gateways: [idle, busy],
@@ -71,7 +71,7 @@ t.test('what one gateway has and does not use goes to another that asks', async 
   t.same(served(responses), quota - 1)
 })
 
-t.test('a gateway that is cut off serves out its lease and no more, and others never get what it holds', async (t) => {
+t.test('A gateway that is cut off serves out its lease, and no other gateway gets that', async (t) => {
   const {
     addTenant,
     gateways: [cut, other],
@@ -92,11 +92,11 @@ t.test('a gateway that is cut off serves out its lease and no more, and others n
   const others = await storm([other.gateway.port], `/t/${name}/status/200`, 4, 1)
   t.same(served(others), quota - held)
   cut.reachable = true
-  await until(async () => (await leased(api, id)).used === quota, 'its report after it')
+  await until(async () => (await leased(api, id)).used === quota, 'its report afterwards')
   t.same((await send(cut.gateway.port, `/t/${name}/status/200`)).status, 429)
 })
 
-t.test('a gateway that stops gives back what it has not used', async (t) => {
+t.test('A gateway that stops releases what it has not used', async (t) => {
   const {
     addTenant,
     gateways: [first, second],
@@ -110,7 +110,7 @@ t.test('a gateway that stops gives back what it has not used', async (t) => {
 })
 
 t.test(
-  'of a gateway that was killed, the lease is free again but for what was counted, once nothing of it is to come',
+  'The lease of a killed gateway is free again except for what was totalOf, once its counts are complete',
   async (t) => {
     const {
       addTenant,
@@ -119,7 +119,7 @@ t.test(
     if (killed === undefined || other === undefined) throw new Error('there are two')
     const { name, tenant_id: id } = await addTenant('Free')
     for (let nth = 0; nth < 5; nth++) await send(killed.gateway.port, `/t/${name}/status/200`)
-    await until(async () => (await counted(api, id, 'requests')) === 5, 'its counts')
+    await until(async () => (await totalOf(api, id, 'requests')) === 5, 'its counts')
     await killed.kill()
     const held = (await leased(api, id, killed.source)).granted
     t.ok(held > 5)
@@ -127,7 +127,7 @@ t.test(
     t.same(
       served(await storm([other.gateway.port], `/t/${name}/status/200`, 4, 1)),
       quota - held,
-      "while it is away its lease is nobody else's",
+      'its lease belongs to no other gateway while it is away',
     )
     killed.reachable = true
     await killed.start()
@@ -142,12 +142,12 @@ t.test(
       'the end of its lease',
     )
     const rest = await storm([other.gateway.port, killed.gateway.port], `/t/${name}/status/200`, 8)
-    t.same(served(rest), held - 5, 'nothing is lost, and nothing served twice')
+    t.same(served(rest), held - 5, 'nothing is lost, and nothing is served twice')
   },
 )
 
 t.test(
-  'a gateway that is killed and started anew while the control plane is away goes on with its lease, again and again',
+  'A gateway that is killed and restarted without a control plane continues with its lease, repeatedly',
   async (t) => {
     const {
       addTenant,
@@ -157,13 +157,13 @@ t.test(
     const { name, tenant_id: id } = await addTenant('Free')
     const get = async () => (await send(killed.gateway.port, `/t/${name}/status/200`)).status
     for (let nth = 0; nth < 5; nth++) t.same(await get(), 200)
-    await until(async () => (await counted(api, id, 'requests')) === 5, 'its counts')
+    await until(async () => (await totalOf(api, id, 'requests')) === 5, 'its counts')
     const held = (await leased(api, id, killed.source)).granted
     let alone = 0
     for (let nth = 0; nth < 2; nth++) {
       await killed.kill()
       await killed.start()
-      t.same(await get(), 200, 'it serves on')
+      t.same(await get(), 200, 'the gateway continues to serve')
       alone++
     }
     for (; (await get()) === 200; alone++);
@@ -179,14 +179,14 @@ t.test(
   },
 )
 
-t.test('answers that are lost on their way cost nothing', async (t) => {
+t.test('Responses that are lost on their way cost nothing', async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 2)
   const { name } = await addTenant('Free')
   const [first] = gateways
   if (first === undefined) throw new Error('there are two')
   first.loseResponses = 3
   const early = await storm([first.gateway.port], `/t/${name}/status/200`, 2, 1)
-  await until(() => first.loseResponses === 0, 'lost answers')
+  await until(() => first.loseResponses === 0, 'the lost responses')
   const late = await storm(
     gateways.map(({ gateway }) => gateway.port),
     `/t/${name}/status/200`,
@@ -196,7 +196,7 @@ t.test('answers that are lost on their way cost nothing', async (t) => {
   t.same(served(early) + served(late), quota)
 })
 
-t.test('a plan without a quota asks for no lease', async (t) => {
+t.test('A plan without a quota needs no lease', async (t) => {
   const {
     addTenant,
     gateways: [only],
@@ -207,7 +207,7 @@ t.test('a plan without a quota asks for no lease', async (t) => {
 })
 
 t.test(
-  'a clock that is set over the end of the month ends what was leased before, though no gateway has seen that end',
+  'A clock that is set past the end of the month ends earlier leases, though no gateway saw that end',
   async (t) => {
     const { addTenant, gateways } = await startQuotaSetting(t, api, 1)
     const { name, tenant_id: id } = await addTenant('Free')
@@ -227,11 +227,11 @@ t.test(
     const ahead = api.clock.ahead
     t.teardown(() => (api.clock.ahead = ahead))
     api.clock.ahead += next.getTime() - former.getTime()
-    // What is told of it brings the news.
+    // The report of this request returns the new month.
     await get()
-    await until(async () => (await of(former))?.['granted'] === 4, 'the rest is given back')
+    await until(async () => (await of(former))?.['granted'] === 4, 'the release of the rest')
     for (let n = 0; n < 5; n++) await get()
-    await until(async () => (await of(next))?.['used'] === 5, 'the new month has its own')
+    await until(async () => (await of(next))?.['used'] === 5, 'the lease of the new month')
     t.same(await of(former), { granted: 4, used: 4 })
   },
 )

@@ -1,5 +1,5 @@
-// Clients that abort and pipeline, and operators who change their minds under load: never more is served than the plan's number, and no
-// request of the month is lost for good.
+// Clients that abort and pipeline, and operators who change plans under load: never more is served than the plan allows,
+// and no request of the month is lost for good.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Route } from '@tenantry/contract'
@@ -8,7 +8,7 @@ import { chanceOf } from '#test/simulation/chance.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { startApi } from '#test/support/control-plane/api.ts'
 import { until } from '#test/support/until.ts'
-import { send, counted, leased, startQuotaSetting, type QuotaGateway } from './support/gateways.ts'
+import { send, totalOf, leased, startQuotaSetting, type QuotaGateway } from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })
 const quota = effort({ small: 300, full: 5_000 })
@@ -19,7 +19,7 @@ await api.sql(
 const random = chanceOf(seed).next
 const below = (max: number) => Math.floor(random() * max)
 
-/** Pipelines so many requests on one connection, and leaves after so many answers. @returns how many of them were served */
+/** Pipelines requests on one connection, and leaves after some responses. @returns how many requests were served */
 async function pipeline(port: number, path: string, requests: number, responses: number): Promise<number> {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => undefined)
@@ -39,7 +39,7 @@ async function pipeline(port: number, path: string, requests: number, responses:
 
 const portsOf = (gateways: readonly QuotaGateway[]) => gateways.map(({ gateway }) => gateway.port)
 
-/** Whole requests, until a gateway has said that the month is used up. @returns how many were served */
+/** Sends complete requests until a gateway reports that the month is used up. @returns how many were served */
 async function drain(ports: readonly number[], path: string, connections = 8): Promise<number> {
   let served = 0
   await Promise.all(
@@ -54,44 +54,41 @@ async function drain(ports: readonly number[], path: string, connections = 8): P
   return served
 }
 
-/** @returns what all gateways together have used, once they have said so and hold nothing */
+/** @returns what all gateways together have used, once they have reported it and hold nothing */
 async function settled(route: Route): Promise<number> {
   await until(async () => {
     const { granted, used } = await leased(api, route.tenant_id)
-    return granted === used && (await counted(api, route.tenant_id, 'requests')) >= used
+    return granted === used && (await totalOf(api, route.tenant_id, 'requests')) >= used
   }, 'the last reports')
   return (await leased(api, route.tenant_id)).used
 }
 
 t.comment(`seed ${seed}`)
 
-t.test(
-  'clients that leave at any moment and pipeline over three gateways use what they asked for, once each',
-  async (t) => {
-    const { addTenant, gateways, upstream } = await startQuotaSetting(t, api, 3)
-    const route = await addTenant('Free')
-    const path = `/t/${route.name}/status/200`
-    const ports = portsOf(gateways)
-    const reads = await Promise.all(
-      Array.from({ length: 12 }, async () => {
-        let served = 0
-        for (let n = 0; n < quota / 40; n++) {
-          const requests = 1 + below(8)
-          served += await pipeline(ports[below(3)] ?? 0, path, requests, below(requests + 1))
-        }
-        return served
-      }),
-    )
-    t.ok(reads.reduce((sum, served) => sum + served, 0) <= upstream.seen.length)
-    await drain(ports, path)
-    t.ok(upstream.seen.length <= quota, `${upstream.seen.length} of ${quota} reached the runtime`)
-    t.equal(await settled(route), quota, 'all of the month was to be had')
-    t.equal(await counted(api, route.tenant_id, 'requests'), quota, 'each that was let in is counted, and nothing else')
-  },
-)
+t.test('Clients that leave at any moment and pipeline over three gateways use each request once', async (t) => {
+  const { addTenant, gateways, upstream } = await startQuotaSetting(t, api, 3)
+  const route = await addTenant('Free')
+  const path = `/t/${route.name}/status/200`
+  const ports = portsOf(gateways)
+  const reads = await Promise.all(
+    Array.from({ length: 12 }, async () => {
+      let served = 0
+      for (let n = 0; n < quota / 40; n++) {
+        const requests = 1 + below(8)
+        served += await pipeline(ports[below(3)] ?? 0, path, requests, below(requests + 1))
+      }
+      return served
+    }),
+  )
+  t.ok(reads.reduce((sum, served) => sum + served, 0) <= upstream.seen.length)
+  await drain(ports, path)
+  t.ok(upstream.seen.length <= quota, `${upstream.seen.length} of ${quota} reached the runtime`)
+  t.equal(await settled(route), quota, 'all of the month was available')
+  t.equal(await totalOf(api, route.tenant_id, 'requests'), quota, 'each admitted request is totalOf, and nothing else')
+})
 
 t.test(
-  'changes of plan, suspensions and resumptions under load: what plans with a quota let in stays within the larger one',
+  'Under changes of plan, suspensions and resumptions, plans with a quota admit no more than the larger one',
   async (t) => {
     const { addTenant, put, gateways, upstream } = await startQuotaSetting(t, api, 2)
     const route = await addTenant('Free')
@@ -118,8 +115,8 @@ t.test(
     for (let n = 0; n < effort({ small: 12, full: 200 }); n++) {
       const isPro = below(2) === 1
       await change(isPro ? 'Pro' : 'Free', isPro ? 2 * quota : quota, below(4) === 0 ? 'suspended' : 'ready')
-      // Some changes see requests let in, some none.
-      for (let requested = below(10); requested > 0; requested--) await send(ports[requested % 2] ?? 0, path)
+      // Some changes see admitted requests, others see none.
+      for (let count = below(10); count > 0; count--) await send(ports[count % 2] ?? 0, path)
     }
     await change('Free', quota)
     isOver = true
@@ -128,37 +125,34 @@ t.test(
     await change('Pro', 2 * quota)
     await drain(ports, path)
     t.ok(upstream.seen.length <= 2 * quota, `${upstream.seen.length} of ${2 * quota} reached the runtime`)
-    t.equal(await settled(route), 2 * quota, 'all of the larger plan was to be had')
+    t.equal(await settled(route), 2 * quota, 'all of the larger plan was available')
     const before = upstream.seen.length
     await change('Free', quota)
-    t.equal((await send(ports[0] ?? 0, path)).status, 429, 'a smaller plan that is used up lets nothing in')
+    t.equal((await send(ports[0] ?? 0, path)).status, 429, 'a smaller plan that is used up admits nothing')
     t.equal(upstream.seen.length, before)
   },
 )
 
-t.test(
-  'a tenant that is made again under the name of a deleted one has a month of its own, and the bill goes to whom it was',
-  async (t) => {
-    const { addTenant, put, routes, gateways } = await startQuotaSetting(t, api, 2)
-    const ports = portsOf(gateways)
-    const first = await addTenant('Free')
-    const path = `/t/${first.name}/status/200`
-    t.equal(await drain(ports, path), quota)
-    const second = await addTenant('Free')
-    routes.routes.remove(first.tenant_id)
-    await put({ ...second, generation: 2, name: first.name })
-    const whose = async () => {
-      const [a, b] = await Promise.all([first, second].map(({ tenant_id: id }) => counted(api, id, 'requests')))
-      return [a, b]
-    }
-    t.equal(await drain(ports, path), quota)
-    await until(async () => (await leased(api, second.tenant_id)).used === quota, 'the last reports')
-    await until(async () => (await whose()).every((requests) => requests === quota), 'the counts')
-    t.same(await leased(api, first.tenant_id), { granted: quota, used: quota })
-  },
-)
+t.test('A tenant with the name of a deleted one has its own month, and each bill goes to its tenant', async (t) => {
+  const { addTenant, put, routes, gateways } = await startQuotaSetting(t, api, 2)
+  const ports = portsOf(gateways)
+  const first = await addTenant('Free')
+  const path = `/t/${first.name}/status/200`
+  t.equal(await drain(ports, path), quota)
+  const second = await addTenant('Free')
+  routes.routes.remove(first.tenant_id)
+  await put({ ...second, generation: 2, name: first.name })
+  const whose = async () => {
+    const [a, b] = await Promise.all([first, second].map(({ tenant_id: id }) => totalOf(api, id, 'requests')))
+    return [a, b]
+  }
+  t.equal(await drain(ports, path), quota)
+  await until(async () => (await leased(api, second.tenant_id)).used === quota, 'the last reports')
+  await until(async () => (await whose()).every((requests) => requests === quota), 'the counts')
+  t.same(await leased(api, first.tenant_id), { granted: quota, used: quota })
+})
 
-t.test('a connection that is refused because too many are open takes nothing of the month', async (t) => {
+t.test('A connection that is rejected because too many are open takes nothing of the month', async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 1)
   const route = await addTenant('Free', { connections: 1 })
   const [port = 0] = portsOf(gateways)
@@ -174,11 +168,11 @@ t.test('a connection that is refused because too many are open takes nothing of 
   t.equal(await open(upgrade), '101')
   for (let n = 0; n < 20; n++) t.equal(await open(n % 2 === 0 ? upgrade : stream), '429')
   t.equal(await drain([port], `/t/${route.name}/status/200`), quota - 1)
-  await until(async () => (await counted(api, route.tenant_id, 'requests')) === quota, 'the counts')
+  await until(async () => (await totalOf(api, route.tenant_id, 'requests')) === quota, 'the counts')
   t.equal(await settled(route), quota)
 })
 
-t.test('a month that begins gives the whole number again, and what is left of the old one is gone', async (t) => {
+t.test('A new month gives the whole number again, and the rest of the old one is void', async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 2)
   const ports = portsOf(gateways)
   const used = await addTenant('Free')

@@ -1,4 +1,4 @@
-// A rate of one tenant's own: set, shown, taken back, kept when the plan changes, and held by gateways without a restart.
+// A tenant's own rate: set, shown, removed, retained when the plan changes, and applied by gateways without a restart.
 import type { Route } from '@tenantry/contract'
 import t from 'tap'
 import type { TenantBody } from '#control-plane/tenants/tenant-body.ts'
@@ -32,32 +32,29 @@ const rate = async (id: string) => (await published(id)).limits?.rate
 const audited = async (id: string) =>
   (await api.sql('select detail from audit_log where target = $1 order by seq desc limit 1', [id]))[0]?.['detail']
 
-t.test(
-  "a tenant has its plan's rate until it is given one of its own, and again when that is taken back",
-  async (t) => {
-    const { tenant_id: id, rate_limit: first } = await api.create()
-    t.same(first, { per_second: 1, burst: 3, source: 'plan' })
-    t.same(await patch(id, { rate_limit: { per_second: 20, burst: 1 } }), {
-      per_second: 20,
-      burst: 1,
-      source: 'tenant',
-    })
-    t.same((await api.tenant(id)).rate_limit, { per_second: 20, burst: 1, source: 'tenant' })
-    t.same(await rate(id), { per_second: 20, burst: 1 })
-    t.same(await audited(id), { rate_limit: { per_second: 20, burst: 1 } })
+t.test("A tenant has its plan's rate until it gets its own, and again when that is removed", async (t) => {
+  const { tenant_id: id, rate_limit: first } = await api.create()
+  t.same(first, { per_second: 1, burst: 3, source: 'plan' })
+  t.same(await patch(id, { rate_limit: { per_second: 20, burst: 1 } }), {
+    per_second: 20,
+    burst: 1,
+    source: 'tenant',
+  })
+  t.same((await api.tenant(id)).rate_limit, { per_second: 20, burst: 1, source: 'tenant' })
+  t.same(await rate(id), { per_second: 20, burst: 1 })
+  t.same(await audited(id), { rate_limit: { per_second: 20, burst: 1 } })
 
-    t.same(await patch(id, { rate_limit: 'unlimited' }), { per_second: null, burst: null, source: 'tenant' })
-    t.equal(await rate(id), null)
-    t.same(await audited(id), { rate_limit: 'unlimited' })
+  t.same(await patch(id, { rate_limit: 'unlimited' }), { per_second: null, burst: null, source: 'tenant' })
+  t.equal(await rate(id), null)
+  t.same(await audited(id), { rate_limit: 'unlimited' })
 
-    t.same(await patch(id, { rate_limit: null }), { per_second: 1, burst: 3, source: 'plan' })
-    t.same(await rate(id), { per_second: 1, burst: 3 })
-    t.same(await audited(id), { rate_limit: null })
-    t.same(await patch(id, { plan: 'Enterprise' }), { per_second: null, burst: null, source: 'plan' })
-  },
-)
+  t.same(await patch(id, { rate_limit: null }), { per_second: 1, burst: 3, source: 'plan' })
+  t.same(await rate(id), { per_second: 1, burst: 3 })
+  t.same(await audited(id), { rate_limit: null })
+  t.same(await patch(id, { plan: 'Enterprise' }), { per_second: null, burst: null, source: 'plan' })
+})
 
-t.test("a change of plan, or of anything else, leaves a tenant's own rate as it is", async (t) => {
+t.test("A change of the plan or of another field keeps a tenant's own rate", async (t) => {
   const { tenant_id: id } = await api.create(undefined, { plan: 'Enterprise' })
   await patch(id, { rate_limit: { per_second: 9_999_999, burst: 9_999_999 } })
   const own = { per_second: 9_999_999, burst: 9_999_999, source: 'tenant' }
@@ -68,7 +65,7 @@ t.test("a change of plan, or of anything else, leaves a tenant's own rate as it 
   t.same(
     await patch(id, { plan: 'Free' }),
     { per_second: null, burst: null, source: 'tenant' },
-    "nor does it become the plan's when it was none",
+    "the plan's rate does not replace an unlimited one",
   )
   t.same(
     await patch(id, { plan: 'Pro', rate_limit: null }),
@@ -77,7 +74,7 @@ t.test("a change of plan, or of anything else, leaves a tenant's own rate as it 
   )
 })
 
-t.test('a tenant may be created with a rate of its own, which the record says', async (t) => {
+t.test('A tenant may be created with its own rate, which the audit log records', async (t) => {
   for (const [own, shown] of [
     [
       { per_second: 7, burst: 8 },
@@ -97,7 +94,7 @@ t.test('a tenant may be created with a rate of its own, which the record says', 
   }
 })
 
-t.test('a refused change changes nothing, and only an admin key makes one', async (t) => {
+t.test('A rejected change changes nothing, and only an admin key may make one', async (t) => {
   const { tenant_id: id, generation } = await api.create()
   const body = { rate_limit: 'unlimited' }
   for (const key of [api.keys.read, api.keys.billing])
@@ -115,13 +112,13 @@ t.test('a refused change changes nothing, and only an admin key makes one', asyn
     400,
     'INVALID_FIELD',
     '"rate_limit.per_second"',
-    'no rate at all',
+    'not a rate',
   )
   t.match(await api.tenant(id), { generation, rate_limit: { per_second: 1, burst: 3, source: 'plan' } })
 })
 
-t.test('gateways hold it from the change on, each time without a restart', async (t) => {
-  // Nothing is paid back meanwhile.
+t.test('Gateways apply the rate from each change on, without a restart', async (t) => {
+  // The clock does not move, so that the budget of the rate is not refilled.
   const {
     gateways: [one],
     put,

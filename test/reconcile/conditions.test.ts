@@ -1,4 +1,4 @@
-// What the reconciler says of a tenant, and what it leaves as others said it.
+// The conditions that the reconciler reports for a tenant, and those of other writers, which it leaves unchanged.
 import type { AppliedRoute, TenantHealth } from '@tenantry/contract'
 import t from 'tap'
 import { HomeError } from '#control-plane/homes/home-report.ts'
@@ -29,7 +29,7 @@ const condition = (type: Condition['type'], status: Condition['status'], reason 
   observed_at: '2026-03-01T11:00:00.000Z',
 })
 
-/** A tenant that was last seen as it was asked for. */
+/** A tenant that was last observed in its desired state. */
 const settled = {
   id: 't_0123456789abcdef0123',
   isolation: 'database-per-tenant',
@@ -46,7 +46,7 @@ const settled = {
   driftPolicy: 'repair',
 } as const
 
-t.test('a part that nobody looked at keeps what was said of it, with its time', (t) => {
+t.test('A part that was not observed keeps its condition with its time', (t) => {
   const before = [condition('Home', 'True'), condition('Database', 'False'), condition('Drift', 'True'), disk]
   const route = condition('Route', 'False', 'RouteMissing')
   const database = condition('Database', 'True')
@@ -69,13 +69,13 @@ interface World {
   health: Partial<TenantHealth> | undefined | 'silent'
   route: Partial<AppliedRoute> | undefined | 'silent'
   login: 'works' | 'fails'
-  /** What preparing the database, and making the home, throw. */
+  /** Error of the preparation of the database; `create` is the error of the creation of the home. */
   prepare?: Error
   create?: Error
 }
 
-/** What is recorded of a shared tenant, last seen an hour ago, that is reconciled in such a world. */
-async function recorded(world: World): Promise<{ reason: string | null; conditions: string[]; kept: string[] }> {
+/** Reconciles a shared tenant, last observed an hour ago. @returns what is recorded; `unchanged` lists conditions from before */
+async function recorded(world: World): Promise<{ reason: string | null; conditions: string[]; unchanged: string[] }> {
   const clock: Clock = { ...systemClock, now: () => at, timeout: () => AbortSignal.timeout(50) }
   const before = (['Home', 'Database', 'Runtime', 'Route'] as const).map((type) => condition(type, 'True'))
   const snapshot = {
@@ -90,8 +90,8 @@ async function recorded(world: World): Promise<{ reason: string | null; conditio
     recordPublished: async () => undefined,
     recordObserved: async (_: string, observed: typeof seen) => void (seen = observed),
   } as unknown as ReconcileStore
-  const response = <T>(reported: T | 'silent') =>
-    reported === 'silent' ? Promise.reject(new Error('refused')) : Promise.resolve(reported)
+  const respond = <T>(body: T | 'silent') =>
+    body === 'silent' ? Promise.reject(new Error('connection refused')) : Promise.resolve(body)
   const failing = (error: Error | undefined) => (error === undefined ? Promise.resolve('made') : Promise.reject(error))
   const run = {
     store,
@@ -99,7 +99,7 @@ async function recorded(world: World): Promise<{ reason: string | null; conditio
     homeVersion: 'v1',
     failpoint: noFailpoints,
     epoch: 1n,
-    probe: { tenantHealth: () => response(world.health), route: () => response(world.route) },
+    probe: { tenantHealth: () => respond(world.health), route: () => respond(world.route) },
     region: {
       engine: undefined,
       runtimeUrls: () => ['http://runtime'],
@@ -122,7 +122,7 @@ async function recorded(world: World): Promise<{ reason: string | null; conditio
   return {
     reason: seen?.reason ?? null,
     conditions: conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`),
-    kept: before.filter((one) => conditions.includes(one)).map(({ type }) => type),
+    unchanged: before.filter((one) => conditions.includes(one)).map(({ type }) => type),
   }
 }
 
@@ -132,32 +132,32 @@ const well: World = {
   login: 'works',
 }
 
-t.test('each condition says what was seen of its own part, and why', async (t) => {
+t.test('Each condition reports the observed state of its own part with a reason', async (t) => {
   t.same(await recorded(well), {
     reason: null,
     conditions: ['Home True Observed', 'Database True Observed', 'Runtime True Observed', 'Route True Observed'],
-    kept: [],
+    unchanged: [],
   })
   t.same(
     await recorded({ ...well, route: 'silent' }),
     {
-      reason: 'the gateway does not answer',
+      reason: 'The gateway does not respond.',
       conditions: [
         'Home True Observed',
         'Database True Observed',
         'Runtime True Observed',
         'Route False GatewayUnreachable',
       ],
-      kept: [],
+      unchanged: [],
     },
-    'a gateway that does not answer says nothing of the home',
+    'an unreachable gateway does not change the condition of the home',
   )
   const routes = { RouteMissing: undefined, RouteOutdated: { phase: 'ready', generation: 3 } } as const
   for (const [reason, route] of Object.entries(routes))
     t.equal((await recorded({ ...well, route })).conditions.at(-1), `Route False ${reason}`)
   const unleased = await recorded({ ...well, route: { phase: 'ready', generation: 4, leased: false } })
   t.equal(unleased.conditions.at(-1), 'Route False LeaseMissing')
-  t.match(unleased.reason, /^the gateway has no lease/)
+  t.match(unleased.reason, /^The gateway has no lease/)
   t.same((await recorded({ ...well, health: 'silent' })).conditions, [
     'Home True Observed',
     'Database True Observed',
@@ -170,17 +170,17 @@ t.test('each condition says what was seen of its own part, and why', async (t) =
     components: {} as TenantHealth['components'],
   }
   t.match(await recorded({ ...well, health: unhealthy }), {
-    reason: /^the runtime says unhealthy at generation 4/,
+    reason: /^The runtime reports unhealthy at generation 4/,
     conditions: { 2: 'Runtime False RuntimeUnhealthy' },
   })
 })
 
-t.test('what was not looked at is not spoken of', async (t) => {
+t.test('A failure changes only the conditions of observed parts', async (t) => {
   const secret = new Error('connect ECONNREFUSED 10.0.0.7:5432')
   t.same(await recorded({ ...well, login: 'fails', prepare: secret }), {
-    reason: 'the home could not be brought to the wanted state; it is tried again',
+    reason: 'The home could not be brought to its specified state. The work is retried.',
     conditions: ['Home True Observed', 'Database False Error', 'Runtime True Observed', 'Route True Observed'],
-    kept: ['Home', 'Runtime', 'Route'],
+    unchanged: ['Home', 'Runtime', 'Route'],
   })
   t.same(
     await recorded({
@@ -191,12 +191,12 @@ t.test('what was not looked at is not spoken of', async (t) => {
     {
       reason: 'the home is damaged',
       conditions: ['Home False HomeDamaged', 'Database True Observed', 'Runtime True Observed', 'Route True Observed'],
-      kept: ['Runtime', 'Route'],
+      unchanged: ['Runtime', 'Route'],
     },
   )
 })
 
-t.test('a full disk is no work of the reconciler', async (t) => {
+t.test('The reconciler does nothing about a full disk', async (t) => {
   const snapshot: Partial<Snapshot> = { ...settled, conditions: [disk] }
   const writes: string[] = []
   const store = new Proxy(

@@ -1,5 +1,5 @@
-// The controller in simulated time: when a tenant is called failed, who is served while many fail, and what becomes of a run
-// for what is not wanted any more.
+// The controller in simulated time: when a tenant is marked failed, that other tenants are served while many fail, and that a new
+// request interrupts an outdated run.
 import t from 'tap'
 import type { TenantHealth } from '@tenantry/contract'
 import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
@@ -32,7 +32,7 @@ const config: RegionConfig = {
 }
 const sizes = { postgres: { memoryBytes: 1, cpuMillis: 1 }, runtime: { memoryBytes: 1, cpuMillis: 1 } }
 
-/** A region without an engine; `home` is what every piece of work in a home comes to, `complaint` what the runtime says is wrong. */
+/** Starts a controller for a region without an engine. `home` is the result of all work in homes, `complaint` the runtime's error. */
 function startController({ concurrency = 4 } = {}) {
   const scheduler = createScheduler()
   const chance = chanceOf(1)
@@ -55,7 +55,7 @@ function startController({ concurrency = 4 } = {}) {
     now,
     breach: () => undefined,
     docker: () => {
-      throw new Error('there is no engine')
+      throw new Error('The region has no engine.')
     },
   })
   const world: { home: (tenantId: string) => Promise<void>; complaint: string | undefined } = {
@@ -90,28 +90,28 @@ function startController({ concurrency = 4 } = {}) {
   }
   const probe: RegionProbe = {
     async tenantHealth(_url, tenantId): Promise<TenantHealth | undefined> {
-      const reported = database.published(tenantId)
-      if (reported?.hasManifest !== true) return undefined
+      const published = database.published(tenantId)
+      if (published?.hasManifest !== true) return undefined
       const well = { status: 'healthy', observed_at: now().toISOString() } as const
       const storage =
         world.complaint === undefined ? well : { ...well, status: 'unhealthy' as const, message: world.complaint }
       return {
         tenant_id: tenantId,
-        generation: reported.generation,
+        generation: published.generation,
         status: storage.status,
         components: { database: well, storage, functions: well },
       }
     },
     tenantUsage: async () => undefined,
     async route(_url, tenantId) {
-      const reported = database.published(tenantId)
-      return reported === undefined
+      const published = database.published(tenantId)
+      return published === undefined
         ? undefined
         : {
             tenant_id: tenantId,
             name: tenantId,
-            generation: reported.generation,
-            phase: reported.phase,
+            generation: published.generation,
+            phase: published.phase,
             runtimes: [],
             dedicated: false,
           }
@@ -139,7 +139,7 @@ function startController({ concurrency = 4 } = {}) {
     },
     { epoch: 1n, lost: lost.signal },
   )
-  /** Until `seconds` of the simulation have passed. */
+  /** Runs the simulation until `seconds` have passed. */
   const until = (seconds: number) => {
     scheduler.after(seconds * 1000 - scheduler.now(), () => undefined)
     return scheduler.run(() => scheduler.now() >= seconds * 1000)
@@ -162,44 +162,44 @@ function startController({ concurrency = 4 } = {}) {
   }
 }
 
-t.test('a tenant is called failed after three failures, and not before half a minute of them', async (t) => {
+t.test('A tenant is marked failed after three failures over at least half a minute', async (t) => {
   const { world, database, create, row, attempts, until, stop } = startController()
   create('a')
   await until(1)
   t.match(row('a'), { status: 'ready', reason: null })
-  world.home = () => Promise.reject(new HomeError('the home does not answer'))
-  database.raise('a', 'update', {})
+  world.home = () => Promise.reject(new HomeError('the home does not respond'))
+  database.requestChange('a', 'update', {})
   await until(29)
-  t.match(row('a'), { status: 'ready', reason: 'the home does not answer' }, 'what is wrong is said at once')
+  t.match(row('a'), { status: 'ready', reason: 'the home does not respond' }, 'the reason is reported at once')
   t.ok(attempts() > 3)
   await until(33)
-  t.match(row('a'), { status: 'failed', reason: 'the home does not answer' })
+  t.match(row('a'), { status: 'failed', reason: 'the home does not respond' })
   world.home = () => Promise.resolve()
   await until(90)
   t.match(row('a'), { status: 'ready', reason: null, observedGeneration: 2 })
   await stop()
 })
 
-t.test('failures begin to count anew after a success', async (t) => {
+t.test('A success resets the count of failures', async (t) => {
   const { world, database, create, row, until, stop } = startController()
   create('a')
   for (const second of [1, 41, 81]) {
     await until(second)
-    world.home = () => Promise.reject(new HomeError('the home does not answer'))
-    database.raise('a', 'update', {})
+    world.home = () => Promise.reject(new HomeError('the home does not respond'))
+    database.requestChange('a', 'update', {})
     await until(second + 10)
-    t.match(row('a'), { status: 'ready', reason: 'the home does not answer' })
+    t.match(row('a'), { status: 'ready', reason: 'the home does not respond' })
     world.home = () => Promise.resolve()
   }
   await stop()
 })
 
-t.test('while many fail, and each takes long to, the others are served', async (t) => {
+t.test('While many tenants fail slowly, the others are served', async (t) => {
   const { world, create, row, until, sleep, stop } = startController({ concurrency: 4 })
   world.home = async (id) => {
     if (!id.startsWith('bad')) return
     await sleep(20)
-    throw new HomeError('the home does not answer')
+    throw new HomeError('the home does not respond')
   }
   const bad = Array.from({ length: 12 }, (_, number) => `bad${number}`)
   bad.forEach(create)
@@ -218,20 +218,20 @@ t.test('while many fail, and each takes long to, the others are served', async (
   t.same(
     bad.map((id) => row(id)?.status),
     bad.map(() => 'ready'),
-    'and those that failed are served, too',
+    'the tenants that failed recover',
   )
   await stop()
 })
 
-t.test('what is wanted now interrupts a run for what was wanted before, and that is no failure', async (t) => {
+t.test('A new request interrupts the run of an older one without a failure', async (t) => {
   const { world, database, create, row, until, stop } = startController()
   world.complaint = 'no store'
   create('a')
   await until(2)
-  t.match(row('a'), { status: 'pending', reason: null }, 'its runtime is waited for')
-  database.raise('a', 'delete', { desired: 'deleted', status: 'deleting', purgeAfter: new Date(beginning) })
+  t.match(row('a'), { status: 'pending', reason: null }, 'the controller waits for the runtime')
+  database.requestChange('a', 'delete', { desired: 'deleted', status: 'deleting', purgeAfter: new Date(beginning) })
   await until(3)
-  t.equal(row('a'), undefined, 'removed long before the runtime was given up')
+  t.equal(row('a'), undefined, 'the tenant is removed before the wait for the runtime times out')
   t.match(
     [...database.operations.values()],
     [
@@ -242,7 +242,7 @@ t.test('what is wanted now interrupts a run for what was wanted before, and that
   await stop()
 })
 
-t.test('a change that is told late or twice interrupts nothing', async (t) => {
+t.test('A late or repeated notification of a change interrupts nothing', async (t) => {
   const { world, database, create, row, attempts, until, stop } = startController()
   world.complaint = 'no store'
   create('a')
@@ -258,13 +258,13 @@ t.test('a change that is told late or twice interrupts nothing', async (t) => {
   await stop()
 })
 
-t.test('what a runtime complains of is part of the reason', async (t) => {
+t.test("The reason contains the runtime's error, shortened and without control characters", async (t) => {
   const { world, create, row, until, stop } = startController()
   world.complaint = `the store is gone\n\u001b[31m${'x'.repeat(400)}`
   create('a')
   await until(12)
   const reason = row('a')?.reason ?? ''
-  t.match(reason, /^the runtime says unhealthy at generation 1: storage: the store is gone \[31mx+…$/)
-  t.ok(reason.length <= 245)
+  t.match(reason, /^The runtime reports unhealthy at generation 1: storage: the store is gone \[31mx+…\.$/)
+  t.ok(reason.length <= 248)
   await stop()
 })

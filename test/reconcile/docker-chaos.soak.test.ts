@@ -1,5 +1,5 @@
-// Operators at work on many dedicated tenants while the control plane and the Docker Engine are killed at random moments:
-// afterwards every tenant is as it was wanted, or has failed with a reason, nothing has leaked, and nothing foreign was touched.
+// Operators change many dedicated tenants while the control plane and the Docker Engine are killed at random moments. Afterwards
+// each tenant is in its desired state or failed with a reason, nothing has leaked, and no foreign object has changed.
 import { execFile } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -16,7 +16,7 @@ const planeKills = effort({ small: 4, full: 100 })
 const engineKills = effort({ small: 1, full: 30 })
 const foreignCount = effort({ small: 3, full: 20 })
 
-/** Objects that are not ours, some with names like ours. */
+/** Creates foreign objects, some with names like ours. */
 async function plantForeign(
   docker: (...args: string[]) => Promise<string>,
 ): Promise<{ poll(): Promise<string>; remove(): Promise<void> }> {
@@ -43,7 +43,7 @@ async function plantForeign(
     async poll() {
       const parts = [
         await docker('inspect', '--format', '{{.Id}} {{.Name}} {{json .Config}} {{.State.Status}}', ...names),
-        // The engine itself fills in a gateway when it is started again.
+        // The engine itself adds a gateway when it restarts.
         await docker(
           'network',
           'inspect',
@@ -63,7 +63,7 @@ async function plantForeign(
   }
 }
 
-/** One thing that an operator may ask; whether it is taken is not known when the control plane dies. */
+/** Sends one random request of an operator. It may be lost when the control plane dies. */
 async function request(platform: DockerPlatform, random: () => number, count: () => number): Promise<unknown> {
   const rows = await platform.sql("select id from tenants where desired <> 'deleted' order by id")
   const id = String(rows[Math.floor(random() * rows.length)]?.['id'])
@@ -134,7 +134,7 @@ t.test(
        or status <> case desired when 'active' then 'ready' when 'deleted' then 'gone' else desired end)`,
       )
     while ((await restless()).length > 0 && Date.now() < deadline) await sleep(250)
-    t.same(await restless(), [], 'within 60 s every tenant is as it was wanted, or has failed with a reason')
+    t.same(await restless(), [], 'within 60 s each tenant is in its desired state or failed with a reason')
     t.same(
       await platform.sql("select id, kind, error from operations where state in ('pending', 'running')"),
       [],
@@ -157,18 +157,18 @@ t.test(
     t.same(
       stacks(containers).filter((id) => ofRunning.has(id)),
       running.flatMap((id) => [id, id]),
-      'two containers of each tenant that runs',
+      'each running tenant has two containers',
     )
-    // Of a stopped one, a container that is no longer as it should be is removed, and made when it runs again.
+    // An outdated container of a stopped tenant is removed, and created again when the tenant runs.
     const services = containers
       .filter(({ labels }) => labels.stack.startsWith('t_') && !ofRunning.has(labels.stack))
       .map(({ labels }) => `${labels.stack} ${labels.service ?? ''}`)
     t.same(
       services.filter((one, index) => services.indexOf(one) !== index || !tenants.includes(one.split(' ')[0] ?? '')),
       [],
-      'at most one of each service of those that are stopped, and no other',
+      'each stopped tenant has at most one container of each service',
     )
-    t.same(stacks(networks), tenants, 'a network of each')
+    t.same(stacks(networks), tenants, 'each tenant has a network')
     const [secrets, stored] = [
       volumes.filter(({ labels }) => labels.service !== undefined),
       volumes.filter(({ labels }) => labels.service === undefined),
@@ -176,33 +176,33 @@ t.test(
     t.same(
       stacks(stored),
       tenants.flatMap((id) => [id, id]),
-      'data and files of each',
+      'each tenant has a data and a files volume',
     )
     t.same(
       stacks(secrets).filter((id) => ofRunning.has(id)),
       running,
-      'the secrets of one runtime of each that runs',
+      'each running tenant has the secrets of one runtime',
     )
     const stopped = stacks(secrets).filter((id) => !ofRunning.has(id))
     t.same(
       stopped.filter((id, index) => stopped.indexOf(id) !== index || !tenants.includes(id)),
       [],
-      'of those that are stopped at most that, and no other',
+      'each stopped tenant has the secrets of at most one runtime',
     )
-    t.same(await ids('select stack_id as id from subnets'), tenants, 'a subnet of each')
-    t.same(await ids('select distinct tenant_id as id from tenant_secrets'), tenants, 'secrets of each')
+    t.same(await ids('select stack_id as id from subnets'), tenants, 'each tenant has a subnet')
+    t.same(await ids('select distinct tenant_id as id from tenant_secrets'), tenants, 'each tenant has secrets')
     for (const { id, name } of await platform.sql("select id, name from tenants where status = 'ready'")) {
-      // A connection that was kept open to a gateway that is gone fails once.
+      // A keep-alive connection to a replaced gateway fails once.
       const response = await platform
         .tenantCall(String(name), 'GET', '/health')
         .catch(() => platform.tenantCall(String(name), 'GET', '/health'))
-      t.equal(response.status, 200, `${String(id)} answers`)
+      t.equal(response.status, 200, `${String(id)} responds`)
       await response.body?.cancel()
     }
-    t.equal(await foreign.poll(), before, 'what is not ours was not touched')
+    t.equal(await foreign.poll(), before, 'foreign objects are unchanged')
     t.comment(
       `kills: ${planeKills} of the control plane, ${engineKills} of the engine; ` +
-        `tenants made: ${made}, left: ${tenants.length}; seed ${seed}`,
+        `tenants created: ${made}, remaining: ${tenants.length}; seed ${seed}`,
     )
   },
 )

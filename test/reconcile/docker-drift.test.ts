@@ -1,5 +1,5 @@
-// What happens to a dedicated tenant's containers, networks and volumes behind the control plane's back: it is mended, told
-// of, or left, as its policy says; and what holds data is never replaced by something empty.
+// Changes of a dedicated tenant's containers, networks and volumes from outside the control plane. The drift policy decides
+// whether they are repaired, reported or ignored. A volume with data is never replaced by an empty one.
 import t from 'tap'
 import { startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
 import { containersOf, docker, type Tenant } from './support/docker-client.ts'
@@ -36,7 +36,7 @@ async function until<T>(what: string, read: () => Promise<T>, holds: (value: T) 
 
 const container = async (tenant: Tenant, service: string) => (await containersOf(tenant, service)).split('\n')[0] ?? ''
 
-/** When no repair is under way any more: nothing drifts, and for two seconds the same containers run. */
+/** Waits until no repair is in progress: no drift is reported, and the same containers run for two seconds. */
 async function settled(platform: DockerPlatform, tenant: Tenant): Promise<void> {
   const ours = `label=tenantry.installation=${platform.installation}`
   let [seen, since] = ['', Date.now()]
@@ -53,16 +53,16 @@ async function settled(platform: DockerPlatform, tenant: Tenant): Promise<void> 
   )
 }
 
-t.test('drift', { timeout: 600_000 }, async (t) => {
+t.test('Drift of a dedicated tenant', { timeout: 600_000 }, async (t) => {
   const platform = await startDockerPlatform({ deleteGraceSeconds: 0, orphanGraceSeconds: 1 })
   t.teardown(() => platform.stop())
-  const tenant = await create(platform, 'mended')
+  const tenant = await create(platform, 'repaired')
   const other = await create(platform, 'other')
   await put(platform, tenant, 'before')
   await put(platform, other, 'calm')
   const serves = () =>
     until(
-      'serves again',
+      'the tenant is served again',
       () => stored(platform, tenant),
       (text) => text === 'before',
     )
@@ -75,13 +75,13 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       [`${service} removed`, async () => docker('rm', '-f', await container(tenant, service))],
       [`${service} paused`, async () => docker('pause', await container(tenant, service))],
       [
-        `${service} taken off its network`,
+        `${service} disconnected from its network`,
         async () => docker('network', 'disconnect', `tenantry-${tenant.id}-net`, await container(tenant, service)),
       ],
     )
   }
   harms.push([
-    'the runtime put on a network with a way out',
+    'the runtime connected to a network with internet access',
     async () => {
       const [way] = (
         await docker(
@@ -98,18 +98,18 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       const runtime = await container(tenant, 'runtime')
       await docker('network', 'connect', way ?? '', runtime)
       await until(
-        'off again',
+        'the network is disconnected again',
         () => docker('inspect', runtime, '--format', '{{len .NetworkSettings.Networks}}'),
         (text) => text === '1',
       )
     },
   ])
   harms.push([
-    'both removed',
+    'both containers removed',
     async () => docker('rm', '-f', await container(tenant, 'runtime'), await container(tenant, 'postgres')),
   ])
   harms.push([
-    'the gateway taken off',
+    'the gateway disconnected',
     async () => {
       const gateway = await docker(
         'ps',
@@ -141,19 +141,19 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       ),
   ])
   for (const [name, harm] of harms) {
-    await t.test(name, async (t) => {
+    await t.test(`The control plane repairs: ${name}`, async (t) => {
       await settled(platform, tenant)
       await harm()
       await serves()
-      t.equal(await stored(platform, other), 'calm', 'the other tenant is served, too')
+      t.equal(await stored(platform, other), 'calm', 'the other tenant is served')
       const containers = (
         await docker('ps', '-a', '--filter', `label=tenantry.stack=${tenant.id}`, '--format', '{{.Names}}')
       ).split('\n')
-      t.equal(containers.length, 2, 'one of each')
+      t.equal(containers.length, 2, 'one container of each service')
     })
   }
 
-  t.test('limits that were changed by hand are set back', async (t) => {
+  t.test('The control plane resets limits that were changed by hand', async (t) => {
     await settled(platform, tenant)
     const name = await container(tenant, 'runtime')
     const before = await docker('inspect', name, '--format', '{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}}')
@@ -166,24 +166,24 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     t.equal(await stored(platform, tenant), 'before')
   })
 
-  t.test('policy report: said, not mended; then mended when the policy is repair again', async (t) => {
+  t.test('The policy "report" reports drift, and a return to "repair" repairs it', async (t) => {
     t.equal(
       (await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'report' }, { prefer: 'wait=30' }))
         .status,
       200,
     )
     await docker('kill', await container(tenant, 'runtime'))
-    const reported = await platform.until(tenant.id, (body) => JSON.stringify(body['conditions']).includes('"Drift"'))
-    t.match(reported['conditions'], [{ type: /./ }])
+    const drifted = await platform.until(tenant.id, (body) => JSON.stringify(body['conditions']).includes('"Drift"'))
+    t.match(drifted['conditions'], [{ type: /./ }])
     t.equal(
       await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.State.Status}}'),
       'exited',
-      'nothing was done about it',
+      'the container is not repaired',
     )
     const observed = await platform.until(tenant.id, ({ status }) => status === 'failed')
     t.match(
       observed['reason'],
-      /^The service runtime is not running: its container is exited\. The drift policy "report" leaves it so\.$/,
+      /^The service runtime is not running: its container is exited\. The drift policy "report" leaves it unchanged\.$/,
     )
     const conditions = observed['conditions'] as { type: string; status: string; reason: string; message: string }[]
     const conditionOf = (type: string) => conditions.find((one) => one.type === type)
@@ -200,7 +200,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     t.same(
       (well['conditions'] as { status: string }[]).filter(({ status }) => status !== 'True'),
       [],
-      'recovers when somebody has started it',
+      'the tenant recovers when an operator starts the container',
     )
     t.notMatch(JSON.stringify(well['conditions']), /"Drift"/)
     await docker('kill', await container(tenant, 'runtime'))
@@ -210,7 +210,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     await platform.until(tenant.id, (body) => !JSON.stringify(body['conditions']).includes('"Drift"'))
   })
 
-  t.test('policy ignore: neither, and what was seen is said all the same', async (t) => {
+  t.test('The policy "ignore" neither repairs nor reports drift, but the conditions show the state', async (t) => {
     await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'ignore' }, { prefer: 'wait=30' })
     await docker('kill', await container(tenant, 'runtime'))
     const observed = await platform.until(tenant.id, ({ status }) => status === 'failed')
@@ -224,7 +224,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     await serves()
   })
 
-  t.test('a resize keeps the data and changes what runs', async (t) => {
+  t.test('A resize changes the running containers and keeps the data', async (t) => {
     const megabyte = 2 ** 20
     const response = await platform.call(
       'PATCH',
@@ -254,7 +254,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     t.equal(await stored(platform, tenant), 'before')
   })
 
-  t.test('restart makes new containers, without an end of service for reads', async (t) => {
+  t.test('A restart replaces the containers while reads are served', async (t) => {
     const before = await container(tenant, 'runtime')
     let requesting = true
     const seen = new Map<string, number>()
@@ -273,7 +273,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     await serves()
   })
 
-  t.test('paused: nothing runs; a request wakes it, and is answered', async (t) => {
+  t.test('A paused tenant runs no container; requests wake it and succeed', async (t) => {
     t.match(await platform.call('POST', `/v1/tenants/${tenant.id}/pause`, undefined, { prefer: 'wait=60' }), {
       status: 202,
       body: { status: 'paused' },
@@ -283,13 +283,13 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     t.same(
       responses,
       Array.from({ length: 20 }, () => 'before'),
-      'all that were held are answered',
+      'all waiting requests succeed',
     )
-    // They are answered as soon as gateways show the route; the status is recorded after that.
+    // Gateways serve the requests as soon as they have the route; the status is recorded after that.
     t.ok(await platform.until(tenant.id, ({ status }) => status === 'ready'))
   })
 
-  t.test('suspended: stopped, kept, and refused with the reason; resumed as it was', async (t) => {
+  t.test('A suspended tenant is stopped and rejects requests with the reason; a resume restores it', async (t) => {
     const suspend = { suspended: true, suspend_reason: 'the invoice of May is open', payment_required: true }
     t.match(await platform.call('PATCH', `/v1/tenants/${tenant.id}`, suspend, { prefer: 'wait=60' }), {
       status: 200,
@@ -306,10 +306,10 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     t.equal(await stored(platform, tenant), 'before')
   })
 
-  t.test('a volume that is gone is a failure that is told, never an empty database', async (t) => {
+  t.test('A lost volume is reported as a failure and never replaced by an empty one', async (t) => {
     for (const volume of ['data', 'files'] as const) {
       const victim = await create(platform, `victim-${volume}`)
-      // So that nothing is mended half way.
+      // Prevents repairs before all objects are removed.
       await platform.call('PATCH', `/v1/tenants/${victim.id}`, { drift_policy: 'ignore' }, { prefer: 'wait=30' })
       await docker('rm', '-f', await container(victim, 'postgres'), await container(victim, 'runtime'))
       await docker('volume', 'rm', `tenantry-${victim.id}-${volume}`)
@@ -320,7 +320,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       t.equal(
         await docker('volume', 'ls', '-q', '--filter', `name=tenantry-${victim.id}-${volume}$`),
         '',
-        'no empty one was made',
+        'no empty volume was created',
       )
       t.equal(await stored(platform, other), 'calm')
       t.match(
@@ -332,7 +332,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     }
   })
 
-  t.test('what is of no tenant any more is removed, what is not ours is not touched', async (t) => {
+  t.test('Objects of deleted tenants are removed; unknown and foreign objects are not', async (t) => {
     const foreign = `foreign-${platform.installation.slice(0, 8)}`
     await docker('volume', 'create', foreign)
     await docker('network', 'create', '--internal', foreign)
@@ -363,7 +363,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     t.equal(
       await docker('volume', 'ls', '-q', '--filter', `name=${unknown}`),
       `tenantry-${unknown}-data`,
-      'a tenant that was never deleted is nobody to remove',
+      'the volume of a tenant that was never deleted stays',
     )
     await docker('volume', 'rm', `tenantry-${unknown}-data`)
     t.equal(await docker('volume', 'ls', '-q', '--filter', `name=${foreign}`), foreign)
@@ -374,7 +374,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     await docker('volume', 'rm', foreign)
   })
 
-  t.test('deleted: nothing of it is left', async (t) => {
+  t.test('A deletion removes all objects of a tenant', async (t) => {
     for (const { id } of [tenant, other]) {
       t.match(
         (await platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, { prefer: 'wait=60' })).body[

@@ -1,5 +1,5 @@
-// A volume that was removed, and that Docker itself made anew for a container before the reconciler came to look: no empty
-// database ever answers as the tenant's, and nothing stands in the way of a restore or of the tenant's deletion.
+// Docker creates a removed volume again for a container, before the reconciler notices. No empty database may serve the tenant,
+// and a restore and the tenant's deletion must succeed.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -11,7 +11,7 @@ const run = promisify(execFile)
 const docker = async (...args: string[]) => (await run('docker', ['-H', testEngine(), ...args])).stdout.trim()
 const megabyte = 2 ** 20
 
-t.test('a volume that Docker made in the place of a lost one', { timeout: 600_000 }, async (t) => {
+t.test('A volume that Docker created in place of a lost one', { timeout: 600_000 }, async (t) => {
   const platform = await startBackupPlatform(t, { deleteGraceSeconds: 0 })
   const ada = await createOwner(platform, 'ada')
   await furnish(platform, ada, megabyte)
@@ -24,7 +24,7 @@ t.test('a volume that Docker made in the place of a lost one', { timeout: 600_00
   const labelsOf = (volume: string) => docker('volume', 'inspect', '--format', '{{json .Labels}}', volume)
   const tenant = async ({ id }: Owner) => (await platform.call('GET', `/v1/tenants/${id}`)).body
 
-  /** What an engine does that is asked for a container right after somebody removed its volume. */
+  /** Removes a volume and creates a container that uses it, so that the engine creates the volume. @returns the container's name */
   const remakeByEngine = async (
     owner: Owner,
     service: 'postgres' | 'runtime',
@@ -77,49 +77,52 @@ t.test('a volume that Docker made in the place of a lost one', { timeout: 600_00
       spec.Image,
       ...(config.Cmd ?? []),
     )
-    t.equal(await labelsOf(`tenantry-${owner.id}-${volume}`), 'null', 'Docker made the volume, without a label')
+    t.equal(await labelsOf(`tenantry-${owner.id}-${volume}`), 'null', 'Docker created the volume without labels')
     return name
   }
 
-  t.test('data: the database does not start, the tenant says why, and a restore in its place succeeds', async (t) => {
-    const name = await remakeByEngine(ada, 'postgres', 'data')
-    await docker('start', name)
-    await until(
-      async () => Number(await docker('inspect', '--format', '{{.RestartCount}}', name)) > 0,
-      'a second try of the restart policy',
-    )
-    const { stdout, stderr } = await run('docker', ['-H', testEngine(), 'logs', name])
-    t.match(stdout + stderr, new RegExp(`"tenantry-${ada.id}-data" holds no data directory`))
-    t.notMatch(stdout + stderr, /ready to accept connections/, 'no server ran')
+  t.test(
+    'With an empty data volume the database does not start, the tenant reports it, and a restore succeeds',
+    async (t) => {
+      const name = await remakeByEngine(ada, 'postgres', 'data')
+      await docker('start', name)
+      await until(
+        async () => Number(await docker('inspect', '--format', '{{.RestartCount}}', name)) > 0,
+        'the restart policy starts the container again',
+      )
+      const { stdout, stderr } = await run('docker', ['-H', testEngine(), 'logs', name])
+      t.match(stdout + stderr, new RegExp(`"tenantry-${ada.id}-data" holds no data directory`))
+      t.notMatch(stdout + stderr, /ready to accept connections/, 'no server started')
 
-    await platform.startControlPlane()
-    await until(async () => (await tenant(ada))['status'] === 'failed', 'the tenant to be failed')
-    t.match(await tenant(ada), {
-      reason: /volume "data" is gone.*unlabelled one of its name/,
-      conditions: [{ type: 'Services', status: 'False', reason: 'VolumeMissing' }],
-    })
-    const { body } = await platform.call('GET', `/v1/tenants/${ada.id}/drift`)
-    t.match(JSON.stringify(body), /"volume\/data","field":"existence","desired":"present","observed":"unlabelled"/)
+      await platform.startControlPlane()
+      await until(async () => (await tenant(ada))['status'] === 'failed', 'the tenant to be failed')
+      t.match(await tenant(ada), {
+        reason: /volume "data" and its data are gone.*unlabelled volume of that name/,
+        conditions: [{ type: 'Services', status: 'False', reason: 'VolumeMissing' }],
+      })
+      const { body } = await platform.call('GET', `/v1/tenants/${ada.id}/drift`)
+      t.match(JSON.stringify(body), /"volume\/data","field":"existence","desired":"present","observed":"unlabelled"/)
 
-    const operation = await ended(
-      platform,
-      await platform.call('POST', `/v1/backups/${String(taken.body['id'])}/restore`, { into: 'same' }),
-      240,
-    )
-    t.match(operation, { state: 'succeeded', error: null })
-    await until(async () => (await tenant(ada))['status'] === 'ready', 'the tenant to be ready')
-    t.same(await seen(platform, ada), before, 'all is there')
-    t.match(JSON.parse(await labelsOf(`tenantry-${ada.id}-data`)), {
-      'tenantry.installation': platform.installation,
-      'tenantry.stack': ada.id,
-    })
-  })
+      const operation = await ended(
+        platform,
+        await platform.call('POST', `/v1/backups/${String(taken.body['id'])}/restore`, { into: 'same' }),
+        240,
+      )
+      t.match(operation, { state: 'succeeded', error: null })
+      await until(async () => (await tenant(ada))['status'] === 'ready', 'the tenant to be ready')
+      t.same(await seen(platform, ada), before, 'all is there')
+      t.match(JSON.parse(await labelsOf(`tenantry-${ada.id}-data`)), {
+        'tenantry.installation': platform.installation,
+        'tenantry.stack': ada.id,
+      })
+    },
+  )
 
-  t.test('files: the same', async (t) => {
+  t.test('With an empty files volume the tenant reports it, and a restore succeeds', async (t) => {
     await remakeByEngine(ada, 'runtime', 'files')
     await platform.startControlPlane()
     await until(async () => (await tenant(ada))['status'] === 'failed', 'the tenant to be failed')
-    t.match(await tenant(ada), { reason: /volume "files" is gone.*unlabelled one of its name/ })
+    t.match(await tenant(ada), { reason: /volume "files" and its data are gone.*unlabelled volume of that name/ })
     const operation = await ended(
       platform,
       await platform.call('POST', `/v1/backups/${String(taken.body['id'])}/restore`, { into: 'same' }),
@@ -130,7 +133,7 @@ t.test('a volume that Docker made in the place of a lost one', { timeout: 600_00
     t.same(await seen(platform, ada), before, 'all is there')
   })
 
-  t.test('a volume that was emptied is no database either', async (t) => {
+  t.test('With an emptied data volume the database does not start, and a restore succeeds', async (t) => {
     const name = await docker(
       'ps',
       '--filter',
@@ -145,7 +148,7 @@ t.test('a volume that Docker made in the place of a lost one', { timeout: 600_00
     await docker('start', name)
     await platform.call('POST', `/v1/tenants/${ada.id}/restart`)
     await until(async () => (await tenant(ada))['status'] === 'failed', 'the tenant to be failed')
-    t.match(await tenant(ada), { reason: /volume "data" is empty.*no empty database is started/ })
+    t.match(await tenant(ada), { reason: /volume "data" is empty.*No empty database is started/ })
     const operation = await ended(
       platform,
       await platform.call('POST', `/v1/backups/${String(taken.body['id'])}/restore`, { into: 'same' }),
@@ -156,7 +159,7 @@ t.test('a volume that Docker made in the place of a lost one', { timeout: 600_00
     t.same(await seen(platform, ada), before, 'all is there')
   })
 
-  t.test('deletion removes it, too', async (t) => {
+  t.test('A deletion removes the volume that Docker created', async (t) => {
     await docker('start', await remakeByEngine(ada, 'postgres', 'data'))
     await platform.startControlPlane()
     t.match(
@@ -165,7 +168,7 @@ t.test('a volume that Docker made in the place of a lost one', { timeout: 600_00
       ],
       { state: 'succeeded' },
     )
-    t.equal(await docker('volume', 'ls', '-q', '--filter', `name=${ada.id}`), '', 'no volume is left')
-    t.same(await containers(ada), [], 'no container is left')
+    t.equal(await docker('volume', 'ls', '-q', '--filter', `name=${ada.id}`), '', 'no volume remains')
+    t.same(await containers(ada), [], 'no container remains')
   })
 })

@@ -1,20 +1,20 @@
-// Every boundary of a dedicated tenant's create, resize, suspend, wake and delete × {kill the control plane, throw, hang}:
-// the tenant ends as it was wanted, and what is on the engine equals the tenants exactly. A hang does not hold up others.
+// Kills the control plane, throws or hangs at every boundary of a dedicated tenant's create, resize, suspend, wake and delete.
+// The tenant reaches its desired state, and the engine has exactly the tenants' objects. A hang does not delay other tenants.
 import t, { type Test } from 'tap'
 import type { FailpointName } from '#control-plane/reconcile/failpoints.ts'
 import { startDockerPlatform, type ControlPlane, type DockerPlatform } from '#test/support/docker-platform.ts'
 import { effort, seed } from '#test/support/effort.ts'
 
 type Action = 'kill' | 'throw' | 'hang'
-/** A failpoint and which pass of it. */
+/** A failpoint, and the pass at which it acts; the default is the first. */
 type Point = FailpointName | `${FailpointName}@${number}`
 
 interface Operation {
   points: readonly Point[]
-  /** From a ready tenant to where the operation begins. */
+  /** Moves a ready tenant to the state in which the operation begins. */
   prepare(platform: DockerPlatform, id: string): Promise<void>
   request(platform: DockerPlatform, id: string): Promise<unknown>
-  /** Status at the end; undefined: gone. */
+  /** Status at the end; undefined means that the tenant is deleted. */
   end: 'ready' | 'suspended' | undefined
 }
 
@@ -31,9 +31,9 @@ const operations: Record<'create' | 'resize' | 'suspend' | 'wake' | 'delete', Op
     points: [
       'begin.before',
       'begin.after',
-      'place.before',
-      'place.pinned',
-      'place.subnet',
+      'allocate.before',
+      'allocate.pinned',
+      'allocate.subnet',
       ...steps,
       'converge.step-before@2',
       'converge.step-after@2',
@@ -124,15 +124,15 @@ const matrix = Object.entries(operations).flatMap(([operation, { points }]) =>
     })),
   ),
 )
-/** The small run takes a sample that the seed chooses. */
+/** Number of cases; the small run takes a sample that the seed chooses. */
 const wanted = effort({ small: 6, full: matrix.length })
 const cases = matrix.filter(
   (_, at) =>
     Math.floor(((at + seed) * wanted) / matrix.length) !== Math.floor(((at + seed + 1) * wanted) / matrix.length),
 )
 
-/** What is on the engine and in the control database, by tenant id: equal to the tenants when nothing leaks. */
-async function remains(platform: DockerPlatform): Promise<Record<string, string[]>> {
+/** Returns the tenant IDs that have objects of each kind. Without a leak each list equals the tenants. */
+async function listTenantObjects(platform: DockerPlatform): Promise<Record<string, string[]>> {
   const { containers, networks, volumes } = await platform.host.observe(
     { installation: platform.installation },
     AbortSignal.timeout(30_000),
@@ -149,8 +149,8 @@ async function remains(platform: DockerPlatform): Promise<Record<string, string[
   }
 }
 
-/** Waits until the boundary was come to so often. */
-async function hangs(plane: ControlPlane, failpoint: string, pass: number): Promise<void> {
+/** Waits until the control plane has reached a failpoint `pass` times. */
+async function untilHangs(plane: ControlPlane, failpoint: string, pass: number): Promise<void> {
   const deadline = Date.now() + 60_000
   while (plane.output().split(`"failpoint":"${failpoint}"`).length - 1 < pass) {
     if (Date.now() > deadline) throw new Error(`${failpoint} was not passed`)
@@ -170,7 +170,7 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
     const response = await platform
       .call('POST', '/v1/tenants', { name, plan: 'Pro', region: 'local' }, now)
       .catch(() => undefined)
-    // The answer may have died with the control plane.
+    // The response may be lost with the control plane.
     return response?.status === 201
       ? String(response.body['tenant_id'])
       : String((await platform.sql('select id from tenants where name = $1', [name]))[0]?.['id'])
@@ -187,17 +187,17 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
   const requested = isCreate ? create() : operation.request(platform, id).catch(() => undefined)
   if (action === 'kill') {
     await plane.exited
-    t.equal(plane.signalCode(), 'SIGKILL', 'the boundary was passed')
+    t.equal(plane.signalCode(), 'SIGKILL', 'the control plane reached the failpoint')
   } else if (action === 'hang') {
-    await hangs(plane, failpoint, Number(pass ?? 1))
-    // Another tenant does not wait for one that hangs.
+    await untilHangs(plane, failpoint, Number(pass ?? 1))
+    // A tenant that hangs must not delay another tenant.
     const other = await platform.call(
       'POST',
       '/v1/tenants',
       { name: `h-${++made}`, plan: 'Free', region: 'local' },
       now,
     )
-    t.match(other, { status: 201, body: { status: 'ready' } }, 'another tenant is made meanwhile')
+    t.match(other, { status: 201, body: { status: 'ready' } }, 'another tenant is created meanwhile')
     await platform.call('DELETE', `/v1/tenants/${String(other.body['tenant_id'])}?purge=true`, undefined, now)
     await plane.kill('SIGKILL')
   }
@@ -205,7 +205,7 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
   const result = await requested
   if (isCreate) id = String(result)
   if (isCreate && id === 'undefined') {
-    t.equal(action, 'kill', 'a create that was not taken left nothing')
+    t.equal(action, 'kill', 'only a kill can lose a create')
   } else if (operation.end === undefined) {
     const gone = await platform.until(id, (body) => body['code'] === 'TENANT_NOT_FOUND')
     t.ok(gone)
@@ -219,10 +219,10 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
   const tenants = (await platform.sql("select id from tenants where isolation <> 'schema-per-tenant'"))
     .map((row) => String(row['id']))
     .sort()
-  const there = await remains(platform)
-  for (const [kind, ids] of Object.entries(there)) {
+  const present = await listTenantObjects(platform)
+  for (const [kind, ids] of Object.entries(present)) {
     if (kind === 'containers' || kind === 'networks' || kind === 'volumes' || kind === 'subnets')
-      t.same(ids, tenants, `${kind} are those of the tenants`)
+      t.same(ids, tenants, `the ${kind} equal the tenants`)
   }
   t.equal(
     (await platform.sql("select count(*)::int as n from operations where state in ('pending', 'running')"))[0]?.['n'],
@@ -236,19 +236,21 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
   await platform.stopControlPlanes()
 }
 
-/** A case waits most of its time: each lane has a platform of its own, and all take from one queue. */
+/** Number of parallel lanes. Each has its own platform, and all take cases from one queue, because a case mostly waits. */
 const lanes = effort({ small: 1, full: 3 })
 t.jobs = lanes
 const queue = [...cases]
-t.comment(`cases to run / existing: ${cases.length} / ${matrix.length}, seed ${seed}`)
+t.comment(`${cases.length} of ${matrix.length} cases, seed ${seed}`)
 for (let lane = 1; lane <= lanes; lane++) {
-  t.test(`lane ${lane}`, { timeout: 4 * 3_600_000, buffered: true }, async (t) => {
+  t.test(`Lane ${lane}`, { timeout: 4 * 3_600_000, buffered: true }, async (t) => {
     const platform = await startDockerPlatform({ deleteGraceSeconds: 0 })
     t.teardown(() => platform.stop())
     await platform.stopControlPlanes()
     for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
       const { operation, action, point } = one
-      await t.test(`${operation}: ${action} at ${point}`, (t) => run(t, platform, { operation, action, point }))
+      await t.test(`A ${operation} recovers from a ${action} at ${point}`, (t) =>
+        run(t, platform, { operation, action, point }),
+      )
     }
   })
 }

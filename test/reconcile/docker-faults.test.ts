@@ -1,5 +1,5 @@
-// What can be wrong with a Docker Engine and its host: each time it is said in words and by a code, another tenant does not
-// feel it, all is well by itself when the cause is gone, and nothing is left behind.
+// Faults of a Docker Engine and its host. Each is reported with a reason and a message, does not affect other tenants, and heals
+// by itself when its cause is gone, and no objects remain.
 import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -17,13 +17,13 @@ import { actionsOn, until } from './support/faults.ts'
 const lines = (text: string) => text.split('\n').filter((line) => line !== '')
 
 const megabyte = 2 ** 20
-/** The smallest range: its tenants' subnets are soon counted. */
+/** The smallest network range, which has `subnets` subnets for tenants. */
 const range = `10.${randomInt(64, 192)}.${randomInt(0, 128) * 2}.0/23`
 const subnets = 16
 
-t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
+t.test('Faults of the engine and its host', { timeout: 300_000 }, async (t) => {
   const tag = randomBytes(4).toString('hex')
-  // Names of this test's own: nobody else moves them, and it may take one away.
+  // The test has its own image names, so that it can remove one.
   const images = {
     postgres: `tenantry/postgres:${tag}`,
     runtime: `tenantry/tenant-runtime:${tag}`,
@@ -49,18 +49,9 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     await rm(directory, { recursive: true })
   })
 
-  const {
-    request,
-    create,
-    use,
-    told: reported,
-    isWell,
-    regionCondition,
-    change,
-    gateway,
-    everything,
-  } = actionsOn(platform)
-  const atFirst = await everything()
+  const { request, create, use, untilReported, isWell, regionCondition, change, gateway, everything } =
+    actionsOn(platform)
+  const initialObjects = await everything()
   const calm = await create('calm')
   const victim = await create('victim')
   const label = (stack: string) => [
@@ -72,20 +63,20 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
   const rest: Tenant[] = []
 
   await t.test(
-    "the engine can't be reached; and when it can be, names and a volume are not as they should be",
+    'An unreachable engine, foreign objects with our names and a full disk are reported, and tenants recover',
     async (t) => {
       await proxy.close()
       const [networkTaken, volumeTaken, full] = await Promise.all(
         ['network-taken', 'volume-taken', 'disk-full'].map((name) => request(name, 'Pro', 0)),
       )
       if (networkTaken === undefined || volumeTaken === undefined || full === undefined)
-        throw new Error('three were asked for')
+        throw new Error('The control plane did not create three tenants.')
       rest.push(networkTaken, volumeTaken, full)
       for (const tenant of rest)
-        await reported(t, tenant, 'EngineUnreachable', /^cannot .*: the Docker Engine cannot be reached$/)
-      t.equal(await use(calm), 'served', 'who is there is served')
+        await untilReported(t, tenant, 'EngineUnreachable', /^cannot .*: the Docker Engine cannot be reached$/)
+      t.equal(await use(calm), 'served', 'existing tenants are served')
       const shared = await create('no-engine', 'Free')
-      t.equal(await use(shared), 'served', 'who needs nothing of the engine is made')
+      t.equal(await use(shared), 'served', 'a tenant without own containers can be created')
       rest.push(shared)
       t.match(await change(victim, { resources: { runtime: { memory_bytes: 512 * megabyte } } }), {
         status: 503,
@@ -98,10 +89,10 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       t.match(
         (await platform.call('GET', `/v1/tenants/${victim.id}`)).body,
         { status: 'ready', generation: 1 },
-        'what was refused is not begun',
+        'a rejected change is not started',
       )
 
-      // What nobody of ours has made, but with our names; and a disk of ours that is too small for a database.
+      // Foreign objects with our names, and an own disk that is too small for a database.
       const foreignNetwork = networkName(networkTaken.id, 'net')
       const foreignVolume = volumeName(volumeTaken.id, 'files')
       await docker(
@@ -112,8 +103,8 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
         `10.${randomInt(192, 224)}.${randomInt(256)}.0/28`,
         foreignNetwork,
       )
-      // An empty one without labels is what Docker creates by itself, and would be replaced.
-      await docker('volume', 'create', '--label', 'owner=somebody', foreignVolume)
+      // The label distinguishes the volume from one that Docker creates, which would be replaced.
+      await docker('volume', 'create', '--label', 'owner=another', foreignVolume)
       await docker(
         'volume',
         'create',
@@ -126,7 +117,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
         ...label(full.id),
         volumeName(full.id, 'data'),
       )
-      // A tmpfs forgets everything when nobody has it mounted.
+      // A tmpfs loses its data when no container mounts it.
       await docker(
         'run',
         '--detach',
@@ -142,29 +133,29 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       t.teardown(() => docker('volume', 'rm', foreignVolume).catch(() => undefined))
       t.teardown(() => docker('network', 'rm', foreignNetwork).catch(() => undefined))
       await proxy.open()
-      await reported(
+      await untilReported(
         t,
         networkTaken,
         'ForeignObject',
-        new RegExp(`a network named ${foreignNetwork} exists that is not Tenantry's`),
+        new RegExp(`A network named "${foreignNetwork}" exists that does not belong to Tenantry`),
       )
-      await reported(
+      await untilReported(
         t,
         volumeTaken,
         'ForeignObject',
-        new RegExp(`a volume named ${foreignVolume} exists that is not Tenantry's`),
+        new RegExp(`A volume named "${foreignVolume}" exists that does not belong to Tenantry`),
       )
-      await reported(t, full, 'DiskFull', /^the disk that the tenant's Postgres writes to is full$/)
+      await untilReported(t, full, 'DiskFull', /^The disk of the tenant's Postgres is full\.$/)
       t.equal(await use(calm), 'served')
       t.equal(
         await docker('volume', 'inspect', foreignVolume, '--format', '{{json .Labels}}'),
-        '{"owner":"somebody"}',
-        'it is left as it was',
+        '{"owner":"another"}',
+        'the foreign volume is unchanged',
       )
 
       await docker('network', 'rm', foreignNetwork)
       await docker('volume', 'rm', foreignVolume)
-      // A container that stands on the volume is made again while it is taken away.
+      // The control plane creates containers with this volume again while the test removes them.
       await until('the small disk is gone', async () => {
         const present = lines(await docker('ps', '-aq', '--filter', `volume=${volumeName(full.id, 'data')}`))
         if (present.length > 0) await docker('rm', '-f', ...present).catch(() => undefined)
@@ -177,7 +168,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     },
   )
 
-  await t.test('a foreign container with our name', async (t) => {
+  await t.test('A foreign container with our name is reported and left unchanged', async (t) => {
     t.match(await platform.call('POST', `/v1/tenants/${victim.id}/pause`, undefined, { prefer: 'wait=30' }), {
       body: { status: 'paused' },
     })
@@ -186,33 +177,38 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     await docker('create', '--name', name, '--network', 'none', 'debian:trixie-slim', 'sleep', '600')
     t.teardown(() => docker('rm', '-f', name).catch(() => undefined))
     t.equal((await platform.call('POST', `/v1/tenants/${victim.id}/wake`)).status, 202)
-    await reported(t, victim, 'ForeignObject', new RegExp(`a container named ${name} exists that is not Tenantry's`))
+    await untilReported(
+      t,
+      victim,
+      'ForeignObject',
+      new RegExp(`A container named "${name}" exists that does not belong to Tenantry`),
+    )
     t.equal(await use(calm), 'served')
     t.equal(
       await docker('inspect', name, '--format', '{{.State.Status}} {{len .Config.Labels}}'),
       'created 0',
-      'it is left as it was',
+      'the foreign container is unchanged',
     )
     await docker('rm', name)
     await isWell(t, victim)
   })
 
   await t.test(
-    'an image that is not there: by its name for new tenants, by its digest for one that has it',
+    'A missing image is reported, by its name for new tenants and by its digest for existing ones',
     async (t) => {
       await docker('rmi', images.runtime)
-      // The control plane asks for what a name means every few seconds.
+      // The control plane resolves image names every few seconds.
       await new Promise((resolve) => setTimeout(resolve, 6_000))
       const late = await request('image-missing', 'Pro', 0)
       rest.push(late)
-      await reported(t, late, 'ImageMissing', new RegExp(`the image "${images.runtime}" is not there`))
+      await untilReported(t, late, 'ImageMissing', new RegExp(`The image "${images.runtime}" does not exist`))
       t.match(
         await platform.call('POST', '/v1/rollouts', { region: 'local', component: 'runtime', image: images.runtime }),
         { status: 422, body: { code: 'IMAGE_MISSING' } },
       )
       t.equal(await use(calm), 'served')
       await docker('kill', await containersOf(calm, 'runtime'))
-      await until('who has its images is mended', async () => (await use(calm)) === 'served')
+      await until('a tenant with existing images is repaired', async () => (await use(calm)) === 'served')
       await docker('tag', runtimeDigest, images.runtime)
       await isWell(t, late)
 
@@ -229,11 +225,11 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       const digest = await docker('image', 'inspect', otherImage, '--format', '{{.Id}}')
       t.match(await change(victim, { suspended: true }), { body: { status: 'suspended' } })
       await docker('rm', await containersOf(victim, 'runtime'))
-      // As if it had come to that image by a rollout long ago.
+      // As if an earlier rollout had set the tenant's image.
       await platform.sql('update tenants set runtime_image = $2 where id = $1', [victim.id, digest])
       await docker('rmi', otherImage)
       await change(victim, { suspended: false }, 0)
-      await reported(t, victim, 'ImageMissing', /its image is not there/)
+      await untilReported(t, victim, 'ImageMissing', /the image does not exist/)
       t.equal(await use(calm), 'served')
       await docker('load', '--input', file)
       await isWell(t, victim)
@@ -241,7 +237,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     },
   )
 
-  await t.test('no subnet is left', async (t) => {
+  await t.test('A lack of free subnets is reported, and no object is created', async (t) => {
     const taken = new Set(
       lines(
         await docker(
@@ -272,18 +268,18 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     }
     const late = await request('no-subnet', 'Pro', 0)
     rest.push(late)
-    await reported(t, late, 'SubnetsExhausted', /^all 16 subnets of the region are taken$/)
+    await untilReported(t, late, 'SubnetsExhausted', /^All 16 subnets of the region are in use\.$/)
     t.equal(await use(calm), 'served')
     t.same(
       (await everything()).filter((name) => name.includes(late.id)),
       [],
-      'nothing was made',
+      'no object was created',
     )
     for (const name of planted.splice(0)) await docker('network', 'rm', name)
     await isWell(t, late)
   })
 
-  await t.test("a stranger's network where a tenant's was", async (t) => {
+  await t.test('A tenant moves to another subnet when a foreign network takes its subnet', async (t) => {
     const subnetOf = (network: string) =>
       docker('network', 'inspect', network, '--format', '{{(index .IPAM.Config 0).Subnet}}')
     const network = networkName(victim.id, 'net')
@@ -292,24 +288,24 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       body: { status: 'paused' },
     })
     await proxy.close()
-    const outsider = `stranger-${tag}`
+    const foreign = `foreign-${tag}`
     await docker('rm', await containersOf(victim, 'runtime'), await containersOf(victim, 'postgres'))
     await docker('network', 'disconnect', '--force', network, await gateway())
     await docker('network', 'rm', network)
-    await docker('network', 'create', '--internal', '--subnet', before, outsider)
-    t.teardown(() => docker('network', 'rm', outsider).catch(() => undefined))
+    await docker('network', 'create', '--internal', '--subnet', before, foreign)
+    t.teardown(() => docker('network', 'rm', foreign).catch(() => undefined))
     await proxy.open()
     t.equal((await platform.call('POST', `/v1/tenants/${victim.id}/wake`)).status, 202)
     await isWell(t, victim)
-    t.not(await subnetOf(network), before, 'it moved')
-    t.equal(await subnetOf(outsider), before, "the stranger's is left as it was")
+    t.not(await subnetOf(network), before, 'the tenant has another subnet')
+    t.equal(await subnetOf(foreign), before, 'the foreign network is unchanged')
     t.match(await platform.sql('select count(*)::int as count from subnets where stack_id = $1', [victim.id]), [
       { count: 1 },
     ])
-    await docker('network', 'rm', outsider)
+    await docker('network', 'rm', foreign)
   })
 
-  await t.test('limits beyond the host are refused, and change nothing', async (t) => {
+  await t.test("Limits beyond the host's capacity are rejected and change nothing", async (t) => {
     const before = (await platform.call('GET', `/v1/tenants/${victim.id}`)).body
     const [memory, cpus] = (await docker('info', '--format', '{{.MemTotal}} {{.NCPU}}')).split(' ').map(Number)
     for (const component of ['postgres', 'runtime']) {
@@ -336,7 +332,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     t.equal(await use(calm), 'served')
   })
 
-  await t.test('a plan with more than the host has', async (t) => {
+  await t.test("A plan with limits beyond the host's capacity is reported", async (t) => {
     const cpus = Number(await docker('info', '--format', '{{.NCPU}}'))
     const [before] = await platform.sql("select resources from plans where id = 'Enterprise'")
     await platform.sql(
@@ -345,7 +341,12 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     )
     const large = await request('too-large', 'Enterprise', 0)
     rest.push(large)
-    await reported(t, large, 'LimitsBeyondHost', /^cannot create container \S+: its limits are not possible here$/)
+    await untilReported(
+      t,
+      large,
+      'LimitsBeyondHost',
+      /^Cannot create container \S+: the host cannot enforce its limits\.$/,
+    )
     t.equal(await use(calm), 'served')
     await platform.sql("update plans set resources = $1 where id = 'Enterprise'", [
       JSON.stringify(before?.['resources']),
@@ -353,7 +354,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     await isWell(t, large)
   })
 
-  await t.test("the gateway's port on the host is taken", async (t) => {
+  await t.test("A taken gateway port is reported as the region's condition", async (t) => {
     const port = Number(new URL(platform.gatewayUrl).port)
     await platform.stopControlPlanes()
     await docker('rm', '-f', await gateway())
@@ -362,26 +363,26 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
       .unref()
     await once(squatter, 'listening')
     await platform.startControlPlane()
-    await until('it is told', async () => (await regionCondition())?.reason === 'PortTaken')
+    await until('the region reports PortTaken', async () => (await regionCondition())?.reason === 'PortTaken')
     t.match(await regionCondition(), {
       status: 'False',
-      message: /^cannot start container tenantry-region-local-\S+: a port that it publishes is taken$/,
+      message: /^Cannot start container tenantry-region-local-\S+: a published port is in use\.$/,
     })
     squatter.close()
     await once(squatter, 'close')
-    await until('the door is open again', async () => (await use(calm).catch(() => '')) === 'served')
-    await until('it is told', async () => (await regionCondition())?.status === 'True')
+    await until('the gateway serves again', async () => (await use(calm).catch(() => '')) === 'served')
+    await until('the region is ready', async () => (await regionCondition())?.status === 'True')
     await isWell(t, victim)
   })
 
-  await t.test('nothing is left when all are gone', async (t) => {
+  await t.test('No object remains when all tenants are deleted', async (t) => {
     await Promise.all(
       [calm, victim, ...rest].map(({ id }) =>
         platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, { prefer: 'wait=60' }),
       ),
     )
     const withoutHash = (names: string[]) => names.map((name) => name.replace(/-[0-9a-f]{8}(?=$|-secrets$)/, '')).sort()
-    t.same(withoutHash(await everything()), withoutHash(atFirst))
+    t.same(withoutHash(await everything()), withoutHash(initialObjects))
     t.match(await platform.sql('select count(*)::int as count from subnets'), [{ count: 0 }])
     t.match(await platform.sql("select count(*)::int as count from tenants where desired <> 'deleted'"), [{ count: 0 }])
   })

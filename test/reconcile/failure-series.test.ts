@@ -1,4 +1,4 @@
-// Failures in a row: whom they put behind others, when they are called failed, and when they are tried again.
+// Series of failures: when a tenant gets a lower priority, when it is marked failed, and when it is tried again.
 import t from 'tap'
 import {
   failedAgain,
@@ -17,7 +17,7 @@ function series(count: number, outageOf?: string): FailureSeries {
   return last
 }
 
-t.test('an outage of the engine is told of its tenants in the end, and puts none of them behind others', async (t) => {
+t.test('Tenants of an unreachable engine are marked failed in the end, without a lower priority', async (t) => {
   t.notOk(keepsFailing(undefined))
   t.notOk(keepsFailing(series(2)))
   t.ok(keepsFailing(series(3)))
@@ -26,16 +26,16 @@ t.test('an outage of the engine is told of its tenants in the end, and puts none
   t.ok(hasFailed(series(3, 'local'), at(30)))
   t.ok(
     keepsFailing(failedAgain(series(3, 'local'), at(4), undefined)),
-    'what fails when it is over counts from the first',
+    'a failure after the outage counts with all failures before',
   )
-  t.notOk(hasFailed(series(2), at(300)), 'twice is not enough, however long it takes')
+  t.notOk(hasFailed(series(2), at(300)), 'two failures are not enough after any time')
 })
 
-t.test('the delay doubles to half a minute, and ends when the tenant may be called failed', async (t) => {
+t.test('The delay doubles up to half a minute and ends when the tenant may be marked failed', async (t) => {
   t.same(
     [1, 2, 3, 8].map((count) => retryAfter(series(count), at(count), 0.5)),
     [100, 200, 400, 12_800],
   )
-  t.equal(retryAfter(series(9), at(20), 0.5), 10_000, 'not past the half minute')
+  t.equal(retryAfter(series(9), at(20), 0.5), 10_000, 'the delay ends after half a minute of failures')
   t.equal(retryAfter(series(20), at(40), 0.5), 30_000)
 })

@@ -1,4 +1,4 @@
-// What is said of a region: as it was last seen, in words that may be shown, and nothing when nobody looks any more.
+// The condition of a region: its last observed state with a public message, and none when no control plane observes it.
 import t from 'tap'
 import type { Engine } from '#control-plane/engines/engine.ts'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
@@ -24,7 +24,7 @@ function startLoop() {
   const clock = stoppedClock()
   const conditions = createRegionConditions(clock)
   const stop = new AbortController()
-  const reported = { recoveries: 0 }
+  const events = { recoveries: 0 }
   const volumes = [{ name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }]
   const engine = {
     observe: (): Promise<object> => Promise.resolve({ containers: [], networks: [], volumes, unlabelledVolumes: [] }),
@@ -49,7 +49,7 @@ function startLoop() {
       regionStacks: ['region-r'],
       wake: () => undefined,
       recovered: () => {
-        reported.recoveries++
+        events.recoveries++
       },
       conditions,
       measure: () => undefined,
@@ -57,10 +57,10 @@ function startLoop() {
     },
     stop.signal,
   )
-  return { clock, conditions, engine, region, volumes, loop, told: reported, stop: () => stop.abort() }
+  return { clock, conditions, engine, region, volumes, loop, events, stop: () => stop.abort() }
 }
 
-t.test('a region that is as it should be is ready, and says when that was seen', async (t) => {
+t.test('A converged region is ready, with the time of the last observation', async (t) => {
   const { clock, conditions, loop } = startLoop()
   t.equal(conditions.of('r'), undefined)
   await loop.sweep()
@@ -77,10 +77,10 @@ t.test('a region that is as it should be is ready, and says when that was seen',
   t.not(conditions.of('r')?.observed_at, before.toISOString())
 })
 
-t.test('what is wrong is said with its reason, and taken back when it has passed', async (t) => {
+t.test('An error is reported with its reason and cleared when it has passed', async (t) => {
   const { conditions, engine, region, volumes, loop } = startLoop()
   const well = { ...engine, ...region }
-  const errors: [what: string, plant: () => void, said: object][] = [
+  const errors: [what: string, plant: () => void, expected: object][] = [
     [
       'no engine',
       () => (engine.observe = fails(new EngineError('ENGINE_UNREACHABLE', 'the Docker Engine cannot be reached'))),
@@ -97,12 +97,12 @@ t.test('what is wrong is said with its reason, and taken back when it has passed
       { reason: 'ImageMissing', message: 'the image "x" is not there' },
     ],
     [
-      'a driver that speaks of addresses',
+      'a driver error with an address',
       () => (engine.observe = fails(new Error('connect ECONNREFUSED 10.1.2.3'))),
-      { reason: 'Error', message: 'the region could not be looked at; it is tried again' },
+      { reason: 'Error', message: 'The region could not be observed. The sweep is retried.' },
     ],
     [
-      'services that do not come to be',
+      'services that cannot be created',
       () => {
         volumes.length = 0
         engine.converge = fails(new EngineError('DISK_FULL', 'its disk is full'))
@@ -110,45 +110,45 @@ t.test('what is wrong is said with its reason, and taken back when it has passed
       { reason: 'DiskFull', message: 'its disk is full' },
     ],
     [
-      'data that is gone',
+      'a lost data volume',
       () => {
         volumes.length = 0
         region.ownStack = () =>
           Promise.resolve({ ...stack, volumes: [{ name: 'data', mustExist: true, isGuarded: false }] })
       },
-      { reason: 'VolumeMissing', message: 'volumes of the region that held data are gone: data' },
+      { reason: 'VolumeMissing', message: 'Volumes of the region that held data are gone: data.' },
     ],
   ]
   const volume = { name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }
-  for (const [what, plant, reported] of errors) {
+  for (const [what, plant, expected] of errors) {
     plant()
     await loop.sweep()
-    t.match(conditions.of('r'), { status: 'False', ...reported }, what)
+    t.match(conditions.of('r'), { status: 'False', ...expected }, what)
     engine.observe = well.observe
     engine.converge = well.converge
     region.ownStack = well.ownStack
     volumes.splice(0, volumes.length, volume)
     await loop.sweep()
-    t.match(conditions.of('r'), { status: 'True' }, `${what}, no more`)
+    t.match(conditions.of('r'), { status: 'True' }, `after ${what}`)
   }
 })
 
-t.test('an engine that is there again is told once, and one that was never away not at all', async (t) => {
-  const { engine, loop, told: reported } = startLoop()
+t.test('The recovery of an engine is reported once, and only after an outage', async (t) => {
+  const { engine, loop, events } = startLoop()
   const well = engine.observe
   await loop.sweep()
-  t.equal(reported.recoveries, 0)
+  t.equal(events.recoveries, 0)
   engine.observe = fails(new EngineError('ENGINE_UNREACHABLE', 'the Docker Engine cannot be reached'))
   await loop.sweep()
   await loop.sweep()
-  t.equal(reported.recoveries, 0)
+  t.equal(events.recoveries, 0)
   engine.observe = well
   await loop.sweep()
   await loop.sweep()
-  t.equal(reported.recoveries, 1)
+  t.equal(events.recoveries, 1)
 })
 
-t.test('who leads no more says nothing', async (t) => {
+t.test('A control plane that lost the lead reports nothing', async (t) => {
   const { conditions, engine, volumes, loop, stop } = startLoop()
   volumes.length = 0
   engine.converge = fails(new LeadershipLost('another leads'))
@@ -160,7 +160,7 @@ t.test('who leads no more says nothing', async (t) => {
   t.equal(conditions.of('r'), undefined)
 })
 
-t.test('the metrics tell of each region that was looked at', async (t) => {
+t.test('The metrics contain each observed region', async (t) => {
   const { conditions, loop } = startLoop()
   const metrics = createMetrics(conditions, () => new Date())
   const reported = async () =>

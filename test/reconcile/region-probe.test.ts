@@ -1,4 +1,4 @@
-// What a runtime answers is believed as far as it is about the tenant that was asked for.
+// The probe accepts a runtime's response only for the requested tenant and in the expected format.
 import t from 'tap'
 import { createRegionProbe } from '#control-plane/reconcile/region-probe.ts'
 
@@ -28,7 +28,7 @@ const usage = (tenantId: string) => ({
   function_invocations: 1,
 })
 
-t.test('an answer about another tenant is none', async (t) => {
+t.test('The probe rejects a response about another tenant', async (t) => {
   t.same(await probeOf(200, health(requested)).tenantHealth('http://runtime', requested, signal), health(requested))
   t.same(await probeOf(200, usage(requested)).tenantUsage('http://runtime', requested, signal), usage(requested))
   await t.rejects(probeOf(200, health(other)).tenantHealth('http://runtime', requested, signal), {
@@ -40,12 +40,12 @@ t.test('an answer about another tenant is none', async (t) => {
   t.equal(await probeOf(404, {}).tenantHealth('http://runtime', requested, signal), undefined)
 })
 
-t.test('a message is a sentence, not a book', async (t) => {
+t.test('The probe rejects a message of more than 500 characters', async (t) => {
   t.same(
     await probeOf(200, health(requested, 'x'.repeat(500))).tenantHealth('http://runtime', requested, signal),
     health(requested, 'x'.repeat(500)),
   )
   await t.rejects(probeOf(200, health(requested, 'x'.repeat(501))).tenantHealth('http://runtime', requested, signal), {
-    message: /unknown form/,
+    message: /^Invalid response to /,
   })
 })

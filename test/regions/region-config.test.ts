@@ -1,4 +1,4 @@
-// The operator's file of regions: what can't work is refused at the start, with the place and the reason.
+// The operator's file of regions: an invalid one is rejected at the start, with the path and the reason.
 import t from 'tap'
 import { readRegions } from '#control-plane/regions/region-config.ts'
 
@@ -19,7 +19,7 @@ const region = (id: string, changes: object = {}) => ({
 })
 const read = (...regions: object[]) => readRegions(JSON.stringify(regions), masterKey)
 
-t.test('a region on another host is found where it is on this one: at fixed addresses of its range', async (t) => {
+t.test('A region on another host has the same fixed addresses of its range as a local one', async (t) => {
   for (const host of ['unix:///var/run/docker.sock', 'tcp://10.99.0.2:2376', 'ssh://tenantry@10.99.0.2']) {
     t.match(
       read(region('north', { host })),
@@ -36,7 +36,7 @@ t.test('a region on another host is found where it is on this one: at fixed addr
 })
 
 t.test(
-  "on another host containers reach the control plane at that host's address on their network, or in a container there",
+  "On another host, containers reach the control plane at the host's address on their network, or in a container there",
   async (t) => {
     for (const host of ['tcp://10.99.0.2:2376', 'ssh://tenantry@10.99.0.2']) {
       for (const control_url of [
@@ -48,7 +48,7 @@ t.test(
       ]) {
         t.throws(
           () => read(region('north', { host, control_url })),
-          /^TENANTRY_REGIONS_FILE\/0\/docker\/control_url: the engine is on another host, .* at http:\/\/10\.9\.0\.1:PORT alone/,
+          /^TENANTRY_REGIONS_FILE\/0\/docker\/control_url: the engine is on another host, .* only at http:\/\/10\.9\.0\.1:PORT/,
           control_url,
         )
       }
@@ -62,7 +62,7 @@ t.test(
   },
 )
 
-t.test('two regions have no address in common', async (t) => {
+t.test('Two regions must not share addresses', async (t) => {
   const together = /the regions "north" and "south" have a network_range in common/
   for (const network_range of ['10.9.0.0/20', '10.9.8.0/23', '10.8.0.0/15'])
     t.throws(

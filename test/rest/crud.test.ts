@@ -1,5 +1,5 @@
-// From a schema to its endpoints (specification 2.3, 4.3, 5.8, 9.2): nothing before the reload, then records under ownership,
-// through plain HTTP and through an unmodified client.
+// From a schema to its endpoints (specification 2.3, 4.3, 5.8, 9.2): none before the reload, then records under the
+// ownership policy, through plain HTTP and through an unmodified client.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { startRuntime } from '#test/support/runtime.ts'
@@ -7,10 +7,10 @@ import { absent, addSchema, notes, publish, reload, rest, same } from './support
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-t.test('the generated interface', async (t) => {
+t.test('The generated interface', async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('follows schemas at a reload, and never before', async (t) => {
+  t.test('The interface changes with the schemas at a reload, and never before', async (t) => {
     const tenant = await runtime.addTenant()
     const neighbour = await runtime.addTenant({ name: 'neighbour' })
     same(t, await tenant.request('GET', `${rest}/notes`, { as: 'u1' }), 404, 'PGRST205')
@@ -63,20 +63,24 @@ t.test('the generated interface', async (t) => {
       2,
       'a deleted schema is served until the reload',
     )
-    // As a restart does: the registry is read anew.
+    // Reads the registry again, as a restart does.
     tenant.change({})
-    t.equal((await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list().length, 2, 'and a restart is no reload')
+    t.equal(
+      (await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list().length,
+      2,
+      'and a restart does not reload',
+    )
     t.equal((await reload(tenant)).status, 200)
     same(t, await tenant.request('GET', `${rest}/notes`, { as: 'u1' }), 404, 'PGRST205')
     await publish(tenant, { ...notes, fields: wider })
     t.equal(
       (await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list().length,
       2,
-      'and its records come back with it',
+      'and its records return with it',
     )
   })
 
-  t.test('is not changed by a reload that would lose data, nor by a schema that is none', async (t) => {
+  t.test('A reload that would lose data or that has an invalid schema changes nothing', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes)
     await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: 'kept', rank: 1 } })
@@ -120,14 +124,14 @@ t.test('the generated interface', async (t) => {
       },
       { ...notes, name: 'bad', fields: [{ ...title, required: 'yes' }] },
       { ...notes, name: 'bad', rls_policy: { type: 'ownership' } },
-      { ...notes, name: 'bad', rls_policy: { type: 'everyone' } },
+      { ...notes, name: 'bad', rls_policy: { type: 'all_users' } },
       { ...notes, name: 'bad', rls_policy: { type: 'ownership', owner_field: 'rank' } },
       { ...notes, name: 'bad', more: 1 },
       { fields: [title], rls_policy: { type: 'service' } },
     ]
     for (const schema of bad)
       t.equal((await addSchema(tenant, schema)).status, 400, JSON.stringify(schema).slice(0, 120))
-    t.equal((await addSchema(tenant, notes)).status, 409, 'a name is taken once')
+    t.equal((await addSchema(tenant, notes)).status, 409, 'a name is unique')
     same(
       t,
       await tenant.request('POST', `${rest}/schemas`, { as: 'u1', body: { ...notes, name: 'mine' } }),
@@ -139,12 +143,12 @@ t.test('the generated interface', async (t) => {
     t.match((await reload(tenant)).json(), { success: true, collections: ['notes'] })
   })
 
-  t.test('makes, shows, changes and deletes records', async (t) => {
+  t.test('Records are created, read, changed and deleted', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes)
     const made = await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: 'one', rank: 1.5 } })
     t.equal(made.status, 201)
-    t.match(made.json(), { id: uuid, owner: 'u1', title: 'one', rank: 1.5 }, 'whoever makes it owns it')
+    t.match(made.json(), { id: uuid, owner: 'u1', title: 'one', rank: 1.5 }, 'the user who creates a record owns it')
     const id = String(made.json()['id'])
     t.same(Object.keys(made.json()).sort(), ['id', 'owner', 'rank', 'title'], 'the fields of the schema and no others')
     t.same((await tenant.request('GET', `${rest}/notes/${id}`, { as: 'u1' })).json(), made.json())
@@ -155,7 +159,7 @@ t.test('the generated interface', async (t) => {
     t.same(
       (await tenant.request('PATCH', `${rest}/notes/${id}`, { as: 'u1', body: {} })).json(),
       { ...made.json(), rank: null },
-      'a change of nothing',
+      'an empty change',
     )
     same(t, await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { id, title: 'again' } }), 409, '23505')
 
@@ -164,7 +168,7 @@ t.test('the generated interface', async (t) => {
       await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { rank: 1 } }),
       400,
       '23502',
-      /"title" is required/,
+      /"title" is required\.$/,
     )
     same(t, await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: null } }), 400, '22P02', /"title"/)
     same(
@@ -191,7 +195,7 @@ t.test('the generated interface', async (t) => {
     t.equal(
       (await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: [{ title: 'x' }, { rank: 1 }] })).status,
       400,
-      'of several all or none',
+      'several records are inserted together or not at all',
     )
     for (const body of ['"text"', '1', 'null', '[[]]', '{"title":', '{"__proto__": {}, "title": "x"}', '']) {
       const response = await tenant.request('POST', `${rest}/notes`, {
@@ -208,12 +212,12 @@ t.test('the generated interface', async (t) => {
     t.equal(
       (await tenant.request('PATCH', `${rest}/notes`, { as: 'u1', body: { rank: 1 } })).status,
       400,
-      'a change of all has to say so',
+      'a change of all records must be explicit',
     )
     t.equal(
       (await tenant.request('DELETE', `${rest}/notes`, { as: 'u1' })).status,
       400,
-      'and so has the deletion of all',
+      'and so must a deletion of all records',
     )
     for (const [method, query] of [
       ['PATCH', 'limit=1'],
@@ -237,13 +241,13 @@ t.test('the generated interface', async (t) => {
     t.same(
       await tenant.rows('select title, rank from notes'),
       [{ title: 'one', rank: null }],
-      'nothing of what was refused was stored',
+      'no rejected record was stored',
     )
     t.equal((await tenant.request('DELETE', `${rest}/notes/${id}`, { as: 'u1' })).status, 200)
     same(t, await tenant.request('GET', `${rest}/notes/${id}`, { as: 'u1' }), 404, 'PGRST116')
   })
 
-  t.test('makes as many records as were sent, and refuses one that no index can hold', async (t) => {
+  t.test('As many records are created as were sent, and one that no index can contain is rejected', async (t) => {
     const tenant = await runtime.addTenant()
     const name = { name: 'name', type: 'string' }
     await publish(
@@ -270,5 +274,5 @@ t.test('the generated interface', async (t) => {
     same(t, await tenant.request('POST', `${rest}/notes`, { as: 'service', body: { owner: long } }), 400, '54000')
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

@@ -1,5 +1,5 @@
-// The plan's quota of documents: no write is accepted for which there is no room, whoever writes how much at once, and what is
-// deleted makes room.
+// The plan's document quota: a write that exceeds it is rejected, also when many clients write at once, and deletes
+// free space.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { query } from '#test/support/postgres.ts'
@@ -14,7 +14,7 @@ const notes = {
   ],
   rls_policy: { type: 'ownership', owner_field: 'owner' },
 }
-/** Text that does not get smaller. */
+/** Returns text that does not compress. */
 const noise = (bytes: number) =>
   randomBytes(Math.ceil(bytes / 2))
     .toString('hex')
@@ -24,7 +24,7 @@ const count = async (tenant: TestTenant) => Number((await tenant.rows('select co
 const whole = async (tenant: TestTenant) =>
   Number((await tenant.rows("select pg_total_relation_size('notes') as n"))[0]?.['n'])
 
-/** Writes until there is no room; answers with what the refusal says. */
+/** Writes until the quota is exceeded, and returns the numbers in the error. */
 async function fill(tenant: TestTenant, records: number, bytes: number): Promise<{ limit: number; used: number }> {
   for (;;) {
     const response = await write(
@@ -36,10 +36,10 @@ async function fill(tenant: TestTenant, records: number, bytes: number): Promise
   }
 }
 
-t.test('the quota of documents', async (t) => {
+t.test('The document quota', async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('refuses every write for which there is no room, and nothing else', async (t) => {
+  t.test('Exactly the writes that exceed the quota are rejected', async (t) => {
     const limit = 2_000_000
     const tenant = await runtime.addTenant({ limits: { document_bytes: limit } })
     const neighbour = await runtime.addTenant({ name: 'neighbour', limits: { document_bytes: 1_000_000 } })
@@ -48,8 +48,9 @@ t.test('the quota of documents', async (t) => {
     const rejected = await fill(tenant, 20, 2_000)
     t.equal(rejected.limit, limit)
     const before = await count(tenant)
-    t.ok(before > 500, `${before} records of 2 kB were taken`)
-    // Postgres extends a table that many write to by more than it needs at once, which tells in one so small.
+    t.ok(before > 500, `${before} records of 2 kB were stored`)
+    // Postgres extends a table with many concurrent writers by more pages than it needs, which matters for one this
+    // small.
     t.ok((await whole(tenant)) < limit * 1.2, `they take ${await whole(tenant)} bytes`)
     const large = { text: noise(100_000) }
     const { id } = (await tenant.request('GET', `${rest}/notes?limit=1`, { as: 'u1' })).list()[0] ?? {}
@@ -80,19 +81,19 @@ t.test('the quota of documents', async (t) => {
       2_000,
       'nothing of it was stored',
     )
-    t.equal((await write(neighbour, large)).status, 201, "another tenant's room is its own")
+    t.equal((await write(neighbour, large)).status, 201, "another tenant's quota is separate")
     t.equal((await tenant.request('GET', `${rest}/notes?limit=1`, { as: 'u1' })).status, 200)
     t.equal(
       (await tenant.request('POST', `${rest}/schemas`, { as: 'service', body: { ...notes, name: 'more' } })).status,
       201,
-      'a schema is no document',
+      'a schema is not a document',
     )
     t.equal((await tenant.request('DELETE', `${rest}/notes/${String(id)}`, { as: 'u1' })).status, 200)
     tenant.change({ limits: { ...tenant.manifest.limits, document_bytes: 2 * limit } })
-    t.equal((await write(tenant, large)).status, 201, 'a larger plan holds at once')
+    t.equal((await write(tenant, large)).status, 201, 'a larger plan applies at once')
   })
 
-  t.test('gives back the room of what was deleted, at once and whatever Postgres does with it', async (t) => {
+  t.test('Deletes free their space at once, whatever Postgres does with it', async (t) => {
     const limit = 4_000_000
     const tenant = await runtime.addTenant({ limits: { document_bytes: limit } })
     await publish(tenant, notes)
@@ -106,15 +107,15 @@ t.test('the quota of documents', async (t) => {
       return (await count(tenant)) - before
     }
     const again = await taken()
-    t.ok(again > full * 0.3 && again < full * 0.7, `${again} records have come in the place of ${full / 2}`)
+    t.ok(again > full * 0.3 && again < full * 0.7, `${again} records replaced ${full / 2}`)
     t.equal((await tenant.request('DELETE', `${rest}/notes?n=gte.20`, { as: 'u1' })).status, 204)
     await query(runtime.postgres.url('homes'), `vacuum ${tenant.id}.notes`)
     const vacuumed = await taken()
-    t.ok(vacuumed > full * 0.5, `${vacuumed} records have come in the place of those whose room Postgres has freed`)
+    t.ok(vacuumed > full * 0.5, `${vacuumed} records replaced those whose space Postgres has freed`)
     t.ok((await whole(tenant)) < 2 * limit)
   })
 
-  t.test('is kept by many who write at once', async (t) => {
+  t.test('Concurrent writers do not exceed the quota', async (t) => {
     const limit = 3_000_000
     const tenant = await runtime.addTenant({ limits: { document_bytes: limit } })
     await publish(tenant, notes)
@@ -127,10 +128,10 @@ t.test('the quota of documents', async (t) => {
       [],
     )
     t.equal(await count(tenant), made)
-    t.ok(made * 200_000 >= limit / 2 && made * 200_000 <= limit, `${made} of 200 kB were taken`)
+    t.ok(made * 200_000 >= limit / 2 && made * 200_000 <= limit, `${made} of 200 kB were stored`)
   })
 
-  t.test('counts what SQL has written, from the next look on', async (t) => {
+  t.test('Rows that SQL writes count from the next size check', async (t) => {
     const limit = 3_000_000
     const tenant = await runtime.addTenant({ limits: { document_bytes: limit } })
     await publish(tenant, notes)
@@ -143,36 +144,39 @@ t.test('the quota of documents', async (t) => {
     )
     await query(tenant.home.adminUrl, 'create table made_by_sql (text text)')
     t.ok((await whole(tenant)) > limit)
-    t.equal((await write(tenant, { text: 'unseen' })).status, 201, 'nobody has looked yet')
+    t.equal((await write(tenant, { text: 'unseen' })).status, 201, 'the size has not been checked yet')
     runtime.clock.stopped += 5_000
-    // This one is taken, and has somebody look.
-    t.equal((await write(tenant, { text: 'looks' })).status, 201)
+    // This write is accepted and triggers a size check.
+    t.equal((await write(tenant, { text: 'check' })).status, 201)
     let rejected = await write(tenant, { text: 'x' })
     for (let tries = 0; rejected.status === 201 && tries < 100; tries++) rejected = await write(tenant, { text: 'x' })
     same(t, rejected, 413, 'QUOTA_EXCEEDED')
     await query(tenant.home.adminUrl, 'truncate notes')
     same(t, await write(tenant, { text: 'x' }), 413, 'QUOTA_EXCEEDED', /./)
     runtime.clock.stopped += 1_000
-    t.equal((await write(tenant, { text: 'x' })).status, 201, 'who is refused asks again in a second')
+    t.equal((await write(tenant, { text: 'x' })).status, 201, 'after a rejection the size is checked again in a second')
     runtime.clock.stopped = undefined
   })
 
-  t.test('costs nothing where there is none, and one look in five seconds where there is', async (t) => {
-    const [limited, free] = [
-      await runtime.addTenant({ limits: { document_bytes: 10_000_000 } }),
-      await runtime.addTenant({ name: 'free' }),
-    ]
-    runtime.clock.stopped = Date.now()
-    const cost = async (tenant: TestTenant) => {
-      await publish(tenant, notes)
-      await write(tenant, { text: 'first' })
-      const before = tenant.statements()
-      for (let n = 0; n < 20; n++) t.equal((await write(tenant, { text: 'x' })).status, 201)
-      return tenant.statements() - before
-    }
-    t.same([await cost(limited), await cost(free)], [20, 20])
-    runtime.clock.stopped = undefined
-  })
+  t.test(
+    'A tenant without a quota has no extra statements; with one, the size is checked every five seconds',
+    async (t) => {
+      const [limited, free] = [
+        await runtime.addTenant({ limits: { document_bytes: 10_000_000 } }),
+        await runtime.addTenant({ name: 'free' }),
+      ]
+      runtime.clock.stopped = Date.now()
+      const cost = async (tenant: TestTenant) => {
+        await publish(tenant, notes)
+        await write(tenant, { text: 'first' })
+        const before = tenant.statements()
+        for (let n = 0; n < 20; n++) t.equal((await write(tenant, { text: 'x' })).status, 201)
+        return tenant.statements() - before
+      }
+      t.same([await cost(limited), await cost(free)], [20, 20])
+      runtime.clock.stopped = undefined
+    },
+  )
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

@@ -1,5 +1,5 @@
-// Each complete example in the doc comments of the published PostgREST client gives the response that is documented for it,
-// with the client as it is. The block in docs/rest.md is written from here (TENANTRY_WRITE_DOCS=1).
+// Runs each complete example in the doc comments of the published PostgREST client, unmodified, and compares the
+// response with the documented one. This file also writes the block in docs/rest.md (TENANTRY_WRITE_DOCS=1).
 import { isDeepStrictEqual } from 'node:util'
 import t, { type Test } from 'tap'
 import { checkDocumented } from '#test/support/documented.ts'
@@ -8,7 +8,7 @@ import { exceptions } from './examples/exceptions.ts'
 import { nameOf, readExamples, type CompleteExample } from './examples/read-examples.ts'
 import { compared, runExample } from './examples/run-example.ts'
 
-t.test('the PostgREST client', async (t) => {
+t.test('The PostgREST client', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   const { version, all, complete } = await readExamples()
@@ -23,12 +23,12 @@ t.test('the PostgREST client', async (t) => {
       continue
     }
     t.test(`${nameOf(example)}, except that ${exception.reason}`, async (t) => {
-      t.notOk(await holds(tenant, example), 'it is an exception still')
+      t.notOk(await holds(tenant, example), 'the example still differs')
       await check(t, tenant, exception.instead(example))
     })
   }
 
-  t.test('has each example that is an exception here', async (t) => {
+  t.test('Every exception belongs to an example', async (t) => {
     const names = new Set(complete.map(nameOf))
     t.same(
       [...exceptions.keys()].filter((name) => !names.has(name)),
@@ -36,7 +36,7 @@ t.test('the PostgREST client', async (t) => {
     )
   })
 
-  t.test('finds the score in the documentation as it is', async (t) => {
+  t.test('The score in the documentation matches the examples', async (t) => {
     const wanted = [
       `Of the ${all.length} examples in the doc comments of \`@supabase/postgrest-js\` ${version}, `,
       `${complete.length} are complete: SQL, a call, its response.\n`,
@@ -47,10 +47,10 @@ t.test('the PostgREST client', async (t) => {
     await checkDocumented(t, 'rest.md', 'test/rest/examples.test.ts', wanted)
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })
 
-/** Says what differs. */
+/** Compares the response with the documented one and returns the difference. */
 async function check(t: Test, tenant: TestTenant, example: CompleteExample): Promise<boolean> {
   const checks = (await runExample(tenant, example)).map((response) => {
     const { wanted, got } = compared(example.response, response)

@@ -1,5 +1,5 @@
-// Each feature of PostgREST's documentation is tried, and is as the table in docs/rest.md says. The table is written from
-// here (TENANTRY_WRITE_DOCS=1).
+// Tests each feature that PostgREST documents, and compares the result with the table in docs/rest.md. This file also
+// writes the table (TENANTRY_WRITE_DOCS=1).
 import t from 'tap'
 import { checkDocumented } from '#test/support/documented.ts'
 import { startRuntime } from '#test/support/runtime.ts'
@@ -33,7 +33,7 @@ const groups: Record<string, Feature[]> = {
   Errors: errors,
 }
 
-t.test('features', async (t) => {
+t.test('Features', async (t) => {
   const runtime = await startRuntime(t)
   const allowing = await startRuntime(t, { allowsRollback: true })
   for (const [group, features] of Object.entries(groups)) {
@@ -47,7 +47,7 @@ t.test('features', async (t) => {
     })
   }
 
-  t.test('are in the documentation as they are here', async (t) => {
+  t.test('The table in the documentation matches the features', async (t) => {
     const names = Object.entries(groups).flatMap(([group, features]) =>
       features.map(({ feature }) => `${group}: ${feature}`),
     )
@@ -55,7 +55,7 @@ t.test('features', async (t) => {
     await checkDocumented(t, 'rest.md', 'test/rest/features.test.ts', table())
   })
 
-  t.same([...runtime.problems, ...allowing.problems], [], 'none of it was an error of ours')
+  t.same([...runtime.errors, ...allowing.errors], [], 'no internal error occurred')
 })
 
 function table(): string {

@@ -1,4 +1,4 @@
-// Whatever stands in a query string, the answer is 2xx or 4xx: never an error of ours, and never another tenant's word.
+// For any query string the responses is 2xx or 4xx: never an internal error, and never text of another tenant.
 import fc from 'fast-check'
 import t from 'tap'
 import { effort, seed } from '#test/support/effort.ts'
@@ -150,7 +150,7 @@ const encoded = fc
       .map(([name, value]) => `${encodeURIComponent(name.toWellFormed())}=${encodeURIComponent(value.toWellFormed())}`)
       .join('&'),
   )
-// As no client would write it: percent signs that encode nothing, bytes that are no character.
+// Text that no client sends: percent signs that encode nothing, and bytes that are not a character.
 const raw = fc
   .array(
     fc.oneof(
@@ -181,7 +181,7 @@ const raw = fc
   .map((parts) => parts.join('').replaceAll('#', '%23'))
 const search = fc.oneof({ weight: 4, arbitrary: encoded }, raw)
 
-t.test('any query string', async (t) => {
+t.test('Any query string', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   const types = ['uuid', 'string', 'number', 'boolean', 'datetime', 'json']
@@ -197,12 +197,12 @@ t.test('any query string', async (t) => {
   ]
   t.equal((await tenant.request('POST', '/rest/v1/things', { as: 'service', body: rows })).status, 201)
 
-  const response = new Map<string, number>()
+  const responses = new Map<string, number>()
   const check = async (method: string, url: string, headers: Record<string, string>, body: object | undefined) => {
     const { status, text } = await send(tenant.port, method, url, { ...tenant.as('service'), ...headers }, body)
-    response.set(
+    responses.set(
       `${method} ${Math.floor(status / 100)}xx`,
-      (response.get(`${method} ${Math.floor(status / 100)}xx`) ?? 0) + 1,
+      (responses.get(`${method} ${Math.floor(status / 100)}xx`) ?? 0) + 1,
     )
     if (status < 200 || status >= 500 || (status >= 300 && status < 400))
       throw new Error(`${method} ${url}: ${status} ${text}`)
@@ -211,7 +211,7 @@ t.test('any query string', async (t) => {
       if (typeof error['message'] !== 'string' || typeof error['code'] !== 'string')
         throw new Error(`${method} ${url}: no error of the known form: ${text}`)
       if (/syntax error|relation "|pg_|\bat .*\.ts:/.test(error['message']))
-        throw new Error(`${method} ${url}: inner text: ${text}`)
+        throw new Error(`${method} ${url}: internal text: ${text}`)
     }
   }
   const preferences = fc.constantFrom<Record<string, string>>(
@@ -239,7 +239,7 @@ t.test('any query string', async (t) => {
   for (const method of ['GET', 'HEAD', 'PATCH', 'DELETE', 'POST']) {
     const runs = effort(method === 'GET' ? { small: 700, full: 60_000 } : { small: 150, full: 15_000 })
     const property = fc.asyncProperty(collections, search, preferences, change, (collection, query, headers, body) =>
-      // Schemas are only read here: what a random change makes of them is another test's.
+      // Schemas are only read here; another test changes them at random.
       check(
         method,
         `/rest/v1/${method === 'GET' || method === 'HEAD' ? collection : 'things'}?${query}`,
@@ -259,15 +259,15 @@ t.test('any query string', async (t) => {
     { seed, numRuns: effort({ small: 200, full: 10_000 }) },
   )
   t.equal(keys.failed, false, fc.defaultReportMessage(keys) ?? 'and any key')
-  t.comment(`seed ${seed}: ${[...response].map(([what, count]) => `${what} ${count}`).join(', ')}`)
-  t.ok((response.get('GET 2xx') ?? 0) > 20 && (response.get('GET 4xx') ?? 0) > 20, 'both were among them')
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.comment(`seed ${seed}: ${[...responses].map(([what, count]) => `${what} ${count}`).join(', ')}`)
+  t.ok((responses.get('GET 2xx') ?? 0) > 20 && (responses.get('GET 4xx') ?? 0) > 20, 'both statuses occurred')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })
 
-t.test('any request over tables of every kind', async (t) => {
+t.test('Any request for tables of every kind', async (t) => {
   const runtime = await startRuntime(t, { allowsRollback: true })
   const { tenant } = (await makeScene(runtime))(t)
-  const response = new Map<string, number>()
+  const responses = new Map<string, number>()
   const check = async ({ method, path, headers, body }: RandomRequest) => {
     const { status, text } = await send(
       tenant.port,
@@ -279,8 +279,8 @@ t.test('any request over tables of every kind', async (t) => {
     const wrong = (error: string) =>
       new Error(`${method} ${path} ${JSON.stringify(headers)} ${body ?? ''}: ${status} ${error}: ${text}`)
     const kind = `${Math.floor(status / 100)}xx`
-    response.set(kind, (response.get(kind) ?? 0) + 1)
-    if (status < 200 || status >= 500 || (status > 300 && status < 400)) throw wrong('is no answer')
+    responses.set(kind, (responses.get(kind) ?? 0) + 1)
+    if (status < 200 || status >= 500 || (status > 300 && status < 400)) throw wrong('is not a valid status')
     if (status >= 300 && method !== 'HEAD') {
       const error = JSON.parse(text) as Record<string, unknown>
       if (typeof error['message'] !== 'string' || typeof error['code'] !== 'string')
@@ -292,29 +292,29 @@ t.test('any request over tables of every kind', async (t) => {
     ['calls', calls, { small: 200, full: 8_000 }],
     ['writes', writes, { small: 250, full: 12_000 }],
   ] as const) {
-    response.clear()
+    responses.clear()
     const outcome = await fc.check(fc.asyncProperty(requests, check), {
       seed,
       numRuns: effort(counts),
       endOnFailure: true,
     })
     t.equal(outcome.failed, false, fc.defaultReportMessage(outcome) ?? what)
-    const total = [...response.values()].reduce((sum, n) => sum + n, 0)
+    const total = [...responses.values()].reduce((sum, n) => sum + n, 0)
     t.ok(
-      (response.get('2xx') ?? 0) > total / 12,
-      `${what}, seed ${seed}: ${JSON.stringify(Object.fromEntries(response))}`,
+      (responses.get('2xx') ?? 0) > total / 12,
+      `${what}, seed ${seed}: ${JSON.stringify(Object.fromEntries(responses))}`,
     )
   }
   const texts = [...tenant.statementTexts()]
   t.ok(texts.length > 100, `${texts.length} statements`)
-  // Columns of the answer may be named by keys and labels: identifiers, in quotes.
+  // Keys and labels may name columns of the responses: as quoted identifiers.
   const outside = texts
     .map((text) => text.replaceAll(/"(?:[^"]|"")*"/g, '""'))
     .filter((text) => text.includes(canary) || text.replaceAll('""', '').includes('"'))
-  t.same(outside, [], 'no value stood in the text of any')
+  t.same(outside, [], 'no value occurs in the text of a statement')
   t.ok(
     texts.some((text) => text.includes(canary)),
-    'and names are told from values',
+    'and the test distinguishes names from values',
   )
   t.same(
     await tenant.rows(
@@ -322,7 +322,7 @@ t.test('any request over tables of every kind', async (t) => {
         (select count(*)::int from lines) as lines`,
     ),
     [{ books: 4, shelves: 3, lines: 0 }],
-    'and nothing that was undone stayed',
+    'and no change that was rolled back remained',
   )
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

@@ -1,5 +1,6 @@
-// Many tenants and users on two connections, whose sessions are ended and whose callers go away at any time: every row carries
-// a canary that says whose it is, and none is ever seen by anybody else, in whatever answer; what was answered is stored once.
+// Many tenants and users share two connections, while sessions are killed and callers disconnect at any time. Every row
+// carries a canary that names its owner. No response shows a canary to a caller who may not see it, and every
+// acknowledged write is stored once.
 import pg from 'pg'
 import t from 'tap'
 import { chanceOf } from '#test/simulation/chance.ts'
@@ -13,14 +14,14 @@ interface Operation {
   path: string
   body?: object | string
   headers?: Record<string, string>
-  /** Statuses that are right. */
+  /** The expected statuses. */
   right: number[]
-  /** Collection and texts that are never stored when it is refused. */
+  /** The collection and texts that a rejected request must not store. */
   writes?: { collection: string; texts: string[] }
   learn?: (response: ApiResponse) => void
 }
 
-t.test('tenants and users who share two connections', async (t) => {
+t.test('Tenants and users who share two connections', async (t) => {
   const counts = {
     tenants: effort({ small: 8, full: 20 }),
     users: 3,
@@ -28,16 +29,16 @@ t.test('tenants and users who share two connections', async (t) => {
     workers: 16,
   }
   const chance = chanceOf(seed)
-  // A machine that is slow must not be taken for a pool that is stuck.
+  // A slow machine must not be mistaken for a blocked pool.
   const runtime = await startRuntime(t, {
     connections: { total: 2, perTenant: 2, waitMilliseconds: 120_000, connectMilliseconds: 60_000 },
   })
   const canary = (at: number, user: number, kind: Kind) => `cn-${at}-${user}-${kind}-${chance.hex(12)}`
   const members = await addMembers(runtime, counts, canary)
 
-  /** All that were made, as answers said: posts are never deleted. */
+  /** All posts whose creation was acknowledged; posts are never deleted. */
   const posts: { at: number; id: string }[] = []
-  /** Ids that were once told of a collection of a tenant; also of rows that are gone by now. */
+  /** IDs of each collection and tenant that a response has contained, also of deleted rows. */
   const ids = new Map<string, string[]>()
   const idsOf = (at: number, collection: string) => {
     const key = `${at} ${collection}`
@@ -74,7 +75,7 @@ t.test('tenants and users who share two connections', async (t) => {
       const collection = collectionOf()
       return { method: 'GET', path: `${collection}/${anyId(member.at, collection)}`, right: [200, 404] }
     }),
-    // Ids of another tenant's: never there.
+    // IDs of another tenant, which are always absent.
     ...repeat(1, () => (member: Member): Operation => {
       const collection = collectionOf()
       return {
@@ -98,7 +99,7 @@ t.test('tenants and users who share two connections', async (t) => {
       }
     }),
     ...repeat(3, () => (member: Member): Operation => {
-      // The service does not know whose row it is.
+      // The service does not know the owner of the row.
       const collection = member.user === 0 ? 'ledger' : collectionOf()
       const [row] = rows(member, collection, 1)
       return {
@@ -137,7 +138,7 @@ t.test('tenants and users who share two connections', async (t) => {
       headers: { prefer: 'return=representation' },
       right: [201, 401, 403, 409],
     })),
-    // Errors of each kind, whose words could tell too much.
+    // Errors of each kind, whose messages could disclose too much.
     ...repeat(2, () => (member: Member): Operation => {
       const collection = collectionOf()
       const [row] = rows(member, collection, 1)
@@ -171,7 +172,7 @@ t.test('tenants and users who share two connections', async (t) => {
       ])()
     }),
     ...repeat(1, () => (member: Member): Operation => {
-      // As somebody else: nobody but the service may.
+      // Acts for another user, which only the service may.
       const other = members.find(
         ({ at, user }) => at === member.at && user !== undefined && user > 0 && user !== member.user,
       )
@@ -233,7 +234,7 @@ t.test('tenants and users who share two connections', async (t) => {
           known.push(String(row['id']))
           if (collection === 'posts') posts.push({ at: member.at, id: String(row['id']) })
         }
-        // The newest few hundred, so that what is asked for is mostly there.
+        // Only the newest IDs are retained, so that most requested rows exist.
         known.splice(0, Math.max(0, known.length - 300))
       },
     }
@@ -243,7 +244,7 @@ t.test('tenants and users who share two connections', async (t) => {
   const leaks: string[] = []
   const wrong: string[] = []
   const failures: { at: number; until: number; what: string }[] = []
-  /** Texts of each tenant and collection. */
+  /** Rejected texts of each tenant and collection. */
   const rejected = new Map<string, string[]>()
 
   const poll = (member: Member, operation: Operation, response: ApiResponse) => {
@@ -281,7 +282,7 @@ t.test('tenants and users who share two connections', async (t) => {
     }
   }
 
-  // Sessions are ended and statements are cancelled, whoever has them and whatever they do.
+  // Kills sessions and cancels statements of any tenant, whatever they run.
   const superuser = new pg.Client({ connectionString: runtime.postgres.url('homes') })
   await superuser.connect()
   t.teardown(() => superuser.end())
@@ -289,7 +290,7 @@ t.test('tenants and users who share two connections', async (t) => {
   const strike = async () => {
     const what = chance.pick(['pg_terminate_backend', 'pg_terminate_backend', 'pg_cancel_backend'])
     const from = performance.now()
-    // Busy ones first: most are idle for most of the time.
+    // Busy sessions first, because most are idle most of the time.
     const { rows } = await superuser.query<{ usename: string }>(
       `select usename, ${what}(pid)
         from (select pid, usename from pg_stat_activity where usename ~ '^t_[0-9a-f]{20}$'
@@ -304,7 +305,7 @@ t.test('tenants and users who share two connections', async (t) => {
   await Promise.all(
     Array.from({ length: counts.workers }, async () => {
       while (left-- > 0) {
-        // A burst of several at one tenant, so that its connections serve one user after the other.
+        // A burst of requests to one tenant, so that its connections serve one user after the other.
         await perform(chance.pick(members))
         if (isStriking || !chance.happens(0.1)) continue
         isStriking = true
@@ -315,25 +316,25 @@ t.test('tenants and users who share two connections', async (t) => {
   )
 
   t.comment(
-    `seed ${seed}: ${seen.responses} answers (${[...seen.byStatus]
+    `seed ${seed}: ${seen.responses} responses (${[...seen.byStatus]
       .sort()
       .map(([status, count]) => `${status}: ${count}`)
       .join(
         ', ',
-      )}), ${seen.aborted} abandoned, ${seen.own} own canaries, ${strikes.length} strikes, ${failures.length} felt`,
+      )}), ${seen.aborted} abandoned, ${seen.own} own canaries, ${strikes.length} strikes, ${failures.length} failed requests`,
   )
   for (const { what } of failures.slice(0, 5)) t.comment(what)
-  t.same(leaks.slice(0, 3), [], "no canary of another tenant's or user's in any answer")
-  t.same(wrong.slice(0, 5), [], 'every answer has a status that is right for it')
-  // Each strike hits one session, and a session serves one trip at a time.
+  t.same(leaks.slice(0, 3), [], "no response has a canary of another tenant's or user's")
+  t.same(wrong.slice(0, 5), [], 'every response has an expected status')
+  // Each strike affects one session, and a session serves one round trip at a time.
   const unexplained = failures.filter(({ at, until }) => {
     const cause = strikes.findLastIndex((strike) => strike.at === at && strike.from <= until)
     if (cause >= 0) strikes.splice(cause, 1)
     return cause < 0
   })
-  t.same(unexplained, [], 'no request failed that was not struck')
-  t.ok(seen.own > counts.requests / 2 && posts.length > counts.requests / 100, 'canaries were there to be seen')
-  t.ok(strikes.length > counts.requests / 100 && seen.aborted > counts.requests / 20, 'and many were struck')
+  t.same(unexplained, [], 'every failed request was affected by a strike')
+  t.ok(seen.own > counts.requests / 2 && posts.length > counts.requests / 100, 'callers saw their own canaries')
+  t.ok(strikes.length > counts.requests / 100 && seen.aborted > counts.requests / 20, 'and many strikes occurred')
 
   for (const { tenant, at } of members.filter(({ user }) => user === undefined)) {
     for (const [collection, { kind }] of Object.entries(collections)) {
@@ -352,27 +353,27 @@ t.test('tenants and users who share two connections', async (t) => {
           !marks.every(([, tenantAt, user, of]) => Number(tenantAt) === at && of === kind && ofOwner(user))
         )
       })
-      t.same(misplaced.slice(0, 3), [], `${at} ${collection}: every row is of whom its canary says`)
+      t.same(misplaced.slice(0, 3), [], `${at} ${collection}: every row has the owner of its canary`)
       t.equal(new Set(texts).size, texts.length, `${at} ${collection}: nothing was stored twice`)
       const forbidden = new Set(rejected.get(`${at} ${collection}`))
       t.same(
         texts.filter((text) => forbidden.has(text)),
         [],
-        `${at} ${collection}: nothing was stored that was refused`,
+        `${at} ${collection}: no rejected text was stored`,
       )
       if (collection !== 'posts') continue
       const present = new Set(found.map((row) => String(row['id'])))
       t.same(
         posts.filter((post) => post.at === at && !present.has(post.id)),
         [],
-        `${at} posts: all that was answered is there`,
+        `${at} posts: all acknowledged posts are present`,
       )
     }
   }
   t.same(
-    runtime.problems.filter((line) => !/57P01|57014|terminat|connection|ECONN|EPIPE/i.test(line)).slice(0, 3),
+    runtime.errors.filter((line) => !/57P01|57014|terminat|connection|ECONN|EPIPE/i.test(line)).slice(0, 3),
     [],
-    'and what was logged is about the strikes',
+    'and the log contains only errors of strikes',
   )
 })
 

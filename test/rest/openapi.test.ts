@@ -1,9 +1,9 @@
-// The interface describes itself: every collection and function that is served, and nothing else.
+// The interface describes itself: every served collection and function, and nothing else.
 import t from 'tap'
 import { query } from '#test/support/postgres.ts'
 import { startRuntime } from '#test/support/runtime.ts'
 
-t.test('the description of the interface', async (t) => {
+t.test('The description of the interface', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   await query(
@@ -48,7 +48,7 @@ t.test('the description of the interface', async (t) => {
   t.same(Object.keys(description.paths['/rpc/how_many'] ?? {}), ['get', 'post'])
   t.same(Object.keys(description.paths['/rpc/sell'] ?? {}), ['post'])
   t.match(description.paths['/rpc/how_many'], { post: { parameters: [{ schema: { required: ['shelf'] } }] } })
-  t.notOk('/hidden' in description.paths, 'without row-level security it is not served')
+  t.notOk('/hidden' in description.paths, 'a table without row-level security is not served')
   for (const reference of response.text.matchAll(/"#\/(parameters|definitions)\/([^"]+)"/g)) {
     t.ok(
       (reference[1] === 'parameters' ? description.parameters : description.definitions)[reference[2] ?? ''],

@@ -1,5 +1,5 @@
-// Who may do what under each policy, and that nobody but the service changes whose a record is: each change by each caller,
-// and what is stored afterwards.
+// The rights of each caller under each policy, and that only the service changes the owner of a record: each change by
+// each caller, and the stored state afterwards.
 import t from 'tap'
 import { query } from '#test/support/postgres.ts'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
@@ -20,7 +20,7 @@ const schemas = [
 ]
 const isOwned = (collection: string) => collection === 'own' || collection === 'shown'
 
-/** u1's record in each collection, as the service makes it. */
+/** Creates u1's record in each collection, as the service. */
 async function fill(tenant: TestTenant): Promise<void> {
   for (const { name } of schemas) {
     await query(tenant.home.adminUrl, `delete from ${name}`)
@@ -30,7 +30,7 @@ async function fill(tenant: TestTenant): Promise<void> {
   }
 }
 
-t.test('policies', async (t) => {
+t.test('Policies', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   await publish(tenant, ...schemas)
@@ -44,7 +44,7 @@ t.test('policies', async (t) => {
 
   for (const { name } of schemas) {
     for (const caller of callers) {
-      t.test(`${name}: ${caller ?? 'nobody'} reads, changes and deletes what the policy says`, async (t) => {
+      t.test(`${name}: ${caller ?? 'anonymous'} reads, changes and deletes what the policy allows`, async (t) => {
         await fill(tenant)
         const stored = () => tenant.rows(`select id, text from ${name} order by id`)
         const reads = may[name]?.read.includes(caller) === true
@@ -74,7 +74,7 @@ t.test('policies', async (t) => {
   }
 
   for (const name of ['own', 'shown']) {
-    t.test(`${name}: the owner is whoever inserts, and only the service names or changes another`, async (t) => {
+    t.test(`${name}: the user who inserts is the owner, and only the service names or changes another`, async (t) => {
       await fill(tenant)
       const owners = () => tenant.rows(`select id, owner from ${name} order by id`)
       const before = await owners()
@@ -118,15 +118,15 @@ t.test('policies', async (t) => {
               })
             ).status,
             403,
-            "nor is another's record taken over",
+            "nor can a user take over another's record",
           )
-        t.same(await owners(), before, `nothing of what ${caller ?? 'nobody'} tried was stored`)
+        t.same(await owners(), before, `nothing that ${caller ?? 'anonymous'} tried was stored`)
       }
       t.same(await tenant.rows(`select text from ${name}`), [{ text: 'a' }])
       t.equal(
         (await tenant.request('PATCH', `${rest}/${name}/1`, { as: 'u1', body: { owner: 'u1', text: 'same' } })).status,
         200,
-        'to name oneself changes nothing',
+        'naming oneself as the owner changes nothing',
       )
       t.match((await tenant.request('PATCH', `${rest}/${name}/1`, { as: 'service', body: { owner: 'u2' } })).json(), {
         owner: 'u2',
@@ -134,18 +134,18 @@ t.test('policies', async (t) => {
       t.equal(
         (await tenant.request('PATCH', `${rest}/${name}/1`, { as: 'u1', body: { text: 'late' } })).status,
         404,
-        'it is no longer theirs',
+        'the user no longer owns it',
       )
       t.equal((await tenant.request('PATCH', `${rest}/${name}/1`, { as: 'u2', body: { text: 'mine' } })).status, 200)
       t.match(
         (await tenant.request('POST', `${rest}/${name}`, { as: 'service', body: { id: 5, owner: null } })).json(),
         { owner: null },
-        'the service may leave it to nobody',
+        'the service may remove the owner',
       )
     })
   }
 
-  t.test('a policy that SQL adds shows what it allows, from the next reload on', async (t) => {
+  t.test('A policy that SQL adds applies from the next reload on', async (t) => {
     await fill(tenant)
     const seen = async (caller: string) =>
       (await tenant.request('GET', `${rest}/own`, { as: caller })).list().map(({ owner }) => owner)
@@ -154,13 +154,13 @@ t.test('policies', async (t) => {
     await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
     t.same([await seen('u1'), await seen('u2')], [['u1'], ['u1']])
     t.equal((await tenant.request('PATCH', `${rest}/own?id=gte.0`, { as: 'u2', body: { text: 'taken' } })).status, 204)
-    t.same(await tenant.rows('select text from own'), [{ text: 'a' }], 'to see it is not to own it')
+    t.same(await tenant.rows('select text from own'), [{ text: 'a' }], 'seeing a record is not owning it')
     await query(tenant.home.adminUrl, 'drop policy shared on own')
     await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
     t.same(await seen('u2'), [])
   })
 
-  t.test("the tenant of a record is nobody's to name, through the interface or with SQL", async (t) => {
+  t.test('No caller can set the tenant of a record, through the interface or with SQL', async (t) => {
     await fill(tenant)
     for (const { name } of schemas) {
       for (const caller of callers) {
@@ -179,7 +179,7 @@ t.test('policies', async (t) => {
           /tenant_id/,
         )
       }
-      // The owner's own login and the runtime's: the one is held by the constraint, the other by the policy.
+      // The constraint stops the login of the owner, and the policy stops the runtime's.
       await t.rejects(query(tenant.home.adminUrl, `update ${name} set tenant_id = 'other'`), { code: '42501' })
       await t.rejects(
         query(
@@ -188,10 +188,10 @@ t.test('policies', async (t) => {
         ),
         { code: '23514' },
       )
-      t.same(await query(tenant.home.url, `select * from ${name}`), [], 'without a context nothing is seen')
+      t.same(await query(tenant.home.url, `select * from ${name}`), [], 'without a context no row is visible')
     }
     t.same(await tenant.rows('select distinct tenant_id from own'), [{ tenant_id: tenant.id }])
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

@@ -1,5 +1,5 @@
-// Changes of records as events: in the transaction of the change, whoever makes it, seen by those who may read the record,
-// and only where a schema asks for them.
+// Changes of records as events: in the transaction of the change, for every writer, visible to callers who may read the
+// record, and only where a schema enables them.
 import pg from 'pg'
 import t from 'tap'
 import { query } from '#test/support/postgres.ts'
@@ -21,17 +21,17 @@ const stored = (tenant: TestTenant) =>
   tenant.rows("select type, owner_id, readers, payload from event_log where type like 'record.%' order by seq")
 const types = async (tenant: TestTenant) => (await stored(tenant)).map(({ type }) => type)
 
-/** What a caller reads of the log through the interface. */
+/** Returns what a caller reads from the log through the interface. */
 async function seen(tenant: TestTenant, caller: string | undefined): Promise<unknown[]> {
   return (await tenant.request('GET', `${rest}/event_log?type=like.record.*&order=seq`, { as: caller }))
     .list()
     .map(({ payload }) => (payload as { id: unknown }).id)
 }
 
-t.test('changes of records', async (t) => {
+t.test('Changes of records', async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('are told with what was and what is, as the interface shows it', async (t) => {
+  t.test('An event has the old and the new record, in the form of the interface', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes)
     t.equal(
@@ -61,13 +61,13 @@ t.test('changes of records', async (t) => {
         timestamp: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
       },
     })
-    const reported = await stored(tenant)
-    t.match(reported, [
+    const received = await stored(tenant)
+    t.match(received, [
       event('record.inserted', a, null),
       event('record.updated', b, a),
       event('record.deleted', null, b),
     ])
-    for (const [n, { payload }] of reported.entries()) {
+    for (const [n, { payload }] of received.entries()) {
       const { record, old_record } = payload as Record<string, unknown>
       t.same(
         [record, old_record],
@@ -76,12 +76,12 @@ t.test('changes of records', async (t) => {
           [b, a],
           [null, b],
         ][n],
-        'and nothing more of it',
+        'and nothing else',
       )
     }
   })
 
-  t.test('are one event for each record, and none for what was refused or undone', async (t) => {
+  t.test('Each changed record has one event; rejected and rolled back changes have none', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes)
     await tenant.request('POST', `${rest}/notes`, {
@@ -120,7 +120,7 @@ t.test('changes of records', async (t) => {
     )
   })
 
-  t.test('made with SQL are told too: upserts, new keys, and what a reference takes with it', async (t) => {
+  t.test('Changes by SQL have events too: upserts, new keys, and cascades', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes, {
       name: 'lines',
@@ -145,21 +145,21 @@ t.test('changes of records', async (t) => {
     } finally {
       await sql.end()
     }
-    const reported = (await stored(tenant)).map(
+    const received = (await stored(tenant)).map(
       ({ payload }) =>
         payload as { type: string; collection: string; id: unknown; record: Record<string, unknown> | null },
     )
-    t.equal(reported[0]?.record?.['at'], '2024-02-29T10:00:00+00:00', 'in UTC, whatever zone the session has')
-    const brief = reported.map(
+    t.equal(received[0]?.record?.['at'], '2024-02-29T10:00:00+00:00', 'in UTC, in any time zone of the session')
+    const brief = received.map(
       ({ type, collection, id }) => `${type.slice(7)} ${collection === 'notes' ? String(id) : collection}`,
     )
     t.same(brief.slice(0, 4), ['inserted 1', 'inserted 2', 'inserted lines', 'inserted lines'])
     t.same(brief.slice(4, 6).sort(), ['inserted 3', 'updated 2'])
-    t.same(brief.slice(6, 8).sort(), ['deleted 3', 'inserted 10'], 'a record of another key is another record')
+    t.same(brief.slice(6, 8).sort(), ['deleted 3', 'inserted 10'], 'a record with another key is another record')
     t.same(brief.slice(8).sort(), ['deleted 1', 'deleted lines', 'deleted lines'])
   })
 
-  t.test('are seen by those who may read the record', async (t) => {
+  t.test('Callers who may read the record see its events', async (t) => {
     const tenant = await runtime.addTenant()
     const of = (name: string, rls_policy: object) => ({ ...notes, name, rls_policy })
     await publish(
@@ -182,7 +182,8 @@ t.test('changes of records', async (t) => {
     t.same(await seen(tenant, undefined), [2])
     t.same(await seen(tenant, 'service'), [1, 2, 3, 4])
 
-    // The service gives it to somebody else: it is gone for the one, and new to the other, who sees nothing of what it was.
+    // The service changes the owner: the former owner sees a deletion, and the new one an insertion without the former
+    // content.
     await tenant.request('PATCH', `${rest}/own/1`, { as: 'u1', body: { text: 'secret' } })
     t.equal(
       (await tenant.request('PATCH', `${rest}/own/1`, { as: 'service', body: { owner: 'u2', text: 'clean' } })).status,
@@ -199,7 +200,7 @@ t.test('changes of records', async (t) => {
     })
   })
 
-  t.test('can be followed, of the collections that are asked for', async (t) => {
+  t.test('A subscriber can follow the requested collections', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes, { ...notes, name: 'others' })
     const follow = async (caller: string, search: string) => {
@@ -251,7 +252,7 @@ t.test('changes of records', async (t) => {
     })
   })
 
-  t.test('of large records tell that they have changed, and many of them reach whoever follows', async (t) => {
+  t.test('An event of a large record only states the change, and a subscriber receives many of them', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes)
     const large = 'x'.repeat(1_000_000)
@@ -277,19 +278,19 @@ t.test('changes of records', async (t) => {
       too_large: true,
     })
     const response = await fetch(`${tenant.url}/events/v1`, { headers: { ...tenant.as('u1'), 'last-event-id': '0' } })
-    const reported: unknown[] = []
+    const received: unknown[] = []
     let unread = ''
     for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
       const lines = (unread + chunk).split('\n')
       unread = lines.pop() ?? ''
       for (const line of lines)
-        if (line.startsWith('data: ')) reported.push((JSON.parse(line.slice(6)) as { id: unknown }).id)
-      if (reported.length === 16) break
+        if (line.startsWith('data: ')) received.push((JSON.parse(line.slice(6)) as { id: unknown }).id)
+      if (received.length === 16) break
     }
-    t.same(reported, [...Array.from({ length: 15 }, (_, id) => id), 0])
+    t.same(received, [...Array.from({ length: 15 }, (_, id) => id), 0])
   })
 
-  t.test('begin and end with a reload, and cost nothing where no schema asks for them', async (t) => {
+  t.test('Events begin and end with a reload, and collections without events have no triggers', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, { ...notes, events: false })
     const triggers = () =>
@@ -302,7 +303,7 @@ t.test('changes of records', async (t) => {
     t.same([await triggers(), await functions()], [[], []])
     await alter(tenant, 'notes', { events: true })
     await insert(tenant, 'notes', { id: 2 })
-    t.same((await reloaded(tenant))['actions'], ['changes of "notes" are now told as events'])
+    t.same((await reloaded(tenant))['actions'], ['changes of "notes" are now published as events'])
     await insert(tenant, 'notes', { id: 3 })
     t.same(
       (await stored(tenant)).map(({ payload }) => (payload as { id: number }).id),
@@ -324,14 +325,14 @@ t.test('changes of records', async (t) => {
       payload: { record: { id: 4, more: { a: 1 }, author: 'u1' } },
     })
 
-    // What SQL has taken away is put back.
+    // A reload restores a trigger that SQL has dropped.
     await query(tenant.home.adminUrl, 'drop trigger events_insert on notes')
     await reloaded(tenant)
     await insert(tenant, 'notes', { id: 5 })
     t.equal((await types(tenant)).length, 3)
 
     await alter(tenant, 'notes', { events: false })
-    t.same((await reloaded(tenant))['actions'], ['changes of "notes" are no longer told as events'])
+    t.same((await reloaded(tenant))['actions'], ['changes of "notes" are no longer published as events'])
     await insert(tenant, 'notes', { id: 6 })
     t.same([await triggers(), await functions()], [[], []])
     await alter(tenant, 'notes', { events: true })
@@ -339,9 +340,9 @@ t.test('changes of records', async (t) => {
     await remove(tenant, 'notes')
     await reloaded(tenant)
     await query(tenant.home.adminUrl, 'delete from notes')
-    t.equal((await types(tenant)).length, 3, 'what is not published tells nothing')
+    t.equal((await types(tenant)).length, 3, 'an unpublished table creates no events')
     t.same([await triggers(), await functions()], [[], []])
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

@@ -1,12 +1,12 @@
-// Records of a generated interface: values of each type, whose they are, and how clients filter, order and page them.
+// Records of a generated interface: values of each type, owners, and the filters, orders and pages that clients use.
 import t from 'tap'
 import { startRuntime } from '#test/support/runtime.ts'
 import { absent, notes, publish, rest, same } from './support/schemas.ts'
 
-t.test('the generated interface', async (t) => {
+t.test('The generated interface', async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('takes of each type what it is, and gives it back as it was', async (t) => {
+  t.test('Each type accepts its values and returns them unchanged', async (t) => {
     const tenant = await runtime.addTenant()
     const types = ['uuid', 'string', 'number', 'boolean', 'datetime', 'json']
     await publish(tenant, {
@@ -54,14 +54,14 @@ t.test('the generated interface', async (t) => {
         const back = made.json()[field]
         if (type === 'datetime')
           t.equal(Date.parse(String(back)), Date.parse(String(value)), `${type} ${shown} is the same moment`)
-        else t.same(back, value, `${type} ${shown} comes back`)
+        else t.same(back, value, `${type} ${shown} is returned unchanged`)
         const id = String(made.json()['id'])
         t.equal(
           (await tenant.request('PATCH', `${rest}/things/${id}`, { as: 'service', body: { [field]: null } })).json()[
             field
           ],
           null,
-          'null where it is not required',
+          'null in an optional field',
         )
         t.equal(
           (await tenant.request('PATCH', `${rest}/things/${id}`, { as: 'service', body: { [field]: value } })).status,
@@ -83,11 +83,11 @@ t.test('the generated interface', async (t) => {
     t.equal(
       (await tenant.rows('select count(*)::int as n from things'))[0]?.['n'],
       good.length,
-      'what was refused was not stored',
+      'no rejected value was stored',
     )
   })
 
-  t.test("shows each user the own records; another's are neither read nor changed nor counted", async (t) => {
+  t.test("Each user sees their own records; another's are neither read nor changed nor counted", async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes)
     const [one, two] = [tenant.client('u1'), tenant.client('u2')]
@@ -125,7 +125,7 @@ t.test('the generated interface', async (t) => {
     t.same(
       (await one.from('notes').update({ rank: 9 }).gte('rank', 0).select()).data?.length,
       3,
-      'a change of all is one of the own',
+      'a change of all records changes only their own',
     )
     t.same((await one.from('notes').delete().in('id', theirs).select()).data, [])
     t.match(await one.from('notes').insert({ title: 'forged', owner: 'u2' }), { error: { code: '42501' } })
@@ -134,7 +134,11 @@ t.test('the generated interface', async (t) => {
     for (const id of theirs) {
       const hidden = await tenant.request('GET', `${rest}/notes/${id}`, { as: 'u1' })
       const nowhere = await tenant.request('GET', `${rest}/notes/${absent}`, { as: 'u1' })
-      t.same([hidden.status, hidden.json()], [404, nowhere.json()], 'told from an absent one by nothing')
+      t.same(
+        [hidden.status, hidden.json()],
+        [404, nowhere.json()],
+        'a hidden and an absent record have the same response',
+      )
       same(
         t,
         await tenant.request('PATCH', `${rest}/notes/${id}`, { as: 'u1', body: { title: 'taken' } }),
@@ -153,15 +157,19 @@ t.test('the generated interface', async (t) => {
       { 'content-range': '*/0' },
     )
 
-    const nobody = tenant.client(undefined)
-    t.same((await nobody.from('notes').select()).data, [])
-    t.match(await nobody.from('notes').insert({ title: 'x' }), { status: 401, error: { code: '42501' } })
-    t.same((await nobody.from('notes').update({ title: 'x' }).gte('rank', 0).select()).data, [])
-    t.same((await nobody.from('notes').delete().gte('rank', 0).select()).data, [])
-    t.same(await stored(), before, "the other's records are as they were")
+    const anonymous = tenant.client(undefined)
+    t.same((await anonymous.from('notes').select()).data, [])
+    t.match(await anonymous.from('notes').insert({ title: 'x' }), { status: 401, error: { code: '42501' } })
+    t.same((await anonymous.from('notes').update({ title: 'x' }).gte('rank', 0).select()).data, [])
+    t.same((await anonymous.from('notes').delete().gte('rank', 0).select()).data, [])
+    t.same(await stored(), before, "the other user's records are unchanged")
 
     const service = tenant.client('service')
-    t.equal((await service.from('notes').select('*', { count: 'exact', head: true })).count, 5, 'the service sees all')
+    t.equal(
+      (await service.from('notes').select('*', { count: 'exact', head: true })).count,
+      5,
+      'the service sees all records',
+    )
     t.match(await service.from('notes').insert({ title: 'for u2', owner: 'u2' }).select().single(), {
       data: { owner: 'u2' },
       error: null,
@@ -171,11 +179,11 @@ t.test('the generated interface', async (t) => {
     t.same(
       await tenant.rows('select owner, count(*)::int as n from notes group by owner'),
       [{ owner: 'u2', n: 3 }],
-      'a deletion of all is one of the own',
+      'a deletion of all records deletes only their own',
     )
   })
 
-  t.test('filters, orders and pages as clients ask', async (t) => {
+  t.test('Clients filter, order and page records', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes)
     const client = tenant.client('u1')
@@ -187,7 +195,7 @@ t.test('the generated interface', async (t) => {
     )
     const titles = async (query: PromiseLike<{ data: Record<string, unknown>[] | null; error: unknown }>) => {
       const { data, error } = await query
-      if (error !== null) throw new Error('refused', { cause: error })
+      if (error !== null) throw new Error('rejected', { cause: error })
       return data?.map(({ title }) => title)
     }
     const all = () => client.from('notes').select('title').order('title')
@@ -211,5 +219,5 @@ t.test('the generated interface', async (t) => {
     t.match(await client.from('nowhere').select(), { status: 404, error: { code: 'PGRST205' } })
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

@@ -1,18 +1,18 @@
-// References between records: what they refer to, what becomes of them with it, and that Postgres sees to it.
+// References between records: their targets, the effect of deleting a target, and that Postgres enforces them.
 import t from 'tap'
 import { query } from '#test/support/postgres.ts'
 import { startRuntime } from '#test/support/runtime.ts'
 import { insert, publish, rest, same, service } from './support/schemas.ts'
 
-t.test('attributes of fields', async (t) => {
+t.test('Attributes of fields', async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('let records refer to each other, as Postgres sees to', async (t) => {
+  t.test('Records refer to each other, and Postgres enforces it', async (t) => {
     const tenant = await runtime.addTenant()
     const refers = (references: unknown, more: object = {}) => [{ name: 'to', type: 'uuid', references, ...more }]
     await publish(
       tenant,
-      // In the order of their names, each refers to what comes later, and two to each other.
+      // In the order of names, each refers to later ones, and two refer to each other.
       { name: 'a_cascade', fields: refers({ collection: 'parents', on_delete: 'cascade' }), rls_policy: service },
       {
         name: 'b_null',
@@ -46,7 +46,7 @@ t.test('attributes of fields', async (t) => {
       await tenant.request('POST', `${rest}/c_restrict`, { as: 'service', body: { to: nowhere } }),
       409,
       '23503',
-      /^field "to" refers to a record of "parents" that is not there$/,
+      /^Field "to" references a record of "parents" that does not exist\.$/,
     )
     same(
       t,
@@ -56,14 +56,14 @@ t.test('attributes of fields', async (t) => {
       }),
       409,
       '23503',
-      /^field "self" refers/,
+      /^Field "self" references/,
     )
     same(
       t,
       await tenant.request('DELETE', `${rest}/parents/${String(parent['id'])}`, { as: 'service' }),
       409,
       '23503',
-      /^records of "(c_restrict|by_code)" refer to this one$/,
+      /^Records of "(c_restrict|by_code)" reference this one\.$/,
     )
     await t.rejects(query(tenant.home.adminUrl, 'insert into c_restrict ("to") values ($1)', [nowhere]), {
       code: '23503',
@@ -89,5 +89,5 @@ t.test('attributes of fields', async (t) => {
     )
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

@@ -1,5 +1,5 @@
-// Schemas change while readers and writers go on: no request fails, no reload is lost, what belongs together is published
-// together; and a reload that can't have its locks, or is ended, has changed nothing and held nobody up.
+// Schemas change while clients read and write: no request fails, no reload is lost, and related changes are published
+// together. A reload that cannot get its locks, or whose session is killed, changes nothing and blocks no client.
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { effort } from '#test/support/effort.ts'
@@ -15,14 +15,14 @@ const schemas = [
 ]
 
 interface Load {
-  /** What was answered otherwise than it must be. */
+  /** Responses with an unexpected status or content. */
   readonly wrong: string[]
-  /** Requests for notes that began and were answered since the last call. */
-  response(): number
+  /** Returns how many requests for notes began and ended since the last call. */
+  takeFinished(): number
   stop(): Promise<void>
 }
 
-/** Each worker is a user of its own, and knows what the own records are. */
+/** Starts workers, each of which is a separate user and knows its own records. */
 function startLoad(tenant: TestTenant, workers: number): Load {
   const wrong: string[] = []
   let isOver = false
@@ -67,7 +67,7 @@ function startLoad(tenant: TestTenant, workers: number): Load {
   const all = Promise.all(Array.from({ length: workers }, (_, n) => work(`user${n}`)))
   return {
     wrong,
-    response() {
+    takeFinished() {
       const before = inEpoch
       epoch++
       inEpoch = 0
@@ -85,12 +85,12 @@ const until = async (what: string, holds: () => Promise<boolean>) => {
     if (Date.now() > deadline) throw new Error(`never: ${what}`)
 }
 
-t.test('reloads under load', async (t) => {
-  // What waits for a lock holds a connection; the wait of others is no failure.
+t.test('Reloads under load', async (t) => {
+  // A session that waits for a lock holds a connection, but the wait of other requests is not an error.
   const runtime = await startRuntime(t, { connections: { perTenant: 10, waitMilliseconds: 60_000 } })
   const developers = 6
 
-  t.test('serve everybody, and each what it was asked for', async (t) => {
+  t.test('Every request succeeds and has the requested result during reloads', async (t) => {
     const tenant = await runtime.addTenant()
     const shapes = Array.from({ length: developers }, (_, n) => ({
       name: `shape${n}`,
@@ -123,7 +123,7 @@ t.test('reloads under load', async (t) => {
           rls_policy: { type: 'authenticated' },
         }))
         t.equal((await addSchema(tenant, pair)).status, 201)
-        // Once one of the two is served, so is the other.
+        // Once one of the two collections is served, the other is too.
         let isPublished = false
         const watch = (async () => {
           while (!isPublished) {
@@ -146,7 +146,7 @@ t.test('reloads under load', async (t) => {
         t.match(
           [made.status, made.status === 201 ? made.json() : made.text],
           [201, { [field]: round }],
-          'a reload that was answered is in force',
+          'a completed reload is in force',
         )
         const seen = await tenant.request('GET', `${rest}/rule${n}?select=text`, { as: 'ben' })
         t.same(seen.list(), isPublic ? [{ text: 'of ada' }] : [], 'and so is its policy')
@@ -155,13 +155,16 @@ t.test('reloads under load', async (t) => {
     }
     await Promise.all(Array.from({ length: developers }, (_, n) => develop(n)))
     await load.stop()
-    t.same(load.wrong.slice(0, 5), [], 'nobody noticed')
-    t.ok(load.response() > 100 && reloads >= developers * rounds, `${reloads} reloads`)
+    t.same(load.wrong.slice(0, 5), [], 'no request failed')
+    t.ok(load.takeFinished() > 100 && reloads >= developers * rounds, `${reloads} reloads`)
     const made = await tenant.rows('select count(*)::int as n from applied_schemas where published')
     t.same(made, [{ n: schemas.length + 2 * developers + 2 * developers * rounds }])
   })
 
-  /** A reload of one more field and a new collection, which waits for the lock on notes, and what takes place meanwhile. */
+  /**
+   * Runs a reload that adds a field and a collection and waits for the lock on notes, with something else in the
+   * meantime.
+   */
   const blocked = async (
     t: Test,
     meanwhile: (superuser: pg.Client, tenant: TestTenant, load: Load) => Promise<void>,
@@ -174,11 +177,11 @@ t.test('reloads under load', async (t) => {
     const holder = new pg.Client({ connectionString: tenant.home.adminUrl })
     const superuser = new pg.Client({ connectionString: runtime.postgres.url('homes') })
     await Promise.all([holder.connect(), superuser.connect()])
-    // As a long report does.
+    // Holds the table as a long report does.
     await holder.query('begin; select * from notes')
     await alter(tenant, 'notes', { fields: [text, { name: 'more', type: 'number' }] })
     t.equal(
-      (await addSchema(tenant, { name: 'beside', fields: [text], rls_policy: { type: 'authenticated' } })).status,
+      (await addSchema(tenant, { name: 'added', fields: [text], rls_policy: { type: 'authenticated' } })).status,
       201,
     )
     const before = await tenant.rows(
@@ -186,7 +189,7 @@ t.test('reloads under load', async (t) => {
         (select version::text from published_catalog) as version`,
     )
     let hasResponded = false
-    const requested = reload(tenant).finally(() => (hasResponded = true))
+    const pending = reload(tenant).finally(() => (hasResponded = true))
     await until(
       'the reload waits',
       async () =>
@@ -198,14 +201,14 @@ t.test('reloads under load', async (t) => {
           )
         ).rowCount === 1,
     )
-    load.response()
+    load.takeFinished()
     await meanwhile(superuser, tenant, load)
-    const response = await requested
-    const result = load.response()
+    const response = await pending
+    const result = load.takeFinished()
     same(t, response, status, code)
     t.equal(response.headers['retry-after'], '1')
     same(t, await tenant.request('POST', `${rest}/notes`, { as: 'ada', body: { text: 'x', more: 1 } }), 400, 'PGRST204')
-    same(t, await tenant.request('GET', `${rest}/beside`, { as: 'ada' }), 404, 'PGRST205')
+    same(t, await tenant.request('GET', `${rest}/added`, { as: 'ada' }), 404, 'PGRST205')
     t.same(
       await tenant.rows(
         `select (select json_agg(a order by name)::text from applied_schemas a) as applied,
@@ -219,22 +222,25 @@ t.test('reloads under load', async (t) => {
     t.equal(
       (await tenant.request('POST', `${rest}/notes`, { as: 'ada', body: { text: 'x', more: 1 } })).status,
       201,
-      'asked for again, it is done',
+      'the repeated reload succeeds',
     )
-    t.equal((await tenant.request('GET', `${rest}/beside`, { as: 'ada' })).status, 200)
+    t.equal((await tenant.request('GET', `${rest}/added`, { as: 'ada' })).status, 200)
     await load.stop()
-    t.same(load.wrong.slice(0, 5), [], 'nobody noticed')
+    t.same(load.wrong.slice(0, 5), [], 'no request failed')
     await Promise.all([holder.end(), superuser.end()])
     return result
   }
 
-  t.test('that find a table in use give up, and let others pass meanwhile', async (t) => {
-    // Behind one long wait each would have been answered once at most, just before the reload was.
-    const response = await blocked(t, async () => undefined, 503, 'DATABASE_BUSY')
-    t.ok(response > 3 * workers, `${response}`)
-  })
+  t.test(
+    'A reload of a table in use fails after a short wait, and other requests proceed in the meantime',
+    async (t) => {
+      // A single long wait would allow each worker at most one request, just before the end of the reload.
+      const response = await blocked(t, async () => undefined, 503, 'DATABASE_BUSY')
+      t.ok(response > 3 * workers, `${response}`)
+    },
+  )
 
-  t.test('whose session is ended have done nothing', async (t) => {
+  t.test('A reload whose session is killed has changed nothing', async (t) => {
     await blocked(
       t,
       async (superuser, tenant) => {
@@ -253,7 +259,7 @@ t.test('reloads under load', async (t) => {
     )
   })
 
-  t.test('wait for those of other runtimes, and not for ever', async (t) => {
+  t.test('A reload waits for those of other runtimes, for a limited time', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, ...schemas)
     const other = new pg.Client({ connectionString: runtime.postgres.url('homes') })
@@ -280,9 +286,9 @@ t.test('reloads under load', async (t) => {
     await other.end()
   })
 
-  t.test('have logged nothing but what was ended and refused', async (t) => {
+  t.test('The log contains only killed and rejected reloads', async (t) => {
     t.same(
-      runtime.problems.filter((line) => !/DATABASE_BUSY|DATABASE_UNAVAILABLE|57P01/.test(line)),
+      runtime.errors.filter((line) => !/DATABASE_BUSY|DATABASE_UNAVAILABLE|57P01/.test(line)),
       [],
     )
   })

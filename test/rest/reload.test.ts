@@ -1,5 +1,5 @@
-// What a reload does to tables that have records: all of it or nothing, never past what was confirmed, and nothing at all
-// when there is nothing to do.
+// The effect of a reload on tables with records: all changes or none, never more than was confirmed, and no effect if
+// nothing has changed.
 import pg from 'pg'
 import t from 'tap'
 import { query } from '#test/support/postgres.ts'
@@ -19,10 +19,10 @@ import {
   schema,
 } from './support/schemas.ts'
 
-t.test('a reload', async (t) => {
+t.test('A reload', async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('that has nothing to do changes nothing, and waits for nobody who writes', async (t) => {
+  t.test('A reload without changes changes nothing, and waits for no writer', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, schema('authors', { name: 'name', type: 'string', unique: true, max_length: 20 }), {
       name: 'books',
@@ -37,7 +37,7 @@ t.test('a reload', async (t) => {
     const holder = new pg.Client({ connectionString: tenant.home.adminUrl })
     await holder.connect()
     await holder.query('begin')
-    // Held against everybody but readers.
+    // Blocks everything except readers.
     await holder.query('lock table authors, books in exclusive mode')
     try {
       t.match(await reloaded(tenant), { success: true, collections: ['authors', 'books'], actions: [], droppable: [] })
@@ -49,7 +49,7 @@ t.test('a reload', async (t) => {
     t.same(await catalog(tenant), before)
   })
 
-  t.test('gives a table that has records new fields and rules, and takes them away again', async (t) => {
+  t.test('A reload adds new fields and rules to a table with records, and removes them again', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, schema('notes', { name: 'title', type: 'string' }, { name: 'rank', type: 'number' }))
     for (const [title, rank] of [
@@ -108,11 +108,11 @@ t.test('a reload', async (t) => {
         tenant.home.schema,
       ]),
       [{ n: 1 }],
-      'only the key is left',
+      'only the key remains',
     )
   })
 
-  t.test('says of which field records do not fit, and changes nothing then', async (t) => {
+  t.test('A reload names the field whose records do not fit, and changes nothing', async (t) => {
     const tenant = await runtime.addTenant()
     const title = { name: 'title', type: 'string' }
     const rank = { name: 'rank', type: 'number' }
@@ -123,13 +123,13 @@ t.test('a reload', async (t) => {
     const cases: [object[], RegExp][] = [
       [[{ ...title, max_length: 2 }, rank], /"notes\.title" is longer than 2 characters/],
       [[{ ...title, enum: ['x'] }, rank], /"notes\.title" must be one of "x"/],
-      [[{ ...title, unique: true }, rank], /"notes\.title" has a value that another record has/],
+      [[{ ...title, unique: true }, rank], /"notes\.title" has the same value as another record/],
       [[title, { ...rank, maximum: 4 }], /"notes\.rank" must be at most 4/],
       [[title, { ...rank, required: true }], /"notes\.rank" is required/],
       [[title, rank, { name: 'more', type: 'string', required: true }], /"notes\.more" is required/],
       [
         [title, rank, { name: 'more', type: 'string', unique: true, default: 'x' }],
-        /"notes\.more" has a value that another record has/,
+        /"notes\.more" has the same value as another record/,
       ],
     ]
     const to = { name: 'to', type: 'uuid' }
@@ -140,15 +140,21 @@ t.test('a reload', async (t) => {
     }
     await addSchema(tenant, schema('others'))
     await alter(tenant, 'notes', { fields: [id, title, rank, { ...to, references: 'others' }] })
-    same(t, await reload(tenant), 409, 'SCHEMA_NOT_MET', /"notes\.to" refers to a record of "others" that is not there/)
-    t.same(await catalog(tenant), before, 'nor is anything left of the collection that was new')
+    same(
+      t,
+      await reload(tenant),
+      409,
+      'SCHEMA_NOT_MET',
+      /"notes\.to" references a record of "others" that does not exist/,
+    )
+    t.same(await catalog(tenant), before, 'and nothing of the new collection remains')
     t.match((await tenant.request('GET', `${rest}/notes?order=rank`, { as: 'service' })).list(), [
       { title: 'abc', rank: 5 },
       { title: 'abc', rank: null },
     ])
   })
 
-  t.test('mends what was taken away with SQL, and does not take what SQL has made', async (t) => {
+  t.test('A reload restores what SQL removed, and keeps what SQL created', async (t) => {
     const tenant = await runtime.addTenant()
     const sql = (text: string) => query(tenant.home.adminUrl, text)
     await publish(
@@ -160,8 +166,8 @@ t.test('a reload', async (t) => {
     await sql('drop index "notes.rank_idx"')
     await sql('drop table others')
     t.same((await reloaded(tenant))['actions'], [
-      'row-level security of "notes" was put back',
-      'the rules of field "notes.rank" were put back',
+      'row-level security of "notes" was restored',
+      'the rules of field "notes.rank" were restored',
       'collection "others" was created',
     ])
     same(t, await tenant.request('POST', `${rest}/notes`, { as: 'service', body: { rank: -1 } }), 400, '23514')
@@ -179,10 +185,10 @@ t.test('a reload', async (t) => {
     await remove(tenant, 'made_by_sql')
     await sql('create view ranks as select rank from notes')
     await alter(tenant, 'notes', { fields: [id] })
-    same(t, await reload(tenant, ['field "notes.rank" is removed']), 409, 'CONFLICT', /made with SQL depends/)
+    same(t, await reload(tenant, ['field "notes.rank" is removed']), 409, 'CONFLICT', /created with SQL depends/)
   })
 
-  t.test('names things apart that could be mistaken for each other', async (t) => {
+  t.test('Similar names of generated objects do not collide', async (t) => {
     const tenant = await runtime.addTenant()
     const long = `a${'x'.repeat(62)}`
     const field = (name: string) => ({ name, type: 'string', unique: true })
@@ -210,7 +216,7 @@ t.test('a reload', async (t) => {
     t.same((await reloaded(tenant))['actions'], [])
   })
 
-  t.test('of two hundred schemas that are as they were is one look', async (t) => {
+  t.test('A reload of two hundred unchanged schemas is one check', async (t) => {
     const tenant = await runtime.addTenant()
     const many = Array.from({ length: 200 }, (_, n) => ({
       name: `c${n}`,
@@ -227,7 +233,7 @@ t.test('a reload', async (t) => {
     t.equal(((await reloaded(tenant)) as { actions: string[] }).actions.length, 200)
     const made = performance.now()
     t.same((await reloaded(tenant))['actions'], [])
-    t.comment(`made in ${Math.round(made - began)} ms, looked at in ${Math.round(performance.now() - made)} ms`)
+    t.comment(`created in ${Math.round(made - began)} ms, checked in ${Math.round(performance.now() - made)} ms`)
     t.same(
       await tenant.rows(
         "select count(*)::int as n from pg_constraint where connamespace = $1::regnamespace and contype = 'f' and conname like 'c%fkey'",
@@ -237,5 +243,5 @@ t.test('a reload', async (t) => {
     )
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

@@ -1,4 +1,4 @@
-// Attributes of fields: what the interface refuses, Postgres refuses too, and both say which field it is.
+// Attributes of fields: the interface and Postgres reject the same values, and both name the field.
 import t from 'tap'
 import { query } from '#test/support/postgres.ts'
 import { startRuntime } from '#test/support/runtime.ts'
@@ -6,10 +6,10 @@ import { addSchema, insert, publish, reload, rest, same, service } from './suppo
 
 const name = { name: 'name', type: 'string' }
 
-t.test('attributes of fields', async (t) => {
+t.test('Attributes of fields', async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('are kept by Postgres too, whoever writes', async (t) => {
+  t.test('Postgres enforces the attributes for every writer', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, {
       name: 'things',
@@ -33,18 +33,18 @@ t.test('attributes of fields', async (t) => {
         ['', 'abc', '💩💩💩', 'a\u0308b'],
         ['abcd', '💩💩💩💩'],
         '23514',
-        /^field "text" is longer than 3 characters$/,
+        /^Field "text" is longer than 3 characters\.$/,
       ],
       [
         'plain',
         ['💩'.repeat(1_000_000)],
         ['💩'.repeat(1_000_001)],
         '23514',
-        /^field "plain" is longer than 1000000 characters$/,
+        /^Field "plain" is longer than 1000000 characters\.$/,
       ],
-      ['rank', [-1, 0, 1e21], [-1.001, 1.1e21], '23514', /^field "rank" must be between -1 and 1e\+21$/],
-      ['kind', ['a', "it's \\ odd", 'ä💩'], ['', 'A', 'b'], '23514', /^field "kind" must be one of "a", /],
-      ['level', [1, 2.5, -3], [0, 2], '23514', /^field "level" must be one of 1, 2.5, -3$/],
+      ['rank', [-1, 0, 1e21], [-1.001, 1.1e21], '23514', /^Field "rank" must be between -1 and 1e\+21\.$/],
+      ['kind', ['a', "it's \\ odd", 'ä💩'], ['', 'A', 'b'], '23514', /^Field "kind" must be one of "a", /],
+      ['level', [1, 2.5, -3], [0, 2], '23514', /^Field "level" must be one of 1, 2.5, -3\.$/],
     ]
     const sql = (text: string, values: unknown[]) => query(tenant.home.adminUrl, text, values)
     for (const [field, good, bad, code, message] of cases) {
@@ -96,18 +96,18 @@ t.test('attributes of fields', async (t) => {
       await tenant.request('POST', `${rest}/things`, { as: 'service', body: { code: 'taken' } }),
       409,
       '23505',
-      /^field "code" has a value that another record has$/,
+      /^Field "code" has the same value as another record\.$/,
     )
     await t.rejects(sql("insert into things (code) values ('taken')", []), { code: '23505' })
     t.same(await tenant.rows("select count(*)::int as n from things where code = 'taken'"), [{ n: 1 }])
     t.equal(
       (await tenant.rows('select count(*)::int as n from things where code is null'))[0]?.['n'],
       2 * cases.reduce((sum, [, good]) => sum + good.length, 0),
-      'nulls are no duplicates',
+      'nulls are not duplicates',
     )
   })
 
-  t.test('a rule of Postgres that the record of the caller did not show is told by its field', async (t) => {
+  t.test('A violated rule that the request did not show is reported with its field', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, {
       name: 'things',
@@ -117,7 +117,7 @@ t.test('attributes of fields', async (t) => {
       ],
       rls_policy: service,
     })
-    // Past the interface's own check: a trigger of the tenant's own changes the value.
+    // A trigger of the tenant changes the value after the check of the interface.
     await query(
       tenant.home.adminUrl,
       `create function lower_rank() returns trigger language plpgsql as $$ begin new.rank := 0; return new; end $$`,
@@ -131,7 +131,7 @@ t.test('attributes of fields', async (t) => {
       await tenant.request('POST', `${rest}/things`, { as: 'service', body: { rank: 4 } }),
       400,
       '23514',
-      /^field "rank" must be at least 1$/,
+      /^Field "rank" must be at least 1\.$/,
     )
     await query(
       tenant.home.adminUrl,
@@ -143,12 +143,12 @@ t.test('attributes of fields', async (t) => {
       await tenant.request('POST', `${rest}/things`, { as: 'service', body: { rank: 4 } }),
       400,
       '23514',
-      /^field "x{63}" must be at most 5$/,
+      /^Field "x{63}" must be at most 5\.$/,
     )
     t.same(await tenant.rows('select count(*)::int as n from things'), [{ n: 0 }])
   })
 
-  t.test('give a record that leaves a field out its default', async (t) => {
+  t.test('A record receives the default of an omitted field', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, {
       name: 'things',
@@ -176,7 +176,7 @@ t.test('attributes of fields', async (t) => {
       kind: 'y',
     })
     t.match(two, { text: 'own', rank: null })
-    t.not(one['tag'], two['tag'], 'a uuid is made for each')
+    t.not(one['tag'], two['tag'], 'each record receives its own uuid')
     t.ok(Math.abs(Date.parse(String(one['made'])) - Date.now()) < 600_000)
     same(
       t,
@@ -187,7 +187,7 @@ t.test('attributes of fields', async (t) => {
     )
   })
 
-  t.test('make indexes, of what is referred to as well', async (t) => {
+  t.test('Attributes create indexes, also for references', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(
       tenant,
@@ -214,7 +214,7 @@ t.test('attributes of fields', async (t) => {
     ])
   })
 
-  t.test('that are none are refused with their place, before anything is stored', async (t) => {
+  t.test('Invalid attributes are rejected with their position, before anything is stored', async (t) => {
     const tenant = await runtime.addTenant()
     const field = (more: object, type = 'string') => ({
       name: 'bad',
@@ -248,11 +248,11 @@ t.test('attributes of fields', async (t) => {
       [field({ default: 'clock_timestamp()' }, 'datetime'), /or "now\(\)"/],
       [field({ references: 5 }), /references/],
       [field({ references: { collection: 'x', on_delete: 'never' } }), /on_delete/],
-      [field({ references: { collection: 'x', more: 1 } }), /references\.more is not known/],
+      [field({ references: { collection: 'x', more: 1 } }), /references\.more is unknown/],
       [field({ references: 'x' }, 'json'), /references/],
       [field({ references: { collection: 'x', on_delete: 'set null' }, required: true }), /set null/],
       [{ ...field({}), events: 1 }, /events/],
-      [field({ uniqe: true }), /fields\[0\]\.uniqe is not known/],
+      [field({ uniqe: true }), /fields\[0\]\.uniqe is unknown/],
       [
         {
           name: 'bad',
@@ -266,8 +266,8 @@ t.test('attributes of fields', async (t) => {
     t.same(await tenant.rows('select name from schemas'), [])
 
     const lost: [unknown, RegExp][] = [
-      ['nowhere', /"nowhere", for which there is no schema/],
-      [{ collection: 'parents', field: 'nothing' }, /"parents\.nothing", which is no field/],
+      ['nowhere', /"nowhere", which has no schema/],
+      [{ collection: 'parents', field: 'nothing' }, /"parents\.nothing", which is not a field/],
       [{ collection: 'parents', field: 'name' }, /"parents\.name", which is neither primary nor unique/],
       ['parents', /"parents\.id", which is of type uuid, not string/],
     ]
@@ -289,34 +289,31 @@ t.test('attributes of fields', async (t) => {
     t.same(await tenant.rows('select name from applied_schemas'), [{ name: 'parents' }])
   })
 
-  t.test(
-    'a value that another tenant has is free, and within one tenant a unique value is told as taken',
-    async (t) => {
-      const [tenant, neighbour] = [await runtime.addTenant(), await runtime.addTenant({ name: 'neighbour' })]
-      const mine = {
-        name: 'mine',
-        fields: [{ name: 'code', type: 'string', unique: true }],
-        rls_policy: { type: 'ownership', owner_field: 'owner' },
-      }
-      for (const one of [tenant, neighbour]) await publish(one, mine)
-      t.equal((await neighbour.request('POST', `${rest}/mine`, { as: 'u2', body: { code: 'theirs' } })).status, 201)
-      t.equal((await tenant.request('POST', `${rest}/mine`, { as: 'u2', body: { code: 'taken' } })).status, 201)
-      const [probe, free] = [
-        await tenant.request('POST', `${rest}/mine`, { as: 'u1', body: { code: 'theirs' } }),
-        await tenant.request('POST', `${rest}/mine`, { as: 'u1', body: { code: 'free' } }),
-      ]
-      t.same(
-        [probe.status, Object.keys(probe.json())],
-        [free.status, Object.keys(free.json())],
-        "the other tenant's value answers as one that nobody has",
-      )
-      t.equal(probe.status, 201)
-      const taken = await tenant.request('POST', `${rest}/mine`, { as: 'u1', body: { code: 'taken' } })
-      same(t, taken, 409, '23505', /^field "code" has a value that another record has$/)
-      t.notMatch(taken.text, /u2/, 'by whom is not told')
-      t.same((await tenant.request('GET', `${rest}/mine?code=eq.taken`, { as: 'u1' })).list(), [])
-    },
-  )
+  t.test('A value of another tenant is not taken; a duplicate within the tenant is rejected', async (t) => {
+    const [tenant, neighbour] = [await runtime.addTenant(), await runtime.addTenant({ name: 'neighbour' })]
+    const mine = {
+      name: 'mine',
+      fields: [{ name: 'code', type: 'string', unique: true }],
+      rls_policy: { type: 'ownership', owner_field: 'owner' },
+    }
+    for (const one of [tenant, neighbour]) await publish(one, mine)
+    t.equal((await neighbour.request('POST', `${rest}/mine`, { as: 'u2', body: { code: 'theirs' } })).status, 201)
+    t.equal((await tenant.request('POST', `${rest}/mine`, { as: 'u2', body: { code: 'taken' } })).status, 201)
+    const [probe, free] = [
+      await tenant.request('POST', `${rest}/mine`, { as: 'u1', body: { code: 'theirs' } }),
+      await tenant.request('POST', `${rest}/mine`, { as: 'u1', body: { code: 'free' } }),
+    ]
+    t.same(
+      [probe.status, Object.keys(probe.json())],
+      [free.status, Object.keys(free.json())],
+      "another tenant's value has the same response as an unused one",
+    )
+    t.equal(probe.status, 201)
+    const taken = await tenant.request('POST', `${rest}/mine`, { as: 'u1', body: { code: 'taken' } })
+    same(t, taken, 409, '23505', /^Field "code" has the same value as another record\.$/)
+    t.notMatch(taken.text, /u2/, 'the error does not name its owner')
+    t.same((await tenant.request('GET', `${rest}/mine?code=eq.taken`, { as: 'u1' })).list(), [])
+  })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

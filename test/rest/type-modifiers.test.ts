@@ -1,4 +1,5 @@
-// Types with a modifier: whatever the interface writes, compares or passes on is what Postgres makes of the same literal.
+// Types with a modifier: what the interface writes, compares or passes on equals what Postgres makes of the same
+// literal.
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { startRuntime, type ApiResponse, type TestTenant } from '#test/support/runtime.ts'
@@ -10,7 +11,7 @@ const tables = modifiedTypes.map(
   create table wanted_${name} (like ${name} including all);
   create view view_${name} with (security_invoker) as select id, v from ${name};
   alter table ${name} enable row level security;
-  create policy everyone on ${name} using (true) with check (true);
+  create policy allow_all on ${name} using (true) with check (true);
   create function f_${name}(v ${type}) returns text immutable language sql as 'select to_json(v)::text';`,
 )
 const keyed = modifiedTypes
@@ -19,7 +20,7 @@ const keyed = modifiedTypes
     ({ name, type }) => `
   create table key_${name} (v ${type} primary key);
   alter table key_${name} enable row level security;
-  create policy everyone on key_${name} using (true) with check (true);`,
+  create policy allow_all on key_${name} using (true) with check (true);`,
   )
 const variadic = modifiedTypes
   .filter(({ isArray, type }) => isArray && type.endsWith('[]'))
@@ -37,7 +38,7 @@ async function openScene(t: Test): Promise<Scene> {
   const tenant = await (await startRuntime(t)).addTenant()
   const oracle = new pg.Client({ connectionString: tenant.home.adminUrl, options: '-c timezone=UTC' })
   await oracle.connect()
-  // The runtime ends the server when the test is over.
+  // The runtime stops the server at the end of the test.
   oracle.on('error', () => undefined)
   await oracle.query([...tables, ...keyed, ...variadic].join('\n'))
   const reloaded = await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
@@ -45,7 +46,7 @@ async function openScene(t: Test): Promise<Scene> {
   return { tenant, oracle }
 }
 
-/** What a statement of one column gave, or the SQLSTATE with which it failed. */
+/** The values of a statement with one column, or the SQLSTATE with which it failed. */
 type Outcome = { values: unknown[] } | { code: string }
 
 async function request({ oracle }: Scene, sql: string): Promise<Outcome> {
@@ -58,7 +59,7 @@ async function request({ oracle }: Scene, sql: string): Promise<Outcome> {
   }
 }
 
-/** The same of an answer; what fails must do so with the status 400. */
+/** Returns the outcome of a response; an error must have the status 400. */
 function outcomeOf(response: ApiResponse, values: (body: unknown) => unknown[]): Outcome {
   if (response.status < 300) return { values: response.text === '' ? [] : values(JSON.parse(response.text)) }
   return { code: `${response.status === 400 ? '' : `${response.status} `}${String(response.json()['code'])}` }
@@ -67,7 +68,7 @@ function outcomeOf(response: ApiResponse, values: (body: unknown) => unknown[]):
 const valuesOf = (body: unknown) => [body].flat().map((row) => (row as { v: unknown }).v)
 const idsOf = (body: unknown) => (body as { id: number }[]).map(({ id }) => id)
 const parameter = (text: string) => encodeURIComponent(text)
-/** A value within parentheses. */
+/** Quotes a value for a list in parentheses. */
 const listed = (text: string) => parameter(`"${text.replaceAll(/["\\]/g, '\\$&')}"`)
 
 interface Write {
@@ -80,20 +81,20 @@ interface Write {
 
 const writes: Record<string, Write> = {
   'an insert': { method: 'POST', path: (name) => name, isNew: true },
-  'an insert of several': { method: 'POST', path: (name) => name, isMany: true, isNew: true },
+  'an insert of several records': { method: 'POST', path: (name) => name, isMany: true, isNew: true },
   'an insert with defaults': {
     method: 'POST',
     path: (name) => `${name}?columns=id,v,note`,
     prefer: ['missing=default'],
     isNew: true,
   },
-  'an insert by a view': { method: 'POST', path: (name) => `view_${name}`, isNew: true },
+  'an insert through a view': { method: 'POST', path: (name) => `view_${name}`, isNew: true },
   'an update': { method: 'PATCH', path: (name) => `${name}?id=eq.1`, isNew: false },
   'an upsert': { method: 'POST', path: (name) => name, prefer: ['resolution=merge-duplicates'], isNew: false },
   'a put': { method: 'PUT', path: (name) => `${name}?id=eq.1`, isNew: false },
 }
 
-t.test('types with a modifier', async (t) => {
+t.test('Types with a modifier', async (t) => {
   const scene = await openScene(t)
   const { tenant, oracle } = scene
   const stored = async (table: string) =>
@@ -131,7 +132,7 @@ t.test('types with a modifier', async (t) => {
     })
   }
 
-  t.test('an argument of a function is what Postgres makes of it', async (t) => {
+  t.test('An argument of a function is what Postgres makes of it', async (t) => {
     for (const { name, type, isArray, values } of modifiedTypes) {
       for (const value of values) {
         const called = async (fn: string, sql: string) => {
@@ -156,7 +157,7 @@ t.test('types with a modifier', async (t) => {
     }
   })
 
-  t.test('a filter finds what Postgres finds', async (t) => {
+  t.test('A filter finds what Postgres finds', async (t) => {
     for (const type of modifiedTypes) {
       await empty(type)
       for (const [n, value] of type.values.entries()) await insert(type, n, value)
@@ -203,7 +204,7 @@ t.test('types with a modifier', async (t) => {
     }
   })
 
-  t.test('pages by keys give the whole list in its order', async (t) => {
+  t.test('Pages by keys contain the whole list in its order', async (t) => {
     for (const type of modifiedTypes.filter(({ isComposite }) => !isComposite)) {
       await empty(type)
       for (const [n, value] of [...type.values, ...type.values].entries()) await insert(type, n, value)
@@ -225,7 +226,7 @@ t.test('types with a modifier', async (t) => {
     }
   })
 
-  t.test('a record is found, paged by and replaced by its key', async (t) => {
+  t.test('A record is found, paged by and replaced by its key', async (t) => {
     for (const { name, type, values } of modifiedTypes.filter(({ isScalar }) => isScalar)) {
       for (const value of values.filter(({ text }) => text !== '')) {
         await oracle.query(`truncate key_${name}`)
@@ -241,7 +242,7 @@ t.test('types with a modifier', async (t) => {
     }
   })
 
-  t.test('a cast in select is what Postgres makes of it', async (t) => {
+  t.test('A cast in select is what Postgres makes of it', async (t) => {
     const casts: Record<string, string[]> = {
       plain_0: ['char', 'varchar', 'text'],
       array_0: ['text[]', 'char[]'],
@@ -263,7 +264,7 @@ t.test('types with a modifier', async (t) => {
     }
   })
 
-  t.test('the description names types without their modifier', async (t) => {
+  t.test('The description names types without their modifier', async (t) => {
     const description = (await tenant.request('GET', '/rest/v1/')).json()
     const [character, numeric] = [
       { type: 'string', format: 'character' },
@@ -281,7 +282,7 @@ t.test('types with a modifier', async (t) => {
     for (const [name, type] of Object.entries(wanted)) t.same(definitions[name]?.properties['v'], type, name)
   })
 
-  t.test('a catalog that was published without modifiers is completed from the home', async (t) => {
+  t.test('A catalog that was published without modifiers is completed from the home', async (t) => {
     const withoutModifier = (_key: string, value: unknown) => {
       if (typeof value !== 'object' || value === null || !('base' in value && 'type' in value)) return value
       const { base, type, ...rest } = value

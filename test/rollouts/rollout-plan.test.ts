@@ -1,4 +1,4 @@
-// The next step of a rollout, decided from its record and what is seen.
+// `planRollout` decides the next step of a rollout from its record and the observed tenants.
 import t from 'tap'
 import type { Rollout, RolloutSubject } from '#control-plane/rollouts/rollout.ts'
 import { planRollout, type RolloutStep } from '#control-plane/rollouts/rollout-plan.ts'
@@ -8,7 +8,7 @@ const upgraded = (id: string, more: Partial<RolloutSubject> = {}) =>
   subject(id, { generation: 2, observedGeneration: 2, image: 'new', ...more })
 const paused = { desired: 'paused', status: 'paused' } as const
 
-t.test('the steps, 20 s after the wave began', async (t) => {
+t.test('the plan takes the right step in each state, 20 s after the wave began', async (t) => {
   const cases: {
     what: string
     rollout: Rollout
@@ -19,111 +19,111 @@ t.test('the steps, 20 s after the wave began', async (t) => {
     step: RolloutStep
   }[] = [
     {
-      what: 'the oldest goes first, alone',
+      what: 'the oldest tenant moves first, alone',
       rollout: rollout(),
       subjects: [subject('a'), subject('b')],
       step: { do: 'move', wave: 1, tenantIds: ['a'] },
     },
     {
-      what: 'or the one that was named',
+      what: 'a named canary moves first',
       rollout: rollout({ canary: 'b' }),
       subjects: [subject('a'), subject('b')],
       step: { do: 'move', wave: 1, tenantIds: ['b'] },
     },
     {
-      what: 'which is waited for',
+      what: 'the plan waits for a busy canary',
       rollout: rollout({ canary: 'b' }),
       subjects: [subject('a'), subject('b', { operations: ['update'] })],
       step: { do: 'wait' },
     },
     {
-      what: 'but not when it does not run',
+      what: 'the plan does not wait for a paused canary',
       rollout: rollout({ canary: 'b' }),
       subjects: [subject('a'), subject('b', paused)],
       step: { do: 'move', wave: 1, tenantIds: ['a'] },
     },
     {
-      what: 'who has the image is not moved',
+      what: 'a tenant that has the image is not moved',
       rollout: rollout(),
       subjects: [subject('a', { image: 'new' })],
       step: { do: 'finish', state: 'succeeded', error: undefined },
     },
     {
-      what: 'nobody there',
+      what: 'there are no tenants',
       rollout: rollout(),
       subjects: [],
       step: { do: 'finish', state: 'succeeded', error: undefined },
     },
     {
-      what: 'busy ones are waited for',
+      what: 'the plan waits for busy tenants',
       rollout: rollout(),
       subjects: [subject('a', { operations: ['backup'] }), subject('b', paused)],
       step: { do: 'wait' },
     },
     {
-      what: 'one in the making is waited for',
+      what: 'the plan waits for a tenant that is being created',
       rollout: rollout(),
       subjects: [subject('a', { status: 'pending', image: undefined, operations: ['create'] })],
       step: { do: 'wait' },
     },
     {
-      what: 'one that could not be made is not',
+      what: 'the plan does not wait for a tenant whose creation failed',
       rollout: rollout(),
       subjects: [subject('a', { status: 'failed', image: undefined, operations: ['create'] })],
       step: { do: 'finish', state: 'succeeded', error: undefined },
     },
     {
-      what: 'who rests comes last',
+      what: 'stopped and failed tenants move last',
       rollout: rollout({ wave: 1, tenants: [moved('a', { state: 'moved' })] }),
       subjects: [upgraded('a'), subject('b', paused), subject('c', { status: 'failed' })],
       step: { do: 'move', wave: 0, tenantIds: ['b', 'c'] },
     },
     {
-      what: 'up, but its health is not known',
+      what: 'a ready tenant of unknown health',
       rollout: rollout({ wave: 1, tenants: [moved('a')] }),
       subjects: [upgraded('a')],
       step: { do: 'wait' },
     },
     {
-      what: 'up and well',
+      what: 'a ready and healthy tenant',
       rollout: rollout({ wave: 1, tenants: [moved('a')] }),
       subjects: [upgraded('a')],
       health: { a: 'healthy' },
       step: { do: 'record', tenants: [moved('a', { wellSince: at(20) })] },
     },
     {
-      what: 'well for 9 s',
+      what: 'healthy for 9 s',
       rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(11) })] }),
       subjects: [upgraded('a')],
       health: { a: 'healthy' },
       step: { do: 'wait' },
     },
     {
-      what: 'well for 10 s',
+      what: 'healthy for 10 s',
       rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(10) })] }),
       subjects: [upgraded('a')],
       health: { a: 'healthy' },
       step: { do: 'record', tenants: [moved('a', { wellSince: at(10), state: 'moved' })] },
     },
     {
-      what: 'well at once is enough without a soak',
+      what: 'healthy without a soak',
       rollout: rollout({ wave: 1, soakSeconds: 0, tenants: [moved('a')] }),
       subjects: [upgraded('a')],
       health: { a: 'healthy' },
       step: { do: 'record', tenants: [moved('a', { wellSince: at(20), state: 'moved' })] },
     },
     {
-      what: 'silent after it was well: it begins anew',
+      what: 'unknown health after healthy restarts the soak',
       rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(11) })] }),
       subjects: [upgraded('a')],
       step: { do: 'record', tenants: [moved('a')] },
     },
     {
-      what: 'unhealthy after it was well',
+      what: 'unhealthy after healthy',
       rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(11) })] }),
       subjects: [upgraded('a')],
       health: { a: 'unhealthy' },
-      step: { do: 'turn-back', error: 'a got unhealthy with the new image' },
+      step: { do: 'roll-back', error: 'The tenant a became unhealthy with the new image.' },
     },
     {
       what: 'unhealthy while it starts',
@@ -136,29 +136,29 @@ t.test('the steps, 20 s after the wave began', async (t) => {
       what: 'its reconciliation failed',
       rollout: rollout({ wave: 1, tenants: [moved('a')] }),
       subjects: [upgraded('a', { status: 'failed', observedGeneration: 1 })],
-      step: { do: 'turn-back', error: 'a failed with the new image' },
+      step: { do: 'roll-back', error: 'The tenant a failed with the new image.' },
     },
     {
-      what: 'one of an earlier wave failed',
+      what: 'a tenant of an earlier wave failed',
       rollout: rollout({ wave: 2, tenants: [moved('a', { state: 'moved' }), moved('b', { wave: 2 })] }),
       subjects: [upgraded('a', { status: 'failed' }), upgraded('b')],
-      step: { do: 'turn-back', error: 'a failed with the new image' },
+      step: { do: 'roll-back', error: 'The tenant a failed with the new image.' },
     },
     {
-      what: 'one that was not well before',
+      what: 'a tenant that was not running before the rollout failed',
       rollout: rollout({ wave: 1, tenants: [moved('a', { wave: 0, state: 'moved' })] }),
       subjects: [upgraded('a', { status: 'failed' })],
       step: { do: 'finish', state: 'succeeded', error: undefined },
     },
     {
-      what: 'not up in time',
+      what: 'not ready in time',
       rollout: rollout({ wave: 1, tenants: [moved('a')] }),
       subjects: [upgraded('a', { observedGeneration: 1 })],
       now: 60,
-      step: { do: 'turn-back', error: 'a was not well with the new image within 60 s' },
+      step: { do: 'roll-back', error: 'The tenant a was not healthy with the new image within 60 s.' },
     },
     {
-      what: 'not up in time, but nobody looked for most of it',
+      what: 'not ready in time, but no control plane observed most of that time',
       rollout: rollout({ wave: 1, tenants: [moved('a')] }),
       subjects: [upgraded('a', { observedGeneration: 1 })],
       now: 60,
@@ -166,7 +166,7 @@ t.test('the steps, 20 s after the wave began', async (t) => {
       step: { do: 'wait' },
     },
     {
-      what: 'late, but well',
+      what: 'late, but healthy',
       rollout: rollout({ wave: 1, tenants: [moved('a')] }),
       subjects: [upgraded('a')],
       health: { a: 'healthy' },
@@ -186,26 +186,26 @@ t.test('the steps, 20 s after the wave began', async (t) => {
       step: { do: 'record', tenants: [moved('a', { state: 'moved' })] },
     },
     {
-      what: 'changed by its operator meanwhile, and well',
+      what: 'changed by its operator meanwhile, and healthy',
       rollout: rollout({ wave: 1, soakSeconds: 0, tenants: [moved('a')] }),
       subjects: [upgraded('a', { generation: 3, observedGeneration: 3 })],
       health: { a: 'healthy' },
       step: { do: 'record', tenants: [moved('a', { wellSince: at(20), state: 'moved' })] },
     },
     {
-      what: 'back: those that were moved',
+      what: 'rollback: all moved tenants return',
       rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'moved' }), moved('b')] }),
       subjects: [upgraded('a'), upgraded('b', { operations: ['upgrade'] })],
       step: { do: 'return', tenantIds: ['a', 'b'] },
     },
     {
-      what: 'back: a backup is not cut short',
+      what: 'rollback: the plan waits for a backup',
       rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'moved' })] }),
       subjects: [upgraded('a', { operations: ['upgrade', 'backup'] })],
       step: { do: 'wait' },
     },
     {
-      what: 'back: not yet',
+      what: 'rollback: not ready yet',
       rollout: rollout({
         state: 'rolling_back',
         error: 'e',
@@ -215,7 +215,7 @@ t.test('the steps, 20 s after the wave began', async (t) => {
       step: { do: 'wait' },
     },
     {
-      what: 'back: there',
+      what: 'rollback: returned',
       rollout: rollout({
         state: 'rolling_back',
         error: 'e',
@@ -225,7 +225,7 @@ t.test('the steps, 20 s after the wave began', async (t) => {
       step: { do: 'record', tenants: [moved('a', { state: 'returned', generation: 3 })] },
     },
     {
-      what: 'back: failed, but it may still be at the new image',
+      what: 'rollback: failed, but perhaps still with the new image',
       rollout: rollout({
         state: 'rolling_back',
         error: 'e',
@@ -236,7 +236,7 @@ t.test('the steps, 20 s after the wave began', async (t) => {
       step: { do: 'wait' },
     },
     {
-      what: 'back: slow, but not failed',
+      what: 'rollback: slow, but not failed',
       rollout: rollout({
         state: 'rolling_back',
         error: 'e',
@@ -247,7 +247,7 @@ t.test('the steps, 20 s after the wave began', async (t) => {
       step: { do: 'wait' },
     },
     {
-      what: 'back: not well in time',
+      what: 'rollback: failed beyond its deadline',
       rollout: rollout({
         state: 'rolling_back',
         error: 'e',
@@ -258,7 +258,7 @@ t.test('the steps, 20 s after the wave began', async (t) => {
       step: { do: 'record', tenants: [moved('a', { state: 'lost', generation: 3 })] },
     },
     {
-      what: 'back: all',
+      what: 'rollback: all returned',
       rollout: rollout({
         state: 'rolling_back',
         error: 'e',
@@ -268,13 +268,13 @@ t.test('the steps, 20 s after the wave began', async (t) => {
       step: { do: 'finish', state: 'rolled_back', error: 'e' },
     },
     {
-      what: 'back: all but one',
+      what: 'rollback: all but one returned',
       rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'lost' })] }),
       subjects: [subject('a')],
-      step: { do: 'finish', state: 'failed', error: 'e; not well with the former image either: a' },
+      step: { do: 'finish', state: 'failed', error: 'e Tenants that are not healthy with the former image either: a.' },
     },
     {
-      what: 'cancelled before anybody was moved',
+      what: 'cancelled before any tenant moved',
       rollout: rollout({ state: 'rolling_back', error: 'e' }),
       subjects: [subject('a')],
       step: { do: 'finish', state: 'rolled_back', error: 'e' },
@@ -289,7 +289,7 @@ t.test('the steps, 20 s after the wave began', async (t) => {
   }
 })
 
-t.test('waves double until they are as large as asked for', async (t) => {
+t.test('waves double up to the wave size', async (t) => {
   const subjects = Array.from({ length: 100 }, (_, index) => subject(`t${index}`))
   const sizes = Array.from({ length: 7 }, (_, wave) => {
     const step = planRollout(rollout({ wave, waveSize: 12 }), { subjects, health: new Map(), since: at(0) }, at(0))

@@ -1,24 +1,24 @@
-// /v1/rollouts: begun, seen, cancelled; and what is refused.
+// Tests of /v1/rollouts: the API creates, reads, lists and cancels rollouts, and rejects invalid requests.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
 import { isError, startApi, type ApiResponse } from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t, { control: false, cloud: true })
-const requested = { region: 'cloud', component: 'runtime', image: 'tenantry/tenant-runtime:2' }
+const defaultBody = { region: 'cloud', component: 'runtime', image: 'tenantry/tenant-runtime:2' }
 const begin = (more: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
-  api.call('POST', '/v1/rollouts', { body: { ...requested, ...more }, headers })
+  api.call('POST', '/v1/rollouts', { body: { ...defaultBody, ...more }, headers })
 const end = () => api.sql("update rollouts set state = 'succeeded', finished_at = now()")
 const bodyOf = ({ body }: ApiResponse) => body as Record<string, unknown> & { id: string }
 const rows = async () => Number((await api.sql('select count(*) as count from rollouts'))[0]?.['count'])
 
-t.test('begun: the answer tells all of it, the image is pinned, and it is in the audit log', async (t) => {
+t.test('a creation returns the whole rollout, pins the image and writes an audit entry', async (t) => {
   const response = await begin()
   t.match(response, { status: 202, headers: { location: `/v1/rollouts/${bodyOf(response).id}` } })
   t.match(response.body, {
     region: 'cloud',
     component: 'runtime',
-    image: requested.image,
+    image: defaultBody.image,
     image_id: /^sha256:[0-9a-f]{64}$/,
     state: 'running',
     wave: 0,
@@ -35,24 +35,24 @@ t.test('begun: the answer tells all of it, the image is pinned, and it is in the
   const [entry] = await api.sql('select action, detail from audit_log where target = $1', [bodyOf(response).id])
   t.match(entry, {
     action: 'rollout.create',
-    detail: { region: 'cloud', image: requested.image, image_id: bodyOf(response)['image_id'] },
+    detail: { region: 'cloud', image: defaultBody.image, image_id: bodyOf(response)['image_id'] },
   })
 })
 
-t.test('one at a time in a region', async (t) => {
+t.test('a region has one rollout at a time', async (t) => {
   const open = String((await api.sql("select id from rollouts where state = 'running'"))[0]?.['id'])
   const response = await begin()
-  isError(t, response, 409, 'ROLLOUT_UNDER_WAY', open, 'a second one')
+  isError(t, response, 409, 'ROLLOUT_IN_PROGRESS', open, 'a second rollout')
   t.equal(bodyOf(response)['rollout_id'], open)
   await api.sql("update rollouts set state = 'rolling_back'")
-  isError(t, await begin(), 409, 'ROLLOUT_UNDER_WAY', open, 'while one is taken back')
+  isError(t, await begin(), 409, 'ROLLOUT_IN_PROGRESS', open, 'a rollout during a rollback')
   await end()
   const both = await Promise.all([begin(), begin()])
-  t.same(both.map(({ status }) => status).toSorted(), [202, 409], 'of two at once')
+  t.same(both.map(({ status }) => status).toSorted(), [202, 409], 'of two concurrent creations, one succeeds')
   await end()
 })
 
-t.test('the same Idempotency-Key begins one, with one answer', async (t) => {
+t.test('repeats with one Idempotency-Key create one rollout and get the same response', async (t) => {
   const headers = { 'idempotency-key': randomUUID() }
   const first = await begin({}, headers)
   const count = await rows()
@@ -65,34 +65,27 @@ t.test('the same Idempotency-Key begins one, with one answer', async (t) => {
     409,
     'IDEMPOTENCY_MISMATCH',
     'Idempotency-Key',
-    'with another body',
+    'the key with another body',
   )
   await end()
 })
 
-t.test('refused, and nothing is written', async (t) => {
+t.test('invalid requests are rejected, and nothing is written', async (t) => {
   const count = await rows()
-  isError(t, await begin({ region: 'nowhere' }), 400, 'UNKNOWN_REGION', '"nowhere"', 'a region that is not there')
+  isError(t, await begin({ region: 'nowhere' }), 400, 'UNKNOWN_REGION', '"nowhere"', 'an unknown region')
   isError(t, await begin({ region: 'local' }), 422, 'IMAGE_MISSING', '"local"', 'a region without an engine')
   isError(t, await begin({ component: 'gateway' }), 400, 'INVALID_FIELD', 'component', 'another component')
   isError(t, await begin({ image: '' }), 400, 'INVALID_FIELD', 'image', 'no image')
-  isError(t, await begin({ wave_size: 0 }), 400, 'INVALID_FIELD', 'wave_size', 'waves of none')
+  isError(t, await begin({ wave_size: 0 }), 400, 'INVALID_FIELD', 'wave_size', 'waves of size 0')
   isError(
     t,
     await begin({ soak_seconds: 120 }),
     400,
     'INVALID_FIELD',
     'deadline_seconds',
-    'a deadline that the soak outlasts',
+    'a deadline before the end of the soak',
   )
-  isError(
-    t,
-    await begin({ canary: 't_00000000000000000000' }),
-    400,
-    'INVALID_FIELD',
-    'canary',
-    'a canary that is not there',
-  )
+  isError(t, await begin({ canary: 't_00000000000000000000' }), 400, 'INVALID_FIELD', 'canary', 'an unknown canary')
   isError(t, await begin({ waves: 2 }), 400, 'UNKNOWN_FIELD', 'waves', 'an unknown field')
   isError(
     t,
@@ -105,10 +98,10 @@ t.test('refused, and nothing is written', async (t) => {
   const { image } = api.engine
   api.engine.image = (reference) =>
     Promise.reject(new EngineError('IMAGE_MISSING', `the image ${reference} is not there`))
-  isError(t, await begin(), 422, 'IMAGE_MISSING', requested.image, 'an image that is not on the engine')
+  isError(t, await begin(), 422, 'IMAGE_MISSING', defaultBody.image, 'an image that is not on the engine')
   api.engine.image = image
   api.engine.isReachable = false
-  t.equal((await begin()).status, 503, 'an engine that does not answer')
+  t.equal((await begin()).status, 503, 'an engine that does not respond')
   api.engine.isReachable = true
   t.equal(await rows(), count)
 })
@@ -116,7 +109,7 @@ t.test('refused, and nothing is written', async (t) => {
 t.test('an image of another component, or of none, is rejected by its label', async (t) => {
   const count = await rows()
   const { image } = api.engine
-  const cases: [component: string, label: string | undefined, says: string][] = [
+  const cases: [component: string, label: string | undefined, message: string][] = [
     ['runtime', 'caddy', 'is of the component "caddy". Allowed: images with the label org.tenantry.component=runtime.'],
     ['runtime', 'postgres', 'is of the component "postgres"'],
     ['postgres', 'runtime', 'Allowed: images with the label org.tenantry.component=postgres.'],
@@ -126,21 +119,21 @@ t.test('an image of another component, or of none, is rejected by its label', as
       'has no label org.tenantry.component. Allowed: images with the label org.tenantry.component=runtime.',
     ],
   ]
-  for (const [component, label, reports] of cases) {
+  for (const [component, label, message] of cases) {
     api.engine.image = () => Promise.resolve({ id: 'sha256:1', component: label })
     isError(
       t,
       await begin({ component, image: 'tenantry/caddy' }),
       422,
       'WRONG_IMAGE',
-      reports,
+      message,
       `${label ?? 'no label'} as ${component}`,
     )
   }
   api.engine.image = () => Promise.resolve({ id: 'sha256:1', component: 'x'.repeat(10_000) })
   const response = await begin({ image: `tenantry/${'y'.repeat(280)}` })
-  isError(t, response, 422, 'WRONG_IMAGE', 'x'.repeat(100), 'a label that is very long')
-  t.ok(JSON.stringify(response.body).length < 500, 'what is quoted is cut')
+  isError(t, response, 422, 'WRONG_IMAGE', 'x'.repeat(100), 'a very long label')
+  t.ok(JSON.stringify(response.body).length < 500, 'the quoted label is cut')
   api.engine.image = image
   t.equal(await rows(), count)
 })
@@ -163,24 +156,30 @@ t.test('a canary must have services in the region', async (t) => {
   }
 })
 
-t.test('cancelled: it is on its way back, as often as it is asked; one that has ended is not', async (t) => {
+t.test('a cancellation begins the rollback and can be repeated; a finished rollout cannot be cancelled', async (t) => {
   const { id } = bodyOf(await begin())
   const cancel = () => api.call('POST', `/v1/rollouts/${id}/cancel`)
-  t.match(await cancel(), { status: 202, body: { id, state: 'rolling_back', error: 'cancelled by the operator' } })
-  t.match(await cancel(), { status: 202, body: { id, state: 'rolling_back', error: 'cancelled by the operator' } })
+  t.match(await cancel(), {
+    status: 202,
+    body: { id, state: 'rolling_back', error: 'The operator cancelled the rollout.' },
+  })
+  t.match(await cancel(), {
+    status: 202,
+    body: { id, state: 'rolling_back', error: 'The operator cancelled the rollout.' },
+  })
   await end()
-  isError(t, await cancel(), 409, 'ROLLOUT_FINISHED', 'succeeded', 'an ended one')
+  isError(t, await cancel(), 409, 'ROLLOUT_FINISHED', 'succeeded', 'a finished rollout')
   isError(
     t,
     await api.call('POST', `/v1/rollouts/${randomUUID()}/cancel`),
     404,
     'ROLLOUT_NOT_FOUND',
     'rollout',
-    'one that is not there',
+    'an unknown rollout',
   )
 })
 
-t.test('lists are paged, oldest first, and can be of one region', async (t) => {
+t.test('lists are paged, oldest first, and can be limited to a region', async (t) => {
   const ids = (await api.sql('select id from rollouts order by created_at, id')).map(({ id }) => String(id))
   t.ok(ids.length >= 4)
   const listed: string[] = []
@@ -193,7 +192,7 @@ t.test('lists are paged, oldest first, and can be of one region', async (t) => {
     }
     t.notOk(
       rollouts.some((rollout) => 'tenants' in rollout),
-      'without their tenants',
+      'listed rollouts omit their tenants',
     )
     listed.push(...rollouts.map(({ id }) => String(id)))
     if (cursor === null) break
@@ -206,11 +205,11 @@ t.test('lists are paged, oldest first, and can be of one region', async (t) => {
   isError(t, await api.call('GET', '/v1/rollouts?state=x'), 400, 'UNKNOWN_PARAMETER', 'state', 'an unknown parameter')
 })
 
-t.test('who may: admin all of it, read look at it', async (t) => {
+t.test('an admin key may do all, a read key only read, and a billing key nothing', async (t) => {
   const { id } = bodyOf(await begin())
   const count = await rows()
   for (const key of [api.keys.read, api.keys.billing]) {
-    t.equal((await api.call('POST', '/v1/rollouts', { key, body: requested })).status, 403)
+    t.equal((await api.call('POST', '/v1/rollouts', { key, body: defaultBody })).status, 403)
     t.equal((await api.call('POST', `/v1/rollouts/${id}/cancel`, { key })).status, 403)
     const status = key === api.keys.read ? 200 : 403
     t.same(

@@ -1,4 +1,4 @@
-// Rollouts on a real control database, with the control plane killed at every call it makes.
+// Rollouts run on a real control database, also with the control plane killed at each of its steps.
 import t from 'tap'
 import type { RolloutLedger } from '#control-plane/rollouts/rollout-store.ts'
 import { isRejected, oldImages } from '#test/support/control-plane/plane.ts'
@@ -11,11 +11,11 @@ const {
   ledger,
   signal,
   cancel,
-  ill,
+  unhealthyTenants,
   components,
   controllerOf,
   begin,
-  second,
+  runSecond,
   finish,
   images,
   allHave,
@@ -23,11 +23,11 @@ const {
 } = await openRollouts(t)
 
 t.beforeEach(async () => {
-  ill.clear()
+  unhealthyTenants.clear()
   await plane.nextRegion()
 })
 
-t.test('one tenant first, then growing waves, each well for the soak; stopped ones last', async (t) => {
+t.test('a rollout moves one tenant first, then growing waves after each soak, and stopped tenants last', async (t) => {
   const ids = await addTenants(9)
   const resting = await plane.addTenant({ desired: 'paused', status: 'paused' })
   const { id } = await begin()
@@ -42,15 +42,15 @@ t.test('one tenant first, then growing waves, each well for the soak; stopped on
     { kind: 'upgrade', state: 'pending', generation: 2 },
   ])
   t.match((await store.get(id))?.tenants, [{ tenantId: ids[0], from: oldImages.runtime, state: 'moving', wave: 1 }])
-  t.match(await plane.tenant(ids[1] ?? ''), { runtime_image: oldImages.runtime }, 'the others wait')
+  t.match(await plane.tenant(ids[1] ?? ''), { runtime_image: oldImages.runtime }, 'the other tenants wait')
   await plane.settle()
   await controller.poll(signal)
   clock.pass(9)
   await controller.poll(signal)
-  t.equal((await store.get(id))?.wave, 1, 'well for 9 s')
+  t.equal((await store.get(id))?.wave, 1, 'healthy for 9 s')
   clock.pass(1)
   await controller.poll(signal)
-  t.equal((await store.get(id))?.wave, 2, 'well for 10 s')
+  t.equal((await store.get(id))?.wave, 2, 'healthy for 10 s')
   t.match(await plane.tenant(resting), { runtime_image: oldImages.runtime })
   const ended = await finish(id)
   t.match(ended, { state: 'succeeded', wave: 4, error: undefined })
@@ -58,11 +58,11 @@ t.test('one tenant first, then growing waves, each well for the soak; stopped on
     ended.tenants.map(({ tenantId, wave, state }) => [tenantId, wave, state]),
     [...ids.map((one, at) => [one, [1, 2, 2, 3, 3, 3, 3, 4, 4][at], 'moved']), [resting, 0, 'moved']],
   )
-  await allHave(t, newImage, 'all have it')
-  t.match(await plane.tenant(resting), { desired: 'paused' }, 'who was stopped stays so')
+  await allHave(t, newImage, 'all tenants have the new image')
+  t.match(await plane.tenant(resting), { desired: 'paused' }, 'a stopped tenant stays stopped')
 })
 
-t.test('tenants of other regions, without services, made in advance or being deleted are left alone', async (t) => {
+t.test('a rollout skips shared, warm and deleted tenants', async (t) => {
   const [shared] = await plane.sql(
     "insert into shared_databases (id, region_id, name, capacity) values ($1, $1, 'homes', 10) returning id",
     [plane.region().id],
@@ -81,20 +81,20 @@ t.test('tenants of other regions, without services, made in advance or being del
     plane.sql('select id, generation, runtime_image from tenants where id = any($1) order by id', [others])
   const before = await rows()
   t.match(await finish((await begin()).id), { state: 'succeeded', tenants: [] })
-  t.same((await rows()).length, 2, 'all but the deleted one')
+  t.same((await rows()).length, 2, 'all but the deleted tenant remain')
   t.same(
     await rows(),
     before.filter(({ id }) => id !== others[2]),
   )
 })
 
-t.test('a new Postgres leaves the runtime as it is', async (t) => {
+t.test('a rollout of Postgres does not change the runtime', async (t) => {
   const [id = ''] = await addTenants(1)
   t.match(await finish((await begin({ component: 'postgres', imageId: newPostgres })).id), { state: 'succeeded' })
   t.match(await plane.tenant(id), { runtime_image: oldImages.runtime, postgres_image: newPostgres })
 })
 
-t.test('an image that is of another component, or is gone from the engine, comes to no tenant', async (t) => {
+t.test('an image of another component, or missing on the engine, reaches no tenant', async (t) => {
   await addTenants(3)
   const cases: [imageId: string, error: RegExp][] = [
     [newPostgres, /is of the component "postgres"\. Allowed: images with the label org\.tenantry\.component=runtime/],
@@ -104,14 +104,14 @@ t.test('an image that is of another component, or is gone from the engine, comes
   components.set('sha256:unlabelled', undefined)
   for (const [imageId, error] of cases)
     t.match(await finish((await begin({ imageId })).id), { state: 'rolled_back', error, wave: 0, tenants: [] }, imageId)
-  await allHave(t, oldImages.runtime, 'all have the old one')
+  await allHave(t, oldImages.runtime, 'all tenants have the old image')
 })
 
-t.test('an image that goes away between two waves stops it, and all get their former image back', async (t) => {
+t.test('an image that disappears between two waves rolls all tenants back', async (t) => {
   await addTenants(3)
   const { id } = await begin()
   const controller = controllerOf(ledger)
-  while ((await store.get(id))?.wave !== 1) await second(controller)
+  while ((await store.get(id))?.wave !== 1) await runSecond(controller)
   components.delete(newImage)
   t.teardown(() => components.set(newImage, 'runtime'))
   t.match(await finish(id), {
@@ -120,17 +120,17 @@ t.test('an image that goes away between two waves stops it, and all get their fo
     wave: 1,
     tenants: [{ state: 'returned' }],
   })
-  await allHave(t, oldImages.runtime, 'all have the old one')
+  await allHave(t, oldImages.runtime, 'all tenants have the old image')
 })
 
-t.test('a tenant that fails stops it, and all get their former image back', async (t) => {
+t.test('a tenant that fails rolls all tenants back to their former images', async (t) => {
   const ids = await addTenants(8)
-  // Not all had the same.
+  // One tenant had another image before.
   await plane.sql("update tenants set runtime_image = 'sha256:older' where id = $1", [ids[1]])
   const before = await images()
   const { id } = await begin()
   const controller = controllerOf(ledger)
-  while ((await store.get(id))?.wave !== 3) await second(controller)
+  while ((await store.get(id))?.wave !== 3) await runSecond(controller)
   // The image breaks in the third wave.
   await plane.sql("update tenants set status = 'failed' where id = $1", [ids[4]])
   const ended = await finish(id)
@@ -140,10 +140,10 @@ t.test('a tenant that fails stops it, and all get their former image back', asyn
     Array.from({ length: 7 }, () => 'returned'),
   )
   t.same(await images(), before)
-  t.match(await plane.tenant(ids[7] ?? ''), { generation: 1 }, 'who had not been come to was never touched')
+  t.match(await plane.tenant(ids[7] ?? ''), { generation: 1 }, 'a tenant of a later wave is unchanged')
 })
 
-t.test('an image with which nobody comes up touches one tenant', async (t) => {
+t.test('an image with which no tenant starts reaches one tenant only', async (t) => {
   const ids = await addTenants(5)
   const { id } = await begin({ imageId: badImage })
   t.match(await finish(id, badImage), {
@@ -152,22 +152,22 @@ t.test('an image with which nobody comes up touches one tenant', async (t) => {
     wave: 1,
     tenants: [{ tenantId: ids[0], state: 'returned' }],
   })
-  await allHave(t, oldImages.runtime, 'all have the old one')
+  await allHave(t, oldImages.runtime, 'all tenants have the old image')
   t.match(await plane.tenant(ids[0] ?? ''), { status: 'ready' })
 })
 
-t.test('one that comes up and says that it is not well stops it after its time', async (t) => {
+t.test('a tenant that starts but stays unhealthy rolls all tenants back after its deadline', async (t) => {
   const ids = await addTenants(4)
-  ill.add(ids[2] ?? '')
+  unhealthyTenants.add(ids[2] ?? '')
   t.match(await finish((await begin()).id), {
     state: 'rolled_back',
-    error: `${ids[2]} was not well with the new image within 60 s`,
+    error: `The tenant ${ids[2]} was not healthy with the new image within 60 s.`,
     wave: 2,
   })
-  await allHave(t, oldImages.runtime, 'all have the old one')
+  await allHave(t, oldImages.runtime, 'all tenants have the old image')
 })
 
-t.test('the one that was named goes first', async (t) => {
+t.test('the canary moves first', async (t) => {
   const ids = await addTenants(3)
   const ended = await finish((await begin({ canary: ids[2] })).id)
   t.match(ended, {
@@ -180,11 +180,11 @@ t.test('the one that was named goes first', async (t) => {
   })
 })
 
-t.test('what operators do meanwhile: delete, pause, change, begin something', async (t) => {
+t.test('a rollout continues while operators delete, pause, add and back up tenants', async (t) => {
   const ids = await addTenants(7)
   const { id } = await begin()
   const controller = controllerOf(ledger)
-  while ((await store.get(id))?.wave !== 2) await second(controller)
+  while ((await store.get(id))?.wave !== 2) await runSecond(controller)
   await plane.request(ids[1] ?? '', 'delete', { desired: 'deleted', status: 'deleting', purge_after: clock.now() })
   await plane.request(ids[2] ?? '', 'pause', { desired: 'paused' })
   await plane.sql(
@@ -202,7 +202,7 @@ t.test('what operators do meanwhile: delete, pause, change, begin something', as
     await plane.sql("delete from tenants where desired = 'deleted'")
     clock.pass(1)
   }
-  t.match(await store.get(id), { state: 'running' }, 'it waits for the backup')
+  t.match(await store.get(id), { state: 'running' }, 'the rollout waits for the backup')
   t.match(await plane.tenant(ids[3] ?? ''), { runtime_image: oldImages.runtime, generation: 1 })
   await plane.sql("update operations set state = 'succeeded'")
   const ended = await finish(id)
@@ -210,27 +210,27 @@ t.test('what operators do meanwhile: delete, pause, change, begin something', as
   t.same(ended.tenants.find(({ tenantId }) => tenantId === ids[1])?.state, 'gone')
   t.ok(
     ended.tenants.some(({ tenantId }) => tenantId === late),
-    'one that came meanwhile is among them',
+    'a tenant that was added meanwhile has moved',
   )
-  await allHave(t, newImage, 'all have it')
+  await allHave(t, newImage, 'all tenants have the new image')
 })
 
-t.test('cancelled: all come back, and it ends', async (t) => {
+t.test('a cancelled rollout returns all tenants and ends', async (t) => {
   await addTenants(6)
   const { id } = await begin()
   const controller = controllerOf(ledger)
-  while ((await store.get(id))?.wave !== 2) await second(controller)
+  while ((await store.get(id))?.wave !== 2) await runSecond(controller)
   t.match(await cancel(id), { state: 'rolling_back' })
-  t.match(await cancel(id), { state: 'rolling_back' }, 'asked again')
-  t.match(await finish(id), { state: 'rolled_back', error: 'cancelled by the operator' })
-  await allHave(t, oldImages.runtime, 'all have the old one')
+  t.match(await cancel(id), { state: 'rolling_back' }, 'a repeat of the cancellation')
+  t.match(await finish(id), { state: 'rolled_back', error: 'The operator cancelled the rollout.' })
+  await allHave(t, oldImages.runtime, 'all tenants have the old image')
   t.same(
     (await plane.sql('select action from audit_log where target = $1 order by seq', [id])).map(({ action }) => action),
     ['rollout.create', 'rollout.cancel', 'rollout.cancel'],
   )
 })
 
-t.test('a cancel that comes while a step is decided wins', async (t) => {
+t.test('a cancellation that arrives while a step is planned wins', async (t) => {
   await addTenants(2)
   const { id } = await begin()
   const seen = await store.get(id)
@@ -241,11 +241,11 @@ t.test('a cancel that comes while a step is decided wins', async (t) => {
     await ledger.take(seen, { do: 'move', wave: 1, tenantIds: subjects.map((one) => one.id) }, plane.epoch),
     undefined,
   )
-  await allHave(t, oldImages.runtime, 'nobody was moved')
+  await allHave(t, oldImages.runtime, 'no tenant moved')
   t.match(await finish(id), { state: 'rolled_back', tenants: [] })
 })
 
-t.test('a tenant that changed while a step was decided is left out of it', async (t) => {
+t.test('a step omits a tenant that changed while the step was planned', async (t) => {
   const [first = '', other = ''] = await addTenants(2)
   const { id } = await begin()
   const seen = await store.get(id)
@@ -260,7 +260,7 @@ t.test('a tenant that changed while a step was decided is left out of it', async
   t.match(await finish(id), { state: 'succeeded' })
 })
 
-t.test('who does not lead any more takes no step', async (t) => {
+t.test('a control plane that no longer leads takes no step', async (t) => {
   await addTenants(2)
   const { id } = await begin()
   const before = await store.get(id)
@@ -268,68 +268,68 @@ t.test('who does not lead any more takes no step', async (t) => {
   await plane.changeLeader()
   t.ok(await isRejected(controller.poll(signal)))
   t.same(await store.get(id), before)
-  await allHave(t, oldImages.runtime, 'nobody was moved')
+  await allHave(t, oldImages.runtime, 'no tenant moved')
   plane.epoch += 1n
   t.match(await finish(id), { state: 'succeeded' })
 })
 
-/** Dies at the step of that number: before it has an effect, or after. To die while looking is to die before the next step. */
-function dying(step: number, when: 'before' | 'after'): { ledger: RolloutLedger; died: () => boolean } {
-  let left = step
-  const unlessDead = () => {
-    if (left <= 0) throw new Error('dead')
+/** Returns a ledger that fails at the given step, before or after the step's effect, and at every later call. */
+function failingAt(step: number, when: 'before' | 'after'): { ledger: RolloutLedger; hasFailed: () => boolean } {
+  let remaining = step
+  const throwIfFailed = () => {
+    if (remaining <= 0) throw new Error('killed')
   }
-  const mortal: RolloutLedger = {
+  const failingLedger: RolloutLedger = {
     async open() {
-      unlessDead()
+      throwIfFailed()
       return ledger.open()
     },
     async subjects(rollout) {
-      unlessDead()
+      throwIfFailed()
       return ledger.subjects(rollout)
     },
     async take(...step) {
-      left--
-      if (when === 'before') unlessDead()
+      remaining--
+      if (when === 'before') throwIfFailed()
       const taken = await ledger.take(...step)
-      unlessDead()
+      throwIfFailed()
       return taken
     },
   }
-  return { ledger: mortal, died: () => left <= 0 }
+  return { ledger: failingLedger, hasFailed: () => remaining <= 0 }
 }
 
 for (const outcome of ['succeeded', 'rolled_back'] as const) {
-  t.test(`killed at any step, it goes on with the next control plane: ${outcome}`, async (t) => {
+  t.test(`after a kill at any step, the next control plane continues: ${outcome}`, async (t) => {
     let steps = 0
-    for (let died = true; died; steps++) {
+    for (let hasFailed = true; hasFailed; steps++) {
       for (const when of ['before', 'after'] as const) {
         await plane.nextRegion()
         const ids = await addTenants(3)
         const resting = await plane.addTenant({ desired: 'suspended', status: 'suspended' })
         const { id } = await begin({ soakSeconds: 2, deadlineSeconds: 5 })
-        if (outcome === 'rolled_back') ill.add(ids[2] ?? '')
-        const mortal = dying(steps + 1, when)
-        const controller = controllerOf(mortal.ledger)
-        while (!mortal.died() && (await store.get(id))?.finishedAt === undefined)
-          await second(controller).catch(() => undefined)
-        died = mortal.died()
-        // Nobody leads for longer than any deadline.
+        if (outcome === 'rolled_back') unhealthyTenants.add(ids[2] ?? '')
+        const failingLedger = failingAt(steps + 1, when)
+        const controller = controllerOf(failingLedger.ledger)
+        while (!failingLedger.hasFailed() && (await store.get(id))?.finishedAt === undefined)
+          await runSecond(controller).catch(() => undefined)
+        hasFailed = failingLedger.hasFailed()
+        // No control plane leads for longer than any deadline.
         clock.pass(100)
         const ended = await finish(id)
         t.match(ended, { state: outcome }, `${when} step ${steps + 1}`)
-        await allHave(t, outcome === 'succeeded' ? newImage : oldImages.runtime, 'all have the same image')
+        await allHave(t, outcome === 'succeeded' ? newImage : oldImages.runtime, 'all tenants have the same image')
         t.same(
           await plane.sql("select 1 from operations where tenant_id = any($1) and state in ('pending', 'running')", [
             [...ids, resting],
           ]),
           [],
-          'nothing is left open',
+          'no operation stays open',
         )
         t.same(
           ended.tenants.map(({ tenantId }) => tenantId),
           outcome === 'succeeded' ? [...ids, resting] : ids,
-          'each tenant was come to once',
+          'each tenant moves once',
         )
       }
     }

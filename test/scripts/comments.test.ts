@@ -1,8 +1,8 @@
-// The check that doc comments are whole sentences.
+// Tests of the check that doc comments are whole sentences.
 import { test } from 'tap'
 import { commentViolations } from '#scripts/comments/comment-violations.ts'
 
-test('accepts whole sentences', async (t) => {
+test('the check accepts whole sentences', async (t) => {
   const comments = [
     '/** Returns the lease, e.g. of a tenant. Undefined without one. */',
     '/** `sizeBytes` includes the header. */',
@@ -16,7 +16,7 @@ test('accepts whole sentences', async (t) => {
   for (const comment of comments) t.same(commentViolations(comment), [], comment)
 })
 
-test('finds fragments', async (t) => {
+test('the check finds fragments', async (t) => {
   const comments = [
     '/** And at most. */',
     '/** The same of what was changed. */',
@@ -29,7 +29,7 @@ test('finds fragments', async (t) => {
   for (const comment of comments) t.match(commentViolations(comment), [/begins a fragment/], comment)
 })
 
-test('finds a small letter at the beginning and a missing full stop', async (t) => {
+test('the check finds a small letter at the beginning and a missing full stop', async (t) => {
   t.match(commentViolations('/** the row. */'), [/capital letter/])
   t.match(commentViolations('/** The row */'), [/full stop/])
   t.match(commentViolations('/** The name of `a.` */'), [/full stop/])

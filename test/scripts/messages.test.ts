@@ -1,4 +1,4 @@
-// The collection of error messages from sources.
+// Tests of the collection of error messages from sources.
 import { test } from 'tap'
 import { collectMessages } from '#scripts/messages/collect-messages.ts'
 
@@ -15,13 +15,13 @@ export function invalid(field: string, text: string): PartError {
 }
 `
 
-test('collects messages with status and code, and names what is filled in', async (t) => {
+test('the collection contains messages with status and code, and names the inserted values', async (t) => {
   t.same(messages("throw new PartError('BAD', `Too long: ${body.bytes} of ${String(maxBytes)} bytes.`)"), [
     '400 BAD: Too long: {bytes} of {maxBytes} bytes.',
   ])
 })
 
-test('collects what functions pass on, in their own file and in others', async (t) => {
+test('the collection contains the messages that functions create, in their own file and in others', async (t) => {
   const source = `
     import { invalid as wrong } from './errors.ts'
     const short = (field: string) => wrong(field, 'too short')
@@ -35,7 +35,7 @@ test('collects what functions pass on, in their own file and in others', async (
   ])
 })
 
-test('collects messages of constructors and constants, and of objects with code and message', async (t) => {
+test('the collection contains messages of constructors, constants, and objects with code and message', async (t) => {
   const source = `
     const text = 'Closed.'
     throw new Error(text)
@@ -45,7 +45,7 @@ test('collects messages of constructors and constants, and of objects with code 
   t.same(messages(source), ['503 BUSY: Try later.', 'Error: Closed.', 'Missing: No lease.'])
 })
 
-test('leaves out errors that only pass a text on', async (t) => {
+test('the collection omits errors that only pass a text on', async (t) => {
   t.same(messages('throw new Error(cause.message)'), [])
 })
 

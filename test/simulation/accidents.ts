@@ -1,10 +1,10 @@
-// What goes wrong around the reconciler, at random: changes by hand, programs that die, an Engine that restarts, a full disk,
-// images that are missing, strangers' objects in the way.
+// Random faults around the reconciler: manual changes, crashed programs, restarts of the Engine, a full disk, missing images,
+// and foreign objects that conflict with ours.
 import type { Labels } from '#control-plane/engines/container-host.ts'
 import { networkName, volumeName } from '#control-plane/stacks/object-names.ts'
 import { parseRange, tenantSubnet } from '#control-plane/stacks/subnets.ts'
 import type { Chance } from './chance.ts'
-import { operator, type Docker } from './docker.ts'
+import { dockerCli, type Docker } from './docker.ts'
 import type { Container } from './docker-objects.ts'
 import { engineItself } from './programs.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -15,11 +15,11 @@ export interface AccidentsOptions {
   scheduler: Scheduler
   installation: string
   range: string
-  /** Tenants that may come to be. */
+  /** IDs of the tenants that may be created. */
   ids: readonly string[]
 }
 
-/** Stands in for everything about a container that nobody looks at. */
+/** Values for the fields of a container that no check reads. */
 export const plain = {
   image: 'foreign:1',
   command: [],
@@ -37,7 +37,7 @@ export type Accidents = ReturnType<typeof createAccidents>
 export function createAccidents({ docker, chance, scheduler, installation, range, ids }: AccidentsOptions) {
   const isOurs = (labels: Labels | undefined) => labels?.installation === installation
   const ourContainers = () => [...docker.containers.values()].filter(({ labels }) => isOurs(labels))
-  const reported = (what: string) => scheduler.trace(`by hand: ${what}`)
+  const traceFault = (what: string) => scheduler.trace(`by hand: ${what}`)
   const foreign: (Labels | undefined)[] = [undefined, { installation: 'another', stack: 't_00000000000000000000' }]
 
   const removeVolume = (name: string) => {
@@ -45,30 +45,30 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       spec.volumes.some(({ volume }) => volume === name),
     )
     for (const user of users) {
-      docker.removeContainer(user.id, operator)
-      // Whoever removes a volume waits until nobody uses it.
+      docker.removeContainer(user.id, dockerCli)
+      // A volume can be removed only when no container uses it.
       docker.containers.delete(user.name)
     }
-    docker.removeVolume(name, operator)
+    docker.removeVolume(name, dockerCli)
   }
 
   const onContainer: ((container: Container) => void)[] = [
-    ({ name }) => docker.stopContainer(name, operator),
-    ({ id }) => docker.removeContainer(id, operator),
-    ({ name }) => docker.pauseContainer(name, operator),
+    ({ name }) => docker.stopContainer(name, dockerCli),
+    ({ id }) => docker.removeContainer(id, dockerCli),
+    ({ name }) => docker.pauseContainer(name, dockerCli),
     (container) => docker.crash(container),
     (container) => docker.wedge(container),
-    ({ name }) => docker.updateResources(name, { memoryBytes: 7, cpuMillis: 7, pids: 7 }, operator),
-    ({ name }) => docker.setRestartPolicy(name, 'no', operator),
+    ({ name }) => docker.updateResources(name, { memoryBytes: 7, cpuMillis: 7, pids: 7 }, dockerCli),
+    ({ name }) => docker.setRestartPolicy(name, 'no', dockerCli),
     ({ name, slots }) => {
       const [network] = slots.keys()
-      if (network !== undefined) docker.leave(network, name, operator)
+      if (network !== undefined) docker.leave(network, name, dockerCli)
     },
     (container) => {
       try {
-        docker.startContainer(container.name, operator)
+        docker.startContainer(container.name, dockerCli)
       } catch {
-        // The Engine refuses it to people too.
+        // The Engine rejects some starts.
       }
     },
   ]
@@ -79,22 +79,22 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       if (containers.length === 0) return
       const container = chance.pick(containers)
       const at = chance.below(onContainer.length)
-      reported(`change ${at} of ${container.name}`)
+      traceFault(`change ${at} of ${container.name}`)
       onContainer[at]?.(container)
     }),
     () => {
       const network = chance.pick([...docker.networks.values()])
       if (!isOurs(network.labels)) return
-      reported(`remove network ${network.name}`)
-      for (const { name } of docker.membersOf(network.id)) docker.leave(network.name, name, operator)
-      docker.removeNetwork(network.id, operator)
+      traceFault(`remove network ${network.name}`)
+      for (const { name } of docker.membersOf(network.id)) docker.leave(network.name, name, dockerCli)
+      docker.removeNetwork(network.id, dockerCli)
     },
     () => {
       const attached = chance.pick([...docker.networks.values()])
       const [member] = docker.membersOf(attached.id)
       if (!isOurs(attached.labels) || member === undefined) return
-      reported(`disconnect ${member.name} from ${attached.name}`)
-      docker.leave(attached.name, member.name, operator)
+      traceFault(`disconnect ${member.name} from ${attached.name}`)
+      docker.leave(attached.name, member.name, dockerCli)
     },
     () => {
       if (!chance.happens(0.3)) return
@@ -103,10 +103,10 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       )
       if (volumes.length === 0) return
       const { name } = chance.pick(volumes)
-      reported(`remove volume ${name}`)
+      traceFault(`remove volume ${name}`)
       removeVolume(name)
       if (chance.happens(0.5)) {
-        reported(`the Engine makes volume ${name} for a container`)
+        traceFault(`the Engine makes volume ${name} for a container`)
         docker.createVolume({ name, labels: undefined }, engineItself)
       }
     },
@@ -115,24 +115,24 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       const volumes = [...docker.volumes.values()].filter(({ labels, isCluster }) => isOurs(labels) && isCluster)
       if (volumes.length === 0) return
       const volume = chance.pick(volumes)
-      reported(`empty volume ${volume.name}`)
+      traceFault(`empty volume ${volume.name}`)
       volume.homes.clear()
       volume.isCluster = false
       volume.mayBegin = false
       for (const container of docker.containers.values()) if (container.id === volume.lock) docker.crash(container)
     },
     () => {
-      reported('the Engine restarts')
+      traceFault('the Engine restarts')
       docker.restart(chance.between(200, 8_000))
     },
     () => {
-      reported('the disk is full')
+      traceFault('the disk is full')
       docker.state.isFull = true
       scheduler.after(chance.between(500, 20_000), () => (docker.state.isFull = false))
     },
     () => {
       const image = chance.pick(['postgres:1', 'runtime:1', 'runtime:2', 'gateway:1'])
-      reported(`image ${image} is gone`)
+      traceFault(`image ${image} is gone`)
       docker.missingImages.add(image)
       scheduler.after(chance.between(500, 30_000), () => docker.missingImages.delete(image))
     },
@@ -140,19 +140,19 @@ export function createAccidents({ docker, chance, scheduler, installation, range
   ]
 
   const plant = (what: string, work: () => void) => {
-    reported(`a stranger's ${what}`)
+    traceFault(`a foreign ${what}`)
     try {
       work()
     } catch {
-      // Something of ours was there before.
+      // One of our objects has the name or the subnet already.
     }
   }
-  const inTheWay: (() => void)[] = [
+  const plantConflict: (() => void)[] = [
     () =>
       plant('volume with a name of ours', () => {
         const { files } = docker.createVolume(
           { name: volumeName(chance.pick(ids), chance.pick(['data', 'files'])), labels: chance.pick(foreign) },
-          operator,
+          dockerCli,
         )
         files.add('theirs')
       }),
@@ -166,7 +166,7 @@ export function createAccidents({ docker, chance, scheduler, installation, range
             internal: false,
             hostAddress: true,
           },
-          operator,
+          dockerCli,
         ),
       ),
     () =>
@@ -183,31 +183,31 @@ export function createAccidents({ docker, chance, scheduler, installation, range
             internal: false,
             hostAddress: true,
           },
-          operator,
+          dockerCli,
         ),
       ),
   ]
 
   return {
     happen: () => chance.pick(mishaps)(),
-    /** The disk has room, and images are there. */
+    /** Ends all faults: the disk has space again, and all images exist. */
     end(): void {
       docker.state.isFull = false
       docker.missingImages.clear()
     },
-    /** Strangers' objects that are beside ours, and now and then in their way. */
+    /** Creates foreign objects next to ours, some of which conflict with ours. */
     plantForeign(): void {
       docker.createNetwork(
         { name: 'foreign-net', labels: undefined, subnet: '172.30.0.0/24', internal: false, hostAddress: true },
-        operator,
+        dockerCli,
       )
-      docker.createVolume({ name: 'tenantry-data', labels: undefined }, operator)
+      docker.createVolume({ name: 'tenantry-data', labels: undefined }, dockerCli)
       docker.createVolume(
         {
           name: 'tenantry-t_ffffffffffffffffffff-data',
           labels: { installation: 'another', stack: 't_ffffffffffffffffffff' },
         },
-        operator,
+        dockerCli,
       )
       docker.createContainer(
         {
@@ -217,16 +217,16 @@ export function createAccidents({ docker, chance, scheduler, installation, range
           volumes: [],
           networks: [{ network: 'foreign-net', aliases: [] }],
         },
-        operator,
+        dockerCli,
       )
-      docker.startContainer('tenantry-t_ffffffffffffffffffff-runtime-01234567', operator)
-      if (chance.happens(0.15)) chance.pick(inTheWay)()
+      docker.startContainer('tenantry-t_ffffffffffffffffffff-runtime-01234567', dockerCli)
+      if (chance.happens(0.15)) chance.pick(plantConflict)()
     },
-    /** What is left of a tenant of ours: of one that was deleted here, or of one that this database knows nothing of. @returns its id */
+    /** Creates the objects of a tenant of ours that is deleted, or that the database does not know. @returns its ID */
     plantRemains(number: number): string {
       const stack = `t_${chance.hex(20)}`
       const labels = { installation, stack }
-      docker.createVolume({ name: volumeName(stack, 'data'), labels }, operator)
+      docker.createVolume({ name: volumeName(stack, 'data'), labels }, dockerCli)
       docker.createNetwork(
         {
           name: networkName(stack, 'net'),
@@ -235,7 +235,7 @@ export function createAccidents({ docker, chance, scheduler, installation, range
           internal: true,
           hostAddress: false,
         },
-        operator,
+        dockerCli,
       )
       docker.createContainer(
         {
@@ -245,9 +245,9 @@ export function createAccidents({ docker, chance, scheduler, installation, range
           volumes: [{ volume: volumeName(stack, 'data'), path: '/var/lib/postgresql', readOnly: false }],
           networks: [{ network: networkName(stack, 'net'), aliases: [] }],
         },
-        operator,
+        dockerCli,
       )
-      docker.startContainer(`tenantry-${stack}-postgres-01234567`, operator)
+      docker.startContainer(`tenantry-${stack}-postgres-01234567`, dockerCli)
       return stack
     },
   }

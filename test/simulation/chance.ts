@@ -1,21 +1,21 @@
-// One number → all the chance of a run: the same seed gives the same numbers in the same order.
+// The random numbers of a run: the same seed gives the same numbers in the same order.
 
 export interface Chance {
-  /** Uniform in [0, 1). */
+  /** Returns a number, uniform in [0, 1). */
   next(): number
-  /** An integer from 0 up to, not including, `count`. */
+  /** Returns an integer, uniform in [0, count). */
   below(count: number): number
-  /** Uniform in [from, to). */
+  /** Returns a number, uniform in [from, to). */
   between(from: number, to: number): number
   happens(probability: number): boolean
-  /** @throws RangeError for an empty list */
+  /** Returns a random entry. @throws RangeError for an empty list */
   pick<T>(list: readonly T[]): T
   hex(digits: number): string
 }
 
 export function chanceOf(seed: number): Chance {
   let state = (seed ^ 0x9e3779b9) >>> 0
-  // Mulberry32: small, fast, and good enough to choose by.
+  // Mulberry32 is small, fast and good enough for random choices.
   const next = () => {
     state = (state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(state ^ (state >>> 15), state | 1)

@@ -1,4 +1,5 @@
-// The control database in memory: what the API and the reconciler write, each write one transaction, and who is told of it.
+// The control database in memory: the API and the reconciler write to it, one transaction for each write, and listeners receive
+// the changes.
 import type { RoutePhase } from '@tenantry/contract'
 import type { Snapshot } from '#control-plane/reconcile/reconcile-store.ts'
 import type { Change } from '#control-plane/platform/change-feed.ts'
@@ -12,9 +13,9 @@ export interface TenantRow extends Omit<
   purgeAfter: Date | null
   images: Snapshot['images'] | null
   reason: string | null
-  /** When rotated secrets expire. */
+  /** Times at which rotated secrets expire. */
   expiries: Date[]
-  /** A home was recorded once: it may hold what nobody has elsewhere. */
+  /** Whether a home was ever recorded, so that it may hold data. */
   hadHome: boolean
 }
 
@@ -29,7 +30,7 @@ export interface OperationRow {
   error: string | null
 }
 
-/** What watches tell of a tenant. */
+/** A tenant's state as watches send it. */
 export interface Published {
   generation: number
   phase: RoutePhase
@@ -104,13 +105,13 @@ export function createControlDatabase(now: () => Date) {
       open(id, 'create', 1)
       report({ kind: 'wanted', tenantId: id })
     },
-    /** A tenant of earlier times, deleted to the end. */
-    remember(tenantId: string): void {
+    /** Records a tenant that was deleted completely before the run. */
+    recordDeleted(tenantId: string): void {
       open(tenantId, 'delete', 1)
       for (const operation of openOf(tenantId)) operation.state = 'succeeded'
     },
-    /** As the API does: refused while something is under way, unless that has failed; @returns whether it was taken */
-    raise(id: string, kind: OperationKind, change: Partial<TenantRow>): boolean {
+    /** Requests a change as the API does, which rejects it during another operation that has not failed. @returns whether it is accepted */
+    requestChange(id: string, kind: OperationKind, change: Partial<TenantRow>): boolean {
       const row = tenants.get(id)
       if (row === undefined) return false
       if (kind !== 'delete' && (row.desired === 'deleted' || (openOf(id).length > 0 && row.status !== 'failed')))

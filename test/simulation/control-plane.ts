@@ -1,28 +1,28 @@
-// One life of a control plane: its clock, and its calls to everything outside of it. Each call takes time and may be lost,
-// answered too late or not at all; when the life ends, nothing of it happens any more but what is on its way already.
+// One process of a control plane: its clock and its calls to everything outside. Each call takes time. It may be lost, or its
+// response may be late or lost. When the process dies, only requests that it has sent may still arrive.
 import type { Clock } from '#control-plane/platform/clock.ts'
 import type { Chance } from './chance.ts'
 import type { Scheduler } from './scheduler.ts'
 
-/** Probabilities of what happens to one call. */
+/** Probabilities of the faults of one call. */
 export interface CallFaults {
-  /** Never arrives, which is noticed. */
+  /** The request is lost, and the caller gets an error. */
   lost: number
-  /** Done, but the answer never arrives, which is noticed. */
+  /** The request is carried out, its response is lost, and the caller gets an error. */
   responseLost: number
-  /** As `lost` or `responseLost`, and nobody notices until the caller's patience ends. */
+  /** The call is lost as with `lost` or `responseLost`, but the caller only notices at its timeout. */
   hang: number
-  /** Arrives after the caller's patience has ended. */
+  /** The request arrives after the caller's timeout. */
   late: number
-  /** Takes seconds. */
+  /** The request takes seconds. */
   slow: number
-  /** The control plane dies with it. */
+  /** The control plane dies during the call. */
   crash: number
 }
 
 export const noCallFaults: CallFaults = { lost: 0, responseLost: 0, hang: 0, late: 0, slow: 0, crash: 0 }
 
-/** Whoever asked for a change of the world. `isLate`: it no longer waits for the answer, or no longer leads. */
+/** The caller that requested a change. `isLate`: it no longer waits for the response, or no longer leads. */
 export interface Actor {
   name: string
   isLate(): boolean
@@ -30,13 +30,13 @@ export interface Actor {
 
 export interface CallOptions {
   signal?: AbortSignal | undefined
-  /** Milliseconds until the caller gives up by itself. */
+  /** The caller's timeout in milliseconds. */
   timeout: number
-  /** Milliseconds that it takes at most when all is well. */
+  /** Maximum duration in milliseconds of a call without faults. */
   takes: number
-  /** False where nothing arrives once the caller has given up, because the connection ends with it. */
+  /** False when a request cannot arrive after the caller's timeout, because the connection ends with it. */
   arrivesLate?: boolean
-  /** What a caller is told that gets no answer. */
+  /** Returns the error of a caller that gets no response. */
   failure: () => Error
 }
 
@@ -44,7 +44,7 @@ export interface ControlPlane extends Actor {
   readonly epoch: bigint
   readonly clock: Clock
   isAlive(): boolean
-  /** Nothing of it is there from now on. */
+  /** Ends the process. */
   die(): void
   call<T>(what: string, effect: (actor: Actor) => T, options: CallOptions): Promise<T>
 }
@@ -54,13 +54,13 @@ export interface ControlPlaneOptions {
   epoch: bigint
   scheduler: Scheduler
   chance: Chance
-  /** What calls suffer now. */
+  /** Returns the current probabilities of faults. */
   faults: () => CallFaults
   leads: (epoch: bigint) => boolean
   died: () => void
 }
 
-/** When every run begins. */
+/** Start time of every run, in milliseconds since the epoch. */
 export const beginning = Date.UTC(2026, 0, 1)
 
 type Fate = 'fine' | keyof CallFaults
@@ -118,8 +118,8 @@ export function createControlPlane({
         : fate === 'late'
           ? timeout + chance.between(0, 3_000)
           : chance.between(0.1, takes)
-    const responses = chance.happens(0.5) ? 0 : chance.between(0.1, takes)
-    // A request on its way when its caller goes away may arrive all the same.
+    const responseDelay = chance.happens(0.5) ? 0 : chance.between(0.1, takes)
+    // A request that was sent may arrive after its caller has died or given up.
     const arrivesAlone = chance.happens(0.5)
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     let isWaiting = true
@@ -134,8 +134,8 @@ export function createControlPlane({
     const onAbort = () => end(() => reject(signal?.reason as Error))
     signal?.addEventListener('abort', onAbort)
     const fail = (milliseconds: number) => after(milliseconds, () => end(() => reject(failure())))
-    const response = (deliver: () => void) =>
-      responses === 0 ? end(deliver) : void after(responses, () => end(deliver))
+    const respond = (deliver: () => void) =>
+      responseDelay === 0 ? end(deliver) : void after(responseDelay, () => end(deliver))
 
     if (sent) {
       scheduler.after(arrives, () => {
@@ -143,18 +143,18 @@ export function createControlPlane({
         scheduler.trace(`${name} ${what}${fate === 'fine' ? '' : ` (${fate})`}`)
         try {
           const result = effect(actor)
-          if (fate === 'fine' || fate === 'slow') response(() => resolve(result))
+          if (fate === 'fine' || fate === 'slow') respond(() => resolve(result))
         } catch (error) {
           scheduler.trace(`${name} ${what}: ${error instanceof Error ? error.message : ''}`)
           if (fate === 'fine' || fate === 'slow')
-            response(() => reject(error instanceof Error ? error : new Error('unknown', { cause: error })))
+            respond(() => reject(error instanceof Error ? error : new Error('unknown', { cause: error })))
         }
       })
     } else {
       scheduler.trace(`${name} ${what} (${fate}, not sent)`)
     }
     if (fate === 'lost') fail(arrives)
-    if (fate === 'responseLost') fail(arrives + responses)
+    if (fate === 'responseLost') fail(arrives + responseDelay)
     if (fate === 'hang' || fate === 'late') fail(timeout)
     if (fate === 'crash') die()
     return promise

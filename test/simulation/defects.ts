@@ -1,22 +1,22 @@
-// Defects that are planted around the reconciler, each of which a simulation must see.
+// Defects that the simulation plants around the reconciler and must find.
 import type { ContainerHost } from '#control-plane/engines/container-host.ts'
 import type { RegionProbe } from '#control-plane/reconcile/region-probe.ts'
 import type { Stack } from '#control-plane/stacks/stack.ts'
 
 export interface Defects {
-  /** Volumes that held data are made anew. */
+  /** Lost volumes that held data are created again. */
   losesData?: boolean
-  /** Names alone say what is ours. */
+  /** Names alone decide which objects are ours. */
   ignoresLabels?: boolean
-  /** Writes of any epoch are taken. */
+  /** The store accepts writes of any epoch. */
   ignoresEpoch?: boolean
-  /** Databases are replaced like anything else. */
+  /** A new database container starts before the old one stops. */
   startsDatabasesFirst?: boolean
-  /** Runtimes are called healthy unseen. */
+  /** Runtimes are reported healthy without a request. */
   believesRuntimes?: boolean
-  /** Networks are left where they are. */
+  /** Networks are never removed. */
   leavesNetworks?: boolean
-  /** Postgres makes a cluster in any empty volume. */
+  /** Postgres creates a cluster in any empty volume. */
   beginsAnywhere?: boolean
 }
 
@@ -35,7 +35,7 @@ export function spoilHost({ leavesNetworks }: Defects, host: ContainerHost): Con
   return leavesNetworks === true ? { ...host, removeNetwork: () => Promise.resolve() } : host
 }
 
-/** @param isDeleted of those the runtimes are asked all the same: the defect is to show, and not that nobody can be removed */
+/** @param isDeleted tenants for which the runtimes are still queried, so that deletions do not fail because of the defect */
 export function spoilProbe(
   { believesRuntimes }: Defects,
   probe: RegionProbe,

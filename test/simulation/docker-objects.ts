@@ -1,4 +1,4 @@
-// What there is on the simulated Docker Engine: containers, networks, volumes, and what the volumes hold.
+// The objects of the simulated Docker Engine: containers, networks, volumes, and the data in volumes.
 import type {
   ContainerSpec,
   ContainerState,
@@ -9,10 +9,10 @@ import type {
 } from '#control-plane/engines/container-host.ts'
 import { stackOfVolume } from '#control-plane/stacks/object-names.ts'
 
-/** With whose label. */
+/** An event with the installation label of its object. */
 export type TaggedEvent = HostEvent & { installation: string }
 
-/** Undefined: somebody else's, without a label of ours. */
+/** Labels of an object; undefined for a foreign object without our labels. */
 type MaybeLabels = Labels | undefined
 
 export interface Location {
@@ -32,20 +32,20 @@ export interface Container {
   startedAt: string | undefined
   restarts: number
   resources: ContainerSpec['resources']
-  /** By the network's name. */
+  /** Connections to networks, by the network's name. */
   slots: Map<string, Location>
-  /** Counts its starts. */
+  /** Number of starts. */
   run: number
-  /** Milliseconds of the run from which its program answers. */
+  /** Simulated time in milliseconds from which the program responds. */
   respondsAt: number
-  /** It runs and will never answer. */
+  /** The program runs and never responds. */
   isWedged: boolean
   restartPolicy: string
-  /** The restart policy leaves it alone. */
+  /** A caller stopped the container, so that the restart policy does not start it. */
   wasStopped: boolean
-  /** Failures of its program in a row. */
+  /** Consecutive failures of the program. */
   failures: number
-  /** Nobody who waits for it, or leads, had asked for its start. */
+  /** The start was requested by a caller that no longer waits or leads. */
   startedLate: boolean
 }
 
@@ -63,20 +63,20 @@ export interface Volume {
   labels: MaybeLabels
   madeLate: boolean
   isMadeByEngine: boolean
-  /** A Postgres cluster was made in it. */
+  /** Whether the volume contains a Postgres cluster. */
   isCluster: boolean
-  /** The control plane has permitted to make a cluster in it; used up by that. */
+  /** Whether Postgres may create a cluster in the volume, once; the control plane permits it. */
   mayBegin: boolean
-  /** Of the cluster: tenant → whether its logins are whole. */
+  /** Homes in the cluster, by tenant ID. `isWhole`: all logins of the home work. */
   homes: Map<string, { isWhole: boolean }>
-  /** Tenants with files, or names of secrets. */
+  /** IDs of tenants with files, or names of secrets. */
   files: Set<string>
-  /** Container that holds the lock of the cluster, and those that wait for it. */
+  /** ID of the container that holds the cluster's lock; `waiting` are the containers that wait for it. */
   lock: string | undefined
   waiting: string[]
 }
 
-/** Something that was done to an object. */
+/** A change of an object. */
 export type Change =
   | { kind: 'container'; what: 'created' | 'removed' | 'changed' | 'started'; object: Container }
   | { kind: 'network'; what: 'created' | 'removed'; object: Network }
@@ -93,14 +93,14 @@ export function isOwned(labels: MaybeLabels, owner: Ownership): boolean {
   )
 }
 
-/** Postgres is known by where its data is. */
+/** Mount path that identifies a container of Postgres. */
 export const clusterPath = '/var/lib/postgresql'
 
 export function clusterOf(container: { spec: Pick<ContainerSpec, 'volumes'> }): string | undefined {
   return container.spec.volumes.find(({ path }) => path === clusterPath)?.volume
 }
 
-/** First address and size of a CIDR. */
+/** Returns the first address and the size of a CIDR range. */
 function rangeOf(subnet: string): { first: number; size: number } {
   const [address = '', prefix = '32'] = subnet.split('/')
   return {
@@ -114,7 +114,7 @@ export function overlap(a: string, b: string): boolean {
   return one.first < other.first + other.size && other.first < one.first + one.size
 }
 
-/** Undefined labels alone: strangers' volumes hold something. */
+/** Reports whether a volume has no data. Foreign volumes always have some. */
 export const isEmpty = ({ isCluster, homes, files }: Volume) => !isCluster && homes.size === 0 && files.size === 0
 
 export function isNamedLike(name: string, stack: string | undefined): boolean {

@@ -1,5 +1,5 @@
-// A Docker Engine in memory, as far as the reconciler can tell: conflicts of names, subnets, addresses and ports, refusals
-// while in use, events. Every change is told to whoever watches over the invariants.
+// A Docker Engine in memory, with the behaviour that the reconciler depends on: conflicts of names, subnets, addresses and ports,
+// rejected removals of used objects, and events. `onChange` receives every change.
 import {
   restartPolicy,
   type ContainerSpec,
@@ -18,12 +18,12 @@ export interface DockerOptions {
   scheduler: Scheduler
   chance: Chance
   onChange: (change: Change, actor: Actor) => void
-  /** Postgres makes a cluster in any empty volume. A planted defect. */
+  /** Postgres creates a cluster in any empty volume. A planted defect. */
   beginsAnywhere: boolean
 }
 
-/** People at the Engine's command line. */
-export const operator: Actor = { name: 'hand', isLate: () => false }
+/** A person who uses Docker's command line. */
+export const dockerCli: Actor = { name: 'docker-cli', isLate: () => false }
 
 export type Docker = ReturnType<typeof createDocker>
 
@@ -35,14 +35,14 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
   const streams = new Set<(reason: Error) => void>()
   const starts = new Set<(container: Container) => void>()
   const missingImages = new Set<string>()
-  /** Of networks that the Engine's driver has and the Engine does not show, as after a kill. */
+  /** Subnets of networks that the Engine's driver has and the Engine does not show, as after a kill. */
   const hiddenSubnets = new Set<string>()
   const state = { isDown: false, isFull: false, changes: 0 }
   let ids = 0
   const newId = () => `${(++ids).toString(16).padStart(6, '0')}${chance.hex(6)}`
 
   const changed = (change: Change, actor: Actor) => {
-    // What its restart policy does by itself is nobody's work.
+    // Changes by the restart policy do not count as work of the control plane.
     if (actor !== engineItself) state.changes++
     onChange(change, actor)
     const { labels } = change.object
@@ -58,18 +58,18 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
   }
 
   const rejected = (what: string, code: EngineError['code'], why: string) =>
-    new EngineError(code, `cannot ${what}: ${why}`)
+    new EngineError(code, `Cannot ${what}: ${why}.`)
   const found = (name: string, what: string): Container => {
     const container = containers.get(name)
-    if (container === undefined) throw rejected(what, 'NOT_FOUND', 'it is not there')
+    if (container === undefined) throw rejected(what, 'NOT_FOUND', 'it does not exist')
     return container
   }
   const requireSpace = (what: string) => {
-    if (state.isFull) throw rejected(what, 'DISK_FULL', 'its disk is full')
+    if (state.isFull) throw rejected(what, 'DISK_FULL', 'the disk is full')
   }
   const networkById = (id: string) => [...networks.values()].find((network) => network.id === id)
 
-  const { isRunning, responses, begin, halt, crash, endProgram } = createPrograms({
+  const { isRunning, responds, begin, halt, crash, endProgram } = createPrograms({
     scheduler,
     chance,
     containers,
@@ -80,11 +80,11 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     beginsAnywhere,
   })
 
-  /** @throws EngineError when what it stands on is not there or taken */
-  const requireGround = (container: Container, what: string) => {
+  /** @throws EngineError when a network is missing, or an address or a port is taken */
+  const requireResources = (container: Container, what: string) => {
     for (const [name, location] of container.slots) {
       const network = networkById(location.networkId)
-      if (network === undefined) throw rejected(what, 'NOT_FOUND', 'it is not there')
+      if (network === undefined) throw rejected(what, 'NOT_FOUND', 'it does not exist')
       const rival = [...containers.values()].find(
         (other) =>
           other !== container &&
@@ -93,14 +93,14 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
           other.slots.get(name)?.address === location.address,
       )
       if (location.address !== undefined && rival !== undefined)
-        throw rejected(what, 'ADDRESS_TAKEN', 'its address is taken')
+        throw rejected(what, 'ADDRESS_TAKEN', 'the address is in use')
     }
     const ports = new Set(container.spec.published.map(({ hostPort }) => hostPort))
     const rival = [...containers.values()].find(
       (other) =>
         other !== container && isRunning(other) && other.spec.published.some(({ hostPort }) => ports.has(hostPort)),
     )
-    if (rival !== undefined) throw rejected(what, 'PORT_TAKEN', 'a port that it publishes is taken')
+    if (rival !== undefined) throw rejected(what, 'PORT_TAKEN', 'a published port is in use')
     // The Engine makes what is missing, without a label.
     for (const { volume } of container.spec.volumes)
       if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
@@ -137,13 +137,13 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     state,
     missingImages,
     hiddenSubnets,
-    responses,
+    responds,
     isRunning,
     crash,
-    /** Told when a program begins to answer. */
+    /** Listeners that receive each container whose program begins to respond. */
     starts,
 
-    /** @returns takes it back; `ended` is told when the Engine goes away */
+    /** Subscribes to events; `ended` receives the error that ends the stream. @returns a function that unsubscribes */
     listen(listener: (event: TaggedEvent) => void, ended: (reason: Error) => void): () => void {
       listeners.add(listener)
       streams.add(ended)
@@ -154,7 +154,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     },
     endStreams() {
       for (const ended of streams)
-        ended(new EngineError('ENGINE_UNREACHABLE', 'cannot follow events: the Docker Engine cannot be reached'))
+        ended(new EngineError('ENGINE_UNREACHABLE', 'Cannot follow events: the Docker Engine cannot be reached.'))
     },
 
     hasImage: (image: string) => !missingImages.has(image),
@@ -164,18 +164,18 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       actor: Actor,
     ): void {
       const what = `create network ${name}`
-      if (networks.has(name)) throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
+      if (networks.has(name)) throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine rejected the request (409)')
       if (
         [...hiddenSubnets, ...[...networks.values()].map((other) => other.subnet)].some((taken) =>
           overlap(taken, subnet),
         )
       )
-        throw rejected(what, 'SUBNET_TAKEN', 'its subnet overlaps one that exists')
+        throw rejected(what, 'SUBNET_TAKEN', 'the subnet overlaps an existing one')
       const made: Network = { id: newId(), name, labels, subnet, internal, madeLate: actor.isLate() }
       networks.set(name, made)
       changed({ kind: 'network', what: 'created', object: made }, actor)
     },
-    /** @throws EngineError while something that runs is on it */
+    /** Removes a network unless a running container uses it. */
     removeNetwork(id: string, actor: Actor): 'removed' | 'in use' | 'absent' {
       const network = networkById(id)
       if (network === undefined) return 'absent'
@@ -204,13 +204,15 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       const what = `connect ${containerName} to network ${networkName}`
       const container = found(containerName, what)
       const network = networks.get(networkName)
-      if (network === undefined) throw rejected(what, 'NOT_FOUND', 'it is not there')
-      if (container.slots.has(networkName)) throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine refused it (403)')
-      if (container.state === 'removing') throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
+      if (network === undefined) throw rejected(what, 'NOT_FOUND', 'it does not exist')
+      if (container.slots.has(networkName))
+        throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine rejected the request (403)')
+      if (container.state === 'removing')
+        throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine rejected the request (409)')
       container.slots.set(networkName, { networkId: network.id, aliases, address })
       changed({ kind: 'network', what: 'joined', object: network, container }, actor)
     },
-    /** What is not on it is no error. */
+    /** Disconnects a container. A container that is not connected causes no error. */
     leave(networkName: string, containerName: string, actor: Actor): void {
       const container = containers.get(containerName)
       const location = container?.slots.get(networkName)
@@ -234,12 +236,12 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       volumes.delete(name)
       changed({ kind: 'volume', what: 'removed', object: volume }, actor)
     },
-    /** @throws EngineError when it is gone */
+    /** Permits the creation of a cluster in a volume. @throws EngineError when the volume is missing */
     permit(name: string, actor: Actor): void {
       requireSpace(`write files to volume ${name}`)
       const volume = volumes.get(name)
       if (volume === undefined)
-        throw rejected(`write files to volume ${name}`, 'VOLUME_MISSING', 'its volume is not there')
+        throw rejected(`write files to volume ${name}`, 'VOLUME_MISSING', 'the volume does not exist')
       volume.mayBegin = true
       changed({ kind: 'volume', what: 'changed', object: volume }, actor)
     },
@@ -252,20 +254,20 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       requireSpace(`write files to volume ${name}`)
       const volume = volumes.get(name)
       if (volume === undefined)
-        throw rejected(`write files to volume ${name}`, 'VOLUME_MISSING', 'its volume is not there')
+        throw rejected(`write files to volume ${name}`, 'VOLUME_MISSING', 'the volume does not exist')
       volume.files = new Set(files)
       changed({ kind: 'volume', what: 'changed', object: volume }, actor)
     },
 
-    /** @returns whether the name was free */
+    /** Creates a container. @returns whether the name was free */
     createContainer(spec: Omit<ContainerSpec, 'labels'> & { labels: Container['labels'] }, actor: Actor): boolean {
       const what = `create container ${spec.name}`
-      if (missingImages.has(spec.image)) throw rejected(what, 'IMAGE_MISSING', 'its image is not there')
+      if (missingImages.has(spec.image)) throw rejected(what, 'IMAGE_MISSING', 'the image does not exist')
       if (containers.has(spec.name)) return false
       requireSpace(what)
       const [first] = spec.networks
       const network = first === undefined ? undefined : networks.get(first.network)
-      if (first !== undefined && network === undefined) throw rejected(what, 'NOT_FOUND', 'it is not there')
+      if (first !== undefined && network === undefined) throw rejected(what, 'NOT_FOUND', 'it does not exist')
       // The Engine makes what is missing, without a label.
       for (const { volume } of spec.volumes) if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
       const made: Container = {
@@ -301,10 +303,10 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       const container = found(name, what)
       if (container.state === 'running' || container.state === 'restarting') return
       if (container.state === 'paused' || container.state === 'removing')
-        throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
+        throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine rejected the request (409)')
       if (container.spec.command[0] === 'never-started')
-        throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine refused it (400)')
-      requireGround(container, what)
+        throw rejected(what, 'ENGINE_FAILED', 'the Docker Engine rejected the request (400)')
+      requireResources(container, what)
       begin(container, actor)
     },
     stopContainer(name: string, actor: Actor): void {
@@ -334,7 +336,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       container.restartPolicy = policy
       changed({ kind: 'container', what: 'changed', object: container }, actor)
     },
-    /** It runs on, and answers no more; its health check says so after a while. */
+    /** Makes a container stop responding while it runs. Its health check fails after a while. */
     wedge(container: Container): void {
       container.isWedged = true
       const { run } = container
@@ -344,7 +346,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
         changed({ kind: 'container', what: 'changed', object: container }, engineItself)
       })
     },
-    /** Takes a moment at times. */
+    /** Removes a container, sometimes with a delay. */
     removeContainer(id: string, actor: Actor): void {
       const container = [...containers.values()].find((one) => one.id === id)
       if (container === undefined || container.state === 'removing') return
@@ -364,7 +366,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       }
     },
 
-    /** Everything that runs ends; the Engine answers again after a while, and starts what was not stopped on purpose. */
+    /** Stops all containers. After `milliseconds` the Engine is reachable and starts those that were not stopped on purpose. */
     restart(milliseconds: number): void {
       if (state.isDown) return
       state.isDown = true
@@ -373,7 +375,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       )
       for (const container of wereRunning) halt(container, 'exited', 137, engineItself)
       for (const ended of streams)
-        ended(new EngineError('ENGINE_UNREACHABLE', 'cannot follow events: the Docker Engine cannot be reached'))
+        ended(new EngineError('ENGINE_UNREACHABLE', 'Cannot follow events: the Docker Engine cannot be reached.'))
       scheduler.after(milliseconds, () => {
         state.isDown = false
         for (const container of wereRunning) {
@@ -385,10 +387,10 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
           )
             continue
           try {
-            requireGround(container, '')
+            requireResources(container, '')
             begin(container, engineItself)
           } catch {
-            // Stays as it is.
+            // The container stays stopped.
           }
         }
       })

@@ -1,4 +1,4 @@
-// What commands do inside a simulated container: health checks, and the work on a tenant's home in its Postgres.
+// Commands inside a simulated container: health checks, and work on a tenant's home in its Postgres.
 import type { HomeServer } from '#control-plane/homes/home-server.ts'
 import type { Actor } from './control-plane.ts'
 import type { Docker } from './docker.ts'
@@ -15,7 +15,7 @@ export function runInside(
   command: readonly string[],
   actor: Actor,
 ): number {
-  if (!docker.responses(container)) return 1
+  if (!docker.responds(container)) return 1
   const [program, work, tenantId = ''] = command
   if (program !== 'home' || cluster === undefined) return 0
   const home = cluster.homes.get(tenantId)
@@ -24,7 +24,7 @@ export function runInside(
       if (home !== undefined) return schemaExists
       docker.makeHome(cluster, tenantId, actor)
       return 0
-    case 'mend':
+    case 'repair':
       if (home === undefined) return schemaMissing
       home.isWhole = true
       return 0
@@ -39,15 +39,15 @@ export function runInside(
   }
 }
 
-/** A home that is worked in by commands. */
+/** Returns a home server that runs commands in a container. */
 export function homeBy(run: (command: readonly string[]) => Promise<number>): HomeServer {
   const done = async (work: string, tenantId = '') => {
     const code = await run(['home', work, tenantId])
     if (code !== 0) throw new Error(`${work} ended with ${code}`)
   }
   const repair = async (tenantId: string) => {
-    const code = await run(['home', 'mend', tenantId])
-    if (code !== 0 && code !== schemaMissing) throw new Error(`mend ended with ${code}`)
+    const code = await run(['home', 'repair', tenantId])
+    if (code !== 0 && code !== schemaMissing) throw new Error(`repair ended with ${code}`)
     return code === 0 ? ('to be migrated' as const) : ('missing' as const)
   }
   return {

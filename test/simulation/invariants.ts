@@ -1,9 +1,9 @@
-// What must hold after every step, whatever goes wrong. The first breach ends the run.
+// Invariants that must hold after every step, whatever fails. The first violation ends the run.
 import type { RoutePhase } from '@tenantry/contract'
 import type { Status } from '#control-plane/tenants/tenant.ts'
 import type { ControlDatabase, TenantRow } from './control-database.ts'
 import type { Actor, ControlPlane } from './control-plane.ts'
-import { operator, type Docker } from './docker.ts'
+import { dockerCli, type Docker } from './docker.ts'
 import { clusterOf, type Change, type Container, type Volume } from './docker-objects.ts'
 import { engineItself } from './programs.ts'
 
@@ -16,28 +16,28 @@ export interface InvariantsOptions {
   /** Stacks with our label that this database knows nothing of. */
   unknown: ReadonlySet<string>
   now: () => Date
-  /** Told of a breach. */
+  /** Receives the description of each violation. */
   breach: (what: string) => void
 }
 
 export function createInvariants({ installation, database, docker, unknown, now, breach }: InvariantsOptions) {
-  /** Generation at which a control plane has been answered that the tenant is well, and when. */
+  /** Generation and time at which each control plane last observed a tenant as healthy. */
   const seen = new WeakMap<ControlPlane, Map<string, { generation: number; at: Date }>>()
-  /** When a tenant was last taken off the gateways. */
+  /** Times at which tenants were last removed from the gateways. */
   const unrouted = new Map<string, Date>()
   const isOurs = (labels: Change['object']['labels']) =>
     labels?.installation === installation && !unknown.has(labels.stack)
-  const isPerson = (actor: Actor) => actor === operator || actor === engineItself
+  const isPerson = (actor: Actor) => actor === dockerCli || actor === engineItself
 
   const foreignStays = (change: Change, actor: Actor) => {
-    // The Engine makes a volume for whoever names one that has gone meanwhile, and gives it no label.
+    // The Engine creates a missing volume for a container, without labels.
     if (
       isOurs(change.object.labels) ||
       isPerson(actor) ||
       ('isMadeByEngine' in change.object && change.object.isMadeByEngine)
     )
       return
-    // Guests come and go; they are not changed by that.
+    // Attached containers are not changed by their connections.
     breach(`${actor.name}: the foreign ${change.kind} ${change.object.name} was ${change.what}`)
   }
 
@@ -58,7 +58,7 @@ export function createInvariants({ installation, database, docker, unknown, now,
       (other) => other !== started && docker().isRunning(other) && clusterOf(other) === cluster,
     )
     const [other] = others
-    // A request of one who gave it up or lost the lead may arrive beside ours: then the lock in the volume decides.
+    // A request of a caller that gave up or lost the lead may still arrive. Then the lock in the volume decides.
     if (other === undefined || other.startedLate || started.startedLate) return
     breach(`${started.name} and ${other.name} run on the volume ${cluster}`)
   }
@@ -83,7 +83,7 @@ export function createInvariants({ installation, database, docker, unknown, now,
       breach(`${actor.name}: an empty ${volume.name} was made in place of one that held data`)
   }
 
-  /** A tenant's own, or the region's with homes of tenants in it. */
+  /** Checks that no empty cluster replaces that of a tenant with its own database. */
   const clusterStays = (volume: Volume, actor: Actor) => {
     const stack = stackOf(volume)
     const row = stack === undefined ? undefined : database.tenants.get(stack)
@@ -138,13 +138,15 @@ export function createInvariants({ installation, database, docker, unknown, now,
       if (row.isolation === 'schema-per-tenant' || phase !== 'ready' || row.routePhase === 'ready' || actor.isLate())
         return
       if (wellAt(caller, row.id) === 0)
-        breach(`${caller.name}: ${row.id} was published ready, and nobody had seen it well`)
+        breach(`${caller.name}: ${row.id} was published ready without an observation as healthy`)
     },
     observed(row: TenantRow, status: Status, generation: number, caller: ControlPlane, actor: Actor): void {
       const isChanged = row.status !== status || row.observedGeneration !== generation
       if (status !== 'ready' || !isChanged || actor.isLate()) return
       if (wellAt(caller, row.id) < generation)
-        breach(`${caller.name}: ${row.id} was called ready at generation ${generation}, and nobody had seen it well`)
+        breach(
+          `${caller.name}: ${row.id} was recorded ready at generation ${generation} without an observation as healthy`,
+        )
     },
     removed(row: TenantRow): void {
       if (row.desired !== 'deleted' || row.purgeAfter === null || row.purgeAfter > now())

@@ -1,5 +1,5 @@
-// Control planes that lead one after the other, each the real reconciler: they die and are followed, or are followed and go
-// on until they notice.
+// Control planes that lead one after the other, each with the real reconciler. A leader dies before it is replaced, or it
+// continues until it notices that another leads.
 import type { ChangeListener } from '#control-plane/platform/change-feed.ts'
 import { control } from '#control-plane/reconcile/controller.ts'
 import type { FailpointName } from '#control-plane/reconcile/failpoints.ts'
@@ -21,14 +21,14 @@ export interface LeadersOptions extends SimulatedRegionOptions {
 }
 
 export interface Leaders {
-  /** Another takes the lead. */
+  /** Starts a control plane that takes the lead. */
   lead(): void
-  /** The one that leads dies, and is followed soon. */
+  /** Kills the leader; another one takes the lead soon. */
   crash(): void
-  /** Those that lead from now on bring newer migrations. */
+  /** Gives all later leaders a newer version of the migrations. */
   upgrade(): void
   crashes(): number
-  /** The simulation is over: what the dead still wait for is let go, for the process keeps it as long as its signal can come. */
+  /** Aborts the signals of all leaders, because the process keeps pending work as long as its signal can abort. */
   end(): void
   readonly failpoints: ReadonlySet<FailpointName>
 }
@@ -67,7 +67,7 @@ export function createLeaders(options: LeadersOptions): Leaders {
   }
 
   const logOf = (caller: ControlPlane) => (details: object, message: string) => {
-    scheduler.trace(`${caller.name} says: ${message}${'err' in details ? `: ${textOf(details.err)}` : ''}`)
+    scheduler.trace(`${caller.name} logs: ${message}${'err' in details ? `: ${textOf(details.err)}` : ''}`)
   }
 
   const run = async (caller: ControlPlane, lost: AbortSignal) => {
@@ -126,7 +126,7 @@ export function createLeaders(options: LeadersOptions): Leaders {
     leader = { caller, lost: new AbortController() }
     leads.push(leader.lost)
     scheduler.trace(`${caller.name} leads`)
-    // The former one goes on until it notices.
+    // The former leader continues until it notices.
     if (former?.caller.isAlive() === true)
       scheduler.after(chance.between(10, 20_000), () => former.lost.abort(new Error('the lead is lost')))
     void run(caller, leader.lost.signal)

@@ -1,4 +1,4 @@
-// What operators ask of tenants, at random: as the API writes it into the database.
+// Random requests of operators, as the API writes them into the database.
 import { driftPolicies } from '#control-plane/tenants/tenant.ts'
 import type { Isolation } from '#control-plane/stacks/isolation.ts'
 import type { Chance } from './chance.ts'
@@ -11,7 +11,7 @@ export interface OperatorsOptions {
   chance: Chance
   now: () => Date
   region: string
-  /** Ids of the tenants that are yet to be, first the next. */
+  /** IDs of the tenants that are still to be created; the first is the next. */
   ids: string[]
   trace: (line: string) => void
 }
@@ -37,30 +37,30 @@ export function createOperators({ database, chance, now, region, ids, trace }: O
   const remove = (row: TenantRow) => {
     const due = after(chance.pick([0, 0, 5, 40]))
     const purgeAfter = row.purgeAfter !== null && row.purgeAfter < due ? row.purgeAfter : due
-    return database.raise(row.id, 'delete', { desired: 'deleted', status: 'deleting', purgeAfter })
+    return database.requestChange(row.id, 'delete', { desired: 'deleted', status: 'deleting', purgeAfter })
   }
 
-  /** Of a tenant as it is now. */
+  /** Requests a random change that the tenant's state allows. @returns whether it is accepted */
   const change = (row: TenantRow): boolean => {
     const { id, desired, isolation } = row
     if (chance.happens(0.15)) return remove(row)
     if (desired === 'deleted') return remove(row)
-    if (desired === 'warm') return database.raise(id, 'update', { desired: 'active' })
-    if (desired === 'suspended') return database.raise(id, 'resume', { desired: 'active' })
-    if (desired === 'paused') return database.raise(id, 'wake', { desired: 'active' })
+    if (desired === 'warm') return database.requestChange(id, 'update', { desired: 'active' })
+    if (desired === 'suspended') return database.requestChange(id, 'resume', { desired: 'active' })
+    if (desired === 'paused') return database.requestChange(id, 'wake', { desired: 'active' })
     const isDedicated = isolation === 'database-per-tenant'
     const choices: (() => boolean)[] = [
-      () => database.raise(id, 'suspend', { desired: 'suspended' }),
-      () => database.raise(id, 'rotate_keys', { expiries: [...row.expiries, after(chance.between(1, 30))] }),
+      () => database.requestChange(id, 'suspend', { desired: 'suspended' }),
+      () => database.requestChange(id, 'rotate_keys', { expiries: [...row.expiries, after(chance.between(1, 30))] }),
       ...(isDedicated
         ? [
-            () => database.raise(id, 'pause', { desired: 'paused' }),
-            () => database.raise(id, 'restart', { restarts: row.restarts + 1 }),
-            () => database.raise(id, 'resize', { sizes: sizes(chance) }),
-            () => database.raise(id, 'update', { driftPolicy: chance.pick(driftPolicies) }),
+            () => database.requestChange(id, 'pause', { desired: 'paused' }),
+            () => database.requestChange(id, 'restart', { restarts: row.restarts + 1 }),
+            () => database.requestChange(id, 'resize', { sizes: sizes(chance) }),
+            () => database.requestChange(id, 'update', { driftPolicy: chance.pick(driftPolicies) }),
             () =>
               row.images != null &&
-              database.raise(id, 'upgrade', {
+              database.requestChange(id, 'upgrade', {
                 images: { postgres: row.images.postgres, runtime: chance.pick(['runtime:1', 'runtime:2']) },
               }),
           ]

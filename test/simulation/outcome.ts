@@ -1,5 +1,5 @@
-// What must be true in the end, when nothing goes wrong any more and enough time has passed: found by a look at everything,
-// without the reconciler's own plan.
+// Checks the state after all faults have ended and enough time has passed. It reads all objects and does not use the
+// reconciler's own plan.
 import type { RoutePhase } from '@tenantry/contract'
 import { restartPolicy } from '#control-plane/engines/container-host.ts'
 import type { Status } from '#control-plane/tenants/tenant.ts'
@@ -17,7 +17,7 @@ export interface World {
   installation: string
   /** Id of the region's own stack. */
   regionStack: string
-  /** Stacks that the database knows nothing of: they stay. */
+  /** Stacks that the database does not know, which must stay. */
   unknown: ReadonlySet<string>
   gatewayUrl: string
   runtimeUrls: readonly string[]
@@ -32,7 +32,7 @@ const statuses: Record<Exclude<TenantRow['desired'], 'deleted'>, Status> = {
   restoring: 'pending',
 }
 
-/** @returns what is not as it should be, in words; empty when all is well */
+/** Returns a description of each deviation from the desired state. */
 export function flawsOf(world: World): string[] {
   const { database } = world
   return [
@@ -43,35 +43,35 @@ export function flawsOf(world: World): string[] {
 }
 
 function flawsOfTenant(world: World, row: TenantRow): string[] {
-  const reported = (flaw: string) =>
+  const describe = (flaw: string) =>
     `${row.id} (${row.isolation}, ${row.desired}, ${row.status}, ${row.driftPolicy}): ${flaw}`
-  if (row.desired === 'deleted') return isRegionBroken(world) ? [] : [reported(`is still there: ${row.reason ?? ''}`)]
+  if (row.desired === 'deleted') return isRegionBroken(world) ? [] : [describe(`is still there: ${row.reason ?? ''}`)]
   if (row.status === 'failed')
     return causesOf(world, row).some((cause) => cause.test(row.reason ?? ''))
       ? []
-      : [reported(`failed without a cause: ${row.reason ?? 'no reason'}`)]
+      : [describe(`failed without a cause: ${row.reason ?? 'no reason'}`)]
   const flaws: string[] = []
   if (row.status !== statuses[row.desired]) flaws.push(`is not ${statuses[row.desired]}: ${row.reason ?? ''}`)
   if (row.observedGeneration !== row.generation)
     flaws.push(`was seen at generation ${row.observedGeneration} of ${row.generation}`)
-  if (row.reason !== null) flaws.push(`says "${row.reason}"`)
+  if (row.reason !== null) flaws.push(`has the reason "${row.reason}"`)
   if (row.conditions.some(({ status }) => status === 'False')) flaws.push('has a condition that is false')
   if (row.expiries.length > 0) flaws.push('has secrets that are to expire')
   flaws.push(...flawsOfRoute(world, row))
-  const ground = row.isolation === 'schema-per-tenant' ? flawsOfShared(world, row) : flawsOfOwn(world, row)
-  if (row.driftPolicy === 'repair' || row.isolation === 'schema-per-tenant') flaws.push(...ground)
+  const objectFlaws = row.isolation === 'schema-per-tenant' ? flawsOfShared(world, row) : flawsOfOwn(world, row)
+  if (row.driftPolicy === 'repair' || row.isolation === 'schema-per-tenant') flaws.push(...objectFlaws)
   if (row.driftPolicy !== 'repair' && row.isolation !== 'schema-per-tenant' && row.desired === 'active') {
-    const down = ground.filter((flaw) => /has (?:a \w+ that is (?!of|not)|0 containers)/.test(flaw))
-    if (down.length > 0) flaws.push(`is said to be ready, though it ${down.join(', ')}`)
+    const down = objectFlaws.filter((flaw) => /has (?:a \w+ that is (?!of|not)|0 containers)/.test(flaw))
+    if (down.length > 0) flaws.push(`is reported ready, though it ${down.join(', ')}`)
   }
   if (row.driftPolicy === 'report' && row.isolation !== 'schema-per-tenant') {
     const isReported = row.conditions.some(({ type }) => type === 'Drift')
-    if (ground.some((flaw) => !flaw.includes('not well')) && !isReported)
-      flaws.push(`nobody was told that it ${ground.join(', ')}`)
-    if (ground.length === 0 && isReported && (row.desired === 'active' || row.desired === 'warm'))
-      flaws.push('is said to have drifted, and has not')
+    if (objectFlaws.some((flaw) => !flaw.includes('not well')) && !isReported)
+      flaws.push(`has no Drift condition, though it ${objectFlaws.join(', ')}`)
+    if (objectFlaws.length === 0 && isReported && (row.desired === 'active' || row.desired === 'warm'))
+      flaws.push('has a Drift condition without drift')
   }
-  return flaws.map(reported)
+  return flaws.map(describe)
 }
 
 const phases: Record<TenantRow['desired'], RoutePhase> = {
@@ -83,7 +83,7 @@ const phases: Record<TenantRow['desired'], RoutePhase> = {
   restoring: 'pending',
 }
 
-/** What is published, and what the gateway has made of it. */
+/** Checks the published route and the gateway's route. */
 function flawsOfRoute({ parts }: World, row: TenantRow): string[] {
   const wanted = phases[row.desired]
   if (row.routePhase !== wanted) return [`is published ${row.routePhase}`]
@@ -92,7 +92,7 @@ function flawsOfRoute({ parts }: World, row: TenantRow): string[] {
 }
 
 function flawsOfShared(world: World, row: TenantRow): string[] {
-  // Nothing watches over a home whose region has lost its volumes.
+  // The controller does not check homes of a region that has lost its volumes.
   if (row.desired !== 'active' || isRegionBroken(world) || isHomeLost(world, row)) return []
   return world.runtimeUrls.every((url) => world.parts.isWell(url, row.id)) ? [] : ['is not well']
 }
@@ -142,7 +142,7 @@ function flawsOfContainer(
   return flaws
 }
 
-/** Volumes that its tenants share are gone. */
+/** Reports whether the volumes that tenants of the region share are lost. */
 function isRegionBroken({ docker, regionStack }: World): boolean {
   const volumes = ['data', 'files'].map((name) => docker.volumes.get(volumeName(regionStack, name)))
   return (
@@ -150,51 +150,49 @@ function isRegionBroken({ docker, regionStack }: World): boolean {
   )
 }
 
-/** Its volume is there, and was emptied: nobody looks into the home of a tenant for which nothing is to be done. */
+/** Reports whether a tenant's volume was emptied. The controller does not check homes of settled tenants. */
 function isHomeLost({ docker, regionStack }: World, row: TenantRow): boolean {
   const cluster = docker.volumes.get(volumeName(row.isolation === 'schema-per-tenant' ? regionStack : row.id, 'data'))
   return row.hadHome && cluster?.homes.has(row.id) === false
 }
 
-/** Reasons for which a tenant may have failed, by what is there. */
+/** Returns the reasons for which a tenant may have failed, from the state of the objects. */
 function causesOf(world: World, row: TenantRow): RegExp[] {
   const { docker, database, installation, regionStack, subnets, unknown } = world
-  const causes: RegExp[] = isHomeLost(world, row) ? [/home is gone/, /volume "data" is empty/] : []
+  const causes: RegExp[] = isHomeLost(world, row) ? [/The home and its data are gone/, /volume "data" is empty/] : []
   const isForeign = (object: { labels: { installation: string } | undefined } | undefined) =>
     object !== undefined && object.labels?.installation !== installation
   if (row.isolation === 'schema-per-tenant')
     return isRegionBroken(world) || isForeign(docker.networks.get(networkName(regionStack, 'net'))) ? [/./] : causes
-  // What is left as it is found is said all the same.
+  // Drift that the policy does not repair is still reported.
   if (row.driftPolicy !== 'repair' && flawsOfOwn(world, row).length > 0) causes.push(/The drift policy/)
   for (const name of ['data', 'files']) {
     const volume = docker.volumes.get(volumeName(row.id, name))
-    if (isForeign(volume)) causes.push(/exists that is not Tenantry's/)
-    // Strangers' volumes do not count as ours.
-    if (volume === undefined || isForeign(volume)) causes.push(/volume .* is gone/)
+    if (isForeign(volume)) causes.push(/exists that does not belong to Tenantry/)
+    // A foreign volume does not replace ours.
+    if (volume === undefined || isForeign(volume)) causes.push(/volume .* are gone/)
   }
-  if (isForeign(docker.networks.get(networkName(row.id, 'net')))) causes.push(/exists that is not Tenantry's/)
-  const inTheWay =
+  if (isForeign(docker.networks.get(networkName(row.id, 'net')))) causes.push(/exists that does not belong to Tenantry/)
+  const conflicts =
     docker.hiddenSubnets.size +
     [...docker.networks.values()].filter((network) => isForeign(network) && network.name.startsWith('foreign-')).length
-  if (database.subnets.size + unknown.size + inTheWay >= subnets)
-    causes.push(/its subnet overlaps/, /subnets of the region are taken/)
+  if (database.subnets.size + unknown.size + conflicts >= subnets)
+    causes.push(/the subnet overlaps/, /subnets of the region are in use/)
   return causes
 }
 
-/** Nothing of tenants that are gone is anywhere. */
+/** Returns the objects, subnets and homes of tenants that no longer exist. */
 function remains({ docker, database, installation, regionStack, unknown }: World): string[] {
   const known = new Set([...database.tenants.keys(), regionStack, ...unknown])
   const objects = [...docker.containers.values(), ...docker.networks.values(), ...docker.volumes.values()]
   const onHost = objects
     .filter(({ labels }) => labels?.installation === installation && !known.has(labels.stack))
-    .map(({ name }) => `${name} is left over`)
+    .map(({ name }) => `${name} remains`)
   const subnets = [...database.subnets.keys()]
     .filter((stack) => !known.has(stack))
-    .map((stack) => `the subnet of ${stack} is left over`)
+    .map((stack) => `the subnet of ${stack} remains`)
   const homes = [...docker.volumes.values()].flatMap(({ name, homes }) =>
-    [...homes.keys()]
-      .filter((id) => !database.tenants.has(id))
-      .map((id) => `the home of ${id} is left over in ${name}`),
+    [...homes.keys()].filter((id) => !database.tenants.has(id)).map((id) => `the home of ${id} remains in ${name}`),
   )
   return [...onHost, ...subnets, ...homes]
 }

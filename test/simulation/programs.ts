@@ -1,5 +1,5 @@
-// The programs in simulated containers: how they begin, answer, crash and are started anew, and how those that run Postgres
-// keep each other off one volume.
+// The programs in simulated containers: how they start, respond, crash and restart, and how the lock of a volume allows only
+// one Postgres at a time.
 import type { Chance } from './chance.ts'
 import { beginning, type Actor } from './control-plane.ts'
 import { clusterOf, type Change, type Container, type Volume } from './docker-objects.ts'
@@ -11,14 +11,14 @@ export interface ProgramsOptions {
   containers: ReadonlyMap<string, Container>
   volumes: ReadonlyMap<string, Volume>
   isDown: () => boolean
-  /** Told when a program begins to answer. */
+  /** Listeners that receive each container whose program begins to respond. */
   starts: ReadonlySet<(container: Container) => void>
   changed: (change: Change, actor: Actor) => void
-  /** Postgres makes a cluster in any empty volume. A planted defect. */
+  /** Postgres creates a cluster in any empty volume. A planted defect. */
   beginsAnywhere: boolean
 }
 
-/** The Engine itself: its restart policy above all. */
+/** The Engine itself, mainly its restart policy. */
 export const engineItself: Actor = { name: 'docker', isLate: () => false }
 
 const lockTimeout = 10_000
@@ -35,10 +35,10 @@ export function createPrograms({
   beginsAnywhere,
 }: ProgramsOptions) {
   const isRunning = ({ state }: Container) => state === 'running' || state === 'paused'
-  const responses = (container: Container) =>
+  const responds = (container: Container) =>
     container.state === 'running' && !container.isWedged && scheduler.now() >= container.respondsAt
 
-  const responseIn = (container: Container, milliseconds: number) => {
+  const respondAfter = (container: Container, milliseconds: number) => {
     const { run } = container
     container.respondsAt = scheduler.now() + milliseconds
     scheduler.after(milliseconds, () => {
@@ -57,14 +57,14 @@ export function createPrograms({
   const lockCluster = (container: Container, volume: Volume) => {
     volume.lock = container.id
     if (!volume.isCluster && !volume.mayBegin && !beginsAnywhere) {
-      // Soon after its start, and not in the middle of it.
+      // Postgres ends soon after its start, not during it.
       const { run } = container
       scheduler.after(chance.between(5, 50), () => {
         if (container.run === run) crash(container)
       })
       return
     }
-    responseIn(container, volume.isCluster ? chance.between(100, 500) : chance.between(300, 1_200))
+    respondAfter(container, volume.isCluster ? chance.between(100, 500) : chance.between(300, 1_200))
   }
 
   const awaitLock = (container: Container, volume: Volume) => {
@@ -78,12 +78,12 @@ export function createPrograms({
   const startProgram = (container: Container) => {
     container.respondsAt = Infinity
     const volume = volumes.get(clusterOf(container) ?? '')
-    if (volume === undefined) responseIn(container, chance.between(50, 600))
+    if (volume === undefined) respondAfter(container, chance.between(50, 600))
     else if (volume.lock === undefined) lockCluster(container, volume)
     else awaitLock(container, volume)
   }
 
-  /** Whatever ends a program: its lock goes to the next. */
+  /** Ends a program and passes its lock to the next container that waits. */
   const endProgram = (container: Container) => {
     container.respondsAt = Infinity
     container.isWedged = false
@@ -103,7 +103,7 @@ export function createPrograms({
     container.state = 'running'
     container.run++
     container.startedAt = new Date(beginning + scheduler.now()).toISOString()
-    // Whoever started it first is who wanted it.
+    // Restarts by the Engine keep the caller of the first start.
     if (actor !== engineItself) container.startedLate = actor.isLate()
     container.wasStopped = false
     container.isWedged = false
@@ -118,7 +118,7 @@ export function createPrograms({
     changed({ kind: 'container', what: 'changed', object: container }, actor)
   }
 
-  /** The program ends by itself, and the restart policy starts it anew. */
+  /** Ends a program by itself; the restart policy starts it again. */
   const crash = (container: Container) => {
     if (container.state !== 'running') return
     if (container.restartPolicy === 'no') {
@@ -134,5 +134,5 @@ export function createPrograms({
     })
   }
 
-  return { isRunning, responses, begin, halt, crash, endProgram }
+  return { isRunning, responds, begin, halt, crash, endProgram }
 }

@@ -1,5 +1,5 @@
-// What runs in the region's containers: a gateway and runtimes that follow what is published, each with a delay of its own,
-// and know nothing after a restart until they have read it anew.
+// The programs in the region's containers: a gateway and runtimes that receive the published state, each with its own delay.
+// After a restart they know nothing until they have read it again.
 import type { Route, TenantHealth } from '@tenantry/contract'
 import type { RegionProbe } from '#control-plane/reconcile/region-probe.ts'
 import { componentAlias } from '#control-plane/stacks/stack-for.ts'
@@ -20,7 +20,7 @@ export interface RegionPartsOptions {
   regionStack: string
   runtimeUrls: readonly string[]
   gatewayContainer: string | undefined
-  /** Probability that a watch breaks off, and what it would have told comes later. */
+  /** Probability that a watch breaks and delivers a change late. */
   watchFaults: () => number
 }
 
@@ -36,27 +36,27 @@ export function createRegionParts({
   gatewayContainer,
   watchFaults,
 }: RegionPartsOptions) {
-  /** Container and run → tenant → what it has been told. */
+  /** State that each run of a container has received, by tenant ID. */
   const known = new Map<string, Map<string, Published>>()
   const keyOf = ({ id, run }: Container) => `${id} ${run}`
 
   const partOf = (stack: string, service: string) =>
     [...docker.containers.values()].find(
-      (one) => one.labels?.stack === stack && one.labels.service === service && docker.responses(one),
+      (one) => one.labels?.stack === stack && one.labels.service === service && docker.responds(one),
     )
   const gateway = () => {
     const found =
       gatewayContainer === undefined ? partOf(regionStack, 'gateway') : docker.containers.get(gatewayContainer)
-    return found !== undefined && docker.responses(found) ? found : undefined
+    return found !== undefined && docker.responds(found) ? found : undefined
   }
   const isWatcher = ({ labels, name }: Container) =>
     name === gatewayContainer || labels?.service === 'gateway' || labels?.service?.startsWith('runtime') === true
 
-  const report = (container: Container, tenantId: string) => {
-    const reported = known.get(keyOf(container))
+  const deliver = (container: Container, tenantId: string) => {
+    const received = known.get(keyOf(container))
     const now = database.published(tenantId)
-    if (now === undefined) reported?.delete(tenantId)
-    else reported?.set(tenantId, now)
+    if (now === undefined) received?.delete(tenantId)
+    else received?.set(tenantId, now)
   }
   docker.starts.add((container) => {
     if (!isWatcher(container)) return
@@ -64,7 +64,7 @@ export function createRegionParts({
     const read = () => {
       if (container.run !== run) return
       known.set(keyOf(container), new Map())
-      for (const tenantId of database.tenants.keys()) report(container, tenantId)
+      for (const tenantId of database.tenants.keys()) deliver(container, tenantId)
     }
     scheduler.after(chance.between(5, 300), read)
   })
@@ -73,7 +73,7 @@ export function createRegionParts({
     for (const container of docker.containers.values()) {
       if (!known.has(keyOf(container)) || !docker.isRunning(container)) continue
       scheduler.after(chance.happens(watchFaults()) ? chance.between(500, 5_000) : chance.between(1, 60), () =>
-        report(container, tenantId),
+        deliver(container, tenantId),
       )
     }
   })
@@ -87,7 +87,7 @@ export function createRegionParts({
     )
   }
 
-  /** The tenant's own parts, as far as they reach each other. */
+  /** Returns the tenant's own containers that respond and reach each other. */
   const dedicated = (tenantId: string): { runtime: Container | undefined; postgres: Container | undefined } => {
     const network = networkName(tenantId, 'net')
     const on = (service: 'runtime' | 'postgres') =>
@@ -95,7 +95,7 @@ export function createRegionParts({
         (one) =>
           one.labels?.stack === tenantId &&
           one.labels.service === service &&
-          docker.responses(one) &&
+          docker.responds(one) &&
           isOn(one, network, componentAlias(tenantId, service)),
       )
     return isOn(gateway(), network, undefined)
@@ -103,20 +103,20 @@ export function createRegionParts({
       : { runtime: undefined, postgres: undefined }
   }
 
-  /** @throws Error when nobody answers */
+  /** Returns the health of a tenant; undefined when the runtime does not know it. @throws Error when no container responds */
   const health = (url: string, tenantId: string): { generation: number; isWell: boolean } | undefined => {
     const row = database.tenants.get(tenantId)
     const at = runtimeUrls.indexOf(url)
     const shared = at === -1 ? undefined : partOf(regionStack, `runtime-${at}`)
-    if (at === -1 && gateway() === undefined) throw new Error('the gateway does not answer')
+    if (at === -1 && gateway() === undefined) throw new Error('the gateway does not respond')
     const { runtime, postgres } =
       at === -1 ? dedicated(tenantId) : { runtime: shared, postgres: partOf(regionStack, 'postgres') }
-    if (runtime === undefined) throw new Error('the runtime does not answer')
-    const reported = known.get(keyOf(runtime))?.get(tenantId)
-    if (reported?.hasManifest !== true) return undefined
+    if (runtime === undefined) throw new Error('the runtime does not respond')
+    const received = known.get(keyOf(runtime))?.get(tenantId)
+    if (received?.hasManifest !== true) return undefined
     const cluster = postgres === undefined ? undefined : docker.volumes.get(clusterOf(postgres) ?? '')
     return {
-      generation: reported.generation,
+      generation: received.generation,
       isWell: row !== undefined && cluster?.homes.get(tenantId)?.isWhole === true,
     }
   }
@@ -131,7 +131,7 @@ export function createRegionParts({
         return false
       }
     },
-    /** What the gateway knows; undefined while it knows nothing yet. */
+    /** Returns the routes that the gateway has received; undefined before it has received any. */
     routes(): ReadonlyMap<string, Published> | undefined {
       const found = gateway()
       return found === undefined ? undefined : known.get(keyOf(found))
@@ -148,7 +148,7 @@ export function createSimulatedProbe(
   scheduler: Scheduler,
 ): RegionProbe {
   const request = <T>(what: string, signal: AbortSignal, effect: () => T) =>
-    caller.call(what, effect, { signal, timeout, takes: 6, failure: () => new Error('it did not answer') })
+    caller.call(what, effect, { signal, timeout, takes: 6, failure: () => new Error('it did not respond') })
   const at = () => new Date(beginning + scheduler.now()).toISOString()
 
   return {
@@ -169,7 +169,7 @@ export function createSimulatedProbe(
     async route(_url, tenantId, signal): Promise<Route | undefined> {
       const route = await request(`route of ${tenantId}`, signal, () => {
         const routes = parts.routes()
-        if (routes === undefined) throw new Error('the gateway does not answer')
+        if (routes === undefined) throw new Error('the gateway does not respond')
         return routes.get(tenantId)
       })
       return route === undefined

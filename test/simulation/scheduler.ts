@@ -1,18 +1,18 @@
-// Simulated time: events in the order of their time, one after the other, each followed by all that it sets off at once.
-// What happens is traced, and hashed: two runs with one hash did the same.
+// Simulated time. Events run one after the other in the order of their times, each with all work that it starts at once.
+// The trace of all events is hashed: two runs with the same hash are identical.
 
 export interface Scheduler {
-  /** Milliseconds since the beginning of the run. */
+  /** Returns the milliseconds since the start of the run. */
   now(): number
-  /** @returns takes it back */
+  /** Schedules work. @returns a function that cancels it */
   after(milliseconds: number, work: () => void): () => void
   trace(line: string): void
-  /** Until `over` says so, or nothing is left to happen. */
+  /** Runs events until `over` returns true or none remains. */
   run(over: () => boolean): Promise<void>
-  /** The newest trace lines, oldest first. */
+  /** Returns the newest trace lines, oldest first. */
   lines(): string[]
   hash(): string
-  /** Events that happened. */
+  /** Returns the number of events that have run. */
   count(): number
 }
 
@@ -24,7 +24,7 @@ interface Event {
 
 const storedLines = 40
 
-/** @param report is given every trace line */
+/** Creates a scheduler. @param report receives every trace line */
 export function createScheduler(report: (line: string) => void = () => undefined): Scheduler {
   const heap: Event[] = []
   const stored: string[] = []
@@ -60,7 +60,7 @@ export function createScheduler(report: (line: string) => void = () => undefined
       report(text)
       if (stored.push(text) > 2 * storedLines) stored.splice(0, storedLines)
     },
-    // A tick comes when all promises have settled that could: so each event is over before the next.
+    // The next tick runs after all promises that can settle, so that each event ends before the next.
     async run(over) {
       while (!over() && step()) await new Promise((resolve) => process.nextTick(resolve))
     },

@@ -1,25 +1,26 @@
-// What a caller hears of the simulated Engine's events: each late, some twice, some never.
+// The events of the simulated Engine as a caller receives them: each late, some twice, some never.
 import type { HostEvent } from '#control-plane/engines/container-host.ts'
 import type { Chance } from './chance.ts'
 import type { ControlPlane } from './control-plane.ts'
 import type { Docker } from './docker.ts'
 import type { Scheduler } from './scheduler.ts'
 
-export interface Received {
+export interface EventOptions {
   docker: Docker
   caller: ControlPlane
   chance: Chance
   scheduler: Scheduler
-  /** What becomes of one event on its way. */
+  /** Returns the probabilities that an event is lost or arrives twice. */
   eventFaults: () => { missed: number; twice: number }
 }
 
 /**
- * @param follow asks the Engine for its events
- * @throws what ended the stream
+ * Yields the events that arrive at a caller.
+ * @param follow opens the stream at the Engine
+ * @throws Error that ended the stream
  */
 export async function* receivedEvents(
-  { docker, caller, chance, scheduler, eventFaults }: Received,
+  { docker, caller, chance, scheduler, eventFaults }: EventOptions,
   follow: () => Promise<void>,
   installation: string,
   signal: AbortSignal,

@@ -1,5 +1,5 @@
-// The simulated ContainerHost: each call is made of the same requests to the Engine as the real one's, and each of those may
-// be lost, hang, or be the last that its caller makes.
+// The simulated ContainerHost. Each call sends the same requests to the Engine as the real one, and each request may be lost,
+// hang, or be its caller's last.
 import {
   restartPolicy,
   type ContainerHost,
@@ -12,10 +12,10 @@ import { EngineError } from '#control-plane/engines/engine-error.ts'
 import type { Actor } from './control-plane.ts'
 import { clusterOf, isEmpty, isNamedLike, isOwned, ownerOf, type Container } from './docker-objects.ts'
 import { runInside } from './home-programs.ts'
-import { receivedEvents, type Received } from './simulated-events.ts'
+import { receivedEvents, type EventOptions } from './simulated-events.ts'
 
-export interface SimulatedHostOptions extends Received {
-  /** False: names alone say what is ours. A planted defect. */
+export interface SimulatedHostOptions extends EventOptions {
+  /** False makes names alone decide which objects are ours. A planted defect. */
   checksLabels: boolean
   installation: string
 }
@@ -51,12 +51,15 @@ export function createSimulatedHost({
     isOwned(labelsOf(object), owner)
   const rejectForeign = (kind: string, object: { name: string; labels: Labels | undefined }, owner: Ownership) => {
     if (!ours(object, owner))
-      throw new EngineError('FOREIGN_OBJECT', `a ${kind} named ${object.name} exists that is not Tenantry's`)
+      throw new EngineError(
+        'FOREIGN_OBJECT',
+        `A ${kind} named "${object.name}" exists that does not belong to Tenantry.`,
+      )
   }
   const requireVolume = (what: string, name: string, owner: Ownership) => {
     const found = docker.volumes.get(name)
     if (found === undefined || (found.labels === undefined && !ours(found, owner)))
-      throw new EngineError('VOLUME_MISSING', `cannot ${what}: volume ${name} is not there`)
+      throw new EngineError('VOLUME_MISSING', `Cannot ${what}: the volume "${name}" does not exist.`)
     rejectForeign('volume', found, owner)
   }
   const container = (id: string) => [...docker.containers.values()].find((one) => one.id === id)
@@ -86,13 +89,13 @@ export function createSimulatedHost({
 
   const connect: ContainerHost['connect'] = async (network, name, aliases, address, signal) => {
     const what = `connect ${name} to ${network}`
-    const present = await request(`${what}: look`, signal, () => {
+    const present = await request(`${what}: check`, signal, () => {
       const found = docker.containers.get(name)
-      if (found === undefined) throw new EngineError('NOT_FOUND', `cannot ${what}: it is not there`)
+      if (found === undefined) throw new EngineError('NOT_FOUND', `Cannot ${what}: it does not exist.`)
       const location = found.slots.get(network)
       const there = docker.networks.get(network)
       if (location === undefined) return 'absent'
-      if (there === undefined) throw new EngineError('NOT_FOUND', `cannot ${what}: it is not there`)
+      if (there === undefined) throw new EngineError('NOT_FOUND', `Cannot ${what}: it does not exist.`)
       const isRight =
         location.networkId === there.id &&
         aliases.every((alias) => location.aliases.includes(alias)) &&
@@ -106,7 +109,7 @@ export function createSimulatedHost({
   }
 
   const removeContainer: ContainerHost['removeContainer'] = async (name, owner, signal) => {
-    const id = await request(`look for container ${name}`, signal, () => {
+    const id = await request(`inspect container ${name}`, signal, () => {
       const found = docker.containers.get(name)
       if (found !== undefined) rejectForeign('container', found, owner)
       return found?.id
@@ -117,15 +120,18 @@ export function createSimulatedHost({
       if (await request(`is container ${name} gone`, signal, () => container(id) === undefined)) return
       await caller.clock.sleep(200, signal)
     }
-    throw new EngineError('ENGINE_FAILED', `cannot remove container ${name}: the Docker Engine refused it (409)`)
+    throw new EngineError(
+      'ENGINE_FAILED',
+      `Cannot remove container ${name}: the Docker Engine rejected the request (409)`,
+    )
   }
 
   const createContainer: ContainerHost['createContainer'] = async (spec, signal) => {
-    const poll = () => {
+    const checkVolumes = () => {
       for (const { volume } of spec.volumes)
         requireVolume(`create container ${spec.name}`, volume, ownerOf(spec.labels))
     }
-    await request(`look for volumes of ${spec.name}`, signal, poll)
+    await request(`inspect volumes of ${spec.name}`, signal, checkVolumes)
     const made = await request(
       `create container ${spec.name}`,
       signal,
@@ -133,18 +139,18 @@ export function createSimulatedHost({
       60,
     )
     if (!made) {
-      await request(`look for container ${spec.name}`, signal, () => {
+      await request(`inspect container ${spec.name}`, signal, () => {
         const found = docker.containers.get(spec.name)
         if (found === undefined)
           throw new EngineError(
             'ENGINE_FAILED',
-            `cannot create container ${spec.name}: the Docker Engine refused it (409)`,
+            `Cannot create container ${spec.name}: the Docker Engine rejected the request (409)`,
           )
         rejectForeign('container', found, ownerOf(spec.labels))
       })
     }
     try {
-      await request(`look again for volumes of ${spec.name}`, signal, poll)
+      await request(`inspect volumes of ${spec.name} again`, signal, checkVolumes)
     } catch (error) {
       await removeContainer(spec.name, ownerOf(spec.labels), signal)
       throw error
@@ -157,13 +163,19 @@ export function createSimulatedHost({
     await request(`measure volume ${name}`, signal, () => {
       const found = docker.volumes.get(name)
       if (found !== undefined && (found.labels !== undefined || !isEmpty(found)))
-        throw new EngineError('FOREIGN_OBJECT', `a volume named ${name} exists that is not Tenantry's and holds data`)
+        throw new EngineError(
+          'FOREIGN_OBJECT',
+          `A volume named "${name}" exists that does not belong to Tenantry and holds data.`,
+        )
     })
     await request(`remove volume ${name}`, signal, (actor) => {
       try {
         docker.removeVolume(name, actor)
       } catch {
-        throw new EngineError('FOREIGN_OBJECT', `a volume named ${name} exists that is not Tenantry's and is in use`)
+        throw new EngineError(
+          'FOREIGN_OBJECT',
+          `A volume named "${name}" exists that does not belong to Tenantry and is in use.`,
+        )
       }
     })
   }
@@ -194,7 +206,7 @@ export function createSimulatedHost({
     await removeContainer(name, ownerOf(labels), signal)
     try {
       await request(`create container ${name}`, signal, (actor) => docker.createContainer(spec, actor))
-      await request(`look again for volume ${volume}`, signal, () =>
+      await request(`inspect volume ${volume} again`, signal, () =>
         requireVolume(`write files to volume ${volume}`, volume, ownerOf(labels)),
       )
       await request(`write files to ${volume}`, signal, (actor) => write(actor))
@@ -267,7 +279,7 @@ export function createSimulatedHost({
       }
     },
     image: (reference, signal) =>
-      request(`look for image ${reference}`, signal, () =>
+      request(`inspect image ${reference}`, signal, () =>
         docker.hasImage(reference) ? { id: reference, component: undefined } : undefined,
       ),
 
@@ -277,7 +289,7 @@ export function createSimulatedHost({
         if (found !== undefined) rejectForeign('network', found, ownerOf(spec.labels))
         return found !== undefined
       }
-      if (await request(`look for network ${spec.name}`, signal, isThere)) return
+      if (await request(`inspect network ${spec.name}`, signal, isThere)) return
       await request(`create network ${spec.name}`, signal, (actor) => docker.createNetwork(spec, actor), 60)
     },
     async createVolume(spec, signal) {
@@ -310,7 +322,7 @@ export function createSimulatedHost({
       withHelper(volume, image, labels, signal, (actor) => docker.permit(volume, actor)),
     removeContainer,
     async removeNetwork(name, owner, signal) {
-      const id = await request(`look for network ${name}`, signal, () => {
+      const id = await request(`inspect network ${name}`, signal, () => {
         const found = docker.networks.get(name)
         if (found !== undefined) rejectForeign('network', found, owner)
         return found?.id
@@ -330,10 +342,13 @@ export function createSimulatedHost({
           return
         await caller.clock.sleep(100, signal)
       }
-      throw new EngineError('ENGINE_FAILED', `cannot remove network ${name}: the Docker Engine refused it (403)`)
+      throw new EngineError(
+        'ENGINE_FAILED',
+        `Cannot remove network ${name}: the Docker Engine rejected the request (403)`,
+      )
     },
     async removeVolume(name, owner, signal) {
-      const isThere = await request(`look for volume ${name}`, signal, () => {
+      const isThere = await request(`inspect volume ${name}`, signal, () => {
         const found = docker.volumes.get(name)
         if (found !== undefined) rejectForeign('volume', found, owner)
         return found !== undefined
@@ -343,28 +358,28 @@ export function createSimulatedHost({
     removeUnlabelledVolume,
 
     async exec(name, command, { signal }) {
-      const isPatient = command[0] === 'sh'
+      const isReadinessCheck = command[0] === 'sh'
       for (let attempt = 0; ; attempt++) {
         const code = await request(
-          `run ${isPatient ? 'pg_isready' : command.slice(0, 2).join(' ')} in ${name}`,
+          `run ${isReadinessCheck ? 'pg_isready' : command.slice(0, 2).join(' ')} in ${name}`,
           signal,
           (actor) => {
             const found = docker.containers.get(name)
-            if (found === undefined) throw new EngineError('NOT_FOUND', `cannot run in ${name}: it is not there`)
+            if (found === undefined) throw new EngineError('NOT_FOUND', `Cannot run in ${name}: it does not exist.`)
             if (found.state !== 'running')
-              throw new EngineError('ENGINE_FAILED', `cannot run in ${name}: it is not running`)
+              throw new EngineError('ENGINE_FAILED', `Cannot run in ${name}: it is not running.`)
             return runInside(docker, found, docker.volumes.get(clusterOf(found) ?? ''), command, actor)
           },
           30,
         )
-        if (!isPatient || code === 0 || attempt === 100) return { code, stdout: '', stderr: '' }
+        if (!isReadinessCheck || code === 0 || attempt === 100) return { code, stdout: '', stderr: '' }
         await caller.clock.sleep(300, signal)
       }
     },
     execStream: () => {
-      throw new EngineError('ENGINE_FAILED', 'nothing streams here')
+      throw new EngineError('ENGINE_FAILED', 'The simulation has no streams.')
     },
-    /** Of a Postgres that has been started on an empty volume without permission. */
+    /** Yields the log of a Postgres that was started on an empty volume without permission. */
     async *logs(name, _options, signal) {
       const isRejected = await request(`read the log of ${name}`, signal, () => {
         const volume = docker.volumes.get(clusterOf(docker.containers.get(name) ?? { spec: { volumes: [] } }) ?? '')
@@ -374,7 +389,6 @@ export function createSimulatedHost({
     },
     stats: async () => ({ cpuNanoseconds: 0, memoryBytes: 0 }),
     volumeBytes: async () => ({}),
-
     events(owned, signal) {
       const follow = () => request('follow events', signal, () => undefined)
       return receivedEvents({ docker, caller, chance, scheduler, eventFaults }, follow, owned.installation, signal)
@@ -382,6 +396,5 @@ export function createSimulatedHost({
   }
 }
 
-function unreachable(what: string): EngineError {
-  return new EngineError('ENGINE_UNREACHABLE', `cannot ${what}: the Docker Engine cannot be reached`)
-}
+const unreachable = (what: string) =>
+  new EngineError('ENGINE_UNREACHABLE', `Cannot ${what}: the Docker Engine cannot be reached.`)

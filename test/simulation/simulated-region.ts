@@ -1,4 +1,4 @@
-// The region as one control plane works in it: the real one, over the simulated host, with homes in the simulated volumes.
+// The real region of one control plane, on the simulated host and with homes in the simulated volumes.
 import { createContainerEngine } from '#control-plane/engines/container-engine.ts'
 import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
 import type { Snapshot } from '#control-plane/reconcile/reconcile-store.ts'
@@ -17,7 +17,7 @@ import type { Troubles } from './troubles.ts'
 export interface SimulatedRegionOptions {
   config: RegionConfig
   installation: string
-  /** How many there are. */
+  /** Number of subnets of the region. */
   subnets: number
   docker: Docker
   chance: Chance
@@ -43,7 +43,7 @@ export function createSimulatedRegion(options: SimulatedRegionOptions, caller: C
     host: spoilHost(defects, host),
     sleep: (milliseconds, signal) => caller.clock.sleep(milliseconds, signal),
   })
-  // No pool of it is ever opened: homes are worked in below.
+  // No connection pool is opened, because commands below replace all work in homes.
   const homes = new HomeDatabases(config.postgres_url, [])
   const region = createRegion({ config, engine, homes, migrations: [], internalToken: 'internal', clock: caller.clock })
 
@@ -54,7 +54,7 @@ export function createSimulatedRegion(options: SimulatedRegionOptions, caller: C
         const postgres = [...docker.containers.values()].find(
           ({ labels }) => labels?.stack === region.stackId && labels.service === 'postgres',
         )
-        if (postgres === undefined || !docker.responses(postgres)) throw new Error('connect ECONNREFUSED')
+        if (postgres === undefined || !docker.responds(postgres)) throw new Error('connect ECONNREFUSED')
         return runInside(docker, postgres, docker.volumes.get(clusterOf(postgres) ?? ''), command, actor)
       },
       { timeout: 10_000, takes: 20, arrivesLate: false, failure: () => new Error('connect ETIMEDOUT') },

@@ -1,5 +1,5 @@
-// The simulated ReconcileStore: the statements of the real one (reconcile/store.ts) on the database in
-// memory, over a connection that may break before or after any of them.
+// The simulated ReconcileStore: the statements of the real one (reconcile/store.ts) on the database in memory, over a
+// connection that may break before or after each of them.
 import type { ReconcileStore } from '#control-plane/reconcile/reconcile-store.ts'
 import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
 import type { ControlDatabase, TenantRow } from './control-database.ts'
@@ -11,7 +11,7 @@ export interface SimulatedStoreOptions {
   caller: ControlPlane
   invariants: Invariants
   now: () => Date
-  /** False: any leader of any time may write. A planted defect. */
+  /** False lets former leaders write. A planted defect. */
   checksEpoch: boolean
 }
 
@@ -187,9 +187,9 @@ export function createSimulatedStore({
       lead(`observed ${tenantId} ${status} ${generation} ${reason ?? ''}`, epoch, (actor) => {
         const row = tenants.get(tenantId)
         if (row !== undefined && row.generation >= generation && row.observedGeneration <= generation) {
-          const reported = row.desired === 'deleted' ? 'deleting' : status
-          invariants.observed(row, reported, generation, caller, actor)
-          Object.assign(row, { observedGeneration: generation, reason, status: reported, conditions })
+          const newStatus = row.desired === 'deleted' ? 'deleting' : status
+          invariants.observed(row, newStatus, generation, caller, actor)
+          Object.assign(row, { observedGeneration: generation, reason, status: newStatus, conditions })
         }
         const ended = operations.get(operation?.id ?? '')
         if (operation !== undefined && ended !== undefined && database.isOpen(ended)) {

@@ -1,5 +1,5 @@
-// The reconciler in a simulated world, whose faults all follow from one number: whatever happens, the invariants hold after
-// every step, and in the end everything is as it should be. TENANTRY_SIMULATION_SEED=n replays one run with its whole trace.
+// The reconciler in a simulated world with random faults. The invariants hold after every step, and in the end every tenant is
+// in its desired state. TENANTRY_SIMULATION_SEED=n replays one run with its complete trace.
 import t from 'tap'
 import { failpointNames } from '#control-plane/reconcile/failpoints.ts'
 import { effort, seed as base } from '#test/support/effort.ts'
@@ -8,12 +8,12 @@ import { simulate, type Outcome } from './simulation.ts'
 
 const replayed = process.env['TENANTRY_SIMULATION_SEED']
 const runs = effort({ small: 150, full: 20_000 })
-/** Within how many runs a planted defect must show. */
-const timeout = 200
+/** Number of runs within which a planted defect must be found. */
+const maxRunsPerDefect = 200
 const maxFailures = 5
 
-/** The queue of promises is never empty within a run; the process gets its turn between two. */
-const breathe = () => new Promise((resolve) => setImmediate(resolve))
+/** Lets the process handle its events between two runs; within a run the queue of promises is never empty. */
+const yieldToEventLoop = () => new Promise((resolve) => setImmediate(resolve))
 
 function howToReplay({ seed, failure, trace }: Outcome): string {
   return [
@@ -24,22 +24,22 @@ function howToReplay({ seed, failure, trace }: Outcome): string {
 }
 
 async function firstFailure(defects: Defects): Promise<Outcome | undefined> {
-  for (let seed = base; seed < base + timeout; seed++) {
+  for (let seed = base; seed < base + maxRunsPerDefect; seed++) {
     const outcome = await simulate(seed, defects)
     if (outcome.failure !== undefined) return outcome
-    await breathe()
+    await yieldToEventLoop()
   }
   return undefined
 }
 
 if (replayed !== undefined) {
-  t.test(`seed ${replayed}`, async (t) => {
+  t.test(`The run with seed ${replayed} has no failure`, async (t) => {
     const { failure } = await simulate(Number(replayed), {}, (line) => t.comment(line))
     t.equal(failure, undefined)
   })
 } else {
   t.test(
-    'whatever goes wrong, the invariants hold and everything ends as it should',
+    'The invariants hold under random faults, and all tenants reach their desired state',
     { timeout: 4 * 3_600_000 },
     async (t) => {
       const total = { events: 0, seconds: 0, crashes: 0, leaders: 0, tenants: 0, failed: 0 }
@@ -58,16 +58,16 @@ if (replayed !== undefined) {
         total.tenants += outcome.tenants
         total.failed += outcome.failedTenants
         for (const name of outcome.failpoints) failpoints.add(name)
-        await breathe()
+        await yieldToEventLoop()
       }
       t.comment(`${runs} runs from seed ${base}: ${JSON.stringify(total)}`)
       t.same(failures, [])
-      t.same([...failpoints].sort(), [...failpointNames].sort(), 'every failpoint was passed')
-      t.ok(total.crashes > runs / 2 && total.leaders > runs, 'control planes died and took over from each other')
+      t.same([...failpoints].sort(), [...failpointNames].sort(), 'the runs reach every failpoint')
+      t.ok(total.crashes > runs / 2 && total.leaders > runs, 'control planes die and replace each other')
     },
   )
 
-  t.test('the same seed gives the same run, and another one another', async (t) => {
+  t.test('The same seed gives the same run, and another seed gives another run', async (t) => {
     const [first, again, other] = [await simulate(base), await simulate(base), await simulate(base + 1)]
     t.equal(again.hash, first.hash)
     t.equal(again.events, first.events)
@@ -75,16 +75,16 @@ if (replayed !== undefined) {
   })
 
   const defects: [string, Defects, RegExp][] = [
-    ['a plan that makes a lost volume anew', { losesData: true }, /an empty .* in place of/],
-    ['an engine that takes names for labels', { ignoresLabels: true }, /the foreign \w+ .* was/],
-    ['a store that takes writes of a former leader', { ignoresEpoch: true }, /the leader of epoch \d+ wrote/],
-    ['a database that is started beside the old one', { startsDatabasesFirst: true }, /run on the volume/],
-    ['a runtime that is believed unseen', { believesRuntimes: true }, /nobody had seen it well/],
-    ['a Postgres that begins on any empty volume', { beginsAnywhere: true }, /an empty database began in/],
-    ['a network that is left behind', { leavesNetworks: true }, /was freed while .* is there/],
+    ['a plan that creates a lost volume again', { losesData: true }, /an empty .* in place of/],
+    ['an engine that trusts names instead of labels', { ignoresLabels: true }, /the foreign \w+ .* was/],
+    ['a store that accepts writes of a former leader', { ignoresEpoch: true }, /the leader of epoch \d+ wrote/],
+    ['a database that starts before the old one stops', { startsDatabasesFirst: true }, /run on the volume/],
+    ['a runtime that is trusted without a request', { believesRuntimes: true }, /without an observation as healthy/],
+    ['a Postgres that creates a cluster in any empty volume', { beginsAnywhere: true }, /an empty database began in/],
+    ['a network that is not removed', { leavesNetworks: true }, /was freed while .* is there/],
   ]
   for (const [what, planted, expected] of defects) {
-    t.test(`the simulation sees ${what}`, async (t) => {
+    t.test(`The simulation finds ${what}`, async (t) => {
       const outcome = await firstFailure(planted)
       t.match(outcome?.failure, expected)
       t.comment(`run ${(outcome?.seed ?? 0) - base + 1}: ${outcome?.failure ?? ''}`)

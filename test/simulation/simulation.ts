@@ -1,4 +1,4 @@
-// One run: the real reconciler in a simulated world, with faults that follow from one number.
+// One run of the real reconciler in a simulated world. A seed determines all faults.
 import type { FailpointName } from '#control-plane/reconcile/failpoints.ts'
 import { readRegions, type RegionConfig } from '#control-plane/regions/region-config.ts'
 import { regionStackId } from '#control-plane/stacks/region-stack.ts'
@@ -7,7 +7,7 @@ import { chanceOf } from './chance.ts'
 import { createControlDatabase } from './control-database.ts'
 import { beginning } from './control-plane.ts'
 import type { Defects } from './defects.ts'
-import { createDocker, operator, type Docker } from './docker.ts'
+import { createDocker, dockerCli, type Docker } from './docker.ts'
 import { createInvariants } from './invariants.ts'
 import { createLeaders } from './leaders.ts'
 import { createOperators } from './operators.ts'
@@ -18,19 +18,19 @@ import { createTroubles } from './troubles.ts'
 
 export interface Outcome {
   seed: number
-  /** What went wrong, in words; undefined when nothing did. */
+  /** Description of the first failure; undefined when the run passed. */
   failure: string | undefined
-  /** Equal for runs in which the same happened. */
+  /** Hash of the trace, equal for identical runs. */
   hash: string
   /** The newest lines of the trace. */
   trace: string[]
   events: number
-  /** Simulated. */
+  /** Simulated seconds. */
   seconds: number
   failpoints: ReadonlySet<FailpointName>
   crashes: number
   leaders: number
-  /** In the end. */
+  /** Number of tenants at the end. */
   tenants: number
   failedTenants: number
 }
@@ -41,15 +41,17 @@ const regionStack = regionStackId(regionId, installation)
 const range = '10.99.0.0/23'
 const composeGateway = 'compose-gateway-1'
 
-/** Simulated milliseconds: how long things go wrong, how long it may take until all is well again, … */
-const troubled = 60_000
-const max = 900_000
-/** … until the last call that hung is given up and its tenant tried again, and how long nothing must happen after that. */
-const aftermath = 80_000
-const idle = 70_000
-const betweenPolls = 2_000
+/** Simulated milliseconds during which faults happen. */
+const faultPeriodMs = 60_000
+/** Simulated time in milliseconds by which all tenants must be in their desired state. */
+const maxSettledAtMs = 900_000
+/** Simulated milliseconds until the last call that hangs has timed out and its tenant was tried again. */
+const aftermathMs = 80_000
+/** Simulated milliseconds after that without any change. */
+const idlePeriodMs = 70_000
+const pollIntervalMs = 2_000
 
-/** @param report is given every line of the trace */
+/** Runs a simulation. @param report receives every line of the trace */
 export async function simulate(seed: number, defects: Defects = {}, report?: (line: string) => void): Promise<Outcome> {
   const chance = chanceOf(seed)
   const scheduler = createScheduler(report)
@@ -114,13 +116,13 @@ export async function simulate(seed: number, defects: Defects = {}, report?: (li
   const accidents = createAccidents({ docker, chance, scheduler, installation, range, ids })
   accidents.plantForeign()
   if (hasComposeGateway) plantGateway(docker)
-  if (chance.happens(0.2)) database.remember(accidents.plantRemains(15))
+  if (chance.happens(0.2)) database.recordDeleted(accidents.plantRemains(15))
   if (chance.happens(0.2)) unknown.add(accidents.plantRemains(14))
   for (let count = 1 + chance.below(3); count > 0; count--) operators.create()
   leaders.lead()
 
   const atTimes = (count: number, work: () => void) => {
-    for (let left = count; left > 0; left--) scheduler.after(chance.between(0, troubled), work)
+    for (let remaining = count; remaining > 0; remaining--) scheduler.after(chance.between(0, faultPeriodMs), work)
   }
   atTimes(4 + chance.below(16), () => operators.act())
   atTimes(chance.below(12), () => accidents.happen())
@@ -130,13 +132,13 @@ export async function simulate(seed: number, defects: Defects = {}, report?: (li
       leaders.crash()
       return
     }
-    // Both leaders have something to do.
+    // Gives both leaders work to do.
     if (chance.happens(0.5)) operators.act()
     scheduler.after(chance.between(0, 2_000), () => leaders.lead())
     if (chance.happens(0.5)) scheduler.after(chance.between(0, 4_000), () => operators.act())
   })
-  scheduler.after(troubled, () => {
-    scheduler.trace('the troubles end')
+  scheduler.after(faultPeriodMs, () => {
+    scheduler.trace('the faults end')
     troubles.end()
     accidents.end()
   })
@@ -148,28 +150,28 @@ export async function simulate(seed: number, defects: Defects = {}, report?: (li
   }
   const settle = async () => {
     let flaws: string[] = []
-    let nextPoll = troubled
+    let nextPoll = faultPeriodMs
     await runUntil(() => {
       if (scheduler.now() < nextPoll) return false
-      nextPoll = scheduler.now() + betweenPolls
+      nextPoll = scheduler.now() + pollIntervalMs
       flaws = flawsOf(world)
-      return flaws.length === 0 || scheduler.now() > max
+      return flaws.length === 0 || scheduler.now() > maxSettledAtMs
     })
-    if (flaws.length > 0) failure ??= `after ${max / 1000} s: ${flaws.join('; ')}`
+    if (flaws.length > 0) failure ??= `after ${maxSettledAtMs / 1000} s: ${flaws.join('; ')}`
   }
   const idleAway = async () => {
-    await runFor(aftermath)
+    await runFor(aftermathMs)
     const before = [database.state.writes, docker.state.changes] as const
-    await runFor(idle)
+    await runFor(idlePeriodMs)
     const [writes, changes] = [database.state.writes - before[0], docker.state.changes - before[1]]
-    // Tenants that failed are tried again and again.
+    // Failed tenants are tried again at any time.
     const hasFailed = [...database.tenants.values()].some(
       ({ status, desired }) => status === 'failed' || desired === 'deleted',
     )
     if ((writes !== 0 || changes !== 0) && !hasFailed)
-      failure ??= `nothing was to be done, and yet: ${writes} writes, ${changes} changes of the host`
+      failure ??= `the idle controller made ${writes} writes and ${changes} changes of the host`
     const flaws = flawsOf(world)
-    if (flaws.length > 0) failure ??= `it did not stay so: ${flaws.join('; ')}`
+    if (flaws.length > 0) failure ??= `the settled state changed: ${flaws.join('; ')}`
   }
   await settle()
   if (failure === undefined) await idleAway()
@@ -192,7 +194,7 @@ export async function simulate(seed: number, defects: Defects = {}, report?: (li
   return outcome
 }
 
-/** The region's gateway is somebody else's container, or one that the control plane makes. */
+/** Returns the region's configuration, with a foreign gateway container or one that the control plane creates. */
 function configure(hasComposeGateway: boolean): RegionConfig {
   const docker = {
     host: 'unix:///simulated',
@@ -214,6 +216,6 @@ function configure(hasComposeGateway: boolean): RegionConfig {
 }
 
 function plantGateway(docker: Docker): void {
-  docker.createContainer({ ...plain, name: composeGateway, labels: undefined, volumes: [], networks: [] }, operator)
-  docker.startContainer(composeGateway, operator)
+  docker.createContainer({ ...plain, name: composeGateway, labels: undefined, volumes: [], networks: [] }, dockerCli)
+  docker.startContainer(composeGateway, dockerCli)
 }

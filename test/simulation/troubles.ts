@@ -1,14 +1,14 @@
-// How much goes wrong in one run, and for how long: each run has some of the faults, and some runs have none.
+// The probabilities of faults in one run: each run has some kinds of faults, and some runs have none.
 import type { Chance } from './chance.ts'
 import { noCallFaults, type CallFaults } from './control-plane.ts'
 
 export interface Troubles {
   calls(): CallFaults
-  /** Probabilities that the Engine's event is not told, or twice. */
+  /** Probabilities that an event of the Engine is lost, or arrives twice. */
   events(): { missed: number; twice: number }
-  /** Probability that the control database's change is not told in time. */
+  /** Probability that a change of the control database is not received in time. */
   changes(): number
-  /** Probability that a gateway or a runtime hears of it late. */
+  /** Probability that a gateway or a runtime receives a change late. */
   watches(): number
   failpoints(): { throw: number; crash: number }
   end(): void

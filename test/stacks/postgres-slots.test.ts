@@ -1,4 +1,4 @@
-// Who takes the places of a dedicated Postgres: those that never log in leave enough for everybody else.
+// The connection slots of a dedicated Postgres: clients that never log in leave enough for all others.
 import t from 'tap'
 import { homeConnectionLimits } from '#control-plane/homes/home-sql.ts'
 import { stackFor } from '#control-plane/stacks/stack-for.ts'
@@ -27,19 +27,19 @@ const settings = new Map(
     }),
 )
 
-/** PostgreSQL's own reserve for superusers, and what a backup reads over (control-plane/src/backups/reader-login.ts). */
+/** The slots that PostgreSQL reserves for superusers, and those of a backup reader (control-plane/src/backups/reader-login.ts). */
 const superuserSlots = 3
 const readerSlots = 8
 
-t.test('a login under way takes a place from its first byte, so there may be no more than are left', async (t) => {
+t.test('Logins in progress take slots from the first byte, so there may be only as many as remain', async (t) => {
   const runtime = Number(services.find(({ name }) => name === 'runtime')?.environment['TENANTRY_MAX_CONNECTIONS'])
   const { admin, ddl } = homeConnectionLimits
-  const left = Number(settings.get('max_connections')) - runtime - admin - ddl - readerSlots - superuserSlots
-  t.ok(defaultLimits.sqlLoginsPerTenant <= left, `${left} are left`)
+  const remaining = Number(settings.get('max_connections')) - runtime - admin - ddl - readerSlots - superuserSlots
+  t.ok(defaultLimits.sqlLoginsPerTenant <= remaining, `${remaining} remain`)
   t.ok(defaultLimits.sqlLoginsPerTenantAndAddress >= admin, 'one client may open all its sessions at once')
   t.ok(defaultLimits.sqlSessionsPerTenant >= admin)
 })
 
-t.test('Postgres gives up on a login when the door does', async (t) => {
+t.test('Postgres gives up a login when the Postgres proxy does', async (t) => {
   t.equal(settings.get('authentication_timeout'), `${defaultLimits.loginTimeout / 1000}s`)
 })

@@ -1,4 +1,4 @@
-// The pure part: what a tenant and a region need is the same for the same input, and every change that matters shows in it.
+// The pure part of stacks: they are equal for equal input, and every relevant change shows in them.
 import fc from 'fast-check'
 import t from 'tap'
 import { seed } from '#test/support/effort.ts'
@@ -42,7 +42,7 @@ const service = (name: string, change: Partial<StackInput> = {}): Service => {
   return found
 }
 
-t.test('a schema-per-tenant tenant has nothing of its own; a model that nobody runs is refused', async (t) => {
+t.test('A schema-per-tenant tenant has no stack of its own, and an unsupported isolation is rejected', async (t) => {
   t.match(stackFor({ ...tenant, isolation: 'schema-per-tenant' }, surroundings), {
     services: [],
     networks: [],
@@ -54,7 +54,7 @@ t.test('a schema-per-tenant tenant has nothing of its own; a model that nobody r
 })
 
 t.test(
-  'database-per-tenant: a network without a way out, volumes that must exist once they held something',
+  'A database-per-tenant tenant has an internal network, and volumes that must exist once they held data',
   async (t) => {
     const stack = stackFor(tenant, surroundings)
     t.same(stack.networks, [
@@ -82,7 +82,7 @@ t.test(
         ['runtime', 'start-first'],
       ],
     )
-    t.same(service('postgres').secrets, {}, 'Postgres knows no secret')
+    t.same(service('postgres').secrets, {}, 'Postgres has no secret')
     t.equal(
       service('runtime').secrets['internal-token']?.reveal(),
       tenantToken(surroundings.internalToken, tenant.id),
@@ -95,33 +95,30 @@ t.test(
   },
 )
 
-t.test(
-  'the hash: equal for equal services in any order of keys, different for what needs a new container',
-  async (t) => {
-    const runtime = service('runtime')
-    t.equal(specHash(runtime), specHash(Object.fromEntries(Object.entries(runtime).reverse()) as unknown as Service))
-    for (const [what, changed] of Object.entries({
-      image: service('runtime', { images: { postgres: 'sha256:aa', runtime: 'sha256:cc' } }),
-      restarts: service('runtime', { restarts: 1 }),
-      secret: { ...runtime, secrets: { 'internal-token': new SecretText('another') } },
-      network: { ...runtime, networks: [] },
-      user: { ...runtime, user: '0:0' },
-    }))
-      t.not(specHash(changed), specHash(runtime), what)
-    t.equal(
-      specHash(service('runtime', { resources: { postgres: size, runtime: { ...size, memoryBytes: 2 ** 30 } } })),
-      specHash(runtime),
-      'limits are changed as it runs',
-    )
-    t.not(
-      specHash(service('postgres', { resources: { postgres: { ...size, memoryBytes: 2 ** 32 }, runtime: size } })),
-      specHash(service('postgres')),
-      "Postgres' buffers follow its memory",
-    )
-  },
-)
+t.test('The hash is equal for equal services, and differs for what needs a new container', async (t) => {
+  const runtime = service('runtime')
+  t.equal(specHash(runtime), specHash(Object.fromEntries(Object.entries(runtime).reverse()) as unknown as Service))
+  for (const [what, changed] of Object.entries({
+    image: service('runtime', { images: { postgres: 'sha256:aa', runtime: 'sha256:cc' } }),
+    restarts: service('runtime', { restarts: 1 }),
+    secret: { ...runtime, secrets: { 'internal-token': new SecretText('another') } },
+    network: { ...runtime, networks: [] },
+    user: { ...runtime, user: '0:0' },
+  }))
+    t.not(specHash(changed), specHash(runtime), what)
+  t.equal(
+    specHash(service('runtime', { resources: { postgres: size, runtime: { ...size, memoryBytes: 2 ** 30 } } })),
+    specHash(runtime),
+    'limits change while the container runs',
+  )
+  t.not(
+    specHash(service('postgres', { resources: { postgres: { ...size, memoryBytes: 2 ** 32 }, runtime: size } })),
+    specHash(service('postgres')),
+    "Postgres' buffers follow its memory",
+  )
+})
 
-t.test('a secret shows itself to nobody by accident', async (t) => {
+t.test('A secret is never shown by accident', async (t) => {
   const secret = new SecretText('the very secret')
   for (const text of [JSON.stringify({ secret }), inspect({ secret }, { depth: 9, showHidden: true }), inspect(secret)])
     t.notMatch(text, /very/)
@@ -129,14 +126,14 @@ t.test('a secret shows itself to nobody by accident', async (t) => {
   t.not(new SecretText('a').fingerprint, new SecretText('b').fingerprint)
 })
 
-t.test('names are of ids alone, and never too long for an engine', async (t) => {
+t.test('Names consist of IDs alone, and are never too long for an engine', async (t) => {
   t.equal(networkName(tenant.id, 'net'), 'tenantry-t_0123456789abcdef0123-net')
   t.equal(volumeName(tenant.id, 'data'), 'tenantry-t_0123456789abcdef0123-data')
   t.match(containerName(tenant.id, service('runtime')), /^tenantry-t_0123456789abcdef0123-runtime-[0-9a-f]{8}$/)
   t.match(secretsVolumeName(tenant.id, service('runtime')), /^[a-zA-Z0-9][a-zA-Z0-9_.-]{1,62}[a-z]$/)
 })
 
-t.test('subnets: all in the range, none overlapping another or the region’s own', async (t) => {
+t.test('Subnets are in the range, and overlap neither each other nor those of the region', async (t) => {
   const bounds = (cidr: string) => {
     const [address = '', prefix] = cidr.split('/')
     const first = address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)
@@ -191,7 +188,7 @@ t.test('subnets: all in the range, none overlapping another or the region’s ow
   }
 })
 
-t.test('a region: its parts at fixed addresses; a gateway of its own, or one that is there', async (t) => {
+t.test('A region has its parts at fixed addresses, and its own gateway or an existing one', async (t) => {
   const input: RegionStackInput = {
     region: 'local',
     installation: '01234567-89ab',
@@ -239,6 +236,6 @@ t.test('a region: its parts at fixed addresses; a gateway of its own, or one tha
       },
     ],
   })
-  t.equal(regionStack(given).networks.length, 1, 'nothing is published by us')
+  t.equal(regionStack(given).networks.length, 1, 'nothing is published by the region')
   t.throws(() => regionStack({ ...input, images: { ...input.images, gateway: undefined } }), RangeError)
 })

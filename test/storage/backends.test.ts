@@ -1,4 +1,4 @@
-// Every backend does the same: one list of cases, run against each on what it really stores upon; and two stores as one.
+// Runs one list of cases against each storage backend on its real store, and tests two stores that serve as one.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ import { effort, seed } from '#test/support/effort.ts'
 import { startS3Server } from '#test/support/s3-server.ts'
 import { cases, listed, megabyte, openTenant, type Subject } from './support/backend-cases.ts'
 
-t.test('all backends', async (t) => {
+t.test('All backends', async (t) => {
   const server = await startS3Server()
   t.teardown(() => server.stop())
   const subjects: Record<string, (t: Test) => Promise<Subject>> = {
@@ -34,25 +34,22 @@ t.test('all backends', async (t) => {
     })
   }
 
-  t.test(
-    'a bucket that is not there, or not ours, stops the start, and the message says where it was looked for',
-    async (t) => {
-      const wrong = {
-        bucket: { bucket: 'nowhere' },
-        secret: { secretAccessKey: 'another' },
-        endpoint: { endpoint: 'http://127.0.0.1:1' },
-      }
-      for (const [what, settings] of Object.entries(wrong)) {
-        await t.rejects(
-          new S3Backend({ ...server.settings, ...settings }).start(),
-          /^the bucket \w+ at http:\S+ can not be used: \w+/,
-          what,
-        )
-      }
-    },
-  )
+  t.test('The start fails when the bucket is absent or not ours, and the message names the endpoint', async (t) => {
+    const wrong = {
+      bucket: { bucket: 'nowhere' },
+      secret: { secretAccessKey: 'another' },
+      endpoint: { endpoint: 'http://127.0.0.1:1' },
+    }
+    for (const [what, settings] of Object.entries(wrong)) {
+      await t.rejects(
+        new S3Backend({ ...server.settings, ...settings }).start(),
+        /^The storage can not use the bucket \w+ at http:\S+: \w+/,
+        what,
+      )
+    }
+  })
 
-  t.test('an upload in parts that a crash has left is listed, and removing takes its parts away', async (t) => {
+  t.test('A multipart upload that a crash interrupted is listed, and removing it deletes its parts', async (t) => {
     const { backend, tenantId } = await openTenant(() => started(new S3Backend(server.settings)))
     const blobId = randomUUID()
     const source = new PassThrough()
@@ -64,20 +61,20 @@ t.test('all backends', async (t) => {
     }
     const other = await started(new S3Backend(server.settings))
     t.same(await listed(other, tenantId), [blobId])
-    t.equal(await other.open(tenantId, blobId), undefined, 'it is no blob yet')
+    t.equal(await other.open(tenantId, blobId), undefined, 'it is not a blob yet')
     await other.remove(tenantId, blobId)
     t.same(await listed(other, tenantId), [])
     source.destroy()
   })
 })
 
-t.test('whatever the timing, nobody is told another text than the others', async (t) => {
-  let reported = 0
+t.test('All callers of agree() receive the same text, at any timing', async (t) => {
+  let callers = 0
   for (let round = 0; round < effort({ small: 200, full: 20_000 }); round++) {
     const store = new Map<string, string>()
     let state = seed + round * 7_919
     const chance = () => (state = (state * 1_103_515_245 + 12_345) % 2 ** 31) / 2 ** 31
-    /** Takes effect at any moment between being asked and being answered. */
+    /** Runs `work` after a random delay, and returns its result after another one. */
     const slowly = async <T>(work: () => T): Promise<T> => {
       for (let turns = Math.floor(chance() * 6); turns > 0; turns--) await Promise.resolve()
       const result = work()
@@ -98,12 +95,12 @@ t.test('whatever the timing, nobody is told another text than the others', async
     agreed.push(await agree(registers, 'd', async () => undefined))
     const texts = new Set(agreed.filter((text) => text !== undefined))
     if (texts.size !== 1 || texts.has('d')) t.fail(`round ${round}, seed ${seed}: ${[...texts].join(', ')}`)
-    reported += agreed.length
+    callers += agreed.length
   }
-  t.ok(reported > 0, `${reported} were told, seed ${seed}`)
+  t.ok(callers > 0, `${callers} callers received a text, seed ${seed}`)
 })
 
-t.test('two stores as one', async (t) => {
+t.test('A pair of backends reads from both and writes to the primary', async (t) => {
   const roots = await Promise.all(['new', 'old'].map((name) => mkdtemp(join(tmpdir(), `tenantry-${name}-`))))
   t.teardown(() => Promise.all(roots.map((root) => rm(root, { recursive: true, force: true }))))
   const [primary, fallback] = await Promise.all(roots.map((root) => started(new LocalBackend(root))))
@@ -120,7 +117,7 @@ t.test('two stores as one', async (t) => {
   t.same(
     [await listed(primary, tenantId), await listed(fallback, tenantId)],
     [[], [old]],
-    'until a tenant is paired all goes to where its mark is',
+    'before the tenant is paired, all blobs go to the backend with its store ID',
   )
   t.equal(await pair.storeId(tenantId), storeId)
   await t.rejects(pair.pair(tenantId, randomUUID()), /not the one/)
@@ -130,12 +127,16 @@ t.test('two stores as one', async (t) => {
     await pair.pair(tenantId, storeId)
     return isPaired(id)
   }
-  t.equal(await pair.storeId(tenantId), storeId, 'who looks while the two are paired sees no store lost')
+  t.equal(
+    await pair.storeId(tenantId),
+    storeId,
+    'a reader that runs during the pairing does not report the store as lost',
+  )
   const fresh = await put(pair)
   t.same(
     [await listed(primary, tenantId), await listed(fallback, tenantId)],
     [[fresh], [old]],
-    'from then on to the primary',
+    'after the pairing, new blobs go to the primary',
   )
   t.same(await listed(pair, tenantId), [old, fresh].sort())
   t.equal(String(await (await pair.open(tenantId, old))?.whole(old.length)), old)
@@ -145,11 +146,11 @@ t.test('two stores as one', async (t) => {
     t.equal(
       await pair.storeId(tenantId),
       undefined,
-      `${index === 0 ? 'the primary' : 'the fallback'} lost: nothing is taken for the store`,
+      `with ${index === 0 ? 'the primary' : 'the fallback'} lost, the pair has no store ID`,
     )
-    await t.rejects(pair.pair(tenantId, storeId), /not the one/, 'nor claimed anew')
+    await t.rejects(pair.pair(tenantId, storeId), /not the one/, 'and claims no new one')
     await (index === 0 ? primary : fallback).claimStore(tenantId, storeId)
-    t.equal(await pair.storeId(tenantId), storeId, 'it is back')
+    t.equal(await pair.storeId(tenantId), storeId, 'with both stores the pair has the store ID again')
   }
   await pair.remove(tenantId, old)
   t.same(await listed(pair, tenantId), [fresh])
@@ -159,10 +160,10 @@ t.test('two stores as one', async (t) => {
 
   await primary.claimStore('t_two', randomUUID())
   await fallback.claimStore('t_two', randomUUID())
-  t.match(await pair.storeId('t_two'), / and /, "two databases' stores are nobody's")
+  t.match(await pair.storeId('t_two'), / and /, 'stores of two databases do not count as one store')
 })
 
-t.test('settings that name no backend, or the same twice, or not all that s3 needs, stop the start', async (t) => {
+t.test('The start fails when settings name no backend, name one twice, or omit what S3 needs', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-config-'))
   t.teardown(() => rm(directory, { recursive: true, force: true }))
   await writeFile(join(directory, 'token'), 'x'.repeat(32))
@@ -204,20 +205,14 @@ t.test('settings that name no backend, or the same twice, or not all that s3 nee
   )
   t.equal(read(s3).s3?.pathStyle, false, "AWS' own")
   const wrong: [Record<string, string>, RegExp][] = [
-    [
-      { TENANTRY_STORAGE_BACKEND: 'gcs' },
-      /TENANTRY_STORAGE_BACKEND is "gcs": unknown storage backend; want one of local, s3/,
-    ],
-    [{ TENANTRY_STORAGE_BACKEND: 'toString' }, /unknown storage backend/],
-    [
-      { TENANTRY_STORAGE_FALLBACK: 'S3' },
-      /TENANTRY_STORAGE_FALLBACK is "S3": unknown storage backend; want one of local, s3/,
-    ],
-    [{ TENANTRY_STORAGE_FALLBACK: 'local' }, /TENANTRY_STORAGE_FALLBACK is "local", as TENANTRY_STORAGE_BACKEND/],
+    [{ TENANTRY_STORAGE_BACKEND: 'gcs' }, /Invalid TENANTRY_STORAGE_BACKEND "gcs"\. Allowed: local, s3\./],
+    [{ TENANTRY_STORAGE_BACKEND: 'toString' }, /Invalid TENANTRY_STORAGE_BACKEND "toString"/],
+    [{ TENANTRY_STORAGE_FALLBACK: 'S3' }, /Invalid TENANTRY_STORAGE_FALLBACK "S3"\. Allowed: local, s3\./],
+    [{ TENANTRY_STORAGE_FALLBACK: 'local' }, /TENANTRY_STORAGE_FALLBACK and TENANTRY_STORAGE_BACKEND are both "local"/],
     [{ TENANTRY_STORAGE_BACKEND: 's3' }, /TENANTRY_S3_BUCKET is not set/],
     [
       { ...s3, TENANTRY_S3_SECRET_ACCESS_KEY_FILE: '/nowhere' },
-      /TENANTRY_S3_SECRET_ACCESS_KEY_FILE names a file that can't be read/,
+      /The file in TENANTRY_S3_SECRET_ACCESS_KEY_FILE cannot be read/,
     ],
     [{ ...s3, TENANTRY_S3_ENDPOINT: 'storage.example.org' }, /TENANTRY_S3_ENDPOINT is "storage.example.org"/],
     [{ ...s3, TENANTRY_S3_PREFIX: '../x' }, /TENANTRY_S3_PREFIX is/],

@@ -1,13 +1,13 @@
-// Buckets as the specification has them (2.1, 4.1, 5.4, 7), row by row.
+// Buckets as the specification defines them (2.1, 4.1, 5.4, 7), row by row.
 import t from 'tap'
 import { startRuntime } from '#test/support/runtime.ts'
 import { buckets, create, put } from './support/buckets.ts'
 import { iso, same, uuid } from './support/objects.ts'
 
-t.test('buckets', async (t) => {
+t.test('Buckets', async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('are made with a name of 3 to 63 of a-z, 0-9 and hyphens; an error carries the reason', async (t) => {
+  t.test('A bucket name has 3 to 63 characters of a-z, 0-9 and hyphens; an error states the reason', async (t) => {
     const tenant = await runtime.addTenant()
     for (const name of ['abc', 'a-c', '0-9', 'a--b', 'x'.repeat(63), '123', `a${'-'.repeat(61)}b`]) {
       t.equal((await tenant.request('POST', buckets, { as: 'u1', body: { name } })).status, 201, name)
@@ -57,11 +57,11 @@ t.test('buckets', async (t) => {
     t.equal(
       (await tenant.rows('select count(*)::int as n from storage_buckets'))[0]?.['n'],
       8,
-      'seven and the system bucket',
+      'seven buckets and the system bucket',
     )
   })
 
-  t.test('answer their making with all fields, and nothing of them is coerced or ignored', async (t) => {
+  t.test('POST /bucket returns all fields, and coerces and ignores no input', async (t) => {
     const tenant = await runtime.addTenant()
     const made = await tenant.request('POST', buckets, {
       as: 'u1',
@@ -89,7 +89,7 @@ t.test('buckets', async (t) => {
       { policy: 'private', config: { allowed_mime_types: [], max_file_size: 0 } },
       'the defaults',
     )
-    t.match(await create(tenant, 'service', { name: 'services' }), { owner_id: null }, 'the service owns nothing')
+    t.match(await create(tenant, 'service', { name: 'services' }), { owner_id: null }, 'the service owns no bucket')
 
     for (const body of [
       { policy: 'secret' },
@@ -134,7 +134,7 @@ t.test('buckets', async (t) => {
     t.equal((await tenant.request('GET', `${buckets}/never`, { as: 'service' })).status, 404)
   })
 
-  t.test('need a signed-in maker, and a name that is free', async (t) => {
+  t.test('Creating a bucket needs a signed-in user and an unused name', async (t) => {
     const tenant = await runtime.addTenant()
     const neighbour = await runtime.addTenant({ name: 'neighbour' })
     same(t, await tenant.request('POST', buckets, { body: { name: 'mine' } }), 401, 'UNAUTHORIZED')
@@ -151,11 +151,19 @@ t.test('buckets', async (t) => {
     const at = await Promise.all(
       Array.from({ length: 8 }, (_, n) => tenant.request('POST', buckets, { as: `u${n}`, body: { name: 'race' } })),
     )
-    t.same(at.map(({ status }) => status).sort(), [201, 409, 409, 409, 409, 409, 409, 409], 'of many at once, one')
-    t.match(await create(neighbour, 'u9', { name: 'mine' }), { owner_id: 'u9' }, 'a name is taken in its tenant alone')
+    t.same(
+      at.map(({ status }) => status).sort(),
+      [201, 409, 409, 409, 409, 409, 409, 409],
+      'one of many concurrent requests succeeds',
+    )
+    t.match(
+      await create(neighbour, 'u9', { name: 'mine' }),
+      { owner_id: 'u9' },
+      'a name is unique only within its tenant',
+    )
   })
 
-  t.test('are changed in part, by their owner or the service', async (t) => {
+  t.test('The owner or the service changes single fields of a bucket', async (t) => {
     const tenant = await runtime.addTenant()
     const made = await create(tenant, 'u1', {
       name: 'mine',
@@ -165,7 +173,7 @@ t.test('buckets', async (t) => {
     })
     await create(tenant, 'u1', { name: 'hidden' })
     await create(tenant, 'u1', { name: 'shared', policy: 'authenticated' })
-    // Timestamps are of a millisecond.
+    // Timestamps have a resolution of one millisecond.
     await new Promise((resolve) => setTimeout(resolve, 5))
     const changed = await tenant.request('PATCH', `${buckets}/mine`, { as: 'u1', body: { max_file_size: 200 } })
     t.equal(changed.status, 200)
@@ -174,7 +182,7 @@ t.test('buckets', async (t) => {
       config: { allowed_mime_types: ['image/*'], max_file_size: 200 },
       updated_at: iso,
     })
-    t.ok(String(changed.json()['updated_at']) > String(made['updated_at']), 'later than it was made')
+    t.ok(String(changed.json()['updated_at']) > String(made['updated_at']), 'later than its creation')
     t.equal(
       (await tenant.request('PATCH', `${buckets}/mine`, { as: 'u1', body: { config: { allowed_mime_types: [] } } }))
         .status,
@@ -207,7 +215,7 @@ t.test('buckets', async (t) => {
     for (const [caller, name, status] of denials) {
       for (const method of ['PATCH', 'PUT']) {
         const response = await tenant.request(method, `${buckets}/${name}`, { as: caller, body: { policy: 'public' } })
-        t.equal(response.status, status, `${method} ${name} by ${caller ?? 'nobody'}`)
+        t.equal(response.status, status, `${method} ${name} by ${caller ?? 'anonymous'}`)
       }
     }
     same(
@@ -215,7 +223,7 @@ t.test('buckets', async (t) => {
       await tenant.request('PATCH', `${buckets}/mine`, { as: 'u1', body: { name: 'other' } }),
       400,
       'INVALID_BUCKET',
-      /renamed/,
+      /keeps its name/,
     )
     for (const body of [
       { owner_id: 'u2' },
@@ -230,11 +238,11 @@ t.test('buckets', async (t) => {
     t.same(
       await tenant.rows('select name, owner_id, policy, config, updated_at from storage_buckets order by name'),
       before,
-      'what was refused changed nothing',
+      'rejected requests changed nothing',
     )
   })
 
-  t.test('are deleted when empty, by their owner or the service; else 409 says how many files there are', async (t) => {
+  t.test('The owner or the service deletes an empty bucket; otherwise 409 states the number of files', async (t) => {
     const tenant = await runtime.addTenant()
     for (const policy of ['public', 'private', 'authenticated']) await create(tenant, 'u1', { name: policy, policy })
     await put(tenant, 'u1', 'private/1.txt')
@@ -249,14 +257,14 @@ t.test('buckets', async (t) => {
       'BUCKET_NOT_EMPTY',
       /\b3 files\b/,
     )
-    t.match((await tenant.request('GET', `${buckets}/private`, { as: 'u1' })).json(), { file_count: 3 }, 'it stays')
+    t.match((await tenant.request('GET', `${buckets}/private`, { as: 'u1' })).json(), { file_count: 3 }, 'it remains')
 
     same(t, await tenant.request('DELETE', `${buckets}/private`, { as: 'u2' }), 404, 'NoSuchBucket')
     same(t, await tenant.request('DELETE', `${buckets}/public`, { as: 'u2' }), 403, 'ACCESS_DENIED')
     same(t, await tenant.request('DELETE', `${buckets}/authenticated`, { as: 'u2' }), 403, 'ACCESS_DENIED')
     same(t, await tenant.request('DELETE', `${buckets}/public`), 401, 'UNAUTHORIZED')
     same(t, await tenant.request('DELETE', `${buckets}/nowhere`, { as: 'u1' }), 404, 'NoSuchBucket')
-    t.equal((await tenant.rows('select count(*)::int as n from storage_buckets'))[0]?.['n'], 4, 'none is gone')
+    t.equal((await tenant.rows('select count(*)::int as n from storage_buckets'))[0]?.['n'], 4, 'none is deleted')
 
     same(t, await tenant.request('POST', `${buckets}/private/empty`, { as: 'u2' }), 404, 'NoSuchBucket')
     t.equal((await tenant.request('POST', `${buckets}/private/empty`, { as: 'u1' })).status, 200)
@@ -271,11 +279,11 @@ t.test('buckets', async (t) => {
     t.same(
       events.map(({ type }) => type),
       ['created', 'emptied', 'deleted', 'created'].map((what) => `storage.bucket.${what}`),
-      'and all of it is in the event log',
+      'the event log contains all changes',
     )
   })
 
-  t.test('that are deleted while files come end up gone without a file, or kept with it', async (t) => {
+  t.test('A bucket that is deleted during uploads is either gone without files or remains with them', async (t) => {
     const tenant = await runtime.addTenant()
     const outcomes = new Set<string>()
     for (let round = 0; round < 15; round++) {
@@ -308,7 +316,7 @@ t.test('buckets', async (t) => {
     t.equal((await tenant.files()).length, row?.['n'], 'as many files as rows')
   })
 
-  t.test('serve an unmodified client', async (t) => {
+  t.test('An unmodified client works with buckets', async (t) => {
     const tenant = await runtime.addTenant()
     const { storage } = tenant.client('u1')
     t.match(
@@ -333,5 +341,5 @@ t.test('buckets', async (t) => {
     t.same((await storage.listBuckets()).data, [])
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

@@ -1,5 +1,6 @@
-// Each method of the published storage clients, in both versions × who calls × the bucket's policy: what comes of it is
-// what the policies of the specification say. The table in docs/storage.md is written from here (TENANTRY_WRITE_DOCS=1).
+// Calls each method of the published storage clients, in both versions, as each kind of caller, with each policy of a
+// bucket: the outcome follows the policies of the specification. This file also writes the table in docs/storage.md
+// (TENANTRY_WRITE_DOCS=1).
 import t from 'tap'
 import { checkDocumented } from '#test/support/documented.ts'
 import { startRuntime } from '#test/support/runtime.ts'
@@ -9,7 +10,7 @@ import { checkCalls, expected, fixture } from './support/check-calls.ts'
 import { absentFeatures, methodsOfAbsentParts } from './support/absent-features.ts'
 import { currentVersion, methodsOf, storageOf, versions } from './support/storage-clients.ts'
 
-/** Methods that are no calls: they build, set up or only compute. */
+/** Methods that send no request: they build, configure or only compute. */
 const plumbing = new Set([
   '_getFinalPath',
   '_removeEmptyFolders',
@@ -29,11 +30,11 @@ const plumbing = new Set([
   'vectors',
 ])
 
-t.test('storage clients', async (t) => {
+t.test('Storage clients', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
 
-  t.test('have no method that is not covered here', async (t) => {
+  t.test('Every method of the clients is covered by a case', async (t) => {
     for (const version of versions) {
       const storage = storageOf(tenant, 'service', version)
       const has = [
@@ -45,21 +46,21 @@ t.test('storage clients', async (t) => {
       t.same(
         has.filter((name) => !called.has(name) && !plumbing.has(name.slice(name.lastIndexOf('.') + 1))),
         [],
-        `${version}: each is called below`,
+        `${version}: a case calls each method`,
       )
       if (version === currentVersion)
         t.same(
           [...called].filter((name) => !has.includes(name)),
           [],
-          'and each that is called is found',
+          'and each method of a case exists',
         )
     }
   })
 
   for (const version of versions) {
     for (const policy of policies) {
-      t.test(`${version}: what the policies say comes of each call to a ${policy} bucket`, async (t) => {
-        // Callers at once, each with buckets of its own.
+      t.test(`${version}: each call to a ${policy} bucket has the outcome of the policies`, async (t) => {
+        // The callers run concurrently, each with its own buckets.
         await Promise.all(
           actors.map((_, actor) =>
             checkCalls(t, tenant, version, policy, actor, `${policy}-${actor}-${version.replaceAll('.', '-')}`),
@@ -69,31 +70,31 @@ t.test('storage clients', async (t) => {
     }
   }
 
-  t.test('are told by name what there is none of', async (t) => {
+  t.test('receive an error that names a feature that storage does not have', async (t) => {
     await fixture(tenant, 'public', 'plain')
     for (const version of versions) {
       const storage = storageOf(tenant, 'olga', version)
       for (const { name, what, call, since } of absentFeatures) {
         if (since !== undefined && version < since) continue
         const { error } = await call(storage, storage.from('plain'))
-        t.match(error, { status: 400, message: `there are no ${what} here` }, `${name}, ${version}`)
+        t.match(error, { status: 400, message: `Storage does not support ${what}.` }, `${name}, ${version}`)
       }
     }
     t.equal(
       (await tenant.request('GET', `/storage/v1/object/plain/${path}`)).text,
       content,
-      'and nothing of it was done',
+      'and the call changed nothing',
     )
   })
 
-  t.test('find the table in the documentation as it is', async (t) => {
+  t.test('The table in the documentation matches the cases', async (t) => {
     await checkDocumented(t, 'storage.md', 'test/storage/client-matrix.test.ts', table())
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })
 
-/** As it has been checked above. */
+/** Builds the table that the cases above have checked. */
 function table(): string {
   const cell = (one: Case, policy: Policy, actor: number) =>
     [...new Set(versions.map((version) => expected(one, policy, actor, version)))].join(', ')
@@ -108,13 +109,13 @@ function table(): string {
     ),
   ]
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |\n`
-  const reported = [...Map.groupBy(absentFeatures, ({ what }) => what)].map(([what, features]) => [
-    `there are no ${what} here`,
+  const absentRows = [...Map.groupBy(absentFeatures, ({ what }) => what)].map(([what, features]) => [
+    `Storage does not support ${what}.`,
     features.map(({ name }) => name).join(', '),
   ])
   return (
     [head, head.map(() => '---'), ...rows].map(line).join('') +
     '\n' +
-    [['400 `FeatureNotEnabled`', 'is told to'], ['---', '---'], ...reported].map(line).join('')
+    [['message of the 400 `FeatureNotEnabled`', 'returned by'], ['---', '---'], ...absentRows].map(line).join('')
   )
 }

@@ -1,4 +1,4 @@
-// What users of other storage services complain about, each shown not to be so here.
+// Common complaints of users of other storage services, each shown not to apply here.
 import t, { type Test } from 'tap'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { storageOf, versions } from './support/storage-clients.ts'
@@ -20,10 +20,10 @@ async function paths(tenant: TestTenant): Promise<unknown[]> {
   return (await tenant.rows('select path from storage_objects order by path')).map(({ path }) => path)
 }
 
-t.test('complaints', async (t) => {
+t.test('Complaints', async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('a 400 for everything: here the status is the true one, for plain callers and for clients', async (t) => {
+  t.test('Complaint: 400 for everything. Here clients receive the exact status', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'docs', 'public')
     await put(tenant, 'docs/a')
@@ -48,12 +48,12 @@ t.test('complaints', async (t) => {
       wanted.map(String),
     )
     for (const version of versions) {
-      const [olga, peter, nobody] = ['olga', 'peter', undefined].map((caller) => storageOf(tenant, caller, version))
+      const [olga, peter, anonymous] = ['olga', 'peter', undefined].map((caller) => storageOf(tenant, caller, version))
       const replies = [
         await olga?.from('docs').download('absent'),
         await olga?.from('absent').download('a'),
         await peter?.from('docs').move('a', 'b'),
-        await nobody?.emptyBucket('docs'),
+        await anonymous?.emptyBucket('docs'),
         await olga?.from('docs').upload('a', 'x'),
       ]
       t.same(
@@ -64,7 +64,7 @@ t.test('complaints', async (t) => {
     }
   })
 
-  t.test('denials that do not say which right is missing: here they say who may', async (t) => {
+  t.test('Complaint: denials name no missing right. Here the message states who may act', async (t) => {
     const tenant = await runtime.addTenant()
     for (const policy of ['public', 'authenticated']) {
       await bucket(tenant, policy, policy)
@@ -132,61 +132,67 @@ t.test('complaints', async (t) => {
         message:
           /the object's owner in an authenticated bucket, the bucket's owner or the service role may write here$/,
       },
-      'what only Postgres refuses',
+      'what only Postgres rejects',
     )
-    t.same(await paths(tenant), ['a', 'a', 'dir/b', 'dir/b', 'of-peter'], 'and nothing was done')
+    t.same(await paths(tenant), ['a', 'a', 'dir/b', 'dir/b', 'of-peter'], 'and nothing was changed')
   })
 
-  t.test('no deletion by prefix: here a folder goes, with all that is in it and nothing else', (t) =>
+  t.test('Complaint: no deletion by prefix. Here a folder is deleted with its contents and nothing else', (t) =>
     folders(t, runtime.addTenant()),
   )
 
-  t.test('ghost folders that keep a bucket from being deleted: here a folder is what is in it', async (t) => {
-    const tenant = await runtime.addTenant()
-    for (const version of versions) {
-      const storage = storageOf(tenant, 'olga', version)
-      await storage.createBucket('docs')
-      const files = storage.from('docs')
-      await files.upload('a/b/c.txt', 'x')
-      await files.upload('a/.emptyFolderPlaceholder', '')
-      t.match(await storage.deleteBucket('docs'), { error: { status: 409, message: /2 files$/ } })
-      await files.move('a/b/c.txt', 'z/c.txt')
+  t.test(
+    'Complaint: ghost folders block deleting a bucket. Here a folder exists only while it contains objects',
+    async (t) => {
+      const tenant = await runtime.addTenant()
+      for (const version of versions) {
+        const storage = storageOf(tenant, 'olga', version)
+        await storage.createBucket('docs')
+        const files = storage.from('docs')
+        await files.upload('a/b/c.txt', 'x')
+        await files.upload('a/.emptyFolderPlaceholder', '')
+        t.match(await storage.deleteBucket('docs'), { error: { status: 409, message: /2 files\.$/ } })
+        await files.move('a/b/c.txt', 'z/c.txt')
+        t.match(
+          (await files.list('a')).data,
+          [{ name: '.emptyFolderPlaceholder' }],
+          'a folder is gone with its last object',
+        )
+        await files.remove(['z/c.txt', 'a/.emptyFolderPlaceholder'])
+        t.same((await files.list()).data, [], 'no folder remains')
+        t.same((await files.listV2({ with_delimiter: true })).data, { hasNext: false, folders: [], objects: [] })
+        t.match(await storage.deleteBucket('docs'), { error: null })
+      }
+    },
+  )
+
+  t.test(
+    'Complaint: orphaned files after their rows are deleted. Here the sweep reports and collects them',
+    async (t) => {
+      const tenant = await runtime.addTenant()
+      await bucket(tenant, 'docs', 'private')
+      for (const name of ['a', 'b', 'c']) await put(tenant, `docs/${name}`)
+      const hold = await tenant.files()
+      await tenant.rows("delete from storage_objects where path in ('a', 'b')")
+      const sweep = async (body: object) =>
+        (await tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service', body })).json()
       t.match(
-        (await files.list('a')).data,
-        [{ name: '.emptyFolderPlaceholder' }],
-        'a folder goes with the last that was in it',
+        await sweep({ dry_run: true }),
+        { files: 3, waiting: 2, orphans: 0, removed: 0 },
+        'both files wait, and the sweep reports them',
       )
-      await files.remove(['z/c.txt', 'a/.emptyFolderPlaceholder'])
-      t.same((await files.list()).data, [], 'no folder is left')
-      t.same((await files.listV2({ with_delimiter: true })).data, { hasNext: false, folders: [], objects: [] })
-      t.match(await storage.deleteBucket('docs'), { error: null })
-    }
-  })
+      t.same((await tenant.files()).sort(), hold.sort(), 'a dry run changes nothing')
+      await sweep({})
+      await runtime.storage.idle()
+      t.match(await sweep({ dry_run: true }), { files: 1, waiting: 0, orphans: 0 })
+      t.equal((await tenant.files()).length, 1)
+      t.equal((await tenant.request('GET', `${objects}/docs/c`, { as: 'olga' })).text, 'x')
+      const [usage] = await tenant.rows('select file_bytes::int, file_count::int from storage_usage')
+      t.same(usage, { file_bytes: 1, file_count: 1 }, 'and the counters include it')
+    },
+  )
 
-  t.test('a file left behind when its row is deleted: here it is told of, and collected', async (t) => {
-    const tenant = await runtime.addTenant()
-    await bucket(tenant, 'docs', 'private')
-    for (const name of ['a', 'b', 'c']) await put(tenant, `docs/${name}`)
-    const hold = await tenant.files()
-    await tenant.rows("delete from storage_objects where path in ('a', 'b')")
-    const sweep = async (body: object) =>
-      (await tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service', body })).json()
-    t.match(
-      await sweep({ dry_run: true }),
-      { files: 3, waiting: 2, orphans: 0, removed: 0 },
-      'the files of both wait, and it is said',
-    )
-    t.same((await tenant.files()).sort(), hold.sort(), 'looking changes nothing')
-    await sweep({})
-    await runtime.storage.idle()
-    t.match(await sweep({ dry_run: true }), { files: 1, waiting: 0, orphans: 0 })
-    t.equal((await tenant.files()).length, 1)
-    t.equal((await tenant.request('GET', `${objects}/docs/c`, { as: 'olga' })).text, 'x')
-    const [usage] = await tenant.rows('select file_bytes::int, file_count::int from storage_usage')
-    t.same(usage, { file_bytes: 1, file_count: 1 }, 'and the counters know')
-  })
-
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })
 
 async function folders(t: Test, made: Promise<TestTenant>): Promise<void> {
@@ -202,23 +208,27 @@ async function folders(t: Test, made: Promise<TestTenant>): Promise<void> {
   t.equal((await tenant.request('DELETE', `${objects}/docs`, { as: 'olga', body: {} })).status, 400)
   t.equal((await tenant.request('DELETE', `${objects}/docs`, { body: { prefix: 'a/' } })).status, 401)
   t.equal((await paths(tenant)).length, 10)
-  t.same((await remove('x%/')).json(), { message: 'Successfully deleted', removed: 1 }, 'a percent sign is no pattern')
+  t.same(
+    (await remove('x%/')).json(),
+    { message: 'Successfully deleted', removed: 1 },
+    'a percent sign is not a wildcard',
+  )
   t.same((await remove('a/')).json(), { message: 'Successfully deleted', removed: 4 })
   t.same(await paths(tenant), ['A/5', 'a', 'a0', 'ab/4', 'xy/7'])
-  t.same((await remove('a/')).json(), { message: 'Successfully deleted', removed: 0 }, 'there is nothing any more')
+  t.same((await remove('a/')).json(), { message: 'Successfully deleted', removed: 0 }, 'nothing remains')
   const reported = await tenant.rows(
     "select payload ->> 'path' as path from event_log where type = 'storage.object.deleted' order by 1",
   )
   t.same(
     reported.map(({ path }) => path).sort(),
     ['a/1', 'a/b/2', 'a/b/c/3', 'a/ä', 'x%/6'].sort(),
-    'each has its event',
+    'each object has its event',
   )
 
   await put(tenant, 'docs/both/olgas')
   await put(tenant, 'docs/both/peters', 'peter')
-  t.equal((await remove('both/', 'petra')).status, 403, 'one who may delete none of it')
-  t.match((await remove('both/', 'peter')).json(), { removed: 1 }, 'the own ones of it')
+  t.equal((await remove('both/', 'petra')).status, 403, 'a user without the right to delete')
+  t.match((await remove('both/', 'peter')).json(), { removed: 1 }, 'a user deletes their own objects of the folder')
   t.ok((await paths(tenant)).includes('both/olgas'))
 
   await tenant.rows(
@@ -226,6 +236,6 @@ async function folders(t: Test, made: Promise<TestTenant>): Promise<void> {
      select b.id, 'many/' || n, gen_random_uuid(), 1, 'text/plain', 'x'
      from storage_buckets b, generate_series(1, 2500) n where b.name = 'docs'`,
   )
-  t.match((await remove('many/')).json(), { removed: 2500 }, 'in steps, all of it')
+  t.match((await remove('many/')).json(), { removed: 2500 }, 'in steps, the whole folder')
   t.match((await tenant.request('GET', '/storage/v1/bucket/docs', { as: 'olga' })).json(), { file_count: 6 })
 }

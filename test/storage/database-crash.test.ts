@@ -1,5 +1,5 @@
-// Postgres ends as in a crash and comes back, again and again, under sixteen writers: those who are hit get a 503, nothing that
-// was acknowledged is lost, and the runtime goes on by itself.
+// Postgres crashes and restarts repeatedly under sixteen writers. Affected requests receive 503, no acknowledged change
+// is lost, and the runtime recovers without help.
 import t from 'tap'
 import { effort, seed } from '#test/support/effort.ts'
 import { inspect, sound } from './support/inspect.ts'
@@ -7,7 +7,7 @@ import { openScene } from './support/scene.ts'
 import { serve } from './support/served-storage.ts'
 import { Load, databaseIsAway } from './support/writers.ts'
 
-t.test('Postgres crashes under load', { timeout: 3_600_000 }, async (t) => {
+t.test('The runtime recovers from crashes of Postgres under load', { timeout: 3_600_000 }, async (t) => {
   const scene = await openScene(t)
   const { request, idle } = await serve(t, scene)
   const load = new Load(seed, { unsure: databaseIsAway })
@@ -17,7 +17,7 @@ t.test('Postgres crashes under load', { timeout: 3_600_000 }, async (t) => {
     const wanted = load.acknowledged + 100
     const hit = (load.responses.get(503) ?? 0) + 1
     let crashed: Promise<void> | undefined
-    // Until it answers again, and somebody was hit.
+    // Until Postgres responds again and at least one request has failed.
     const back = { is: false }
     await load.run(request, () => {
       if (load.acknowledged >= wanted)
@@ -31,6 +31,6 @@ t.test('Postgres crashes under load', { timeout: 3_600_000 }, async (t) => {
     await idle()
     t.same(await inspect(scene, request, load), sound, `after crash ${crash}`)
   }
-  t.same(load.wrong, [], 'every answer was right, or a 503')
-  t.comment(`${crashes} crashes, answers ${JSON.stringify([...load.responses])}, seed ${seed}`)
+  t.same(load.wrong, [], 'every response was correct, or a 503')
+  t.comment(`${crashes} crashes, responses ${JSON.stringify([...load.responses])}, seed ${seed}`)
 })

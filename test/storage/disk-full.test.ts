@@ -1,5 +1,5 @@
-// A disk that is full, a small one in memory: uploads are refused, all else goes on, nothing half made is left, and with room
-// again they are taken again. Needs root, for the disk.
+// A full disk, simulated by a small one in memory: uploads are rejected, everything else works, no partial file
+// remains, and uploads succeed again once there is room. Needs root to mount the disk.
 import { statfs } from 'node:fs/promises'
 import t from 'tap'
 import { seed } from '#test/support/effort.ts'
@@ -13,11 +13,11 @@ const megabyte = 1_000_000
 const objects = '/storage/v1/object/docs'
 const binary = { 'content-type': 'application/octet-stream' }
 
-t.test('a full disk', async (t) => {
+t.test('A full disk', async (t) => {
   const data = await openSmallDisk(t, 8 * megabyte)
   const scene = await openScene(t, { data })
   const { request, idle } = await serve(t, scene)
-  // Nobody told it of anything: it compares nothing, and the rest of the judgement holds.
+  // The load has no acknowledged writes to compare; the other checks of the inspection apply.
   const load = new Load(seed)
   await load.begin(request)
   const put = (path: string, body: Buffer, headers: Record<string, string> = binary) =>
@@ -31,7 +31,7 @@ t.test('a full disk', async (t) => {
   t.equal((await put('second', Buffer.alloc(2 * megabyte, 'b'))).status, 200)
   const before = await free()
 
-  t.test('refuses what does not fit, and leaves nothing of it behind', async (t) => {
+  t.test('An upload that does not fit is rejected and leaves nothing behind', async (t) => {
     const large = Buffer.alloc(4 * megabyte, 'c')
     const responses = await Promise.all([
       put('third', large),
@@ -45,11 +45,11 @@ t.test('a full disk', async (t) => {
     }
     await idle()
     t.equal((await request('GET', `${objects}/third`)).status, 404)
-    t.ok((await free()) >= before, 'no byte of them is left')
+    t.ok((await free()) >= before, 'no byte of them remains')
     t.same(await inspect(scene, request, load), sound)
   })
 
-  t.test('serves what it has, takes what still fits, deletes, and takes uploads again', async (t) => {
+  t.test('A full disk still allows reads, small uploads and deletes, and uploads again after a delete', async (t) => {
     t.ok((await request('GET', `${objects}/first`)).bytes.equals(Buffer.alloc(3 * megabyte, 'a')))
     t.equal((await put('small', Buffer.alloc(1_000))).status, 200)
     t.equal((await request('DELETE', `${objects}/first`)).status, 200)

@@ -1,4 +1,5 @@
-// A file on its way to a socket: every byte once and in order, whatever the reader's pace, and nothing left open when it goes.
+// Streams a file to a socket: every byte once and in order at any speed of the reader, and no open file after the
+// reader leaves.
 import t from 'tap'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -13,7 +14,7 @@ import { BufferRoom, FileStream } from '#tenant-runtime/storage/backend/file-str
 const megabyte = 1024 * 1024
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-t.test('a file as a stream', { timeout: 60_000 }, async (t) => {
+t.test('A file as a stream', { timeout: 60_000 }, async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-stream-'))
   t.teardown(() => rm(directory, { recursive: true, force: true }))
   const bytes = randomBytes(5 * megabyte + 321)
@@ -23,7 +24,10 @@ t.test('a file as a stream', { timeout: 60_000 }, async (t) => {
     while (handle.fd !== -1) await new Promise(setImmediate)
   }
 
-  /** Takes each piece some turns later, and copies it then: one that was filled anew meanwhile shows. */
+  /**
+   * Takes each chunk some turns later and copies it only then, which detects a buffer that was refilled in the
+   * meantime.
+   */
   const slowSink = () => {
     const taken: Buffer[] = []
     const sink = new Writable({
@@ -42,9 +46,9 @@ t.test('a file as a stream', { timeout: 60_000 }, async (t) => {
 
   for (const [name, room] of [
     ['large buffers', 64 * megabyte],
-    ['small ones, without room for others', 0],
+    ['small buffers, with no room for others', 0],
   ] as const) {
-    t.test(`is piped whole and in part through ${name}`, async (t) => {
+    t.test(`A file is piped whole and in part through ${name}`, async (t) => {
       for (const [start, end] of [
         [0, bytes.length - 1],
         [7, 7],
@@ -62,7 +66,7 @@ t.test('a file as a stream', { timeout: 60_000 }, async (t) => {
     })
   }
 
-  t.test('is iterated, in pieces that are kept', async (t) => {
+  t.test('A file is iterated in chunks that the reader may retain', async (t) => {
     const chunks: Buffer[] = []
     for await (const chunk of new FileStream(
       await open(file),
@@ -75,12 +79,12 @@ t.test('a file as a stream', { timeout: 60_000 }, async (t) => {
   })
 
   t.test(
-    'gives its room and its file back when the reader goes, and when the file is shorter than was said',
+    'A stream releases its buffer and its file when the reader leaves and when the file is shorter than expected',
     async (t) => {
       const room = new BufferRoom(2 * megabyte)
       const isFree = () => {
         const free = room.take(2 * megabyte)
-        if (free) room.give(2 * megabyte)
+        if (free) room.release(2 * megabyte)
         return free
       }
       const served: Promise<unknown>[] = []

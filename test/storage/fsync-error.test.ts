@@ -1,6 +1,6 @@
-// An fsync that fails, of a file or of its directory: that file is never tried again, nothing of it stays, the tenant's health
-// says so, and uploads are taken again once the disk keeps what is written. The failures are put into the file handles of
-// this process, the runtime's own among them.
+// An fsync of a file or of its directory fails: that file is never synced again, nothing of it remains, the tenant is
+// unhealthy, and uploads succeed again once the disk stores what is written. The test injects the errors into the file
+// handles of this process, including the runtime's.
 import { open, readlink, type FileHandle } from 'node:fs/promises'
 import t, { type Test } from 'tap'
 import { seed } from '#test/support/effort.ts'
@@ -11,11 +11,11 @@ import { serve } from './support/served-storage.ts'
 import { Load } from './support/writers.ts'
 
 interface Syncs {
-  /** Which fsyncs fail, by the file's path. */
+  /** Returns whether the fsync of the file at this path fails. */
   fails: (path: string) => boolean
-  /** Paths of those that failed. */
+  /** Paths of the failed calls. */
   failed: string[]
-  /** Paths of all. */
+  /** Paths of all calls. */
   all: string[]
 }
 
@@ -40,7 +40,7 @@ async function watchSyncs(t: Test): Promise<Syncs> {
   return syncs
 }
 
-t.test('an fsync that fails', async (t) => {
+t.test('A failed fsync rejects the upload', async (t) => {
   const syncs = await watchSyncs(t)
   const scene = await openScene(t)
   const { request, idle } = await serve(t, scene)
@@ -55,35 +55,38 @@ t.test('an fsync that fails', async (t) => {
     ['a file', (path: string) => /[0-9a-f-]{36}$/.test(path)],
     ['its directory', (path: string) => /\/[0-9a-f]{2}$/.test(path)],
   ] as const) {
-    t.test(`of ${of}: refused, nothing of it stays, and it is not tried again`, async (t) => {
-      const [before, failed] = [syncs.all.length, syncs.failed.length]
-      syncs.fails = fails
-      for (const path of ['kept', 'fresh']) {
-        const { status, text } = await put(path, 'new')
-        t.equal(status, 503)
-        t.match(JSON.parse(text), { code: 'STORAGE_UNAVAILABLE' })
-      }
-      const files = syncs.all
-        .slice(before)
-        .filter((path) => /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(path) && !path.includes('probe'))
-      t.equal(new Set(files).size, files.length, 'no file twice')
-      t.ok(syncs.failed.length > failed)
-      syncs.fails = () => false
-      await idle()
-      t.equal((await request('GET', '/storage/v1/object/docs/kept')).text, 'old')
-      t.equal((await request('GET', '/storage/v1/object/docs/fresh')).status, 404)
-      t.same(await inspect(scene, request, load), sound)
-    })
+    t.test(
+      `After a failed fsync of ${of} the upload is rejected, nothing of it remains, and it is not retried`,
+      async (t) => {
+        const [before, failed] = [syncs.all.length, syncs.failed.length]
+        syncs.fails = fails
+        for (const path of ['kept', 'fresh']) {
+          const { status, text } = await put(path, 'new')
+          t.equal(status, 503)
+          t.match(JSON.parse(text), { code: 'STORAGE_UNAVAILABLE' })
+        }
+        const files = syncs.all
+          .slice(before)
+          .filter((path) => /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(path) && !path.includes('probe'))
+        t.equal(new Set(files).size, files.length, 'no file is synced twice')
+        t.ok(syncs.failed.length > failed)
+        syncs.fails = () => false
+        await idle()
+        t.equal((await request('GET', '/storage/v1/object/docs/kept')).text, 'old')
+        t.equal((await request('GET', '/storage/v1/object/docs/fresh')).status, 404)
+        t.same(await inspect(scene, request, load), sound)
+      },
+    )
 
     t.test(
-      `of ${of}: the tenant is unhealthy and nothing is written, until the disk keeps what is written`,
+      `After a failed fsync of ${of} the tenant is unhealthy and accepts no writes until the disk stores them`,
       async (t) => {
         syncs.fails = fails
         t.equal((await put('fresh', 'new')).status, 503)
         syncs.fails = () => true
         t.match(await health(), {
           status: 'unhealthy',
-          components: { storage: { status: 'unhealthy', message: 'the disk does not keep what is written' } },
+          components: { storage: { status: 'unhealthy', message: 'The disk does not store what is written.' } },
         })
         const tried = syncs.all.length
         t.equal((await put('fresh', 'new')).status, 503)
@@ -100,9 +103,9 @@ t.test('an fsync that fails', async (t) => {
         t.same(
           syncs.all.slice(tried).filter((path) => !path.includes('probe')),
           [],
-          'only the disk itself was tried',
+          'only the probe of the disk was retried',
         )
-        t.equal((await request('GET', '/storage/v1/object/docs/kept')).text, 'old', 'reads go on')
+        t.equal((await request('GET', '/storage/v1/object/docs/kept')).text, 'old', 'reads continue')
         syncs.fails = () => false
         t.match(await health(), { status: 'healthy' })
         t.equal((await put('fresh', 'new')).status, 200)

@@ -1,5 +1,5 @@
-// Random histories of users who do several things at once in two buckets, against a small model: for every answer and for all
-// that is there afterwards there must be an order, one after the other, in which they fit.
+// Random histories of users who act concurrently in two buckets, compared with a small model: all responses and the
+// final state must fit one sequential order.
 import fc from 'fast-check'
 import t from 'tap'
 import { chanceOf } from '#test/simulation/chance.ts'
@@ -20,12 +20,12 @@ const caller = fc.oneof(
 )
 const policy = fc.constantFrom<Policy>('authenticated', 'public', 'private')
 const operation: fc.Arbitrary<Operation> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ who: caller, kind: fc.constant('create' as const), bucket, policy }) },
-  { weight: 1, arbitrary: fc.record({ who: caller, kind: fc.constant('policy' as const), bucket, policy }) },
+  { weight: 3, arbitrary: fc.record({ caller, kind: fc.constant('create' as const), bucket, policy }) },
+  { weight: 1, arbitrary: fc.record({ caller, kind: fc.constant('policy' as const), bucket, policy }) },
   {
     weight: 2,
     arbitrary: fc.record({
-      who: caller,
+      caller,
       kind: fc.constantFrom('drop' as const, 'empty' as const, 'list' as const),
       bucket,
     }),
@@ -33,7 +33,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   {
     weight: 5,
     arbitrary: fc.record({
-      who: caller,
+      caller,
       kind: fc.constant('upload' as const),
       at: location,
       content: fc.string({ minLength: 1, maxLength: 3, unit: fc.constantFrom('a', 'b', 'c', 'd') }),
@@ -42,12 +42,12 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   },
   {
     weight: 4,
-    arbitrary: fc.record({ who: caller, kind: fc.constantFrom('read' as const, 'remove' as const), at: location }),
+    arbitrary: fc.record({ caller, kind: fc.constantFrom('read' as const, 'remove' as const), at: location }),
   },
   {
     weight: 1,
     arbitrary: fc.record({
-      who: caller,
+      caller,
       kind: fc.constant('remove many' as const),
       bucket,
       paths: fc.uniqueArray(fc.constantFrom(...paths), { minLength: 1 }),
@@ -56,32 +56,32 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({
-      who: caller,
+      caller,
       kind: fc.constantFrom('move' as const, 'copy' as const),
       at: location,
       to: location,
     }),
   },
 )
-/** Two or three who may do all that they try, at the same place. */
+/** Two or three callers with all rights act on the same path. */
 const duel: fc.Arbitrary<Operation[]> = location.chain((at) => {
   const caller = fc.constantFrom('ada' as const, 'service' as const)
   const move = fc.record({
-    who: caller,
+    caller,
     kind: fc.constantFrom('move' as const, 'copy' as const),
     at: fc.constant(at),
     to: location,
   })
-  const remove = fc.record({ who: caller, kind: fc.constant('remove' as const), at: fc.constant(at) })
+  const remove = fc.record({ caller, kind: fc.constant('remove' as const), at: fc.constant(at) })
   const upload = fc.record({
-    who: caller,
+    caller,
     kind: fc.constant('upload' as const),
     at: fc.constant(at),
     content: fc.constantFrom('e', 'f'),
     upsert: fc.boolean(),
   })
   const ofAll = fc.record({
-    who: caller,
+    caller,
     kind: fc.constantFrom('drop' as const, 'empty' as const),
     bucket: fc.constant(at.bucket),
   })
@@ -90,7 +90,7 @@ const duel: fc.Arbitrary<Operation[]> = location.chain((at) => {
     maxLength: 3,
   })
 })
-/** Both buckets are there at first, with a file; then up to three at once, several times. */
+/** Both buckets exist at first, with a file each; then up to three callers act at once, several times. */
 const history = fc.record({
   policies: fc.tuple(policy, policy),
   rounds: fc.array(fc.oneof(fc.array(operation, { minLength: 1, maxLength: 3 }), duel), { minLength: 1, maxLength: 6 }),
@@ -99,7 +99,7 @@ const history = fc.record({
 async function perform(tenant: TestTenant, suffix: string, operation: Operation): Promise<Outcome> {
   const named = (name: string) => `${name}-${suffix}`
   const request = (method: string, path: string, body?: object | string, headers = {}) =>
-    tenant.request(method, path, { as: operation.who, ...(body === undefined ? {} : { body }), headers })
+    tenant.request(method, path, { as: operation.caller, ...(body === undefined ? {} : { body }), headers })
   const plain = ({ status }: ApiResponse): Outcome => ({ status })
   const shown = (response: ApiResponse, of: () => string): Outcome =>
     response.status === 200 ? { status: 200, shown: of() } : plain(response)
@@ -166,7 +166,7 @@ async function perform(tenant: TestTenant, suffix: string, operation: Operation)
   }
 }
 
-/** All that there is, as the model puts it; the bytes read by the service role. */
+/** Returns the whole state in the form of the model. The service role reads the bytes. */
 async function observe(tenant: TestTenant, suffix: string): Promise<string> {
   const rows = await tenant.rows(
     `select b.name, b.policy, b.owner_id as bucket_owner, o.path, o.owner_id as file_owner
@@ -195,11 +195,11 @@ async function observe(tenant: TestTenant, suffix: string): Promise<string> {
   return describe(state)
 }
 
-t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
+t.test('Concurrent operations have the outcome of some sequential order', { timeout: 7_200_000 }, async (t) => {
   const chance = chanceOf(seed)
   const runtime = await startRuntime(t, {
     abandonedMilliseconds: 0,
-    // Whoever is between two steps of a change waits a moment there, and so is overtaken by others.
+    // A caller between two steps of a change waits for a moment here, so that others overtake it.
     failpoint: () =>
       chance.happens(0.5) ? new Promise((resolve) => setTimeout(resolve, chance.below(12))) : undefined,
   })
@@ -209,8 +209,8 @@ t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
   const run = async ({ policies, rounds }: { policies: Policy[]; rounds: Operation[][] }) => {
     const suffix = `h${ran++}`
     const made = buckets.flatMap((bucket, at): Operation[][] => [
-      [{ who: 'ada', kind: 'create', bucket, policy: policies[at] ?? 'private' }],
-      [{ who: 'ada', kind: 'upload', at: { bucket, path: 'x' }, content: bucket, upsert: true }],
+      [{ caller: 'ada', kind: 'create', bucket, policy: policies[at] ?? 'private' }],
+      [{ caller: 'ada', kind: 'upload', at: { bucket, path: 'x' }, content: bucket, upsert: true }],
     ])
     let states: State[] = [new Map()]
     for (const round of [...made, ...rounds]) {
@@ -224,16 +224,16 @@ t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
       const before = states
       states = possible.filter((state) => describe(state) === seen)
       if (states.length > 0) continue
-      const reported = done.map(({ operation, outcome }) => `${JSON.stringify(operation)} → ${JSON.stringify(outcome)}`)
+      const lines = done.map(({ operation, outcome }) => `${JSON.stringify(operation)} → ${JSON.stringify(outcome)}`)
       throw new Error(
         [
-          'there was:',
+          'state before:',
           ...before.map(describe),
-          'then, at once:',
-          ...reported,
-          'there is:',
+          'concurrent operations:',
+          ...lines,
+          'state after:',
           seen,
-          `orders in which the answers fit: ${possible.length}`,
+          `orders that fit the responses: ${possible.length}`,
         ].join('\n'),
       )
     }
@@ -247,12 +247,12 @@ t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
       phantoms: 0,
       refused: null,
     })
-  const [books] = await tenant.rows(
+  const [counters] = await tenant.rows(
     `select reserved_bytes::int as reserved, (select count(*) from blob_gc)::int as collectable,
       file_count::int - (select count(*) from storage_objects)::int as count_off,
       file_bytes::int - (select coalesce(sum(size), 0) from storage_objects)::int as bytes_off from storage_usage`,
   )
-  t.same(books, { reserved: 0, collectable: 0, count_off: 0, bytes_off: 0 })
-  t.same(runtime.problems, [])
-  t.comment(`${ran} histories, ${operations} operations, ${together} times several at once, seed ${seed}`)
+  t.same(counters, { reserved: 0, collectable: 0, count_off: 0, bytes_off: 0 })
+  t.same(runtime.errors, [])
+  t.comment(`${ran} histories, ${operations} operations, ${together} concurrent groups, seed ${seed}`)
 })

@@ -1,5 +1,4 @@
-// Whatever stands in a home's tables, it is never trusted with the machine's files,
-// the runtime's memory or its time.
+// Storage never trusts the contents of a home's tables with the machine's files, the runtime's memory or its time.
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,11 +8,11 @@ import { parseJson } from '#tenant-runtime/http/parse-json.ts'
 import { command } from '#test/functions/support/wasm.ts'
 import { startRuntime } from '#test/support/runtime.ts'
 
-t.test('a hostile home', { timeout: 120_000 }, async (t) => {
+t.test('Storage resists a hostile home', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   const neighbour = await runtime.addTenant({ name: 'neighbour' })
-  /** Without `asTenant` as somebody whom the rights of the tables do not stop. */
+  /** Runs statements. Without `asTenant`, the role bypasses the rights of the tables. */
   const owner = async (...statements: string[]) => {
     for (const statement of statements) await tenant.rows(statement)
   }
@@ -32,7 +31,7 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
     headers: { 'content-type': 'text/plain' },
   })
 
-  t.test("a blob's name that is a path opens and removes nothing", async (t) => {
+  t.test('A blob ID that is a path opens and removes no file', async (t) => {
     const secret = join(tmpdir(), `tenantry-secret-${process.pid}`)
     await writeFile(secret, 'top secret')
     t.teardown(() => rm(secret, { force: true }))
@@ -50,10 +49,10 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
     t.notMatch(read.text, /top secret/)
     await tenant.request('DELETE', '/storage/v1/object/system/a.txt', { as: 'service' })
     await runtime.storage.idle()
-    t.equal(await readFile(secret, 'utf8'), 'top secret', 'the file is where it was')
+    t.equal(await readFile(secret, 'utf8'), 'top secret', 'the file is unchanged')
   })
 
-  t.test('a row beyond all bounds is an error of its own request', async (t) => {
+  t.test('A row beyond all limits is an error of its own request only', async (t) => {
     t.equal(
       (
         await tenant.request('POST', '/rest/v1/schemas', {
@@ -75,11 +74,15 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
     const response = await tenant.request('GET', '/rest/v1/big?limit=100', { as: 'service' })
     t.equal(response.status, 413, response.text.slice(0, 200))
     t.match(response.json(), { code: 'ANSWER_TOO_LARGE' })
-    t.equal((await tenant.request('GET', '/rest/v1/big?limit=10', { as: 'service' })).status, 200, 'fewer are had')
+    t.equal(
+      (await tenant.request('GET', '/rest/v1/big?limit=10', { as: 'service' })).status,
+      200,
+      'Postgres grants fewer',
+    )
     t.equal((await neighbour.request('GET', '/storage/v1/bucket', { as: 'service' })).status, 200)
   })
 
-  t.test('limits that were written by hand count for no more than the largest', async (t) => {
+  t.test('Limits that a tenant writes into its tables count for at most the maximum', async (t) => {
     const form = new FormData()
     form.set('name', 'greedy')
     form.set('wasm', new Blob([command()]), 'a.wasm')
@@ -96,7 +99,7 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
     })
   })
 
-  t.test('advisory locks, which fill a table that all share, are not to be had', async (t) => {
+  t.test('A tenant cannot take advisory locks, which fill a table that all tenants share', async (t) => {
     for (const sql of [
       'select pg_advisory_lock(1)',
       'select pg_try_advisory_xact_lock_shared(1, 2)',
@@ -106,7 +109,7 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
     }
   })
 
-  t.test('names that Postgres keeps for itself are refused as a schema, not met at its reload', async (t) => {
+  t.test('Names that Postgres reserves are rejected as a schema, not at its reload', async (t) => {
     const schema = (name: string, field: string, owner_field = 'owner') => ({
       name,
       fields: [
@@ -146,7 +149,7 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
     )
   })
 
-  t.test('many forms at once are no reason to refuse them', async (t) => {
+  t.test('Many concurrent forms are not rejected', async (t) => {
     const small = await runtime.addTenant({ name: 'small', limits: { file_bytes: 100_000_000 } })
     const storage = small.client('service').storage.from('system')
     const responses = await Promise.all(
@@ -159,11 +162,11 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
   })
 })
 
-t.test('JSON of strangers', async (t) => {
+t.test('Storage limits JSON of untrusted users', async (t) => {
   t.same(
     parseJson('{"a":[1,{"b":"__proto__"}],"c":"\\"__proto__\\": 1"}'),
     { a: [1, { b: '__proto__' }], c: '"__proto__": 1' },
-    'a value is no key',
+    'a value is not a key',
   )
   const bad = [
     '{"__proto__":1}',
@@ -182,6 +185,6 @@ t.test('JSON of strangers', async (t) => {
   t.same(
     parseJson(`${'['.repeat(64)}${']'.repeat(64)}`),
     JSON.parse(`${'['.repeat(64)}${']'.repeat(64)}`),
-    'as deep as it may be',
+    'at the maximum depth',
   )
 })

@@ -1,11 +1,12 @@
-// What answers give away: a hidden thing is told from an absent one by nothing, and nobody writes headers of ours.
+// Responses disclose nothing: a hidden resource has the same response as an absent one, and users cannot write headers
+// of ours.
 import t from 'tap'
 import { startRuntime, type ApiResponse, type TestTenant } from '#test/support/runtime.ts'
 
 const objects = '/storage/v1/object'
 const text = { 'content-type': 'text/plain' }
 
-/** All that a caller can see of an answer, but for what is new each time. */
+/** Returns all that a caller can see of a response, except values that change with each request. */
 function seen({ status, headers, bytes }: ApiResponse, hide: RegExp): unknown {
   const { date: _, 'x-request-id': __, ...rest } = headers
   return {
@@ -21,10 +22,10 @@ async function bucket(tenant: TestTenant, name: string, policy = 'private'): Pro
   if (status !== 200) throw new Error(String(status))
 }
 
-t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
+t.test('Responses disclose nothing', { timeout: 90_000 }, async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('of what is hidden: bytes and headers are those for what is absent', async (t) => {
+  t.test('A hidden resource has the same bytes and headers as an absent one', async (t) => {
     const tenant = await runtime.addTenant()
     const other = await runtime.addTenant({ name: 'other' })
     await bucket(tenant, 'hidden')
@@ -76,7 +77,8 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
     const id = String(row?.['id'])
     let compared = 0
     for (const caller of ['u2', undefined]) {
-      // What is in a bucket that cannot be seen, what is not in it, a bucket that is not there, by name and by id; another tenant's.
+      // The resources: in a hidden bucket, absent from it, in an absent bucket (by name and by ID), and of another
+      // tenant.
       for (const [hidden, hiddenPath, absent, absentPath] of [
         ['hidden', 'a', 'absent', 'a'],
         ['hidden', 'a', 'hidden', 'nothing'],
@@ -102,7 +104,7 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
             headers,
             ...(body2 === undefined ? {} : { body: body2 }),
           })
-          t.same(seen(one, hide), seen(two, hide), `${method} ${path.replace(id, '<id>')} by ${caller ?? 'nobody'}`)
+          t.same(seen(one, hide), seen(two, hide), `${method} ${path.replace(id, '<id>')} by ${caller ?? 'anonymous'}`)
           t.notMatch(one.text, /secret/)
           compared++
         }
@@ -112,12 +114,12 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
     t.equal(
       (await tenant.request('GET', `${objects}/hidden/a`, { as: 'u1' })).text,
       'secret',
-      'and nothing of it has changed',
+      'and the requests changed nothing',
     )
     t.equal((await tenant.request('GET', '/storage/v1/bucket/hidden', { as: 'u1' })).json()['policy'], 'private')
   })
 
-  t.test('of what users write into headers, but as a value', async (t) => {
+  t.test('Text of users appears in headers only as a value', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'open', 'public')
     const hostile = [
@@ -202,7 +204,7 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
       `text/${'x'.repeat(300)}`,
     ]) {
       const { status: ofForm, text: stored } = await tenant.request('POST', `${objects}/open/d`, form(type, '60'))
-      // A form's part keeps no parameters.
+      // Parts of a form lose the parameters of their type.
       t.ok(
         ofForm === 400 || stored.includes('"content_type":"text/plain"'),
         `type ${encodeURIComponent(type.slice(0, 30))}: ${ofForm}`,
@@ -232,7 +234,7 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
     t.match(
       (await tenant.request('GET', `${objects}/open/b`, { as: 'u1' })).json(),
       { code: 'NoSuchKey' },
-      'nothing of what was refused is kept',
+      'no rejected upload is stored',
     )
 
     const metadata = { 'set-cookie': 'a=b', 'x\r\ny': 'z', location: 'http://evil' }
@@ -245,14 +247,14 @@ t.test('answers give nothing away', { timeout: 90_000 }, async (t) => {
     t.same(
       Object.keys((await tenant.request('GET', `${objects}/open/c?download=a.txt`)).headers).sort(),
       honest,
-      'metadata is no header',
+      'metadata is not a header',
     )
     t.same(
       (await tenant.request('GET', `${objects}/info/open/c`)).json()['metadata'],
       metadata,
-      'and comes back as it was',
+      'and is returned unchanged',
     )
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

@@ -1,4 +1,4 @@
-// Listing a folder by offset against a plain model: any paths, any folder, search, order and page.
+// Compares listing a folder by offset with a plain model: any paths, folder, search, order and page.
 import fc from 'fast-check'
 import t from 'tap'
 import { startRuntime } from '#test/support/runtime.ts'
@@ -18,7 +18,7 @@ interface Query {
 
 const byBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-/** Folders with a slash behind their names. The path at `n` of the list was made `n` seconds after the first. */
+/** Folders end with a slash. The path at index `n` of the list was created `n` seconds after the first. */
 function expected(paths: readonly string[], { prefix, search, column, order }: Query): string[] {
   const folder = prefix === '' ? '' : `${prefix}/`
   const below = paths
@@ -38,7 +38,7 @@ function expected(paths: readonly string[], { prefix, search, column, order }: Q
   return [...folders.map((name) => `${name}/`), ...objects.map(({ rest }) => rest)]
 }
 
-t.test('list shows what a model shows, page by page', async (t) => {
+t.test('A listing by offset equals the model, page by page', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   await tenant.request('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })

@@ -1,4 +1,5 @@
-// Listing by cursor against a plain model: any keys, any prefix, either order, with folders and without, page by page.
+// Compares listing by cursor with a plain model: any keys, any prefix, either order, with and without folders, page by
+// page.
 import fc from 'fast-check'
 import t from 'tap'
 import { startRuntime } from '#test/support/runtime.ts'
@@ -11,7 +12,7 @@ interface Page {
   objects: { name: string; key: string; id: string; metadata: { size: number } }[]
 }
 
-/** What a listing should show: `f` and `o` before the key tell folders from objects. */
+/** Returns the expected listing; `f` and `o` before the key distinguish folders from objects. */
 function expected(paths: readonly string[], prefix: string, asFolders: boolean, order: 'asc' | 'desc'): string[] {
   const sorted = [...paths]
     .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
@@ -40,7 +41,7 @@ t.test('list-v2', async (t) => {
     )
   }
 
-  t.test('shows what a model shows, in pages of any size', async (t) => {
+  t.test('A listing by cursor equals the model, in pages of any size', async (t) => {
     const segment = fc
       .string({
         unit: fc.constantFrom('a', 'b', '0', '.', ' ', '!', 'é', '~', '%', '_', '\u{10FFFF}'),
@@ -91,7 +92,7 @@ t.test('list-v2', async (t) => {
     t.pass()
   })
 
-  t.test('shows keys of the greatest characters, however many', async (t) => {
+  t.test('A listing shows keys with the highest code points, however many', async (t) => {
     const last = '\u{10FFFF}'
     const paths = [`a/${last.repeat(250)}/b`, last.repeat(3), last.repeat(256)]
     await fill(paths)
@@ -108,7 +109,7 @@ t.test('list-v2', async (t) => {
     }
   })
 
-  t.test('has the form that clients read', async (t) => {
+  t.test('The response has the form that clients read', async (t) => {
     await fill(['a/b/c.txt', 'a/d.txt', 'e.txt'])
     const { data, error } = await tenant
       .client('ada')
@@ -122,7 +123,7 @@ t.test('list-v2', async (t) => {
     })
   })
 
-  t.test('is under the same rules as all reading, and says what is wrong', async (t) => {
+  t.test('The rules of all reads apply to listing, and errors state what is wrong', async (t) => {
     t.match((await list('files', {}, 'ben')).json(), { statusCode: '404', code: 'NoSuchBucket' })
     for (const body of [
       { cursor: '!' },
@@ -137,7 +138,7 @@ t.test('list-v2', async (t) => {
     }
   })
 
-  t.test('a page costs what it shows, whatever lies below', async (t) => {
+  t.test('A page costs what it shows, whatever is below the folders', async (t) => {
     await tenant.rows(
       `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
        select b.id, 'deep/' || (n % 5) || '/' || n, gen_random_uuid(), 1, 'text/plain', 'x'
@@ -152,7 +153,7 @@ t.test('list-v2', async (t) => {
       page.folders.map(({ key }) => key),
       ['deep/0', 'deep/1', 'deep/2', 'deep/3', 'deep/4'],
     )
-    // A session tells its statistics when it ends a transaction a second later.
+    // A session reports its statistics when it ends a transaction, at most once a second.
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     await list('files', { prefix: 'deep/', limit: 1 })
     const after = await tenant.rows(

@@ -1,5 +1,5 @@
-// A folder's pages by offset while the bucket changes: always those that a plain OFFSET gives, whatever earlier pages told of
-// where they stood.
+// Pages of a folder by offset while the bucket changes: they always equal a plain OFFSET, whatever positions earlier
+// pages recorded.
 import fc from 'fast-check'
 import pg from 'pg'
 import t, { type Test } from 'tap'
@@ -17,7 +17,7 @@ interface Page {
   limit: number
 }
 
-/** So many folders, and so many objects: more than lie between two positions that a page tells of. */
+/** Numbers of folders and objects: more than lie between two recorded positions. */
 const [folders, objects] = [1_050, 2_200]
 const byBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
@@ -45,7 +45,7 @@ async function start(t: Test) {
      from storage_buckets b, jsonb_array_elements_text($2::jsonb) p where b.name = $1`,
       [bucket, JSON.stringify(paths)],
     )
-  // As the service: a user's tokens differ by the second, and each is a caller of its own.
+  // Requests run as the service, because a user's tokens differ by the second, and each token is a separate caller.
   const list = async ({ bucket, prefix, order, search, offset, limit }: Page, as = 'service') => {
     const response = await tenant.request('POST', `/storage/v1/object/list/${bucket}`, {
       as,
@@ -57,7 +57,7 @@ async function start(t: Test) {
   return { tenant, insert, list }
 }
 
-t.test('pages at any offsets, of a bucket that is changed between them and meanwhile', async (t) => {
+t.test('A page at any offset is correct while the bucket changes between and during requests', async (t) => {
   const { tenant, insert, list } = await start(t)
   const first = [
     ...Array.from({ length: folders }, (_, n) => `in/f${n}/x`),
@@ -144,28 +144,32 @@ t.test('pages at any offsets, of a bucket that is changed between them and meanw
           throw new Error(`${JSON.stringify(step)}: ${JSON.stringify(shown)} instead of ${wanted.join(' or ')}`)
       }
     }),
-    // A smaller counterexample would take minutes.
+    // Shrinking a counterexample would take minutes.
     { seed, numRuns: effort({ small: 8, full: 400 }), endOnFailure: true },
   )
   t.pass()
 })
 
-t.test('a page begins where the one before it ended, without passing over what that showed', async (t) => {
+t.test('A page begins at the end of the page before it and does not scan what that page showed', async (t) => {
   const { tenant, insert, list } = await start(t)
   await insert('files', ['a', 'b', 'c', 'd', 'e'])
   const page = { bucket: 'files', prefix: '', order: 'asc', search: '', limit: 2 } as const
   t.same(await list({ ...page, offset: 0 }), ['a', 'b'])
-  // Behind the triggers' back: only who counts from the start again sees it.
+  // This change bypasses the triggers, so only a count from the start detects it.
   await tenant.rows(
     "do $$ begin set local session_replication_role = replica; delete from storage_objects where path = 'a'; end $$",
   )
   t.same(await list({ ...page, offset: 2 }), ['c', 'd'])
-  t.same(await list({ ...page, offset: 2 }, 'ben'), ['d', 'e'], 'another caller has been told of nothing')
+  t.same(
+    await list({ ...page, offset: 2 }, 'ben'),
+    ['d', 'e'],
+    "another caller does not use the first caller's positions",
+  )
   await insert('files', ['f'])
   t.same(await list({ ...page, offset: 2 }), ['d', 'e'])
 })
 
-t.test("every change of what is in a bucket is a change of its contents, and none of another bucket's", async (t) => {
+t.test('Every change of the contents of a bucket increments its version, and that of no other bucket', async (t) => {
   const { tenant, insert } = await start(t)
   const contents = async () => {
     const rows = await tenant.rows(
@@ -206,8 +210,8 @@ t.test("every change of what is in a bucket is a change of its contents, and non
       ['files', 'others'],
     ],
     ['a delete', () => tenant.rows(`delete from storage_objects where ${into} and path = 'x2'`), ['others']],
-    ['a change of nothing', () => tenant.rows("delete from storage_objects where path = 'nothing'"), []],
-    ['a change of the bucket', () => tenant.rows("update storage_buckets set policy = 'private'"), []],
+    ['an update without a change', () => tenant.rows("delete from storage_objects where path = 'nothing'"), []],
+    ['an update of the bucket itself', () => tenant.rows("update storage_buckets set policy = 'private'"), []],
   ] as const) {
     const before = await contents()
     await change()
@@ -220,41 +224,44 @@ t.test("every change of what is in a bucket is a change of its contents, and non
   }
 })
 
-t.test('who does not see the bucket is told nothing, and it is as before when it is seen again', async (t) => {
-  const { tenant, insert, list } = await start(t)
-  await insert('files', ['a', 'b', 'c', 'd', 'e', 'f/x'])
-  const page = { bucket: 'files', prefix: '', order: 'asc', search: '', limit: 2 } as const
-  t.same(await list({ ...page, offset: 0 }, 'ben'), ['f/', 'a'])
-  const [row] = await tenant.rows(
-    "select id::text, contents::text from storage_buckets join storage_bucket_counters on id = bucket_id where name = 'files'",
-  )
-  const client = new pg.Client({ connectionString: tenant.home.url })
-  await client.connect()
-  t.teardown(() => client.end())
-  const rowsOf = async (user: string) => {
-    const { text, values } = folderStatement(
-      String(row?.['id']),
-      { folder: '', search: '', column: 'name', order: 'asc', limit: 2, offset: 2 },
-      { contents: String(row?.['contents']), position: { passed: 2, key: 'a', isFolder: false } },
+t.test(
+  'A caller who loses access to the bucket receives nothing, and the previous pages after access returns',
+  async (t) => {
+    const { tenant, insert, list } = await start(t)
+    await insert('files', ['a', 'b', 'c', 'd', 'e', 'f/x'])
+    const page = { bucket: 'files', prefix: '', order: 'asc', search: '', limit: 2 } as const
+    t.same(await list({ ...page, offset: 0 }, 'ben'), ['f/', 'a'])
+    const [row] = await tenant.rows(
+      "select id::text, contents::text from storage_buckets join storage_bucket_counters on id = bucket_id where name = 'files'",
     )
-    await client.query('begin')
-    await client.query(
-      "select set_config('app.tenant_id', $1, true), set_config('app.role', 'authenticated', true), set_config('app.user_id', $2, true)",
-      [tenant.id, user],
+    const client = new pg.Client({ connectionString: tenant.home.url })
+    await client.connect()
+    t.teardown(() => client.end())
+    const rowsOf = async (user: string) => {
+      const { text, values } = folderStatement(
+        String(row?.['id']),
+        { folder: '', search: '', column: 'name', order: 'asc', limit: 2, offset: 2 },
+        { contents: String(row?.['contents']), position: { passed: 2, key: 'a', isFolder: false } },
+      )
+      await client.query('begin')
+      await client.query(
+        "select set_config('app.tenant_id', $1, true), set_config('app.role', 'authenticated', true), set_config('app.user_id', $2, true)",
+        [tenant.id, user],
+      )
+      const { rows } = await client.query<{ key: string | null }>(text, values.map(toWire))
+      await client.query('commit')
+      return rows.map(({ key }) => key)
+    }
+    t.same(await rowsOf('ben'), [null, 'a', 'b', 'c'])
+    await tenant.request('PATCH', '/storage/v1/bucket/files', { as: 'ada', body: { policy: 'private' } })
+    t.same(await rowsOf('ben'), [])
+    t.same(await rowsOf('ada'), [null, 'a', 'b', 'c'])
+    t.equal(
+      (await tenant.request('POST', '/storage/v1/object/list/files', { as: 'ben', body: { limit: 2, offset: 2 } }))
+        .status,
+      404,
     )
-    const { rows } = await client.query<{ key: string | null }>(text, values.map(toWire))
-    await client.query('commit')
-    return rows.map(({ key }) => key)
-  }
-  t.same(await rowsOf('ben'), [null, 'a', 'b', 'c'])
-  await tenant.request('PATCH', '/storage/v1/bucket/files', { as: 'ada', body: { policy: 'private' } })
-  t.same(await rowsOf('ben'), [])
-  t.same(await rowsOf('ada'), [null, 'a', 'b', 'c'])
-  t.equal(
-    (await tenant.request('POST', '/storage/v1/object/list/files', { as: 'ben', body: { limit: 2, offset: 2 } }))
-      .status,
-    404,
-  )
-  await tenant.request('PATCH', '/storage/v1/bucket/files', { as: 'ada', body: { policy: 'public' } })
-  t.same(await list({ ...page, offset: 2 }, 'ben'), ['b', 'c'])
-})
+    await tenant.request('PATCH', '/storage/v1/bucket/files', { as: 'ada', body: { policy: 'public' } })
+    t.same(await list({ ...page, offset: 2 }, 'ben'), ['b', 'c'])
+  },
+)

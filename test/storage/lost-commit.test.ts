@@ -1,5 +1,5 @@
-// The connection to Postgres lost at a commit, before it or after: nobody knows then whether it happened. The caller is told
-// so, no file is taken away, and what is found afterwards is one of the two, whole.
+// The connection to Postgres is lost at a commit, before or after it, so the outcome is unknown. The caller receives an
+// error that states this, no file is deleted, and the state afterwards is one of the two outcomes, whole.
 import t from 'tap'
 import { chanceOf } from '#test/simulation/chance.ts'
 import { effort, seed } from '#test/support/effort.ts'
@@ -12,13 +12,13 @@ import { Load, databaseIsAway } from './support/writers.ts'
 
 const objects = '/storage/v1/object'
 const text = { 'content-type': 'text/plain' }
-const move = { bucketId: 'docs', sourceKey: 'kept', destinationKey: 'elsewhere' }
+const move = { bucketId: 'docs', sourceKey: 'existing', destinationKey: 'elsewhere' }
 
-t.test('a connection that breaks at a commit', { timeout: 3_600_000 }, async (t) => {
+t.test('A connection to Postgres breaks at a commit', { timeout: 3_600_000 }, async (t) => {
   const scene = await openScene(t)
   const proxy = await openPostgresProxy(t, scene.postgres.port)
   const armed: { loss: Loss | undefined } = { loss: undefined }
-  // The next exchange behind the point is the commit.
+  // The next exchange after the failpoint is the commit.
   const failpoint: StorageFailpoint = (name) => {
     const { loss } = armed
     if (loss === undefined || !name.endsWith('.before-commit')) return
@@ -43,41 +43,41 @@ t.test('a connection that breaks at a commit', { timeout: 3_600_000 }, async (t)
       after: { fresh: 'new' },
     },
     'of an overwrite': {
-      request: () => request('POST', `${objects}/docs/kept`, 'new', text),
-      before: { kept: 'old' },
-      after: { kept: 'new' },
+      request: () => request('POST', `${objects}/docs/existing`, 'new', text),
+      before: { existing: 'old' },
+      after: { existing: 'new' },
     },
     'of a delete': {
-      request: () => request('DELETE', `${objects}/docs/kept`),
-      before: { kept: 'old' },
-      after: { kept: 404 },
+      request: () => request('DELETE', `${objects}/docs/existing`),
+      before: { existing: 'old' },
+      after: { existing: 404 },
     },
     'of a delete of many': {
-      request: () => request('DELETE', `${objects}/docs`, { prefixes: ['kept'] }),
-      before: { kept: 'old' },
-      after: { kept: 404 },
+      request: () => request('DELETE', `${objects}/docs`, { prefixes: ['existing'] }),
+      before: { existing: 'old' },
+      after: { existing: 404 },
     },
     'of a move': {
       request: () => request('POST', `${objects}/move`, move),
-      before: { kept: 'old', elsewhere: 404 },
-      after: { kept: 404, elsewhere: 'old' },
+      before: { existing: 'old', elsewhere: 404 },
+      after: { existing: 404, elsewhere: 'old' },
     },
     'of a copy': {
       request: () => request('POST', `${objects}/copy`, move),
-      before: { kept: 'old', elsewhere: 404 },
-      after: { kept: 'old', elsewhere: 'old' },
+      before: { existing: 'old', elsewhere: 404 },
+      after: { existing: 'old', elsewhere: 'old' },
     },
     'of an emptying': {
       request: () => request('POST', '/storage/v1/bucket/docs/empty'),
-      before: { kept: 'old' },
-      after: { kept: 404 },
+      before: { existing: 'old' },
+      after: { existing: 404 },
     },
   }
-  for (const loss of ['question', 'answer'] as const) {
+  for (const loss of ['request', 'response'] as const) {
     for (const [name, { request: change, before, after }] of Object.entries(changes)) {
-      t.test(`${name}, ${loss === 'question' ? 'before it was asked for' : 'after it was done'}`, async (t) => {
+      t.test(`${name}, ${loss === 'request' ? 'lost before the commit' : 'lost after the commit'}`, async (t) => {
         await request('POST', '/storage/v1/bucket/docs/empty')
-        await request('POST', `${objects}/docs/kept`, 'old', text)
+        await request('POST', `${objects}/docs/existing`, 'old', text)
         await idle()
         const lost = proxy.lost
         armed.loss = loss
@@ -85,7 +85,7 @@ t.test('a connection that breaks at a commit', { timeout: 3_600_000 }, async (t)
         t.equal(status, 503)
         t.match(JSON.parse(body), { code: 'DATABASE_UNAVAILABLE' })
         t.equal(proxy.lost, lost + 1, 'the exchange was lost')
-        const wanted = loss === 'question' ? before : after
+        const wanted = loss === 'request' ? before : after
         for (const [path, content] of Object.entries(wanted)) t.equal(await read(path), content, path)
         t.same(await inspect(scene, request, load), sound)
         for (const [path, content] of Object.entries(wanted))
@@ -94,15 +94,15 @@ t.test('a connection that breaks at a commit', { timeout: 3_600_000 }, async (t)
     }
   }
 
-  t.test('any connection at any time, under sixteen writers', async (t) => {
+  t.test('Connections to Postgres break at any time, under sixteen writers', async (t) => {
     const wanted = effort({ small: 300, full: 20_000 })
     const chance = chanceOf(seed)
-    proxy.lose = () => (chance.happens(0.02) ? chance.pick(['question', 'answer']) : undefined)
+    proxy.lose = () => (chance.happens(0.02) ? chance.pick(['request', 'response']) : undefined)
     await load.run(request, () => load.acknowledged >= wanted)
     proxy.lose = undefined
-    t.same(load.wrong, [], 'every other answer was right')
+    t.same(load.wrong, [], 'every other response was correct')
     t.same(await inspect(scene, request, load), sound)
-    t.comment(`${proxy.lost} exchanges lost, answers ${JSON.stringify([...load.responses])}, seed ${seed}`)
-    t.ok((load.responses.get(503) ?? 0) > 0, 'some were told that the connection broke')
+    t.comment(`${proxy.lost} exchanges lost, responses ${JSON.stringify([...load.responses])}, seed ${seed}`)
+    t.ok((load.responses.get(503) ?? 0) > 0, 'some callers received the error of a broken connection')
   })
 })

@@ -1,5 +1,5 @@
-// A tenant's blobs moved from files to a bucket and back, by the command, while eight writers go on against the runtime: no
-// request fails, and once the old store is dropped every object is there, whole.
+// The command moves a tenant's blobs from files to a bucket and back, while eight writers use the runtime. No request
+// fails, and after the old store is dropped every object is present and whole.
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ const command = new URL('../../tenant-runtime/src/move-blobs.ts', import.meta.ur
 const binary = { 'content-type': 'application/octet-stream' }
 const sha256 = (body: Buffer) => createHash('sha256').update(body).digest('hex')
 
-/** Stands where the runtime's backend does, so that its settings can change while it serves. */
+/** Replaces the runtime's backend, so that its settings can change while it serves requests. */
 class Switch implements BlobBackend {
   now: BlobBackend
   constructor(now: BlobBackend) {
@@ -45,7 +45,7 @@ class Switch implements BlobBackend {
   removeTenant: BlobBackend['removeTenant'] = (...args) => this.now.removeTenant(...args)
 }
 
-/** Eight users of one bucket, each with paths of its own, so that each knows what it must find. */
+/** Starts eight users of one bucket. Each has its own paths, so that it knows what to find. */
 function startWriters(tenant: TestTenant) {
   const wrong: string[] = []
   const known = new Map<string, Buffer>()
@@ -92,16 +92,16 @@ async function openScene(t: Test) {
   const { settings } = server
   await writeFile(join(data, 'token'), randomBytes(24).toString('hex'))
   await writeFile(join(data, 'secret'), settings.secretAccessKey)
-  // As other processes would have them: what one of them remembers is not known to the others.
+  // Creates backends as in separate processes, which do not share what they remember.
   const stores = { local: () => new LocalBackend(join(data, 'blobs')), s3: () => new S3Backend(settings) }
   await mkdir(join(data, 'blobs'))
   const backend = new Switch(stores.local())
-  const { storage, addTenant, problems: errors } = await startRuntime(t, { backend, abandonedMilliseconds: 0 })
+  const { storage, addTenant, errors } = await startRuntime(t, { backend, abandonedMilliseconds: 0 })
   const tenant = await addTenant()
   await tenant.request('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'docs' } })
   await writeFile(join(data, 'manifests.ndjson'), JSON.stringify(tenant.manifest))
 
-  /** The command to its end, or until `killed` says so. */
+  /** Runs the command to its end, or kills it when `killed` returns true. */
   const move = async (
     to: 'local' | 's3',
     { args = [], killed }: { args?: string[]; killed?: () => Promise<void> } = {},
@@ -123,16 +123,16 @@ async function openScene(t: Test) {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     t.teardown(() => child.kill('SIGKILL'))
-    let reported = ''
+    let output = ''
     for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', (text: string) => (reported += text))
+      stream.setEncoding('utf8').on('data', (text: string) => (output += text))
     const gone = once(child, 'exit')
     if (killed !== undefined) {
       await killed()
       child.kill('SIGKILL')
     }
     const [code] = (await gone) as [number | null]
-    return { code, reported }
+    return { code, output }
   }
   const rows = () => tenant.rows('select blob_id::text as id, size::int, etag from storage_objects order by blob_id')
   const inStore = async (store: BlobBackend) => {
@@ -141,17 +141,17 @@ async function openScene(t: Test) {
     return found.sort()
   }
   const files = () => readdir(join(data, 'blobs', tenant.id)).catch(() => [])
-  return { server, backend, stores, storage, tenant, problems: errors, move, rows, inStore, files, data }
+  return { server, backend, stores, storage, tenant, errors, move, rows, inStore, files, data }
 }
 
-t.test('from files to a bucket and back, while it serves', async (t) => {
-  const { server, backend, stores, storage, tenant, problems: errors, move, rows, inStore, files } = await openScene(t)
+t.test('The command moves blobs from files to a bucket and back while the runtime serves requests', async (t) => {
+  const { server, backend, stores, storage, tenant, errors, move, rows, inStore, files } = await openScene(t)
   const writers = startWriters(tenant)
   t.teardown(() => writers.stop())
   const progress = async (requests: number) => {
     const deadline = Date.now() + 120_000
     for (const until = writers.requests() + requests; writers.requests() < until;) {
-      if (Date.now() > deadline) throw new Error('the writers stand still')
+      if (Date.now() > deadline) throw new Error('the writers are stuck')
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
   }
@@ -172,24 +172,24 @@ t.test('from files to a bucket and back, while it serves', async (t) => {
         },
       })
       t.equal(ended.code, null, `to ${to}: killed midway`)
-      const { code, reported } = await move(to, { args: [tenant.id] })
-      t.equal(code, 0, reported)
+      const { code, output } = await move(to, { args: [tenant.id] })
+      t.equal(code, 0, output)
       t.match(
-        reported,
+        output,
         new RegExp(`${tenant.id}: \\d+ files copied, \\d+ bytes; (\\d+) of \\1 objects verified in ${to}\\n1 tenants`),
       )
       await progress(8)
       const dropped = await move(to, { args: ['--drop'] })
-      t.equal(dropped.code, 0, dropped.reported)
+      t.equal(dropped.code, 0, dropped.output)
       await progress(8)
       backend.now = stores[to]()
       await progress(8)
-      if (to === 's3') t.same(await files(), [], 'no file is left')
+      if (to === 's3') t.same(await files(), [], 'no file remains')
       else
         t.same(
           (await server.keys()).whole.filter((key) => key.includes(tenant.id)),
           [],
-          'nothing is left in the bucket',
+          'nothing remains in the bucket',
         )
     }
   }
@@ -211,46 +211,49 @@ t.test('from files to a bucket and back, while it serves', async (t) => {
   )
 })
 
-t.test('what is damaged or lost is told by name, and what is not moved is not dropped', async (t) => {
-  const { backend, stores, tenant, move, rows, inStore, data } = await openScene(t)
-  for (const path of ['good', 'damaged', 'lost'])
-    await tenant.request('POST', `/storage/v1/object/docs/${path}`, {
-      as: 'u1',
-      headers: binary,
-      body: Buffer.alloc(1000, path),
-    })
-  const location = async (path: string) => {
-    const [row] = await tenant.rows('select id::text, blob_id::text as blob from storage_objects where path = $1', [
-      path,
-    ])
-    const blob = String(row?.['blob'])
-    return { id: String(row?.['id']), blob, file: join(data, 'blobs', tenant.id, blob.slice(0, 2), blob) }
-  }
-  const [damaged, lost] = [await location('damaged'), await location('lost')]
-  const whole = Buffer.alloc(1000, 'damaged')
-  await writeFile(damaged.file, Buffer.from(whole).fill('x', 500, 501))
-  await rm(lost.file)
-  const early = await move('s3', { args: ['--drop'] })
-  t.equal(early.code, 1)
-  t.match(early.reported, 'its files are not moved yet')
-  const { code, reported } = await move('s3')
-  t.equal(code, 1)
-  t.match(reported, `${damaged.id} is not what its row says`)
-  t.match(reported, `the object ${lost.id} has no file`)
-  t.match(reported, /1 files copied, 1000 bytes; 1 of 3 objects verified/)
-  t.same(await inStore(stores.s3()), [(await location('good')).blob], 'what is damaged is not copied')
-  const rejected = await move('s3', { args: ['--drop'] })
-  t.equal(rejected.code, 1)
-  t.match(rejected.reported, /is not moved yet/)
+t.test(
+  'The command reports damaged and lost blobs by name, and drops no store whose blobs are not moved',
+  async (t) => {
+    const { backend, stores, tenant, move, rows, inStore, data } = await openScene(t)
+    for (const path of ['good', 'damaged', 'lost'])
+      await tenant.request('POST', `/storage/v1/object/docs/${path}`, {
+        as: 'u1',
+        headers: binary,
+        body: Buffer.alloc(1000, path),
+      })
+    const location = async (path: string) => {
+      const [row] = await tenant.rows('select id::text, blob_id::text as blob from storage_objects where path = $1', [
+        path,
+      ])
+      const blob = String(row?.['blob'])
+      return { id: String(row?.['id']), blob, file: join(data, 'blobs', tenant.id, blob.slice(0, 2), blob) }
+    }
+    const [damaged, lost] = [await location('damaged'), await location('lost')]
+    const whole = Buffer.alloc(1000, 'damaged')
+    await writeFile(damaged.file, Buffer.from(whole).fill('x', 500, 501))
+    await rm(lost.file)
+    const early = await move('s3', { args: ['--drop'] })
+    t.equal(early.code, 1)
+    t.match(early.output, "The tenant's files are not moved yet.")
+    const { code, output } = await move('s3')
+    t.equal(code, 1)
+    t.match(output, `The file of the object ${damaged.id} differs from its row.`)
+    t.match(output, `The object ${lost.id} has no file.`)
+    t.match(output, /1 files copied, 1000 bytes; 1 of 3 objects verified/)
+    t.same(await inStore(stores.s3()), [(await location('good')).blob], 'damaged blobs are not copied')
+    const rejected = await move('s3', { args: ['--drop'] })
+    t.equal(rejected.code, 1)
+    t.match(rejected.output, /is not moved yet/)
 
-  await writeFile(damaged.file, whole)
-  backend.now = new PairedBackend(stores.s3(), stores.local())
-  await tenant.request('DELETE', '/storage/v1/object/docs/lost', { as: 'u1' })
-  t.equal((await move('s3')).code, 0, 'repaired, it is run again')
-  t.equal((await move('s3', { args: ['--drop'] })).code, 0)
-  backend.now = stores.s3()
-  t.equal(sha256((await tenant.request('GET', '/storage/v1/object/docs/damaged', { as: 'u1' })).bytes), sha256(whole))
-  t.equal((await rows()).length, 2)
+    await writeFile(damaged.file, whole)
+    backend.now = new PairedBackend(stores.s3(), stores.local())
+    await tenant.request('DELETE', '/storage/v1/object/docs/lost', { as: 'u1' })
+    t.equal((await move('s3')).code, 0, 'after the repair the command runs again')
+    t.equal((await move('s3', { args: ['--drop'] })).code, 0)
+    backend.now = stores.s3()
+    t.equal(sha256((await tenant.request('GET', '/storage/v1/object/docs/damaged', { as: 'u1' })).bytes), sha256(whole))
+    t.equal((await rows()).length, 2)
 
-  t.match((await move('s3', { args: ['t_unknown'] })).reported, /t_unknown: this runtime does not serve it/)
-})
+    t.match((await move('s3', { args: ['t_unknown'] })).output, /t_unknown: This runtime does not serve the tenant\./)
+  },
+)

@@ -1,12 +1,12 @@
-// Paths of objects: any that is one comes back byte for byte, and none makes an error of ours.
+// Every valid path of an object is returned byte for byte, and no path causes an internal error.
 import t from 'tap'
 import { startRuntime } from '#test/support/runtime.ts'
 import { bucket, get, objects, put, text, uuid } from './support/objects.ts'
 
-t.test('objects', async (t) => {
+t.test('Objects', async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('have any path that is one, byte for byte, and no path makes an error of ours', async (t) => {
+  t.test('Every valid path is returned byte for byte, and no path causes an internal error', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'docs')
     const long = 'x'.repeat(1_024)
@@ -65,7 +65,7 @@ t.test('objects', async (t) => {
       t.equal((await get(tenant, `docs/${encoded}`)).text, path, shown)
     }
     const [row] = await tenant.rows('select count(*)::int as n from storage_objects')
-    t.equal(row?.['n'], good.length, 'no two of them are one')
+    t.equal(row?.['n'], good.length, 'no two paths are equal')
     t.ok(
       (await tenant.files()).every((file) => uuid.test(file)),
       'and none is the name of a file',
@@ -147,10 +147,14 @@ t.test('objects', async (t) => {
       const { status } = await tenant.request('GET', `${objects}/${path}/a`, { as: 'u1' })
       t.ok(status >= 400 && status < 500, `a bucket ${shown}: ${status}`)
     }
-    t.same(await tenant.rows('select path from storage_objects order by path'), before, 'nothing came and nothing went')
+    t.same(
+      await tenant.rows('select path from storage_objects order by path'),
+      before,
+      'no object was added or removed',
+    )
 
     for (const path of ['..', 'a/../b', '', 'a\0b', '\ud800', 'a\\b', `${long}x`]) {
-      const requested = [
+      const results = [
         await tenant.request('POST', `${objects}/move`, {
           as: 'u1',
           body: { bucketId: 'docs', sourceKey: 'a', destinationKey: path },
@@ -165,8 +169,8 @@ t.test('objects', async (t) => {
         }),
       ]
       t.ok(
-        requested.every(({ status }) => status >= 400 && status < 500),
-        `${JSON.stringify(path.slice(0, 20))}: ${requested.map(({ status }) => status).join(' ')}`,
+        results.every(({ status }) => status >= 400 && status < 500),
+        `${JSON.stringify(path.slice(0, 20))}: ${results.map(({ status }) => status).join(' ')}`,
       )
       const others = [
         await tenant.request('DELETE', `${objects}/docs`, { as: 'u1', body: { prefixes: [path] } }),
@@ -184,5 +188,5 @@ t.test('objects', async (t) => {
     t.same(await tenant.rows('select path from storage_objects order by path'), before, 'still')
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

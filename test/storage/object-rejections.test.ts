@@ -1,4 +1,4 @@
-// Objects that are refused, by their size, their type or their form, and leave nothing.
+// Objects that are rejected because of their size, type or form, and leave nothing behind.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
@@ -6,11 +6,11 @@ import { startRuntime } from '#test/support/runtime.ts'
 import { storedRows } from './support/stored-rows.ts'
 import { bucket, get, objects, put, same } from './support/objects.ts'
 
-t.test('objects', async (t) => {
+t.test('Objects', async (t) => {
   const runtime = await startRuntime(t)
   const settled = () => runtime.storage.idle()
 
-  t.test('too large or of a wrong type are refused before a byte is kept', async (t) => {
+  t.test('An object that is too large or of a wrong type is rejected before a byte is stored', async (t) => {
     const tenant = await runtime.addTenant({ limits: { max_upload_bytes: 2_000 } })
     await bucket(tenant, 'small', { max_file_size: 1_000 })
     await bucket(tenant, 'large', { max_file_size: 5_000 })
@@ -24,7 +24,7 @@ t.test('objects', async (t) => {
       same(t, await put(tenant, `${target}/over`, Buffer.alloc(max + 1)), 413, 'FILE_TOO_LARGE')
       same(t, await put(tenant, `${target}/over`, [Buffer.alloc(max), Buffer.alloc(1)]), 413, 'FILE_TOO_LARGE')
       same(t, await put(tenant, `${target}/fits`, Buffer.alloc(max + 1)), 413, 'FILE_TOO_LARGE')
-      t.equal((await get(tenant, `${target}/fits`)).bytes.length, max, 'what was there stays')
+      t.equal((await get(tenant, `${target}/fits`)).bytes.length, max, 'the existing object remains')
     }
     await settled()
     t.same(await storedRows(tenant), {
@@ -37,7 +37,7 @@ t.test('objects', async (t) => {
       files: 3,
     })
 
-    // Neither answer can have read a body, because none is ever sent.
+    // Neither response can depend on the body, because none is sent.
     await bucket(tenant, 'images', { allowed_mime_types: ['image/*'] })
     for (const [length, type, status] of [
       [1_000_000_000, 'image/png', 413],
@@ -49,7 +49,7 @@ t.test('objects', async (t) => {
       socket.write(`content-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`)
       const [response] = (await once(socket, 'data')) as [Buffer]
       socket.destroy()
-      t.match(response.toString(), new RegExp(`^HTTP/1.1 ${status} `), `${status} by the headers alone`)
+      t.match(response.toString(), new RegExp(`^HTTP/1.1 ${status} `), `${status} from the headers alone`)
     }
     t.match(await storedRows(tenant), { objects: 3, intents: 0, reserved: 0, files: 3 })
 
@@ -67,11 +67,11 @@ t.test('objects', async (t) => {
     t.match(
       await storedRows(tenant),
       { objects: 3, intents: 0, reserved: 0, files: 3 },
-      'of an upload that is cut short nothing is left',
+      'an interrupted upload leaves nothing behind',
     )
   })
 
-  t.test('match the types of their bucket exactly, or by what stands before the asterisk', async (t) => {
+  t.test('A type matches the types of the bucket exactly, or by the part before the asterisk', async (t) => {
     const tenant = await runtime.addTenant()
     const matches: [allowed: string[], type: string, status: number][] = [
       [[], 'application/anything', 200],
@@ -103,7 +103,7 @@ t.test('objects', async (t) => {
     })
   })
 
-  t.test('come in forms too; one that is broken or breaks off is refused, and leaves nothing', async (t) => {
+  t.test('A malformed or interrupted form is rejected and leaves nothing behind', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'docs')
     const part = (type: string, body: string) =>
@@ -146,7 +146,7 @@ t.test('objects', async (t) => {
       (await put(tenant, 'docs/b', Buffer.concat([Buffer.from(part('', '')), Buffer.alloc(500_000)]), 'u1', form))
         .status,
       400,
-      'a long one that breaks off',
+      'a long interrupted form',
     )
 
     const cut = connect(tenant.port, '127.0.0.1')
@@ -170,5 +170,5 @@ t.test('objects', async (t) => {
     })
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

@@ -1,19 +1,19 @@
-// Objects as the specification has them (2.2, 4.2, 5, 6, 7, 8): what is stored, who may do what, what is told, and what fits.
+// Objects as the specification defines them (2.2, 4.2, 5, 6, 7, 8): stored data, rights, events and quotas.
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import { startRuntime } from '#test/support/runtime.ts'
 import { storedRows, nothing } from './support/stored-rows.ts'
 import { bucket, get, iso, objects, put, same, text, uuid } from './support/objects.ts'
 
-t.test('objects', async (t) => {
+t.test('Objects', async (t) => {
   const runtime = await startRuntime(t)
   const settled = () => runtime.storage.idle()
 
-  t.test('are stored, read back, overwritten and deleted, file and metadata together', async (t) => {
+  t.test('Objects are stored, read, overwritten and deleted, with file and metadata together', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'docs')
     same(t, await put(tenant, 'nowhere/a', 'x'), 404, 'NoSuchBucket')
-    t.same(await storedRows(tenant), nothing, 'no bucket is made by an upload')
+    t.same(await storedRows(tenant), nothing, 'an upload creates no bucket')
     const bytes = randomBytes(300_000)
     const stored = await put(tenant, 'docs/in/a%20folder/b.bin', bytes, 'u1', { 'content-type': 'application/x-thing' })
     t.equal(stored.status, 200)
@@ -64,7 +64,7 @@ t.test('objects', async (t) => {
       reserved: 0,
       files: 1,
     })
-    t.notOk((await tenant.files()).includes(first ?? ''), 'the former file is gone')
+    t.notOk((await tenant.files()).includes(first ?? ''), 'the former file is deleted')
     same(
       t,
       await put(tenant, 'docs/in/a%20folder/b.bin', 'no', 'u1', { ...text, 'x-upsert': 'false' }),
@@ -84,7 +84,7 @@ t.test('objects', async (t) => {
         'size'
       ],
       70_002,
-      'a length that is not declared',
+      'an undeclared length',
     )
 
     for (const path of ['in/a%20folder/b.bin', 'empty', 'chunks']) {
@@ -93,10 +93,10 @@ t.test('objects', async (t) => {
     same(t, await tenant.request('DELETE', `${objects}/docs/empty`, { as: 'u1' }), 404, 'NoSuchKey')
     same(t, await get(tenant, 'docs/empty'), 404, 'NoSuchKey')
     await settled()
-    t.same(await storedRows(tenant), nothing, 'nothing is left')
+    t.same(await storedRows(tenant), nothing, 'nothing remains')
   })
 
-  t.test('written at once to one path end as one of the writes, whole', async (t) => {
+  t.test('Concurrent writes to one path end as one whole write', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'docs')
     const bodies = Array.from({ length: 12 }, (_, n) => Buffer.alloc(10_000 + n, n))
@@ -129,16 +129,16 @@ t.test('objects', async (t) => {
     t.same(
       fresh.map(({ status }) => status).sort(),
       [200, ...Array.from({ length: 11 }, () => 409)],
-      'without overwriting, one of them',
+      'without overwriting, one of them succeeds',
     )
     await settled()
     t.match(await storedRows(tenant), { objects: 2, intents: 0, reserved: 0, files: 2 })
   })
 
-  t.test('are open to whom the policy of their bucket says, and denials change nothing', async (t) => {
+  t.test('The policy of the bucket decides who has access, and a denied request changes nothing', async (t) => {
     const tenant = await runtime.addTenant()
     const actors = ['u1', 'u2', undefined, 'service'] as const
-    //                                owner, other, anonymous, service
+    // In the order: owner, other, anonymous, service.
     const expected: Record<string, Record<string, number[]>> = {
       public: {
         read: [200, 200, 200, 200],
@@ -162,7 +162,7 @@ t.test('objects', async (t) => {
     for (const [policy, rows] of Object.entries(expected)) {
       await bucket(tenant, policy, { policy })
       for (const [n, caller] of actors.entries()) {
-        const by = `${policy} by ${caller ?? 'nobody'}`
+        const by = `${policy} by ${caller ?? 'anonymous'}`
         const restore = () => put(tenant, `${policy}/mine`, 'original')
         await restore()
         for (const way of [
@@ -190,10 +190,10 @@ t.test('objects', async (t) => {
         t.equal(
           (await tenant.request('GET', `${objects}/public/${policy}/mine`, { as: caller })).status,
           policy === 'public' ? 200 : 404,
-          `${by}: the public way`,
+          `${by}: the public path`,
         )
         t.equal(
-          (await put(tenant, `${policy}/by-${n}`, 'x', caller ?? 'nobody')).status,
+          (await put(tenant, `${policy}/by-${n}`, 'x', caller ?? 'anonymous')).status,
           rows['write']?.[n],
           `${by}: write`,
         )
@@ -207,7 +207,7 @@ t.test('objects', async (t) => {
           t.equal(
             (await get(tenant, `${policy}/mine`)).text,
             rows['overwrite']?.[n] === 200 ? 'changed' : 'original',
-            `${by}: what is there then`,
+            `${by}: the state afterwards`,
           )
           await restore()
         }
@@ -238,21 +238,21 @@ t.test('objects', async (t) => {
     t.equal(
       (await put(tenant, 'authenticated/theirs', '1', 'u2')).json()['owner_id'],
       'u2',
-      "in an authenticated bucket each user's objects are the own",
+      'in an authenticated bucket each user owns their objects',
     )
     t.equal((await put(tenant, 'authenticated/theirs', '2', 'u2')).status, 200)
     t.equal((await put(tenant, 'authenticated/theirs', '3', 'u3')).status, 403)
     t.equal((await tenant.request('DELETE', `${objects}/authenticated/theirs`, { as: 'u2' })).status, 200)
     await tenant.request('PATCH', '/storage/v1/bucket/public', { as: 'u1', body: { policy: 'private' } })
     await put(tenant, 'public/mine', 'x')
-    t.equal((await get(tenant, 'public/mine', 'nobody')).status, 404, 'a policy holds from its change on')
+    t.equal((await get(tenant, 'public/mine', 'anonymous')).status, 404, 'a changed policy applies at once')
   })
 
-  t.test('that were stored stand in the event log, with the fields of the specification and no more', async (t) => {
+  t.test('Stored objects appear in the event log with the fields of the specification only', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'docs', { max_file_size: 3 })
     const { created_at: created } = (await put(tenant, 'docs/a/b.txt', 'x')).json()
-    await put(tenant, 'docs/refused', 'much')
+    await put(tenant, 'docs/rejected', 'much')
     const rows = await tenant.rows("select type, owner_id, payload from event_log where type like 'storage.object.%'")
     t.equal(rows.length, 1)
     const payload = rows[0]?.['payload'] as Record<string, unknown>
@@ -279,11 +279,11 @@ t.test('objects', async (t) => {
       [undefined, 0],
       ['service', 3],
     ] as const) {
-      t.equal((await events(caller)).list().length, seen, caller ?? 'nobody')
+      t.equal((await events(caller)).list().length, seen, caller ?? 'anonymous')
     }
   })
 
-  t.test('fill the quota to the byte and not beyond, also many at once', async (t) => {
+  t.test('The quota is filled to the byte and never exceeded, also by concurrent uploads', async (t) => {
     const tenant = await runtime.addTenant({ limits: { file_bytes: 1_000 } })
     await bucket(tenant, 'docs')
     t.equal((await put(tenant, 'docs/a', Buffer.alloc(999))).status, 200)
@@ -291,7 +291,7 @@ t.test('objects', async (t) => {
     t.equal((await put(tenant, 'docs/b', [Buffer.alloc(2)])).status, 413)
     t.equal((await put(tenant, 'docs/b', [Buffer.alloc(1)])).status, 200, 'the last byte')
     same(t, await put(tenant, 'docs/c', Buffer.alloc(1)), 413, 'QUOTA_EXCEEDED')
-    t.equal((await put(tenant, 'docs/c', '')).status, 200, 'nothing fits into nothing')
+    t.equal((await put(tenant, 'docs/c', '')).status, 200, 'nothing fits into a full quota')
     const copy = await tenant.request('POST', `${objects}/copy`, {
       as: 'u1',
       body: { bucketId: 'docs', sourceKey: 'b', destinationKey: 'd' },
@@ -318,10 +318,10 @@ t.test('objects', async (t) => {
     await settled()
     t.match(await storedRows(tenant), { bytes: 1_000, intents: 0, file_bytes: 1_000, reserved: 0, files: 11 })
     tenant.change({ limits: { ...tenant.manifest.limits, file_bytes: 1_001 } })
-    t.equal((await put(tenant, 'docs/e', Buffer.alloc(1))).status, 200, 'a larger plan holds at once')
+    t.equal((await put(tenant, 'docs/e', Buffer.alloc(1))).status, 200, 'a larger plan applies at once')
   })
 
-  t.test('serve an unmodified client', async (t) => {
+  t.test('An unmodified client works with objects', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'docs')
     const files = tenant.client('u1').storage.from('docs')
@@ -356,5 +356,5 @@ t.test('objects', async (t) => {
     t.same(await storedRows(tenant), nothing)
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

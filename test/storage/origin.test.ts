@@ -1,4 +1,5 @@
-// HTTP as an origin should speak it: conditions on every way to an object, what caches and browsers are told, and CORS.
+// Storage as an HTTP origin: conditional requests on every path to an object, headers for caches and browsers, and
+// CORS.
 import t from 'tap'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
@@ -7,7 +8,7 @@ const content = '0123456789'
 const before = 'Thu, 01 Jan 2026 00:00:00 GMT'
 const later = 'Fri, 01 Jan 2999 00:00:00 GMT'
 
-t.test('origin', async (t) => {
+t.test('HTTP origin', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   await tenant.request('POST', '/storage/v1/bucket', { as: 'olga', body: { name: 'docs', policy: 'public' } })
@@ -28,7 +29,7 @@ t.test('origin', async (t) => {
     ['plain with a token', String(signed['url']).replace('/sign/', '/')],
   ]
 
-  t.test('answers conditions the same by every way, by GET and by HEAD', async (t) => {
+  t.test('Conditions have the same result on every path, by GET and by HEAD', async (t) => {
     const cases: [headers: Record<string, string>, status: number][] = [
       [{}, 200],
       [{ 'if-match': etag }, 200],
@@ -52,7 +53,7 @@ t.test('origin', async (t) => {
       [{ 'if-unmodified-since': later }, 200],
       [{ 'if-unmodified-since': before }, 412],
       [{ 'if-unmodified-since': 'x' }, 200],
-      // The ETag is asked first, and then the date has no say.
+      // The ETag takes precedence over the date.
       [{ 'if-none-match': '"x"', 'if-modified-since': later }, 200],
       [{ 'if-none-match': etag, 'if-modified-since': before }, 304],
       [{ 'if-match': etag, 'if-unmodified-since': before }, 200],
@@ -69,7 +70,7 @@ t.test('origin', async (t) => {
           t.equal(response.status, status, what)
           if (status !== 412)
             t.match(response.headers, { etag, 'last-modified': modified, 'cache-control': 'max-age=3600' }, what)
-          else t.notOk('cache-control' in response.headers, `${what}: an error is not to be kept`)
+          else t.notOk('cache-control' in response.headers, `${what}: an error must not be cached`)
           t.equal(
             response.text,
             method === 'HEAD' || status === 304 ? '' : status === 200 ? content : response.text,
@@ -91,7 +92,7 @@ t.test('origin', async (t) => {
     }
   })
 
-  t.test('answers ranges under their conditions the same by every way; HEAD takes none', async (t) => {
+  t.test('Conditional ranges have the same result on every path; HEAD ignores ranges', async (t) => {
     const cases: [headers: Record<string, string>, status: number, body: string][] = [
       [{ range: 'bytes=2-4' }, 206, '234'],
       [{ range: 'bytes=-2' }, 206, '89'],
@@ -130,36 +131,42 @@ t.test('origin', async (t) => {
     }
   })
 
-  t.test('names what is saved in every language, and saves what a browser might run', async (t) => {
-    const shown = async (path: string, type: string, query = '') => {
-      await put(encodeURIComponent(path), 'x', { 'content-type': type })
-      return (await tenant.request('GET', `${objects}/public/docs/${encodeURIComponent(path)}${query}`)).headers[
-        'content-disposition'
-      ]
-    }
-    t.equal(await shown('a.png', 'image/png'), undefined)
-    t.equal(
-      await shown('ä "x".html', 'text/html'),
-      `attachment; filename="_ _x_.html"; filename*=UTF-8''%C3%A4%20%22x%22.html`,
-    )
-    t.equal(await shown('💩.svg', 'image/svg+xml'), `attachment; filename="__.svg"; filename*=UTF-8''%F0%9F%92%A9.svg`)
-    t.equal(await shown('a.png', 'image/png', '?download'), `attachment; filename="a.png"; filename*=UTF-8''a.png`)
-    t.equal(
-      await shown('a.png', 'image/png', `?download=${encodeURIComponent("it's (1)*\r\nx: y;.png")}`),
-      `attachment; filename="it's (1)*__x: y;.png"; filename*=UTF-8''it%27s%20%281%29%2A%0D%0Ax%3A%20y%3B.png`,
-    )
-  })
+  t.test(
+    'A download has its name in any language, and types that a browser might run are sent as downloads',
+    async (t) => {
+      const shown = async (path: string, type: string, query = '') => {
+        await put(encodeURIComponent(path), 'x', { 'content-type': type })
+        return (await tenant.request('GET', `${objects}/public/docs/${encodeURIComponent(path)}${query}`)).headers[
+          'content-disposition'
+        ]
+      }
+      t.equal(await shown('a.png', 'image/png'), undefined)
+      t.equal(
+        await shown('ä "x".html', 'text/html'),
+        `attachment; filename="_ _x_.html"; filename*=UTF-8''%C3%A4%20%22x%22.html`,
+      )
+      t.equal(
+        await shown('💩.svg', 'image/svg+xml'),
+        `attachment; filename="__.svg"; filename*=UTF-8''%F0%9F%92%A9.svg`,
+      )
+      t.equal(await shown('a.png', 'image/png', '?download'), `attachment; filename="a.png"; filename*=UTF-8''a.png`)
+      t.equal(
+        await shown('a.png', 'image/png', `?download=${encodeURIComponent("it's (1)*\r\nx: y;.png")}`),
+        `attachment; filename="it's (1)*__x: y;.png"; filename*=UTF-8''it%27s%20%281%29%2A%0D%0Ax%3A%20y%3B.png`,
+      )
+    },
+  )
 
-  t.test('tells caches whose answer it is', async (t) => {
+  t.test('Cache-Control states whether a response is private', async (t) => {
     const vary = async (path: string, headers: Record<string, string> = {}) =>
       (await tenant.request('GET', path, { headers })).headers.vary
     t.equal(
       await vary(ways[0]?.[1] ?? ''),
       'Authorization, apikey, Origin',
-      'one who may not read must not get it from a cache',
+      'a cache must not serve it to a caller without the right to read',
     )
     t.equal(await vary(ways[2]?.[1] ?? '', { origin: 'https://page.example' }), 'Authorization, apikey, Origin')
-    t.equal(await vary(ways[1]?.[1] ?? ''), 'Origin', 'for all the same, but with leave for scripts or without')
+    t.equal(await vary(ways[1]?.[1] ?? ''), 'Origin', 'the same for all callers, except for the sandbox')
     t.equal(await vary(ways[3]?.[1] ?? ''), 'Origin')
     await put('b.txt', 'x', { 'cache-control': 'public, max-age=31536000, immutable' })
     t.equal(
@@ -169,7 +176,7 @@ t.test('origin', async (t) => {
     t.notOk('cache-control' in (await tenant.request('GET', `${objects}/public/docs/absent`)).headers)
   })
 
-  t.test('lets scripts of any page ask for everything, and read what they get', async (t) => {
+  t.test('Scripts of any page may send every request and read the response', async (t) => {
     const origin = 'https://page.example'
     const requested =
       'authorization,apikey,range,if-match,if-none-match,if-modified-since,if-range,x-upsert,x-metadata,cache-control,content-type'
@@ -213,24 +220,24 @@ t.test('origin', async (t) => {
     t.match(
       (await tenant.request('GET', `${objects}/docs/100%.txt`)).json(),
       { statusCode: '400', code: 'BAD_REQUEST', message: /percent sign/ },
-      'a URL that is none',
+      'an invalid URL',
     )
   })
 
-  t.test('tells of an object without asking its file', async (t) => {
+  t.test('Metadata of an object is served without reading its file', async (t) => {
     await unreadable(tenant, 'a.txt')
     for (const [name, path] of ways) {
       const head = await tenant.request('HEAD', path)
       t.match([head.status, head.headers.etag, head.headers['content-length']], [200, etag, '10'], `HEAD ${name}`)
       t.equal((await tenant.request('GET', path, { headers: { 'if-none-match': etag } })).status, 304, `GET ${name}`)
       const missing = await tenant.request('GET', path)
-      t.match([missing.status, missing.json()['code']], [404, 'FILE_MISSING'], `the file is gone indeed: ${name}`)
-      t.notOk('cache-control' in missing.headers || 'etag' in missing.headers, 'and nobody is told to keep that')
+      t.match([missing.status, missing.json()['code']], [404, 'FILE_MISSING'], `the file is absent: ${name}`)
+      t.notOk('cache-control' in missing.headers || 'etag' in missing.headers, 'and the response may not be cached')
     }
   })
 })
 
-/** The object's row points to a file that is not there. */
+/** Changes the object's row so that it refers to an absent file. */
 async function unreadable(tenant: TestTenant, path: string): Promise<void> {
   await tenant.rows('update storage_objects set blob_id = gen_random_uuid() where path = $1', [path])
 }

@@ -1,5 +1,5 @@
-// Any text for a path, a bucket or a prefix, written raw, encoded once and encoded twice: it comes back byte for byte from
-// every call, or is refused with a reason. Nothing of it is an error of ours, and none of it becomes the name of a file.
+// Sends any text as a path, a bucket or a prefix, written raw, encoded once and encoded twice. Each call returns it
+// byte for byte or rejects it with a reason. No text causes an internal error or becomes the name of a file.
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -12,7 +12,7 @@ import { meant, pathCorpus, written, type Form } from './support/path-corpus.ts'
 const objects = '/storage/v1/object'
 const forms: readonly Form[] = ['raw', 'encoded', 'double']
 
-/** One of `small` in `npm test`, all in the full run. */
+/** Selects one of `small` in `npm test`, and all in the full run. */
 function oneOf(small: number): (nth: number) => boolean {
   const step = effort({ small, full: 1 })
   return (nth) => nth % step === seed % step
@@ -39,7 +39,7 @@ interface RawResponse {
   body: string
 }
 
-/** A request whose target is what it is: no client has a say in it. */
+/** Sends a request with exactly this target, which an HTTP client would normalize. */
 async function requestRaw(
   port: number,
   method: string,
@@ -65,7 +65,7 @@ async function requestRaw(
 const show = (text: string) => JSON.stringify(text.length > 50 ? `${text.slice(0, 50)}… (${text.length})` : text)
 const encoded = (path: string) => path.split('/').map(encodeURIComponent).join('/')
 
-/** Uploads every text in every form. @returns the paths that there are now */
+/** Uploads every text in every form. @returns the paths that exist afterwards */
 async function uploadAll(
   t: Test,
   texts: readonly string[],
@@ -83,27 +83,27 @@ async function uploadAll(
       const what = `${form} ${show(text)}: ${status} ${body.slice(0, 200)}`
       if (status === 200) {
         const stored = (JSON.parse(body.slice(body.indexOf('{'), body.lastIndexOf('}') + 1)) as { path: string }).path
-        if (stored !== path) wrong.push(`${what}, wanted ${show(path ?? 'a refusal')}`)
+        if (stored !== path) wrong.push(`${what}, expected ${show(path ?? 'a rejection')}`)
         paths.add(stored)
         return
       }
       const reason = /"message":"([^"]+)"/.exec(body)?.[1]
-      // What is no request at all is told so by the parser, before anybody could say more.
+      // The HTTP parser rejects a malformed request line before the application can add a reason.
       const isRequest = /^[\x21-\x7e]*$/.test(target)
       if (!(status === 400 || (status === 404 && path === '') || status === 414) || (isRequest && reason === undefined))
         wrong.push(what)
-      rejections.set(reason ?? 'no request', (rejections.get(reason ?? 'no request') ?? 0) + 1)
+      rejections.set(reason ?? 'not a request', (rejections.get(reason ?? 'not a request') ?? 0) + 1)
     },
   )
-  t.same(wrong, [], 'each is stored under what it means, or refused with a reason')
+  t.same(wrong, [], 'each text is stored under its meaning, or rejected with a reason')
   t.ok(
     paths.size > texts.length / 2 && rejections.size >= 5,
-    `${paths.size} paths; refused: ${JSON.stringify(Object.fromEntries(rejections))}`,
+    `${paths.size}paths; rejected: ${JSON.stringify(Object.fromEntries(rejections))}`,
   )
   return paths
 }
 
-/** Names of everything below a directory. */
+/** Returns the names of everything below a directory. */
 async function namesBelow(directory: string): Promise<string[]> {
   return (await readdir(directory, { recursive: true })).flatMap((path) => path.split('/'))
 }
@@ -111,7 +111,7 @@ async function namesBelow(directory: string): Promise<string[]> {
 const ofTheStore =
   /^(?:blobs|tmp|store|t_[0-9a-f]{20}|[0-9a-f]{2}|[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})$/
 
-t.test('paths', { timeout: 600_000 }, async (t) => {
+t.test('Paths', { timeout: 600_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const start = async (): Promise<TestTenant> => {
     const tenant = await runtime.addTenant()
@@ -135,7 +135,7 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
   }
   const sorted = (paths: Iterable<string>) => [...paths].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
 
-  t.test('in URLs', { timeout: 600_000 }, async (t) => {
+  t.test('Paths in URLs are returned byte for byte', { timeout: 600_000 }, async (t) => {
     t.comment(`${corpus.length} texts, seed ${seed}`)
     const tenant = await start()
     const paths = await uploadAll(t, corpus, (target, body) =>
@@ -167,7 +167,7 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
     t.same(
       signed.map(({ path, error }) => [path, error]),
       checked.slice(0, 1000).map((path) => [path, null]),
-      'each can be signed',
+      'each path can be signed',
     )
     await allOf(checked, async (path) => {
       const at = encoded(path)
@@ -227,114 +227,124 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
         ).status === 409,
       )
     })
-    t.same(wrong, [], `each of ${checked.length} comes back from every call`)
-    t.same(await keysOf(tenant, 'other'), [], 'what was moved is gone where it was')
-    t.same(await keysOf(tenant), sorted(paths), 'and the bucket holds what it held')
+    t.same(wrong, [], `each of ${checked.length} is returned by every call`)
+    t.same(await keysOf(tenant, 'other'), [], 'moved objects are absent from their old paths')
+    t.same(await keysOf(tenant), sorted(paths), 'and the bucket contains the same paths as before')
     const removed = (
       await tenant.request('DELETE', `${objects}/docs`, { as: 'u1', body: { prefixes: checked.slice(0, 1000) } })
     ).list()
     t.same(
       sorted(removed.map(({ name }) => String(name))),
       sorted(checked.slice(0, 1000)),
-      'those that are named are removed',
+      'the named objects are removed',
     )
     const left = new Set(checked.slice(0, 1000))
     t.same(await keysOf(tenant), sorted([...paths].filter((path) => !left.has(path))), 'and no others')
   })
 
-  t.test('in bodies: keys, prefixes, searches and names of buckets', { timeout: 600_000 }, async (t) => {
-    const tenant = await start()
-    await tenant.request('POST', `${objects}/docs/source`, {
-      as: 'u1',
-      body: 'x',
-      headers: { 'content-type': 'text/plain' },
-    })
-    const wrong: string[] = []
-    const made = new Set<string>()
-    const buckets = new Set<string>()
-    await allOf(some(corpus, 4), async (text) => {
-      const expect = async (
-        what: string,
-        method: string,
-        path: string,
-        body: object | undefined,
-        statuses: readonly number[],
-      ) => {
-        const response = await tenant.request(method, path, { as: 'u1', ...(body === undefined ? {} : { body }) })
-        if (!statuses.includes(response.status))
-          wrong.push(`${what} ${show(text)}: ${response.status} ${response.text.slice(0, 200)}`)
-        if (response.status === 400 && response.json()['message'] === undefined)
-          wrong.push(`${what} ${show(text)}: no reason`)
-        return response
-      }
-      const copied = await expect(
-        'copy to',
-        'POST',
-        `${objects}/copy`,
-        { bucketId: 'docs', sourceKey: 'source', destinationKey: text, destinationBucket: 'other' },
-        [200, 400],
-      )
-      if (copied.status === 200) {
-        made.add(text)
-        if (copied.json()['Key'] !== `other/${text}`) wrong.push(`copy to ${show(text)}: ${copied.text}`)
-      }
-      await expect(
-        'move from',
-        'POST',
-        `${objects}/move`,
-        { bucketId: 'docs', sourceKey: text, destinationKey: 'nowhere' },
-        [400, 404],
-      )
-      await expect(
-        'move in',
-        'POST',
-        `${objects}/move`,
-        { bucketId: text, sourceKey: 'a', destinationKey: 'b' },
-        [400, 404],
-      )
-      await expect(
-        'copy into',
-        'POST',
-        `${objects}/copy`,
-        { bucketId: 'docs', sourceKey: 'source', destinationKey: 'b', destinationBucket: text },
-        [400, 404],
-      )
-      await expect('remove', 'DELETE', `${objects}/docs`, { prefixes: [text] }, [200, 400])
-      await expect('sign', 'POST', `${objects}/sign/docs`, { paths: [text] }, [200, 400])
-      await expect('list', 'POST', `${objects}/list/docs`, { prefix: text, search: text }, [200, 400])
-      await expect('list-v2', 'POST', `${objects}/list-v2/docs`, { prefix: text, with_delimiter: true }, [200, 400])
-      await expect('cursor', 'POST', `${objects}/list-v2/docs`, { cursor: text }, [200, 400])
-      const isName = /^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/.test(text)
-      await expect('bucket', 'POST', '/storage/v1/bucket', { name: text }, isName ? [201] : [400])
-      if (isName) buckets.add(text)
-      for (const form of ['encoded', 'double'] as const) {
-        const target = written(text, form)
-        if (target === '' || target.includes('/')) continue
-        await expect('show bucket', 'GET', `/storage/v1/bucket/${target}`, undefined, isName ? [200] : [400, 404, 414])
-        await expect('object in bucket', 'GET', `${objects}/${target}/a`, undefined, [400, 404, 414])
-        await expect('search bucket', 'GET', `/storage/v1/bucket?search=${target}`, undefined, [200, 400])
-      }
-    })
-    t.same(wrong, [])
-    t.same(await keysOf(tenant, 'other'), sorted(made))
-    t.same(
-      (
-        await tenant.rows(
-          "select name from storage_buckets where name not in ('docs', 'other', 'system') order by name collate \"C\"",
+  t.test(
+    'Paths in bodies are returned byte for byte: keys, prefixes, searches and names of buckets',
+    { timeout: 600_000 },
+    async (t) => {
+      const tenant = await start()
+      await tenant.request('POST', `${objects}/docs/source`, {
+        as: 'u1',
+        body: 'x',
+        headers: { 'content-type': 'text/plain' },
+      })
+      const wrong: string[] = []
+      const made = new Set<string>()
+      const buckets = new Set<string>()
+      await allOf(some(corpus, 4), async (text) => {
+        const expect = async (
+          what: string,
+          method: string,
+          path: string,
+          body: object | undefined,
+          statuses: readonly number[],
+        ) => {
+          const response = await tenant.request(method, path, { as: 'u1', ...(body === undefined ? {} : { body }) })
+          if (!statuses.includes(response.status))
+            wrong.push(`${what} ${show(text)}: ${response.status} ${response.text.slice(0, 200)}`)
+          if (response.status === 400 && response.json()['message'] === undefined)
+            wrong.push(`${what} ${show(text)}: no reason`)
+          return response
+        }
+        const copied = await expect(
+          'copy to',
+          'POST',
+          `${objects}/copy`,
+          { bucketId: 'docs', sourceKey: 'source', destinationKey: text, destinationBucket: 'other' },
+          [200, 400],
         )
-      ).map(({ name }) => name),
-      [...buckets].sort(),
-    )
-    t.same(
-      (await namesBelow(runtime.directory)).filter((name) => !ofTheStore.test(name)),
-      [],
-    )
-  })
+        if (copied.status === 200) {
+          made.add(text)
+          if (copied.json()['Key'] !== `other/${text}`) wrong.push(`copy to ${show(text)}: ${copied.text}`)
+        }
+        await expect(
+          'move from',
+          'POST',
+          `${objects}/move`,
+          { bucketId: 'docs', sourceKey: text, destinationKey: 'nowhere' },
+          [400, 404],
+        )
+        await expect(
+          'move in',
+          'POST',
+          `${objects}/move`,
+          { bucketId: text, sourceKey: 'a', destinationKey: 'b' },
+          [400, 404],
+        )
+        await expect(
+          'copy into',
+          'POST',
+          `${objects}/copy`,
+          { bucketId: 'docs', sourceKey: 'source', destinationKey: 'b', destinationBucket: text },
+          [400, 404],
+        )
+        await expect('remove', 'DELETE', `${objects}/docs`, { prefixes: [text] }, [200, 400])
+        await expect('sign', 'POST', `${objects}/sign/docs`, { paths: [text] }, [200, 400])
+        await expect('list', 'POST', `${objects}/list/docs`, { prefix: text, search: text }, [200, 400])
+        await expect('list-v2', 'POST', `${objects}/list-v2/docs`, { prefix: text, with_delimiter: true }, [200, 400])
+        await expect('cursor', 'POST', `${objects}/list-v2/docs`, { cursor: text }, [200, 400])
+        const isName = /^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/.test(text)
+        await expect('bucket', 'POST', '/storage/v1/bucket', { name: text }, isName ? [201] : [400])
+        if (isName) buckets.add(text)
+        for (const form of ['encoded', 'double'] as const) {
+          const target = written(text, form)
+          if (target === '' || target.includes('/')) continue
+          await expect(
+            'show bucket',
+            'GET',
+            `/storage/v1/bucket/${target}`,
+            undefined,
+            isName ? [200] : [400, 404, 414],
+          )
+          await expect('object in bucket', 'GET', `${objects}/${target}/a`, undefined, [400, 404, 414])
+          await expect('search bucket', 'GET', `/storage/v1/bucket?search=${target}`, undefined, [200, 400])
+        }
+      })
+      t.same(wrong, [])
+      t.same(await keysOf(tenant, 'other'), sorted(made))
+      t.same(
+        (
+          await tenant.rows(
+            "select name from storage_buckets where name not in ('docs', 'other', 'system') order by name collate \"C\"",
+          )
+        ).map(({ name }) => name),
+        [...buckets].sort(),
+      )
+      t.same(
+        (await namesBelow(runtime.directory)).filter((name) => !ofTheStore.test(name)),
+        [],
+      )
+    },
+  )
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })
 
-t.test('paths through the gateway', { timeout: 600_000 }, async (t) => {
+t.test('Paths through the gateway are returned byte for byte', { timeout: 600_000 }, async (t) => {
   const platform = await startPlatform()
   t.teardown(() => platform.stop())
   await platform.startControlPlane()
@@ -378,5 +388,5 @@ t.test('paths through the gateway', { timeout: 600_000 }, async (t) => {
     [],
     'no text has become the name of a file',
   )
-  t.notMatch(platform.output(), /"level":(?:50|60)/, 'none of it was an error of ours')
+  t.notMatch(platform.output(), /"level":(?:50|60)/, 'no internal error occurred')
 })

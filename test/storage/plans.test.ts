@@ -1,4 +1,5 @@
-// What Postgres reads for a page of a large bucket, as a user under the policies: by an index, and no more than is shown.
+// What Postgres reads for a page of a large bucket, as a user under the policies: it uses an index, and reads no more
+// than the page shows.
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t, { type Test } from 'tap'
@@ -23,9 +24,9 @@ interface Node {
 interface Plan {
   /** Kinds of scans of the objects' table. */
   scans: string[]
-  /** Entries of its indexes that were looked at. */
+  /** Number of index entries that were read. */
   entries: number
-  /** Of its rows themselves. */
+  /** Number of table rows that were read. */
   rows: number
   shown: number
   milliseconds: number
@@ -34,13 +35,13 @@ interface Plan {
 const objects = effort({ small: 100_000, full: 1_000_000 })
 const flat = objects / 2
 
-t.test('in a bucket of many objects', async (t) => {
+t.test('Queries in a bucket of many objects use indexes', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   await tenant.request('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'many', policy: 'public' } })
   const [bucket] = await tenant.rows("select id::text from storage_buckets where name = 'many'")
   const bucketId = String(bucket?.['id'])
-  // Triggers aside, which would count each row by itself.
+  // Triggers are disabled, because they would count each row separately.
   await tenant.rows(
     `do $$ begin
        set local session_replication_role = replica;
@@ -70,15 +71,15 @@ t.test('in a bucket of many objects', async (t) => {
       if (top === undefined) throw new Error('no plan')
       const nodes = (node: Node): Node[] => [node, ...(node.Plans ?? []).flatMap(nodes)]
       const scans = nodes(top.Plan).filter((node) => node['Relation Name'] === 'storage_objects')
-      // Averages of many loops, rounded.
-      const polled = (node: Node) =>
+      // EXPLAIN rounds averages over many loops.
+      const entriesOf = (node: Node) =>
         (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']
       const sum = (part: (node: Node) => number) => scans.reduce((all, node) => all + part(node), 0)
       return {
         scans: [...new Set(scans.map((node) => node['Node Type']))].sort(),
-        entries: Math.round(sum(polled)),
+        entries: Math.round(sum(entriesOf)),
         rows: Math.round(
-          sum((node) => (node['Node Type'] === 'Index Only Scan' ? (node['Heap Fetches'] ?? 0) : polled(node))),
+          sum((node) => (node['Node Type'] === 'Index Only Scan' ? (node['Heap Fetches'] ?? 0) : entriesOf(node))),
         ),
         shown: top.Plan['Actual Rows'],
         milliseconds: top['Execution Time'],
@@ -102,24 +103,25 @@ t.test('in a bucket of many objects', async (t) => {
     ) => {
       const plan = await explain(userId, statement)
       t.comment(`${what}: ${JSON.stringify(plan)}`)
-      t.equal(plan.shown, max.shown, `${what}: shows what there is`)
+      t.equal(plan.shown, max.shown, `${what}: shows the expected rows`)
       t.ok(
         plan.scans.every((scan) => byIndex.includes(scan)),
         `${what}: by indexes alone, ${plan.scans.join(', ')}`,
       )
       t.ok(plan.rows <= max.rows, `${what}: ${plan.rows} rows are read, at most ${max.rows}`)
-      t.ok(plan.entries <= max.entries, `${what}: ${plan.entries} entries are looked at, at most ${max.entries}`)
+      t.ok(plan.entries <= max.entries, `${what}: ${plan.entries} index entries are read, at most ${max.entries}`)
     }
 
-    t.test(`${caller} reads of one object or bucket a row`, async (t) => {
+    t.test(`A read of one object or bucket by ${caller} reads one row`, async (t) => {
       await check(t, 'an object', objectStatement('many', 'photos/777.jpg'), { shown: 1, rows: 1, entries: 1 })
       await check(t, 'a bucket', bucketStatement('many'), { shown: 1, rows: 0, entries: 0 })
     })
 
     t.test(
-      `${caller} reads of a listing by offset the page's rows, and by the index what is passed over`,
+      `A listing by offset for ${caller} reads only the rows of the page, and skips the others by index`,
       async (t) => {
-        // Beside what is shown stand what the bucket holds, and the positions passed.
+        // The result contains, in addition to the page, the version of the bucket's contents and the recorded
+        // positions.
         await check(t, 'first page', folderStatement(bucketId, page), { shown: 102, rows: 100, entries: 100 })
         await check(t, 'from behind', folderStatement(bucketId, { ...page, order: 'desc' }), {
           shown: 102,
@@ -154,32 +156,45 @@ t.test('in a bucket of many objects', async (t) => {
       },
     )
 
-    t.test(`${caller} passes over nothing before a known position, unless the bucket has changed`, async (t) => {
-      const [known] = await tenant.rows(
-        `select path, contents::text from storage_objects join storage_bucket_counters using (bucket_id)
+    t.test(
+      `A listing for ${caller} skips nothing before a known position, unless the bucket has changed`,
+      async (t) => {
+        const [known] = await tenant.rows(
+          `select path, contents::text from storage_objects join storage_bucket_counters using (bucket_id)
           where path like 'photos/%' order by path offset 39999 limit 1`,
-      )
-      const position = { passed: 40_000, key: String(known?.['path']), isFolder: false }
-      const contents = String(known?.['contents'])
-      await check(t, 'the next page', folderStatement(bucketId, { ...page, offset: 40_000 }, { position, contents }), {
-        shown: 102,
-        rows: 100,
-        entries: 100,
-      })
-      await check(t, 'a page behind', folderStatement(bucketId, { ...page, offset: 40_500 }, { position, contents }), {
-        shown: 103,
-        rows: 100,
-        entries: 600,
-      })
-      await check(
-        t,
-        'changed',
-        folderStatement(bucketId, { ...page, offset: 40_500 }, { position, contents: randomUUID() }),
-        { shown: 143, rows: 100, entries: 40_600 },
-      )
-    })
+        )
+        const position = { passed: 40_000, key: String(known?.['path']), isFolder: false }
+        const contents = String(known?.['contents'])
+        await check(
+          t,
+          'the next page',
+          folderStatement(bucketId, { ...page, offset: 40_000 }, { position, contents }),
+          {
+            shown: 102,
+            rows: 100,
+            entries: 100,
+          },
+        )
+        await check(
+          t,
+          'a page behind',
+          folderStatement(bucketId, { ...page, offset: 40_500 }, { position, contents }),
+          {
+            shown: 103,
+            rows: 100,
+            entries: 600,
+          },
+        )
+        await check(
+          t,
+          'changed',
+          folderStatement(bucketId, { ...page, offset: 40_500 }, { position, contents: randomUUID() }),
+          { shown: 143, rows: 100, entries: 40_600 },
+        )
+      },
+    )
 
-    t.test(`${caller} reads of a listing by cursor the page's rows, and hardly more`, async (t) => {
+    t.test(`A listing by cursor for ${caller} reads little more than the rows of the page`, async (t) => {
       const keys = { prefix: 'photos/', after: undefined, order: 'asc', asFolders: true, limit: 100 } as const
       const after = (key: string) => Buffer.from(`o${key}`).toString('base64url')
       await check(t, 'first page', keysStatement(bucketId, keys), { shown: 101, rows: 101, entries: 101 })

@@ -1,5 +1,5 @@
-// The power cut under sixteen writers, on a disk that then forgets what was not made durable; the database lies elsewhere and
-// keeps all that it has acknowledged. Needs root, for the disk.
+// Cuts the power under sixteen writers. The disk then loses what was not made durable; the database is on another disk
+// and retains what it acknowledged. Needs root to mount the disk.
 import t, { type Test } from 'tap'
 import { LocalBackend } from '#tenant-runtime/storage/backend/local.ts'
 import { chanceOf } from '#test/simulation/chance.ts'
@@ -11,7 +11,7 @@ import { openScene } from './support/scene.ts'
 import { serve } from './support/served-storage.ts'
 import { Load } from './support/writers.ts'
 
-/** @returns what was found after each cut, as long as all was sound before it */
+/** @returns the findings after each cut, as long as all earlier cuts found no damage */
 async function cutPower(
   t: Test,
   { backend: Backend, cuts }: { backend: new (root: string) => LocalBackend; cuts: number },
@@ -19,7 +19,7 @@ async function cutPower(
   const disk = await openCuttableDisk(t)
   const scene = await openScene(t, { data: disk.directory })
   const chance = chanceOf(seed)
-  // Once the power is gone, uploads fail, and what the database alone does goes on.
+  // After the power cut uploads fail, and changes that need only the database continue.
   const load = new Load(seed, { unsure: ({ status }) => status === 503 })
   const findings: Findings[] = []
   for (let cut = 0; cut < cuts; cut++) {
@@ -27,7 +27,7 @@ async function cutPower(
     if (cut === 0) await load.begin(hasty.request)
     const wanted = load.acknowledged + 40 + chance.below(80)
     let off: Promise<void> | undefined
-    // Half of the cuts come in the midst of it all, the others right after the last answer.
+    // Half of the cuts come in the midst of the load, the others right after the last response.
     const midst = cut % 2 === 1
     await load.run(hasty.request, () => {
       if (midst && load.acknowledged >= wanted) off ??= disk.cut()
@@ -45,21 +45,21 @@ async function cutPower(
   return { findings, load }
 }
 
-t.test('power cuts', { timeout: 3_600_000 }, async (t) => {
-  t.test('lose nothing that was acknowledged, and tear nothing', async (t) => {
+t.test('Power cuts', { timeout: 3_600_000 }, async (t) => {
+  t.test('A power cut loses no acknowledged change and tears no file', async (t) => {
     const { findings, load } = await cutPower(t, { backend: LocalBackend, cuts: effort({ small: 2, full: 40 }) })
     for (const [cut, found] of findings.entries()) t.same(found, sound, `after cut ${cut + 1}`)
-    t.same(load.wrong, [], 'every answer was right')
+    t.same(load.wrong, [], 'every response was correct')
     t.comment(`${findings.length} cuts, ${load.acknowledged} changes acknowledged, seed ${seed}`)
   })
 
   for (const Backend of [WithoutFileSync, WithoutDirectorySync]) {
-    t.test(`are seen to lose files of a backend ${Backend.name}`, async (t) => {
+    t.test(`The test detects files that a backend ${Backend.name} loses`, async (t) => {
       const { findings } = await cutPower(t, { backend: Backend, cuts: 20 })
       const { phantoms = [], torn = [] } = findings.at(-1) ?? {}
       t.ok(
         phantoms.length + torn.length > 0,
-        `after ${findings.length} cuts ${phantoms.length} are gone and ${torn.length} torn`,
+        `after ${findings.length} cuts ${phantoms.length} are lost and ${torn.length} torn`,
       )
     })
   }

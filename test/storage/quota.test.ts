@@ -1,4 +1,4 @@
-// The plan's quota of files under two hundred uploads at once: never over by a byte, and the books end exact.
+// Two hundred concurrent uploads at the plan's file quota: never exceeded by a byte, and the counters end exact.
 import t from 'tap'
 import { openScene } from './support/scene.ts'
 import { serve } from './support/served-storage.ts'
@@ -8,11 +8,11 @@ const size = 9_973
 const uploads = 200
 const binary = { 'content-type': 'application/octet-stream' }
 
-t.test('two hundred uploads at the limit', async (t) => {
+t.test('Two hundred concurrent uploads never exceed the quota', async (t) => {
   const scene = await openScene(t, { limits: { file_bytes: quota } })
   const { request, idle } = await serve(t, scene)
   await request('POST', '/storage/v1/bucket', { name: 'docs' })
-  // Whatever is written between two looks is seen by the check, which Postgres makes at every change.
+  // Postgres checks at every change, so it sees what is written between two polls.
   await scene.rows(
     `alter table storage_usage add constraint never_over check (file_bytes + reserved_bytes <= ${quota})`,
   )
@@ -24,7 +24,7 @@ t.test('two hundred uploads at the limit', async (t) => {
   )
   const taken = responses.filter(({ status }) => status === 200).length
   const rejected = responses.filter(({ status }) => status === 413)
-  t.equal(taken, Math.floor(quota / size), 'as many as there is room for')
+  t.equal(taken, Math.floor(quota / size), 'as many as fit')
   t.equal(rejected.length, uploads - taken)
   for (const { text } of rejected) t.match(JSON.parse(text), { code: 'QUOTA_EXCEEDED', limit: quota, used: Number })
 
@@ -34,22 +34,22 @@ t.test('two hundred uploads at the limit', async (t) => {
       request('POST', `/storage/v1/object/docs/last-${n}`, Buffer.alloc(rest), binary),
     ),
   )
-  t.equal(last.filter(({ status }) => status === 200).length, 1, 'one has room for the last bytes')
+  t.equal(last.filter(({ status }) => status === 200).length, 1, 'one upload fits into the last bytes')
   t.equal(last.filter(({ status }) => status === 413).length, uploads - 1)
   await idle()
-  const [books] = await scene.rows(
+  const [counters] = await scene.rows(
     `select file_bytes::int, reserved_bytes::int as reserved, file_count::int,
       (select sum(size) from storage_objects)::int as bytes from storage_usage`,
   )
-  t.same(books, { file_bytes: quota, reserved: 0, file_count: taken + 1, bytes: quota })
+  t.same(counters, { file_bytes: quota, reserved: 0, file_count: taken + 1, bytes: quota })
 })
 
-t.test('the Free plan has room for 1 GB of files, which is 1,000,000,000 bytes, and for none more', async (t) => {
+t.test('The Free plan has exactly 1 GB for files, which is 1,000,000,000 bytes', async (t) => {
   const gigabyte = 10 ** 9
   const scene = await openScene(t, { limits: { file_bytes: gigabyte } })
   const { request, idle } = await serve(t, scene)
   await request('POST', '/storage/v1/bucket', { name: 'docs' })
-  // As if that much lay there.
+  // Pretends that this many bytes are stored.
   await scene.rows(`update storage_usage set file_bytes = ${gigabyte - 2}`)
   const put = (path: string, bytes: number) =>
     request('POST', `/storage/v1/object/docs/${path}`, Buffer.alloc(bytes), binary)

@@ -1,4 +1,4 @@
-// Ranges of an object as RFC 9110 has them: one, several, none that is there, and headers that are passed over.
+// Ranges of an object as RFC 9110 defines them: one, several, unsatisfiable ones, and ignored headers.
 import fc from 'fast-check'
 import t from 'tap'
 import { readRange } from '#tenant-runtime/storage/objects/conditional.ts'
@@ -7,7 +7,7 @@ import { effort, seed } from '#test/support/effort.ts'
 
 const validators = { etag: 'e', modified: new Date('2026-01-01T00:00:00Z') }
 
-/** The parts of a `multipart/byteranges` body. */
+/** Returns the parts of a `multipart/byteranges` body. */
 function partsOf({ headers, bytes }: ApiResponse): { range: string; type: string; bytes: Buffer }[] {
   const boundary = /^multipart\/byteranges; boundary=(\S+)$/.exec(String(headers['content-type']))?.[1]
   if (boundary === undefined) throw new Error(`content-type: ${String(headers['content-type'])}`)
@@ -29,8 +29,8 @@ function partsOf({ headers, bytes }: ApiResponse): { range: string; type: string
   })
 }
 
-t.test('headers', async (t) => {
-  const cases: [header: string, size: number, answer: unknown][] = [
+t.test('Range headers', async (t) => {
+  const cases: [header: string, size: number, expected: unknown][] = [
     ['bytes=0-0', 10, [[0, 0]]],
     ['bytes=-1', 10, [[9, 9]]],
     ['bytes=5-', 10, [[5, 9]]],
@@ -89,12 +89,12 @@ t.test('headers', async (t) => {
   t.equal(
     readRange({ range: 'bytes=0-1', 'if-range': validators.modified.toUTCString() }, 10, validators).kind,
     'whole',
-    'two versions can be of one second',
+    'two versions can have the same second',
   )
   t.equal(readRange({ range: 'bytes=0-1', 'if-range': '"e"' }, 10, validators).kind, 'parts')
 })
 
-t.test('over HTTP', async (t) => {
+t.test('Ranges over HTTP', async (t) => {
   const tenant = await (await startRuntime(t)).addTenant()
   await tenant.request('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
   const content = Buffer.from(Array.from({ length: 300_000 }, (_, n) => (n * 31) % 251))
@@ -106,7 +106,7 @@ t.test('over HTTP', async (t) => {
   const get = (range: string, method = 'GET') =>
     tenant.request(method, '/storage/v1/object/files/a.bin', { as: 'ada', headers: { range } })
 
-  t.test('several parts come as they were asked for, byte for byte', async (t) => {
+  t.test('Several ranges are returned in the requested order, byte for byte', async (t) => {
     const cuts = fc.uniqueArray(fc.nat(content.length), { minLength: 4, maxLength: 16 }).map((points) => {
       const sorted = points.sort((a, b) => a - b)
       return Array.from({ length: Math.floor(sorted.length / 2) }, (_, n) => ({
@@ -134,7 +134,7 @@ t.test('over HTTP', async (t) => {
     t.pass()
   })
 
-  t.test('HEAD takes none; what is outside is 416 with the size; the rest is passed over', async (t) => {
+  t.test('HEAD ignores ranges; an unsatisfiable range is 416 with the size; invalid headers are ignored', async (t) => {
     for (const range of ['bytes=0-1', 'bytes=0-1,4-5', 'bytes=300000-']) {
       const head = await get(range, 'HEAD')
       t.match(
@@ -151,7 +151,7 @@ t.test('over HTTP', async (t) => {
     t.match([overlapping.status, overlapping.bytes.length], [200, content.length])
   })
 
-  t.test('an object that is overwritten meanwhile is sent as it was', async (t) => {
+  t.test('An object that is overwritten during a download is sent in its former version', async (t) => {
     const large = Buffer.alloc(20_000_000, 1)
     await tenant.request('POST', '/storage/v1/object/files/large.bin', {
       as: 'ada',

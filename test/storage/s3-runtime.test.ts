@@ -1,5 +1,5 @@
-// The runtime on a real S3 server: what callers see is the same as on files, and when the server goes away they are told to
-// come again, never that something broke.
+// The runtime on a real S3 server: callers see the same as on files. When the server is away they receive a retryable
+// error, never an internal one.
 import { createHash, randomBytes } from 'node:crypto'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -24,7 +24,7 @@ const put = (tenant: TestTenant, path: string, body: Buffer | Buffer[], headers 
 const get = (tenant: TestTenant, path: string, headers = {}) =>
   tenant.request('GET', `/storage/v1/object/docs/${path}`, { as: 'u1', headers })
 
-t.test('files of a tenant in a bucket', async (t) => {
+t.test('Files of a tenant in a bucket behave as on disk', async (t) => {
   const server = await startS3Server()
   t.teardown(() => server.stop())
   const backend = new S3Backend(server.settings, 0)
@@ -78,10 +78,10 @@ t.test('files of a tenant in a bucket', async (t) => {
     t.equal((await get(tenant, 'moved')).status, 404)
   })
 
-  await t.test('what is refused leaves nothing behind, and what was let go of is removed', async (t) => {
+  await t.test('A rejected upload leaves nothing behind, and released blobs are removed', async (t) => {
     await tenant.request('PATCH', '/storage/v1/bucket/docs', { as: 'u1', body: { max_file_size: 6 * megabyte } })
     const tooLong = Array.from({ length: 14 }, () => Buffer.alloc(megabyte / 2))
-    t.equal((await put(tenant, 'too-large', tooLong)).status, 413, 'found out only while it comes')
+    t.equal((await put(tenant, 'too-large', tooLong)).status, 413, 'detected only during the upload')
     await storage.idle()
     t.equal((await blobs()).length, 3, 'small, empty and the copy')
     t.same((await server.keys()).begun, [])
@@ -92,7 +92,7 @@ t.test('files of a tenant in a bucket', async (t) => {
     t.same(row, { intents: 0, collectable: 0, reserved: 0 })
   })
 
-  await t.test('a sweep finds what nothing refers to, and removes it the second time', async (t) => {
+  await t.test('A sweep finds unreferenced blobs and removes them the second time', async (t) => {
     await backend.put(tenant.id, '00000000-0000-4000-8000-000000000000', Readable.from([Buffer.from('orphan')]), 100)
     const sweep = async () => {
       const {
@@ -108,50 +108,53 @@ t.test('files of a tenant in a bucket', async (t) => {
     t.same(await sweep(), { files: 3, orphans: 0, removed: 0, refused: null })
   })
 
-  await t.test('the server goes away: everybody is told to come again; it comes back: all goes on', async (t) => {
-    t.equal((await tenant.request('GET', '/health')).status, 200)
-    await server.kill()
-    const responses = await Promise.all([
-      get(tenant, 'small', { range: 'bytes=0-9' }),
-      get(tenant, 'copy', { range: 'bytes=5-9' }),
-      put(tenant, 'new', Buffer.alloc(1000)),
-      tenant.request('POST', '/storage/v1/object/copy', {
-        as: 'u1',
-        body: { bucketId: 'docs', sourceKey: 'small', destinationKey: 'copy-2' },
-      }),
-      tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} }),
-    ])
-    t.same(
-      responses.map(({ status, json }) => [status, json()['code']]),
-      responses.map(() => [503, 'STORAGE_UNAVAILABLE']),
-    )
-    t.ok(responses.every(({ headers }) => headers['retry-after'] === '1'))
-    t.equal(
-      (await tenant.request('HEAD', '/storage/v1/object/docs/small', { as: 'u1' })).status,
-      200,
-      'what needs no bytes is answered',
-    )
-    t.equal(
-      (await tenant.request('DELETE', '/storage/v1/object/docs/empty', { as: 'u1' })).status,
-      200,
-      'deleting too: the file is removed later',
-    )
-    const health = await tenant.request('GET', '/health')
-    t.same(
-      [health.status, (health.json()['components'] as { storage: { status: string } }).storage.status],
-      [503, 'unhealthy'],
-    )
+  await t.test(
+    'Callers receive a retryable error while the S3 server is away; afterwards all requests succeed',
+    async (t) => {
+      t.equal((await tenant.request('GET', '/health')).status, 200)
+      await server.kill()
+      const responses = await Promise.all([
+        get(tenant, 'small', { range: 'bytes=0-9' }),
+        get(tenant, 'copy', { range: 'bytes=5-9' }),
+        put(tenant, 'new', Buffer.alloc(1000)),
+        tenant.request('POST', '/storage/v1/object/copy', {
+          as: 'u1',
+          body: { bucketId: 'docs', sourceKey: 'small', destinationKey: 'copy-2' },
+        }),
+        tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} }),
+      ])
+      t.same(
+        responses.map(({ status, json }) => [status, json()['code']]),
+        responses.map(() => [503, 'STORAGE_UNAVAILABLE']),
+      )
+      t.ok(responses.every(({ headers }) => headers['retry-after'] === '1'))
+      t.equal(
+        (await tenant.request('HEAD', '/storage/v1/object/docs/small', { as: 'u1' })).status,
+        200,
+        'requests that need no bytes succeed',
+      )
+      t.equal(
+        (await tenant.request('DELETE', '/storage/v1/object/docs/empty', { as: 'u1' })).status,
+        200,
+        'a delete succeeds too, and the file is removed later',
+      )
+      const health = await tenant.request('GET', '/health')
+      t.same(
+        [health.status, (health.json()['components'] as { storage: { status: string } }).storage.status],
+        [503, 'unhealthy'],
+      )
 
-    await server.start()
-    t.equal((await tenant.request('GET', '/health')).status, 200)
-    t.equal((await get(tenant, 'small')).bytes.length, 20_000)
-    t.equal((await put(tenant, 'new', Buffer.alloc(1000))).status, 200)
-    await storage.idle()
-    await tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
-    t.equal((await blobs()).length, 3, 'small, new and the copy')
-  })
+      await server.start()
+      t.equal((await tenant.request('GET', '/health')).status, 200)
+      t.equal((await get(tenant, 'small')).bytes.length, 20_000)
+      t.equal((await put(tenant, 'new', Buffer.alloc(1000))).status, 200)
+      await storage.idle()
+      await tenant.request('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
+      t.equal((await blobs()).length, 3, 'small, new and the copy')
+    },
+  )
 
-  await t.test('a download goes on where it stood when the server breaks it off', async (t) => {
+  await t.test('A download continues at its position after the S3 server breaks the connection', async (t) => {
     const size = 12 * megabyte
     const body = randomBytes(size)
     await tenant.request('PATCH', '/storage/v1/bucket/docs', { as: 'u1', body: { max_file_size: 0 } })
@@ -171,7 +174,7 @@ t.test('files of a tenant in a bucket', async (t) => {
     t.same([bytes, breaks, hash.digest('hex')], [size, 1, sha256(body)])
   })
 
-  await t.test('what is let go of stays for a while, for those who are reading it', async (t) => {
+  await t.test('A released blob remains for a while, for callers who are reading it', async (t) => {
     const lingering = await startRuntime(t, { backend: new S3Backend(server.settings) })
     const reader = await lingering.addTenant()
     await reader.request('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'docs' } })
@@ -186,7 +189,7 @@ t.test('files of a tenant in a bucket', async (t) => {
     t.equal(await files(), 1)
   })
 
-  await t.test('removing the tenant empties its part of the bucket', async (t) => {
+  await t.test('Removing the tenant empties its part of the bucket', async (t) => {
     await backend.removeTenant(tenant.id)
     t.same(
       (await server.keys()).whole.filter((key) => key.includes(tenant.id)),
@@ -195,7 +198,7 @@ t.test('files of a tenant in a bucket', async (t) => {
   })
 })
 
-t.test('the bundle of the image starts on s3, and says what it cannot reach', async (t) => {
+t.test("The image's bundle starts on S3, and reports what it cannot reach", async (t) => {
   const server = await startS3Server()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-bundle-'))
   t.teardown(async () => {
@@ -231,13 +234,13 @@ t.test('the bundle of the image starts on s3, and says what it cannot reach', as
     })
     const gone = once(child, 'exit')
     t.teardown(() => (child.kill('SIGKILL'), gone))
-    let reported = ''
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (reported += text))
-    return { port, child, gone, reported: () => reported }
+    let output = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text))
+    return { port, child, gone, output: () => output }
   }
   const wrong = await start('nowhere')
   await wrong.gone
-  t.match(wrong.reported(), /the bucket nowhere at http:\S+ can not be used: NoSuchBucket/)
+  t.match(wrong.output(), /The storage can not use the bucket nowhere at http:\S+: NoSuchBucket/)
   t.not(wrong.child.exitCode, 0)
 
   const right = await start('blobs')
@@ -250,5 +253,5 @@ t.test('the bundle of the image starts on s3, and says what it cannot reach', as
     )
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  t.equal(live, 200, right.reported())
+  t.equal(live, 200, right.output())
 })

@@ -1,4 +1,5 @@
-// Tokens of signed URLs (specification, section 5.5): good for what they say, refused with any bit changed or for another use.
+// Tokens of signed URLs (specification, section 5.5): valid for exactly their fields, and rejected with any bit changed
+// or for another use.
 import { createHmac } from 'node:crypto'
 import t from 'tap'
 import { RuntimeError } from '#tenant-runtime/errors.ts'
@@ -20,7 +21,7 @@ type Claims = Parameters<typeof signClaims>[0]
 const secret = 'k'.repeat(32)
 const use = { scope: 'read', tenant: 't_1', path: 'a/b c.txt', now: 1_799_999_999, expires: '1800000000' } as const
 
-/** Codes of what the token is refused with. */
+/** Returns the code with which the token is rejected. */
 function rejection(work: () => unknown): string {
   try {
     work()
@@ -30,10 +31,10 @@ function rejection(work: () => unknown): string {
   }
 }
 
-t.test('a token', async (t) => {
+t.test('A token', async (t) => {
   const token = signClaims(claims, secret)
 
-  t.test('is good for what it says, to the second', async (t) => {
+  t.test('A token is valid for its fields, to the second', async (t) => {
     t.same(readToken(token, secret, use), claims)
     t.same(readToken(token, secret, { ...use, expires: undefined }), claims)
     for (const [now, code] of [
@@ -50,7 +51,7 @@ t.test('a token', async (t) => {
     }
   })
 
-  t.test('is refused with any bit of its text or of its bytes changed', async (t) => {
+  t.test('A token is rejected with any bit of its text or of its bytes changed', async (t) => {
     const codes = new Map<string, number>()
     const count = (code: string) => codes.set(code, (codes.get(code) ?? 0) + 1)
     for (const other of flipped(token)) count(rejection(() => readToken(other, secret, use)))
@@ -81,7 +82,7 @@ t.test('a token', async (t) => {
       )
   })
 
-  t.test('is refused in any other writing, and by any other key or algorithm', async (t) => {
+  t.test('A token is rejected in any other encoding, and by any other key or algorithm', async (t) => {
     for (const [what, other] of Object.entries({
       ...disguises(token),
       ...forgeries(token, { 'another key': 'x'.repeat(32) }),
@@ -94,7 +95,7 @@ t.test('a token', async (t) => {
     }
   })
 
-  t.test('lends no field to another one', async (t) => {
+  t.test('A value of one field is not valid in another field', async (t) => {
     const others: Claims[] = [
       { ...claims, scope: 'upload' },
       { ...claims, tenant: 't_2' },
@@ -122,7 +123,7 @@ t.test('a token', async (t) => {
           t.equal(
             rejection(() => readToken(`${payload}.${signature}`, secret, use)),
             'InvalidSignature',
-            `${field} of another`,
+            `${field} of another token`,
           )
         }
       }
@@ -130,7 +131,7 @@ t.test('a token', async (t) => {
     t.equal(mixed, others.length * fields.length)
   })
 
-  t.test('that is signed, but not for this use, or is no token of ours, is refused all the same', async (t) => {
+  t.test('A signed token for another use, or one that is not ours, is rejected', async (t) => {
     for (const [field, value] of [
       ['scope', 'upload'],
       ['tenant', 't_2'],
@@ -177,7 +178,7 @@ t.test('a token', async (t) => {
     t.equal(
       rejection(() => requireBucket(first, { id: 'b1', signingVersion: 1 })),
       'accepted',
-      'without a version it is of the first',
+      'a token without a version is of the first version',
     )
     t.equal(
       rejection(() => requireBucket(first, { id: 'b1', signingVersion: 2 })),

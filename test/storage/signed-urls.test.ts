@@ -1,4 +1,4 @@
-// Signed URLs (specification, section 5.5): good for exactly what they were signed for, until they expire.
+// Signed URLs (specification, section 5.5): valid for exactly what they were signed for, until they expire.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
@@ -9,7 +9,7 @@ import { disguises, flipped, forgeries, put, rejected, signRead, signUpload, sta
 
 const year = 365 * 86_400
 
-/** Each byte as a percent form, so that nothing on the way changes what the runtime gets. */
+/** Encodes each byte as a percent form, so that no proxy or client changes what the runtime receives. */
 function percent(text: string): string {
   return [...Buffer.from(text, 'utf8')].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
 }
@@ -23,10 +23,10 @@ async function allOf<T>(items: Iterable<T>, work: (item: T) => Promise<void>): P
   )
 }
 
-t.test('signed URLs', async (t) => {
+t.test('Signed URLs', async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('give the holder the one object, by any of its doors, whoever they are', async (t) => {
+  t.test('A signed URL gives any holder the one object, on every path that serves it', async (t) => {
     const { tenant, read, upload } = await start(runtime)
     const plain = `${objects}/docs/a/b%20c.txt?token=${read.token}`
     for (const [url, headers] of [
@@ -57,154 +57,161 @@ t.test('signed URLs', async (t) => {
     )
   })
 
-  t.test('are refused with any bit, field, writing, key or algorithm changed, and change nothing', async (t) => {
-    const { tenant, other, read, upload } = await start(runtime)
-    const second = await signRead(tenant, 'docs/second')
-    const secrets = {
-      'the key of tokens': tenant.manifest.jwt_secrets[0] ?? '',
-      "another tenant's key": other.manifest.signing_secret,
-      'the tenant id': tenant.id,
-      'the service key': tenant.secretKey,
-    }
-    const changed = new Map<string, string>(
-      Object.entries(secrets).map(([whose, key]) => [
-        `a token of ${whose}`,
-        signToken({ sub: 'u1', role: 'service_role' }, key),
-      ]),
-    )
-    const add = (whose: string, token: string) => {
-      // Each letter with one of its bits; the full run takes each bit.
-      let nth = 0
-      for (const text of flipped(token))
-        if (effort({ small: (nth >> 3) % 8 === nth % 8 ? 1 : 0, full: 1 }) === 1)
-          changed.set(`${whose}, bit ${nth++}`, text)
-        else nth++
-      for (const [what, text] of Object.entries({ ...disguises(token), ...forgeries(token, secrets) }))
-        changed.set(`${whose}, ${what}`, text)
-    }
-    add('read', read.token)
-    add('upload', upload.token)
-    await allOf(changed, async ([what, token]) => {
-      if (!what.startsWith('upload'))
+  t.test(
+    'A signed URL is rejected with any bit, field, encoding, key or algorithm changed, and changes nothing',
+    async (t) => {
+      const { tenant, other, read, upload } = await start(runtime)
+      const second = await signRead(tenant, 'docs/second')
+      const secrets = {
+        'the key of tokens': tenant.manifest.jwt_secrets[0] ?? '',
+        "another tenant's key": other.manifest.signing_secret,
+        'the tenant id': tenant.id,
+        'the service key': tenant.secretKey,
+      }
+      const changed = new Map<string, string>(
+        Object.entries(secrets).map(([whose, key]) => [
+          `a token of ${whose}`,
+          signToken({ sub: 'u1', role: 'service_role' }, key),
+        ]),
+      )
+      const add = (whose: string, token: string) => {
+        // Changes one bit of each character; the full run changes each bit.
+        let nth = 0
+        for (const text of flipped(token))
+          if (effort({ small: (nth >> 3) % 8 === nth % 8 ? 1 : 0, full: 1 }) === 1)
+            changed.set(`${whose}, bit ${nth++}`, text)
+          else nth++
+        for (const [what, text] of Object.entries({ ...disguises(token), ...forgeries(token, secrets) }))
+          changed.set(`${whose}, ${what}`, text)
+      }
+      add('read', read.token)
+      add('upload', upload.token)
+      await allOf(changed, async ([what, token]) => {
+        if (!what.startsWith('upload'))
+          rejected(
+            t,
+            await send(
+              tenant.port,
+              'GET',
+              `${objects}/sign/docs/a/b%20c.txt?token=${percent(token)}&expires=${read.expires}`,
+            ),
+            what,
+          )
+        if (!what.startsWith('read'))
+          rejected(
+            t,
+            await send(
+              tenant.port,
+              'PUT',
+              `${objects}/upload/sign/docs/a/b%20c.txt?token=${percent(token)}`,
+              text,
+              'changed',
+            ),
+            what,
+          )
+      })
+      for (const text of flipped(read.expires))
         rejected(
           t,
           await send(
             tenant.port,
             'GET',
-            `${objects}/sign/docs/a/b%20c.txt?token=${percent(token)}&expires=${read.expires}`,
+            `${objects}/sign/docs/a/b%20c.txt?token=${read.token}&expires=${percent(text)}`,
           ),
-          what,
+          `expires ${text}`,
         )
-      if (!what.startsWith('read'))
-        rejected(
-          t,
-          await send(
+
+      const reads: Record<string, string> = {
+        'another path': read.url.replace('b%20c.txt', 'b%20d.txt'),
+        'a path above': read.url.replace('a/b%20c.txt', 'a'),
+        'a path below': read.url.replace('c.txt?', 'c.txt/x?'),
+        'other letters': read.url.replace('docs/a/', 'docs/A/'),
+        'another bucket': read.url.replace('docs/', 'system/'),
+        "another one's token": read.url.replace(read.token, second.token),
+        "another one's time": `${objects}/sign/docs/second?token=${second.token}&expires=${Number(second.expires) + 1}`,
+        'no token': `${objects}/sign/docs/a/b%20c.txt`,
+        'an upload token': `${objects}/sign/docs/a/b%20c.txt?token=${upload.token}`,
+        'an upload token, plainly': `${objects}/docs/a/b%20c.txt?token=${upload.token}`,
+      }
+      for (const [why, url] of Object.entries(reads)) rejected(t, await send(tenant.port, 'GET', url), why)
+      for (const url of [read.url, read.url.replace('/sign/', '/')])
+        rejected(t, await send(other.port, 'GET', url), "another tenant's runtime")
+      for (const [why, url] of Object.entries({
+        'another path': upload.url.replace('b%20c.txt', 'b%20d.txt'),
+        'another bucket': upload.url.replace('docs/', 'system/'),
+        'a read token': upload.url.replace(upload.token, read.token),
+        'no token': `${objects}/upload/sign/docs/a/b%20c.txt`,
+      }))
+        rejected(t, await send(tenant.port, 'PUT', url, text, 'changed'), why)
+      rejected(t, await send(other.port, 'PUT', upload.url, text, 'changed'), "another tenant's runtime")
+
+      const twice = [
+        `token=${read.token}&token=${read.token}`,
+        `token=x&token=${read.token}`,
+        `token=${read.token}&token=`,
+        `token=${read.token}&expires=${read.expires}&expires=${read.expires}`,
+        `token=${read.token}&expires=1&expires=${read.expires}`,
+        `token[]=${read.token}`,
+        `token[0]=${read.token}`,
+        `%00token=${read.token}`,
+        `Token=${read.token}`,
+        `token;=${read.token}`,
+      ]
+      for (const requested of twice) {
+        for (const [method, at] of [
+          ['GET', 'sign/docs'],
+          ['GET', 'docs'],
+          ['PUT', 'upload/sign/docs'],
+        ] as const) {
+          const { status } = await send(
             tenant.port,
-            'PUT',
-            `${objects}/upload/sign/docs/a/b%20c.txt?token=${percent(token)}`,
+            method,
+            `${objects}/${at}/a/b%20c.txt?${method === 'PUT' ? requested.replaceAll(read.token, upload.token) : requested}`,
             text,
-            'changed',
-          ),
-          what,
-        )
-    })
-    for (const text of flipped(read.expires))
-      rejected(
-        t,
-        await send(tenant.port, 'GET', `${objects}/sign/docs/a/b%20c.txt?token=${read.token}&expires=${percent(text)}`),
-        `expires ${text}`,
-      )
-
-    const reads: Record<string, string> = {
-      'another path': read.url.replace('b%20c.txt', 'b%20d.txt'),
-      'a path above': read.url.replace('a/b%20c.txt', 'a'),
-      'a path below': read.url.replace('c.txt?', 'c.txt/x?'),
-      'other letters': read.url.replace('docs/a/', 'docs/A/'),
-      'another bucket': read.url.replace('docs/', 'system/'),
-      "another one's token": read.url.replace(read.token, second.token),
-      "another one's time": `${objects}/sign/docs/second?token=${second.token}&expires=${Number(second.expires) + 1}`,
-      'no token': `${objects}/sign/docs/a/b%20c.txt`,
-      'an upload token': `${objects}/sign/docs/a/b%20c.txt?token=${upload.token}`,
-      'an upload token, plainly': `${objects}/docs/a/b%20c.txt?token=${upload.token}`,
-    }
-    for (const [why, url] of Object.entries(reads)) rejected(t, await send(tenant.port, 'GET', url), why)
-    for (const url of [read.url, read.url.replace('/sign/', '/')])
-      rejected(t, await send(other.port, 'GET', url), "another tenant's runtime")
-    for (const [why, url] of Object.entries({
-      'another path': upload.url.replace('b%20c.txt', 'b%20d.txt'),
-      'another bucket': upload.url.replace('docs/', 'system/'),
-      'a read token': upload.url.replace(upload.token, read.token),
-      'no token': `${objects}/upload/sign/docs/a/b%20c.txt`,
-    }))
-      rejected(t, await send(tenant.port, 'PUT', url, text, 'changed'), why)
-    rejected(t, await send(other.port, 'PUT', upload.url, text, 'changed'), "another tenant's runtime")
-
-    const twice = [
-      `token=${read.token}&token=${read.token}`,
-      `token=x&token=${read.token}`,
-      `token=${read.token}&token=`,
-      `token=${read.token}&expires=${read.expires}&expires=${read.expires}`,
-      `token=${read.token}&expires=1&expires=${read.expires}`,
-      `token[]=${read.token}`,
-      `token[0]=${read.token}`,
-      `%00token=${read.token}`,
-      `Token=${read.token}`,
-      `token;=${read.token}`,
-    ]
-    for (const requested of twice) {
-      for (const [method, at] of [
-        ['GET', 'sign/docs'],
-        ['GET', 'docs'],
-        ['PUT', 'upload/sign/docs'],
+            method === 'PUT' ? 'changed' : undefined,
+          )
+          const harmless = method === 'PUT' && requested.includes('expires')
+          t.ok(
+            harmless ? status === 200 : status === 400 || status === 404,
+            `${method} ${at} ${requested.replaceAll(read.token, '…')}: ${status}`,
+          )
+          if (harmless) await put(tenant, 'docs/a/b%20c.txt', 'secret')
+        }
+      }
+      for (const [method, url] of [
+        ...['POST', 'PUT', 'PATCH', 'DELETE'].flatMap((method) =>
+          [read.url, read.url.replace('/sign/', '/')].map((url) => [method, url] as const),
+        ),
+        ...['POST', 'PATCH', 'DELETE', 'GET', 'HEAD'].flatMap((method) =>
+          [upload.url, upload.url.replace('/upload/sign/', '/')].map((url) => [method, url] as const),
+        ),
+        ['GET', read.url.replace('/sign/', '/info/')],
+        ['GET', read.url.replace('/sign/', '/authenticated/')],
+        ['GET', read.url.replace('/sign/', '/public/')],
+        ['POST', `${objects}/list/docs?token=${read.token}`],
+        ['POST', `${objects}/sign/docs/second?token=${read.token}`],
+        ['DELETE', `${objects}/docs?token=${upload.token}`],
       ] as const) {
         const { status } = await send(
           tenant.port,
           method,
-          `${objects}/${at}/a/b%20c.txt?${method === 'PUT' ? requested.replaceAll(read.token, upload.token) : requested}`,
-          text,
-          method === 'PUT' ? 'changed' : undefined,
+          url,
+          method === 'GET' || method === 'HEAD' ? {} : text,
+          method === 'GET' || method === 'HEAD' ? undefined : 'changed',
         )
-        const harmless = method === 'PUT' && requested.includes('expires')
-        t.ok(
-          harmless ? status === 200 : status === 400 || status === 404,
-          `${method} ${at} ${requested.replaceAll(read.token, '…')}: ${status}`,
-        )
-        if (harmless) await put(tenant, 'docs/a/b%20c.txt', 'secret')
+        t.ok(status >= 400 && status < 500, `${method} ${url.slice(0, 60)}: ${status}`)
       }
-    }
-    for (const [method, url] of [
-      ...['POST', 'PUT', 'PATCH', 'DELETE'].flatMap((method) =>
-        [read.url, read.url.replace('/sign/', '/')].map((url) => [method, url] as const),
-      ),
-      ...['POST', 'PATCH', 'DELETE', 'GET', 'HEAD'].flatMap((method) =>
-        [upload.url, upload.url.replace('/upload/sign/', '/')].map((url) => [method, url] as const),
-      ),
-      ['GET', read.url.replace('/sign/', '/info/')],
-      ['GET', read.url.replace('/sign/', '/authenticated/')],
-      ['GET', read.url.replace('/sign/', '/public/')],
-      ['POST', `${objects}/list/docs?token=${read.token}`],
-      ['POST', `${objects}/sign/docs/second?token=${read.token}`],
-      ['DELETE', `${objects}/docs?token=${upload.token}`],
-    ] as const) {
-      const { status } = await send(
-        tenant.port,
-        method,
-        url,
-        method === 'GET' || method === 'HEAD' ? {} : text,
-        method === 'GET' || method === 'HEAD' ? undefined : 'changed',
-      )
-      t.ok(status >= 400 && status < 500, `${method} ${url.slice(0, 60)}: ${status}`)
-    }
-    for (const at of [tenant, other]) {
-      t.same(await at.rows('select path, size::int from storage_objects order by path'), [
-        { path: 'a/b c.txt', size: 6 },
-        { path: 'second', size: 6 },
-      ])
-      t.equal((await at.request('GET', `${objects}/docs/a/b%20c.txt`, { as: 'u1' })).text, 'secret')
-    }
-  })
+      for (const at of [tenant, other]) {
+        t.same(await at.rows('select path, size::int from storage_objects order by path'), [
+          { path: 'a/b c.txt', size: 6 },
+          { path: 'second', size: 6 },
+        ])
+        t.equal((await at.request('GET', `${objects}/docs/a/b%20c.txt`, { as: 'u1' })).text, 'secret')
+      }
+    },
+  )
 
-  t.test('end at their second, and hold for an hour when nobody says, a year at most', async (t) => {
+  t.test('Signed URLs expire at their second, by default after an hour and at most after a year', async (t) => {
     const { tenant } = await start(runtime)
     t.teardown(() => (runtime.clock.stopped = undefined))
     const begin = Math.floor(Date.now() / 1000) * 1000 + 400
@@ -280,7 +287,7 @@ t.test('signed URLs', async (t) => {
     }
   })
 
-  t.test('for an upload that expire while it is under way still take it whole', async (t) => {
+  t.test('A signed upload URL that expires during the upload still accepts the whole file', async (t) => {
     const { tenant } = await start(runtime)
     t.teardown(() => (runtime.clock.ahead = 0))
     const { url } = await signUpload(tenant, 'docs/slow')
@@ -292,12 +299,12 @@ t.test('signed URLs', async (t) => {
     )
     for (let tries = 0; (await tenant.files()).length === before && tries < 2000; tries++)
       await new Promise((resolve) => setTimeout(resolve, 5))
-    t.equal((await tenant.files()).length, before + 1, 'it has begun')
+    t.equal((await tenant.files()).length, before + 1, 'the upload has begun')
     runtime.clock.ahead = 3 * 3_600_000
     t.match(
       (await send(tenant.port, 'PUT', url, text, 'too late')).json(),
       { code: 'ExpiredToken' },
-      'one that begins now is refused',
+      'an upload that begins now is rejected',
     )
     socket.write('half')
     const [response] = (await once(socket, 'data')) as [Buffer]
@@ -305,7 +312,7 @@ t.test('signed URLs', async (t) => {
     t.equal((await tenant.request('GET', `${objects}/docs/slow`, { as: 'u1' })).text, 'halfhalf')
   })
 
-  t.test('act for whoever signed, with the rights they have when the URL is used', async (t) => {
+  t.test('A signed URL acts for its signer, with the rights that the signer has when the URL is used', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'shared', { policy: 'authenticated' })
     const { url } = await signUpload(tenant, 'shared/mine', 'u2')
@@ -316,5 +323,5 @@ t.test('signed URLs', async (t) => {
     t.equal((await tenant.request('GET', `${objects}/shared/mine`, { as: 'u1' })).text, 'one')
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

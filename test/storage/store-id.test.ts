@@ -1,5 +1,5 @@
-// The volume of a tenant's files lost, swapped and brought back, under two runtimes that share it: nobody takes an empty one
-// for the store that the database speaks of, and a tenant without files takes it for its own.
+// The volume of a tenant's files is lost, swapped and restored, under two runtimes that share it. No runtime takes an
+// empty volume for the store that the database names, and a tenant without files claims the volume.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -20,8 +20,8 @@ import { query, startPostgres, type TestPostgres } from '#test/support/postgres.
 import { roomy, signToken } from '#test/support/runtime.ts'
 
 const internalToken = randomBytes(24).toString('hex')
-const gone = 'the store that the database speaks of is gone'
-const foreign = 'the files belong to another database'
+const gone = 'The store that the database refers to is missing.'
+const foreign = 'The files belong to another database.'
 const rejected = { status: 503, code: 'STORAGE_UNAVAILABLE' }
 
 async function openVolume(t: Test): Promise<string> {
@@ -30,7 +30,7 @@ async function openVolume(t: Test): Promise<string> {
   return volume
 }
 
-/** What an operator's accident does: the mount point stays, everything in it is gone. */
+/** Simulates an operator's accident: the mount point remains, but its contents are gone. */
 async function empty(volume: string): Promise<void> {
   for (const name of await readdir(volume)) await rm(join(volume, name), { recursive: true })
 }
@@ -61,7 +61,7 @@ async function addTenant(t: Test, postgres: TestPostgres) {
   const rows = (sql: string) => query(superuser, sql)
   await rows("insert into storage_buckets (name, owner_id) values ('docs', 'u1')")
   const storeId = async () => String((await rows('select store_id from storage_usage'))[0]?.['store_id'])
-  const books = async () =>
+  const counters = async () =>
     (
       await rows(
         `select (select count(*) from storage_objects)::int as objects,
@@ -70,12 +70,12 @@ async function addTenant(t: Test, postgres: TestPostgres) {
       )
     )[0]
   const token = signToken({ sub: 'u1', role: 'authenticated', exp: Math.floor(Date.now() / 1000) + 3600 }, secret)
-  return { tenant, rows, storeId, books, token }
+  return { tenant, rows, storeId, counters, token }
 }
 
 type Scene = Awaited<ReturnType<typeof addTenant>>
 
-/** A runtime's storage on the volume, over HTTP as the gateway asks it. */
+/** Starts a runtime's storage on the volume and returns how to call it over HTTP as the gateway does. */
 async function openRuntime(
   t: Test,
   volume: string,
@@ -128,7 +128,7 @@ async function openRuntime(
     return { status: response.statusCode, code, text: response.body }
   }
   return {
-    problems: errors,
+    errors,
     collector: storage.collector,
     phantoms: storage.phantoms,
     request,
@@ -136,25 +136,25 @@ async function openRuntime(
     get: (path: string) => request('GET', `/storage/v1/object/docs/${path}`),
     async health() {
       const { status, message } = await storage.health(tenant, AbortSignal.timeout(5_000))
-      const reported: unknown = JSON.parse((await request('GET', internalPaths.tenantHealth(tenant.id))).text)
-      return { status, message, told: reported }
+      const body: unknown = JSON.parse((await request('GET', internalPaths.tenantHealth(tenant.id))).text)
+      return { status, message, body }
     },
   }
 }
 
-const well = { status: 'healthy', message: undefined, told: { components: { storage: { status: 'healthy' } } } }
+const well = { status: 'healthy', message: undefined, body: { components: { storage: { status: 'healthy' } } } }
 const ill = (message: string) => ({
   status: 'unhealthy',
   message,
-  told: { status: 'unhealthy', components: { storage: { status: 'unhealthy', message } } },
+  body: { status: 'unhealthy', components: { storage: { status: 'unhealthy', message } } },
 })
 
-t.test('the mark of a store', { timeout: 120_000 }, async (t) => {
+t.test('The store ID protects a store', { timeout: 120_000 }, async (t) => {
   const postgres = await startPostgres()
   t.teardown(() => postgres.stop())
 
   t.test(
-    'an emptied volume is told of by all runtimes, takes no upload, is not swept, and is well again once it is back',
+    'All runtimes report an emptied volume, accept no upload, do not sweep, and recover once it is restored',
     async (t) => {
       const volume = await openVolume(t)
       const saved = join(await openVolume(t), 'saved')
@@ -181,15 +181,23 @@ t.test('the mark of a store', { timeout: 120_000 }, async (t) => {
         t.match(await runtime.put('kept', 'over it'), rejected, 'an overwrite')
         t.match(await runtime.get('kept'), { status: 404, code: 'FILE_MISSING' })
         t.equal(runtime.phantoms(), 1)
-        t.match(await runtime.collector.sweep(tenant), { refused: gone, removed: 0 })
-        t.match(await runtime.health(), ill(gone), 'looking at it mends nothing')
+        t.match(await runtime.collector.sweep(tenant), { stopReason: gone, removed: 0 })
+        t.match(await runtime.health(), ill(gone), 'a read does not create the store again')
       }
       t.same(await readdir(volume), ['tmp'], 'nothing was written for the tenant')
-      t.same(await scene.books(), { objects: 2, intents: 0, collectable: 0, reserved: 0 }, 'nothing is booked')
+      t.same(
+        await scene.counters(),
+        { objects: 2, intents: 0, collectable: 0, reserved: 0 },
+        'nothing is reserved or counted',
+      )
 
       t.match(await one.request('DELETE', '/storage/v1/object/docs/kept-too'), { status: 200 })
       await one.collector.idle()
-      t.match(await scene.books(), { objects: 1, collectable: 1 }, 'what is deleted meanwhile stays to be collected')
+      t.match(
+        await scene.counters(),
+        { objects: 1, collectable: 1 },
+        'files of objects deleted in the meantime remain to be collected',
+      )
 
       await empty(volume)
       await rename(join(saved, tenant.id), join(volume, tenant.id))
@@ -197,80 +205,74 @@ t.test('the mark of a store', { timeout: 120_000 }, async (t) => {
         t.match(await runtime.health(), well, 'without a restart')
         t.match(await runtime.get('kept'), { status: 200, text: 'kept' })
       }
-      t.match(await one.put('after'), { status: 200 }, 'and `tmp` did not come back with it')
+      t.match(await one.put('after'), { status: 200 }, 'and `tmp` was not created with it')
       t.match(await other.get('after'), { status: 200, text: 'after' })
-      t.match(await one.collector.sweep(tenant), { refused: undefined })
-      t.same(await scene.books(), { objects: 2, intents: 0, collectable: 0, reserved: 0 })
+      t.match(await one.collector.sweep(tenant), { stopReason: undefined })
+      t.same(await scene.counters(), { objects: 2, intents: 0, collectable: 0, reserved: 0 })
     },
   )
 
-  t.test(
-    "another database's store takes nothing and loses nothing, also when this database speaks of no file",
-    async (t) => {
+  t.test("Another database's store accepts and loses nothing, also when this database names no file", async (t) => {
+    const volume = await openVolume(t)
+    const scene = await addTenant(t, postgres)
+    const { tenant } = scene
+    const runtime = await openRuntime(t, volume, scene)
+    const storeId = join(volume, tenant.id, 'store')
+    const theirs = randomUUID()
+    const blob = randomUUID()
+    await mkdir(join(volume, tenant.id, blob.slice(0, 2)), { recursive: true })
+    await writeFile(join(volume, tenant.id, blob.slice(0, 2), blob), 'theirs')
+    await writeFile(storeId, theirs)
+    const nothingHappens = async () => {
+      t.match(await runtime.health(), ill(foreign))
+      t.match(await runtime.put('a'), { ...rejected, text: new RegExp(foreign) })
+      for (let sweeps = 0; sweeps < 2; sweeps++)
+        t.match(await runtime.collector.sweep(tenant), { stopReason: foreign, removed: 0 })
+      t.equal(await readFile(join(volume, tenant.id, blob.slice(0, 2), blob), 'utf8'), 'theirs')
+      t.equal(await readFile(storeId, 'utf8'), theirs)
+    }
+    await nothingHappens()
+    await writeFile(storeId, await scene.storeId())
+    t.match(await runtime.put('a', 'ours'), { status: 200 })
+    await writeFile(storeId, theirs)
+    await scene.rows(`insert into blob_gc (blob_id) values ('${blob}')`)
+    await runtime.collector.collect(tenant)
+    await nothingHappens()
+    await writeFile(storeId, `${await scene.storeId()}\n`)
+    t.match(await runtime.health(), well)
+    t.match(await runtime.get('a'), { text: 'ours' })
+  })
+
+  t.test('A tenant without files claims its store once, whichever runtime and operation comes first', async (t) => {
+    const scene = await addTenant(t, postgres)
+    const { tenant } = scene
+    for (const first of ['health', 'upload', 'sweep'] as const) {
       const volume = await openVolume(t)
-      const scene = await addTenant(t, postgres)
-      const { tenant } = scene
-      const runtime = await openRuntime(t, volume, scene)
-      const storeId = join(volume, tenant.id, 'store')
-      const theirs = randomUUID()
-      const blob = randomUUID()
-      await mkdir(join(volume, tenant.id, blob.slice(0, 2)), { recursive: true })
-      await writeFile(join(volume, tenant.id, blob.slice(0, 2), blob), 'theirs')
-      await writeFile(storeId, theirs)
-      const nothingHappens = async () => {
-        t.match(await runtime.health(), ill(foreign))
-        t.match(await runtime.put('a'), { ...rejected, text: new RegExp(foreign) })
-        for (let sweeps = 0; sweeps < 2; sweeps++)
-          t.match(await runtime.collector.sweep(tenant), { refused: foreign, removed: 0 })
-        t.equal(await readFile(join(volume, tenant.id, blob.slice(0, 2), blob), 'utf8'), 'theirs')
-        t.equal(await readFile(storeId, 'utf8'), theirs)
+      const runtimes = await Promise.all(Array.from({ length: 4 }, () => openRuntime(t, volume, scene)))
+      await Promise.all(
+        runtimes.map(async (runtime, n) => {
+          if (first === 'health') t.match(await runtime.health(), well)
+          if (first === 'upload') t.match(await runtime.put(`at-once-${n}`), { status: 200 })
+          if (first === 'sweep') t.match(await runtime.collector.sweep(tenant), { stopReason: undefined })
+        }),
+      )
+      t.equal(await readFile(join(volume, tenant.id, 'store'), 'utf8'), await scene.storeId(), first)
+      t.same(
+        (await readdir(join(volume, tenant.id))).filter((name) => name.startsWith('store')),
+        ['store'],
+        'and no draft of it',
+      )
+      for (const runtime of runtimes) t.match(await runtime.health(), well)
+      if (first === 'upload') {
+        for (const n of runtimes.keys())
+          t.match(await runtimes[0]?.get(`at-once-${n}`), { status: 200, text: `at-once-${n}` })
       }
-      await nothingHappens()
-      await writeFile(storeId, await scene.storeId())
-      t.match(await runtime.put('a', 'ours'), { status: 200 })
-      await writeFile(storeId, theirs)
-      await scene.rows(`insert into blob_gc (blob_id) values ('${blob}')`)
-      await runtime.collector.collect(tenant)
-      await nothingHappens()
-      await writeFile(storeId, `${await scene.storeId()}\n`)
-      t.match(await runtime.health(), well)
-      t.match(await runtime.get('a'), { text: 'ours' })
-    },
-  )
+      for (const n of runtimes.keys()) await runtimes[0]?.request('DELETE', `/storage/v1/object/docs/at-once-${n}`)
+      await Promise.all(runtimes.map(({ collector }) => collector.idle()))
+    }
+  })
 
-  t.test(
-    'a tenant without files claims its store, once, whichever of many runtimes comes first and by whatever',
-    async (t) => {
-      const scene = await addTenant(t, postgres)
-      const { tenant } = scene
-      for (const first of ['health', 'upload', 'sweep'] as const) {
-        const volume = await openVolume(t)
-        const runtimes = await Promise.all(Array.from({ length: 4 }, () => openRuntime(t, volume, scene)))
-        await Promise.all(
-          runtimes.map(async (runtime, n) => {
-            if (first === 'health') t.match(await runtime.health(), well)
-            if (first === 'upload') t.match(await runtime.put(`at-once-${n}`), { status: 200 })
-            if (first === 'sweep') t.match(await runtime.collector.sweep(tenant), { refused: undefined })
-          }),
-        )
-        t.equal(await readFile(join(volume, tenant.id, 'store'), 'utf8'), await scene.storeId(), first)
-        t.same(
-          (await readdir(join(volume, tenant.id))).filter((name) => name.startsWith('store')),
-          ['store'],
-          'and no draft of it',
-        )
-        for (const runtime of runtimes) t.match(await runtime.health(), well)
-        if (first === 'upload') {
-          for (const n of runtimes.keys())
-            t.match(await runtimes[0]?.get(`at-once-${n}`), { status: 200, text: `at-once-${n}` })
-        }
-        for (const n of runtimes.keys()) await runtimes[0]?.request('DELETE', `/storage/v1/object/docs/at-once-${n}`)
-        await Promise.all(runtimes.map(({ collector }) => collector.idle()))
-      }
-    },
-  )
-
-  t.test('of two databases that claim one store at once, one has it, and the mark is never half written', async (t) => {
+  t.test('Of two databases that claim one store, one succeeds, and the store ID is never half written', async (t) => {
     const volume = await openVolume(t)
     for (let round = 0; round < 10; round++) {
       const tenantId = `t_${randomBytes(10).toString('hex')}`
@@ -285,13 +287,13 @@ t.test('the mark of a store', { timeout: 120_000 }, async (t) => {
             return backend.claimStore(tenantId, storeId)
           }),
       )
-      t.equal(new Set(found).size, 1, 'all are told of the same')
+      t.equal(new Set(found).size, 1, 'all callers receive the same ID')
       t.ok([...found, ...seen].every((storeId) => storeIds.includes(storeId)))
     }
   })
 
   t.test(
-    'a runtime that starts leaves alone what another is writing; the sweeper takes what a crash has left',
+    'A starting runtime leaves the uploads of another alone; the sweeper removes the remains of a crash',
     async (t) => {
       const volume = await openVolume(t)
       const scene = await addTenant(t, postgres)
@@ -305,50 +307,51 @@ t.test('the mark of a store', { timeout: 120_000 }, async (t) => {
       const other = await openRuntime(t, volume, scene)
       t.same((await readdir(join(volume, 'tmp'))).sort(), [intended, lost].map((blob) => `${tenant.id}.${blob}`).sort())
       const [one, two] = await Promise.all([other.collector.sweep(tenant), other.collector.sweep(tenant)])
-      t.equal(one, two, 'two at once are one')
+      t.equal(one, two, 'two concurrent sweeps count as one')
       t.match(one, { abandoned: 1, orphans: 1, removed: 0 }, 'with its intent one goes at once')
-      t.match(await other.collector.sweep(tenant), { orphans: 1, removed: 1 }, 'the other needs a second sighting')
+      t.match(
+        await other.collector.sweep(tenant),
+        { orphans: 1, removed: 1 },
+        'a second sweep must also find the other',
+      )
       t.same(await readdir(join(volume, 'tmp')), [])
       t.match(await runtime.get('a'), { status: 200, text: 'a' })
-      t.same(await scene.books(), { objects: 1, intents: 0, collectable: 0, reserved: 0 })
+      t.same(await scene.counters(), { objects: 1, intents: 0, collectable: 0, reserved: 0 })
     },
   )
 
-  t.test(
-    'an upload that another runtime has begun is no reason to find the store gone; one whose store is lost is',
-    async (t) => {
-      const volume = await openVolume(t)
-      const scene = await addTenant(t, postgres)
-      let writing = Promise.withResolvers<undefined>()
-      let ending = Promise.withResolvers<undefined>()
-      const slow = await openRuntime(t, volume, scene, async (name) => {
-        if (name !== 'upload.after-write') return
-        writing.resolve(undefined)
-        await ending.promise
-      })
-      const other = await openRuntime(t, volume, scene)
-      const first = slow.put('slow')
-      await writing.promise
-      t.match(await other.health(), well)
-      t.match(await other.put('quick'), { status: 200 })
-      ending.resolve(undefined)
-      t.match(await first, { status: 200 })
+  t.test("Another runtime's upload does not make the store lost; an upload into a lost store does", async (t) => {
+    const volume = await openVolume(t)
+    const scene = await addTenant(t, postgres)
+    let writing = Promise.withResolvers<undefined>()
+    let ending = Promise.withResolvers<undefined>()
+    const slow = await openRuntime(t, volume, scene, async (name) => {
+      if (name !== 'upload.after-write') return
+      writing.resolve(undefined)
+      await ending.promise
+    })
+    const other = await openRuntime(t, volume, scene)
+    const first = slow.put('slow')
+    await writing.promise
+    t.match(await other.health(), well)
+    t.match(await other.put('quick'), { status: 200 })
+    ending.resolve(undefined)
+    t.match(await first, { status: 200 })
 
-      writing = Promise.withResolvers<undefined>()
-      ending = Promise.withResolvers<undefined>()
-      const lost = slow.put('lost')
-      await writing.promise
-      await rm(join(volume, scene.tenant.id), { recursive: true })
-      t.match(await other.health(), ill(gone))
-      ending.resolve(undefined)
-      t.match(await lost, rejected, 'what was written into the lost store is not acknowledged')
-      await slow.collector.idle()
-      t.match(await scene.books(), { objects: 2, intents: 0, reserved: 0 })
-      t.match(await slow.get('lost'), { status: 404, code: 'NoSuchKey' })
-    },
-  )
+    writing = Promise.withResolvers<undefined>()
+    ending = Promise.withResolvers<undefined>()
+    const lost = slow.put('lost')
+    await writing.promise
+    await rm(join(volume, scene.tenant.id), { recursive: true })
+    t.match(await other.health(), ill(gone))
+    ending.resolve(undefined)
+    t.match(await lost, rejected, 'a write into the lost store is not acknowledged')
+    await slow.collector.idle()
+    t.match(await scene.counters(), { objects: 2, intents: 0, reserved: 0 })
+    t.match(await slow.get('lost'), { status: 404, code: 'NoSuchKey' })
+  })
 
-  t.test('an intent alone is a file that the database speaks of, until the sweeper gives it up', async (t) => {
+  t.test('An intent alone counts as a file that the database names, until the sweeper drops it', async (t) => {
     const volume = await openVolume(t)
     const scene = await addTenant(t, postgres)
     const runtime = await openRuntime(t, volume, scene)
@@ -359,15 +362,15 @@ t.test('the mark of a store', { timeout: 120_000 }, async (t) => {
     t.match(await runtime.health(), well)
     t.match(await runtime.put('a'), { status: 200 })
     await runtime.collector.sweep(scene.tenant)
-    t.same(await scene.books(), { objects: 1, intents: 0, collectable: 0, reserved: 0 })
+    t.same(await scene.counters(), { objects: 1, intents: 0, collectable: 0, reserved: 0 })
   })
 
-  t.test('a volume that came back without some of its directories is written to as before', async (t) => {
+  t.test('A volume that was restored without some of its directories accepts writes', async (t) => {
     const volume = await openVolume(t)
     const scene = await addTenant(t, postgres)
     const runtime = await openRuntime(t, volume, scene)
     const directory = join(volume, scene.tenant.id)
-    // Enough of them that every shard is known to the runtime or not, whichever the next blob gets.
+    // Enough uploads that the next blob meets both shards that the runtime knows and shards that it does not.
     for (let n = 0; n < 40; n++) t.match(await runtime.put(`before-${n}`), { status: 200 })
     const storeId = await readFile(join(directory, 'store'))
     await empty(volume)
@@ -377,14 +380,14 @@ t.test('the mark of a store', { timeout: 120_000 }, async (t) => {
     t.match(await runtime.get('after-0'), { status: 200, text: 'after-0' })
   })
 
-  t.test("a mark that the tenant made up in its own tables is not written to the machine's disk", async (t) => {
+  t.test("A store ID that the tenant writes into its own tables is not written to the machine's disk", async (t) => {
     const volume = await openVolume(t)
     const scene = await addTenant(t, postgres)
     const runtime = await openRuntime(t, volume, scene)
     await scene.rows('alter table storage_usage alter column store_id drop default, alter column store_id type text')
     for (const made of ["'../../x'", "''", "repeat('x', 100000)"]) {
       await scene.rows(`update storage_usage set store_id = ${made}`)
-      t.match(await runtime.health(), ill('the database names no store'), made)
+      t.match(await runtime.health(), ill('The database has no valid store ID.'), made)
       t.match(await runtime.put('a'), rejected, made)
     }
     t.same(await readdir(volume), ['tmp'])

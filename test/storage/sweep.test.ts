@@ -1,4 +1,4 @@
-// The service role's sweep: what it tells, what it removes and when, and what it leaves alone.
+// The service role's sweep: what it reports, what it removes and when, and what it leaves alone.
 import t from 'tap'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
@@ -17,16 +17,16 @@ async function fill(tenant: TestTenant, count: number) {
   }
 }
 
-/** As if the rows had been lost: nothing is told to the collector. */
+/** Deletes the rows without notifying the collector, as if they had been lost. */
 async function lose(tenant: TestTenant, where: string) {
   await tenant.rows(`delete from storage_objects where ${where}`)
   await tenant.rows('delete from blob_gc')
 }
 
-t.test('sweeping', async (t) => {
+t.test('Sweeping', async (t) => {
   const runtime = await startRuntime(t, { abandonedMilliseconds: 0 })
 
-  t.test('is for the service role, and takes nothing that it does not know', async (t) => {
+  t.test('Only the service role may sweep, and unknown fields are rejected', async (t) => {
     const tenant = await runtime.addTenant()
     t.equal((await tenant.request('POST', '/storage/v1/admin/sweep')).status, 401)
     t.equal((await sweep(tenant, {}, 'ada')).status, 403)
@@ -44,7 +44,7 @@ t.test('sweeping', async (t) => {
     })
   })
 
-  t.test('a dry run tells and changes nothing; what two sweeps have seen is removed', async (t) => {
+  t.test('A dry run reports orphans and changes nothing; two sweeps that find an orphan remove it', async (t) => {
     const tenant = await runtime.addTenant()
     await fill(tenant, 3)
     await lose(tenant, "path = '1'")
@@ -58,13 +58,13 @@ t.test('sweeping', async (t) => {
       })
     }
     t.equal((await tenant.files()).length, 3)
-    t.match((await sweep(tenant)).json(), { files: 3, orphans: 1, removed: 0 }, 'the first sighting')
-    t.match((await sweep(tenant)).json(), { files: 3, orphans: 1, removed: 1 }, 'the second')
+    t.match((await sweep(tenant)).json(), { files: 3, orphans: 1, removed: 0 }, 'the first sweep finds the orphan')
+    t.match((await sweep(tenant)).json(), { files: 3, orphans: 1, removed: 1 }, 'the second removes it')
     t.match((await sweep(tenant)).json(), { files: 2, orphans: 0, removed: 0 })
-    t.equal((await tenant.request('GET', '/storage/v1/object/files/2', { as: 'ada' })).text, 'x', 'others are there')
+    t.equal((await tenant.request('GET', '/storage/v1/object/files/2', { as: 'ada' })).text, 'x', 'other files remain')
   })
 
-  t.test('an upload that never ended is given up, and its bytes are free again', async (t) => {
+  t.test('An upload that never ended is dropped, and its bytes are released', async (t) => {
     const tenant = await runtime.addTenant()
     await fill(tenant, 1)
     await tenant.rows('insert into blob_intents (blob_id, reserved) values (gen_random_uuid(), 1000)')
@@ -74,7 +74,7 @@ t.test('sweeping', async (t) => {
     t.equal((await tenant.rows('select reserved_bytes::int as n from storage_usage'))[0]?.['n'], 0)
   })
 
-  t.test('when too many have no row nothing is removed, and it is said', async (t) => {
+  t.test('With too many files without a row, a sweep removes nothing and states the reason', async (t) => {
     const tenant = await runtime.addTenant()
     await fill(tenant, 22)
     await lose(tenant, 'true')
@@ -88,7 +88,7 @@ t.test('sweeping', async (t) => {
     t.equal((await tenant.files()).length, 22)
   })
 
-  t.test('an object without its file is counted when it is asked for', async (t) => {
+  t.test('An object without its file is counted when it is requested', async (t) => {
     const tenant = await runtime.addTenant()
     await fill(tenant, 1)
     await tenant.rows('update storage_objects set blob_id = gen_random_uuid()')
@@ -99,7 +99,7 @@ t.test('sweeping', async (t) => {
     t.match((await sweep(tenant, { dry_run: true })).json(), { phantoms: 1 })
   })
 
-  t.test('what is left is told to the control plane, of those alone of whom there is something to tell', async (t) => {
+  t.test('Health of storage is reported to the control plane, only for tenants with something to report', async (t) => {
     const [well, ill] = [await runtime.addTenant(), await runtime.addTenant({ name: 'ill' })]
     await fill(well, 1)
     await fill(ill, 3)
@@ -115,7 +115,7 @@ t.test('sweeping', async (t) => {
     const state = { phantoms: 1, orphans: 1, backlog: 1 }
     t.same(await reported(`/internal/v1/tenants/${ill.id}/storage`), { [ill.id]: state })
     t.same((await reported('/internal/v1/storage'))[ill.id], state)
-    t.notOk(well.id in (await reported('/internal/v1/storage')), 'who is well is not named')
+    t.notOk(well.id in (await reported('/internal/v1/storage')), 'a healthy tenant is not listed')
     t.equal((await ill.request('DELETE', `/internal/v1/tenants/${ill.id}/hold`)).status, 200)
     for (let times = 0; times < 3; times++) await sweep(ill)
     t.same(await reported(`/internal/v1/tenants/${ill.id}/storage`), { [ill.id]: { ...state, orphans: 0, backlog: 0 } })

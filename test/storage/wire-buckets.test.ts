@@ -1,17 +1,17 @@
-// What storage clients send and need back of buckets and lists, rule by rule: both versions.
+// The requests and responses of buckets and lists that both versions of the storage clients rely on, rule by rule.
 import t, { type Test } from 'tap'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { objects } from './support/objects.ts'
 import { storageOf, versions, type Storage } from './support/storage-clients.ts'
 import { bucket, data, headersOf, names, openSetting } from './support/wire.ts'
 
-t.test('storage clients', async (t) => {
+t.test('Storage clients', async (t) => {
   const runtime = await startRuntime(t)
 
   for (const version of versions) {
     const setting = () => openSetting(runtime, version)
 
-    t.test(`${version}: listing has the clients' defaults and options`, async (t) => {
+    t.test(`${version}: a listing has the defaults and options of the client`, async (t) => {
       const { tenant, storage, files } = await setting()
       await bucket(tenant, 'docs')
       await tenant.rows(
@@ -40,7 +40,7 @@ t.test('storage clients', async (t) => {
       t.same(
         await names(files, '/f/', { limit: 2, offset: 3 }),
         ['0004', '0005'],
-        'slashes around a folder mean nothing',
+        'extra slashes around a folder are ignored',
       )
       t.same(await names(files, 'f', { limit: 1, sortBy: { column: 'name', order: 'desc' } }), ['1005'])
       t.same(await names(files, 'f', { limit: 1, sortBy: { column: 'created_at', order: 'asc' } }), ['1005'])
@@ -48,13 +48,13 @@ t.test('storage clients', async (t) => {
       t.same(await names(files, 'f', { limit: 1, sortBy: { column: 'last_accessed_at', order: 'desc' } }), ['1005'])
       t.same(await names(files, 'f', { limit: 1, sortBy: { order: 'desc' } }), ['1005'], 'the column has a default too')
       t.same(await names(files, 'f', { search: '100' }), ['0100', '1000', '1001', '1002', '1003', '1004', '1005'])
-      t.same(await names(files, 'f', { search: '%' }), [], 'what is searched is no pattern')
+      t.same(await names(files, 'f', { search: '%' }), [], 'a search is not a pattern')
       t.same(
         data(await files.list()),
         [{ name: 'f', id: null, updated_at: null, created_at: null, last_accessed_at: null, metadata: null }],
         'a folder',
       )
-      t.same(await names(files, 'f/0'), [], 'a folder is no prefix')
+      t.same(await names(files, 'f/0'), [], 'a folder is not a prefix')
 
       const page = data(await files.listV2())
       t.match(page, { hasNext: true, nextCursor: String, folders: [] })
@@ -62,7 +62,7 @@ t.test('storage clients', async (t) => {
       const last = data(await files.listV2({ cursor: page['nextCursor'] }))
       t.match(last, { hasNext: false, objects: [{ key: 'f/1001' }, {}, {}, {}, { key: 'f/1005' }] })
       t.notOk('nextCursor' in last)
-      t.match(data(await files.listV2({ prefix: 'f/%', limit: 1 })), { objects: [] }, 'a prefix is no pattern')
+      t.match(data(await files.listV2({ prefix: 'f/%', limit: 1 })), { objects: [] }, 'a prefix is not a pattern')
 
       for (const name of ['aa-1', 'aa-2', 'bb-3']) await bucket(tenant, name)
       const buckets = async (options?: object) =>
@@ -74,7 +74,7 @@ t.test('storage clients', async (t) => {
       t.equal((await storage.listBuckets({ sortColumn: 'id' })).error, null)
     })
 
-    t.test(`${version}: buckets are made and changed in the clients' words`, async (t) => {
+    t.test(`${version}: buckets are created and changed with the names of the client`, async (t) => {
       const { storage, service } = await setting()
       const shown = async (name: string) => data(await storage.getBucket(name))
       await storage.createBucket('docs', {
@@ -96,7 +96,7 @@ t.test('storage clients', async (t) => {
       t.match(
         await shown('docs'),
         { public: true, file_size_limit: 20_000_000, allowed_mime_types: ['image/*'] },
-        'what is not said stays',
+        'omitted fields remain unchanged',
       )
       await storage.updateBucket('docs', { public: false, fileSizeLimit: null, allowedMimeTypes: null })
       t.match(await shown('docs'), {
@@ -109,7 +109,7 @@ t.test('storage clients', async (t) => {
       await storage.updateBucket('docs', { public: false, fileSizeLimit: 7, allowedMimeTypes: [] })
       t.match(await shown('docs'), { file_size_limit: 7, allowed_mime_types: null })
       const id = String((await shown('docs'))['id'])
-      t.equal(data(await storage.from(id).upload('a', 'x'))['fullPath'], 'docs/a', 'by its id as by its name')
+      t.equal(data(await storage.from(id).upload('a', 'x'))['fullPath'], 'docs/a', 'by ID and by name')
       t.match(data(await storage.from(id).list()), [{ name: 'a' }])
       t.match(data(await storage.updateBucket(id, { public: true })), { message: 'Successfully updated' })
       t.equal((await headersOf(storage.from(id).getPublicUrl('a').data.publicUrl)).text, 'x')
@@ -120,12 +120,12 @@ t.test('storage clients', async (t) => {
   }
 
   await routes(t, await runtime.addTenant({ name: 'routes' }))
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })
 
-/** Buckets may have the names of routes. */
+/** Tests buckets with the names of routes. */
 async function routes(t: Test, tenant: TestTenant): Promise<void> {
-  await t.test('buckets that are called like routes are reached, and take none of them over', async (t) => {
+  await t.test('Buckets with the names of routes are reached, and replace no route', async (t) => {
     const words = ['public', 'authenticated', 'info', 'list', 'list-v2', 'upload', 'sign']
     const ids: Record<string, string> = {}
     for (const word of [...words, 'avatars']) ids[word] = String((await bucket(tenant, word))['id'])
@@ -134,14 +134,14 @@ async function routes(t: Test, tenant: TestTenant): Promise<void> {
       tenant.request('POST', `${objects}/${target}`, { as: 'olga', body, headers: { 'content-type': 'text/plain' } })
     await put('avatars/me.png', 'avatar')
     for (const word of words) {
-      t.equal((await put(`${ids[word] ?? ''}/avatars/deep/own.txt`, word)).status, 200, `${word} by its id`)
+      t.equal((await put(`${ids[word] ?? ''}/avatars/deep/own.txt`, word)).status, 200, `${word} by its ID`)
       t.equal((await tenant.request('GET', `${objects}/${ids[word] ?? ''}/avatars/deep/own.txt`)).text, word)
     }
     for (const word of ['public', 'authenticated', 'info', 'list', 'list-v2', 'upload']) {
       t.equal(
         (await tenant.request('GET', `${objects}/${word}/avatars/deep/own.txt`, { as: 'olga' })).text,
         word,
-        `${word}: what the route does not find`,
+        `${word}: the object, because the route finds none`,
       )
     }
     for (const word of words) t.equal((await put(`${ids[word] ?? ''}/avatars/me.png`, 'another')).status, 200)
@@ -149,7 +149,7 @@ async function routes(t: Test, tenant: TestTenant): Promise<void> {
       t.equal(
         (await tenant.request('GET', `${objects}/${word}/avatars/me.png`)).text,
         'avatar',
-        `${word}: nobody is shown another's`,
+        `${word}: no caller receives the object of another path`,
       )
     t.match((await tenant.request('GET', `${objects}/info/avatars/me.png`)).json(), { bucket_id: 'avatars', size: 6 })
     t.match(await storage.from('avatars').list(), { data: [{ name: 'me.png' }] })

@@ -1,27 +1,28 @@
-// What storage clients send and need back, rule by rule, beside who may do it (client-matrix.test.ts): both versions.
+// The requests and responses that both versions of the storage clients rely on, rule by rule; client-matrix.test.ts
+// tests the rights.
 import t from 'tap'
 import { startRuntime } from '#test/support/runtime.ts'
 import { objects } from './support/objects.ts'
 import { storageOf, versions, type Reply } from './support/storage-clients.ts'
 import { bucket, data, headersOf, names, openSetting } from './support/wire.ts'
 
-t.test('storage clients', async (t) => {
+t.test('Storage clients', async (t) => {
   const runtime = await startRuntime(t)
 
   for (const version of versions) {
     const setting = () => openSetting(runtime, version)
 
-    t.test(`${version}: read true statuses, codes and messages from refusals`, async (t) => {
+    t.test(`${version}: clients read exact statuses, codes and messages from rejections`, async (t) => {
       const { tenant, storage, files } = await setting()
       await bucket(tenant, 'docs', { max_file_size: 10, allowed_mime_types: ['text/plain'] })
       await files.upload('a', 'x', { contentType: 'text/plain' })
       await bucket(tenant, 'shared', { policy: 'authenticated' })
       await storageOf(tenant, 'peter', version).from('shared').upload('his', 'x')
-      const nobody = storageOf(tenant, undefined, version)
+      const anonymous = storageOf(tenant, undefined, version)
       const rejections: [call: () => PromiseLike<Reply>, status: number, message: string | RegExp][] = [
         [() => storage.createBucket('My_Bucket'), 400, /invalid characters/],
         [() => storage.createBucket('ab'), 400, /length must be 3-63/],
-        [() => nobody.createBucket('never'), 401, /signed-in user/],
+        [() => anonymous.createBucket('never'), 401, /signed-in user/],
         [() => storage.createBucket('docs'), 409, 'The resource already exists'],
         [() => storage.getBucket('nowhere'), 404, 'Bucket not found'],
         [() => storage.deleteBucket('docs'), 409, /not empty: it holds 1 file$/],
@@ -57,12 +58,12 @@ t.test('storage clients', async (t) => {
       t.match(
         await files.exists('nowhere'),
         { data: false, error: { name: 'StorageApiError' } },
-        'an absent object is no, in both versions',
+        'exists() is false for an absent object, in both versions',
       )
       t.match(await files.exists('a'), { data: true, error: null })
     })
 
-    t.test(`${version}: uploads keep type, cache control and metadata, however they are sent`, async (t) => {
+    t.test(`${version}: an upload keeps type, cache control and metadata, by every method`, async (t) => {
       const { tenant, files } = await setting()
       await bucket(tenant, 'docs')
       const form = (...order: string[]) => {
@@ -150,11 +151,11 @@ t.test('storage clients', async (t) => {
         body: gzip,
         headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
       })
-      t.equal(json.status, 200, 'what calls itself JSON and gzip is neither parsed nor inflated')
+      t.equal(json.status, 200, 'content with the type JSON or gzip is neither parsed nor inflated')
       t.ok((await tenant.request('GET', `${objects}/docs/raw.json`)).bytes.equals(gzip))
     })
 
-    t.test(`${version}: empty files are files`, async (t) => {
+    t.test(`${version}: an empty file is a file`, async (t) => {
       const { tenant, files } = await setting()
       await bucket(tenant, 'docs')
       for (const [name, body] of Object.entries({
@@ -170,7 +171,7 @@ t.test('storage clients', async (t) => {
       t.equal(data(await files.update('text', ''))['path'], 'text')
     })
 
-    t.test(`${version}: names of all kinds come back as they went, by every way to an object`, async (t) => {
+    t.test(`${version}: names of all kinds are returned unchanged, by every path to an object`, async (t) => {
       const { tenant, files } = await setting()
       await bucket(tenant, 'docs')
       const plain = [
@@ -187,7 +188,7 @@ t.test('storage clients', async (t) => {
         'CON',
         '[x]{y}|^`".txt',
       ]
-      // These mean something in a URL: whoever has such a name encodes it.
+      // These characters have a meaning in a URL, so a caller encodes them.
       const meaning = ['100%.txt', 'a%20b.txt', 'a?b=c.txt', 'a#b.txt']
       for (const name of [...plain, ...meaning]) {
         const folder = 'in ä+folder'
@@ -209,7 +210,7 @@ t.test('storage clients', async (t) => {
       t.same(data(await files.list()), [])
     })
 
-    t.test(`${version}: URLs serve whoever has them, under the name that was asked for`, async (t) => {
+    t.test(`${version}: a URL serves any holder, under the requested name`, async (t) => {
       const { tenant, storage, files } = await setting()
       await bucket(tenant, 'docs')
       await bucket(tenant, 'hidden', { policy: 'private' })
@@ -251,19 +252,19 @@ t.test('storage clients', async (t) => {
           { path: '../x', error: String, signedUrl: null },
           { path: '', error: String, signedUrl: null },
         ],
-        'in the order that they were asked in',
+        'in the order of the request',
       )
     })
 
-    t.test(`${version}: a signed upload may overwrite when it was signed so, whatever comes with it`, async (t) => {
+    t.test(`${version}: only the signature of an upload URL decides whether it may overwrite`, async (t) => {
       const { tenant, files } = await setting()
       await bucket(tenant, 'docs')
-      const nobody = storageOf(tenant, undefined, version).from('docs')
+      const anonymous = storageOf(tenant, undefined, version).from('docs')
       const sign = async (options?: object) => String(data(await files.createSignedUploadUrl('a', options))['token'])
       const [once, often] = [await sign(), await sign({ upsert: true })]
       t.match(
         data(
-          await nobody.uploadToSignedUrl('a', once, 'one', {
+          await anonymous.uploadToSignedUrl('a', once, 'one', {
             contentType: 'text/plain',
             cacheControl: '9',
             metadata: { n: 1 },
@@ -272,18 +273,18 @@ t.test('storage clients', async (t) => {
         { path: 'a', fullPath: 'docs/a' },
       )
       t.match(data(await files.info('a')), { contentType: 'text/plain', cacheControl: 'max-age=9', metadata: { n: 1 } })
-      t.match(await nobody.uploadToSignedUrl('a', once, 'two', { upsert: true }), { error: { status: 409 } })
-      t.match(await nobody.uploadToSignedUrl('a', often, 'three', { upsert: false }), { error: null })
-      t.match(await nobody.uploadToSignedUrl('b', often, 'four'), { error: { status: 400 } }, 'another path')
+      t.match(await anonymous.uploadToSignedUrl('a', once, 'two', { upsert: true }), { error: { status: 409 } })
+      t.match(await anonymous.uploadToSignedUrl('a', often, 'three', { upsert: false }), { error: null })
+      t.match(await anonymous.uploadToSignedUrl('b', often, 'four'), { error: { status: 400 } }, 'another path')
       t.match(
         await headersOf(`${tenant.url}${objects}/sign/docs/a?token=${often}`),
         { status: 400 },
-        'an upload token reads nothing',
+        'an upload token does not allow reading',
       )
       t.equal((await headersOf(files.getPublicUrl('a').data.publicUrl)).text, 'three')
     })
 
-    t.test(`${version}: copies take their metadata along, or what is said instead`, async (t) => {
+    t.test(`${version}: a copy has the metadata of its source, or the metadata in the request`, async (t) => {
       const { tenant, files } = await setting()
       await bucket(tenant, 'docs')
       await files.upload('a', 'x', { contentType: 'text/css', cacheControl: '5', metadata: { mine: 1 } })
@@ -326,5 +327,5 @@ t.test('storage clients', async (t) => {
     })
   }
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

@@ -1,4 +1,4 @@
-// The platform of docker-compose.yml on the test's engine, set up by deploy/setup with names, ports and networks of its own.
+// Runs the platform of docker-compose.yml on the test's engine. deploy/setup gives it names, ports and networks of its own.
 import { execFile } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ const project = new URL('../../', import.meta.url).pathname
 export interface ComposePlatform {
   name: string
   region: string
-  /** File of what deploy/setup has chosen. */
+  /** Path of the file with the settings that deploy/setup has chosen. */
   settings: string
   docker: Dockerode
   installation: string
@@ -32,17 +32,17 @@ export interface ComposePlatform {
   postgresPort: number
   keyFile: string
   key: string
-  /** Of Caddy's own authority. */
+  /** PEM certificate of Caddy's own authority. */
   certificate: string
   certificateFile: string
-  /** Texts of the files of secrets. */
+  /** Contents of the secret files. */
   secrets: string[]
-  /** What the last run of deploy/setup printed. */
+  /** Output of the first run of deploy/setup. */
   setupOutput: string
-  /** Runs deploy/setup again, with the same options. @returns what it printed */
+  /** Runs deploy/setup again with the same options. @returns its output */
   setUp(): Promise<string>
   container(service: string): Promise<Dockerode.Container>
-  /** What a program in a service's container prints. */
+  /** Runs a program in a service's container. @returns its exit code and output */
   inside(service: string, command: readonly string[]): Promise<{ code: number; output: string }>
 }
 
@@ -79,7 +79,7 @@ export async function startComposePlatform(t: Test): Promise<ComposePlatform> {
   const composeFile = ['--env-file', settings, '--file', join(project, 'docker-compose.yml')]
   const installation = /^TENANTRY_INSTALLATION=(.*)$/m.exec(await readFile(settings, 'utf8'))?.[1] ?? ''
   t.teardown(async () => {
-    // A test may have removed all of it.
+    // A test may have removed the platform already.
     if (await exists(settings)) await removePlatform(settings)
     close()
     await rm(directory, { recursive: true, force: true })
@@ -144,7 +144,7 @@ export async function startComposePlatform(t: Test): Promise<ComposePlatform> {
   }
 }
 
-/** @returns what deploy/remove prints */
+/** Runs deploy/remove. @returns its output */
 export async function removePlatform(settings: string): Promise<string> {
   const { stdout } = await run(join(project, 'deploy/remove'), ['--destroy-all-data', '--settings', settings], {
     timeout: 300_000,
@@ -152,7 +152,7 @@ export async function removePlatform(settings: string): Promise<string> {
   return stdout
 }
 
-/** Everything of the platform on the engine, with its name. */
+/** Returns the names of all containers, networks and volumes of the platform that the engine still has. */
 export async function remaining({ docker, name, installation }: ComposePlatform): Promise<string[]> {
   const labels = [`com.docker.compose.project=${name}`, `tenantry.installation=${installation}`]
   const found = await Promise.all(
@@ -173,7 +173,7 @@ export async function remaining({ docker, name, installation }: ComposePlatform)
   return found.flat()
 }
 
-/** Status of a host at the TLS port, or the error's code when there is no TLS for it. */
+/** Requests a path of a host at the TLS port. @returns the status, or the error's code when the TLS handshake fails */
 export async function overTls(
   { httpsPort, certificate }: ComposePlatform,
   host: string,

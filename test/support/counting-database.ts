@@ -1,8 +1,8 @@
-// A database that counts its statements.
+// A tenant's database that counts the statements sent to it.
 import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
 import type { Result, ScopedStatements } from '#tenant-runtime/database/statement.ts'
 
-/** Counts what reaches the database, the context's own statement not included, and remembers the texts. */
+/** Counts the statements that reach the database, without the context's own statement, and collects their texts. */
 export class CountingDatabase extends ScopedDatabase {
   statements = 0
   readonly texts = new Set<string>()

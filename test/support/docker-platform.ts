@@ -1,5 +1,5 @@
-// The platform on a Docker Engine, as tests and benchmarks run it: the control plane is a process of the test's, all else
-// is containers that it makes. Each platform has an installation, networks and ports of its own.
+// The platform on a Docker Engine, for tests and benchmarks. The control plane is a child process; it makes containers for
+// everything else. Each platform has an installation, networks and ports of its own.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
@@ -17,10 +17,10 @@ const project = new URL('../../', import.meta.url).pathname
 export interface ControlPlane {
   pid: number
   output(): string
-  /** Resolves when it has ended. */
+  /** Resolves when the process has ended. */
   exited: Promise<void>
   kill(signal?: NodeJS.Signals): Promise<void>
-  /** What ended it. */
+  /** The signal that ended the process, or null. */
   signalCode(): NodeJS.Signals | null
 }
 
@@ -32,11 +32,11 @@ export interface ApiResponse {
 export interface DockerPlatform {
   postgres: TestPostgres
   host: ContainerHost
-  /** Value of the label of everything that it makes. */
+  /** The installation's name, which is a label of every object that the platform makes on the engine. */
   installation: string
   controlUrl: string
   gatewayUrl: string
-  /** `host:port` of the gateway's Postgres door. */
+  /** `host:port` of the gateway's Postgres proxy. */
   databaseHost: string
   platformKey: string
   startControlPlane(options?: { failpoints?: string; environment?: Record<string, string> }): Promise<ControlPlane>
@@ -47,21 +47,21 @@ export interface DockerPlatform {
     path: string,
     init?: { key?: string; body?: Uint8Array | string; type?: string },
   ): Promise<Response>
-  /** The installation's own secrets, to be looked for where they must not be. */
+  /** The installation's own secrets. Tests search for them in output that must not contain them. */
   secretTexts(): Promise<string[]>
-  /** Rows of the control database. */
+  /** Runs a statement in the control database. @returns its rows */
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
-  /** Waits until the API says so of the tenant. @throws Error with what it said last */
+  /** Waits until the API returns a tenant for which `holds` is true. @throws Error with the last response */
   until(
     tenantId: string,
     holds: (tenant: Record<string, unknown>) => boolean,
     seconds?: number,
   ): Promise<Record<string, unknown>>
-  /** Ends a container's processes at once, as `docker kill` does. */
+  /** Kills a container, as `docker kill` does. */
   kill(container: string): Promise<void>
-  /** A clean stop of those that run. */
+  /** Stops all running control planes with SIGTERM. */
   stopControlPlanes(): Promise<void>
-  /** Ends everything and removes what it made on the engine. */
+  /** Stops all processes and removes the platform's objects from the engine. */
   stop(): Promise<void>
 }
 
@@ -71,11 +71,11 @@ export interface DockerPlatformOptions {
     warm_stacks?: number
     pause_after_seconds?: number
     network_range?: string
-    /** Where the control plane finds the engine, when something of the test's stands between. */
+    /** The engine's address for the control plane, when a test puts a proxy in front of the engine. */
     host?: string
     images?: { postgres: string; runtime: string; gateway: string }
   }
-  /** Further regions, as the file of regions has them. */
+  /** More regions, in the format of the regions file. */
   regions?: (controlPort: number) => object[]
   deleteGraceSeconds?: number
   orphanGraceSeconds?: number
@@ -83,7 +83,7 @@ export interface DockerPlatformOptions {
   environment?: Record<string, string>
 }
 
-/** @throws Error when the run has no engine: that is a failure, never a skip */
+/** Returns the address of the test's Docker Engine. @throws Error when none is set: a test without an engine fails, it is not skipped */
 export function testEngine(): string {
   const host = process.env['TENANTRY_DOCKER_HOST']
   if (host === undefined || host === '')
@@ -170,7 +170,7 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
         () => false,
       )
       if (live === true) return plane
-      if (Date.now() > deadline) throw new Error(`the control plane did not answer:\n${output.slice(-3000)}`)
+      if (Date.now() > deadline) throw new Error(`the control plane did not respond:\n${output.slice(-3000)}`)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
     if (failpoints === '') throw new Error(`the control plane ended:\n${output.slice(-3000)}`)
@@ -258,12 +258,12 @@ async function untilGatewayResponds(url: string, plane: ControlPlane): Promise<v
       () => false,
     )
     if (result === true) return
-    if (Date.now() > deadline) throw new Error(`the gateway did not answer:\n${plane.output().slice(-4000)}`)
+    if (Date.now() > deadline) throw new Error(`the gateway did not respond:\n${plane.output().slice(-4000)}`)
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
 }
 
-/** Everything with the installation's label. */
+/** Removes all objects with the installation's label from the engine. */
 export async function removeAll(host: ContainerHost, installation: string): Promise<void> {
   const owner = { installation }
   const signal = AbortSignal.timeout(120_000)

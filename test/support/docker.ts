@@ -1,4 +1,4 @@
-// A Docker Engine for one test: everything made has an installation label of its own and is gone at the end.
+// A Docker Engine for one test. All objects that the test makes have its own installation label and are removed at its end.
 import { randomBytes, randomInt } from 'node:crypto'
 import Dockerode from 'dockerode'
 import type { Test } from 'tap'
@@ -8,7 +8,7 @@ import { dockerHost, type DockerHost } from '#control-plane/engines/docker/docke
 
 export const image = 'debian:trixie-slim'
 
-/** The Engine's address. @throws when the environment names none: Docker's tests never pass without an Engine */
+/** Returns the Engine's address. @throws Error when the environment has none: Docker tests never pass without an Engine */
 export function engineAddress(): string {
   const address = process.env['TENANTRY_DOCKER_HOST']
   if (address === undefined || address === '') {
@@ -17,7 +17,7 @@ export function engineAddress(): string {
   return address
 }
 
-/** Path of the Engine's socket, for tests that put something in front of it. */
+/** Returns the path of the Engine's socket, for tests that put a proxy in front of it. */
 export function engineSocket(): string {
   const url = new URL(engineAddress())
   if (url.protocol !== 'unix:') throw new Error('this test needs an Engine at a local socket, unix://')
@@ -26,18 +26,18 @@ export function engineSocket(): string {
 
 export interface Scene {
   host: DockerHost
-  /** The Engine as an operator's hands: what Tenantry did not do. */
-  unguarded: Dockerode
+  /** A Docker client that bypasses Tenantry, for changes that an operator makes by hand. */
+  rawDocker: Dockerode
   installation: string
   stack: string
   owned: Ownership & { stack: string }
   labels: Labels
   signal: AbortSignal
-  /** A name of this scene. */
+  /** Returns an object name that belongs to this test's stack. */
   name(suffix: string): string
   container(suffix: string, changes?: Partial<ContainerSpec>): ContainerSpec
   network(suffix: string, changes?: Partial<NetworkSpec>): NetworkSpec
-  /** Created and started. */
+  /** Creates and starts a container. @returns its name */
   run(suffix: string, changes?: Partial<ContainerSpec>): Promise<string>
 }
 
@@ -57,7 +57,7 @@ export function openScene(t: Test): Scene {
   })
   const scene: Scene = {
     host,
-    unguarded: connection.docker,
+    rawDocker: connection.docker,
     installation,
     stack,
     owned: { installation, stack },
@@ -102,7 +102,7 @@ export function randomSubnet(): string {
   return `10.${randomInt(160, 224)}.${randomInt(256)}.0/24`
 }
 
-/** By hand, with none of what is tested. */
+/** Removes an installation's objects with Dockerode alone, without the code under test. */
 async function removeAll(docker: Dockerode, installation: string): Promise<void> {
   const filters = { label: [`tenantry.installation=${installation}`] }
   for (const { Id } of await docker.listContainers({ all: true, filters }))
@@ -111,13 +111,13 @@ async function removeAll(docker: Dockerode, installation: string): Promise<void>
   for (const { Name } of (await docker.listVolumes({ filters })).Volumes) await docker.getVolume(Name).remove()
 }
 
-/** Asks again until the answer is there. @throws after so many seconds */
+/** Repeats a request until it returns a value. @throws Error after the given number of seconds */
 export async function until<T>(request: () => Promise<T | undefined>, seconds = 30): Promise<T> {
   const deadline = Date.now() + seconds * 1000
   for (;;) {
     const response = await request()
     if (response !== undefined) return response
-    if (Date.now() > deadline) throw new Error(`what is waited for did not happen within ${seconds} s`)
+    if (Date.now() > deadline) throw new Error(`The expected state was not reached within ${seconds} s.`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }

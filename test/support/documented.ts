@@ -1,13 +1,13 @@
-// A block of a page in docs/ that a test writes: between a line that names the test and one that ends it.
+// Checks generated blocks in docs/. A first line that names the test and an end marker enclose each block.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Test } from 'tap'
 
 const end = '<!-- to here -->'
 
 /**
- * The page has the block as it is wanted; with TENANTRY_WRITE_DOCS it is written anew.
+ * Asserts that the page contains the wanted block. With TENANTRY_WRITE_DOCS set, writes the block instead.
  * @param page below docs/
- * @param source the test's path, as the block's first line has it
+ * @param source path of the test, which the block's first line names
  */
 export async function checkDocumented(t: Test, page: string, source: string, wanted: string): Promise<void> {
   const file = new URL(`../../docs/${page}`, import.meta.url)
@@ -17,5 +17,5 @@ export async function checkDocumented(t: Test, page: string, source: string, wan
   const [shown = '', ...after] = rest.split(end)
   if (process.env['TENANTRY_WRITE_DOCS'] !== undefined)
     await writeFile(file, `${before}${begin}${wanted}${end}${after.join(end)}`)
-  else t.equal(shown, wanted, 'TENANTRY_WRITE_DOCS=1 writes it anew')
+  else t.equal(shown, wanted, 'The page is current; TENANTRY_WRITE_DOCS=1 updates it')
 }

@@ -1,4 +1,4 @@
-// Things in front of a Docker Engine's socket: a relay that can be cut, and a server that answers as it is told.
+// Doubles of a Docker Engine's socket: a relay that a test can cut, and an HTTP server with a test's own request handler.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer as createHttpServer, type RequestListener } from 'node:http'
@@ -8,13 +8,13 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 
 export interface Relay {
-  /** `unix://…` */
+  /** A URL that begins with `unix://`. */
   address: string
-  /** Ends every connection; new ones are taken. */
+  /** Closes all connections; the relay accepts new ones. */
   cut(): void
 }
 
-/** A socket that passes everything on to another. */
+/** Opens a socket that forwards all bytes to another socket. */
 export async function openRelay(t: Test, target: string): Promise<Relay> {
   const path = await socketPath(t)
   const open = new Set<Socket>()
@@ -40,10 +40,10 @@ export async function openRelay(t: Test, target: string): Promise<Relay> {
   return { address: `unix://${path}`, cut }
 }
 
-/** An Engine in name only. Returns its address. */
-export async function openDouble(t: Test, response: RequestListener): Promise<string> {
+/** Opens an HTTP server in place of an Engine. @returns its address */
+export async function openDouble(t: Test, handler: RequestListener): Promise<string> {
   const path = await socketPath(t)
-  const server = createHttpServer(response)
+  const server = createHttpServer(handler)
   server.listen(path)
   await once(server, 'listening')
   t.teardown(() => {

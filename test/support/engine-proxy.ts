@@ -1,4 +1,4 @@
-// A socket of the test's before the engine's: closed, it is an engine that can't be reached, for the control plane alone.
+// A proxy in front of the engine's socket. When a test closes it, the control plane alone cannot reach the engine.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer, type Server, type Socket } from 'node:net'
@@ -8,9 +8,9 @@ import type { Test } from 'tap'
 import { engineSocket } from './docker.ts'
 
 export interface EngineProxy {
-  /** `unix://…` */
+  /** Address of the proxy: `unix://…`. */
   host: string
-  /** Nobody gets through any more; what was under way is cut. */
+  /** Closes the socket and all connections. */
   close(): Promise<void>
   open(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// A reader of server-sent events, as a browser is one.
+// Reads server-sent events as a browser does.
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import type { TestTenant } from './runtime.ts'
@@ -9,23 +9,23 @@ export interface SentEvent {
   data: Record<string, unknown>
 }
 
-/** The answer's head, whatever it says. */
+/** Opens a stream of events. @returns the response, whatever its status */
 export async function openStream(
   { port }: Pick<TestTenant, 'port'>,
   path: string,
   headers: Record<string, string>,
 ): Promise<IncomingMessage> {
-  const requested = request({ host: '127.0.0.1', port, path, agent: false, headers })
-  requested.on('error', () => undefined)
-  requested.end()
-  const [response] = (await once(requested, 'response')) as [IncomingMessage]
+  const call = request({ host: '127.0.0.1', port, path, agent: false, headers })
+  call.on('error', () => undefined)
+  call.end()
+  const [response] = (await once(call, 'response')) as [IncomingMessage]
   return response
 }
 
 export class EventReader {
   readonly events: SentEvent[] = []
   readonly response: IncomingMessage
-  /** The last id, of events and of heartbeats. */
+  /** The last event ID that was received, from an event or a heartbeat. */
   lastId = ''
   isOver = false
   #rest = ''
@@ -37,16 +37,16 @@ export class EventReader {
     response.setEncoding('utf8').on('data', (text: string) => this.#take(text))
   }
 
-  /** Waits until it is connected. @throws Error for any other status than 200 */
+  /** Opens a stream and waits for its first ID. @throws Error when the status is not 200 */
   static async open(tenant: TestTenant, path: string, headers: Record<string, string>): Promise<EventReader> {
     const response = await openStream(tenant, path, headers)
-    if (response.statusCode !== 200) throw new Error(`answered ${response.statusCode}`)
+    if (response.statusCode !== 200) throw new Error(`responded with ${response.statusCode}`)
     const reader = new EventReader(response)
     await reader.#until(() => reader.lastId !== '')
     return reader
   }
 
-  /** So many events, or the end of the stream. */
+  /** Waits until `count` events have arrived, or until the stream ends. */
   async until(count: number, seconds = 20): Promise<SentEvent[]> {
     await this.#until(() => this.isOver || this.events.length >= count, seconds)
     return this.events
@@ -66,7 +66,7 @@ export class EventReader {
     while (!isSo()) {
       if (this.isOver || Date.now() > deadline)
         throw new Error(
-          `the stream ${this.isOver ? 'ended' : 'stood still'} after ${this.events.length} events: ` +
+          `the stream ${this.isOver ? 'ended' : 'stalled'} after ${this.events.length} events: ` +
             JSON.stringify(this.events.slice(-3)),
         )
       await new Promise((resolve) => setTimeout(resolve, 2))

@@ -1,4 +1,4 @@
-// A tenant's home in a test Postgres, made by the control plane's own SQL.
+// Creates a tenant's home in a test Postgres with the control plane's own SQL.
 import { randomBytes } from 'node:crypto'
 import type { Home } from '@tenantry/contract'
 import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
@@ -45,7 +45,7 @@ function secret(): string {
   return randomBytes(24).toString('base64url')
 }
 
-/** As the control plane does when a home is of an older version, or damaged. @param postgresUrl the superuser's, of any database */
+/** Migrates a home as the control plane does when it is outdated or damaged. @param postgresUrl superuser's URL of any database */
 export async function migrateHome(postgresUrl: string, tenantId: string): Promise<HomeReport> {
   const homes = new HomeDatabases(postgresUrl, await loadHomeMigrations(migrationsDirectory))
   try {

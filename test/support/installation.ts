@@ -1,4 +1,4 @@
-// A whole installation (`npm start -- --json`) as a test or a benchmark runs it.
+// Runs a whole installation (`npm start -- --json`) for a test or a benchmark.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -14,13 +14,13 @@ export interface Installation {
   platformKey: string
   data: string
   supervisor: ChildProcess
-  /** Everything that it wrote to standard output and to standard error. */
+  /** The output of the supervisor so far. */
   output(): { stdout: string; stderr: string }
   /** Pid of a service: `postgres`, `control-plane`, `runtime`, `gateway`. */
   pid(service: string): Promise<number>
-  /** A clean stop. @returns the exit code */
+  /** Stops the installation with SIGTERM. @returns the exit code */
   stop(): Promise<number | null>
-  /** kill -9 of the supervisor and every service at once. */
+  /** Kills the supervisor and all services with SIGKILL. */
   killAll(): Promise<void>
 }
 
@@ -29,16 +29,16 @@ export interface InstallationOptions {
   port?: number
   environment?: Record<string, string>
   logLevel?: string
-  /** With `--watch`. */
+  /** Starts the installation with `--watch`. */
   watch?: boolean
-  /** Started as this user; the data directory must be theirs. */
+  /** User that runs the installation; the data directory must belong to this user. */
   user?: Identity
 }
 
 const project = new URL('../../', import.meta.url).pathname.replace(/\/$/, '')
 const main = join(project, 'local/src/main.ts')
 
-/** @throws Error with the log's end when it does not get ready */
+/** Starts an installation and waits until it is ready. @throws Error with the end of the log when it ends before that */
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
   const data = options.dataDirectory ?? join(await mkdtemp(join(tmpdir(), 'tenantry-installation-')), 'data')
   const port = options.port ?? (await freePair())
@@ -107,7 +107,7 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
         try {
           process.kill(-group, 'SIGKILL')
         } catch {
-          // It had ended by itself.
+          // The process group had already ended.
         }
       }
       await gone
@@ -115,7 +115,7 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
   }
 }
 
-/** A port that is free, like the next one. */
+/** Returns a free port whose successor is free too. */
 async function freePair(): Promise<number> {
   for (;;) {
     const port = await freePort()
@@ -123,7 +123,7 @@ async function freePair(): Promise<number> {
   }
 }
 
-/** Stops an installation and removes what it kept. */
+/** Stops an installation and deletes its data directory. */
 export async function removeInstallation(installation: Installation): Promise<void> {
   await installation.stop()
   await rm(installation.data, { recursive: true, force: true })

@@ -1,4 +1,4 @@
-// Listens on a free port of this machine for as long as a test lasts.
+// Lets a server listen on a free port of this machine until the test ends.
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { Server as TlsServer } from 'node:https'

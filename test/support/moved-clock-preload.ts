@@ -1,5 +1,5 @@
-// Loaded before a service's own program: its wall clock is off by what a file says, and its sleeps end by that clock. The
-// monotonic clock is the machine's.
+// Node loads this file before a service's own program. It moves the wall clock by the offset in a file, and sleeps follow the
+// moved clock. The monotonic clock stays the machine's.
 import { readFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import timers from 'node:timers/promises'
@@ -7,7 +7,7 @@ import timers from 'node:timers/promises'
 const file = process.env['TENANTRY_TEST_CLOCK']
 if (file === undefined) throw new Error('TENANTRY_TEST_CLOCK names no file')
 
-/** Milliseconds for which what was read holds, and for which a sleep does not look. */
+/** Milliseconds for which an offset that was read is valid; also the interval at which a sleep reads the clock. */
 const freshMilliseconds = 20
 
 const MachineDate = Date
@@ -32,8 +32,8 @@ globalThis.Date = new Proxy(MachineDate, {
 const sleep = timers.setTimeout
 timers.setTimeout = async <T>(milliseconds = 1, value?: T, options?: Parameters<typeof sleep>[2]): Promise<T> => {
   const due = now() + milliseconds
-  for (let left = milliseconds; left > 0; left = due - now())
-    await sleep(Math.min(left, freshMilliseconds), undefined, options)
+  for (let remaining = milliseconds; remaining > 0; remaining = due - now())
+    await sleep(Math.min(remaining, freshMilliseconds), undefined, options)
   return value as T
 }
 syncBuiltinESMExports()

@@ -1,4 +1,4 @@
-// A clock that a test sets, for whole processes and for the homes in a Postgres: what the machine's clock would be for all of them.
+// A wall clock that a test sets for whole processes and for databases of homes.
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,17 +9,17 @@ type ClockOf = 'controlPlane' | 'runtime'
 
 export interface MovedClock {
   now(): Date
-  /** Sets it forward; it goes on from there. */
+  /** Moves the clock forward; it continues from there. */
   moveTo(at: Date): Promise<void>
-  /** What a process of Node needs to go by it. The clock of control planes is set last: what they ask goes by it already. */
+  /** Modules that a Node process must import to use this clock. Control planes get a new time last, after all that they query. */
   preloads: readonly string[]
   environments: Record<ClockOf, Record<string, string>>
-  /** Makes a database of which `now()` and `clock_timestamp()` go by it, in statements parsed from then on. */
+  /** Creates a database in which `now()` and `clock_timestamp()` use this clock. */
   makeDatabase(postgres: TestPostgres, name: string): Promise<void>
   remove(): Promise<void>
 }
 
-/** The built-in functions under other names, and ours under theirs. */
+/** Renames the built-in functions and creates ours under their names. */
 const moveDatabase = `
   create schema moved_clock;
   create table moved_clock.ahead (milliseconds bigint not null);
@@ -31,10 +31,10 @@ const moveDatabase = `
   create function pg_catalog.clock_timestamp() returns timestamptz language plpgsql volatile security definer as
     $$ begin return machine_clock_timestamp() + (select milliseconds * interval '1 millisecond' from moved_clock.ahead); end $$`
 
-/** As the preload has it: what was read holds for so long. */
+/** Milliseconds for which the preload uses an offset that it read. */
 const freshMilliseconds = 20
 
-async function report(file: string, ahead: number): Promise<void> {
+async function writeOffset(file: string, ahead: number): Promise<void> {
   await writeFile(`${file}.new`, String(ahead))
   await rename(`${file}.new`, file)
 }
@@ -48,9 +48,9 @@ export async function createMovedClock(start: Date): Promise<MovedClock> {
   const set = async (at: Date) => {
     ahead = at.getTime() - Date.now()
     await Promise.all(databases.map((url) => query(url, 'update moved_clock.ahead set milliseconds = $1', [ahead])))
-    await report(files.runtime, ahead)
+    await writeOffset(files.runtime, ahead)
     await wait(2 * freshMilliseconds)
-    await report(files.controlPlane, ahead)
+    await writeOffset(files.controlPlane, ahead)
   }
   await set(start)
 

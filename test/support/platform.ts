@@ -1,5 +1,5 @@
-// The services one by one: a Postgres, a runtime and a gateway that run, and control planes that a test starts, arms
-// with failpoints and kills.
+// The platform's services as single processes: a running Postgres, runtime and gateway, and control planes that a test
+// starts, arms with failpoints and kills.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -14,9 +14,9 @@ const project = new URL('../../', import.meta.url).pathname
 
 export interface Service {
   process: ChildProcess
-  /** What it wrote, both streams. */
+  /** Everything that the process wrote to standard output and standard error. */
   output(): string
-  /** Resolves when it has ended. */
+  /** Resolves when the process has ended. */
   exited: Promise<void>
 }
 
@@ -31,20 +31,20 @@ export interface Platform {
   homesDatabase: string
   controlUrl: string
   gatewayUrl: string
-  /** Of all gateways; `gatewayUrl` is the first one's. */
+  /** URLs of all gateways; `gatewayUrl` is the first. */
   gatewayUrls: readonly string[]
   platformKey: string
   blobs: string
-  /** Starts a control plane on the platform's port; returns when it answers or has ended. */
+  /** Starts a control plane on the platform's port. Resolves when it responds or has ended. */
   startControlPlane(options?: ControlPlaneOptions): Promise<Service>
-  /** kill -9 of the first gateway; and another one in its place, which returns when it answers. */
+  /** Kills the first gateway with SIGKILL. `startGateway` starts another in its place and waits until it responds. */
   killGateway(): Promise<void>
   startGateway(): Promise<void>
-  /** A call of the operators' API with the first platform key. */
+  /** Calls the operators' API with the first platform key. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiResponse>
-  /** A call of a tenant's own URL. */
+  /** Calls a tenant's URL. */
   tenantCall(name: string, method: string, path: string, init?: TenantCall): Promise<Response>
-  /** What all services wrote. */
+  /** The output of all services. */
   output(): string
   stop(): Promise<void>
 }
@@ -60,13 +60,13 @@ export interface TenantCall {
 export interface PlatformSettings {
   deleteGraceSeconds?: number
   logLevel?: string
-  /** How many; 1. */
+  /** Number of gateways; the default is 1. */
   gateways?: number
-  /** Further variables of the control plane's environment. */
+  /** More environment variables of the control plane. */
   control?: Record<string, string>
-  /** That of the control plane, the runtime and the homes; gateways keep the machine's own. */
+  /** Clock of the control plane, the runtime and the homes; gateways use the machine's clock. */
   clock?: MovedClock
-  /** Further settings of Postgres. */
+  /** More settings of Postgres. */
   postgres?: Record<string, string>
 }
 
@@ -247,20 +247,20 @@ async function untilRespondingOrEnded(service: Service, url: string): Promise<vo
       () => false,
     )
     if (result) return
-    if (Date.now() > deadline) throw new Error(`no answer from ${url}:\n${service.output().slice(-3000)}`)
+    if (Date.now() > deadline) throw new Error(`no response from ${url}:\n${service.output().slice(-3000)}`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
 
-/** Everything that is there of any tenant, by tenant id: what must equal the tenants exactly. */
-export interface Remains {
+/** IDs of the tenants that have roles, schemas, secrets or files. Each list must equal the list of tenants. */
+export interface TenantData {
   roles: string[]
   schemas: string[]
   secrets: string[]
   files: string[]
 }
 
-export async function whatIsThere({ postgres, homesDatabase, blobs }: Platform): Promise<Remains> {
+export async function listTenantData({ postgres, homesDatabase, blobs }: Platform): Promise<TenantData> {
   const ids = async (database: string, sql: string) =>
     (await query(postgres.url(database), sql)).map((row) => String(row['id'])).sort()
   const hasHomes =

@@ -1,20 +1,20 @@
-// A TCP proxy before Postgres that loses one side of an exchange: the question on its way there, or its answer on the way
-// back, after Postgres has done what was asked. The connection is cut with it, as by a network that fails.
+// A TCP proxy in front of Postgres that loses requests, or the responses to requests which Postgres has carried out. It cuts
+// the connection too, as a failing network does.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
-export type Loss = 'question' | 'answer'
+export type Loss = 'request' | 'response'
 
 export interface PostgresProxy {
   port: number
-  /** What is lost of each exchange that begins from now on; undefined for nothing. */
+  /** Decides for each new round trip which side is lost; undefined loses nothing. */
   lose: (() => Loss | undefined) | undefined
-  /** Exchanges that were lost. */
+  /** Number of round trips that were lost. */
   readonly lost: number
 }
 
-/** ReadyForQuery: its type, its length, and the transaction's state. */
+/** Size of a ReadyForQuery message: its type, its length and the transaction's state. */
 const readyBytes = 6
 const ready = 'Z'.charCodeAt(0)
 
@@ -36,7 +36,7 @@ export async function openPostgresProxy(t: Test, port: number): Promise<Postgres
         cut()
       })
     }
-    // The first exchange is the login, which is none of those that are lost.
+    // The first round trip is the login, which is never lost.
     let loggedIn = false
     let between = true
     let responseIsLost = false
@@ -45,16 +45,16 @@ export async function openPostgresProxy(t: Test, port: number): Promise<Postgres
         between = false
         const loss = proxy.lose?.()
         if (loss !== undefined) lost++
-        if (loss === 'question') {
+        if (loss === 'request') {
           cut()
           return
         }
-        responseIsLost = loss === 'answer'
+        responseIsLost = loss === 'response'
       }
       postgres.write(chunk)
     })
     postgres.on('data', (chunk: Buffer) => {
-      // An answer ends with it, and one-trip exchanges end with nothing else.
+      // A response ends with ReadyForQuery.
       const ended =
         chunk.length >= readyBytes &&
         chunk[chunk.length - readyBytes] === ready &&

@@ -1,4 +1,4 @@
-// A real Postgres for one test file: a copy of a data directory made once, on a free port, gone at the end.
+// Starts a real Postgres for one test file on a free port. Its data directory is a copy of a template and is deleted at the end.
 import { spawn } from 'node:child_process'
 import { createHash, randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -9,14 +9,14 @@ import { once } from 'node:events'
 import pg from 'pg'
 import { isFree } from '#local/process/ports.ts'
 import { initialiseDataDirectory, postgresArguments, postgresBinaries } from '#local/process/postgres-files.ts'
-import { asIdentity, giveTo, serviceIdentity } from '#local/process/unprivileged.ts'
+import { asIdentity, setOwner, serviceIdentity } from '#local/process/unprivileged.ts'
 import { prepareSharedDatabaseSql } from '#control-plane/homes/home-sql.ts'
 
 const password = 'test-only'
 
 export interface TestPostgres {
   port: number
-  /** Superuser's URL of a database on this server. */
+  /** Returns the superuser's URL of a database on this server. */
   url(database: string): string
   stop(): Promise<void>
   /** Ends the server as a crash does (SIGQUIT, no checkpoint) and starts it again on the same port. */
@@ -30,8 +30,8 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
   const template = await templateDirectory()
   const parent = await mkdtemp(join(tmpdir(), 'tenantry-test-'))
   const directory = join(parent, 'postgres')
-  await giveTo(parent, identity)
-  // `cp -a` keeps the owner, which fs.cp does not.
+  await setOwner(parent, identity)
+  // `cp -a` preserves the owner; fs.cp does not.
   await execute('cp', ['-a', template, directory])
   const port = await freePort()
   const { command, args } = await asIdentity(identity, [binaries.root, parent], {
@@ -65,12 +65,12 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
   }
 }
 
-/** Made on first use and kept beside the installed packages, because initdb takes longer than most test files. */
+/** Returns the template data directory. The first use creates and caches it, because initdb takes longer than most test files. */
 async function templateDirectory(): Promise<string> {
   const binaries = await postgresBinaries()
   const identity = await serviceIdentity()
   const cache = join(tmpdir(), `tenantry-postgres-template-${identity?.uid ?? process.getuid?.() ?? 0}`)
-  // Made anew when what is prepared in it changes.
+  // A change of the preparing SQL leads to a new template.
   const directory = join(
     cache,
     createHash('sha256').update(prepareSharedDatabaseSql('homes')).digest('hex').slice(0, 12),
@@ -78,7 +78,7 @@ async function templateDirectory(): Promise<string> {
   if (existsSync(join(directory, 'PG_VERSION'))) return directory
   await mkdir(cache, { recursive: true, mode: 0o755 })
   const pending = await mkdtemp(join(cache, 'making-'))
-  await giveTo(pending, identity)
+  await setOwner(pending, identity)
   const data = join(pending, 'postgres')
   await initialiseDataDirectory({ binaries, directory: data, superuserPassword: password, identity })
   const port = await freePort()
@@ -96,7 +96,7 @@ async function templateDirectory(): Promise<string> {
   server.kill('SIGINT')
   await gone
   await rename(data, directory).catch(async (cause: unknown) => {
-    // Another test file was faster; its template is as good.
+    // Another test file has created the same template meanwhile.
     if (!(cause instanceof Error && 'code' in cause && (cause.code === 'ENOTEMPTY' || cause.code === 'EEXIST')))
       throw cause
   })
@@ -116,8 +116,8 @@ export async function query(url: string, sql: string, values: unknown[] = []): P
 }
 
 /**
- * Below those that outgoing connections take, and those that installations look for theirs in: a service that is
- * restarted finds its port free again.
+ * Returns a free port. The range is below the ports of outgoing connections and below those that installations choose, so
+ * that a restarted service finds its port free.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -133,7 +133,7 @@ async function untilResponding(url: string): Promise<void> {
       await query(url, 'select 1')
       return
     } catch (cause) {
-      if (Date.now() > deadline) throw new Error('Postgres did not answer within 20 s', { cause })
+      if (Date.now() > deadline) throw new Error('Postgres did not respond within 20 s', { cause })
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }

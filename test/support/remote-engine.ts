@@ -1,4 +1,4 @@
-// A second Docker Engine, as on another host: in a network namespace of its own, with one cable between the two.
+// Starts a second Docker Engine as on another host: in its own network namespace, connected by one virtual cable.
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
@@ -15,22 +15,22 @@ const startMilliseconds = 60_000
 const stopMilliseconds = 30_000
 
 export interface RemoteEngine {
-  /** `tcp://…`, with certificates on both sides. */
+  /** Address of the engine, `tcp://…`. Client and engine authenticate with certificates. */
   host: string
   tlsDirectory: string
-  /** Addresses of the two ends of the cable, and what it is called over there. */
+  /** Addresses of the cable's two ends. `link` is the name of the cable's interface on the other host. */
   here: string
   there: string
   link: string
-  /** As an operator's shell on the other host; `DOCKER_HOST` is its engine. */
+  /** Runs a program on the other host, with its engine as `DOCKER_HOST`. @returns the trimmed output */
   shell(program: string, ...args: string[]): Promise<string>
-  /** What this host routes to the other one. */
+  /** Routes a network of this host to the other host. */
   route(cidr: string): Promise<void>
-  /** An address of this host that the other one reaches by its default route, like everything out in the world. */
+  /** An address of this host that the other host reaches by its default route, like any address on the internet. */
   world: string
 }
 
-/** Needs root. Everything is gone at the end. */
+/** Starts the engine, which needs root. The end of the test removes it. */
 export async function startRemoteEngine(t: Test): Promise<RemoteEngine> {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-remote-'))
   const name = `tr${randomBytes(4).toString('hex')}`
@@ -148,7 +148,7 @@ export async function startRemoteEngine(t: Test): Promise<RemoteEngine> {
   }
 }
 
-/** As an operator brings images to a host without a registry. */
+/** Copies images to the other engine without a registry, with `docker save` and `docker load`. */
 export async function copyImages(images: readonly string[], remote: RemoteEngine): Promise<void> {
   const target = [
     '-H',

@@ -1,5 +1,5 @@
-// A runbook of docs/operate/ as an operator follows it: its own shell blocks, run one after the other in one shell's
-// environment, with only addresses and paths replaced.
+// Runs the shell blocks of a runbook in docs/operate/ one after the other in one environment, as an operator does. Only
+// addresses and paths are replaced.
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,9 +9,9 @@ const run = promisify(execFile)
 const blockMilliseconds = 10 * 60_000
 
 /**
- * Shell blocks below a heading of the second level, in their order.
+ * Returns the shell blocks below a heading of the second level, in order.
  * @param page path below docs/
- * @throws Error when there is none
+ * @throws Error when the section has no shell block
  */
 export async function shellBlocks(page: string, heading: string): Promise<string[]> {
   const text = await readFile(new URL(`../../docs/${page}`, import.meta.url), 'utf8')
@@ -22,14 +22,15 @@ export async function shellBlocks(page: string, heading: string): Promise<string
 }
 
 export interface Shell {
-  /** What a block printed. What it exports holds in the next one. @throws Error with what it printed when any command of it fails */
+  /** Runs a block; the next block sees its exports. @returns the block's output. @throws Error with the output when a command fails */
   run(block: string): Promise<string>
 }
 
 /**
- * @param directory where blocks run; made with the first one
- * @param tools directory for stand-ins of programs that this machine lacks: the plugin `docker compose`, and `sudo`
- * @param replaced texts of the documentation → this machine's
+ * Opens a shell for the blocks of a runbook.
+ * @param directory working directory of the blocks; the first block may create it
+ * @param tools directory for substitutes of programs that this machine lacks: the plugin `docker compose`, and `sudo`
+ * @param replaced maps texts of the documentation to those of this machine
  */
 export async function openShell(options: {
   directory: string

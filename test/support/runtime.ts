@@ -1,5 +1,5 @@
-// The real runtime in this process: real Postgres homes, real files, and in front of each tenant a door that sets the
-// internal headers as the gateway does, so that unmodified clients can be pointed at it.
+// Starts the real runtime in this process, with real Postgres homes and real files. Each tenant has an HTTP proxy that sets
+// the internal headers as the gateway does, so that tests can use unmodified clients.
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
@@ -25,9 +25,9 @@ import type { Tenant } from '#tenant-runtime/tenancy/tenant.ts'
 import { CountingDatabase } from './counting-database.ts'
 import { createHome, type TestHome } from './home.ts'
 import { query, startPostgres, type TestPostgres } from './postgres.ts'
-import { internalToken, openProxy } from './tenant-postgres-proxy.ts'
+import { internalToken, openProxy } from './tenant-proxy.ts'
 
-/** Plenty of everything, so that a test sets only the limit that it is about. */
+/** Limits that no test reaches, so that a test sets only the limit that it is about. */
 export const roomy: Limits = {
   file_bytes: null,
   document_bytes: null,
@@ -38,7 +38,7 @@ export const roomy: Limits = {
 
 type AnyRow = Record<string, unknown>
 
-/** To the client's types: any collection, with any fields. */
+/** Schema for the client's types that allows any collection with any fields. */
 interface AnyDatabase {
   public: {
     Tables: Record<string, { Row: AnyRow; Insert: AnyRow; Update: AnyRow; Relationships: [] }>
@@ -50,36 +50,36 @@ interface AnyDatabase {
 export interface TestTenant {
   readonly id: string
   readonly home: TestHome
-  /** Base URL as the tenant's developers know it. */
+  /** Base URL that the tenant's developers use. */
   readonly url: string
   readonly port: number
   readonly secretKey: string
   readonly publishableKey: string
   readonly manifest: TenantManifest
-  /** Statements that reached the database so far. */
+  /** Returns the number of statements that have reached the database. */
   statements(): number
-  /** Their texts. */
+  /** Returns the texts of the statements that have reached the database. */
   statementTexts(): ReadonlySet<string>
-  /** As a new generation from the control plane. */
+  /** Changes the manifest, as a new generation from the control plane does. */
   change(manifest: Partial<TenantManifest>): void
-  /** Rows as the database's superuser sees them. */
+  /** Runs a statement as the database's superuser. @returns its rows */
   rows(sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>
-  /** Names of all files that the tenant has in the store, whole or half written. */
+  /** Returns the names of all files that the tenant has in the store, complete or incomplete. */
   files(): Promise<string[]>
-  /** A signed-in user's token. */
+  /** Returns a JWT of a signed-in user. */
   token(sub: string, claims?: Record<string, unknown>): string
-  /** Who asks, as headers: a user's id, `service`, or undefined for nobody. */
+  /** Returns the headers of a caller: a user's ID, `service`, or undefined for an unauthenticated caller. */
   as(caller: string | undefined): Record<string, string>
   request(method: string, path: string, options?: RequestOptions): Promise<ApiResponse>
-  /** An unmodified client of the same. */
+  /** Returns an unmodified Supabase client of a caller. */
   client(caller: string | undefined): SupabaseClient<AnyDatabase>
 }
 
 export interface RequestOptions {
-  /** A user's id, `service`, or undefined for nobody. */
+  /** The caller: a user's ID, `service`, or undefined for an unauthenticated caller. */
   as?: string | undefined
   headers?: OutgoingHttpHeaders
-  /** Objects are sent as JSON; bytes and texts as they are; a list of chunks without a Content-Length. */
+  /** Objects are sent as JSON, bytes and texts unchanged, and a list of chunks without a Content-Length. */
   body?: object | Buffer | string | Buffer[]
 }
 
@@ -88,57 +88,57 @@ export interface ApiResponse {
   headers: IncomingHttpHeaders
   bytes: Buffer
   text: string
-  /** The body as a JSON object. @throws Error when it is none */
+  /** Returns the body as a JSON object. @throws Error when it is not one */
   json(): Record<string, unknown>
-  /** The body as a list of JSON objects. @throws Error when it is none */
+  /** Returns the body as a list of JSON objects. @throws Error when it is not one */
   list(): Record<string, unknown>[]
 }
 
 export interface TestRuntime {
   postgres: TestPostgres
   storage: StorageModule
-  /** Directory with nothing in it but the store, `blobs`. */
+  /** The runtime's data directory, which contains only the store, `blobs`. */
   directory: string
-  /** Milliseconds since the epoch, as the runtime believes; `ahead` moves it, `stopped` is where it stands still. */
+  /** The runtime's clock, in milliseconds since the epoch: `ahead` moves it, `stopped` fixes it at a time. */
   clock: { ahead: number; stopped: number | undefined; now(): number }
-  /** Lines of the log at level error and above, or as the test wanted, and problems that areas told of. */
-  problems: string[]
-  /** Something may have been written, or a planned time have come. */
+  /** Log lines of the level `logLevel` or above, and messages of errors that modules reported. */
+  errors: string[]
+  /** Makes the runtime check a tenant for new events and due schedules. */
   notify(tenantId: string): void
-  /** As is done each hour. */
+  /** Deletes old events as the hourly retention does. @returns the number of deleted events */
   trimEvents(tenantId: string, bounds: Partial<EventBounds>): Promise<number>
   addTenant(options?: { name?: string; limits?: Partial<Limits>; jwtSecrets?: string[] }): Promise<TestTenant>
 }
 
 export interface RuntimeOptions {
   connections?: Partial<ConnectionLimits>
-  /** `local`, in a directory of its own, without one. */
+  /** Backend of the store. The default is `local` in a directory of its own. */
   backend?: BlobBackend
   failpoint?: StorageFailpoint
-  /** After so many milliseconds an upload that has not ended never will. */
+  /** Milliseconds after which an upload that has not ended counts as abandoned. */
   abandonedMilliseconds?: number
   storageLimits?: Partial<StorageLimits>
-  /** From which level on lines of the log are kept; `error` without. */
+  /** Lowest level of the log lines that `errors` collects; the default is `error`. */
   logLevel?: 'error' | 'trace'
-  /** Limits of the executors' pool. */
+  /** Limits of the pool of executors. */
   functions?: Partial<PoolLimits>
-  /** Something else than requests starts functions too, at this pace; without, nothing but requests is served. */
+  /** Pace of events and schedules that start functions. Without it only requests start functions. */
   dispatch?: Partial<DispatchPace>
-  /** Networks that functions may reach beside the public ones, and how they find a host's addresses. */
+  /** Private networks that functions may reach, in addition to public ones. `resolve` finds a host's addresses. */
   mayReach?: string[]
   resolve?: (hostname: string) => Promise<string[]>
-  /** Whether functions have a way out, whatever the routes of this machine; they have one without. */
+  /** Reports whether functions can reach the internet, independently of this machine's routes; the default is true. */
   hasWayOut?: () => Promise<boolean>
-  /** Of subscriptions to events. */
+  /** Pace of subscriptions to events. */
   pace?: Pace
   maxSubscribers?: number
-  /** What the control plane answers. */
+  /** Replaces requests to the control plane. */
   requestControl?: typeof fetch
-  /** `Prefer: tx=rollback` is heard. */
+  /** Makes the runtime accept `Prefer: tx=rollback`. */
   allowsRollback?: boolean
 }
 
-/** Everything ends with the test. */
+/** Starts the runtime with its Postgres. Both stop when the test ends. */
 export async function startRuntime(
   t: Test,
   {
@@ -215,7 +215,7 @@ export async function startRuntime(
   if (address === null || typeof address === 'string') throw new Error('no port was given')
   const stops: (() => Promise<void>)[] = []
   const over = new AbortController()
-  // What else is done in the background would be counted by tests that count statements.
+  // Without `dispatch` no background work may run: some tests count statements.
   const loops = dispatch === undefined ? undefined : functions.run(over.signal)
   t.teardown(async () => {
     over.abort()
@@ -233,7 +233,7 @@ export async function startRuntime(
     storage,
     directory,
     clock,
-    problems: errors,
+    errors,
     notify,
     async trimEvents(id, bounds) {
       const tenant = tenants.get(id)
@@ -320,7 +320,7 @@ function apiKey(kind: ApiKey['kind'], text: string): ApiKey {
 
 const digests: Record<string, string> = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' }
 
-/** A JWT, signed with the header's algorithm; one that is no HMAC is signed as HS256, which is the confusion to refuse. */
+/** Returns a JWT, signed with the header's algorithm. An algorithm other than HMAC is signed as HS256, an attack to reject. */
 export function signToken(
   claims: unknown,
   secret: string,
@@ -340,11 +340,11 @@ async function rowsOf(
   sql: string,
   values: unknown[] = [],
 ): Promise<Record<string, unknown>[]> {
-  // Superusers are not bound by row-level security, so these are all the rows there are.
+  // Row-level security does not apply to superusers, so the statement sees all rows.
   return query(`${postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${home.schema}`)}`, sql, values)
 }
 
-/** One request with its path byte for byte, which `fetch` would normalise. */
+/** Sends one request with its path unchanged; `fetch` would normalise it. */
 export async function send(
   port: number,
   method: string,
@@ -369,7 +369,7 @@ export async function send(
     },
   })
   const result = once(request, 'response') as Promise<[import('node:http').IncomingMessage]>
-  // After the answer, a connection cut while the body is still being sent is no news.
+  // The runtime may respond and close the connection while the body is still being sent.
   request.on('error', () => undefined)
   for (const chunk of chunks ?? []) request.write(chunk)
   request.end(bytes)
@@ -390,7 +390,7 @@ export async function send(
 function parsed(bytes: Buffer, list: boolean): unknown {
   const value: unknown = JSON.parse(bytes.toString('utf8'))
   if (typeof value !== 'object' || value === null || Array.isArray(value) !== list) {
-    throw new Error(`the body is no ${list ? 'list' : 'object'}: ${bytes.toString('utf8')}`)
+    throw new Error(`The body is not a JSON ${list ? 'list' : 'object'}: ${bytes.toString('utf8')}`)
   }
   return value
 }

@@ -1,4 +1,4 @@
-// A real S3 server for one test file: OpenStack Swift from Debian's packages, with a bucket, on a free port, gone at the end.
+// Starts a real S3 server with a bucket for one test file: OpenStack Swift from Debian's packages, on a free port.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -10,23 +10,23 @@ import type { S3Settings } from '#tenant-runtime/storage/backend/s3-connection.t
 import { freePort } from './postgres.ts'
 
 const program = new URL('swift-server.py', import.meta.url).pathname
-/** Debian's own, which finds Debian's packages; another one may come before it on the path. */
+/** Debian's Python, which finds Debian's packages; PATH may contain another Python before it. */
 const python = '/usr/bin/python3'
 const startMilliseconds = 60_000
 
 export interface S3Server {
-  /** Of a bucket that is there. */
+  /** Connection settings of an existing bucket. */
   readonly settings: S3Settings
-  /** Keys of all objects, and of uploads in parts that have not ended. */
+  /** Returns the keys of all objects (`whole`) and of unfinished multipart uploads (`begun`). */
   keys(): Promise<{ whole: string[]; begun: string[] }>
-  /** Ends the server as a crash does. */
+  /** Kills the server with SIGKILL. */
   kill(): Promise<void>
-  /** Again, after `kill`: with the same objects on the same port. */
+  /** Starts the server again after `kill`, with the same objects on the same port. */
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-/** @throws Error when Swift is not installed (`scripts/swift.ts` does it) or does not answer */
+/** Starts the server. @throws Error when Swift is not installed (`scripts/swift.ts` installs it) or does not respond */
 export async function startS3Server(): Promise<S3Server> {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-swift-'))
   const port = await freePort()
@@ -63,18 +63,18 @@ export async function startS3Server(): Promise<S3Server> {
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     server = child
-    let reported = ''
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (reported = (reported + text).slice(-4_000)))
+    let stderr = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr = (stderr + text).slice(-4_000)))
     const state = { isGone: false }
     child.once('exit', () => (state.isGone = true))
     child.once('error', (error) => {
-      reported += error.message
+      stderr += error.message
       state.isGone = true
     })
     const deadline = Date.now() + startMilliseconds
     for (;;) {
       try {
-        // Signed, and refused with what is wrong when the bucket isn't made.
+        // The response to this signed request has an error code when the server does not create the bucket.
         await client.send(new CreateBucketCommand({ Bucket: settings.bucket }))
         return
       } catch (cause) {
@@ -82,7 +82,7 @@ export async function startS3Server(): Promise<S3Server> {
         if (Date.now() > deadline || state.isGone) {
           await kill()
           throw new Error(
-            `no S3 server: are swift-proxy, swift-account, swift-container and swift-object installed? It said: ${reported}`,
+            `The S3 server did not start. Are swift-proxy, swift-account, swift-container and swift-object installed? ${stderr}`,
             { cause },
           )
         }

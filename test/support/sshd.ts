@@ -1,4 +1,4 @@
-// An OpenSSH server for one test: its own keys, a free port, and nothing to be had there but a Docker Engine's socket.
+// Starts an OpenSSH server for one test, with its own keys and a free port. It gives access to a Docker Engine's socket only.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { access, chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -14,29 +14,29 @@ const run = promisify(execFile)
 
 export interface Sshd {
   port: number
-  /** Private key that the server lets in. */
+  /** Private key that the server accepts. */
   identityFile: string
-  /** Private key that it does not know. */
+  /** Private key that the server does not know. */
   foreignFile: string
-  /** With the server's key, and with another one. */
+  /** Known-hosts file with the server's key. `wrongKnownHostsFile` has another key. */
   knownHostsFile: string
   wrongKnownHostsFile: string
-  /** Logins so far. */
+  /** Returns the number of logins so far. */
   logins(): Promise<number>
 }
 
-/** @param directory empty, of this test alone */
+/** Starts the server. @param directory an empty directory that only this test uses */
 export async function startSshd(t: Test, directory: string, engineSocket: string): Promise<Sshd> {
   const at = (file: string) => join(directory, file)
   const { sshd, libraries } = await findSshd()
-  const keys = ['host', 'other', 'client', 'stranger']
+  const keys = ['host', 'other', 'client', 'foreign']
   await Promise.all(keys.map((key) => run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', '', '-f', at(key)])))
   const port = await freePort()
   const publicKey = async (key: string) => (await readFile(at(`${key}.pub`), 'utf8')).trim()
   await writeFile(at('authorized'), await publicKey('client'))
   await writeFile(at('known'), `[127.0.0.1]:${port} ${await publicKey('host')}\n`)
   await writeFile(at('known-wrong'), `[127.0.0.1]:${port} ${await publicKey('other')}\n`)
-  // As `docker system dial-stdio` does it, and only when that is what is asked for.
+  // The script does what `docker system dial-stdio` does, and rejects any other command.
   await writeFile(at('dial.mjs'), dialScript(engineSocket, at('logins')))
   await writeFile(at('logins'), '')
   await writeFile(
@@ -58,7 +58,7 @@ export async function startSshd(t: Test, directory: string, engineSocket: string
     ].join('\n'),
   )
   await writeFile(at('passwd'), 'root::0:0:root:/root:/bin/sh\nsshd:*:100:65534::/run/sshd:/usr/sbin/nologin\n')
-  // sshd wants a user and a directory of its own; both are there for it alone, in a mount namespace.
+  // sshd requires its own user and directory. A mount namespace provides both to sshd alone.
   const script = 'set -e; mount --bind "$1" /etc/passwd; mkdir -p /run/sshd; exec "$2" -D -e -f "$3"'
   const log: string[] = []
   const server = spawn(
@@ -79,18 +79,18 @@ export async function startSshd(t: Test, directory: string, engineSocket: string
   await until(async () => {
     if (server.exitCode !== null) throw new Error(`sshd ended: ${log.join('')}`)
     const socket = connect(port, '127.0.0.1')
-    const response = await once(socket, 'data').then(
+    const hasResponded = await once(socket, 'data').then(
       () => true,
       () => undefined,
     )
     socket.destroy()
-    return response
+    return hasResponded
   })
   const logins = async () => (await readFile(at('logins'), 'utf8')).length
   return {
     port,
     identityFile: at('client'),
-    foreignFile: at('stranger'),
+    foreignFile: at('foreign'),
     knownHostsFile: at('known'),
     wrongKnownHostsFile: at('known-wrong'),
     logins,
@@ -111,11 +111,11 @@ engine.on('error', () => process.exit(1)).on('end', () => process.stdout.write('
 
 interface Found {
   sshd: string
-  /** Where its shared libraries are, when they are not the system's. */
+  /** Directory of its shared libraries; undefined for the system's. */
   libraries: string | undefined
 }
 
-/** The machine's own, or Debian's package unpacked without being installed. @throws when there is neither */
+/** Returns the machine's sshd, or that of Debian's package, unpacked but not installed. @throws Error when neither exists */
 async function findSshd(): Promise<Found> {
   const own = '/usr/sbin/sshd'
   if (

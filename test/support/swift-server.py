@@ -1,5 +1,6 @@
-# OpenStack Swift whole in one process: account, container and object server with one directory as their disk, and a proxy
-# that speaks S3. Arguments: directory, port of the proxy, user of the account `test`, secret. Prints a line once it listens.
+# Runs all of OpenStack Swift in one process: account, container and object server with one directory as their disk, and a
+# proxy that speaks S3. Arguments: directory, port of the proxy, user of the account `test`, secret. Prints a line when it
+# listens.
 import os
 import sys
 from time import time as now
@@ -23,7 +24,7 @@ def write(name, text):
         file.write(text)
 
 
-# Swift reads it once when it is imported, from a place that is the system's.
+# Swift reads this file when it is imported, from a system directory by default.
 write('swift.conf', '[swift-hash]\nswift_hash_path_suffix = test\n[storage-policy:0]\nname = one\ndefault = yes\n')
 utils.SWIFT_CONF_FILE = at('swift.conf')
 utils.HASH_PATH_PREFIX = utils.HASH_PATH_SUFFIX = b''
@@ -43,12 +44,12 @@ except ImportError:
 
 reload_storage_policies()
 
-# What it stores ends with the test.
+# The objects need not outlive the test.
 os.fsync = os.fdatasync = lambda descriptor: None
 
 
 class Cache:
-    """What Swift keeps in memcached."""
+    """Replaces memcached for Swift."""
 
     def __init__(self):
         self.values = {}
@@ -70,9 +71,9 @@ def serve(socket, app):
 
 servers = {'account': AccountController, 'container': ContainerController, 'object': ObjectController}
 os.makedirs(at('devices/disk'), exist_ok=True)
-# A listing that is not told of a change within a second would wait for a daemon that is not here.
-patience = {'container_update_timeout': '60', 'node_timeout': '60', 'conn_timeout': '30'}
-settings = {'devices': at('devices'), 'swift_dir': directory, 'mount_check': 'false', 'fallocate_reserve': '0', 'disable_fallocate': 'true', **patience}
+# With the default timeouts, a listing that misses an update would wait for a daemon that does not run here.
+timeouts = {'container_update_timeout': '60', 'node_timeout': '60', 'conn_timeout': '30'}
+settings = {'devices': at('devices'), 'swift_dir': directory, 'mount_check': 'false', 'fallocate_reserve': '0', 'disable_fallocate': 'true', **timeouts}
 listeners = {kind: listen(('127.0.0.1', 0)) for kind in servers}
 for kind, listener in listeners.items():
     ring = RingBuilder(1, 1, 0)
@@ -101,7 +102,7 @@ use = egg:swift#proxy
 account_autocreate = true
 node_timeout = %s
 conn_timeout = %s
-''' % (directory, user, secret, patience['node_timeout'], patience['conn_timeout']))
+''' % (directory, user, secret, timeouts['node_timeout'], timeouts['conn_timeout']))
 proxy = loadapp(at('proxy.conf'), global_conf={'log_name': 'proxy'})
 cache = Cache()
 
@@ -111,6 +112,6 @@ def with_cache(environment, start_response):
     return proxy(environment, start_response)
 
 
-door = serve(listen(('127.0.0.1', port)), with_cache)
+proxy_server = serve(listen(('127.0.0.1', port)), with_cache)
 print('listening', flush=True)
-door.wait()
+proxy_server.wait()

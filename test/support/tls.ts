@@ -1,4 +1,4 @@
-// Certificates for one test, made by openssl: an authority, and what it signs.
+// Makes certificates for one test with openssl: an authority, and the certificates that it signs.
 import { execFile } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,9 +13,9 @@ export interface Pair {
 
 export interface Authority {
   certificate: string
-  /** @param name an extension's subjectAltName, e.g. `IP:127.0.0.1` */
+  /** Issues a certificate. @param name its subjectAltName, e.g. `IP:127.0.0.1` */
   issue(name: string): Promise<Pair>
-  /** A directory as Docker's clients have it: `ca.pem`, `cert.pem`, `key.pem`. */
+  /** Writes a directory in the format of Docker's clients: `ca.pem`, `cert.pem`, `key.pem`. @returns its path */
   clientDirectory(path: string): Promise<string>
 }
 

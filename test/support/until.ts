@@ -1,14 +1,14 @@
-// Waits for a state that comes by itself.
+// Waits for a state instead of a fixed time.
 
-/** @throws Error which says that `what` did not come about in time */
+/** Waits until `holds` returns true. @throws Error that names `what` when the time is over */
 export async function until(
   holds: () => boolean | Promise<boolean>,
-  what = 'what was waited for',
+  what = 'the expected state',
   milliseconds = 120_000,
 ): Promise<void> {
   const deadline = performance.now() + milliseconds
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`${what} did not come about within ${milliseconds / 1000} s`)
+    if (performance.now() > deadline) throw new Error(`Timed out after ${milliseconds / 1000} s: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }

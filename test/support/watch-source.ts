@@ -1,4 +1,4 @@
-// A stand-in control plane for tests of a gateway or a runtime: serves the watches and takes usage pushes.
+// A fake control plane for tests of a gateway or a runtime. It serves watches and leases and receives usage pushes.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import {
@@ -15,7 +15,7 @@ interface Entry {
   tenant_id: string
 }
 
-/** One watched set: what is put or removed reaches every watcher at once. */
+/** One watched set. Every watcher receives each put and remove at once. */
 export class WatchedSet<E extends Entry> {
   readonly #entries = new Map<string, E>()
   readonly #watchers = new Set<ServerResponse>()
@@ -30,7 +30,7 @@ export class WatchedSet<E extends Entry> {
     this.#send({ type: 'remove', tenant_id: tenantId })
   }
 
-  /** A line of any form, for what a newer or broken control plane would send. */
+  /** Sends a line of any format, as a newer or broken control plane might. */
   sendRaw(line: string): void {
     for (const watcher of this.#watchers) watcher.write(`${line}\n`)
   }
@@ -56,8 +56,8 @@ export class WatchedSet<E extends Entry> {
   }
 }
 
-/** How the next pushes are answered. `lost`: stored, but the acknowledgement never arrives. */
-export type PushResponse = 'stored' | 'refused' | 'lost'
+/** Response to a usage push. `lost`: the push is stored, but the acknowledgement never arrives. */
+export type PushResponse = 'stored' | 'rejected' | 'lost'
 
 export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = Entry> {
   readonly token: string
@@ -65,7 +65,7 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
   readonly manifests = new WatchedSet<Manifest>()
   /** Every push that was stored, in order. */
   readonly pushes: UsagePush[] = []
-  /** The clock that gateways go by. */
+  /** The clock whose time gateways receive. */
   now: () => Date = () => new Date()
   pushResponse: (nth: number) => PushResponse = () => 'stored'
   #server = createServer()
@@ -80,9 +80,9 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     return `http://127.0.0.1:${this.#port}`
   }
 
-  /** Also after `stop`, and then on the same port. */
+  /** Starts the server; after `stop`, on the same port as before. */
   async start(): Promise<void> {
-    this.#server = createServer((request, response) => void this.#response(request, response))
+    this.#server = createServer((request, response) => void this.#respond(request, response))
     this.#server.listen(this.#port, '127.0.0.1')
     await once(this.#server, 'listening')
     const address = this.#server.address()
@@ -98,7 +98,7 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     await closed
   }
 
-  /** The ledger as a control plane keeps it: the greatest value of each counter of each incarnation, summed up. */
+  /** Sums up the usage as a control plane's ledger does: the greatest value of each counter of each boot. */
   total(matches: (counter: Counter) => boolean): number {
     const greatest = new Map<string, number>()
     for (const { source, boot, counters } of this.pushes) {
@@ -112,7 +112,7 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     return [...greatest.values()].reduce((sum, value) => sum + value, 0)
   }
 
-  async #response(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.headers[internalTokenHeader] !== this.token) {
       response.writeHead(403).end()
       return
@@ -124,11 +124,11 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     else response.writeHead(404).end()
   }
 
-  /** Requests of a month that are granted as they are asked for; null: no tenant has a quota. */
+  /** Quota of requests a month; every call is granted what it requests. Null: no tenant has a quota. */
   monthly: number | null = null
-  /** Whether calls about leases are answered; else with 503. */
+  /** False makes calls for leases fail with 503. */
   leases = true
-  /** Of a tenant, granted as they are asked for; null: no tenant has a quota. */
+  /** Quota of a tenant's connections, granted on request. Null: no tenant has a quota. */
   connections: number | null = null
 
   async #lease(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -148,15 +148,15 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
       accepted: true,
       recalled: [],
       slots_recalled: [],
-      grants: call.reports.map(({ tenant_id, used, keep, ask: send }) => ({
+      grants: call.reports.map(({ tenant_id, used, keep, ask: requested }) => ({
         tenant_id,
-        granted: this.monthly === null ? null : keep + send,
+        granted: this.monthly === null ? null : keep + requested,
         limit: this.monthly,
         used,
         state: 'granted',
       })),
-      slots: (call.slots ?? []).map(({ tenant_id, keep, ask: send, waiting, open }) => {
-        const held = limit === null ? null : Math.min(limit, keep + send)
+      slots: (call.slots ?? []).map(({ tenant_id, keep, ask: requested, waiting, open }) => {
+        const held = limit === null ? null : Math.min(limit, keep + requested)
         return {
           tenant_id,
           held,
@@ -173,9 +173,9 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     let text = ''
     for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
     const result = this.pushResponse(this.#received++)
-    if (result !== 'refused') this.pushes.push(JSON.parse(text) as UsagePush)
+    if (result !== 'rejected') this.pushes.push(JSON.parse(text) as UsagePush)
     if (result === 'lost') request.socket.destroy()
-    else if (result === 'refused') response.writeHead(503).end()
+    else if (result === 'rejected') response.writeHead(503).end()
     else
       response
         .writeHead(200, { 'content-type': 'application/json' })

@@ -1,26 +1,26 @@
-// An operator's own service: takes the messages of a webhook, checks how they are signed, and may leave some without an answer.
+// An operator's service that receives webhooks. It checks their signatures, and a test can make it send no responses.
 import { createHmac } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { Test } from 'tap'
 import { listen } from './listen.ts'
 
 export interface Message {
-  /** The same of each time that it is sent. */
+  /** The message's ID, which all attempts share. */
   id: string
-  /** Of this attempt. */
+  /** The time of this attempt. */
   at: Date
   type: string
   data: Record<string, unknown>
-  /** Whether it bears the secret's signature. */
+  /** Whether the signature is that of the secret. */
   isSigned: boolean
 }
 
 export interface WebhookReceiver {
   url: string
   secret: string
-  /** In the order in which they came, repeated ones too. */
+  /** All messages in the order of their arrival, repeated ones too. */
   messages: Message[]
-  /** No message is answered while this is so. */
+  /** True makes the receiver send no responses. */
   isSilent: boolean
 }
 

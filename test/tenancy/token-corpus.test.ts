@@ -1,4 +1,4 @@
-// Tokens as attackers write them, at each kind of route: none is accepted, none makes the database do anything.
+// Forged tokens at each kind of route: all are rejected, and none causes a statement.
 import { generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
@@ -7,26 +7,15 @@ import { effort } from '#test/support/effort.ts'
 import { send, signToken } from '#test/support/runtime.ts'
 import { hmac, hs256, openForger, part, routes, signed, withStrayBits } from './support/forged-tokens.ts'
 
-t.test('forged tokens', async (t) => {
-  const {
-    runtime,
-    secret,
-    former,
-    tenant,
-    other,
-    now,
-    good,
-    wellSigned,
-    all,
-    rejection,
-    refused: rejected,
-  } = await openForger(t)
+t.test('Forged tokens are rejected', async (t) => {
+  const { runtime, secret, former, tenant, other, now, good, wellSigned, all, rejection, rejected } =
+    await openForger(t)
 
-  t.test('where good ones are taken', async (t) => {
+  t.test('Every route of this corpus accepts valid tokens', async (t) => {
     for (const [method, path, body] of routes.filter(([method]) => method === 'GET')) {
       for (const token of [wellSigned(good()), wellSigned({ role: 'service_role', exp: now() + 60 })]) {
         const before = tenant.statements()
-        const requested = request({
+        const outgoing = request({
           host: '127.0.0.1',
           port: tenant.port,
           agent: false,
@@ -34,17 +23,17 @@ t.test('forged tokens', async (t) => {
           path,
           headers: { authorization: `Bearer ${token}` },
         })
-        requested.on('error', () => undefined)
-        requested.end(body)
-        const [response] = (await once(requested, 'response')) as [IncomingMessage]
+        outgoing.on('error', () => undefined)
+        outgoing.end(body)
+        const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
         response.destroy()
         t.not(response.statusCode, 401, `${method} ${path}`)
-        if (response.statusCode === 200) t.ok(tenant.statements() > before, `${method} ${path}: asks the database`)
+        if (response.statusCode === 200) t.ok(tenant.statements() > before, `${method} ${path}: queries the database`)
       }
     }
   })
 
-  t.test('by algorithm', async (t) => {
+  t.test('Tokens with a wrong algorithm are rejected', async (t) => {
     const tokens: Record<string, string> = {}
     for (const alg of [
       'none',
@@ -104,7 +93,7 @@ t.test('forged tokens', async (t) => {
     await rejected(t, tenant, tokens)
   })
 
-  t.test('by signature and secret', async (t) => {
+  t.test('Tokens with a wrong signature or secret are rejected', async (t) => {
     const [header, payload] = [part(hs256), part(good())]
     const whole = wellSigned(good())
     const mac = whole.split('.')[2] ?? ''
@@ -148,7 +137,7 @@ t.test('forged tokens', async (t) => {
     await rejected(t, tenant, tokens)
   })
 
-  t.test('by headers that choose the key', async (t) => {
+  t.test('Tokens with headers that choose the key are rejected', async (t) => {
     const tokens: Record<string, string> = {}
     for (const kid of [
       '/dev/null',
@@ -195,10 +184,10 @@ t.test('forged tokens', async (t) => {
     await rejected(t, tenant, tokens)
   })
 
-  t.test('in other forms', async (t) => {
+  t.test('Malformed tokens are rejected', async (t) => {
     const whole = wellSigned(good())
     const [header = '', payload = '', mac = ''] = whole.split('.')
-    // One whose signature has letters that base64 writes otherwise.
+    // A token whose signature contains letters that standard base64 writes differently.
     const other64 =
       Array.from({ length: 200 }, (_, n) => wellSigned(good({ n }))).find((token) =>
         /[-_]/.test(token.split('.')[2] ?? ''),
@@ -237,7 +226,7 @@ t.test('forged tokens', async (t) => {
     })
   })
 
-  t.test('of another tenant', async (t) => {
+  t.test('Tokens of another tenant are rejected', async (t) => {
     const theirs = other.manifest.jwt_secrets[0] ?? ''
     const tokens = {
       user: other.token('ada'),
@@ -250,7 +239,7 @@ t.test('forged tokens', async (t) => {
       t.equal(
         (await send(other.port, 'GET', '/storage/v1/bucket', { authorization: `Bearer ${token}` })).status,
         200,
-        'good at its own',
+        'valid at its own tenant',
       )
     await rejected(t, tenant, tokens)
     await rejected(t, other, {
@@ -260,7 +249,7 @@ t.test('forged tokens', async (t) => {
     })
   })
 
-  t.test('with any one bit flipped', async (t) => {
+  t.test('Tokens with any single bit flipped are rejected', async (t) => {
     const whole = wellSigned(good())
     const parts = whole.split('.')
     const tokens: Record<string, string> = {}
@@ -276,13 +265,13 @@ t.test('forged tokens', async (t) => {
       const flipped = Buffer.from(whole)
       flipped.writeUInt8(flipped.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
       const text = flipped.toString('latin1')
-      // What no header can hold gets no further than the client.
+      // The HTTP client does not send a text that a header cannot contain.
       if (/^[!-~\u0080-\u00ff]*$/.test(text)) tokens[`bit ${bit} of the text`] = text
     }
     const every = effort({ small: 8, full: 1 })
     const chosen = Object.fromEntries(Object.entries(tokens).filter((_, n) => n % every === 0))
     t.ok(Object.keys(tokens).length > 2_000, `${Object.keys(chosen).length} of ${Object.keys(tokens).length}`)
-    // Each at a route or all, in turn.
+    // Sends each token to one route or to all routes, in turn.
     await rejected(
       t,
       tenant,
@@ -291,7 +280,7 @@ t.test('forged tokens', async (t) => {
     )
   })
 
-  t.test('whose secret or key was taken back', async (t) => {
+  t.test('Tokens of a removed secret and removed keys are rejected', async (t) => {
     const tokens = {
       user: signToken(good(), former),
       service: signToken({ role: 'service_role', exp: now() + 60 }, former),
@@ -301,7 +290,7 @@ t.test('forged tokens', async (t) => {
       t.equal(
         (await send(tenant.port, 'GET', '/rest/v1/notes', { authorization: `Bearer ${token}` })).status,
         200,
-        'good until then',
+        'valid until then',
       )
     tenant.change({ jwt_secrets: [secret], keys: [] })
     await rejected(t, tenant, { ...tokens, key })
@@ -312,13 +301,13 @@ t.test('forged tokens', async (t) => {
       t.equal(
         await rejection(tenant, route, { authorization: `Bearer ${signToken(good(), '')}` }),
         undefined,
-        'a tenant without a secret has no tokens',
+        'a tenant without a secret accepts no token',
       )
     t.equal(tenant.statements(), before)
     tenant.change({ jwt_secrets: [secret] })
   })
 
-  t.test('in other places have no say', async (t) => {
+  t.test('Tokens in other places are ignored', async (t) => {
     const token = wellSigned({ role: 'service_role', exp: now() + 60 })
     const before = tenant.statements()
     for (const [path, headers] of [
@@ -334,10 +323,10 @@ t.test('forged tokens', async (t) => {
     t.equal(tenant.statements(), before)
   })
 
-  t.test('were all refused', async (t) => {
-    t.comment(`${all.requested} requests`)
-    t.ok(all.requested > 3_000)
-    t.equal(all.refused, all.requested)
-    t.same(runtime.problems, [], 'and none of it was an error of ours')
+  t.test('All requests with forged tokens were rejected', async (t) => {
+    t.comment(`${all.requests} requests`)
+    t.ok(all.requests > 3_000)
+    t.equal(all.rejections, all.requests)
+    t.same(runtime.errors, [], 'no internal error occurred')
   })
 })

@@ -1,27 +1,27 @@
-// A token that is not good is refused with 401 before anything is asked of the database; a good one is who it says.
+// An invalid token is rejected with 401 before any statement; a valid token acts for the caller in its claims.
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { send, signToken, startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
 const path = '/storage/v1/bucket'
 
-/** 401 in our form, and not a statement. */
+/** Checks that the response is the standard 401 and that no statement ran. */
 async function rejected(t: Test, tenant: TestTenant, headers: Record<string, string>, why: string) {
   const before = tenant.statements()
   const response = await send(tenant.port, 'GET', path, headers)
   t.equal(response.status, 401, `${why}: 401`)
-  t.equal(response.headers['www-authenticate'], 'Bearer', `${why}: says how to sign in`)
+  t.equal(response.headers['www-authenticate'], 'Bearer', `${why}: states how to authenticate`)
   t.match(response.json(), { statusCode: '401', error: 'Unauthorized', code: 'INVALID_TOKEN', message: String })
   t.equal(tenant.statements(), before, `${why}: no SQL`)
 }
 
-t.test('tokens', async (t) => {
+t.test('Tokens', async (t) => {
   const runtime = await startRuntime(t)
   const old = randomBytes(32).toString('hex')
   const secret = randomBytes(32).toString('hex')
   const tenant = await runtime.addTenant({ name: 'acme', jwtSecrets: [secret, old] })
   const other = await runtime.addTenant({ name: 'other' })
-  // The whole second, so that claims of one second more or less are exact.
+  // Whole seconds, so that claims that differ by a second are exact.
   const now = () => Math.floor(runtime.clock.now() / 1000)
   const good = (more: Record<string, unknown> = {}) => ({
     sub: 'u1',
@@ -35,7 +35,7 @@ t.test('tokens', async (t) => {
     const { status, text } = await send(tenant.port, 'GET', path, headers)
     return status === 200 ? (JSON.parse(text) as { name: string }[]).map(({ name }) => name) : status
   }
-  // What each kind of caller sees tells who the runtime takes it for.
+  // The buckets that a caller sees show which caller the runtime recognized.
   for (const [caller, policy] of [
     ['u1', 'private'],
     ['u2', 'private'],
@@ -53,7 +53,7 @@ t.test('tokens', async (t) => {
     service: ['private-of-u1', 'private-of-u2', 'public-of-u2', 'system'],
   }
 
-  t.test('that are good', async (t) => {
+  t.test('Valid tokens are accepted', async (t) => {
     const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
     t.same(await bucketsOf({}), seen.anonymous, 'none at all: anonymous')
     t.same(await bucketsOf(bearer(signToken(good(), secret))), seen.u1, 'the newest secret')
@@ -74,7 +74,7 @@ t.test('tokens', async (t) => {
     t.same(
       await bucketsOf(bearer(signToken(good(), secret, { ...hs256, kid: '../../dev/null' }))),
       seen.u1,
-      'a kid has no say',
+      'a kid is ignored',
     )
     t.same(await bucketsOf(bearer(signToken({ role: 'anon', exp: now() + 60 }, secret))), seen.anonymous, 'role anon')
     t.same(
@@ -103,10 +103,14 @@ t.test('tokens', async (t) => {
     t.same(
       await bucketsOf({ apikey: tenant.secretKey, ...bearer(signToken(good(), secret)) }),
       seen.u1,
-      'the token beats the secret key: the user alone',
+      'the token takes precedence over the secret key: only the user',
     )
-    t.same(await bucketsOf({ apikey: other.secretKey }), seen.anonymous, "another tenant's secret key is nobody here")
-    t.same(await bucketsOf({ apikey: tenant.secretKey.slice(0, -1) }), seen.anonymous, 'a shortened key is nobody')
+    t.same(
+      await bucketsOf({ apikey: other.secretKey }),
+      seen.anonymous,
+      "another tenant's secret key is anonymous here",
+    )
+    t.same(await bucketsOf({ apikey: tenant.secretKey.slice(0, -1) }), seen.anonymous, 'a shortened key is anonymous')
     const { data, error } = await tenant.client('u1').storage.listBuckets()
     t.same([error, data?.map(({ name }) => name)], [null, seen.u1], 'supabase-js as a user')
     const padded = signToken(good({ padding: 'x'.repeat(5_800) }), secret)
@@ -114,7 +118,7 @@ t.test('tokens', async (t) => {
     t.same(await bucketsOf(bearer(padded)), seen.u1, 'a long token')
   })
 
-  t.test('that are not', async (t) => {
+  t.test('Invalid tokens are rejected', async (t) => {
     const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const rs256 = (header: object) => {
       const text = [{ alg: 'RS256', ...header }, good()]
@@ -151,7 +155,7 @@ t.test('tokens', async (t) => {
       'sub a number': signToken(good({ sub: 1 }), secret),
       'sub with a NUL': signToken(good({ sub: 'u1\0' }), secret),
       'sub of 256 characters': signToken(good({ sub: 'u'.repeat(256) }), secret),
-      'wrong aud': signToken(good({ aud: 'somebody' }), secret),
+      'wrong aud': signToken(good({ aud: 'another' }), secret),
       'aud an empty list': signToken(good({ aud: [] }), secret),
       'aud null': signToken(good({ aud: null }), secret),
       "another tenant's aud": signToken(good({ aud: other.id }), secret),
@@ -162,7 +166,7 @@ t.test('tokens', async (t) => {
       'role a list': signToken(good({ role: ['service_role'] }), secret),
       'role empty': signToken(good({ role: '' }), secret),
       'jwk of its own': signToken(good(), 'mine', { ...hs256, jwk: own }),
-      'jwk beside the right secret': signToken(good(), secret, { ...hs256, jwk: own }),
+      'jwk in addition to the right secret': signToken(good(), secret, { ...hs256, jwk: own }),
       jku: signToken(good(), secret, { ...hs256, jku: 'http://127.0.0.1:1/keys' }),
       x5u: signToken(good(), secret, { ...hs256, x5u: 'http://127.0.0.1:1/keys' }),
       x5c: signToken(good(), secret, { ...hs256, x5c: ['MII='] }),
@@ -178,8 +182,8 @@ t.test('tokens', async (t) => {
       'four parts': `${whole}.${mac}`,
       'five parts': `${whole}..`,
       'header no JSON': `${Buffer.from('{alg').toString('base64url')}.${body}.${mac}`,
-      'payload no object': signToken('[]', secret),
-      'payload no JSON': signToken('exp', secret),
+      'payload that is not an object': signToken('[]', secret),
+      'payload that is not JSON': signToken('exp', secret),
       'payload null': signToken('null', secret),
       'nine kilobytes': signToken(good({ padding: 'x'.repeat(6_700) }), secret),
       'only dots': '..',
@@ -190,13 +194,13 @@ t.test('tokens', async (t) => {
       t,
       tenant,
       { authorization: `Bearer ${bad['wrong secret'] ?? ''}`, apikey: tenant.secretKey },
-      'a bad token beside the secret key',
+      'a bad token in addition to the secret key',
     )
     const isAlike = bad['wrong secret'] ?? ''
     await rejected(t, tenant, { authorization: `Bearer ${isAlike}`, apikey: isAlike }, 'a bad token as apikey too')
   })
 
-  t.test('with any bit of the signature flipped', async (t) => {
+  t.test('Tokens with any bit of the signature flipped are rejected', async (t) => {
     const [head = '', body = '', mac = ''] = signToken(good(), secret).split('.')
     const before = tenant.statements()
     const passed: number[] = []
@@ -214,7 +218,7 @@ t.test('tokens', async (t) => {
     t.equal(tenant.statements(), before, 'no SQL')
   })
 
-  t.test('in a header that is none', async (t) => {
+  t.test('Tokens in a malformed header are rejected', async (t) => {
     const token = signToken(good(), secret)
     const headers = [
       '',
@@ -232,22 +236,22 @@ t.test('tokens', async (t) => {
       await rejected(t, tenant, { authorization }, JSON.stringify(authorization.replace(token, '<token>')))
   })
 
-  t.test('that were good are not, once their time or their secret is over', async (t) => {
+  t.test('Valid tokens are rejected after they expire or their secret is removed', async (t) => {
     const authorization = `Bearer ${signToken(good({ exp: now() + 100 }), secret)}`
     t.same(await bucketsOf({ authorization }), seen.u1)
     runtime.clock.ahead = 100_000
-    await rejected(t, tenant, { authorization }, 'expired though it was known')
+    await rejected(t, tenant, { authorization }, 'a known token expires')
     runtime.clock.ahead = 0
     const former = `Bearer ${signToken(good(), old)}`
     const key = { apikey: tenant.secretKey }
     t.same(await bucketsOf({ authorization: former }), seen.u1)
     tenant.change({ jwt_secrets: [secret], keys: [] })
-    await rejected(t, tenant, { authorization: former }, 'signed with a secret that was rotated out')
+    await rejected(t, tenant, { authorization: former }, 'signed with a removed secret')
     t.same(await bucketsOf({ authorization: `Bearer ${signToken(good(), secret)}` }), seen.u1)
-    t.same(await bucketsOf(key), seen.anonymous, 'a key that was taken back is nobody')
+    t.same(await bucketsOf(key), seen.anonymous, 'a removed key is anonymous')
   })
 
-  t.test('in the form of an API key that is not known are told so, in either header', async (t) => {
+  t.test('An unknown API key is rejected with a message that states this, in either header', async (t) => {
     for (const kind of ['secret', 'publishable'] as const) {
       const key = `tn_${kind}_${randomBytes(32).toString('base64url')}`
       const sha256 = createHash('sha256').update(key).digest('hex')
@@ -262,19 +266,19 @@ t.test('tokens', async (t) => {
         const response = await send(tenant.port, 'GET', path, headers)
         t.same([response.status, response.headers['www-authenticate']], [401, 'Bearer'])
         const message = `Unknown ${kind} API key: it was rotated, or it is not a key of this tenant.`
-        t.match(response.json(), { code: 'INVALID_TOKEN', message }, 'the same of a key of another tenant')
+        t.match(response.json(), { code: 'INVALID_TOKEN', message }, 'the same for a key of another tenant')
         t.notMatch(response.text, key)
       }
       t.equal(tenant.statements(), before, 'no SQL')
       t.same(
         await bucketsOf({ apikey: key, authorization: `Bearer ${signToken(good(), secret)}` }),
         seen.u1,
-        'a bearer beats it',
+        'a bearer token takes precedence',
       )
     }
   })
 
-  t.test("that don't suffice: 401 for nobody, 403 for a user, without SQL", async (t) => {
+  t.test('Insufficient credentials get 401 for an anonymous caller and 403 for a user, without SQL', async (t) => {
     const before = tenant.statements()
     t.equal((await tenant.request('POST', path, { body: { name: 'mine' } })).status, 401)
     t.equal((await tenant.request('POST', '/admin/reload-schemas')).status, 401)
@@ -282,14 +286,14 @@ t.test('tokens', async (t) => {
     t.equal(tenant.statements(), before)
   })
 
-  t.test("of nobody can't be made up for with internal headers", async (t) => {
+  t.test('Internal headers of a client do not change the tenant or the caller', async (t) => {
     const { status } = await send(tenant.port, 'GET', path, {
       'x-tenantry-tenant': other.id,
       'x-tenantry-internal': 'guess',
     })
-    t.equal(status, 200, 'the door sets its own')
-    t.same(await bucketsOf({ 'x-tenantry-tenant': other.id }), seen.anonymous, "and it is this tenant's")
+    t.equal(status, 200, "the gateway's own headers replace them")
+    t.same(await bucketsOf({ 'x-tenantry-tenant': other.id }), seen.anonymous, 'and the tenant is this one')
   })
 
-  t.same(runtime.problems, [], 'and none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

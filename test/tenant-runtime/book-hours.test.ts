@@ -1,4 +1,4 @@
-// The hours of a home's books, from what was written and what was seen.
+// The usage of a home in each hour, computed from its records and from what the runtime observed.
 import fc from 'fast-check'
 import { hourMilliseconds } from '@tenantry/contract'
 import t from 'tap'
@@ -7,7 +7,7 @@ import { ObservedFiles } from '#tenant-runtime/storage/observed-files.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { hour0 } from './support/hours.ts'
 
-t.test('the hours of random histories add up to their integral, whichever marks of hours were written', async () => {
+t.test('The hours of random histories add up to their integral, whichever hour boundaries were recorded', async () => {
   fc.assert(
     fc.property(
       fc.array(
@@ -18,7 +18,8 @@ t.test('the hours of random histories add up to their integral, whichever marks 
         { minLength: 1, maxLength: 30 },
       ),
       (changes) => {
-        // As the trigger writes them: at a change, the first hour after the change before it and the last before it.
+        // As the trigger writes them: at a change, the first hour boundary after the previous change and the last
+        // before this one.
         const points: Point[] = [{ at: BigInt(hour0) * 1000n + 17n, value: 0n }]
         let [at, value, bytes] = [BigInt(hour0) * 1000n + 17n, 0n, 0n]
         const exact = new Map<number, bigint>()
@@ -49,76 +50,73 @@ t.test('the hours of random histories add up to their integral, whichever marks 
   )
 })
 
-t.test(
-  'records are believed as long as nothing is missing from them, and where something is, what was seen counts',
-  async (t) => {
-    const runs = (functionInvocations: bigint, functionMilliseconds: bigint): RunAmounts => ({
-      ...noRuns,
-      functionInvocations,
-      functionMilliseconds,
-    })
-    const [h1, h2] = [hour0 + hourMilliseconds, hour0 + 2 * hourMilliseconds]
-    const records = new Map([
-      [h1, runs(3n, 30n)],
-      [h2, runs(1n, 10n)],
-    ])
-    t.equal(
-      checkedRuns(
-        records,
+t.test('Records are used while they are complete; where they are incomplete, observed usage counts', async (t) => {
+  const runs = (functionInvocations: bigint, functionMilliseconds: bigint): RunAmounts => ({
+    ...noRuns,
+    functionInvocations,
+    functionMilliseconds,
+  })
+  const [h1, h2] = [hour0 + hourMilliseconds, hour0 + 2 * hourMilliseconds]
+  const records = new Map([
+    [h1, runs(3n, 30n)],
+    [h2, runs(1n, 10n)],
+  ])
+  t.equal(
+    checkedRuns(
+      records,
+      new Map([
+        [h1, runs(2n, 20n)],
+        [h2, runs(2n, 20n)],
+      ]),
+      hour0,
+    ),
+    records,
+    'a run at the boundary of an hour may be in the other hour',
+  )
+  t.equal(
+    checkedRuns(records, new Map([[hour0, runs(9n, 90n)]]), hour0),
+    records,
+    'a run observed in the first hour may be recorded in the one before',
+  )
+  t.same(
+    [
+      ...checkedRuns(
+        new Map([[h2, runs(1n, 10n)]]),
         new Map([
-          [h1, runs(2n, 20n)],
-          [h2, runs(2n, 20n)],
+          [h1, runs(3n, 30n)],
+          [h2, runs(0n, 0n)],
         ]),
         hour0,
       ),
-      records,
-      'a run at the edge of an hour is in the other one',
-    )
-    t.equal(
-      checkedRuns(records, new Map([[hour0, runs(9n, 90n)]]), hour0),
-      records,
-      'what was seen in the first hour may be in the one before',
-    )
-    t.same(
-      [
-        ...checkedRuns(
-          new Map([[h2, runs(1n, 10n)]]),
-          new Map([
-            [h1, runs(3n, 30n)],
-            [h2, runs(0n, 0n)],
-          ]),
-          hour0,
-        ),
-      ],
-      [
-        [h2, runs(1n, 10n)],
-        [h1, runs(3n, 30n)],
-      ],
-    )
-  },
-)
+    ],
+    [
+      [h2, runs(1n, 10n)],
+      [h1, runs(3n, 30n)],
+    ],
+  )
+})
 
-t.test('what two sweeps have both found unsaid was there between them, in the hours in which it was', async (t) => {
+t.test('Bytes that two sweeps find without a record count in the hours between the sweeps', async (t) => {
   const observed = new ObservedFiles()
   const [h1, h2] = [hour0 + hourMilliseconds, hour0 + 2 * hourMilliseconds]
-  t.equal(observed.of('a'), undefined)
-  observed.note('a', 5_000, 5_000, h1 - 10_000)
-  observed.note('a', 5_000, 5_000, h1 - 500)
-  t.same(observed.of('a')?.unsaid, new Map(), 'what is said is the home’s to count')
-  observed.note('a', 5_000, 10, h1 + 2_000)
-  observed.note('a', 3_000, 10, h2)
-  observed.note('a', 9_000, 10, h2 + 1)
-  t.same(observed.of('a'), {
+  t.equal(observed.get('a'), undefined)
+  observed.record('a', 5_000, 5_000, h1 - 10_000)
+  observed.record('a', 5_000, 5_000, h1 - 500)
+  t.same(observed.get('a')?.unreported, new Map(), 'recorded bytes are counted by the home')
+  observed.record('a', 5_000, 10, h1 + 2_000)
+  observed.record('a', 3_000, 10, h2)
+  observed.record('a', 9_000, 10, h2 + 1)
+  t.same(observed.get('a'), {
     bytes: 9_000,
     at: h2 + 1,
-    unsaid: new Map([
+    unreported: new Map([
       [hour0, 2_500_000n],
       [h1, 10_000_000n + 3_000n * 3_598_000n],
       [h2, 3_000n],
     ]),
   })
-  for (let n = 1; n <= 60; n++) observed.note('a', 1, 0, h2 + n * hourMilliseconds)
-  t.equal(observed.of('a')?.unsaid.size, 48)
+  for (let n = 1; n <= 60; n++) observed.record('a', 1, 0, h2 + n * hourMilliseconds)
+  t.equal(observed.get('a')?.unreported.size, 48)
   observed.evict('a')
-  t.equal(observed.of('a'), undefined)
+  t.equal(observed.get('a'), undefined)
 })

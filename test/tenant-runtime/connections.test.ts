@@ -1,4 +1,4 @@
-// Who gets a connection when there are fewer than tenants that want one, and what becomes of those that end.
+// Which tenant gets a connection when there are too few, and what happens to connections that end.
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import t, { type Test } from 'tap'
@@ -8,12 +8,12 @@ import type { RlsContext } from '#tenant-runtime/tenancy/rls-context.ts'
 import { createHome } from '#test/support/home.ts'
 import { startPostgres } from '#test/support/postgres.ts'
 
-/** ErrorResponse: FATAL 57P01, as Postgres says it to a session that it ends. */
+/** ErrorResponse: FATAL 57P01, which Postgres sends to a session that it ends. */
 const fields = Buffer.from('SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
 const ending = Buffer.concat([Buffer.from('E'), Buffer.alloc(4), fields])
 ending.writeUInt32BE(4 + fields.length, 1)
 
-/** Before Postgres: puts the end of a session right behind the answer that says it is ready, at the `nth` of them. */
+/** Starts a proxy before Postgres. It appends the end of the session to the `nth` response that reports readiness. */
 async function openHastyProxy(t: Test, port: number, nth: number): Promise<number> {
   let responses = 0
   const server = createServer((client) => {
@@ -33,13 +33,13 @@ async function openHastyProxy(t: Test, port: number, nth: number): Promise<numbe
   await once(server, 'listening')
   t.teardown(() => server.close())
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  if (address === null || typeof address === 'string') throw new Error('the server has no port')
   return address.port
 }
 
 const service: RlsContext = { role: 'service', reason: 'test' }
 
-t.test('connections', async (t) => {
+t.test('Connections', async (t) => {
   const postgres = await startPostgres()
   t.teardown(() => postgres.stop())
   const homes = await Promise.all(Array.from({ length: 3 }, () => createHome(postgres)))
@@ -52,25 +52,25 @@ t.test('connections', async (t) => {
     return { connections, databases }
   }
 
-  t.test('are for every tenant in turn, however much one asks for', async (t) => {
+  t.test('Tenants receive connections in turn, however many requests one of them sends', async (t) => {
     const {
       databases: [greedy, modest, late],
     } = open({ total: 2, perTenant: 2, waitMilliseconds: 20_000 })
-    if (greedy === undefined || modest === undefined || late === undefined) throw new Error('three were made')
+    if (greedy === undefined || modest === undefined || late === undefined) throw new Error('three were created')
     let isOver = false
-    let requested = 0
+    let requests = 0
     const crowd = Array.from({ length: 20 }, async () => {
-      for (; !isOver; requested++) await greedy.query(service, 'select 1')
+      for (; !isOver; requests++) await greedy.query(service, 'select 1')
     })
-    // Without turns these would wait for as long as the crowd asks: for ever.
+    // Without turns these would wait for as long as the crowd sends requests: forever.
     for (const other of [modest, late, modest])
       t.same((await other.query(service, 'select current_user::text as login')).rows, [{ login: other.tenantId }])
     isOver = true
     await Promise.all(crowd)
-    t.ok(requested > 20, 'and the crowd went on')
+    t.ok(requests > 20, 'and the crowd continued')
   })
 
-  t.test("that can't be opened leave nobody waiting", async (t) => {
+  t.test('A connection that cannot be opened leaves no request waiting', async (t) => {
     const {
       connections,
       databases: [database],
@@ -87,9 +87,9 @@ t.test('connections', async (t) => {
 
   for (const [when, nth] of [
     ['with its login', 1],
-    ['with an answer', 2],
+    ['with a response', 2],
   ] as const) {
-    t.test(`that end ${when} are given to nobody`, async (t) => {
+    t.test(`A connection that ends ${when} is not reused`, async (t) => {
       const port = await openHastyProxy(t, postgres.port, nth)
       const {
         connections,
@@ -97,7 +97,7 @@ t.test('connections', async (t) => {
       } = open({ total: 1, perTenant: 1 }, (url) => url.replace(/:\d+\//, `:${port}/`))
       const first = await database?.query(service, 'select 1 as one').catch((error: unknown) => error)
       if (nth === 1) t.match(first, { code: 'DATABASE_UNAVAILABLE' })
-      else t.match(first, { rows: [{ one: 1 }] }, 'what was answered was answered')
+      else t.match(first, { rows: [{ one: 1 }] }, 'the first response was complete')
       t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
       t.match(await database?.query(service, 'select 2 as two'), { rows: [{ two: 2 }] })
       await connections.close()

@@ -1,5 +1,5 @@
-// After an error, a cancel, a kill or a broken socket at each point of the one round trip, nothing of role or claims survives:
-// the connection is as a fresh one, or it is gone. And what was answered, and only that, is stored.
+// After an error, a cancel, a kill or a broken socket at each point of the round trip, no role or claim survives: the
+// connection is clean, or it is closed. Exactly the writes that were acknowledged are stored.
 import t, { type Test } from 'tap'
 import { Connections, defaultConnectionLimits, type ConnectionLimits } from '#tenant-runtime/database/connections.ts'
 import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
@@ -17,7 +17,7 @@ const settings =
   " current_setting('app.user_id', true) as user_id, current_setting('request.jwt.claims', true) as claims"
 const insert = (mark: string) => sql("insert into event_log (type, owner_id, payload) values ($1, 'ada', '{}')", mark)
 
-t.test('the one round trip', async (t) => {
+t.test('A round trip leaves no role and no claim on its connection', async (t) => {
   const postgres = await startPostgres()
   t.teardown(() => postgres.stop())
   const home = await createHome(postgres)
@@ -36,7 +36,7 @@ t.test('the one round trip', async (t) => {
     for (const deadline = Date.now() + 10_000; !(await holds());)
       if (Date.now() > deadline) throw new Error(`never: ${what}`)
   }
-  /** A pool of one connection, so that whatever comes next meets what was left. */
+  /** Opens a pool of one connection, so that the next user receives the same connection. */
   const open = async (limits: Partial<ConnectionLimits> = {}) => {
     const connections = new Connections({ ...defaultConnectionLimits, total: 1, perTenant: 1, ...limits })
     const database = new ScopedDatabase(connections, { tenantId: home.tenantId, url: login.url, ddlUrl: home.ddl_url })
@@ -49,11 +49,11 @@ t.test('the one round trip', async (t) => {
   }
   type Opened = Awaited<ReturnType<typeof open>>
 
-  /** The connection that comes next: told whether it is the one of before. Closes the pool. */
+  /** Checks the next connection and returns whether it is the former one. Closes the pool. */
   const leavesNothing = async (t: Test, { connections, pid }: Opened, label: string): Promise<'reused' | 'closed'> => {
     const connection = await connections.acquire(login)
     const [mine] = (await connection.client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows
-    // Seen by another session, between two statements: as whoever comes next would meet it.
+    // Another session reads this between two statements, in the state that the next caller would find.
     const seen = (await backends()).find((backend) => backend['pid'] === mine?.pid)
     t.match(seen, { state: 'idle', xact_start: null, backend_xid: null }, `${label}: no transaction is open`)
     const { rows } = await connection.client.query(
@@ -67,7 +67,7 @@ t.test('the one round trip', async (t) => {
       `${label}: no setting`,
     )
     if (mine?.pid !== pid)
-      await until(`${label}: the connection of before is gone`, async () =>
+      await until(`${label}: the former connection is closed`, async () =>
         (await backends()).every((backend) => backend['pid'] !== pid),
       )
     connections.release(login, connection, true)
@@ -80,9 +80,9 @@ t.test('the one round trip', async (t) => {
       throw error
     })
 
-  /** Something that befalls a session before a message of it is passed on. */
-  type Blow = (message: Message, pid: number) => Promise<Fate>
-  const blows: Record<'cancel' | 'kill' | 'cut', Blow> = {
+  /** A fault that occurs in a session before one of its messages is forwarded. */
+  type Fault = (message: Message, pid: number) => Promise<Fate>
+  const faults: Record<'cancel' | 'kill' | 'cut', Fault> = {
     async cancel(_message, pid) {
       await query(superuser, 'select pg_cancel_backend($1)', [pid])
       return 'pass'
@@ -94,14 +94,16 @@ t.test('the one round trip', async (t) => {
     cut: async () => 0,
   }
 
-  /** The trip with a blow at one place of it; undefined when it has no such place. */
+  /**
+   * Runs the round trip with a fault before the message at a position; returns undefined if there is no such message.
+   */
   let runs = 0
-  const struck = async (
+  const withFault = async (
     t: Test,
     kind: string,
     isPrepared: boolean,
     position: number,
-    blow: Blow,
+    fault: Fault,
     isStreamed = false,
   ) => {
     const opened = await open()
@@ -137,7 +139,7 @@ t.test('the one round trip', async (t) => {
       }
       type = message.type
       await message.settled()
-      return blow(message, opened.pid)
+      return fault(message, opened.pid)
     }
     const outcome = await outcomeOf(roundTrip())
     proxy.decide = undefined
@@ -150,7 +152,7 @@ t.test('the one round trip', async (t) => {
     t.equal(
       (await stored(mark)) - before,
       outcome instanceof RoundTripError ? 0 : 1,
-      `${label}: stored if answered, and once`,
+      `${label}: stored once if it succeeded, and otherwise not`,
     )
     if (!(outcome instanceof RoundTripError)) {
       t.same(
@@ -164,41 +166,41 @@ t.test('the one round trip', async (t) => {
 
   for (const isPrepared of [false, true]) {
     t.test(
-      `struck before each of its messages${isPrepared ? ', its statements known to the session' : ''}`,
+      `With a fault before each message of a round trip${isPrepared ? ' with prepared statements' : ''}, nothing remains`,
       async (t) => {
         const seen = { cancel: 0, kill: 0, cut: 0 }
         for (const kind of ['cancel', 'kill', 'cut'] as const) {
           for (let position = 0; ; position++) {
-            const struckThere = await struck(t, kind, isPrepared, position, blows[kind])
-            if (struckThere === undefined) break
-            const { outcome, fate, label, type } = struckThere
+            const result = await withFault(t, kind, isPrepared, position, faults[kind])
+            if (result === undefined) break
+            const { outcome, fate, label, type } = result
             seen[kind]++
             t.equal(fate, kind === 'cancel' ? 'reused' : 'closed', label)
-            // Postgres takes no cancel between messages. A session that it ends says so, and the trip is made once more, unless
-            // all but the Sync was answered.
+            // Postgres ignores a cancel between messages. A session that it ends reports this, and the round trip is
+            // repeated, unless only the response to the Sync is missing.
             t.equal(outcome instanceof RoundTripError, kind === 'cut' || (kind === 'kill' && type === 'S'), label)
           }
         }
         const messages = isPrepared ? 4 * 2 + 1 : 4 * 4 + 1
-        t.same(seen, { cancel: messages, kill: messages, cut: messages }, 'each message was one of the places')
+        t.same(seen, { cancel: messages, kill: messages, cut: messages }, 'a fault occurred before each message')
       },
     )
   }
 
   for (const isPrepared of [false, true]) {
     t.test(
-      `of a long answer, struck before each of its messages${isPrepared ? ', its statements known to the session' : ''}`,
+      `With a fault before each message of a streamed response${isPrepared ? ' with prepared statements' : ''}, nothing remains`,
       async (t) => {
         for (const kind of ['cancel', 'kill', 'cut'] as const) {
           let hasEnded = false
           for (let position = 0; ; position++) {
-            const struckThere = await struck(t, kind, isPrepared, position, blows[kind], true)
-            if (struckThere === undefined) break
-            const { outcome, fate, label, type, executed } = struckThere
+            const result = await withFault(t, kind, isPrepared, position, faults[kind], true)
+            if (result === undefined) break
+            const { outcome, fate, label, type, executed } = result
             if (type === 'S') hasEnded = true
             t.equal(fate, kind === 'cancel' ? 'reused' : 'closed', label)
-            // The Sync is sent as soon as the last of its four statements has come to its end: before that, a connection that
-            // breaks has done nothing.
+            // The Sync is sent as soon as the last of the four statements has ended. A connection that breaks before
+            // that has changed nothing.
             t.equal(outcome instanceof RoundTripError, kind !== 'cancel' && executed >= 4, label)
           }
           t.ok(hasEnded, `${kind}: also before its Sync`)
@@ -207,46 +209,40 @@ t.test('the one round trip', async (t) => {
     )
   }
 
-  t.test('broken off within a message', async (t) => {
+  t.test('A connection that breaks within a message is closed', async (t) => {
     for (const isPrepared of [false, true]) {
       for (let position = 0; ; position++) {
         let length = 1
         const step = () => effort({ small: Math.ceil(length / 2), full: 1 })
         let wasThere = false
         for (let bytes = 1; bytes < length || !wasThere; bytes += step()) {
-          const struckThere = await struck(
-            t,
-            `broken off after ${bytes} bytes`,
-            isPrepared,
-            position,
-            async (message) => {
-              length = message.bytes.length
-              return Math.min(bytes, length - 1)
-            },
-          )
-          if (struckThere === undefined) break
+          const result = await withFault(t, `broken after ${bytes} bytes`, isPrepared, position, async (message) => {
+            length = message.bytes.length
+            return Math.min(bytes, length - 1)
+          })
+          if (result === undefined) break
           wasThere = true
-          t.ok(struckThere.outcome instanceof RoundTripError, struckThere.label)
-          t.equal(struckThere.fate, 'closed', struckThere.label)
+          t.ok(result.outcome instanceof RoundTripError, result.label)
+          t.equal(result.fate, 'closed', result.label)
         }
         if (!wasThere) break
       }
     }
   })
 
-  t.test('with an error in any of its statements', async (t) => {
+  t.test('After an error in any statement, nothing remains', async (t) => {
     await query(
       home.adminUrl,
       `
       create table once (id int primary key, tenant_id text not null default '${home.tenantId}');
-      create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused at the end'; end $$;
-      create constraint trigger late after insert on once deferrable initially deferred for each row execute function refuse();
+      create function reject_row() returns trigger language plpgsql as $$ begin raise exception 'rejected at the end'; end $$;
+      create constraint trigger late after insert on once deferrable initially deferred for each row execute function reject_row();
       create policy tenant on once using (true); create policy none on once as restrictive for delete using (false);
       alter table once enable row level security;
       create function loud() returns int language plpgsql as $$ begin
-        raise warning 'mind this'; raise exception 'refused' using errcode = 'P0001'; end $$;
+        raise warning 'mind this'; raise exception 'rejected' using errcode = 'P0001'; end $$;
       create function changes() returns int language plpgsql as $$ begin
-        perform set_config('app.role', 'service_role', true); raise exception 'refused after a change'; end $$`,
+        perform set_config('app.role', 'service_role', true); raise exception 'rejected after a change'; end $$`,
     )
     const errors: Record<string, [statement: Statement, sqlstate: string | undefined, fate: 'reused' | 'closed']> = {
       'parse: no SQL': [sql('selec'), '42601', 'reused'],
@@ -273,7 +269,7 @@ t.test('the one round trip', async (t) => {
       'execute: raised after the settings were changed': [sql('select changes()'), 'P0001', 'reused'],
       'execute: another role': [sql(`set role "${home.tenantId}_owner"`), '42501', 'reused'],
       'sync: a deferred constraint': [sql('insert into once values (1)'), 'P0001', 'reused'],
-      'an answer beyond the bound': [sql("select repeat('x', 70000000)"), undefined, 'closed'],
+      'a response beyond the maximum size': [sql("select repeat('x', 70000000)"), undefined, 'closed'],
     }
     for (const [label, [statement, sqlstate, fate]] of Object.entries(errors)) {
       for (let location = 0; location <= 2; location++) {
@@ -282,7 +278,7 @@ t.test('the one round trip', async (t) => {
         const statements = [insert(mark), sql(settings)]
         statements.splice(location, 0, statement)
         const outcome = await outcomeOf(opened.database.run(user, ...statements))
-        if (!(outcome instanceof RoundTripError)) throw new Error(`${mark} was no error`)
+        if (!(outcome instanceof RoundTripError)) throw new Error(`${mark} did not fail`)
         t.equal(outcome.sqlstate, sqlstate, mark)
         t.equal(await leavesNothing(t, opened, mark), fate, mark)
         t.equal(await stored(mark), 0, `${mark}: nothing is stored`)
@@ -290,7 +286,7 @@ t.test('the one round trip', async (t) => {
     }
   })
 
-  t.test('cancelled or killed while any of its statements runs', async (t) => {
+  t.test('A round trip that is cancelled or killed while a statement runs is repeated', async (t) => {
     await query(home.adminUrl, 'create table held (id int primary key); insert into held values (1)')
     const locked = sql('update held set id = 1')
     for (const how of ['pg_cancel_backend($1)', 'pg_terminate_backend($1, 10000)']) {
@@ -305,13 +301,16 @@ t.test('the one round trip', async (t) => {
         const outcome = outcomeOf(opened.database.run(user, ...statements))
         const waiting = async () =>
           (await backends()).find((backend) => backend['wait_event_type'] === 'Lock')?.['xact_start']
-        await until(`${label}: it waits`, async () => (await waiting()) !== undefined)
+        await until(`${label}: it waits for the lock`, async () => (await waiting()) !== undefined)
         const first = await waiting()
         await query(superuser, `select ${how}`, [opened.pid])
-        // Made once more, on the same connection or another, it waits again.
-        await until(`${label}: it waits again`, async () => ![undefined, first].includes(await waiting()))
+        // The repeated round trip waits again, on the same connection or another.
+        await until(
+          `${label}: the repeated one waits for the lock`,
+          async () => ![undefined, first].includes(await waiting()),
+        )
         await client.query('commit')
-        t.notOk((await outcome) instanceof RoundTripError, `${label}: nobody has noticed`)
+        t.notOk((await outcome) instanceof RoundTripError, `${label}: the caller notices nothing`)
         t.equal(await leavesNothing(t, opened, label), how.startsWith('pg_cancel') ? 'reused' : 'closed', label)
         t.equal(await stored(label), 1, `${label}: and it is stored once`)
         await holder.close()
@@ -320,14 +319,14 @@ t.test('the one round trip', async (t) => {
     }
   })
 
-  t.test('over its time, or cancelled after long', async (t) => {
+  t.test('A round trip beyond its time limit, or cancelled after a long time, fails', async (t) => {
     for (let location = 0; location <= 2; location++) {
       const opened = await open({ statementMilliseconds: 1_200 })
-      const label = `over time in statement ${location}`
+      const label = `over the time limit in statement ${location}`
       const statements = [insert(label), sql(settings)]
       statements.splice(location, 0, sql('select pg_sleep(60)'))
       const outcome = await outcomeOf(opened.database.run(user, ...statements))
-      t.match(outcome, { sqlstate: '57014', undone: true, reusable: true }, `${label}: it is not tried again`)
+      t.match(outcome, { sqlstate: '57014', undone: true, reusable: true }, `${label}: it is not repeated`)
       t.equal(await leavesNothing(t, opened, label), 'reused', label)
       t.equal(await stored(label), 0, label)
     }
@@ -345,14 +344,14 @@ t.test('the one round trip', async (t) => {
             [opened.pid],
           )
         ).length === 1
-      await until(`${how}: it runs for long`, runsLong)
+      await until(`${how}: the statement runs for a long time`, runsLong)
       await query(superuser, `select ${how}`, [opened.pid])
-      t.match(await outcome, { sqlstate }, `${how}: whoever ends a long one means it`)
+      t.match(await outcome, { sqlstate }, `${how}: ending a long statement is deliberate`)
       await leavesNothing(t, opened, how)
     }
   })
 
-  t.test('of the next caller has its own context, whatever a trigger of the tenant left on the session', async (t) => {
+  t.test('The next caller has its own context, whatever a trigger of the tenant left on the session', async (t) => {
     await query(
       home.adminUrl,
       `create function leaves() returns int language plpgsql as $$ begin
@@ -367,8 +366,8 @@ t.test('the one round trip', async (t) => {
     await connections.close()
   })
 
-  t.test('is made once more when it only reads and its connection breaks, and not when it writes', async (t) => {
-    for (const lost of ['question', 'answer'] as const) {
+  t.test('A round trip whose connection breaks is repeated if it only reads, and not if it writes', async (t) => {
+    for (const lost of ['request', 'response'] as const) {
       for (const kind of ['read', 'lookUp', 'run'] as const) {
         const opened = await open()
         const label = `${kind}, ${lost} lost`
@@ -376,7 +375,7 @@ t.test('the one round trip', async (t) => {
         proxy.decide = async ({ type, settled }) => {
           if (type !== 'S' || lostSo++ > 0) return 'pass'
           await settled()
-          return lost === 'question' ? 0 : Infinity
+          return lost === 'request' ? 0 : Infinity
         }
         const statement = kind === 'run' ? insert(label) : sql('select 1 as one')
         const work =
@@ -386,14 +385,10 @@ t.test('the one round trip', async (t) => {
         const outcome = await outcomeOf(work)
         proxy.decide = undefined
         if (kind === 'run')
-          t.match(
-            outcome,
-            { sqlstate: undefined, undone: false, reusable: false },
-            `${label}: nobody knows whether it was done`,
-          )
+          t.match(outcome, { sqlstate: undefined, undone: false, reusable: false }, `${label}: the outcome is unknown`)
         else t.match(outcome, [{ rows: [{ one: 1 }] }], label)
         t.equal(await leavesNothing(t, opened, label), 'closed', label)
-        if (kind === 'run') t.equal(await stored(label), lost === 'answer' ? 1 : 0, label)
+        if (kind === 'run') t.equal(await stored(label), lost === 'response' ? 1 : 0, label)
       }
     }
   })

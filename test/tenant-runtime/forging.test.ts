@@ -1,13 +1,13 @@
-// Nothing that a tenant's keys, users or functions can call changes what its home says it has used, but by using it.
+// No key, user or function of a tenant can change its home's label usage, except by using it.
 import { HomeCounters } from '@tenantry/contract'
 import t, { type Test } from 'tap'
 import { Value } from 'typebox/value'
 import { guardStatement } from '#tenant-runtime/functions/host/guarded-statement.ts'
-import { callHost, compileAsker, type Requested } from '#test/functions/support/asker.ts'
+import { callHost, compileHostCaller, type HostResult } from '#test/functions/support/host-caller.ts'
 import { deployFunction } from '#test/functions/support/deployed.ts'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
-const books = [
+const counterTables = [
   'usage_hours',
   'storage_usage',
   'storage_bucket_counters',
@@ -16,7 +16,7 @@ const books = [
   'blob_gc',
 ]
 
-t.test('forging', { timeout: 60_000 }, async (t) => {
+t.test('Forging of usage', { timeout: 60_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   await tenant.request('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'files' } })
@@ -32,9 +32,9 @@ t.test('forging', { timeout: 60_000 }, async (t) => {
     await tenant.rows('select * from function_invocations'),
   ]
 
-  t.test('REST, with any key, neither reads nor writes the tables of the books', async (t) => {
+  t.test('REST neither reads nor writes the tables of the counters, with any key', async (t) => {
     const before = await state()
-    for (const table of books) {
+    for (const table of counterTables) {
       for (const as of ['service', 'ada', undefined]) {
         for (const [method, path, body] of [
           ['POST', table, { value: 0 }],
@@ -48,22 +48,22 @@ t.test('forging', { timeout: 60_000 }, async (t) => {
           })
           t.ok(
             response.status >= 400 && response.status < 500,
-            `${method} ${table} as ${as ?? 'nobody'}: ${response.status}`,
+            `${method} ${table} as ${as ?? 'anonymous'}: ${response.status}`,
           )
         }
         if (table !== 'function_invocations')
           t.ok(
             (await tenant.request('GET', `/rest/v1/${table}`, { as })).status >= 400,
-            `reading ${table} as ${as ?? 'nobody'}`,
+            `reading ${table} as ${as ?? 'anonymous'}`,
           )
       }
     }
     t.same(await state(), before)
   })
 
-  t.test('no schema takes the name of such a table, and no reload touches one', async (t) => {
+  t.test('A schema with the name of such a table is rejected, and a reload changes none', async (t) => {
     const before = await state()
-    for (const name of books) {
+    for (const name of counterTables) {
       const fields = [{ name: 'id', type: 'uuid', primary: true }]
       const response = await tenant.request('POST', '/rest/v1/schemas', {
         as: 'service',
@@ -75,9 +75,9 @@ t.test('forging', { timeout: 60_000 }, async (t) => {
     t.same(await state(), before)
   })
 
-  t.test("a function in its caller's name can't name them", async (t) => {
-    for (const table of books) {
-      // In the service's name, too, nothing is changed there; it may read.
+  t.test("A function with its caller's role cannot name such a table", async (t) => {
+    for (const table of counterTables) {
+      // A function with the service role may read them, but not change them.
       t.doesNotThrow(() => guardStatement(`insert into notes select count(*) from ${table}`, false))
       for (const sql of [
         `update ${table} set value = 0`,
@@ -86,12 +86,12 @@ t.test('forging', { timeout: 60_000 }, async (t) => {
         `with x as (delete from ${table} returning 1) select * from x`,
       ]) {
         for (const asCaller of [true, false])
-          t.throws(() => guardStatement(sql, asCaller), { code: 'STATEMENT_REFUSED' }, sql)
+          t.throws(() => guardStatement(sql, asCaller), { code: 'STATEMENT_REJECTED' }, sql)
       }
     }
   })
 
-  t.test('what an upload or a change says of sizes is nothing: the bytes that came count', async (t) => {
+  t.test('Sizes that an upload or a change states are ignored: the received bytes count', async (t) => {
     const usage = async () =>
       (await tenant.rows('select books, books_began, file_byte_us, file_bytes from storage_usage'))[0]
     const before = await usage()
@@ -116,7 +116,7 @@ t.test('forging', { timeout: 60_000 }, async (t) => {
   })
 })
 
-t.test('forging by functions', { timeout: 120_000 }, async (t) => {
+t.test('Functions cannot forge usage', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   const bystander = await runtime.addTenant()
@@ -145,27 +145,32 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
       })
     ).status < 300,
   )
-  const wasm = await compileAsker()
-  await deployFunction(tenant, { name: 'asker', wasm })
-  await deployFunction(tenant, { name: 'master', wasm, config: { role: 'service_role' } })
+  const wasm = await compileHostCaller()
+  await deployFunction(tenant, { name: 'plain', wasm })
+  await deployFunction(tenant, { name: 'privileged', wasm, config: { role: 'service_role' } })
 
   let calls = 0
-  let least = 0n
-  /** One call of a function, after which the books say no less than the truth: each call, and each byte for as long as it lay there. */
-  const attempt = async (t: Test, fn: 'asker' | 'master', what: string, ...parts: string[]): Promise<Requested> => {
+  let minByteSeconds = 0n
+  /** Calls a function. Afterwards the counters must include each call, and each byte for as long as it was stored. */
+  const attempt = async (
+    t: Test,
+    fn: 'plain' | 'privileged',
+    what: string,
+    ...parts: string[]
+  ): Promise<HostResult> => {
     const requested = await callHost(tenant, fn, 'ada', what, ...parts)
     calls++
     const read = await readCounters(tenant)
     const byteSeconds = read.hours.reduce((sum, hour) => sum + BigInt(hour.file_byte_seconds), 0n)
-    const reported = `${fn}: ${parts.join(' ')}`
+    const label = `${fn}: ${parts.join(' ')}`
     t.equal(
       read.hours.reduce((sum, hour) => sum + Number(hour.function_invocations), 0),
       calls,
-      reported,
+      label,
     )
-    t.equal(read.file_bytes, 1_000, reported)
-    t.ok(byteSeconds >= least, reported)
-    least = byteSeconds
+    t.equal(read.file_bytes, 1_000, label)
+    t.ok(byteSeconds >= minByteSeconds, label)
+    minByteSeconds = byteSeconds
     return requested
   }
   const spellings = (table: string) => [
@@ -183,20 +188,20 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
     `with x as (select 1), y as (delete from ${table} returning 1) insert into notes (text) select 'x' from y`,
   ]
 
-  t.test('no statement changes a table of the books, however it is spelt, in whosever name', async (t) => {
-    for (const [n, table] of books.entries()) {
+  t.test('No statement of a function changes a table of the counters, in any spelling and with any role', async (t) => {
+    for (const [n, table] of counterTables.entries()) {
       const all = spellings(table)
-      for (const sql of all) t.equal((await attempt(t, 'master', 'query', sql)).code, 'STATEMENT_REFUSED', sql)
+      for (const sql of all) t.equal((await attempt(t, 'privileged', 'query', sql)).code, 'STATEMENT_REJECTED', sql)
       for (const sql of all.slice(2 * n, 2 * n + 2))
-        t.equal((await attempt(t, 'asker', 'query', sql)).code, 'STATEMENT_REFUSED', sql)
+        t.equal((await attempt(t, 'plain', 'query', sql)).code, 'STATEMENT_REJECTED', sql)
     }
     t.match(
-      (await attempt(t, 'master', 'query', 'update storage_usage set file_bytes = 0')).text,
-      /it changes \\"storage_usage\\", where the runtime keeps what was stored and used/,
+      (await attempt(t, 'privileged', 'query', 'update storage_usage set file_bytes = 0')).text,
+      /It changes \\"storage_usage\\", where the runtime counts what the tenant stores and uses/,
     )
   })
 
-  t.test('… nor does one of another kind, or a change of the session', async (t) => {
+  t.test('Other kinds of statements and changes of the session do not change the counters either', async (t) => {
     const usage = `update storage_usage set file_bytes = 0`
     for (const sql of [
       `do $$ begin ${usage}; end $$`,
@@ -226,7 +231,7 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
       'call f()',
       'vacuum storage_usage',
     ])
-      t.equal((await attempt(t, 'master', 'query', sql)).code, 'STATEMENT_REFUSED', sql)
+      t.equal((await attempt(t, 'privileged', 'query', sql)).code, 'STATEMENT_REJECTED', sql)
     for (const sql of [
       `select query_to_xml('${usage} returning 1', true, true, '')`,
       `select ts_stat('${usage} returning ''a''::tsvector')`,
@@ -248,8 +253,8 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
       'delete from event_log',
       "insert into applied_schemas (name, definition) values ('usage_hours', '{}')",
     ])
-      t.equal((await attempt(t, 'master', 'query', sql)).ok, false, sql)
-    // What it may do, and gains nothing by.
+      t.equal((await attempt(t, 'privileged', 'query', sql)).ok, false, sql)
+    // Allowed statements, which do not help to forge usage.
     for (const sql of [
       `select set_config('search_path', 'pg_catalog', false)`,
       `select set_config('app.tenant_id', '${bystander.id}', false)`,
@@ -266,10 +271,10 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
       `insert into notes (text, file_bytes) values ('a', 0) on conflict do nothing`,
       'select * from storage_objects o join storage_buckets b on b.id = o.bucket_id for update of o',
     ])
-      t.equal((await attempt(t, 'master', 'query', sql)).text.includes('STATEMENT_REFUSED'), false, sql)
+      t.equal((await attempt(t, 'privileged', 'query', sql)).text.includes('STATEMENT_REJECTED'), false, sql)
   })
 
-  t.test("another tenant's books are as they were", async (t) => {
+  t.test("Another tenant's counters are unchanged", async (t) => {
     t.match(await bystander.rows('select file_bytes::int, file_count::int from storage_usage'), [
       { file_bytes: 0, file_count: 0 },
     ])
@@ -279,16 +284,16 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
     )
   })
 
-  t.test('what functions do to files counts like anybody’s doing', async (t) => {
-    const put = await callHost(tenant, 'master', 'ada', 'put', 'files/b.txt', 'text/plain', 'b'.repeat(500))
+  t.test('Files that functions write and delete count like those of any caller', async (t) => {
+    const put = await callHost(tenant, 'privileged', 'ada', 'put', 'files/b.txt', 'text/plain', 'b'.repeat(500))
     calls++
     t.ok(put.ok, put.text)
     t.equal((await readCounters(tenant)).file_bytes, 1_500)
-    t.ok((await callHost(tenant, 'master', 'ada', 'remove', 'files/b.txt')).ok)
+    t.ok((await callHost(tenant, 'privileged', 'ada', 'remove', 'files/b.txt')).ok)
     calls++
-    // The bucket and what is in it may go, and are no longer stored then.
-    await attempt(t, 'master', 'query', 'select count(*) from notes')
-    t.ok((await callHost(tenant, 'master', 'ada', 'query', "delete from storage_buckets where name = 'files'")).ok)
+    // The bucket and its files may be deleted, and then count no longer.
+    await attempt(t, 'privileged', 'query', 'select count(*) from notes')
+    t.ok((await callHost(tenant, 'privileged', 'ada', 'query', "delete from storage_buckets where name = 'files'")).ok)
     calls++
     const after = await readCounters(tenant)
     t.equal(after.file_bytes, 0)
@@ -296,11 +301,11 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
       after.hours.reduce((sum, hour) => sum + Number(hour.function_invocations), 0),
       calls,
     )
-    t.ok(after.hours.reduce((sum, hour) => sum + BigInt(hour.file_byte_seconds), 0n) >= least)
+    t.ok(after.hours.reduce((sum, hour) => sum + BigInt(hour.file_byte_seconds), 0n) >= minByteSeconds)
   })
 
   t.test(
-    'the service key calls no routine of the books, embeds none of their tables and enters no other schema',
+    'The service key calls no routine of the counters, embeds none of their tables and enters no other schema',
     async (t) => {
       const before = await readCounters(tenant)
       const routines = await tenant.rows(

@@ -1,10 +1,10 @@
-// A tenant's home as Postgres sees it: nothing without a context, nothing with another's, and no way around the policies.
+// A tenant's home in Postgres: no rows without a context, none with another tenant's, and no way around the policies.
 import pg from 'pg'
 import t from 'tap'
 import { createHome } from '#test/support/home.ts'
 import { query, startPostgres } from '#test/support/postgres.ts'
 
-/** Bookkeeping of blobs and migrations: rows without a tenant, in a schema of its own. */
+/** Records of blobs and migrations: rows without a tenant, in a schema of its own. */
 const withoutTenant = [
   'blob_gc',
   'blob_intents',
@@ -15,7 +15,7 @@ const withoutTenant = [
   'usage_hours',
 ]
 
-t.test('a home', async (t) => {
+t.test('A home', async (t) => {
   const postgres = await startPostgres()
   t.teardown(() => postgres.stop())
   const home = await createHome(postgres)
@@ -28,7 +28,7 @@ t.test('a home', async (t) => {
     [home.tenantId],
   )
 
-  t.test('every table with rows of a tenant is under forced row-level security', async (t) => {
+  t.test('Every table with rows of a tenant has forced row-level security', async (t) => {
     t.same(
       tables.filter((table) => table['has_tenant'] !== true).map((table) => table['relname']),
       withoutTenant,
@@ -48,11 +48,11 @@ t.test('a home', async (t) => {
       t.match(
         `${String(policy['qual'])} ${String(policy['with_check'])}`,
         /tenant_id = .*app\.tenant_id/,
-        `a policy of ${String(policy['tablename'])} asks for the tenant`,
+        `a policy of ${String(policy['tablename'])} checks the tenant`,
       )
   })
 
-  t.test('no role of it is above the policies, and no function lends rights', async (t) => {
+  t.test('No role of the home bypasses the policies, and no function grants rights', async (t) => {
     const roles = await query(
       superuser,
       'select rolname from pg_roles where rolname like $1 and (rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolreplication)',
@@ -67,7 +67,7 @@ t.test('a home', async (t) => {
     )
   })
 
-  t.test('the runtime sees nothing without a context, and nothing with a wrong one', async (t) => {
+  t.test('The runtime sees no rows without a context or with a wrong one', async (t) => {
     await query(home.adminUrl, "insert into schemas (name, fields, rls_policy) values ('seen', '[]', '{}')")
     await query(home.adminUrl, "insert into event_log (type, payload) values ('test', '{}')")
     const client = new pg.Client({ connectionString: home.url })
@@ -77,7 +77,7 @@ t.test('a home', async (t) => {
       'no context': undefined,
       'an empty one': ['', '', ''],
       "another tenant's": ['t_ffffffffffffffffffff', 'service_role', 'ada'],
-      'its own, and nobody': [home.tenantId, 'anon', ''],
+      'its own, anonymous': [home.tenantId, 'anon', ''],
     }
     for (const [label, context] of Object.entries(contexts)) {
       await client.query('begin')
@@ -99,6 +99,6 @@ t.test('a home', async (t) => {
     ])
     t.equal((await client.query('select * from schemas')).rowCount, 1, 'the service sees it')
     await client.query('commit')
-    t.equal((await client.query('select * from schemas')).rowCount, 0, 'and the context is gone with its transaction')
+    t.equal((await client.query('select * from schemas')).rowCount, 0, 'and the context ends with its transaction')
   })
 })

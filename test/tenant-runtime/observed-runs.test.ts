@@ -1,4 +1,5 @@
-// What the runtime has seen of functions' runs outlives its process: whole, torn, damaged and missing files, other books, and a kill.
+// The runs of functions that the runtime observed outlive its process: with whole, torn, damaged and missing files, new
+// counters, and a kill.
 import { appendFile, mkdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HomeCounters, internalPaths } from '@tenantry/contract'
@@ -7,36 +8,36 @@ import { Value } from 'typebox/value'
 import { hourMilliseconds } from '@tenantry/contract'
 import { ObservedRuns } from '#tenant-runtime/metering/observed-runs.ts'
 import { ObservedRunsFile } from '#tenant-runtime/metering/observed-runs-file.ts'
-import { deploy, type Asker } from '#test/functions/support/deployed.ts'
+import { deploy, type Requester } from '#test/functions/support/deployed.ts'
 import { command } from '#test/functions/support/wasm.ts'
 import { openControl, startProcess } from '#test/storage/support/runtime-process.ts'
 import { openScene } from '#test/storage/support/scene.ts'
 
 const hour = Date.UTC(2026, 10, 22, 3)
 const [one, other] = ['t_00000000000000000001', 't_00000000000000000002']
-const [books, newCounters] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002']
+const [counters, newCounters] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002']
 const run = (at: number) => ({ begun: { at }, durationMilliseconds: 20, cpuMicroseconds: 7_000, memoryPeak: 2_048 })
 
-function runsOf(observed: ObservedRuns, tenantId = one, of = books): bigint {
+function runsOf(observed: ObservedRuns, tenantId = one, of = counters): bigint {
   return [...observed.report(tenantId, of).values()].reduce(
     (sum, { functionInvocations }) => sum + functionInvocations,
     0n,
   )
 }
 
-/** A start of a runtime on the file. */
+/** Starts a runtime on the file. */
 async function start(path: string) {
   const observed = new ObservedRuns()
   const errors: string[] = []
   const file = new ObservedRunsFile({ path, observed, onError: ({ message }) => errors.push(message) })
   await file.load()
-  return { observed, file, problems: errors }
+  return { observed, file, errors }
 }
 
-t.test('what was kept is what a later start goes on from, of each tenant, hour and amount', async (t) => {
-  const path = join(t.testdir({}), 'deep', 'witness')
+t.test('A later start continues from the stored runs of each tenant, hour and amount', async (t) => {
+  const path = join(t.testdir({}), 'deep', 'observed-runs')
   const first = await start(path)
-  t.same(first.problems, [], 'a missing file is an empty one')
+  t.same(first.errors, [], 'a missing file is an empty one')
   for (const at of [hour, hour + 1, hour + hourMilliseconds]) first.observed.note(one, run(at))
   first.observed.note(other, run(hour))
   await first.file.save()
@@ -44,7 +45,7 @@ t.test('what was kept is what a later start goes on from, of each tenant, hour a
   await first.file.save()
   const second = await start(path)
   t.same(
-    second.observed.report(one, books),
+    second.observed.report(one, counters),
     new Map([
       [
         hour,
@@ -71,15 +72,15 @@ t.test('what was kept is what a later start goes on from, of each tenant, hour a
   await second.file.save()
   const third = await start(path)
   t.same(
-    [runsOf(third.observed), runsOf(third.observed, other), third.problems],
+    [runsOf(third.observed), runsOf(third.observed, other), third.errors],
     [4n, 0n, []],
-    'who is gone is forgotten',
+    'an evicted tenant is deleted',
   )
   t.equal((await stat(path)).mode & 0o077, 0)
 })
 
-t.test('of a file that is torn anywhere all whole lines count, and the next start has them still', async (t) => {
-  const path = join(t.testdir({}), 'witness')
+t.test('After the file is cut anywhere, all whole lines count, also at the next start', async (t) => {
+  const path = join(t.testdir({}), 'observed-runs')
   const { observed, file } = await start(path)
   await file.save()
   for (let n = 0; n < 5; n++) {
@@ -101,8 +102,8 @@ t.test('of a file that is torn anywhere all whole lines count, and the next star
   t.equal(before, 5n)
 })
 
-t.test('lines that were damaged are told and passed by', async (t) => {
-  const path = join(t.testdir({}), 'witness')
+t.test('Damaged lines are reportedRuns and skipped', async (t) => {
+  const path = join(t.testdir({}), 'observed-runs')
   const { observed, file } = await start(path)
   observed.note(one, run(hour))
   await file.save()
@@ -111,21 +112,21 @@ t.test('lines that were damaged are told and passed by', async (t) => {
   await file.save()
   const damaged = await start(path)
   t.equal(runsOf(damaged.observed), 2n)
-  t.same(damaged.problems, ["3 of 5 lines about functions' runs could not be read"])
+  t.same(damaged.errors, ['3 of 5 lines of observed runs could not be read.'])
   await damaged.file.save()
-  t.same((await start(path)).problems, [], 'what is written anew has none of them')
+  t.same((await start(path)).errors, [], 'the rewritten file contains none of them')
 })
 
 t.test(
-  'what was told under other books stays theirs, and what was seen since is told under the new ones, over a restart too',
+  'Runs reported under former counters stay with them, and later runs go to the new ones, also after a restart',
   async (t) => {
-    const path = join(t.testdir({}), 'witness')
+    const path = join(t.testdir({}), 'observed-runs')
     const { observed, file } = await start(path)
     for (const restarted of [false, true]) {
       const tenant = restarted ? other : one
       for (let n = 0; n < 3; n++) observed.note(tenant, run(hour))
       t.equal(runsOf(observed, tenant), 3n)
-      t.equal(runsOf(observed, tenant), 3n, 'the same books are told the same')
+      t.equal(runsOf(observed, tenant), 3n, 'the same counters receive the same runs')
       for (let n = 0; n < 2; n++) observed.note(tenant, run(hour))
       await file.save()
       const next = restarted ? (await start(path)).observed : observed
@@ -136,8 +137,8 @@ t.test(
   },
 )
 
-t.test('the file does not grow without bound, and nothing is written while nothing happens', async (t) => {
-  const path = join(t.testdir({}), 'witness')
+t.test('The file has a maximum size, and nothing is written while nothing changes', async (t) => {
+  const path = join(t.testdir({}), 'observed-runs')
   const { observed, file } = await start(path)
   let largest = 0
   for (let n = 0; n < 300; n++) {
@@ -150,20 +151,20 @@ t.test('the file does not grow without bound, and nothing is written while nothi
   const { mtimeMs } = await stat(path)
   await file.save()
   t.equal((await stat(path)).mtimeMs, mtimeMs)
-  t.equal(runsOf((await start(path)).observed), 48n, 'of each tenant two days')
+  t.equal(runsOf((await start(path)).observed), 48n, 'two days of each tenant')
 })
 
-t.test('what a disk does not take is told once, and is there as soon as it does', async (t) => {
+t.test('A failed write is reportedRuns once, and the runs are stored once the disk accepts them', async (t) => {
   const directory = t.testdir({})
-  const path = join(directory, 'data', 'witness')
+  const path = join(directory, 'data', 'observed-runs')
   await writeFile(join(directory, 'data'), 'in the way')
-  const { observed, file, problems: errors } = await start(path)
+  const { observed, file, errors } = await start(path)
   errors.length = 0
   for (let n = 0; n < 3; n++) {
     observed.note(one, run(hour))
     await file.save()
   }
-  t.same(errors, ["what was seen of functions' runs could not be kept"])
+  t.same(errors, ['The observed runs could not be stored.'])
   await rm(join(directory, 'data'))
   await mkdir(join(directory, 'data'))
   await file.save()
@@ -172,47 +173,43 @@ t.test('what a disk does not take is told once, and is there as soon as it does'
   await rm(path)
   observed.note(one, run(hour))
   await file.save()
-  t.equal(
-    runsOf((await start(path)).observed),
-    4n,
-    'a file that somebody has removed begins anew with its tenants as they change',
-  )
+  t.equal(runsOf((await start(path)).observed), 4n, 'a removed file starts again with its tenants as they change')
 })
 
-t.test('a tenant that empties its tables while its runtime is killed hides no run', { timeout: 120_000 }, async (t) => {
+t.test('A tenant that empties its tables while its runtime is killed hides no run', { timeout: 120_000 }, async (t) => {
   const scene = await openScene(t)
   const control = await openControl(t, scene)
   let runtime = await startProcess(t, scene, control, {})
-  const asker: Asker = {
+  const client: Requester = {
     request: (method, path, { body, headers } = {}) => runtime.request(method, path, body, headers),
   }
-  t.equal((await deploy(asker, { name: 'one', wasm: command() })).status, 201)
+  t.equal((await deploy(client, { name: 'one', wasm: command() })).status, 201)
   for (let n = 0; n < 3; n++)
-    t.equal((await asker.request('POST', '/functions/v1/invoke/one', { as: 'service' })).status, 200)
+    t.equal((await client.request('POST', '/functions/v1/invoke/one', { as: 'service' })).status, 200)
   const path = join(scene.data, 'run-witness.ndjson')
   const { tenantId } = scene.home
   const stored = async () => runsOf((await start(path)).observed, tenantId)
   for (const deadline = Date.now() + 20_000; (await stored()) < 3n;)
-    if (Date.now() > deadline) throw new Error('the runs were not kept')
+    if (Date.now() > deadline) throw new Error('the runs were not stored')
   await runtime.kill()
   await scene.rows(
     `alter table function_invocations disable trigger user; delete from function_invocations;
       delete from usage_hours; alter table function_invocations enable trigger user`,
   )
   runtime = await startProcess(t, scene, control, {})
-  const reported = async () => {
+  const reportedRuns = async () => {
     const response = await runtime.request('GET', `${internalPaths.tenantRecords(tenantId)}?hours=2`)
     return Value.Parse(HomeCounters, response.json()).hours.reduce(
       (sum, hours) => sum + BigInt(hours.function_invocations),
       0n,
     )
   }
-  t.equal(await reported(), 3n)
+  t.equal(await reportedRuns(), 3n)
   control.manifests.put({ ...scene.manifest, generation: scene.manifest.generation + 1 })
   for (const deadline = Date.now() + 20_000; ;) {
     const health = (await runtime.request('GET', internalPaths.tenantHealth(tenantId))).json()
     if (health['generation'] === scene.manifest.generation + 1) break
     if (Date.now() > deadline) throw new Error(`the change was not applied: ${JSON.stringify(health)}`)
   }
-  t.equal(await reported(), 3n, 'nor does a change of the tenant make them forgotten')
+  t.equal(await reportedRuns(), 3n, 'a change of the tenant does not delete them')
 })

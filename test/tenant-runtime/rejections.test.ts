@@ -1,10 +1,10 @@
-// Which errors the runtime marks as rejections, which cost the tenant nothing: those before anything of the tenant was touched,
-// and no others.
+// Which errors the runtime marks as rejections, which cost the tenant nothing: those before any access to the tenant's
+// data, and no others.
 import { rejectedHeader } from '@tenantry/contract'
 import t from 'tap'
 import { send, signToken, startRuntime } from '#test/support/runtime.ts'
 
-t.test('an error is a rejection exactly when nothing of the tenant was touched', async (t) => {
+t.test('An error is a rejection exactly when it occurs before any access to the tenant', async (t) => {
   const runtime = await startRuntime(t)
   const secret = 'a-secret-of-this-test-that-is-long-enough'
   const tenant = await runtime.addTenant({ name: 'acme', jwtSecrets: [secret] })
@@ -25,9 +25,9 @@ t.test('an error is a rejection exactly when nothing of the tenant was touched',
     ['no credentials where a user is required', 401, 'POST', '/storage/v1/object/mine/a.txt', {}],
     ['an unknown route', 404, 'GET', '/no/such/route', service],
     ['an unknown route without credentials', 404, 'GET', '/no/such/route', {}],
-    ['a URL that cannot be read', 400, 'GET', '/storage/v1/object/mine/%E0%A4%A', service],
+    ['an invalid URL', 400, 'GET', '/storage/v1/object/mine/%E0%A4%A', service],
     ['a signed URL whose signature is not valid', 400, 'GET', '/storage/v1/object/sign/mine/a.txt?token=e30.AAAA', {}],
-    ['the same in its other form', 400, 'GET', '/storage/v1/object/mine/a.txt?token=e30.AAAA', {}],
+    ['an invalid signature in its other form', 400, 'GET', '/storage/v1/object/mine/a.txt?token=e30.AAAA', {}],
     [
       'a signed upload whose signature is not valid',
       400,

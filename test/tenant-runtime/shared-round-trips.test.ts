@@ -1,8 +1,8 @@
-// Several callers' statements in one trip: who asks the same is answered by one statement, who asks as another by an own one;
-// whoever is refused is refused alone.
+// Statements of several callers in one round trip: equal queries of one caller share a statement, other callers have
+// their own, and a rejected caller affects no other.
 import t from 'tap'
 import { shareLookups } from '#tenant-runtime/database/lookups.ts'
-import { SharedRoundTrips, isDecided } from '#tenant-runtime/database/shared-round-trips.ts'
+import { SharedRoundTrips, hasNoEffect } from '#tenant-runtime/database/shared-round-trips.ts'
 import { sql } from '#tenant-runtime/database/statement.ts'
 import type { RlsContext } from '#tenant-runtime/tenancy/rls-context.ts'
 
@@ -12,9 +12,9 @@ const user = (userId: string): RlsContext => ({
   claims: JSON.stringify({ sub: userId }),
 })
 
-t.test('lookups', async (t) => {
-  t.test('of one caller that ask the same share a statement, others have their own', async (t) => {
-    const requested: [RlsContext, string, string | null][] = [
+t.test('Lookups are shared', async (t) => {
+  t.test('Equal lookups of one caller share a statement, others have their own', async (t) => {
+    const lookups: [RlsContext, string, string | null][] = [
       [user('ada'), 'select a', 'x'],
       [user('ben'), 'select a', 'x'],
       [user('ada'), 'select a', 'x'],
@@ -25,26 +25,26 @@ t.test('lookups', async (t) => {
       [user('ada'), 'select a', 'null'],
       [{ ...user('ada'), claims: '{}' } as RlsContext, 'select a', 'x'],
     ]
-    const { parts, deal } = shareLookups(
-      requested.map(([context, text, value]) => ({ context, statement: sql(text, value) })),
+    const { parts, distribute } = shareLookups(
+      lookups.map(([context, text, value]) => ({ context, statement: sql(text, value) })),
     )
     t.same(
       parts.map(({ statements }) => statements.length),
       [5, 1, 1, 1],
     )
-    // As the database would answer: each statement by who asked it and what.
+    // Results in the form of the database: one for each statement, labelled with its caller and query.
     const results = parts.flatMap(({ context, statements }) =>
       statements.map(({ text, values }) => JSON.stringify([context, text, values])),
     )
     t.same(
-      deal(results),
-      requested.map(([context, text, value]) => JSON.stringify([context, text, [value]])),
+      distribute(results),
+      lookups.map(([context, text, value]) => JSON.stringify([context, text, [value]])),
     )
   })
 })
 
-t.test('shared trips', async (t) => {
-  t.test('take along what came while one was under way', async (t) => {
+t.test('Round trips are shared', async (t) => {
+  t.test('A round trip includes everything that arrived during the previous one', async (t) => {
     const roundTrips: number[][] = []
     const { promise: begun, resolve: begin } = Promise.withResolvers<unknown>()
     const shared = new SharedRoundTrips<number, number>(async (jobs) => {
@@ -60,7 +60,7 @@ t.test('shared trips', async (t) => {
     t.same(roundTrips, [[1], [2, 3, 4]])
   })
 
-  t.test('wait a moment for what is on its way, and not for ever', async (t) => {
+  t.test('A round trip waits for a limited time for more jobs', async (t) => {
     const roundTrips: number[][] = []
     const shared = new SharedRoundTrips<number, number>(
       async (jobs) => {
@@ -70,15 +70,15 @@ t.test('shared trips', async (t) => {
       () => 6,
     )
     const early = shared.run(1)
-    // Behind the turn in which a trip would begin that waits for nobody.
+    // Continues after the turn in which a round trip without waiting would begin.
     await new Promise(setImmediate)
     await new Promise(setImmediate)
     await Promise.all([early, shared.run(2), shared.run(3)])
-    t.same(roundTrips, [[1, 2, 3]], 'half of them are there: it goes')
-    t.equal(await shared.run(4), 4, 'nobody else comes')
+    t.same(roundTrips, [[1, 2, 3]], 'with half of the expected jobs it starts')
+    t.equal(await shared.run(4), 4, 'no other job arrives')
   })
 
-  t.test('that are refused past bearing say so, and a job without an outcome fails', async (t) => {
+  t.test('A job beyond the maximum is rejected, and a job without an outcome fails', async (t) => {
     const { promise: never } = Promise.withResolvers<readonly number[]>()
     const full = new SharedRoundTrips<number, number>(() => never)
     void full.run(0)
@@ -87,7 +87,7 @@ t.test('shared trips', async (t) => {
     for (let n = 0; n < 1_024; n++) void full.run(n)
     const rejected: unknown = await full.run(1).catch((error: unknown) => error)
     t.match(rejected, { code: 'DATABASE_BUSY' })
-    t.ok(isDecided(rejected), 'nothing of it will happen')
+    t.ok(hasNoEffect(rejected), 'the job will not run')
     await t.rejects(new SharedRoundTrips<number, number>(async () => []).run(1), /no outcome/)
   })
 })

@@ -1,21 +1,21 @@
-// Answers of any length that do not come to their end: sessions killed, statements and commits that fail, readers too slow.
+// Streamed responses that do not complete: killed sessions, failing statements and commits, and slow readers.
 import t from 'tap'
 import { databaseError } from '#tenant-runtime/database/database-error.ts'
-import { SlowReader } from '#tenant-runtime/database/row-stream.ts'
+import { SlowReaderError } from '#tenant-runtime/database/row-stream.ts'
 import { sql } from '#tenant-runtime/database/statement.ts'
 import { RoundTripError } from '#tenant-runtime/database/round-trip-error.ts'
 import { RuntimeError } from '#tenant-runtime/errors.ts'
 import { query } from '#test/support/postgres.ts'
 import { openRoundTrips, service, user } from './support/streamed-round-trips.ts'
 
-t.test('an answer of any length', async (t) => {
+t.test('A streamed response can fail', async (t) => {
   const {
     postgres,
     home,
     open,
     one,
     numbers,
-    counted,
+    producing,
     sessions,
     until,
     noSessions,
@@ -25,10 +25,10 @@ t.test('an answer of any length', async (t) => {
     onSameConnection,
   } = await openRoundTrips(t)
 
-  t.test('ends with an error when its connection is killed, whether or not it is being read', async (t) => {
+  t.test('A killed connection ends the stream with an error, whether or not it is being read', async (t) => {
     const { stream, connections, database } = open(t, one)
     for (const reads of [true, false]) {
-      const { body } = await stream(counted(1_000_000, 10), { context: user })
+      const { body } = await stream(producing(1_000_000, 10), { context: user })
       await readSome(body, 1_000)
       const failed = new Promise((resolve) => body.once('error', resolve))
       await until('waiting', async () => (await sessions())[0]?.['wait_event'] === 'ClientRead')
@@ -46,7 +46,7 @@ t.test('an answer of any length', async (t) => {
     }
   })
 
-  t.test('that fails before its first rows is an error like any other, and the connection is kept', async (t) => {
+  t.test('An error before the first rows is an ordinary error, and the connection is reused', async (t) => {
     const { stream, connections } = open(t, one)
     for (const text of [
       'select (1 / (10 - n))::text from generate_series(1, 1000) n',
@@ -66,24 +66,27 @@ t.test('an answer of any length', async (t) => {
     t.equal(connections.load.open, 1)
   })
 
-  t.test('that fails in the middle is not ended like a whole one, and its connection is not used again', async (t) => {
-    const { stream, connections, database } = open(t, one)
-    const { body } = await stream(sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'), {
-      context: user,
-    })
-    let text = ''
-    body.on('data', (chunk: string) => (text += chunk))
-    const error = await new Promise((resolve) => body.once('error', resolve))
-    t.equal((error as RoundTripError).sqlstate, '22012')
-    t.ok(text.startsWith('[0,0,'), 'some of it had come')
-    t.notMatch(text, /\]/)
-    await noSessions()
-    t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
-    t.same((await database.query(service, 'select 1 as one')).rows, [{ one: 1 }])
-    t.same(await onSameConnection(connections), [])
-  })
+  t.test(
+    'An error in the middle does not end the stream like a complete one, and the connection is not reused',
+    async (t) => {
+      const { stream, connections, database } = open(t, one)
+      const { body } = await stream(sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'), {
+        context: user,
+      })
+      let text = ''
+      body.on('data', (chunk: string) => (text += chunk))
+      const error = await new Promise((resolve) => body.once('error', resolve))
+      t.equal((error as RoundTripError).sqlstate, '22012')
+      t.ok(text.startsWith('[0,0,'), 'a part had arrived')
+      t.notMatch(text, /\]/)
+      await noSessions()
+      t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
+      t.same((await database.query(service, 'select 1 as one')).rows, [{ one: 1 }])
+      t.same(await onSameConnection(connections), [])
+    },
+  )
 
-  t.test('whose commit fails is none', async (t) => {
+  t.test('A failed commit fails the response', async (t) => {
     const { stream, connections } = open(t, one)
     await query(
       home.adminUrl,
@@ -97,19 +100,19 @@ t.test('an answer of any length', async (t) => {
     t.same(await onSameConnection(connections), [])
   })
 
-  t.test('is cut off when nothing of it is read for too long, or when it takes too long in all', async (t) => {
+  t.test('A response is cancelled when it is not read for too long, or when it takes too long in total', async (t) => {
     const stalled = open(t, { ...one, reading: { stallMilliseconds: 50, maxMilliseconds: 60_000 } })
     for (const length of [0, 200_000]) {
-      const { body } = await stalled.stream(counted(100_000, 100), { context: user })
+      const { body } = await stalled.stream(producing(100_000, 100), { context: user })
       const failed = new Promise((resolve) => body.once('error', resolve))
       if (length > 0) await readSome(body, length)
-      t.type(await failed, SlowReader)
+      t.type(await failed, SlowReaderError)
       await noSessions()
       t.same(stalled.connections.load, { open: 0, idle: 0, waiting: 0 })
     }
     const long = open(t, { ...one, reading: { stallMilliseconds: 60_000, maxMilliseconds: 100 } })
     const { body } = await long.stream(sql('select pg_sleep(0.01)::text from generate_series(1, 100000)'))
-    t.type(await failure(read(body)), SlowReader)
+    t.type(await failure(read(body)), SlowReaderError)
     await noSessions()
   })
 })

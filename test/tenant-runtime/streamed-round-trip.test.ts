@@ -1,4 +1,4 @@
-// Answers of any length: rows that are fetched as they are read, and what becomes of the connection when they are not.
+// Streamed responses: rows are fetched while they are read, and the connection is released when they are not.
 import { get, type IncomingMessage } from 'node:http'
 import Fastify from 'fastify'
 import pg from 'pg'
@@ -13,7 +13,7 @@ import { createHome } from '#test/support/home.ts'
 import { query } from '#test/support/postgres.ts'
 import { array, never, openRoundTrips, service, settings, user } from './support/streamed-round-trips.ts'
 
-t.test('an answer of any length', async (t) => {
+t.test('Responses of any length are streamed', async (t) => {
   const {
     postgres,
     home,
@@ -21,7 +21,7 @@ t.test('an answer of any length', async (t) => {
     open,
     one,
     numbers,
-    counted,
+    producing,
     produced,
     reset,
     sessions,
@@ -33,7 +33,7 @@ t.test('an answer of any length', async (t) => {
     onSameConnection,
   } = await openRoundTrips(t)
 
-  t.test('takes no more memory than a short one', async (t) => {
+  t.test('A long response takes no more memory than a short one', async (t) => {
     const { stream } = open(t, one)
     const pass = async (rows: number) => {
       const { body } = await stream(
@@ -44,15 +44,15 @@ t.test('an answer of any length', async (t) => {
         length += chunk.length
         max = Math.max(max, process.memoryUsage.rss())
       }
-      return { length, most: max }
+      return { length, max }
     }
-    const { most: before } = await pass(50_000)
-    const { length, most: max } = await pass(400_000)
+    const { max: before } = await pass(50_000)
+    const { length, max } = await pass(400_000)
     t.ok(length > 400_000_000, `${length} characters`)
     t.ok(max - before < 150_000_000, `${((max - before) / 1e6).toFixed(0)} MB more`)
   })
 
-  t.test('has all rows in their order, whatever their number and size', async (t) => {
+  t.test('A response has all rows in order, whatever their number and size', async (t) => {
     const { stream, connections } = open(t, one)
     for (const count of [0, 1, 63, 64, 65, 576, 577, 100_000]) {
       const { body } = await stream(numbers(count))
@@ -62,7 +62,7 @@ t.test('an answer of any length', async (t) => {
         `${count} rows`,
       )
     }
-    // From nothing to more than a piece, and back.
+    // From an empty row to more than a chunk, and back.
     const uneven = sql(
       'select to_json(n || repeat(chr(8364), case when n % 97 = 0 then 400000 else n % 5 end))::text from generate_series(1, 1000) n',
     )
@@ -74,22 +74,25 @@ t.test('an answer of any length', async (t) => {
     t.equal(connections.load.open, 1, 'all on one connection')
   })
 
-  t.test('is read in the context of its caller, and tells what came before', async (t) => {
-    const { stream } = open(t)
-    const { before, body } = await stream(sql(`select row_to_json(s)::text from (${settings}) s`), {
-      context: user,
-      before: [sql('select $1::int as a', 7), sql("select current_setting('app.user_id') as b")],
-    })
-    t.same(
-      before.map(({ rows }) => rows),
-      [[{ a: 7 }], [{ b: 'u1' }]],
-    )
-    t.same(JSON.parse(await read(body)), [
-      { tenant: home.tenantId, role: 'authenticated', user_id: 'u1', claims: '{"sub":"u1"}' },
-    ])
-  })
+  t.test(
+    'A response is read in the context of its caller, and returns the results of the earlier statements',
+    async (t) => {
+      const { stream } = open(t)
+      const { before, body } = await stream(sql(`select row_to_json(s)::text from (${settings}) s`), {
+        context: user,
+        before: [sql('select $1::int as a', 7), sql("select current_setting('app.user_id') as b")],
+      })
+      t.same(
+        before.map(({ rows }) => rows),
+        [[{ a: 7 }], [{ b: 'u1' }]],
+      )
+      t.same(JSON.parse(await read(body)), [
+        { tenant: home.tenantId, role: 'authenticated', user_id: 'u1', claims: '{"sub":"u1"}' },
+      ])
+    },
+  )
 
-  t.test('leaves nothing of its context on the connection, which is used again', async (t) => {
+  t.test('A response leaves nothing of its context on the connection, which is reused', async (t) => {
     const { stream, connections } = open(t, one)
     const pid = sql('select pg_backend_pid()::text')
     const first = await read((await stream(pid, { context: user })).body)
@@ -99,11 +102,11 @@ t.test('an answer of any length', async (t) => {
     t.equal(await read((await stream(pid)).body), first)
   })
 
-  t.test('is committed when it was read to its end, and undone when it was not', async (t) => {
+  t.test('A response commits when it is read to its end, and is rolled back otherwise', async (t) => {
     const { stream } = open(t)
     const insert = (name: string) => sql("insert into schemas (name, fields, rls_policy) values ($1, '[]', '{}')", name)
     await read((await stream(numbers(10_000), { before: [insert('read')] })).body)
-    const { body } = await stream(counted(100_000, 100), { before: [insert('left')] })
+    const { body } = await stream(producing(100_000, 100), { before: [insert('left')] })
     await readSome(body, 1)
     body.destroy()
     const { body: failing } = await stream(sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'), {
@@ -114,7 +117,7 @@ t.test('an answer of any length', async (t) => {
     t.same(await query(postgres.url('homes'), `select name from ${home.tenantId}.schemas`), [{ name: 'read' }])
   })
 
-  t.test('is fetched only as it is read', async (t) => {
+  t.test('Rows are fetched only while they are read', async (t) => {
     await noSessions()
     const { stream } = open(t, one)
     for (const [rows, length] of [
@@ -122,7 +125,7 @@ t.test('an answer of any length', async (t) => {
       [5_000, 20_000],
     ] as const) {
       await reset()
-      const { body } = await stream(counted(rows, length))
+      const { body } = await stream(producing(rows, length))
       let taken = 0
       for (const wanted of [1, 1_000_000]) {
         taken += (await readSome(body, wanted)).split(',').length
@@ -135,7 +138,7 @@ t.test('an answer of any length', async (t) => {
     }
   })
 
-  t.test('stops in the middle of a fetch when its rows are larger than those before', async (t) => {
+  t.test('A fetch stops in the middle when its rows are larger than the ones before', async (t) => {
     await noSessions()
     await reset()
     const { stream } = open(t, one)
@@ -150,13 +153,13 @@ t.test('an answer of any length', async (t) => {
       ['ClientRead', 'ClientWrite'].includes(String((await sessions())[0]?.['wait_event'])),
     )
     const before = await produced()
-    t.ok(before < 20_200, `${before} rows were made`)
+    t.ok(before < 20_200, `${before} rows were produced`)
     const text = await read(body)
-    t.ok(text.length > 199_000_000, 'all of it comes when it is read')
+    t.ok(text.length > 199_000_000, 'the whole response arrives when it is read')
     t.equal(await produced(), 22_000)
   })
 
-  t.test('gives its connection free at once when nobody wants it any more', async (t) => {
+  t.test('An abandoned response releases its connection at once', async (t) => {
     const { stream, connections, database } = open(t, one)
     const { body } = await stream(numbers(1_000_000), { context: user })
     await readSome(body, 1_000)
@@ -172,7 +175,7 @@ t.test('an answer of any length', async (t) => {
     await noSessions()
   })
 
-  t.test('is given up while its first row is still being looked for', async (t) => {
+  t.test('A response can be cancelled before its first row', async (t) => {
     const { stream, connections } = open(t, one)
     const controller = new AbortController()
     const response = failure(stream(sql('select pg_sleep(60)::text'), { signal: controller.signal }))
@@ -181,20 +184,20 @@ t.test('an answer of any length', async (t) => {
     t.type(await response, RoundTripError)
     t.equal(connections.load.open, 0)
     await noSessions()
-    t.ok(await failure(stream(numbers(1), { signal: controller.signal })), 'it is not begun for one who is gone')
+    t.ok(await failure(stream(numbers(1), { signal: controller.signal })), 'a cancelled response does not begin')
     t.equal(connections.load.open, 0)
   })
 
-  t.test('takes the time that its reader takes, while no fetch takes longer than a statement may', async (t) => {
+  t.test('A slow reader may take its time, but no fetch may take longer than the statement timeout', async (t) => {
     const { stream } = open(t, { ...one, statementMilliseconds: 200 })
-    const { body } = await stream(counted(30_000, 10))
+    const { body } = await stream(producing(30_000, 10))
     let chunks = 0
     for await (const chunk of body as AsyncIterable<string>) {
       t.ok(chunk.length > 0)
-      // The limit passes while the portal is suspended.
+      // The timeout passes while the portal is suspended.
       if (chunks++ === 1) await query(postgres.url('postgres'), 'select pg_sleep(0.5)')
     }
-    t.ok(chunks > 2, `${chunks} pieces`)
+    t.ok(chunks > 2, `${chunks} chunks`)
 
     const { body: slow } = await stream(
       sql('select (case when n = 5000 then pg_sleep(60)::text end) || n from generate_series(1, 6000) n'),
@@ -205,17 +208,17 @@ t.test('an answer of any length', async (t) => {
     t.equal((databaseError(first) as RuntimeError).code, 'STATEMENT_TIMEOUT')
   })
 
-  t.test('is one of few at a time, of a tenant and in all', async (t) => {
+  t.test('The number of concurrent streams is limited, for each tenant and in total', async (t) => {
     const { stream, database, connections } = open(t, { total: 20, perTenant: 8 })
     const two = [await stream(numbers(1_000_000)), await stream(numbers(1_000_000))]
     const rejected = await failure(stream(numbers(1)))
     t.equal((rejected as RuntimeError).code, 'DATABASE_BUSY')
-    t.same((await database.query(service, 'select 1 as one')).rows, [{ one: 1 }], 'other work goes on')
+    t.same((await database.query(service, 'select 1 as one')).rows, [{ one: 1 }], 'other work continues')
     for (const { body } of two) body.destroy()
-    await until('given back', async () => connections.load.open === connections.load.idle)
+    await until('released', async () => connections.load.open === connections.load.idle)
     t.equal(await read((await stream(numbers(2))).body), '[1,2]')
     for (let n = 0; n < 5; n++) await failure(stream(sql('select nonsense')))
-    t.equal(await read((await stream(numbers(2))).body), '[1,2]', 'failed ones give their places back')
+    t.equal(await read((await stream(numbers(2))).body), '[1,2]', 'failed streams release their slots')
 
     const other = await createHome(postgres)
     const few = new Connections({ ...defaultConnectionLimits, total: 2, perTenant: 2 })
@@ -229,7 +232,7 @@ t.test('an answer of any length', async (t) => {
     held?.body.destroy()
   })
 
-  t.test('is prepared anew when a table changed under it', async (t) => {
+  t.test('A response is prepared again after a change of its table', async (t) => {
     const { stream, connections } = open(t, one)
     await query(
       home.adminUrl,
@@ -246,11 +249,11 @@ t.test('an answer of any length', async (t) => {
     t.equal(connections.load.open, 1)
   })
 
-  t.test('is read by clients of HTTP as fast as they like, and ends when they leave', async (t) => {
+  t.test('HTTP clients read a response at their own speed, and a disconnect ends it', async (t) => {
     await noSessions()
     const { stream, connections } = open(t, one)
     const statements = {
-      '/long': counted(5_000, 20_000),
+      '/long': producing(5_000, 20_000),
       '/broken': sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'),
     }
     const app = Fastify()
@@ -270,7 +273,7 @@ t.test('an answer of any length', async (t) => {
     await readSome(stopped.setEncoding('latin1'), 1)
     await until('waiting for its reader', async () => (await sessions())[0]?.['wait_event'] === 'ClientRead')
     const made = await produced()
-    t.ok(made < 2_500, `${made} of 5000 rows were made`)
+    t.ok(made < 2_500, `${made} of 5000 rows were produced`)
     stopped.destroy()
     await noSessions()
     t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
@@ -281,15 +284,15 @@ t.test('an answer of any length', async (t) => {
     const broken = await response('/broken')
     t.equal(broken.statusCode, 200)
     t.ok(await failure(read(broken.setEncoding('latin1'))))
-    t.equal(broken.complete, false, 'it is no whole answer')
+    t.equal(broken.complete, false, 'the response is incomplete')
   })
 
-  t.test('shares its connections with ordinary trips', async (t) => {
+  t.test('Streams share their connections with ordinary round trips', async (t) => {
     const { stream, database, connections } = open(t, { total: 6, perTenant: 6 })
     const odd = Array.from({ length: 60 }, async (_, n) => {
-      const requested = `select $1::int as n`
+      const statement = `select $1::int as n`
       if (n % 3 > 0) {
-        t.same((await database.query(user, requested, n)).rows, [{ n }])
+        t.same((await database.query(user, statement, n)).rows, [{ n }])
         return
       }
       const response = await stream(numbers(2_000), { context: user }).catch((error: unknown) => {

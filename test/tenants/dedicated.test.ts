@@ -1,4 +1,4 @@
-// Tenants with services of their own through the API: changed, suspended, restarted, paused and woken; a tenant without is refused by name.
+// The API changes, suspends, restarts, pauses and wakes dedicated tenants, and rejects requests of this kind for shared tenants.
 import { internalPaths, internalTokenHeader } from '@tenantry/contract'
 import t, { type Test } from 'tap'
 import type { OperationBody, TenantBody } from '#control-plane/tenants/tenant-body.ts'
@@ -33,7 +33,7 @@ const operations = async (id: string) =>
     ({ kind, state }) => `${kind} ${state}`,
   )
 
-t.test('it is made with its own services, and shown with what they may take', async (t) => {
+t.test('a dedicated tenant is created with its own services, and shows their limits', async (t) => {
   const tenant = await dedicated()
   t.match(tenant, {
     isolation: 'database-per-tenant',
@@ -53,10 +53,10 @@ t.test('it is made with its own services, and shown with what they may take', as
   })
   t.same(stateOf(tenant.tenant_id), ['postgres running', 'runtime running'])
   t.match(await api.tenant(tenant.tenant_id), { runtime_image: /^sha256:[0-9a-f]{64}$/ })
-  t.match(await api.create(), { resources: null, runtime_image: null }, 'one without has none')
+  t.match(await api.create(), { resources: null, runtime_image: null }, 'a shared tenant has no limits and no image')
 })
 
-t.test('each setting is kept, and null takes it back', async (t) => {
+t.test('each setting is stored, and null resets it', async (t) => {
   const { tenant_id: id } = await dedicated()
   const settings = {
     drift_policy: 'report',
@@ -76,7 +76,7 @@ t.test('each setting is kept, and null takes it back', async (t) => {
   t.match(entry, { action: 'tenant.update', target: id, detail: none })
 })
 
-t.test('limits are set one by one, up to what the host has', async (t) => {
+t.test('limits are set one by one, up to the size of the host', async (t) => {
   const { tenant_id: id, resources: plan } = await dedicated()
   const small = { postgres: { memory_bytes: 256 * megabyte } }
   t.match(await patch(id, { resources: small }), {
@@ -95,7 +95,7 @@ t.test('limits are set one by one, up to what the host has', async (t) => {
     },
   })
   const [postgres] = api.engine.stacks.get(id)?.containers ?? []
-  t.match(postgres?.resources, { memoryBytes: 256 * megabyte, cpuMillis: 1000 }, 'the engine was told')
+  t.match(postgres?.resources, { memoryBytes: 256 * megabyte, cpuMillis: 1000 }, 'the engine has the new limits')
 
   const before = await api.counts()
   const beyond = [
@@ -113,14 +113,14 @@ t.test('limits are set one by one, up to what the host has', async (t) => {
   api.engine.isReachable = false
   const unreachable = await patch(id, { resources: small })
   api.engine.isReachable = true
-  isError(t, unreachable, 503, 'ENGINE_UNREACHABLE', 'cannot be reached', 'without an engine')
+  isError(t, unreachable, 503, 'ENGINE_UNREACHABLE', 'cannot be reached', 'an unreachable engine')
   t.same(unreachable.headers['retry-after'], '1')
-  t.same(await api.counts(), before, 'nothing was written')
+  t.same(await api.counts(), before, 'nothing is written')
 
   t.match(
     await patch(id, { resources: null }),
     { body: { resources: plan, operation: { kind: 'resize' } } },
-    "the plan's again",
+    'the limits of the plan apply again',
   )
   t.match(await patch(id, { plan: 'Free' }), {
     body: {
@@ -130,7 +130,7 @@ t.test('limits are set one by one, up to what the host has', async (t) => {
   })
 })
 
-t.test('a suspension stops it, says why, and ends without a trace', async (t) => {
+t.test('a suspension stops a tenant with a reason, and a resumption clears both', async (t) => {
   const { tenant_id: id } = await dedicated()
   const suspension = { suspended: true, suspend_reason: 'Rechnung 7 ist offen – bitte zahlen', payment_required: true }
   t.match(await patch(id, suspension), {
@@ -148,7 +148,7 @@ t.test('a suspension stops it, says why, and ends without a trace', async (t) =>
   t.match(await patch(id, { suspend_reason: 'abuse', payment_required: false }), {
     body: { status: 'suspended', suspend_reason: 'abuse', payment_required: false, operation: { kind: 'update' } },
   })
-  isError(t, await post(id, 'pause'), 409, 'NOT_ACTIVE', 'suspended', 'a pause of it')
+  isError(t, await post(id, 'pause'), 409, 'NOT_ACTIVE', 'suspended', 'a pause of a suspended tenant')
   t.match(
     await post(id, 'wake'),
     { status: 202, body: { status: 'suspended', operation: null } },
@@ -172,7 +172,7 @@ t.test('a suspension stops it, says why, and ends without a trace', async (t) =>
   }
 })
 
-t.test('a restart makes its containers anew, once under one Idempotency-Key', async (t) => {
+t.test('a restart recreates the containers, once for one Idempotency-Key', async (t) => {
   const { tenant_id: id } = await dedicated()
   const names = () => api.engine.stacks.get(id)?.containers.map(({ name }) => name)
   const before = names()
@@ -180,7 +180,7 @@ t.test('a restart makes its containers anew, once under one Idempotency-Key', as
   const first = await post(id, 'restart', headers)
   t.match(first, { status: 202, body: { generation: 2, operation: { kind: 'restart', state: 'succeeded' } } })
   const after = names()
-  t.not(after?.[0], before?.[0], 'another container')
+  t.not(after?.[0], before?.[0], 'the container is a new one')
   t.match(await post(id, 'restart', headers), {
     status: 202,
     headers: { 'idempotency-replayed': 'true' },
@@ -190,12 +190,12 @@ t.test('a restart makes its containers anew, once under one Idempotency-Key', as
   t.same((await api.tenant(id)).generation, 2)
 })
 
-t.test('a pause stops it, a wake lets it run, and either repeated changes nothing', async (t) => {
+t.test('a pause stops a tenant, a wake starts it, and a repeat of either changes nothing', async (t) => {
   const { tenant_id: id } = await dedicated()
   t.match(
     await post(id, 'wake'),
     { status: 202, body: { status: 'ready', generation: 1, operation: null } },
-    'it was not paused',
+    'the tenant is not paused',
   )
   t.match(await post(id, 'pause'), {
     status: 202,
@@ -213,7 +213,7 @@ t.test('a pause stops it, a wake lets it run, and either repeated changes nothin
   t.match(
     await patch(id, { suspended: false }),
     { body: { status: 'paused' } },
-    'what is not suspended does not resume',
+    'a tenant that is not suspended does not resume',
   )
   t.match(await post(id, 'restart'), {
     status: 202,
@@ -242,7 +242,7 @@ t.test('a gateway wakes a tenant once, however many requests wait for it', async
     [202, 202, 202, 202, 202],
   )
   await until(async () => (await api.tenant(id)).status === 'ready', 'readiness')
-  t.same((await wake(id)).status, 202, 'and once more')
+  t.same((await wake(id)).status, 202, 'a later wake')
   t.same(await operations(id), ['create succeeded', 'pause succeeded', 'wake succeeded'])
   const { entries } = (await api.call('GET', '/v1/audit?limit=1')).body as { entries: object[] }
   t.match(entries, [{ actor: 'gateway', action: 'tenant.wake', target: id }])
@@ -251,7 +251,7 @@ t.test('a gateway wakes a tenant once, however many requests wait for it', async
   t.same((await wake(id, 'x'.repeat(internalToken.length))).status, 404)
 })
 
-t.test('a wake overtakes a pause that is under way', async (t) => {
+t.test('a wake supersedes a pause in progress', async (t) => {
   const { tenant_id: id } = await dedicated()
   const gate = Promise.withResolvers<undefined>()
   api.engine.gate = gate.promise.then(() => undefined)
@@ -260,13 +260,17 @@ t.test('a wake overtakes a pause that is under way', async (t) => {
     t,
     await patch(id, { plan: 'Free' }, {}),
     423,
-    'OPERATION_UNDER_WAY',
+    'OPERATION_IN_PROGRESS',
     paused.operation?.id ?? '',
     'a change meanwhile',
   )
   const woken = changed(await post(id, 'wake', {}))
   t.match(woken, { operation: { kind: 'wake' }, generation: 3 })
-  t.same(changed(await post(id, 'wake', {})).operation?.id, woken.operation?.id, 'the one under way is told')
+  t.same(
+    changed(await post(id, 'wake', {})).operation?.id,
+    woken.operation?.id,
+    'a repeat returns the operation in progress',
+  )
   gate.resolve(undefined)
   api.engine.gate = Promise.resolve()
   await until(
@@ -277,7 +281,7 @@ t.test('a wake overtakes a pause that is under way', async (t) => {
   t.same(stateOf(id), ['postgres running', 'runtime running'])
 })
 
-t.test("a backup under way stands in nobody's way", async (t) => {
+t.test('a backup in progress does not block a change', async (t) => {
   const { tenant_id: id } = await dedicated()
   await api.sql(
     "insert into operations (id, tenant_id, kind, state, generation) values (gen_random_uuid(), $1, 'backup', 'running', 1)",
@@ -287,17 +291,17 @@ t.test("a backup under way stands in nobody's way", async (t) => {
   t.same(await operations(id), ['create succeeded', 'backup running', 'update succeeded'])
 })
 
-t.test('what needs services of its own is refused for a tenant without, by name', async (t) => {
+t.test('fields and actions that need dedicated services are rejected by name for a shared tenant', async (t) => {
   const { tenant_id: id } = await api.create()
   const before = await api.counts()
-  const rejected = async (t: Test, response: Promise<ApiResponse>, names: string) =>
+  const isNotDedicated = async (t: Test, response: Promise<ApiResponse>, names: string) =>
     isError(t, await response, 422, 'NOT_DEDICATED', names, names)
-  await rejected(t, patch(id, { resources: { postgres: { cpu_millis: 500 } } }), '"resources"')
-  await rejected(t, patch(id, { pause_after_seconds: 60 }), '"pause_after_seconds"')
-  await rejected(t, patch(id, { backup_schedule: '0 0 * * *' }), '"backup_schedule"')
-  for (const action of ['restart', 'pause']) await rejected(t, post(id, action), action)
-  await rejected(t, api.call('GET', `/v1/tenants/${id}/logs?component=runtime`), 'log')
-  t.same(await api.counts(), before, 'nothing was written')
+  await isNotDedicated(t, patch(id, { resources: { postgres: { cpu_millis: 500 } } }), '"resources"')
+  await isNotDedicated(t, patch(id, { pause_after_seconds: 60 }), '"pause_after_seconds"')
+  await isNotDedicated(t, patch(id, { backup_schedule: '0 0 * * *' }), '"backup_schedule"')
+  for (const action of ['restart', 'pause']) await isNotDedicated(t, post(id, action), action)
+  await isNotDedicated(t, api.call('GET', `/v1/tenants/${id}/logs?component=runtime`), 'log')
+  t.same(await api.counts(), before, 'nothing is written')
   t.match(await post(id, 'wake'), { status: 202, body: { operation: null } })
   t.match(await patch(id, { drift_policy: 'ignore', backups_kept: 3 }), {
     status: 200,
@@ -306,10 +310,10 @@ t.test('what needs services of its own is refused for a tenant without, by name'
   const tenant = await dedicated()
   await api.call('DELETE', `/v1/tenants/${tenant.tenant_id}`, { headers: wait })
   for (const action of ['restart', 'pause', 'wake'])
-    isError(t, await post(tenant.tenant_id, action), 409, 'TENANT_DELETED', 'deleted', `${action} of what goes`)
+    isError(t, await post(tenant.tenant_id, action), 409, 'TENANT_DELETED', 'deleted', `${action} of a deleted tenant`)
 })
 
-t.test('a body of a POST that takes none must be empty', async (t) => {
+t.test('a POST without a body rejects fields and parameters', async (t) => {
   const { tenant_id: id }: CreatedTenant = await dedicated()
   t.same((await api.call('POST', `/v1/tenants/${id}/wake`, { body: {} })).status, 202)
   isError(
@@ -330,8 +334,8 @@ t.test('a body of a POST that takes none must be empty', async (t) => {
   )
 })
 
-t.test('no call ended in an error of ours', (t) => {
-  const failed = api.log.filter((line) => line.includes('request failed') && !line.includes('ENGINE_UNREACHABLE'))
+t.test('no call failed with an internal error', (t) => {
+  const failed = api.log.filter((line) => line.includes('The request failed.') && !line.includes('ENGINE_UNREACHABLE'))
   t.same(failed, [])
   t.end()
 })

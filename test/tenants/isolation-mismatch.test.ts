@@ -1,4 +1,4 @@
-// A change of plan moves no data: the answer says that the isolation is not the plan's, and the invoice does not charge for it.
+// A change of plan moves no data. The response reports that the isolation is not the plan's, and the invoice does not charge for it.
 import t from 'tap'
 import type { UpcomingBody } from '#control-plane/billing/invoice-body.ts'
 import { billingConfig } from '#test/billing/support/prices.ts'
@@ -13,7 +13,7 @@ const feesOf = async (id: string) => {
     .map(({ plan, isolation, amount }) => ({ plan, isolation, isCharged: amount !== '0.000000' }))
 }
 
-t.test('a shared tenant whose plan would have services of its own', async (t) => {
+t.test('a shared tenant on a plan with dedicated services pays only fees for its isolation', async (t) => {
   const { tenant_id: id } = await api.create('upgraded', {
     plan: 'Enterprise',
     isolation: 'schema-per-tenant',
@@ -22,18 +22,18 @@ t.test('a shared tenant whose plan would have services of its own', async (t) =>
   t.match(
     (await api.call('GET', `/v1/tenants/${id}`)).body,
     { isolation: 'schema-per-tenant', isolation_mismatch: null },
-    'the region provides nothing stronger',
+    'the region provides no stronger isolation',
   )
   t.same(await feesOf(id), [{ plan: 'Enterprise', isolation: undefined, isCharged: true }])
 
-  // As a tenant that a region of containers holds in its shared Postgres.
+  // The tenant is now like one in the shared Postgres of a region with containers.
   await api.sql("update regions set strongest_isolation = 'database-per-tenant' where id = 'local'")
   await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Pro' }, headers: { prefer: 'wait=20' } })
   const fees = await feesOf(id)
   t.same(
     fees.at(-1),
     { plan: 'Pro', isolation: 'schema-per-tenant', isCharged: true },
-    'the fee that the price list names for the model',
+    'the fee of the price list for the isolation',
   )
   await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Enterprise' }, headers: { prefer: 'wait=20' } })
   t.same(
@@ -42,7 +42,7 @@ t.test('a shared tenant whose plan would have services of its own', async (t) =>
   )
 })
 
-t.test('the answer says so, with a code and a reason', async (t) => {
+t.test('responses report a mismatch with a code and a reason', async (t) => {
   const { tenant_id: id } = await api.create('moved-down', { plan: 'Pro', region: 'cloud' })
   t.match((await api.call('GET', `/v1/tenants/${id}`)).body, {
     isolation: 'database-per-tenant',
@@ -60,7 +60,7 @@ t.test('the answer says so, with a code and a reason', async (t) => {
   t.match(
     (await api.call('GET', `/v1/tenants/${id}`)).body,
     { isolation_mismatch: mismatch },
-    'and so does the tenant from then on',
+    'the tenant shows the mismatch too',
   )
   isError(
     t,
@@ -68,7 +68,7 @@ t.test('the answer says so, with a code and a reason', async (t) => {
     422,
     'NOT_DEDICATED',
     'schema-per-tenant',
-    'what needs services of its own',
+    'an action that needs dedicated services',
   )
 
   await api.sql("update tenants set isolation = 'database-per-tenant', plan_id = 'Free' where id = $1", [id])

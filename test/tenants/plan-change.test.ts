@@ -1,5 +1,5 @@
-// A change of plan: refused with the reasons when what is stored does not fit, to the byte; else in effect at once, also in
-// what gateways are told and have leased.
+// The API rejects a change to a plan that the stored bytes exceed, with the reasons. Any other change takes effect at once, also
+// in the gateways' limits and leases.
 import t from 'tap'
 import { createPlanHistory } from '#control-plane/plans/store-history.ts'
 import { openDatabase } from '#control-plane/platform/database.ts'
@@ -14,7 +14,7 @@ const history = createPlanHistory(database)
 
 const stored = { file_bytes: 0, document_bytes: 0 }
 api.region.tenantUsage = async (_url, id) => {
-  if (!api.region.agrees) throw new Error('the region does not answer')
+  if (!api.region.agrees) throw new Error('the region does not respond')
   return { tenant_id: id, file_count: 1, function_invocations: 0, ...stored }
 }
 
@@ -24,7 +24,7 @@ const plansOf = async (id: string) =>
   (await history.periods(id, new Date(0), new Date('2100-01-01'))).map(({ plan }) => plan)
 const megabyte = 10 ** 6
 
-t.test('to the byte: 500 MB of documents and 1 GB of files fit the Free plan, one byte more does not', async (t) => {
+t.test('500 MB of documents and 1 GB of files fit the Free plan, and one byte more does not', async (t) => {
   const { tenant_id: id } = await api.create(undefined, { plan: 'Pro' })
   for (const [resource, field, limit] of [
     ['documents', 'document_bytes', 500 * megabyte],
@@ -36,28 +36,28 @@ t.test('to the byte: 500 MB of documents and 1 GB of files fit the Free plan, on
     t.same((response.body as { misfits: unknown }).misfits, [{ resource, stored: limit + 1, limit }])
   }
   Object.assign(stored, { file_bytes: 10 ** 12, document_bytes: 10 ** 12 })
-  t.same(((await change(id, 'Free')).body as { misfits: unknown[] }).misfits.length, 2, 'both are named')
+  t.same(((await change(id, 'Free')).body as { misfits: unknown[] }).misfits.length, 2, 'both resources are named')
   t.same((await api.tenant(id)).plan, 'Pro')
-  t.same(await plansOf(id), ['Pro'], 'a refused change leaves nothing')
+  t.same(await plansOf(id), ['Pro'], 'a rejected change records nothing')
   Object.assign(stored, { file_bytes: 1_000 * megabyte, document_bytes: 500 * megabyte })
   t.same((await change(id, 'Free')).status, 200)
   t.same(await plansOf(id), ['Pro', 'Free'])
 })
 
-t.test('when nobody can say what is stored, a smaller plan is refused and a larger one is not', async (t) => {
+t.test('when the stored bytes are unknown, a smaller plan is rejected and a larger one is not', async (t) => {
   Object.assign(stored, { file_bytes: 0, document_bytes: 0 })
   const { tenant_id: id } = await api.create(undefined, { plan: 'Pro' })
   api.region.agrees = false
   const response = await change(id, 'Free')
-  isError(t, response, 503, 'STORED_UNKNOWN', '"Free"', 'a smaller one')
+  isError(t, response, 503, 'STORED_UNKNOWN', '"Free"', 'a smaller plan')
   t.same(response.headers['retry-after'], '1')
   const larger = await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Enterprise' } })
   t.same(larger.status, 200)
   api.region.agrees = true
-  await until(async () => (await api.tenant(id)).observed_generation === 2, 'its effect')
+  await until(async () => (await api.tenant(id)).observed_generation === 2, 'the effect of the change')
 })
 
-t.test('gateways are told of the new limits', async (t) => {
+t.test('the control plane publishes the new limits to gateways', async (t) => {
   const { tenant_id: id } = await api.create()
   const limits = async () => (await api.published.some(new Set([id])))[0]?.route.limits
   t.match(await limits(), { requests_per_month: 10_000, connections: 100 })
@@ -67,31 +67,28 @@ t.test('gateways are told of the new limits', async (t) => {
   t.match(await limits(), { requests_per_month: null, connections: null })
 })
 
-t.test(
-  'requests that were refused are served at once under a larger plan, and a smaller one takes leases back',
-  async (t) => {
-    await api.sql(
-      "update plans set requests_per_month = case id when 'Free' then 20 when 'Pro' then 1000 end where id <> 'Enterprise'",
-    )
-    const {
-      addTenant,
-      put,
-      gateways: [one],
-    } = await startQuotaSetting(t, api, 1)
-    const port = one?.gateway.port ?? 0
-    const route = await addTenant('Free')
-    const status = async () => (await send(port, `/t/${route.name}/status/200`)).status
-    const change = async (generation: number, plan: string, requests: number) => {
-      await api.sql('update tenants set plan_id = $2, updated_at = now() where id = $1', [route.tenant_id, plan])
-      await put({ ...route, generation, limits: { connections: null, rate: null, requests_per_month: requests } })
-    }
-    for (let nth = 0; nth < 20; nth++) t.same(await status(), 200)
-    t.same(await status(), 429)
-    await change(2, 'Pro', 1_000)
-    for (let nth = 0; nth < 5; nth++) t.same(await status(), 200)
-    t.ok((await leased(api, route.tenant_id)).granted > 25, 'it holds more than it has used')
-    await change(3, 'Free', 20)
-    t.same(await status(), 429, 'what was used under the other plan counts')
-    await until(async () => (await leased(api, route.tenant_id)).granted === 25, 'what it held is given back')
-  },
-)
+t.test('a larger plan serves rejected requests at once, and a smaller one takes leases back', async (t) => {
+  await api.sql(
+    "update plans set requests_per_month = case id when 'Free' then 20 when 'Pro' then 1000 end where id <> 'Enterprise'",
+  )
+  const {
+    addTenant,
+    put,
+    gateways: [one],
+  } = await startQuotaSetting(t, api, 1)
+  const port = one?.gateway.port ?? 0
+  const route = await addTenant('Free')
+  const status = async () => (await send(port, `/t/${route.name}/status/200`)).status
+  const change = async (generation: number, plan: string, requests: number) => {
+    await api.sql('update tenants set plan_id = $2, updated_at = now() where id = $1', [route.tenant_id, plan])
+    await put({ ...route, generation, limits: { connections: null, rate: null, requests_per_month: requests } })
+  }
+  for (let nth = 0; nth < 20; nth++) t.same(await status(), 200)
+  t.same(await status(), 429)
+  await change(2, 'Pro', 1_000)
+  for (let nth = 0; nth < 5; nth++) t.same(await status(), 200)
+  t.ok((await leased(api, route.tenant_id)).granted > 25, 'the gateway holds more than it has used')
+  await change(3, 'Free', 20)
+  t.same(await status(), 429, 'requests under the larger plan count')
+  await until(async () => (await leased(api, route.tenant_id)).granted === 25, "the release of the gateway's leases")
+})

@@ -1,16 +1,16 @@
-// A tenant's creation through the API: once, however often it is asked for, and read without secrets.
+// The API creates a tenant once per name and Idempotency-Key, and returns its secrets only in the creation's response.
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { query } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 import { isError, newName, startApi, type CreatedTenant } from '#test/support/control-plane/api.ts'
-import { good, rolesAndSchemas } from './support/tenants.ts'
+import { newTenantBody, rolesAndSchemas } from './support/tenants.ts'
 
 const api = await startApi(t)
 
-t.test('a created tenant is ready, whole, and entered with what the answer gave', async (t) => {
+t.test('a created tenant is ready and complete, and its database_url logs in', async (t) => {
   const name = newName()
-  const response = await api.call('POST', '/v1/tenants', { body: good(name), headers: { prefer: 'wait=30' } })
+  const response = await api.call('POST', '/v1/tenants', { body: newTenantBody(name), headers: { prefer: 'wait=30' } })
   const tenant = response.body as CreatedTenant
   const id = tenant.tenant_id
   t.same(response.status, 201)
@@ -46,7 +46,7 @@ t.test('a created tenant is ready, whole, and entered with what the answer gave'
   t.same((await api.call('GET', `/v1/operations/${tenant.operation.id}`)).body, tenant.operation)
 })
 
-t.test('secrets are in the answer that creates, and nowhere else in the clear', async (t) => {
+t.test('secrets appear in the response that creates them, and nowhere else in plain text', async (t) => {
   const tenant = await api.create()
   const headers = { prefer: 'wait=30', 'idempotency-key': newName() }
   const rotated = await api.call('POST', `/v1/tenants/${tenant.tenant_id}/keys/rotate`, { body: {}, headers })
@@ -65,15 +65,15 @@ t.test('secrets are in the answer that creates, and nowhere else in the clear', 
     api.keys.admin,
     platformKey.key,
   ]
-  t.same(new Set(secrets).size, 12, 'each is another')
-  for (const secret of secrets) t.ok(secret.length >= 43, 'each has 256 bits')
+  t.same(new Set(secrets).size, 12, 'all secrets differ')
+  for (const secret of secrets) t.ok(secret.length >= 43, 'each secret has 256 bits')
 
   const ids: Record<string, string[]> = {
     '/v1/tenants/:id': [tenant.tenant_id],
     '/v1/operations/:id': [tenant.operation.id],
   }
   const paths = api.routes
-    // A tenant of the shared services has no log, a rollout, backup, webhook or invoice there is none, and without prices nothing to come.
+    // A shared tenant has no log, there is no rollout, backup, webhook or invoice, and without prices no upcoming invoice.
     .filter(
       ({ method, url }) =>
         method === 'GET' &&
@@ -85,78 +85,84 @@ t.test('secrets are in the answer that creates, and nowhere else in the clear', 
         url.replace(':id', id).replace(':month', '2026-01'),
       ),
     )
-  t.ok(paths.length > 12, 'every GET is asked')
-  const slots: [place: string, text: string][] = []
+  t.ok(paths.length > 12, 'every GET route is called')
+  const outputs: [source: string, text: string][] = []
   for (const path of paths) {
     const response = await api.call('GET', path)
     t.same(response.status, 200, path)
-    slots.push([path, response.text + JSON.stringify(response.headers)])
+    outputs.push([path, response.text + JSON.stringify(response.headers)])
   }
-  for (const [method, requested] of [
+  for (const [method, options] of [
     ['PATCH', { body: { plan: 'Pro' }, headers: { prefer: 'wait=30' } }],
     ['DELETE', {}],
   ] as const) {
-    const response = await api.call(method, `/v1/tenants/${tenant.tenant_id}`, requested)
+    const response = await api.call(method, `/v1/tenants/${tenant.tenant_id}`, options)
     t.ok(response.status < 300, method)
-    slots.push([method, response.text])
+    outputs.push([method, response.text])
   }
   for (const table of Object.keys(await api.counts())) {
-    slots.push([
+    outputs.push([
       table,
       (await api.sql(`select t::text as text from "${table}" t`)).map(({ text }) => String(text)).join('\n'),
     ])
   }
-  slots.push([
+  outputs.push([
     'pg_authid',
     (await api.sql('select a::text as text from pg_authid a')).map(({ text }) => String(text)).join('\n'),
   ])
-  slots.push(['the log', api.log.join('')])
-  for (const [location, text] of slots) {
+  outputs.push(['the log', api.log.join('')])
+  for (const [source, text] of outputs) {
     const found = secrets.filter(
       (secret) => text.includes(secret) || text.includes(Buffer.from(secret).toString('hex')),
     )
-    t.same(found.length, 0, `${location} holds no secret`)
+    t.same(found.length, 0, `${source} contains no secret`)
   }
   const stored = await api.sql('select sha256 from platform_keys')
   t.ok(
     stored.some(({ sha256 }) => sha256 === createHash('sha256').update(platformKey.key).digest('hex')),
-    'a platform key is there by its hash',
+    'a platform key is stored as its hash',
   )
 })
 
-t.test('Prefer: wait holds the answer until the tenant is ready; without it the answer comes at once', async (t) => {
-  api.region.agrees = false
-  const quick = await api.call('POST', '/v1/tenants', { body: good() })
-  t.match(quick, {
-    status: 201,
-    body: { status: 'pending', observed_generation: 0, operation: { state: 'pending', finished: null } },
-  })
-  const given = await api.call('POST', '/v1/tenants', { body: good(), headers: { prefer: 'respond-async, wait=1' } })
-  t.match(given, { status: 201, body: { status: 'pending', operation: { finished: null } } }, 'the seconds are over')
-  const held = api.call('POST', '/v1/tenants', { body: good(), headers: { prefer: 'wait=30' } })
-  await until(
-    async () => (await api.sql("select 1 from operations where state = 'running'")).length >= 3,
-    'three operations under way',
-  )
-  api.region.agrees = true
-  t.match(await held, { status: 201, body: { status: 'ready', operation: { state: 'succeeded' } } })
-  for (const { body } of [quick, given]) {
-    await until(async () => (await api.tenant((body as CreatedTenant).tenant_id)).status === 'ready', 'readiness')
-  }
-})
+t.test(
+  'Prefer: wait delays the response until the tenant is ready; without it the response is immediate',
+  async (t) => {
+    api.region.agrees = false
+    const quick = await api.call('POST', '/v1/tenants', { body: newTenantBody() })
+    t.match(quick, {
+      status: 201,
+      body: { status: 'pending', observed_generation: 0, operation: { state: 'pending', finished: null } },
+    })
+    const timedOut = await api.call('POST', '/v1/tenants', {
+      body: newTenantBody(),
+      headers: { prefer: 'respond-async, wait=1' },
+    })
+    t.match(timedOut, { status: 201, body: { status: 'pending', operation: { finished: null } } }, 'the wait has ended')
+    const held = api.call('POST', '/v1/tenants', { body: newTenantBody(), headers: { prefer: 'wait=30' } })
+    await until(
+      async () => (await api.sql("select 1 from operations where state = 'running'")).length >= 3,
+      'three operations in progress',
+    )
+    api.region.agrees = true
+    t.match(await held, { status: 201, body: { status: 'ready', operation: { state: 'succeeded' } } })
+    for (const { body } of [quick, timedOut]) {
+      await until(async () => (await api.tenant((body as CreatedTenant).tenant_id)).status === 'ready', 'readiness')
+    }
+  },
+)
 
-t.test('an Idempotency-Key makes one tenant, however often it is sent', async (t) => {
-  const body = good()
+t.test('repeats with one Idempotency-Key create one tenant', async (t) => {
+  const body = newTenantBody()
   const headers = { 'idempotency-key': newName('key'), prefer: 'wait=30' }
   const first = await api.call('POST', '/v1/tenants', { body, headers })
   t.same(first.status, 201)
   const before = await api.counts()
   const again = await api.call('POST', '/v1/tenants', { body, headers })
   t.match(again, { status: 201, headers: { 'idempotency-replayed': 'true' } })
-  t.same(again.body, first.body, 'the very same answer, keys and all')
+  t.same(again.body, first.body, 'the repeat gets the same response, with the keys')
   isError(
     t,
-    await api.call('POST', '/v1/tenants', { body: good(), headers }),
+    await api.call('POST', '/v1/tenants', { body: newTenantBody(), headers }),
     409,
     'IDEMPOTENCY_MISMATCH',
     'Idempotency-Key',
@@ -167,29 +173,29 @@ t.test('an Idempotency-Key makes one tenant, however often it is sent', async (t
     headers,
   })
   isError(t, elsewhere, 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'another path')
-  t.same(await api.counts(), before, 'nothing was made')
+  t.same(await api.counts(), before, 'nothing is created')
   const other = await api.newKey('admin')
   const ofOther = await api.call('POST', '/v1/tenants', { key: other.key, body, headers })
-  isError(t, ofOther, 409, 'NAME_TAKEN', body.name, "another operator's Idempotency-Key is another")
+  isError(t, ofOther, 409, 'NAME_TAKEN', body.name, "another operator's Idempotency-Key is separate")
 
   const failed = { 'idempotency-key': newName('key') }
   isError(
     t,
-    await api.call('POST', '/v1/tenants', { body: { ...good(), plan: 'Gold' }, headers: failed }),
+    await api.call('POST', '/v1/tenants', { body: { ...newTenantBody(), plan: 'Gold' }, headers: failed }),
     400,
     'UNKNOWN_PLAN',
     'Gold',
-    'a refusal',
+    'an unknown plan',
   )
   t.same(
-    (await api.call('POST', '/v1/tenants', { body: good(), headers: failed })).status,
+    (await api.call('POST', '/v1/tenants', { body: newTenantBody(), headers: failed })).status,
     201,
-    'a refusal does not use the key up',
+    'a rejected request does not use the key',
   )
 })
 
-t.test('an Idempotency-Key sent many times at once makes one tenant', async (t) => {
-  const body = good()
+t.test('concurrent requests with one Idempotency-Key create one tenant', async (t) => {
+  const body = newTenantBody()
   const headers = { 'idempotency-key': newName('key') }
   const before = await api.counts()
   const responses = await Promise.all(
@@ -199,11 +205,11 @@ t.test('an Idempotency-Key sent many times at once makes one tenant', async (t) 
     responses.map(({ status }) => status),
     responses.map(() => 201),
   )
-  t.same(new Set(responses.map(({ text }) => text)).size, 1, 'all get the same answer')
+  t.same(new Set(responses.map(({ text }) => text)).size, 1, 'all get the same response')
   t.same(
     responses.filter(({ headers }) => headers['idempotency-replayed'] === 'true').length,
     responses.length - 1,
-    'all but one of them as a repeat',
+    'all but one are replayed',
   )
   const later = await api.call('POST', '/v1/tenants', { body, headers })
   t.match(later, { status: 201, headers: { 'idempotency-replayed': 'true' }, body: { name: body.name } })
@@ -213,18 +219,18 @@ t.test('an Idempotency-Key sent many times at once makes one tenant', async (t) 
   }
 })
 
-t.test('one name asked for many times at once is given once', async (t) => {
-  const body = good()
+t.test('of concurrent creations with one name, one succeeds', async (t) => {
+  const body = newTenantBody()
   const responses = await Promise.all(Array.from({ length: 5 }, () => api.call('POST', '/v1/tenants', { body })))
   t.same(responses.map(({ status }) => status).sort(), [201, 409, 409, 409, 409])
   for (const response of responses.filter(({ status }) => status === 409))
-    isError(t, response, 409, 'NAME_TAKEN', body.name, 'the others')
+    isError(t, response, 409, 'NAME_TAKEN', body.name, 'the other creations')
   t.same((await api.sql('select count(*)::int as count from tenants where name = $1', [body.name]))[0]?.['count'], 1)
 })
 
-t.test('no call ended in an error of ours', (t) => {
+t.test('no call failed with an internal error', (t) => {
   t.same(
-    api.log.filter((line) => line.includes('request failed')),
+    api.log.filter((line) => line.includes('The request failed.')),
     [],
   )
   t.end()

@@ -1,22 +1,22 @@
-// A tenant's life through the API: changed by one writer at a time, deleted in two steps, its keys rotated.
+// The API changes a tenant for one writer at a time, deletes it in two phases, and rotates its keys.
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import type { OperationBody } from '#control-plane/tenants/tenant-body.ts'
 import { query } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 import { isError, newName, startApi, type CreatedTenant } from '#test/support/control-plane/api.ts'
-import { changed, good, rolesAndSchemas } from './support/tenants.ts'
+import { changed, newTenantBody, rolesAndSchemas } from './support/tenants.ts'
 
 const api = await startApi(t)
 
-/** Gateways are told that it is gone, and the reconciler has nothing left to do before the grace time's end. */
+/** Whether gateways have the tenant's deletion, and the reconciler has nothing to do until the end of the grace period. */
 const isUnrouted = async (id: string) => {
   const [entry] = await api.published.some(new Set([id]))
   const { generation, observed_generation: observed } = await api.tenant(id)
   return entry?.route.phase === 'deleted' && observed === generation
 }
 
-t.test('name, plan and suspension change, each with a generation that is observed', async (t) => {
+t.test('each change of name, plan or suspension increments the generation, and is observed', async (t) => {
   const tenant = await api.create()
   const id = tenant.tenant_id
   const wait = { prefer: 'wait=30' }
@@ -51,10 +51,14 @@ t.test('name, plan and suspension change, each with a generation that is observe
     body: { plan: 'Free', generation: 5, status: 'ready' },
   })
   t.match(await api.tenant(id), { tenant_id: id, name, plan: 'Free', created_at: tenant.created_at, generation: 5 })
-  t.same((await api.call('POST', '/v1/tenants', { body: good(tenant.name) })).status, 201, 'the old name is free')
+  t.same(
+    (await api.call('POST', '/v1/tenants', { body: newTenantBody(tenant.name) })).status,
+    201,
+    'the old name is free',
+  )
 })
 
-t.test('of two writers that saw the same state, one is refused', async (t) => {
+t.test('of two writers with the same ETag, one is rejected', async (t) => {
   const { tenant_id: id } = await api.create()
   const seen = await api.call('GET', `/v1/tenants/${id}`)
   t.same(seen.headers['etag'], '"1"')
@@ -64,8 +68,8 @@ t.test('of two writers that saw the same state, one is refused', async (t) => {
   )
   t.same(responses.map(({ status }) => status).sort(), [200, 412])
   const lost = responses.find(({ status }) => status === 412)
-  if (lost === undefined) throw new Error('none was refused')
-  isError(t, lost, 412, 'STALE_ETAG', 'generation 1', 'the later one')
+  if (lost === undefined) throw new Error('no writer was rejected')
+  isError(t, lost, 412, 'STALE_ETAG', 'generation 1', 'the later writer')
   const now = await api.call('GET', `/v1/tenants/${id}`)
   t.same(now.headers['etag'], '"2"')
   isError(
@@ -82,7 +86,7 @@ t.test('of two writers that saw the same state, one is refused', async (t) => {
   t.match(await patch('Pro', '*'), { status: 200, body: { generation: 4 } })
 })
 
-t.test('while an operation is under way another is refused with its id; a delete supersedes it', async (t) => {
+t.test('during an operation another is rejected with the operation’s ID, and a delete supersedes it', async (t) => {
   const { tenant_id: id } = await api.create()
   api.region.agrees = false
   const first = changed(await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Pro' } }))
@@ -91,7 +95,7 @@ t.test('while an operation is under way another is refused with its id; a delete
     ['POST', '/keys/rotate', {}],
   ] as const) {
     const rejected = await api.call(method, `/v1/tenants/${id}${path}`, { body })
-    isError(t, rejected, 423, 'OPERATION_UNDER_WAY', first.operation.id, method)
+    isError(t, rejected, 423, 'OPERATION_IN_PROGRESS', first.operation.id, method)
     t.match(rejected, { headers: { 'retry-after': '1' }, body: { operation_id: first.operation.id } })
   }
   t.same((await api.tenant(id)).plan, 'Pro')
@@ -111,43 +115,43 @@ t.test('while an operation is under way another is refused with its id; a delete
       409,
       'TENANT_DELETED',
       'being deleted',
-      `${method} of what goes`,
+      `${method} of a deleted tenant`,
     )
   }
   api.region.agrees = true
 })
 
-t.test('a deleted tenant is kept for its grace time, then nothing of it is left', async (t) => {
+t.test('a deleted tenant is retained for its grace period, then removed completely', async (t) => {
   const tenant = await api.create()
   const id = tenant.tenant_id
   const deleted = await api.call('DELETE', `/v1/tenants/${id}`)
   t.match(deleted, { status: 202, body: { purge_after: String, operation: { kind: 'delete' } } })
   const due = new Date(changed(deleted).purge_after ?? 0)
-  t.same((await api.tenant(id)).status, 'deleting', 'says so at once')
+  t.same((await api.tenant(id)).status, 'deleting', 'the status changes at once')
   await until(() => isUnrouted(id), 'the first phase')
-  t.same((await rolesAndSchemas(api, id)).roles.length, 5, 'what it has is kept')
+  t.same((await rolesAndSchemas(api, id)).roles.length, 5, 'its roles stay')
   const [data] = await query(tenant.database_url, 'select count(*)::int as count from storage_buckets')
-  t.same(Number.isInteger(data?.['count']), true, 'and can be read')
+  t.same(Number.isInteger(data?.['count']), true, 'its data can be read')
   isError(
     t,
-    await api.call('POST', '/v1/tenants', { body: good(tenant.name) }),
+    await api.call('POST', '/v1/tenants', { body: newTenantBody(tenant.name) }),
     409,
     'NAME_TAKEN',
     tenant.name,
-    'its name is kept, too',
+    'its name stays taken',
   )
   const again = changed(await api.call('DELETE', `/v1/tenants/${id}`))
-  t.same(again.purge_after, due.toISOString(), 'asked again, it is not kept longer')
+  t.same(again.purge_after, due.toISOString(), 'a repeated delete does not extend the grace period')
 
   api.clock.ahead = due.getTime() - Date.now() + 1000
   await until(async () => (await api.call('GET', `/v1/tenants/${id}`)).status === 404, 'the second phase')
   api.clock.ahead = 0
-  isError(t, await api.call('GET', `/v1/tenants/${id}`), 404, 'TENANT_NOT_FOUND', 'tenant', 'afterwards')
+  isError(t, await api.call('GET', `/v1/tenants/${id}`), 404, 'TENANT_NOT_FOUND', 'tenant', 'the removed tenant')
   t.same(await rolesAndSchemas(api, id), { roles: [], schemas: [] })
-  t.ok(api.region.removed.includes(id), 'its files are gone')
+  t.ok(api.region.removed.includes(id), 'its files are removed')
   t.same(await api.published.some(new Set([id])), [])
-  t.same(await api.sql('select 1 from tenant_secrets where tenant_id = $1', [id]), [], 'its secrets are gone')
-  await t.rejects(query(tenant.database_url, 'select 1'), { code: /^28/ }, 'its login is gone')
+  t.same(await api.sql('select 1 from tenant_secrets where tenant_id = $1', [id]), [], 'its secrets are removed')
+  await t.rejects(query(tenant.database_url, 'select 1'), { code: /^28/ }, 'its login is removed')
   const { operations } = (await api.call('GET', `/v1/operations?tenant_id=${id}`)).body as {
     operations: OperationBody[]
   }
@@ -156,15 +160,15 @@ t.test('a deleted tenant is kept for its grace time, then nothing of it is left'
     ['create succeeded', 'delete superseded', 'delete succeeded'],
   )
   const next = await api.create(tenant.name)
-  t.not(next.tenant_id, id, 'the name is free for another')
+  t.not(next.tenant_id, id, 'the name is free for another tenant')
 })
 
-t.test('what was seen before a delete does not hide it', async (t) => {
+t.test('an observation from before a delete does not overwrite its status', async (t) => {
   const { tenant_id: id } = await api.create()
   api.region.agrees = false
   await api.call('DELETE', `/v1/tenants/${id}`)
   const epoch = BigInt(String((await api.sql('select epoch from installation'))[0]?.['epoch']))
-  // As a run does that took its snapshot before.
+  // A reconciliation whose snapshot is older than the delete records this.
   await api.reconcileStore.recordObserved(
     id,
     { generation: 1, status: 'ready', reason: null, conditions: [], operation: undefined },
@@ -176,7 +180,7 @@ t.test('what was seen before a delete does not hide it', async (t) => {
   t.same((await api.tenant(id)).status, 'deleting')
 })
 
-t.test('?purge=true destroys at once, also what is in its grace time', async (t) => {
+t.test('?purge=true deletes a tenant at once, also during its grace period', async (t) => {
   for (const graceFirst of [false, true]) {
     const { tenant_id: id } = await api.create()
     if (graceFirst) {
@@ -187,11 +191,18 @@ t.test('?purge=true destroys at once, also what is in its grace time', async (t)
     t.match(purged, { status: 202, body: { tenant_id: id, operation: { kind: 'delete', state: 'succeeded' } } })
     t.same((await api.call('GET', `/v1/tenants/${id}`)).status, 404)
     t.same(await rolesAndSchemas(api, id), { roles: [], schemas: [] })
-    isError(t, await api.call('DELETE', `/v1/tenants/${id}?purge=true`), 404, 'TENANT_NOT_FOUND', 'tenant', 'once more')
+    isError(
+      t,
+      await api.call('DELETE', `/v1/tenants/${id}?purge=true`),
+      404,
+      'TENANT_NOT_FOUND',
+      'tenant',
+      'a second purge',
+    )
   }
 })
 
-t.test('new API keys beside the old, which end after the overlap', async (t) => {
+t.test('new API keys work alongside the old ones, which end after the overlap', async (t) => {
   const tenant = await api.create()
   const id = tenant.tenant_id
   const headers = { prefer: 'wait=30', 'idempotency-key': newName('key') }
@@ -210,10 +221,10 @@ t.test('new API keys beside the old, which end after the overlap', async (t) => 
   t.same(
     await live(),
     { keys: hashes(keys, tenant.keys), jwt_secrets: [keys.jwt_secret, tenant.keys.jwt_secret] },
-    'both, the newest first',
+    'both sets of keys, the newest first',
   )
   api.clock.ahead = 61_000
-  t.same(await live(), { keys: hashes(keys), jwt_secrets: [keys.jwt_secret] }, 'the old ones have ended')
+  t.same(await live(), { keys: hashes(keys), jwt_secrets: [keys.jwt_secret] }, 'the old keys have ended')
   await until(
     async () => (await api.sql('select 1 from tenant_secrets where tenant_id = $1', [id])).length === 7,
     'their removal',
@@ -221,9 +232,9 @@ t.test('new API keys beside the old, which end after the overlap', async (t) => 
   api.clock.ahead = 0
 })
 
-t.test('no call ended in an error of ours', (t) => {
+t.test('no call failed with an internal error', (t) => {
   t.same(
-    api.log.filter((line) => line.includes('request failed')),
+    api.log.filter((line) => line.includes('The request failed.')),
     [],
   )
   t.end()

@@ -1,4 +1,4 @@
-// Hours close when all sources have passed them, months when all their hours are closed; nothing closed ever changes.
+// An hour closes when all sources have passed it, a month when all its hours are closed. Nothing closed ever changes.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { parseAmounts } from '#control-plane/usage/amounts-text.ts'
@@ -45,11 +45,7 @@ t.test(
     await close('2026-05-10T10:09:00Z')
     t.same((await recordsOf(tenant)).hours, [])
     await close('2026-05-10T11:30:00Z')
-    t.same(
-      (await recordsOf(tenant)).hours,
-      [[hour('10T09'), 8]],
-      'of the hour that one of them may still count in nothing is closed',
-    )
+    t.same((await recordsOf(tenant)).hours, [[hour('10T09'), 8]], 'the hour in which g2 may still count stays open')
     await ledger.record(pushOf('g2', boot, [], hour('10T11')))
     await close('2026-05-10T11:30:00Z')
     await close('2026-05-10T11:30:00Z')
@@ -60,72 +56,66 @@ t.test(
   },
 )
 
-t.test(
-  'a gateway that is gone holds the hours back until it is retired; what it brings later is a correction, once',
-  async (t) => {
-    const tenant = await all.tenant()
-    await ledger.record(pushOf('gone', boot, [requests(tenant, hour('10T09'), 3)], hour('10T09')))
-    await ledger.record(pushOf('here', boot, [requests(tenant, hour('10T09'), 10)], hour('10T12')))
+t.test('a lost gateway holds hours open until it is retired; its late counts become a correction, once', async (t) => {
+  const tenant = await all.tenant()
+  await ledger.record(pushOf('gone', boot, [requests(tenant, hour('10T09'), 3)], hour('10T09')))
+  await ledger.record(pushOf('here', boot, [requests(tenant, hour('10T09'), 10)], hour('10T12')))
+  await close('2026-05-10T12:30:00Z')
+  t.same((await recordsOf(tenant)).hours, [])
+  await sql("update usage_sources set retired_at = now() where source = 'gone'")
+  await close('2026-05-10T12:30:00Z')
+  t.same((await recordsOf(tenant)).hours, [[hour('10T09'), 13]])
+  const { stored } = await recordsOf(tenant)
+  for (let repeat = 0; repeat < 3; repeat++) {
+    await ledger.record(pushOf('gone', boot, [requests(tenant, hour('10T09'), 8)], hour('10T12')))
     await close('2026-05-10T12:30:00Z')
-    t.same((await recordsOf(tenant)).hours, [])
-    await sql("update usage_sources set retired_at = now() where source = 'gone'")
-    await close('2026-05-10T12:30:00Z')
-    t.same((await recordsOf(tenant)).hours, [[hour('10T09'), 13]])
-    const { stored } = await recordsOf(tenant)
-    for (let repeat = 0; repeat < 3; repeat++) {
-      await ledger.record(pushOf('gone', boot, [requests(tenant, hour('10T09'), 8)], hour('10T12')))
-      await close('2026-05-10T12:30:00Z')
-    }
-    const books = await recordsOf(tenant)
-    t.same(books.corrections, [[hour('10T09'), 5, '2026-05']])
-    t.same(books.months, [['2026-05', 18, false]])
-    t.equal(books.stored[0]?.hash, stored[0]?.hash)
-  },
-)
+  }
+  const records = await recordsOf(tenant)
+  t.same(records.corrections, [[hour('10T09'), 5, '2026-05']])
+  t.same(records.months, [['2026-05', 18, false]])
+  t.equal(records.stored[0]?.hash, stored[0]?.hash)
+})
 
-t.test(
-  "a tenant's hours wait for its own home, and nobody else's do; the home of a tenant that is gone holds nothing",
-  async (t) => {
-    const [slow, other] = [await all.tenant(), await all.tenant()]
-    const none = {
-      documentByteSeconds: 0n,
-      fileByteSeconds: 0n,
-      functionInvocations: 0n,
-      functionMilliseconds: 0n,
-      functionCpuMicroseconds: 0n,
-      functionMemoryKibMilliseconds: 0n,
-    }
-    await ledger.recordHome({
-      tenantId: slow,
+t.test("a tenant's hours wait for its own home only; the home of a deleted tenant holds no hours open", async (t) => {
+  const [slow, other] = [await all.tenant(), await all.tenant()]
+  const none = {
+    documentByteSeconds: 0n,
+    fileByteSeconds: 0n,
+    functionInvocations: 0n,
+    functionMilliseconds: 0n,
+    functionCpuMicroseconds: 0n,
+    functionMemoryKibMilliseconds: 0n,
+  }
+  await ledger.recordHome({
+    tenantId: slow,
+    boot,
+    completeUntil: new Date(hour('10T09')),
+    hours: [{ hour: new Date(hour('10T08')), amounts: { ...none, fileByteSeconds: 7200n } }],
+  })
+  await ledger.record(
+    pushOf(
+      'g',
       boot,
-      completeUntil: new Date(hour('10T09')),
-      hours: [{ hour: new Date(hour('10T08')), amounts: { ...none, fileByteSeconds: 7200n } }],
-    })
-    await ledger.record(
-      pushOf(
-        'g',
-        boot,
-        [slow, other].flatMap((id) => [requests(id, hour('10T08'), 1), requests(id, hour('10T09'), 2)]),
-        hour('10T12'),
-      ),
-    )
-    await close('2026-05-10T12:30:00Z')
-    t.same((await recordsOf(slow)).hours, [[hour('10T08'), 1]])
-    t.same((await recordsOf(other)).hours, [
-      [hour('10T08'), 1],
-      [hour('10T09'), 2],
-    ])
-    await sql('delete from tenants where id = $1', [slow])
-    await close('2026-05-10T12:30:00Z')
-    t.same((await recordsOf(slow)).hours, [
-      [hour('10T08'), 1],
-      [hour('10T09'), 2],
-    ])
-  },
-)
+      [slow, other].flatMap((id) => [requests(id, hour('10T08'), 1), requests(id, hour('10T09'), 2)]),
+      hour('10T12'),
+    ),
+  )
+  await close('2026-05-10T12:30:00Z')
+  t.same((await recordsOf(slow)).hours, [[hour('10T08'), 1]])
+  t.same((await recordsOf(other)).hours, [
+    [hour('10T08'), 1],
+    [hour('10T09'), 2],
+  ])
+  await sql('delete from tenants where id = $1', [slow])
+  await close('2026-05-10T12:30:00Z')
+  t.same((await recordsOf(slow)).hours, [
+    [hour('10T08'), 1],
+    [hour('10T09'), 2],
+  ])
+})
 
 t.test(
-  'a month closes for each tenant that lived in it; late counts go to the next one; the database refuses any change',
+  'a month closes for each tenant that existed in it; late counts go to the next; the database rejects changes',
   async (t) => {
     const [busy, idle, young] = [
       await all.tenant('2026-04-20T00:00:00Z'),
@@ -177,7 +167,7 @@ t.test(
   },
 )
 
-t.test('a tenant that is gone still gets the month closed in which its corrections are billed', async (t) => {
+t.test('the month in which corrections of a deleted tenant are billed still closes', async (t) => {
   const tenant = await all.tenant('2026-05-03T00:00:00Z')
   await ledger.record(pushOf('late', boot, [], hour('31T22')))
   await sql("update usage_sources set retired_at = now() where source = 'late'")
@@ -196,31 +186,28 @@ t.test('a tenant that is gone still gets the month closed in which its correctio
       ['2026-05', 6, true],
       ['2026-06', 0, true],
     ],
-    'and none after that',
+    'no later month exists',
   )
 })
 
-t.test(
-  'a tenant that used nothing and is gone has the months closed in which it was under a plan, for it may owe a fee',
-  async (t) => {
-    const tenant = await all.tenant('2026-04-20T00:00:00Z')
-    await sql("update plan_periods set until = '2026-05-02T00:00:00Z' where tenant_id = $1", [tenant])
-    await sql('delete from tenants where id = $1', [tenant])
-    await close('2026-08-01T00:30:00Z')
-    t.same((await recordsOf(tenant)).months, [
-      ['2026-04', 0, true],
-      ['2026-05', 0, true],
-    ])
-    t.equal(await closing.firstOpenMonth(), undefined)
-  },
-)
+t.test('the months in which a deleted, idle tenant had a plan close, because it may owe a fee', async (t) => {
+  const tenant = await all.tenant('2026-04-20T00:00:00Z')
+  await sql("update plan_periods set until = '2026-05-02T00:00:00Z' where tenant_id = $1", [tenant])
+  await sql('delete from tenants where id = $1', [tenant])
+  await close('2026-08-01T00:30:00Z')
+  t.same((await recordsOf(tenant)).months, [
+    ['2026-04', 0, true],
+    ['2026-05', 0, true],
+  ])
+  t.equal(await closing.firstOpenMonth(), undefined)
+})
 
 t.test(
-  'booked counters are removed a day after their hour was closed, and what was removed is a repeat from then on',
+  'posted counters are removed a day after their hour closes, and pushing them again counts nothing',
   async (t) => {
     const tenant = await all.tenant()
-    const counted = pushOf('g', boot, [requests(tenant, hour('10T09'), 3)], hour('10T10'))
-    await ledger.record(counted)
+    const repeatedPush = pushOf('g', boot, [requests(tenant, hour('10T09'), 3)], hour('10T10'))
+    await ledger.record(repeatedPush)
     await close('2026-05-10T11:30:00Z')
     await ledger.record(pushOf('g', boot, [requests(tenant, hour('11T11'), 1)], hour('11T13')))
     await close('2026-05-11T13:30:00Z')
@@ -231,14 +218,14 @@ t.test(
     await ledger.record(pushOf('g', boot, [], hour('11T14')))
     await close('2026-05-11T14:30:00Z')
     t.same(await sql('select value::int, dirty from usage_counters order by hour'), [{ value: 1, dirty: false }])
-    await ledger.record(counted)
+    await ledger.record(repeatedPush)
     await close('2026-05-11T14:31:00Z')
-    const books = await recordsOf(tenant)
-    t.same(books.hours, [
+    const records = await recordsOf(tenant)
+    t.same(records.hours, [
       [hour('10T09'), 3],
       [hour('11T11'), 1],
     ])
-    t.same(books.corrections, [])
+    t.same(records.corrections, [])
   },
 )
 
@@ -246,12 +233,12 @@ t.test('a control plane that no longer leads closes nothing', async (t) => {
   const tenant = await all.tenant()
   await ledger.record(pushOf('g', boot, [requests(tenant, hour('10T09'), 3)], hour('10T12')))
   await sql('update installation set epoch = 1')
-  await t.rejects(close('2026-05-10T12:30:00Z'), /another control plane leads/)
+  await t.rejects(close('2026-05-10T12:30:00Z'), /Another control plane leads/)
   t.same((await recordsOf(tenant)).hours, [])
   t.same(await sql('select dirty from usage_counters'), [{ dirty: true }])
 })
 
-t.test('pushes that come while hours are closed are booked once each', async (t) => {
+t.test('pushes that arrive while hours close are posted exactly once', async (t) => {
   const tenants = await Promise.all(Array.from({ length: 6 }, () => all.tenant()))
   const until = new Date(hour('10T12'))
   await ledger.record(pushOf('slow', randomUUID(), [], hour('10T09')))

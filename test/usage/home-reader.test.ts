@@ -1,5 +1,5 @@
-// Readings of tenants' homes become hours of the ledger: documents hold what was measured, files and runs are the home's own
-// figures, and neither a repeat nor an outage changes what was used.
+// Readings of tenants' homes become hours of the ledger. The bytes of documents are those measured, files and runs are the
+// home's own figures, and neither a repeat nor an outage changes the recorded usage.
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { hourMilliseconds, type HomeCounters } from '@tenantry/contract'
@@ -18,7 +18,7 @@ import { startApi } from '#test/support/control-plane/api.ts'
 const tenantId = 't_00000000000000000001'
 const start = Date.UTC(2026, 10, 22, 3, 20)
 
-interface Reported {
+interface CountersInput {
   books?: string
   began?: number
   documents?: number
@@ -26,9 +26,15 @@ interface Reported {
   hours?: Record<number, { files?: bigint; runs?: bigint }>
 }
 
-function reported(
+function countersAt(
   at: number,
-  { books = '00000000-0000-4000-8000-000000000001', began = start, documents = 0, files = 0, hours = {} }: Reported,
+  {
+    books = '00000000-0000-4000-8000-000000000001',
+    began = start,
+    documents = 0,
+    files = 0,
+    hours = {},
+  }: CountersInput,
   id = tenantId,
 ): HomeCounters {
   return {
@@ -49,8 +55,8 @@ function reported(
   }
 }
 
-/** As the ledger keeps them: the greatest of each boot, hour and amount. */
-class Stored {
+/** The greatest value of each boot, hour and amount, as the ledger stores it. */
+class GreatestValues {
   readonly values = new Map<string, bigint>()
 
   add({ boot, hours }: HomeReading): void {
@@ -67,19 +73,19 @@ class Stored {
   }
 }
 
-t.test('documents count for as long as they lie there, whichever way readings and outages follow', async () => {
+t.test('documents count for as long as they are stored, in any order of readings and outages', async () => {
   const step = fc.record({
     wait: fc.integer({ min: 1, max: 4 * 3_600 }),
     documents: fc.integer({ min: 0, max: 1_000_000_000 }),
     outage: fc.boolean(),
-    isTwice: fc.boolean(),
+    isRepeated: fc.boolean(),
   })
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
-      const stored = new Stored()
+      const stored = new GreatestValues()
       let [at, wanted, documents] = [start, 0n, 1_000]
       let state: HomeState | undefined
-      const first = readingOf(undefined, reported(at, { documents }), new Date(at))
+      const first = readingOf(undefined, countersAt(at, { documents }), new Date(at))
       for (const reading of first.readings) stored.add(reading)
       state = first.state
       for (const next of steps) {
@@ -88,9 +94,9 @@ t.test('documents count for as long as they lie there, whichever way readings an
         const before: HomeState = state
         const read = next.outage
           ? heldReading(before, new Date(at))
-          : readingOf(before, reported(at, { documents: next.documents }), new Date(at))
+          : readingOf(before, countersAt(at, { documents: next.documents }), new Date(at))
         const readings = 'readings' in read ? read.readings : [read.reading]
-        for (const reading of next.isTwice ? [...readings, ...readings] : readings) stored.add(reading)
+        for (const reading of next.isRepeated ? [...readings, ...readings] : readings) stored.add(reading)
         state = read.state
         if (!next.outage) documents = next.documents
       }
@@ -101,14 +107,14 @@ t.test('documents count for as long as they lie there, whichever way readings an
 })
 
 t.test(
-  'files of a home that is not asked count as they did, and its own figures take over without a jump',
+  'the files of a home that is not read count as before, and its next figures continue without a jump',
   async (t) => {
     const h = startOfHour(new Date(start)).getTime()
-    const stored = new Stored()
+    const stored = new GreatestValues()
     const at = (hours: number) => new Date(h + hours * hourMilliseconds)
     const one = readingOf(
       undefined,
-      reported(at(0.5).getTime(), { began: h, files: 100, hours: { [h]: { files: 180_000n, runs: 3n } } }),
+      countersAt(at(0.5).getTime(), { began: h, files: 100, hours: { [h]: { files: 180_000n, runs: 3n } } }),
       at(0.5),
     )
     one.readings.forEach((reading) => stored.add(reading))
@@ -122,29 +128,29 @@ t.test(
       [at(2).getTime()]: { files: 360_000n },
       [at(3).getTime()]: { files: 36_000n },
     }
-    const three = readingOf(two.state, reported(at(3.1).getTime(), { began: h, files: 100, hours }), at(3.1))
+    const three = readingOf(two.state, countersAt(at(3.1).getTime(), { began: h, files: 100, hours }), at(3.1))
     three.readings.forEach((reading) => stored.add(reading))
     t.equal(stored.sum('fileByteSeconds'), 100n * 11_160n)
     t.equal(stored.sum('functionInvocations'), 4n)
-    t.same(three.readings.at(-1)?.completeUntil, at(2), 'a run of the last hour may still be under way')
+    t.same(three.readings.at(-1)?.completeUntil, at(2), 'a run of the last hour may still be in progress')
   },
 )
 
 t.test(
-  'a home from a backup: what was used before stays, what lay there until then counts, and it goes on from there',
+  'after a restore, the usage before it stays, the bytes stored until then count, and counting continues',
   async (t) => {
     const h = startOfHour(new Date(start)).getTime()
-    const stored = new Stored()
+    const stored = new GreatestValues()
     const one = readingOf(
       undefined,
-      reported(h + 600_000, { began: h, documents: 10, files: 100, hours: { [h]: { files: 60_000n, runs: 7n } } }),
+      countersAt(h + 600_000, { began: h, documents: 10, files: 100, hours: { [h]: { files: 60_000n, runs: 7n } } }),
       new Date(h + 600_000),
     )
     one.readings.forEach((reading) => stored.add(reading))
     const books = '00000000-0000-4000-8000-000000000002'
     const two = readingOf(
       one.state,
-      reported(h + 1_800_000, {
+      countersAt(h + 1_800_000, {
         books,
         began: h + 1_200_000,
         documents: 20,
@@ -172,7 +178,7 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
   const id = tenant.tenant_id
   let time = startOfHour(new Date()).getTime() + 600_000
   let response: (() => HomeCounters) | undefined
-  const requested: number[] = []
+  const requestedHours: number[] = []
   const books = randomUUID()
   const warnings: string[] = []
   const outcomes: string[] = []
@@ -194,8 +200,8 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
         tenants: { [id]: { last_request_at: new Date(time).toISOString(), open: 0 } },
       }),
       tenantRecords: async (_url: string, _id: string, hours: number) => {
-        requested.push(hours)
-        if (response === undefined) throw new Error('it does not answer')
+        requestedHours.push(hours)
+        if (response === undefined) throw new Error('no response')
         return response()
       },
     },
@@ -216,38 +222,53 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     )
   const h = startOfHour(new Date(time)).getTime()
 
-  t.test('at first all that its books have, then what is new, and no more often than it is used', async (t) => {
-    response = () =>
-      reported(time, { books, began: h, documents: 1_000, files: 70, hours: { [h]: { files: 42_000n, runs: 2n } } }, id)
-    await poll()
-    t.same(requested.splice(0), [999])
-    t.same(await counters(), { document_byte_seconds: '600000', file_byte_seconds: '42000', function_invocations: '2' })
-    await poll()
-    t.same(requested.splice(0), [], 'it was read a moment ago')
-    time += 300_001
-    response = () =>
-      reported(time, { books, began: h, documents: 2_000, files: 70, hours: { [h]: { files: 63_000n, runs: 1n } } }, id)
-    await poll()
-    t.same(requested.splice(0), [2])
-    t.same(outcomes.splice(0), ['read', 'read'], 'the metrics are told')
-    t.match(
-      await counters(),
-      { document_byte_seconds: '900001', file_byte_seconds: '63000', function_invocations: '2' },
-      'nothing is taken back',
-    )
-  })
+  t.test(
+    'the first reading requests all hours, later ones only the new hours, and no reading repeats within five minutes',
+    async (t) => {
+      response = () =>
+        countersAt(
+          time,
+          { books, began: h, documents: 1_000, files: 70, hours: { [h]: { files: 42_000n, runs: 2n } } },
+          id,
+        )
+      await poll()
+      t.same(requestedHours.splice(0), [999])
+      t.same(await counters(), {
+        document_byte_seconds: '600000',
+        file_byte_seconds: '42000',
+        function_invocations: '2',
+      })
+      await poll()
+      t.same(requestedHours.splice(0), [], 'the home was read a moment ago')
+      time += 300_001
+      response = () =>
+        countersAt(
+          time,
+          { books, began: h, documents: 2_000, files: 70, hours: { [h]: { files: 63_000n, runs: 1n } } },
+          id,
+        )
+      await poll()
+      t.same(requestedHours.splice(0), [2])
+      t.same(outcomes.splice(0), ['read', 'read'], 'the metrics count both readings')
+      t.match(
+        await counters(),
+        { document_byte_seconds: '900001', file_byte_seconds: '63000', function_invocations: '2' },
+        'no count decreases',
+      )
+    },
+  )
 
-  t.test('one that is asked for is read at once', async (t) => {
+  t.test('readNow reads the given home at once, and no home for an unknown tenant', async (t) => {
     const before = await counters()
     const { signal } = new AbortController()
     await reader.readNow('t_00000000000000000000', signal)
-    t.same(requested.splice(0), [])
+    t.same(requestedHours.splice(0), [])
     await reader.readNow(id, signal)
-    t.same(requested.splice(0), [1])
+    t.same(requestedHours.splice(0), [1])
     t.same(await counters(), before)
   })
 
-  t.test('a control plane that is killed before it kept what it read counts nothing twice', async (t) => {
+  t.test('a control plane that is killed before it saves a reading counts nothing twice', async (t) => {
     const [before] = await api.sql('select * from home_readings where tenant_id = $1', [id])
     const killed = createHomeReader({
       ...deps,
@@ -261,7 +282,7 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     t.match(await counters(), { document_byte_seconds: String(900_001 + 2_000 * 600) })
   })
 
-  t.test('a runtime that does not answer keeps hours open for two hours, and no longer', async (t) => {
+  t.test('a runtime that does not respond keeps hours open for at most two hours', async (t) => {
     response = undefined
     const completeUntil = async () =>
       (await api.sql('select complete_until from usage_sources where source = $1', [homeSource(id)]))[0]?.[
@@ -283,26 +304,26 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
         document_byte_seconds: String(900_001 + 2_000 * 600 + 2_000 * 9_000),
         file_byte_seconds: String(63_000 + Math.floor(((time - (h + 1_500_001)) * 70) / 1_000) - 1),
       },
-      'what lay there lies there',
+      'the bytes stored before still count',
     )
   })
 
-  t.test('what happens while a home answers is for the next time', async (t) => {
+  t.test('the next reading includes what happens while a home responds', async (t) => {
     const at = time
     response = () => {
       time += 3 * hourMilliseconds
-      return reported(at, { books, began: h, documents: 2_000, files: 70 }, id)
+      return countersAt(at, { books, began: h, documents: 2_000, files: 70 }, id)
     }
     await reader.readNow(id, new AbortController().signal)
     const [{ read_at: readAt } = {}] = await api.sql('select read_at from home_readings where tenant_id = $1', [id])
     t.same(readAt, new Date(at))
-    requested.length = 0
-    response = () => reported(time, { books, began: h, documents: 2_000, files: 70 }, id)
+    requestedHours.length = 0
+    response = () => countersAt(time, { books, began: h, documents: 2_000, files: 70 }, id)
     await reader.readNow(id, new AbortController().signal)
-    t.same(requested, [4], 'and is asked for then')
+    t.same(requestedHours, [4], 'the next reading requests those hours')
   })
 
-  t.test('what is deleted counts no longer, and its hours wait for nobody', async (t) => {
+  t.test('a deleted home counts no longer, and holds no hours open', async (t) => {
     const before = await counters()
     await api.call('DELETE', `/v1/tenants/${id}`)
     await poll()
@@ -315,29 +336,29 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
       [{ year: 9999 }],
     )
     await poll()
-    t.same(await api.sql('select * from home_readings where tenant_id = $1', [id]), [], 'it is not read again')
+    t.same(await api.sql('select * from home_readings where tenant_id = $1', [id]), [], 'the home is not read again')
   })
 
-  t.test('one that nobody uses is read once an hour, as soon as the hour before can be complete', async (t) => {
+  t.test('an idle home is read once an hour, as soon as the hour before can be complete', async (t) => {
     const { tenant_id: quiet } = await api.create()
     const begin = startOfHour(new Date(time)).getTime() + hourMilliseconds
-    response = () => reported(time, { books: randomUUID(), began: begin }, quiet)
-    const checkOne = async (minutes: number) => {
+    response = () => countersAt(time, { books: randomUUID(), began: begin }, quiet)
+    const readsAt = async (minutes: number) => {
       time = begin + minutes * 60_000
-      requested.length = 0
+      requestedHours.length = 0
       await poll()
-      return requested.length
+      return requestedHours.length
     }
     t.same(
       [
-        await checkOne(5),
-        await checkOne(9),
-        await checkOne(10),
-        await checkOne(69),
-        await checkOne(70),
-        await checkOne(71),
-        await checkOne(129),
-        await checkOne(130),
+        await readsAt(5),
+        await readsAt(9),
+        await readsAt(10),
+        await readsAt(69),
+        await readsAt(70),
+        await readsAt(71),
+        await readsAt(129),
+        await readsAt(130),
       ],
       [1, 0, 1, 0, 1, 0, 0, 1],
     )

@@ -1,4 +1,4 @@
-// What waits in metering, invoices, webhooks and quotas, and since when, is in the control plane's metrics.
+// The control plane's metrics show what waits in metering, invoices, webhooks and quotas, and for how long.
 import { randomUUID } from 'node:crypto'
 import { internalPaths } from '@tenantry/contract'
 import t from 'tap'
@@ -22,90 +22,87 @@ const metrics = createMetrics({ all: () => new Map() }, now)
 const { signal } = new AbortController()
 const log = { info: () => undefined, warn: () => undefined }
 
-/** Lines of the metrics whose names begin so. */
+/** Returns the lines of the metrics whose names begin with the prefix. */
 function lines(text: string, prefix: string): string[] {
   return text
     .split('\n')
     .filter((line) => line.startsWith(prefix))
     .map((line) => line.replace('tenantry_', ''))
 }
-const reported = async (prefix: string) => lines(await metrics.text(), `tenantry_${prefix}`)
+const linesOf = async (prefix: string) => lines(await metrics.text(), `tenantry_${prefix}`)
 
-t.test(
-  'hours and months that do not close show their age and how many sources are missing, while this control plane leads',
-  async (t) => {
-    const { ledger, closing, clock, tenant } = await startLedger(t)
-    const id = await tenant('2026-04-20T00:00:00Z')
-    await ledger.record(
-      pushOf('gateway-1', randomUUID(), [requests(id, '2026-04-30T22:00:00Z', 3)], '2026-05-10T12:00:00Z'),
-    )
-    await ledger.record(pushOf('gateway-2', randomUUID(), [], '2026-04-30T23:00:00Z'))
-    await ledger.recordHome({
-      tenantId: id,
-      boot: randomUUID(),
-      hours: [],
-      completeUntil: new Date('2026-05-10T11:00:00Z'),
-    })
-    t.same(await reported('usage_'), [], 'nothing is said before anybody has looked')
+t.test('the leader’s metrics show the age of open hours and months and the number of missing sources', async (t) => {
+  const { ledger, closing, clock, tenant } = await startLedger(t)
+  const id = await tenant('2026-04-20T00:00:00Z')
+  await ledger.record(
+    pushOf('gateway-1', randomUUID(), [requests(id, '2026-04-30T22:00:00Z', 3)], '2026-05-10T12:00:00Z'),
+  )
+  await ledger.record(pushOf('gateway-2', randomUUID(), [], '2026-04-30T23:00:00Z'))
+  await ledger.recordHome({
+    tenantId: id,
+    boot: randomUUID(),
+    hours: [],
+    completeUntil: new Date('2026-05-10T11:00:00Z'),
+  })
+  t.same(await linesOf('usage_'), [], 'no metric exists before the first pass')
 
-    /** One pass of the leader, which then loses the lead, or goes on. */
-    const pass = async (after: () => Promise<void>) => {
-      clock.now = time.now
-      const lost = new AbortController()
-      const passed = Promise.withResolvers<undefined>()
-      const ticking: Clock = {
-        ...systemClock,
-        now,
-        sleep: (_, stop) => {
-          passed.resolve(undefined)
-          return new Promise((_resolve, reject) => stop?.addEventListener('abort', () => reject(new Error('over'))))
-        },
-      }
-      const loop = closeLedger({ closing, clock: ticking, measure: metrics.metering.ledger, log })({
-        epoch: 0n,
-        lost: lost.signal,
-      })
-      await passed.promise
-      await after()
-      lost.abort()
-      await loop
+  /** Runs one pass of the leader, calls `after`, then takes the lead away. */
+  const pass = async (after: () => Promise<void>) => {
+    clock.now = time.now
+    const lost = new AbortController()
+    const passed = Promise.withResolvers<undefined>()
+    const ticking: Clock = {
+      ...systemClock,
+      now,
+      sleep: (_, stop) => {
+        passed.resolve(undefined)
+        return new Promise((_resolve, reject) => stop?.addEventListener('abort', () => reject(new Error('over'))))
+      },
     }
-    const hour = 3_600
-    await pass(async () => {
-      const days = 9 * 24 * hour
-      t.same(await reported('usage_'), [
-        `usage_open_seconds ${days + 13.5 * hour}`,
-        `usage_open_month_seconds ${days + 12.5 * hour}`,
-        'usage_missing_sources{kind="gateway"} 1',
-        'usage_missing_sources{kind="home"} 1',
-      ])
-      time.now = new Date('2026-05-10T12:31:00Z')
-      t.match(
-        await reported('usage_open_seconds'),
-        [`usage_open_seconds ${days + 13.5 * hour + 60}`],
-        'ages go on between two looks',
-      )
+    const loop = closeLedger({ closing, clock: ticking, measure: metrics.metering.ledger, log })({
+      epoch: 0n,
+      lost: lost.signal,
     })
-    t.same(await reported('usage_'), [], 'who leads no longer says nothing')
-    await ledger.record(pushOf('gateway-2', randomUUID(), [], '2026-05-10T12:00:00Z'))
-    await ledger.recordHome({
-      tenantId: id,
-      boot: randomUUID(),
-      hours: [],
-      completeUntil: new Date('2026-05-10T12:00:00Z'),
-    })
-    await pass(async () => {
-      t.same(await reported('usage_'), [
-        `usage_open_seconds ${31 * 60}`,
-        'usage_open_month_seconds 0',
-        'usage_missing_sources{kind="gateway"} 0',
-        'usage_missing_sources{kind="home"} 0',
-      ])
-    })
-  },
-)
+    await passed.promise
+    await after()
+    lost.abort()
+    await loop
+  }
+  const hour = 3_600
+  await pass(async () => {
+    const days = 9 * 24 * hour
+    t.same(await linesOf('usage_'), [
+      `usage_open_seconds ${days + 13.5 * hour}`,
+      `usage_open_month_seconds ${days + 12.5 * hour}`,
+      'usage_missing_sources{kind="gateway"} 1',
+      'usage_missing_sources{kind="home"} 1',
+    ])
+    time.now = new Date('2026-05-10T12:31:00Z')
+    t.match(
+      await linesOf('usage_open_seconds'),
+      [`usage_open_seconds ${days + 13.5 * hour + 60}`],
+      'ages grow between two passes',
+    )
+  })
+  t.same(await linesOf('usage_'), [], 'a control plane that no longer leads reports no metric')
+  await ledger.record(pushOf('gateway-2', randomUUID(), [], '2026-05-10T12:00:00Z'))
+  await ledger.recordHome({
+    tenantId: id,
+    boot: randomUUID(),
+    hours: [],
+    completeUntil: new Date('2026-05-10T12:00:00Z'),
+  })
+  await pass(async () => {
+    t.same(await linesOf('usage_'), [
+      `usage_open_seconds ${31 * 60}`,
+      'usage_open_month_seconds 0',
+      'usage_missing_sources{kind="gateway"} 0',
+      'usage_missing_sources{kind="home"} 0',
+    ])
+  })
+})
 
-t.test('invoices that wait and invoices that can not be made are counted by month, until they are there', async (t) => {
+t.test('metrics count waiting and failed invoices by month, until they exist', async (t) => {
   const [month, before] = [monthBefore(startOfMonth(now())), monthBefore(monthBefore(startOfMonth(now())))]
   const errors = new Map<string, Error>([
     ['t_1', new ControlError('MONTH_NOT_CLOSED', 'not yet')],
@@ -131,7 +128,7 @@ t.test('invoices that wait and invoices that can not be made are counted by mont
         currenciesBut: async () => [],
         settled: async (_month, tenants) => new Set(tenants.filter((id) => !errors.has(id))),
         finished: async (at) => at < before || finished.has(at.getTime()),
-        keepAll: () => Promise.reject(new Error('there is nothing to keep')),
+        saveAll: () => Promise.reject(new Error('There is nothing to save.')),
         finish: async (at) => void finished.add(at.getTime()),
       },
       usage: { closedTenants: async () => [] },
@@ -142,7 +139,7 @@ t.test('invoices that wait and invoices that can not be made are counted by mont
     0n,
   )
   await closing.poll(signal)
-  t.same(await reported('invoices_missing{'), [
+  t.same(await linesOf('invoices_missing{'), [
     'invoices_missing{month="2026-03",reason="not_closed"} 0',
     'invoices_missing{month="2026-03",reason="failed"} 1',
     'invoices_missing{month="2026-03",reason="outdated"} 0',
@@ -152,9 +149,9 @@ t.test('invoices that wait and invoices that can not be made are counted by mont
   ])
   errors.clear()
   await closing.poll(signal)
-  t.ok((await reported('invoices_missing{')).every((line) => line.endsWith(' 0')))
+  t.ok((await linesOf('invoices_missing{')).every((line) => line.endsWith(' 0')))
   await closing.poll(signal)
-  t.same(await reported('invoices_missing{'), [], 'a month that everybody has an invoice of is told no more')
+  t.same(await linesOf('invoices_missing{'), [], 'the metrics omit a month in which all tenants have their invoices')
 })
 
 t.test('webhooks', { timeout: 60_000 }, async (t) => {
@@ -162,73 +159,70 @@ t.test('webhooks', { timeout: 60_000 }, async (t) => {
   const database = openDatabase(api.controlUrl)
   t.teardown(() => database.$disconnect())
 
-  t.test(
-    'messages on their way and given up are counted, with the age of the oldest, as often as it is looked',
-    async (t) => {
-      const { body } = await api.call('POST', '/v1/webhooks', { body: { url: 'https://billing.example/hooks' } })
-      const outbox = createWebhookOutbox(database, api.seal, now)
-      const response = { status: 503 }
-      const dispatcher = createDispatcher({
-        outbox,
-        send: async () => ({ status: response.status, error: undefined }),
-        clock: { ...systemClock, now },
-        random: () => 0,
-        measure: metrics.metering.webhooks,
-        log,
-      })
-      const report = (tenantId: string) =>
-        emitOperatorEvent(
-          database,
-          {
-            type: 'tenant.ready',
-            tenantId,
-            data: {
-              tenant_id: tenantId,
-              name: 'x',
-              plan: 'Free',
-              region: 'local',
-              status: 'ready',
-              previous_status: 'pending',
-              reason: null,
-            },
+  t.test('each poll counts the pending and dead deliveries, with the age of the oldest', async (t) => {
+    const { body } = await api.call('POST', '/v1/webhooks', { body: { url: 'https://billing.example/hooks' } })
+    const outbox = createWebhookOutbox(database, api.seal, now)
+    const response = { status: 503 }
+    const dispatcher = createDispatcher({
+      outbox,
+      send: async () => ({ status: response.status, error: undefined }),
+      clock: { ...systemClock, now },
+      random: () => 0,
+      measure: metrics.metering.webhooks,
+      log,
+    })
+    const emitReady = (tenantId: string) =>
+      emitOperatorEvent(
+        database,
+        {
+          type: 'tenant.ready',
+          tenantId,
+          data: {
+            tenant_id: tenantId,
+            name: 'x',
+            plan: 'Free',
+            region: 'local',
+            status: 'ready',
+            previous_status: 'pending',
+            reason: null,
           },
-          now(),
-        )
-      const later = async (seconds: number) => {
-        time.now = new Date(time.now.getTime() + seconds * 1000)
-        await dispatcher.poll(signal)
-      }
-      await later(0)
-      t.same(await reported('webhook_'), [
-        'webhook_deliveries{state="pending"} 0',
-        'webhook_deliveries{state="dead"} 0',
-        'webhook_oldest_seconds 0',
-      ])
-      await report('t_1')
-      await later(20)
-      await report('t_2')
-      await later(40)
-      t.same(await reported('webhook_'), [
-        'webhook_deliveries{state="pending"} 2',
-        'webhook_deliveries{state="dead"} 0',
-        'webhook_oldest_seconds 40',
-      ])
-      response.status = 410
-      await later(4_000)
-      await later(60)
-      t.same(
-        await reported('webhook_'),
-        ['webhook_deliveries{state="pending"} 0', 'webhook_deliveries{state="dead"} 0', 'webhook_oldest_seconds 0'],
-        'of an endpoint that is disabled nothing waits',
+        },
+        now(),
       )
-      await api.call('PATCH', `/v1/webhooks/${(body as { id: string }).id}`, { body: { enabled: true } })
-      await later(60)
-      const [pending, dead] = await reported('webhook_deliveries')
-      t.same([pending, dead], ['webhook_deliveries{state="pending"} 0', 'webhook_deliveries{state="dead"} 2'])
-    },
-  )
+    const later = async (seconds: number) => {
+      time.now = new Date(time.now.getTime() + seconds * 1000)
+      await dispatcher.poll(signal)
+    }
+    await later(0)
+    t.same(await linesOf('webhook_'), [
+      'webhook_deliveries{state="pending"} 0',
+      'webhook_deliveries{state="dead"} 0',
+      'webhook_oldest_seconds 0',
+    ])
+    await emitReady('t_1')
+    await later(20)
+    await emitReady('t_2')
+    await later(40)
+    t.same(await linesOf('webhook_'), [
+      'webhook_deliveries{state="pending"} 2',
+      'webhook_deliveries{state="dead"} 0',
+      'webhook_oldest_seconds 40',
+    ])
+    response.status = 410
+    await later(4_000)
+    await later(60)
+    t.same(
+      await linesOf('webhook_'),
+      ['webhook_deliveries{state="pending"} 0', 'webhook_deliveries{state="dead"} 0', 'webhook_oldest_seconds 0'],
+      'a disabled endpoint has no pending deliveries',
+    )
+    await api.call('PATCH', `/v1/webhooks/${(body as { id: string }).id}`, { body: { enabled: true } })
+    await later(60)
+    const [pending, dead] = await linesOf('webhook_deliveries')
+    t.same([pending, dead], ['webhook_deliveries{state="pending"} 0', 'webhook_deliveries{state="dead"} 2'])
+  })
 
-  t.test("gateways' calls for leases are counted by outcome, and what they are granted by state", async (t) => {
+  t.test("metrics count gateways' lease calls by outcome, and leases by state", async (t) => {
     const { tenant_id: id } = await api.create()
     const boot = randomUUID()
     const call = (sequence: number, request: number, keep = 0, slots = 0) =>
@@ -241,7 +235,8 @@ t.test('webhooks', { timeout: 60_000 }, async (t) => {
           sequence,
           unfinished: [],
           stopping: false,
-          reports: request === 0 ? [] : [{ tenant_id: id, used: 0, used_before: 0, keep, ask: request, waiting: request }],
+          reports:
+            request === 0 ? [] : [{ tenant_id: id, used: 0, used_before: 0, keep, ask: request, waiting: request }],
           slots: [{ tenant_id: id, open: 0, keep: 0, ask: slots, waiting: slots }],
         },
       })

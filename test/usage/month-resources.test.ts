@@ -1,4 +1,4 @@
-// What a month's figures become for people: rounded down to larger units, never above what was counted.
+// The API shows a month's figures in larger units, rounded down, so that they never exceed the counts.
 import t from 'tap'
 import { noAmounts } from '#control-plane/usage/hour-bucket.ts'
 import { monthResources } from '#control-plane/usage/month-resources.ts'
@@ -24,7 +24,7 @@ const of = (amounts: Partial<ReturnType<typeof noAmounts>>, runtime?: typeof sto
     elapsedMilliseconds,
   })
 
-t.test('byte-hours, milliseconds and mebibyte-seconds are whole, and rounded down', (t) => {
+t.test('byte-hours, milliseconds and mebibyte-seconds are integers, rounded down', (t) => {
   const { storage, functions } = of({
     fileByteSeconds: 7199n,
     documentByteSeconds: 3600n,
@@ -36,18 +36,14 @@ t.test('byte-hours, milliseconds and mebibyte-seconds are whole, and rounded dow
   t.end()
 })
 
-t.test('invocations are those of the ledger or, when it was read before the last of them, of the runtime', (t) => {
+t.test('the number of invocations is the greater of the ledger’s and the runtime’s', (t) => {
   t.equal(of({ functionInvocations: 3n }, stored).functions.invocations, 4)
-  t.equal(
-    of({ functionInvocations: 9n }, stored).functions.invocations,
-    9,
-    'records that were deleted leave their count',
-  )
+  t.equal(of({ functionInvocations: 9n }, stored).functions.invocations, 9, 'deleted records still count')
   t.equal(of({ functionInvocations: 9n }).functions.invocations, 9)
   t.end()
 })
 
-t.test('the average of connections is over the time so far, also where that is none', (t) => {
+t.test('the average of connections is over the elapsed time, and 0 when no time has passed', (t) => {
   t.equal(of({ connectionMilliseconds: 1_800_000n }).realtime_connections.average, 0.5)
   t.equal(of({ connectionMilliseconds: 1_800_000n }, undefined, 0).realtime_connections.average, 0)
   t.end()

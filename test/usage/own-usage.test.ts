@@ -1,9 +1,9 @@
-// What a runtime may ask of its tenant's usage: the installation's for all, a tenant's own for that tenant alone.
+// A runtime reads its tenant's usage with the installation's token, or with the tenant's own token, which opens that tenant only.
 import { tenantToken } from '@tenantry/contract'
 import t from 'tap'
 import { internalToken, startApi } from '#test/support/control-plane/api.ts'
 
-t.test('a tenant’s own token opens that tenant’s usage, and nothing is counted by asking', async (t) => {
+t.test('a tenant’s own token opens that tenant’s usage only, and reading usage counts nothing', async (t) => {
   const api = await startApi(t)
   const [tenant, other] = [await api.create(), await api.create()]
   const request = (id: string, token: string, query = '') =>
@@ -25,20 +25,22 @@ t.test('a tenant’s own token opens that tenant’s usage, and nothing is count
     ['?month=2020-01&granularity=day', 'usage/2020-01?granularity=day'],
   ] as const) {
     const headers = { 'x-tenantry-internal': tenantToken(internalToken, tenant.tenant_id), accept: 'text/csv' }
-    const reported = await api.call('GET', `/internal/v1/tenants/${tenant.tenant_id}/own-usage${query}`, {
+    const own = await api.call('GET', `/internal/v1/tenants/${tenant.tenant_id}/own-usage${query}`, {
       key: null,
       headers,
     })
-    const known = await api.call('GET', `/v1/tenants/${tenant.tenant_id}/${path}`, { headers: { accept: 'text/csv' } })
-    t.match(reported.headers['content-type'], /^text\/csv/)
-    t.same(reported.text, known.text, 'as CSV what operators are told')
+    const operatorResponse = await api.call('GET', `/v1/tenants/${tenant.tenant_id}/${path}`, {
+      headers: { accept: 'text/csv' },
+    })
+    t.match(own.headers['content-type'], /^text\/csv/)
+    t.same(own.text, operatorResponse.text, 'the CSV is the one that operators get')
   }
   t.same((await request(other.tenant_id, tenantToken(internalToken, tenant.tenant_id))).status, 404)
   t.same((await request(tenant.tenant_id, 'x'.repeat(40))).status, 404)
   t.same(
     (await api.call('GET', `/internal/v1/tenants/${tenant.tenant_id}/own-usage`)).status,
     404,
-    'a platform key does not',
+    'a platform key does not open the internal path',
   )
   t.same(
     (
@@ -49,7 +51,7 @@ t.test('a tenant’s own token opens that tenant’s usage, and nothing is count
       })
     ).status,
     404,
-    'a tenant’s token pushes nothing',
+    'a tenant’s token cannot push usage',
   )
   t.same(await api.counts(), before)
 })

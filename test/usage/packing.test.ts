@@ -1,4 +1,4 @@
-// Packed months hold exactly what went into them, and an idle hour takes one byte.
+// Packed months hold exactly the hours that were added, and an idle hour takes one byte.
 import fc from 'fast-check'
 import t from 'tap'
 import { amountsText, parseAmounts } from '#control-plane/usage/amounts-text.ts'
@@ -30,7 +30,7 @@ const hoursArbitrary = fc
   )
 const runs = { numRuns: effort({ small: 300, full: 20_000 }), seed }
 
-t.test('what is packed in any number of steps is unpacked the same', (t) => {
+t.test('hours that are packed in any number of steps are unpacked unchanged', (t) => {
   fc.assert(
     fc.property(hoursArbitrary, fc.nat(59), (hours, cut) => {
       const stepwise = hours.reduce<Uint8Array>((packed, hour) => appendHours(packed, month, [hour]), new Uint8Array())
@@ -44,7 +44,7 @@ t.test('what is packed in any number of steps is unpacked the same', (t) => {
   t.end()
 })
 
-t.test('an hour that only stores what the hour before did takes one byte', (t) => {
+t.test('an hour with the same stored bytes as the hour before takes one byte', (t) => {
   const amounts = { ...noAmounts(), documentByteSeconds: 3600n * 500_000_000n, fileByteSeconds: 3600n * 1_000_000_000n }
   const hours = Array.from({ length: 744 }, (_, index) => ({ hour: hourOf(index), amounts }))
   const packed = appendHours(new Uint8Array(), month, hours)
@@ -53,20 +53,20 @@ t.test('an hour that only stores what the hour before did takes one byte', (t) =
   t.end()
 })
 
-t.test('an hour out of turn, bytes that end too early and an unknown version are refused', (t) => {
+t.test('an hour out of order, truncated bytes and an unknown version are rejected', (t) => {
   const amounts = { ...noAmounts(), requests: 1000n }
   const packed = appendHours(new Uint8Array(), month, [{ hour: hourOf(5), amounts }])
   for (const hour of [hourOf(5), hourOf(4), new Date(month.getTime() - 3_600_000), new Date(hourOf(6).getTime() + 1)]) {
-    t.throws(() => appendHours(packed, month, [{ hour, amounts }]), /does not come next/)
+    t.throws(() => appendHours(packed, month, [{ hour, amounts }]), /does not follow the packed hours/)
   }
   t.throws(() => unpackHours(packed.subarray(0, packed.length - 1), 't', month), /ends within a number/)
   t.throws(() => unpackHours(Uint8Array.of(9, 0), 't', month), /version 9/)
   t.throws(() => unpackCells(Uint8Array.of(9)), /version 9/)
-  t.throws(() => unpackCells(Uint8Array.of(1, 120)), /no word 120/)
+  t.throws(() => unpackCells(Uint8Array.of(1, 120)), /unknown word 120/)
   t.end()
 })
 
-t.test('counts by group, method, status and latency are unpacked as they were, words that nobody foresaw too', (t) => {
+t.test('counts by group, method, status and latency are unpacked unchanged, also with unknown words', (t) => {
   const word = fc.constantFrom(
     '',
     'requests',
@@ -95,7 +95,7 @@ t.test('counts by group, method, status and latency are unpacked as they were, w
   t.end()
 })
 
-t.test('amounts are the same after they were text', (t) => {
+t.test('amounts survive conversion to text and back, and invalid text is rejected', (t) => {
   fc.assert(
     fc.property(amountsArbitrary, (amounts) => t.same(parseAmounts(amountsText(amounts)), amounts)),
     { ...runs, numRuns: 50 },
@@ -109,6 +109,6 @@ t.test('amounts are the same after they were text', (t) => {
     '0,0,0,0,0,0,0,0,0,0,0',
     '0,0,0,0,0,0,0,0,0,1.5',
   ])
-    t.throws(() => parseAmounts(text), /no line of amounts/)
+    t.throws(() => parseAmounts(text), /is not a line of amounts/)
   t.end()
 })

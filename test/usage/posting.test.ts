@@ -1,4 +1,4 @@
-// Counts go into closed hours while none after them is closed, and into corrections else: each exactly once.
+// Each count is posted exactly once: into its hour while no later hour is closed, otherwise into a correction.
 import fc from 'fast-check'
 import t from 'tap'
 import { postCounts, type Count, type OpenMonth, type TenantPosting } from '#control-plane/usage/post-counts.ts'
@@ -27,18 +27,18 @@ const count = (hour: string, meter: string, value: bigint): Count => ({
   value,
 })
 
-/** A ledger in memory: what a store does with what was booked. */
-class Records {
-  book = empty
+/** A ledger in memory, which stores posted counts as the real store does. */
+class MemoryLedger {
+  posting = empty
   readonly months = new Map<number, OpenMonth>()
   readonly corrections: Correction[] = []
 
-  take(counts: readonly Count[]): void {
+  post(counts: readonly Count[]): void {
     const open = [...this.months.values()].filter(
-      ({ month }) => this.book.closedUntil === undefined || month >= this.book.closedUntil,
+      ({ month }) => this.posting.closedUntil === undefined || month >= this.posting.closedUntil,
     )
-    const { book, months, corrections } = postCounts({ ...this.book, months: open }, counts, at)
-    this.book = book
+    const { posting, months, corrections } = postCounts({ ...this.posting, months: open }, counts, at)
+    this.posting = posting
     for (const month of months) this.months.set(month.month.getTime(), month)
     this.corrections.push(...corrections)
   }
@@ -49,13 +49,13 @@ class Records {
   }
 }
 
-t.test('a late count becomes a correction, with the chain of the hours as it was', (t) => {
-  const books = new Records()
-  books.take([count('2026-05-01T10:00:00Z', 'requests', 5n), count('2026-05-01T12:00:00Z', 'requests', 7n)])
-  const { hash } = books.book
-  books.take([count('2026-05-01T11:00:00Z', 'requests', 2n), count('2026-05-01T10:00:00Z', 'egress_bytes', 30n)])
-  t.equal(books.book.hash, hash)
-  t.match(books.corrections, [
+t.test('a late count becomes a correction, and the chain of the hours is unchanged', (t) => {
+  const ledger = new MemoryLedger()
+  ledger.post([count('2026-05-01T10:00:00Z', 'requests', 5n), count('2026-05-01T12:00:00Z', 'requests', 7n)])
+  const { hash } = ledger.posting
+  ledger.post([count('2026-05-01T11:00:00Z', 'requests', 2n), count('2026-05-01T10:00:00Z', 'egress_bytes', 30n)])
+  t.equal(ledger.posting.hash, hash)
+  t.match(ledger.corrections, [
     {
       number: 1,
       hour: new Date('2026-05-01T10:00:00Z'),
@@ -70,118 +70,116 @@ t.test('a late count becomes a correction, with the chain of the hours as it was
       billedMonth: new Date('2026-05-01'),
     },
   ])
-  t.match(books.months.get(Date.parse('2026-05-01'))?.totals, { requests: 14n, egressBytes: 30n })
-  t.equal(chainOf(chainStart, books.hours('2026-05-01')), hash)
+  t.match(ledger.months.get(Date.parse('2026-05-01'))?.totals, { requests: 14n, egressBytes: 30n })
+  t.equal(chainOf(chainStart, ledger.hours('2026-05-01')), hash)
   t.end()
 })
 
-t.test(
-  'what comes for a closed month is billed with the first open one, and changes nothing of the closed one',
-  (t) => {
-    const books = new Records()
-    books.take([count('2026-04-30T23:00:00Z', 'requests', 5n), count('2026-05-01T00:00:00Z', 'requests', 1n)])
-    books.book = { ...books.book, closedUntil: new Date('2026-05-01') }
-    const closed = books.months.get(Date.parse('2026-04-01'))
-    books.take([count('2026-04-03T08:00:00Z', 'requests', 9n), count('2026-04-03T08:00:00Z', 'refused_requests', 1n)])
-    t.match(books.corrections, [
-      { billedMonth: new Date('2026-05-01'), hour: new Date('2026-04-03T08:00:00Z'), amounts: { requests: 9n } },
-    ])
-    t.equal(books.months.get(Date.parse('2026-04-01')), closed)
-    t.match(books.months.get(Date.parse('2026-05-01'))?.totals, { requests: 1n }, 'the next month used no more for it')
-    t.end()
-  },
-)
+t.test('a count for a closed month is billed in the first open month, and the closed month is unchanged', (t) => {
+  const ledger = new MemoryLedger()
+  ledger.post([count('2026-04-30T23:00:00Z', 'requests', 5n), count('2026-05-01T00:00:00Z', 'requests', 1n)])
+  ledger.posting = { ...ledger.posting, closedUntil: new Date('2026-05-01') }
+  const closed = ledger.months.get(Date.parse('2026-04-01'))
+  ledger.post([count('2026-04-03T08:00:00Z', 'requests', 9n), count('2026-04-03T08:00:00Z', 'refused_requests', 1n)])
+  t.match(ledger.corrections, [
+    { billedMonth: new Date('2026-05-01'), hour: new Date('2026-04-03T08:00:00Z'), amounts: { requests: 9n } },
+  ])
+  t.equal(ledger.months.get(Date.parse('2026-04-01')), closed)
+  t.match(
+    ledger.months.get(Date.parse('2026-05-01'))?.totals,
+    { requests: 1n },
+    'the totals of the next month do not include it',
+  )
+  t.end()
+})
 
-t.test("the connections of an hour are all its gateways' together; of a month, the greatest hour's", (t) => {
-  const books = new Records()
-  books.take([
+t.test("an hour's peak of connections is the sum over its gateways, a month's peak that of its greatest hour", (t) => {
+  const ledger = new MemoryLedger()
+  ledger.post([
     count('2026-05-01T10:00:00Z', 'connections_peak', 5n),
     count('2026-05-01T12:00:00Z', 'connections_peak', 6n),
   ])
-  const peak = () => books.months.get(Date.parse('2026-05-01'))?.totals.connectionsPeak
+  const peak = () => ledger.months.get(Date.parse('2026-05-01'))?.totals.connectionsPeak
   t.equal(peak(), 6n)
-  books.take([count('2026-05-01T10:00:00Z', 'connections_peak', 1n)])
+  ledger.post([count('2026-05-01T10:00:00Z', 'connections_peak', 1n)])
   t.equal(peak(), 6n)
-  books.take([count('2026-05-01T10:00:00Z', 'connections_peak', 1n)])
+  ledger.post([count('2026-05-01T10:00:00Z', 'connections_peak', 1n)])
   t.equal(peak(), 7n)
   t.end()
 })
 
-t.test('what costs nothing is kept broken down, and is no link of the chain', (t) => {
-  const books = new Records()
-  books.take([count('2026-05-01T10:00:00Z', 'latency', 3n), count('2026-05-01T10:00:00Z', 'refused_requests', 2n)])
-  t.equal(books.book.hash, chainStart)
-  t.same(books.hours('2026-05-01'), [])
-  t.equal(books.months.get(Date.parse('2026-05-01'))?.cells.size, 2)
-  books.take([count('2026-04-01T10:00:00Z', 'requests', 1n), count('2026-05-01T10:00:00Z', 'requests', 1n)])
-  const [april, may] = [books.months.get(Date.parse('2026-04-01')), books.months.get(Date.parse('2026-05-01'))]
-  t.equal(may?.previous, april?.hash, 'the months follow each other in the chain')
-  t.equal(chainOf(may?.previous ?? '', books.hours('2026-05-01')), may?.hash)
+t.test('counts that are not billed are stored by cell, and are not part of the chain', (t) => {
+  const ledger = new MemoryLedger()
+  ledger.post([count('2026-05-01T10:00:00Z', 'latency', 3n), count('2026-05-01T10:00:00Z', 'refused_requests', 2n)])
+  t.equal(ledger.posting.hash, chainStart)
+  t.same(ledger.hours('2026-05-01'), [])
+  t.equal(ledger.months.get(Date.parse('2026-05-01'))?.cells.size, 2)
+  ledger.post([count('2026-04-01T10:00:00Z', 'requests', 1n), count('2026-05-01T10:00:00Z', 'requests', 1n)])
+  const [april, may] = [ledger.months.get(Date.parse('2026-04-01')), ledger.months.get(Date.parse('2026-05-01'))]
+  t.equal(may?.previous, april?.hash, 'each month continues the chain of the month before')
+  t.equal(chainOf(may?.previous ?? '', ledger.hours('2026-05-01')), may?.hash)
   t.end()
 })
 
-t.test(
-  'hours and corrections hold each count once, in whole chains, whatever the order and the closing of months',
-  (t) => {
-    const hours = fc
-      .integer({ min: 0, max: 24 * 90 })
-      .map((index) => new Date(Date.parse('2026-03-01T00:00:00Z') + index * 3_600_000))
-    const counts = fc.record({
-      hour: hours,
-      meter: fc.constantFrom('requests', 'egress_bytes', 'connections_peak', 'latency', 'file_byte_seconds'),
-      value: fc.bigInt({ min: 1n, max: 2n ** 60n }),
-    })
-    const step = fc.record({ counts: fc.array(counts, { maxLength: 12 }), closes: fc.boolean() })
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 8 }), (steps) => {
-        const books = new Records()
-        const wanted = new Map<number, Amounts>()
-        for (const { counts: some, closes } of steps) {
-          books.take(some.map(({ hour, meter, value }) => count(hour.toISOString(), meter, value)))
-          for (const { hour, meter, value } of some) {
-            const names = {
-              requests: 'requests',
-              egress_bytes: 'egressBytes',
-              connections_peak: 'connectionsPeak',
-              file_byte_seconds: 'fileByteSeconds',
-              latency: undefined,
-            } as const
-            const name = names[meter]
-            if (name !== undefined)
-              wanted.set(
-                hour.getTime(),
-                addAmounts(wanted.get(hour.getTime()) ?? noAmounts(), { ...noAmounts(), [name]: value }),
-              )
-          }
-          const last = books.book.lastHour
-          if (closes && last !== undefined) books.book = { ...books.book, closedUntil: startOfMonth(last) }
+t.test('hours and corrections hold each count once, in valid chains, in any order of counts and closings', (t) => {
+  const hours = fc
+    .integer({ min: 0, max: 24 * 90 })
+    .map((index) => new Date(Date.parse('2026-03-01T00:00:00Z') + index * 3_600_000))
+  const counts = fc.record({
+    hour: hours,
+    meter: fc.constantFrom('requests', 'egress_bytes', 'connections_peak', 'latency', 'file_byte_seconds'),
+    value: fc.bigInt({ min: 1n, max: 2n ** 60n }),
+  })
+  const step = fc.record({ counts: fc.array(counts, { maxLength: 12 }), closes: fc.boolean() })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 8 }), (steps) => {
+      const ledger = new MemoryLedger()
+      const wanted = new Map<number, Amounts>()
+      for (const { counts: some, closes } of steps) {
+        ledger.post(some.map(({ hour, meter, value }) => count(hour.toISOString(), meter, value)))
+        for (const { hour, meter, value } of some) {
+          const names = {
+            requests: 'requests',
+            egress_bytes: 'egressBytes',
+            connections_peak: 'connectionsPeak',
+            file_byte_seconds: 'fileByteSeconds',
+            latency: undefined,
+          } as const
+          const name = names[meter]
+          if (name !== undefined)
+            wanted.set(
+              hour.getTime(),
+              addAmounts(wanted.get(hour.getTime()) ?? noAmounts(), { ...noAmounts(), [name]: value }),
+            )
         }
-        const months = [...books.months.values()].sort((a, b) => a.month.getTime() - b.month.getTime())
-        const closed = months.flatMap(({ month }) => books.hours(month.toISOString()))
-        const found = new Map<number, Amounts>()
-        for (const { hour, amounts } of [...closed, ...books.corrections])
-          found.set(hour.getTime(), addAmounts(found.get(hour.getTime()) ?? noAmounts(), amounts))
-        t.same(new Map([...found].sort(([a], [b]) => a - b)), new Map([...wanted].sort(([a], [b]) => a - b)))
-        t.equal(chainOf(chainStart, closed), books.book.hash)
-        let link = chainStart
-        for (const correction of books.corrections) {
-          t.equal(correction.previous, link)
-          link = correctionLink(link, correction)
-          t.equal(correction.hash, link)
-        }
-        for (const { month, totals } of months) {
-          const own = books.corrections.filter(
-            ({ hour, billedMonth }) =>
-              hour >= month && hour < nextMonth(month) && billedMonth.getTime() === month.getTime(),
-          )
-          const byHour = new Map<number, Amounts>()
-          for (const { hour, amounts } of [...books.hours(month.toISOString()), ...own])
-            byHour.set(hour.getTime(), addAmounts(byHour.get(hour.getTime()) ?? noAmounts(), amounts))
-          t.same(totals, [...byHour.values()].reduce(joinAmounts, noAmounts()), `totals of ${month.toISOString()}`)
-        }
-      }),
-      { numRuns: effort({ small: 150, full: 10_000 }), seed },
-    )
-    t.end()
-  },
-)
+        const last = ledger.posting.lastHour
+        if (closes && last !== undefined) ledger.posting = { ...ledger.posting, closedUntil: startOfMonth(last) }
+      }
+      const months = [...ledger.months.values()].sort((a, b) => a.month.getTime() - b.month.getTime())
+      const closed = months.flatMap(({ month }) => ledger.hours(month.toISOString()))
+      const found = new Map<number, Amounts>()
+      for (const { hour, amounts } of [...closed, ...ledger.corrections])
+        found.set(hour.getTime(), addAmounts(found.get(hour.getTime()) ?? noAmounts(), amounts))
+      t.same(new Map([...found].sort(([a], [b]) => a - b)), new Map([...wanted].sort(([a], [b]) => a - b)))
+      t.equal(chainOf(chainStart, closed), ledger.posting.hash)
+      let link = chainStart
+      for (const correction of ledger.corrections) {
+        t.equal(correction.previous, link)
+        link = correctionLink(link, correction)
+        t.equal(correction.hash, link)
+      }
+      for (const { month, totals } of months) {
+        const own = ledger.corrections.filter(
+          ({ hour, billedMonth }) =>
+            hour >= month && hour < nextMonth(month) && billedMonth.getTime() === month.getTime(),
+        )
+        const byHour = new Map<number, Amounts>()
+        for (const { hour, amounts } of [...ledger.hours(month.toISOString()), ...own])
+          byHour.set(hour.getTime(), addAmounts(byHour.get(hour.getTime()) ?? noAmounts(), amounts))
+        t.same(totals, [...byHour.values()].reduce(joinAmounts, noAmounts()), `totals of ${month.toISOString()}`)
+      }
+    }),
+    { numRuns: effort({ small: 150, full: 10_000 }), seed },
+  )
+  t.end()
+})

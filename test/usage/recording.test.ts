@@ -1,4 +1,4 @@
-// What comes into the ledger: checked, kept at its greatest, and with it how far each source is.
+// The ledger validates pushes, stores each counter's greatest value, and records the time until which each source is complete.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { HomeAmounts } from '#control-plane/usage/usage-ledger.ts'
@@ -20,37 +20,43 @@ const homeAmounts: HomeAmounts = {
   functionMemoryKibMilliseconds: 0n,
 }
 
-t.test('a source is known from its first push on, and complete as far as it said at most', async (t) => {
-  await ledger.record(pushOf('first', boot, []))
-  t.match(await source('first'), {
-    tenant_id: null,
-    complete_until: new Date('2026-05-10T12:00:00Z'),
-    last_seen_at: clock.now,
-    retired_at: null,
-  })
-  await ledger.record(
-    pushOf('earlier', boot, [requests(newTenantId(), hour, 1), requests(newTenantId(), '2026-05-01T00:00:00.000Z', 1)]),
-  )
-  t.match(
-    await source('earlier'),
-    { complete_until: new Date('2026-05-01T00:00:00Z') },
-    'an hour that it counts in is not complete',
-  )
-  await ledger.record(pushOf('earlier', boot, [], hour))
-  await ledger.record(pushOf('earlier', boot, [], '2026-05-02T00:00:00.000Z'))
-  t.match(await source('earlier'), { complete_until: new Date(hour) }, 'and what it said once stays')
-})
+t.test(
+  'the ledger knows a source from its first push on, complete at most until the time that it reported',
+  async (t) => {
+    await ledger.record(pushOf('first', boot, []))
+    t.match(await source('first'), {
+      tenant_id: null,
+      complete_until: new Date('2026-05-10T12:00:00Z'),
+      last_seen_at: clock.now,
+      retired_at: null,
+    })
+    await ledger.record(
+      pushOf('earlier', boot, [
+        requests(newTenantId(), hour, 1),
+        requests(newTenantId(), '2026-05-01T00:00:00.000Z', 1),
+      ]),
+    )
+    t.match(
+      await source('earlier'),
+      { complete_until: new Date('2026-05-01T00:00:00Z') },
+      'an hour in which it counts is not complete',
+    )
+    await ledger.record(pushOf('earlier', boot, [], hour))
+    await ledger.record(pushOf('earlier', boot, [], '2026-05-02T00:00:00.000Z'))
+    t.match(await source('earlier'), { complete_until: new Date(hour) }, 'the reported time never moves back')
+  },
+)
 
-t.test('one that says that it has stopped is waited for no more, until it pushes again', async (t) => {
+t.test('hours do not wait for a source that reported its stop, until it pushes again', async (t) => {
   const tenant = newTenantId()
   await ledger.record({ ...pushOf('brief', boot, [requests(tenant, hour, 2)], hour), stopped: true })
   t.match(await source('brief'), { complete_until: new Date(hour), retired_at: clock.now })
-  t.equal((await valuesOf(tenant)).length, 1, 'what it counted stays')
+  t.equal((await valuesOf(tenant)).length, 1, 'its counts stay')
   await ledger.record(pushOf('brief', randomUUID(), []))
   t.match(await source('brief'), { complete_until: new Date(hour), retired_at: null })
 })
 
-t.test('a push with anything wrong is refused by the field, and nothing of it is recorded', async (t) => {
+t.test('a push with an invalid field is rejected with that field’s name, and none of it is recorded', async (t) => {
   const tenant = newTenantId()
   const good = requests(tenant, hour, 5)
   for (const [push, field] of [
@@ -61,7 +67,7 @@ t.test('a push with anything wrong is refused by the field, and nothing of it is
     [pushOf('g', boot, [good], 'soon'), 'complete_until'],
     [pushOf('g', boot, [good, { ...good, hour: '2026-05-10T11:30:00.000Z' }]), 'counters/1/hour'],
     [pushOf('g', boot, [good, { ...good, hour: '2026-13-10T11:00:00.000Z' }]), 'counters/1/hour'],
-    [pushOf('g', boot, [{ ...good, tenant_id: 'somebody' }]), 'counters/0/tenant_id'],
+    [pushOf('g', boot, [{ ...good, tenant_id: 'unknown' }]), 'counters/0/tenant_id'],
     [pushOf('g', boot, [{ ...good, group: 'a\0b' }]), 'counters/0/group'],
     [pushOf('g', boot, [{ ...good, value: 2 ** 60 }]), 'counters/0/value'],
   ] as const) {
@@ -71,7 +77,7 @@ t.test('a push with anything wrong is refused by the field, and nothing of it is
   t.equal(await source('g'), undefined)
 })
 
-t.test('a repeat of what went into a closed hour leaves it closed; more than that opens it', async (t) => {
+t.test('a repeated push leaves a closed hour closed; a greater value opens it', async (t) => {
   const tenant = newTenantId()
   await ledger.record(pushOf('repeated', boot, [requests(tenant, hour, 5)]))
   await sql('update usage_counters set booked = value, dirty = false where tenant_id = $1', [tenant])
@@ -83,7 +89,7 @@ t.test('a repeat of what went into a closed hour leaves it closed; more than tha
 })
 
 t.test(
-  'where counters were removed, what their source had completed is a repeat, and what it had not is new',
+  'after counters are removed, a push for hours that its source had completed is a repeat, and any other is new',
   async (t) => {
     const tenant = newTenantId()
     await ledger.record(pushOf('complete', boot, [], '2026-05-10T12:00:00.000Z'))
@@ -99,7 +105,7 @@ t.test(
   },
 )
 
-t.test("a home's reading is kept beyond what a number holds, under the tenant's own source", async (t) => {
+t.test("the ledger stores a home's reading beyond the safe integers, under the tenant's own source", async (t) => {
   const tenant = newTenantId()
   const reading = {
     tenantId: tenant,

@@ -1,4 +1,4 @@
-// Who counts usage can be seen; who is gone for good is retired by an operator, and lives again with its next push.
+// The API lists the sources of usage. An operator retires a source that is gone; its next push makes it active again.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openDatabase } from '#control-plane/platform/database.ts'
@@ -14,7 +14,7 @@ const boot = randomUUID()
 const hour = '2026-05-10T11:00:00.000Z'
 const push = (source: string) => ledger.record(pushOf(source, boot, [], hour))
 
-t.test('the sources page by page, and by kind', async (t) => {
+t.test('the API lists the sources page by page, and by kind', async (t) => {
   const tenant = newTenantId()
   await push('gateway-b')
   await push('gateway-a')
@@ -52,12 +52,12 @@ t.test('the sources page by page, and by kind', async (t) => {
 })
 
 t.test(
-  'one that was heard of lately is not retired; one that was not is, with an entry in the audit log, until it pushes again',
+  'a source that pushed lately is not retired; an older one is, with an audit entry, until it pushes again',
   async (t) => {
     const path = '/v1/usage/sources/gateway-a'
     const before = await api.counts()
     isError(t, await api.call('DELETE', path), 409, 'SOURCE_LIVES', 'gateway-a', 'at work')
-    for (const name of ['nobody', '%00', '..%2f'])
+    for (const name of ['unknown', '%00', '..%2f'])
       isError(t, await api.call('DELETE', `/v1/usage/sources/${name}`), 404, 'SOURCE_NOT_FOUND', 'source', name)
     t.same(await api.counts(), before)
     api.clock.ahead = 61_000
@@ -65,7 +65,7 @@ t.test(
     t.match(retired, { status: 200, body: { source: 'gateway-a', complete_until: hour } })
     const at = (retired.body as { retired_at: string }).retired_at
     api.clock.ahead = 120_000
-    t.match((await api.call('DELETE', path)).body, { retired_at: at }, 'again, it stays as it is')
+    t.match((await api.call('DELETE', path)).body, { retired_at: at }, 'a repeat changes nothing')
     t.match(await api.sql('select action, target from audit_log order by seq desc limit 1'), [
       { action: 'usage_source.retire', target: 'gateway-a' },
     ])

@@ -1,4 +1,4 @@
-// Usage as the API tells it: sums and series that agree, as JSON and as CSV, over one tenant and over all, also of tenants that are gone.
+// The usage API reports sums and series that agree, as JSON and as CSV, of one tenant and of all, and of deleted tenants too.
 import { randomUUID } from 'node:crypto'
 import type { Counter } from '@tenantry/contract'
 import t from 'tap'
@@ -14,7 +14,7 @@ import { pushOf, requests } from './support/ledger.ts'
 const api = await startApi(t, { deleteGraceSeconds: 0 })
 const database = openDatabase(api.controlUrl)
 t.teardown(() => database.$disconnect())
-// The month is over in an hour, by the API's clock, which the test moves.
+// The test moves the API's clock, by which the month is over soon.
 const month = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + 1, 1))
 const next = new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1))
 const now = () => new Date(Date.now() + api.clock.ahead)
@@ -90,7 +90,7 @@ await ledger.recordHome({
 })
 await ledger.record(pushOf('g2', boot, [requests(tenant, first, 1)], hourBefore(next, 4)))
 
-t.test('the month so far, with what is not closed yet and who holds it back', async (t) => {
+t.test('the current month shows what is not closed yet, and the sources that are missing', async (t) => {
   await close()
   const { body } = await get(`/v1/tenants/${tenant}/usage`)
   t.match(body, {
@@ -125,7 +125,7 @@ t.test('the month so far, with what is not closed yet and who holds it back', as
   const elapsed = now().getTime() - month.getTime()
   t.ok(
     Math.abs(resources.realtime_connections.average - 720_000 / elapsed) < 0.0001,
-    'the average is over the time, not over the hours',
+    'the average is over the elapsed time, not over the hours with counts',
   )
   const series = (await get(`/v1/tenants/${tenant}/usage?granularity=hour`)).body
   t.match(series, {
@@ -137,7 +137,7 @@ t.test('the month so far, with what is not closed yet and who holds it back', as
 })
 
 t.test(
-  'a closed month: hours in a chain that anybody can compute, days, one resource, and CSV that says the same',
+  'a closed month lists hours in a verifiable hash chain, days, one resource, and the same figures as CSV',
   async (t) => {
     await ledger.record(pushOf('g2', boot, [], next.toISOString()))
     await ledger.record(pushOf('g1', boot, [], next.toISOString()))
@@ -224,7 +224,7 @@ t.test(
       406,
       'NOT_ACCEPTABLE',
       'text/csv',
-      'a picture',
+      'an image type',
     )
     for (const query of ['granularity=week', 'resource=air', 'granularity=hour&granularity=day']) {
       isError(
@@ -239,11 +239,11 @@ t.test(
   },
 )
 
-t.test('what comes for the closed month is told as a correction, and changes no figure of it', async (t) => {
+t.test('a late count for the closed month appears as a correction, and changes no figure of the month', async (t) => {
   const path = `/v1/tenants/${tenant}/usage/${name}`
   const before = (await get(path)).body as object
   await ledger.record(pushOf('g1', boot, [requests(tenant, second, 3)], next.toISOString()))
-  t.same((await get(path)).body, before, 'before it is booked')
+  t.same((await get(path)).body, before, 'before the count is posted')
   await close()
   const after = (await get(path)).body as { corrections: unknown[] }
   t.same({ ...after, corrections: [] }, before)
@@ -256,7 +256,7 @@ t.test('what comes for the closed month is told as a correction, and changes no 
   )
 })
 
-t.test('a month before the tenant existed is complete and zero', async (t) => {
+t.test('the usage of a month before the tenant existed is complete and zero', async (t) => {
   t.match((await get(`/v1/tenants/${tenant}/usage/2020-02`)).body, {
     incomplete: false,
     missing_sources: [],
@@ -264,7 +264,7 @@ t.test('a month before the tenant existed is complete and zero', async (t) => {
   })
 })
 
-t.test('the usage of all tenants, page by page, each once', async (t) => {
+t.test('the pages of all tenants’ usage list each tenant once', async (t) => {
   const others = [(await api.create()).tenant_id, (await api.create()).tenant_id]
   const current = startOf(now())
   await ledger.record(pushOf('g1', boot, [requests(others[0] ?? '', current.toISOString(), 9)]))
@@ -302,7 +302,7 @@ t.test('the usage of all tenants, page by page, each once', async (t) => {
   }
 })
 
-t.test('the usage of a tenant that is gone can still be read', async (t) => {
+t.test('the usage of a deleted tenant can still be read', async (t) => {
   t.equal(
     (await api.call('DELETE', `/v1/tenants/${tenant}?purge=true`, { headers: { prefer: 'wait=30' } })).status,
     202,

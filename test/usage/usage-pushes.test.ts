@@ -1,4 +1,4 @@
-// What gateways push is kept as it was at its greatest: repeats, reordering and another incarnation do no harm.
+// The ledger stores the greatest value of each counter that gateways push, so repeated, reordered and restarted pushes count once.
 import { randomUUID } from 'node:crypto'
 import {
   internalPaths,
@@ -31,7 +31,7 @@ const stored = (source: string) =>
     [source],
   )
 
-t.test('the same pushes in any order, any of them twice, leave the same counters', async (t) => {
+t.test('the same pushes in any order, repeated or not, leave the same counters', async (t) => {
   const { tenant_id } = await api.create()
   const base = { tenant_id, hour: '2026-05-01T09:00:00.000Z', group: 'rest', method: '', status_class: '' }
   const cells: Omit<Counter, 'value'>[] = [
@@ -41,7 +41,7 @@ t.test('the same pushes in any order, any of them twice, leave the same counters
     { ...base, meter: 'connections_peak', group: '', bucket: '' },
   ]
   const boots = [randomUUID(), randomUUID()]
-  // The nth push of an incarnation holds the nth value of each of its counters.
+  // The nth push of a boot holds the nth value of each of its counters.
   const pushes = boots.flatMap((boot) =>
     [1, 2, 3].map((value) => ({ boot, counters: cells.map((cell) => ({ ...cell, value })) })),
   )
@@ -60,7 +60,7 @@ t.test('the same pushes in any order, any of them twice, leave the same counters
   )
 })
 
-t.test("an answer tells the control plane's clock", async (t) => {
+t.test("a response reports the control plane's clock", async (t) => {
   const before = Date.now()
   const { accepted, now } = await push({
     source: 'gateway-clock',

@@ -1,4 +1,5 @@
-// Tenants made in advance: shown to nobody, claimed by a create with the keys that were made with them, once each.
+// Tenants created in advance: hidden from callers, and claimed by a create with the keys that were created with them, once
+// each.
 import { randomBytes } from 'node:crypto'
 import { internalPaths, internalTokenHeader } from '@tenantry/contract'
 import t from 'tap'
@@ -17,7 +18,7 @@ const store = createWarmPoolStore(database, api.seal, () => new Date())
 const epoch = async () => BigInt(String((await api.sql('select epoch from installation'))[0]?.['epoch']))
 const secrets = new Map<string, ReturnType<typeof newSecrets>>()
 
-/** @returns its id, once it is there with all that a tenant has */
+/** @returns the ID of a tenant that is warm, with all that a tenant has */
 async function makeWarm(): Promise<string> {
   const id = `t_${randomBytes(10).toString('hex')}`
   const made = newSecrets()
@@ -41,7 +42,7 @@ const ids = async (query = '') =>
 const create = (plan = 'Pro', headers: Record<string, string> = {}, name = newName()) =>
   api.call('POST', '/v1/tenants', { body: { name, plan, region: 'cloud' }, headers })
 
-t.test('nobody sees it, and nobody can do anything with it', async (t) => {
+t.test('A warm tenant is not shown, and no call changes it', async (t) => {
   const id = await makeWarm()
   t.notOk((await ids()).includes(id))
   t.same((await api.call('GET', `/v1/operations?tenant_id=${id}`)).body, { operations: [], next_cursor: null })
@@ -80,7 +81,7 @@ t.test('nobody sees it, and nobody can do anything with it', async (t) => {
   await until(async () => (await api.sql('select 1 from tenants where id = $1', [id])).length === 0, 'its end')
 })
 
-t.test('a create claims it, with the keys that hold, and calls it new', async (t) => {
+t.test('A create claims a warm tenant with its keys, and returns it as new', async (t) => {
   const id = await makeWarm()
   const begun = Date.now()
   const headers = { prefer: 'wait=30', 'idempotency-key': newName('key') }
@@ -113,7 +114,7 @@ t.test('a create claims it, with the keys that hold, and calls it new', async (t
   })
 })
 
-t.test('two creates at once never claim the same; the next one makes its own', async (t) => {
+t.test('Two creates at once never claim the same tenant, and a further one creates its own', async (t) => {
   const warm = [await makeWarm(), await makeWarm()]
   const responses = await Promise.all([create(), create(), create()])
   const claimed = responses.map(({ body }) => (body as TenantBody).tenant_id)
@@ -125,12 +126,12 @@ t.test('two creates at once never claim the same; the next one makes its own', a
   t.same(
     warm.filter((id) => !claimed.includes(id)),
     [],
-    'both were taken',
+    'both warm tenants were claimed',
   )
   for (const { body } of responses) t.not((body as TenantBody).status, 'warm')
 })
 
-t.test('a refused create leaves it where it was; one of another model passes it by', async (t) => {
+t.test('A rejected create claims nothing, and one of another isolation skips the warm tenant', async (t) => {
   const id = await makeWarm()
   const taken = await api.create()
   isError(t, await create('Pro', {}, taken.name), 409, 'NAME_TAKEN', taken.name, 'a name that is taken')
@@ -138,14 +139,14 @@ t.test('a refused create leaves it where it was; one of another model passes it 
     body: { name: newName(), plan: 'Pro', region: 'cloud', isolation: 'schema-per-tenant' },
   })
   t.not((shared.body as TenantBody).tenant_id, id)
-  t.not((await api.create()).tenant_id, id, 'one of another region')
+  t.not((await api.create()).tenant_id, id, 'a tenant of another region')
   t.match(await api.sql('select desired, status, generation from tenants where id = $1', [id]), [
     { desired: 'warm', status: 'warm', generation: 1 },
   ])
-  t.same(((await create()).body as TenantBody).tenant_id, id, 'it is there for the next')
+  t.same(((await create()).body as TenantBody).tenant_id, id, 'the warm tenant is there for the next create')
 })
 
-t.test('what the reconciler saw before the claim does not make it warm again', async (t) => {
+t.test('An earlier observation of the reconciler does not make a claimed tenant warm again', async (t) => {
   const id = await makeWarm()
   api.region.agrees = false
   const tenant = (await create()).body as TenantBody

@@ -1,4 +1,4 @@
-// What is made and what is removed for a region's warm pool, decided from what there is.
+// Which warm tenants a region creates and removes, decided from those that exist.
 import fc from 'fast-check'
 import t from 'tap'
 import type { WarmTenant } from '#control-plane/warm-pool/store.ts'
@@ -12,7 +12,7 @@ const tenant = (id: string, state: WarmTenant['state'], of: WarmTenant['images']
   images: of,
 })
 
-t.test('the cases', async (t) => {
+t.test('planPool decides each case', async (t) => {
   const cases: {
     what: string
     tenants: WarmTenant[]
@@ -23,37 +23,37 @@ t.test('the cases', async (t) => {
   }[] = [
     { what: 'an empty pool is filled, two at a time', tenants: [], size: 5, remove: [], make: 2 },
     {
-      what: 'one in the making leaves room for one',
+      what: 'one that is being created leaves room for one',
       tenants: [tenant('a', 'pending', undefined)],
       size: 5,
       remove: [],
       make: 1,
     },
     { what: 'a full pool stays', tenants: [tenant('a', 'warm'), tenant('b', 'warm')], size: 2, remove: [], make: 0 },
-    { what: 'nothing is made while nothing may be', tenants: [], size: 2, mayMake: false, remove: [], make: 0 },
+    { what: 'nothing is created while that is not allowed', tenants: [], size: 2, mayMake: false, remove: [], make: 0 },
     {
-      what: 'a failed one goes, and counts as moving',
+      what: 'a failed one is removed, and counts as moving',
       tenants: [tenant('a', 'failed'), tenant('b', 'pending')],
       size: 3,
       remove: ['a'],
       make: 0,
     },
     {
-      what: 'failed ones that are still leaving hold up new ones',
+      what: 'failed ones that are still leaving delay new ones',
       tenants: [tenant('a', 'leaving'), tenant('b', 'leaving')],
       size: 2,
       remove: [],
       make: 0,
     },
     {
-      what: 'of a surplus the unfinished go first',
+      what: 'of a surplus the unfinished are removed first',
       tenants: [tenant('a', 'pending'), tenant('b', 'warm')],
       size: 1,
       remove: ['a'],
       make: 0,
     },
     {
-      what: 'of a surplus the outdated go before the current',
+      what: 'of a surplus the outdated are removed before the current',
       tenants: [tenant('a', 'warm', former), tenant('b', 'warm')],
       size: 1,
       remove: ['a'],
@@ -67,14 +67,14 @@ t.test('the cases', async (t) => {
       make: 0,
     },
     {
-      what: 'one outdated at a time',
+      what: 'one outdated tenant is removed at a time',
       tenants: [tenant('a', 'warm', former), tenant('b', 'warm', former)],
       size: 2,
       remove: ['a'],
       make: 0,
     },
     {
-      what: 'the next outdated waits until the pool is whole',
+      what: 'the next outdated one waits until the pool is full',
       tenants: [tenant('a', 'warm', former), tenant('b', 'pending')],
       size: 2,
       remove: [],
@@ -88,12 +88,12 @@ t.test('the cases', async (t) => {
   t.same(
     planPool([tenant('a', 'warm', former)], { size: 1, images: undefined, mayMake: false }),
     { remove: [], make: 0 },
-    'nothing is outdated when nobody knows',
+    'nothing is outdated while the images are unknown',
   )
 })
 
 t.test(
-  'any pool comes to its size with current images, never more than two at once in motion by its own doing',
+  'Any pool reaches its size with current images, and never moves more than two tenants at once by itself',
   async (t) => {
     const anyTenant = fc.record({
       state: fc.constantFrom('pending' as const, 'warm' as const, 'failed' as const, 'leaving' as const),
@@ -118,7 +118,7 @@ t.test(
             pool.filter(({ state }) => state === 'warm' || state === 'pending').length + plan.make > size
           )
             return false
-          // What leaves is gone by the next look, what is made is warm or failed: as luck has it, but not for ever.
+          // A leaving tenant is gone at the next poll. A new one is warm or failed at random, but not for ever.
           pool = pool
             .filter(({ state }) => state !== 'leaving')
             .map((one): WarmTenant => {

@@ -1,4 +1,4 @@
-// A region's warm pool on a real control database: filled, claimed, mended, renewed, emptied; by the leader alone.
+// A region's warm pool on a real control database: filled, claimed, repaired, renewed and emptied, by the leader alone.
 import t from 'tap'
 import { createWarmPool } from '#control-plane/warm-pool/jobs.ts'
 import { createReconcileStore } from '#control-plane/reconcile/store.ts'
@@ -33,18 +33,18 @@ const fill = async (size: number) => {
 
 t.beforeEach(() => plane.nextRegion())
 
-t.test('a pool fills up, two at a time, with tenants that have all they need and nobody knows', async (t) => {
+t.test('A pool fills up, two at a time, with complete tenants that no operation names', async (t) => {
   const { poll, counts } = pool(3)
   await poll()
   t.same(await states(), ['warm pending', 'warm pending'])
   await poll()
-  t.same((await states()).length, 2, 'no third one while two are in the making')
+  t.same((await states()).length, 2, 'no third one while two are being created')
   await plane.settle()
   await poll()
   await plane.settle()
   await poll()
   t.same(await states(), ['warm warm', 'warm warm', 'warm warm'])
-  t.same(counts.at(-1), { pending: 0, warm: 3, failed: 0, leaving: 0 }, 'and that is what is measured')
+  t.same(counts.at(-1), { pending: 0, warm: 3, failed: 0, leaving: 0 }, 'the metrics show the same')
 
   const rows = await plane.sql('select * from tenants where region_id = $1', [plane.region().id])
   const reconcileStore = createReconcileStore(plane.database, plane.seal, plane.clock.now)
@@ -57,15 +57,11 @@ t.test('a pool fills up, two at a time, with tenants that have all they need and
     })
     const snapshot = await reconcileStore.snapshot(String(row['id']))
     for (const kind of secretKinds) t.match(snapshot?.secrets[kind], [/^.{40,}$/], `${kind} can be opened`)
-    t.same(
-      await plane.sql('select 1 from operations where tenant_id = $1', [row['id']]),
-      [],
-      'no operation tells of it',
-    )
+    t.same(await plane.sql('select 1 from operations where tenant_id = $1', [row['id']]), [], 'no operation names it')
   }
 })
 
-t.test('after a claim the pool fills up again, and the claimed one is left alone', async (t) => {
+t.test('After a claim the pool fills up again, and the claimed tenant is not changed', async (t) => {
   await fill(2)
   const [claimed] = await plane.sql("select id from tenants where region_id = $1 and desired = 'warm'", [
     plane.region().id,
@@ -82,7 +78,7 @@ t.test('after a claim the pool fills up again, and the claimed one is left alone
   t.same((await plane.tenant(String(claimed?.['id'])))['desired'], 'active')
 })
 
-t.test('a failed one is removed at once, and another made after a delay that grows', async (t) => {
+t.test('A failed tenant is removed at once, and another is created after a growing delay', async (t) => {
   const { poll } = pool(1)
   const fail = () =>
     plane.sql("update tenants set status = 'failed' where region_id = $1 and desired = 'warm'", [plane.region().id])
@@ -94,7 +90,7 @@ t.test('a failed one is removed at once, and another made after a delay that gro
     const [row] = await plane.sql('select purge_after, generation from tenants where region_id = $1', [
       plane.region().id,
     ])
-    t.same(row, { purge_after: plane.clock.now(), generation: 2 }, 'its data goes at once')
+    t.same(row, { purge_after: plane.clock.now(), generation: 2 }, 'its data is deleted at once')
     await plane.settle()
     plane.clock.pass(delay - 1)
     await poll()
@@ -110,10 +106,10 @@ t.test('a failed one is removed at once, and another made after a delay that gro
   await plane.settle()
   plane.clock.pass(5)
   await poll()
-  t.same(await states(), ['warm pending'], 'after a success the delay begins anew')
+  t.same(await states(), ['warm pending'], 'after a success the delay begins again')
 })
 
-t.test('while failed ones cannot be removed no more are made', async (t) => {
+t.test('While failed tenants cannot be removed, no more are created', async (t) => {
   const { poll } = pool(4)
   await poll()
   for (let round = 0; round < 10; round++) {
@@ -126,7 +122,7 @@ t.test('while failed ones cannot be removed no more are made', async (t) => {
   t.same(await states(), ['deleted deleting', 'deleted deleting'])
 })
 
-t.test('a smaller pool loses its surplus, the unfinished first; a pool of none loses all', async (t) => {
+t.test('A smaller pool removes its surplus, unfinished first, and a pool of size 0 removes all', async (t) => {
   await fill(3)
   await pool(4).poll()
   t.same((await states()).at(-1), 'warm pending')
@@ -139,15 +135,15 @@ t.test('a smaller pool loses its surplus, the unfinished first; a pool of none l
   )
 })
 
-t.test('when the images change, the pool is renewed one by one', async (t) => {
+t.test('When the images change, the pool is renewed one by one', async (t) => {
   await fill(3)
   const renewed = { ...oldImages, runtime: 'sha256:runtime-new' }
   const { poll } = pool(3, async () => renewed)
-  const least: number[] = []
+  const readyCounts: number[] = []
   for (let round = 0; round < 12; round++) {
     await poll()
-    least.push((await states()).filter((state) => state === 'warm warm').length)
-    // What is made anew gets the region's images.
+    readyCounts.push((await states()).filter((state) => state === 'warm warm').length)
+    // New tenants get the images of the region.
     await plane.sql(
       "update tenants set runtime_image = $2, postgres_image = $3 where region_id = $1 and status = 'pending'",
       [plane.region().id, renewed.runtime, renewed.postgres],
@@ -158,10 +154,10 @@ t.test('when the images change, the pool is renewed one by one', async (t) => {
     await plane.sql('select status, runtime_image from tenants where region_id = $1', [plane.region().id]),
     Array.from({ length: 3 }, () => ({ status: 'warm', runtime_image: renewed.runtime })),
   )
-  t.same(Math.min(...least), 2, 'two were ready at any time')
+  t.same(Math.min(...readyCounts), 2, 'two were ready at any time')
 })
 
-t.test('an engine that does not answer: nothing is made, nothing is renewed, failed ones still go', async (t) => {
+t.test('While the engine does not respond nothing is created or renewed, and failed tenants are removed', async (t) => {
   await fill(1)
   const { poll } = pool(3, () => Promise.reject(new Error('unreachable')))
   await poll()
@@ -171,7 +167,7 @@ t.test('an engine that does not answer: nothing is made, nothing is renewed, fai
   t.same(await states(), ['deleted deleting'])
 })
 
-t.test('an idle pool writes nothing', async (t) => {
+t.test('An idle pool writes nothing', async (t) => {
   await fill(2)
   const { poll } = pool(2)
   const before = await plane.sql('select * from tenants where region_id = $1 order by id', [plane.region().id])
@@ -180,11 +176,11 @@ t.test('an idle pool writes nothing', async (t) => {
   t.same(await plane.sql('select * from tenants where region_id = $1 order by id', [plane.region().id]), before)
 })
 
-t.test('who does not lead any more writes nothing', async (t) => {
+t.test('A control plane that no longer leads writes nothing', async (t) => {
   await fill(2)
   const before = await states()
   await plane.changeLeader()
-  t.ok(await isRejected(pool(4).poll()), 'none is made')
+  t.ok(await isRejected(pool(4).poll()), 'none is created')
   t.ok(await isRejected(pool(1).poll()), 'none is removed')
   t.same(await states(), before)
   plane.epoch += 1n

@@ -1,4 +1,5 @@
-// The watches of gateways and runtimes: the whole set, then every change; what is gone is told; who does not read is cut off.
+// The watches of gateways and runtimes: the whole set, then every change and removal. A client that does not read is cut
+// off.
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -33,7 +34,7 @@ async function follow(t: Test, path: string, token = internalToken): Promise<Lin
   const stop = new AbortController()
   t.teardown(() => stop.abort())
   const response = await fetch(new URL(path, url), { headers: { [internalTokenHeader]: token }, signal: stop.signal })
-  if (response.status !== 200 || response.body === null) throw new Error(`the watch was answered ${response.status}`)
+  if (response.status !== 200 || response.body === null) throw new Error(`the watch returned ${response.status}`)
   const lines: Line[] = []
   const read = async (body: NonNullable<Response['body']>) => {
     let rest = ''
@@ -43,7 +44,7 @@ async function follow(t: Test, path: string, token = internalToken): Promise<Lin
       lines.push(...parts.map((part) => JSON.parse(part) as Line))
     }
   }
-  // It ends by being aborted.
+  // The reading ends when it is aborted.
   read(response.body).catch(() => undefined)
   await until(() => lines.some(({ type }) => type === 'synced'), 'the whole set')
   return lines
@@ -59,7 +60,7 @@ const ofTenant = (lines: Line[], id: string) =>
   )
 const last = (lines: Line[], id: string) => ofTenant(lines, id).at(-1)
 
-t.test('first the whole set, once each, then what changes', async (t) => {
+t.test('A watch sends the whole set, once each, and then what changes', async (t) => {
   const before = [await api.create(), await api.create(), await api.create()].map(({ tenant_id }) => tenant_id)
   const { routes, manifests } = await watchBoth(t)
   for (const lines of [routes, manifests]) {
@@ -82,9 +83,13 @@ t.test('first the whole set, once each, then what changes', async (t) => {
     () => last(manifests, id) !== undefined && (last(routes, id) as { entry?: Route }).entry?.phase === 'ready',
     'the new tenant',
   )
-  t.match(ofTenant(routes, id)[0], { type: 'put', entry: { phase: 'pending' } }, 'gateways know it before it is served')
+  t.match(
+    ofTenant(routes, id)[0],
+    { type: 'put', entry: { phase: 'pending' } },
+    'gateways know the tenant before it is served',
+  )
   const manifest = { name: made.name, generation: 1, home: { schema: id } }
-  t.match(ofTenant(manifests, id)[0], { type: 'put', entry: manifest }, 'runtimes once there is a home')
+  t.match(ofTenant(manifests, id)[0], { type: 'put', entry: manifest }, 'runtimes know it once it has a home')
   api.region.agrees = true
   await until(async () => (await api.tenant(id)).status === 'ready', 'readiness')
 
@@ -95,22 +100,22 @@ t.test('first the whole set, once each, then what changes', async (t) => {
   })
   await until(() => (last(routes, id) as { entry?: Route }).entry?.phase === 'suspended', 'the suspension')
   t.match(last(routes, id), {
-    entry: { name: renamed, generation: 2, reason: 'the tenant is suspended by its operator' },
+    entry: { name: renamed, generation: 2, reason: 'The operator has suspended the tenant.' },
   })
   t.match(last(manifests, id), { entry: { name: renamed, generation: 2 } })
-  t.same(last(await follow(t, internalPaths.watchRoutes), id), last(routes, id), 'who comes later gets the same')
+  t.same(last(await follow(t, internalPaths.watchRoutes), id), last(routes, id), 'a later client gets the same')
 })
 
-t.test('a tenant that is purged is removed from both, first from the runtimes', async (t) => {
+t.test('A purged tenant is removed from both watches, first from that of the runtimes', async (t) => {
   const { tenant_id: id } = await api.create()
   const { routes, manifests } = await watchBoth(t)
   await api.call('DELETE', `/v1/tenants/${id}?purge=true`, { headers: { prefer: 'wait=30' } })
   await until(() => last(routes, id)?.type === 'remove' && last(manifests, id)?.type === 'remove', 'its removal')
   t.match(ofTenant(routes, id).at(-2), { type: 'put', entry: { phase: 'deleted' } })
-  t.same(ofTenant(await follow(t, internalPaths.watchRoutes), id), [], 'who comes later never hears of it')
+  t.same(ofTenant(await follow(t, internalPaths.watchRoutes), id), [], 'a later client does not receive it')
 })
 
-t.test("with a tenant's token only that tenant is told of, and nothing else opens", async (t) => {
+t.test("A tenant's token watches only that tenant, and opens nothing else", async (t) => {
   const [own, other] = await Promise.all([api.create(), api.create()])
   const token = tenantToken(internalToken, own.tenant_id)
   const lines = await follow(t, internalPaths.watchManifests, token)
@@ -122,7 +127,7 @@ t.test("with a tenant's token only that tenant is told of, and nothing else open
   await api.call('DELETE', `/v1/tenants/${other.tenant_id}?purge=true`, { headers })
   await api.call('DELETE', `/v1/tenants/${own.tenant_id}?purge=true`, { headers })
   await until(() => lines.some(({ type }) => type === 'remove'), 'the removal')
-  t.notMatch(JSON.stringify(lines), other.tenant_id, 'never of the other')
+  t.notMatch(JSON.stringify(lines), other.tenant_id, 'nothing about the other tenant')
 
   const rejected: [string, string, string][] = [
     ['GET', internalPaths.watchRoutes, token],
@@ -139,14 +144,14 @@ t.test("with a tenant's token only that tenant is told of, and nothing else open
   }
 })
 
-t.test('what happened while the change feed was cut is told afterwards', async (t) => {
+t.test('Changes that happen while the change feed is cut are sent afterwards', async (t) => {
   const { tenant_id: gone } = await api.create()
   const { tenant_id: changed } = await api.create()
   const { routes, manifests } = await watchBoth(t)
   await api.sql(
     "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tenantry-change-feed'",
   )
-  // Without a notification, as when it was sent while nobody listened.
+  // There is no notification, as if it was sent without a listener.
   await api.sql('delete from tenants where id = $1', [gone])
   const name = newName('another')
   await api.sql('update tenants set name = $2 where id = $1', [changed, name])
@@ -155,8 +160,8 @@ t.test('what happened while the change feed was cut is told afterwards', async (
   t.match((await api.tenant(changed)).tenant_id, changed)
 })
 
-/** What is published, in memory: entries as large and as many as a test wants. */
-class Shelf implements PublishedSource {
+/** A source in memory, with entries as large and as many as a test needs. */
+class MemorySource implements PublishedSource {
   readonly entries = new Map<string, Published>()
   broken = false
 
@@ -188,9 +193,9 @@ class Shelf implements PublishedSource {
 
 const idOf = (nth: number) => `t_${String(nth).padStart(20, '0')}`
 
-t.test('who does not take a line is told nothing more; the others are', async (t) => {
-  const shelf = new Shelf()
-  const hub = new WatchHub(shelf, (error) => t.fail(error.message))
+t.test('A client that does not take a line receives nothing more, and the others do', async (t) => {
+  const source = new MemorySource()
+  const hub = new WatchHub(source, (error) => t.fail(error.message))
   const slow: string[] = []
   const quick: string[] = []
   await hub.watch('route', (text) => {
@@ -199,44 +204,41 @@ t.test('who does not take a line is told nothing more; the others are', async (t
   })
   const leave = await hub.watch('route', (text) => quick.push(text) > 0)
   for (let nth = 1; nth <= 5; nth++) {
-    shelf.put(idOf(1), nth)
+    source.put(idOf(1), nth)
     hub.onChange({ kind: 'wanted', tenantId: idOf(1) })
     await until(() => quick.length === nth + 1, `change ${nth}`)
   }
   t.same(slow.length, 2, 'the set, and the line that it did not take')
   leave()
   hub.ping()
-  t.same(quick.length, 6, 'who has left is told nothing')
+  t.same(quick.length, 6, 'a client that has left receives nothing')
 })
 
-t.test('when the database is away, what is known is told, and what was missed once it is back', async (t) => {
-  const shelf = new Shelf()
+t.test('While the database is away the known set is sent, and missed changes follow once it is back', async (t) => {
+  const source = new MemorySource()
   const errors: string[] = []
-  const hub = new WatchHub(shelf, (error) => errors.push(error.message))
-  shelf.put(idOf(1), 1)
-  shelf.put(idOf(2), 1)
+  const hub = new WatchHub(source, (error) => errors.push(error.message))
+  source.put(idOf(1), 1)
+  source.put(idOf(2), 1)
   const lines: string[] = []
   await hub.watch('route', (text) => lines.push(text) > 0)
-  shelf.broken = true
-  shelf.entries.delete(idOf(1))
-  shelf.put(idOf(2), 2)
+  source.broken = true
+  source.entries.delete(idOf(1))
+  source.put(idOf(2), 2)
   hub.onChange({ kind: 'published', tenantId: idOf(1) })
-  await until(() => errors.length > 0, 'the problem')
+  await until(() => errors.length > 0, 'the error')
   let later = ''
   await hub.watch('route', (text) => (later += text) !== '')
-  t.ok(
-    later.includes(idOf(1)) && later.includes(idOf(2)) && later.endsWith('{"type":"synced"}\n'),
-    'the set as it was known',
-  )
-  shelf.broken = false
+  t.ok(later.includes(idOf(1)) && later.includes(idOf(2)) && later.endsWith('{"type":"synced"}\n'), 'the known set')
+  source.broken = false
   hub.onChange('resync')
   await until(() => lines.join('').includes(`{"type":"remove","tenant_id":"${idOf(1)}"}`), 'the removal')
   t.match(lines.join(''), /"generation":2/)
 })
 
-t.test('a connection that leaves too much unread is cut off; one that reads gets everything', async (t) => {
-  const shelf = new Shelf()
-  const hub = new WatchHub(shelf, (error) => t.fail(error.message))
+t.test('A connection that leaves too much unread is cut off, and one that reads gets everything', async (t) => {
+  const source = new MemorySource()
+  const hub = new WatchHub(source, (error) => t.fail(error.message))
   const database = openDatabase(api.controlUrl)
   const app = Fastify({ forceCloseConnections: true })
   await app.register(
@@ -276,27 +278,27 @@ t.test('a connection that leaves too much unread is cut off; one that reads gets
   const size = 1_000_000
   const rounds = 40
   for (let nth = 1; nth <= rounds; nth++) {
-    shelf.put(idOf(1), nth, 'x'.repeat(size))
+    source.put(idOf(1), nth, 'x'.repeat(size))
     hub.onChange({ kind: 'wanted', tenantId: idOf(1) })
-    await until(() => received() > nth * size, `change ${nth} at the one that reads`)
+    await until(() => received() > nth * size, `change ${nth} at the client that reads`)
   }
-  await until(async () => (await connections()) === 1, 'the end of the one that does not')
+  await until(async () => (await connections()) === 1, 'the end of the other connection')
   t.ok(received() > rounds * size)
   const taken = count(slow)
   await once(slow, 'close')
-  t.ok(taken() < rounds * size, 'it has not got all, and knows by the end of the connection')
+  t.ok(taken() < rounds * size, 'it has not received all, as the end of the connection shows')
 })
 
-t.test('a control plane that could not read the set yet tells nobody a part of it', async (t) => {
-  const shelf = new Shelf()
-  shelf.put(idOf(1), 1)
-  shelf.broken = true
-  const hub = new WatchHub(shelf, () => undefined)
+t.test('A control plane that could not read the set yet sends no part of it', async (t) => {
+  const source = new MemorySource()
+  source.put(idOf(1), 1)
+  source.broken = true
+  const hub = new WatchHub(source, () => undefined)
   await t.rejects(
     hub.watch('route', () => true),
-    /not known now/,
+    /are not available/,
   )
-  shelf.broken = false
+  source.broken = false
   const lines: string[] = []
   await hub.watch('route', (text) => lines.push(text) > 0)
   t.match(lines.join(''), new RegExp(`${idOf(1)}.*\\n.*synced`, 's'))

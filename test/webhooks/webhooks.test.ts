@@ -1,5 +1,5 @@
-// Operators' webhooks: each event reaches each endpoint that wants it, signed, at least once; what can't be delivered is kept, listed
-// and replayed; and no message goes where the operator's machine alone should reach.
+// Operators' webhooks: each event reaches each endpoint that wants it, signed, at least once. Undelivered events are
+// stored, listed and replayed, and no message reaches internal addresses of the operator's machine.
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { readNetworks } from '@tenantry/contract'
@@ -20,7 +20,7 @@ const database = openDatabase(api.controlUrl)
 t.teardown(() => database.$disconnect())
 
 const received: Received[] = []
-/** By path. */
+/** The responses, by path. */
 const responses = new Map<string, { status: number; location?: string } | 'silence'>()
 const server = createServer((request, response) => {
   const chunks: Buffer[] = []
@@ -82,25 +82,25 @@ const emit = (type: 'quota.warning' | 'quota.reached' = 'quota.warning') =>
   )
 const deliveries = async ({ id }: Webhook, query = '') =>
   ((await api.call('GET', `/v1/webhooks/${id}/deliveries${query}`)).body as { deliveries: Delivery[] }).deliveries
-const takenBy = (path: string) => received.filter((message) => message.path === path)
+const messagesTo = (path: string) => received.filter((message) => message.path === path)
 const remove = async ({ id }: Webhook) => t.equal((await api.call('DELETE', `/v1/webhooks/${id}`)).status, 204)
 
-t.test('an event reaches each endpoint that wants its type, once, signed with that endpoint’s secret', async (t) => {
+t.test('An event reaches each endpoint of its type once, signed with the secret of the endpoint', async (t) => {
   const [all, some] = [await register('/all'), await register('/some', { types: ['quota.reached', 'invoice.final'] })]
   await emit('quota.warning')
   await emit('quota.reached')
   await poll()
   await poll()
   t.same(
-    takenBy('/all')
+    messagesTo('/all')
       .map(({ body }) => (JSON.parse(body) as { type: string }).type)
       .sort(),
     ['quota.reached', 'quota.warning'],
   )
-  t.equal(takenBy('/some').length, 1)
+  t.equal(messagesTo('/some').length, 1)
   for (const [message, secret] of [
-    ...takenBy('/all').map((message) => [message, all.secret] as const),
-    ...takenBy('/some').map((message) => [message, some.secret] as const),
+    ...messagesTo('/all').map((message) => [message, all.secret] as const),
+    ...messagesTo('/some').map((message) => [message, some.secret] as const),
   ]) {
     t.equal(message.headers['webhook-signature'], signatureOf(secret, message))
     t.equal(message.headers['webhook-timestamp'], String(Math.floor(time.now / 1000)))
@@ -112,9 +112,9 @@ t.test('an event reaches each endpoint that wants its type, once, signed with th
   }
   t.match(await deliveries(all), [{ state: 'delivered', attempts: 1, last_status: 204 }, { state: 'delivered' }])
   t.equal(
-    takenBy('/all')[0]?.headers['webhook-id'],
+    messagesTo('/all')[0]?.headers['webhook-id'],
     (await deliveries(all)).find(
-      ({ type }) => type === (JSON.parse(takenBy('/all')[0]?.body ?? '') as { type: string }).type,
+      ({ type }) => type === (JSON.parse(messagesTo('/all')[0]?.body ?? '') as { type: string }).type,
     )?.event_id,
   )
   await remove(all)
@@ -123,7 +123,7 @@ t.test('an event reaches each endpoint that wants its type, once, signed with th
 })
 
 t.test(
-  'what is refused is tried again, later each time, with the same id and body; at last it is given up, listed and replayed',
+  'A failed delivery is tried again, ever later, with the same ID and body; a dead one is listed and replayed',
   async (t) => {
     const webhook = await register('/broken')
     responses.set('/broken', { status: 503 })
@@ -131,9 +131,9 @@ t.test(
     const pauses: number[] = []
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       await poll()
-      t.equal(takenBy('/broken').length, attempt)
+      t.equal(messagesTo('/broken').length, attempt)
       await poll()
-      t.equal(takenBy('/broken').length, attempt, 'not before its time')
+      t.equal(messagesTo('/broken').length, attempt, 'not before its time')
       const [row] = await api.sql(
         'select extract(epoch from next_at - last_at)::int as pause from webhook_deliveries where endpoint_id = $1',
         [webhook.id],
@@ -145,10 +145,13 @@ t.test(
       pauses.slice(0, -1),
       [...pauses.slice(0, -1)].sort((a, b) => a - b),
     )
-    t.ok(pauses.reduce((sum, pause) => sum + pause, 0) > 2 * 86_400, 'a weekend passes')
-    t.equal(new Set(takenBy('/broken').map(({ headers, body }) => `${String(headers['webhook-id'])} ${body}`)).size, 1)
+    t.ok(pauses.reduce((sum, pause) => sum + pause, 0) > 2 * 86_400, 'the attempts last longer than a weekend')
+    t.equal(
+      new Set(messagesTo('/broken').map(({ headers, body }) => `${String(headers['webhook-id'])} ${body}`)).size,
+      1,
+    )
     t.match(await deliveries(webhook, '?state=dead'), [
-      { state: 'dead', attempts: maxAttempts, last_status: 503, last_error: 'it answered 503' },
+      { state: 'dead', attempts: maxAttempts, last_status: 503, last_error: 'The endpoint responded with 503.' },
     ])
     responses.delete('/broken')
     const [dead] = await deliveries(webhook, '?state=dead')
@@ -158,18 +161,18 @@ t.test(
       attempts: 0,
     })
     await poll()
-    t.equal(takenBy('/broken').length, maxAttempts + 1)
+    t.equal(messagesTo('/broken').length, maxAttempts + 1)
     t.match(await deliveries(webhook), [{ state: 'delivered', attempts: 1, last_status: 204, last_error: null }])
     await api.sql("update webhook_deliveries set state = 'dead'")
     t.same((await api.call('POST', `/v1/webhooks/${webhook.id}/replay`)).body, { replayed: 1 })
     await poll()
-    t.equal(takenBy('/broken').length, maxAttempts + 2)
+    t.equal(messagesTo('/broken').length, maxAttempts + 2)
     await remove(webhook)
   },
 )
 
 t.test(
-  'a leader that is killed before it noted an answer sends once more, with the same id; what a stop cut short is no attempt',
+  'A leader killed before it records a response sends again with the same ID, and a stop does not count as an attempt',
   async (t) => {
     const webhook = await register('/twice')
     await emit()
@@ -179,49 +182,46 @@ t.test(
     })
     await t.rejects(killed.poll(new AbortController().signal), /killed/)
     await poll()
-    const ids = takenBy('/twice').map(({ headers }) => headers['webhook-id'])
+    const ids = messagesTo('/twice').map(({ headers }) => headers['webhook-id'])
     t.equal(ids.length, 2)
     t.equal(new Set(ids).size, 1)
     responses.set('/twice', 'silence')
     await emit()
     const stopping = new AbortController()
     const polling = dispatcher.poll(stopping.signal)
-    while (takenBy('/twice').length < 3) await new Promise((resolve) => setImmediate(resolve))
+    while (messagesTo('/twice').length < 3) await new Promise((resolve) => setImmediate(resolve))
     stopping.abort()
     await polling
     t.match(await deliveries(webhook, '?state=pending'), [{ attempts: 0 }])
     await poll()
     t.match(await deliveries(webhook, '?state=pending'), [
-      { attempts: 1, last_status: null, last_error: /no answer within 0.4 s/ },
+      { attempts: 1, last_status: null, last_error: /did not respond within 0\.4 s/ },
     ])
     await remove(webhook)
   },
 )
 
-t.test(
-  'one that answers 410 is sent nothing more until it is enabled again; one that is disabled keeps what it has not got',
-  async (t) => {
-    const webhook = await register('/gone')
-    responses.set('/gone', { status: 410 })
-    await emit()
-    await poll()
-    t.match((await api.call('GET', `/v1/webhooks/${webhook.id}`)).body, { enabled: false, disabled_reason: 'gone' })
-    await emit()
-    await poll()
-    t.equal(takenBy('/gone').length, 1)
-    responses.delete('/gone')
-    t.match((await api.call('PATCH', `/v1/webhooks/${webhook.id}`, { body: { enabled: true } })).body, {
-      enabled: true,
-      disabled_reason: null,
-    })
-    await emit()
-    await poll()
-    t.equal(takenBy('/gone').length, 2)
-    await remove(webhook)
-  },
-)
+t.test('An endpoint that returns 410 is disabled, and receives later events once it is enabled again', async (t) => {
+  const webhook = await register('/gone')
+  responses.set('/gone', { status: 410 })
+  await emit()
+  await poll()
+  t.match((await api.call('GET', `/v1/webhooks/${webhook.id}`)).body, { enabled: false, disabled_reason: 'gone' })
+  await emit()
+  await poll()
+  t.equal(messagesTo('/gone').length, 1)
+  responses.delete('/gone')
+  t.match((await api.call('PATCH', `/v1/webhooks/${webhook.id}`, { body: { enabled: true } })).body, {
+    enabled: true,
+    disabled_reason: null,
+  })
+  await emit()
+  await poll()
+  t.equal(messagesTo('/gone').length, 2)
+  await remove(webhook)
+})
 
-t.test('a rotated secret signs at once, the former one for as long as was asked', async (t) => {
+t.test('A rotated secret signs at once, and the former one for the requested overlap', async (t) => {
   const webhook = await register('/rotated')
   api.clock.ahead = time.now - Date.now()
   const rotated = (await api.call('POST', `/v1/webhooks/${webhook.id}/rotate`, { body: { overlap_seconds: 60 } }))
@@ -231,8 +231,8 @@ t.test('a rotated secret signs at once, the former one for as long as was asked'
   time.now += 61_000
   await emit()
   await poll()
-  const [both, one] = takenBy('/rotated')
-  if (both === undefined || one === undefined) throw new Error('nothing came')
+  const [both, one] = messagesTo('/rotated')
+  if (both === undefined || one === undefined) throw new Error('no message arrived')
   t.equal(
     both.headers['webhook-signature'],
     `${signatureOf(rotated.secret, both)} ${signatureOf(webhook.secret, both)}`,
@@ -241,62 +241,59 @@ t.test('a rotated secret signs at once, the former one for as long as was asked'
   await remove(webhook)
 })
 
-t.test(
-  'no message goes to a network of the machine, by whatever name or form of address, nor where an answer points',
-  async (t) => {
-    const send = (url: string, addresses: string[] = []) =>
-      createSend({ reachable: readNetworks([]), resolve: async () => addresses, timeoutMilliseconds: 400 })(
-        url,
-        '{}',
-        {},
-        new AbortController().signal,
-      )
-    for (const url of [
-      'http://127.0.0.1/',
-      'http://2130706433/',
-      'http://0x7f.1/',
-      'http://[::1]/',
-      'http://[::ffff:127.0.0.1]/',
-      'http://169.254.169.254/',
-      'http://[fe80::1]/',
-      'http://10.0.0.1/',
-      'http://0.0.0.0/',
-      'http://[64:ff9b::7f00:1]/',
-    ]) {
-      t.match(await send(url), { status: undefined, error: /may not go/ }, url)
-    }
-    t.match(await send('http://inner.example/', ['127.0.0.1']), { error: /may not go/ })
-    t.match(
-      await send('http://mixed.example/', ['93.184.216.34', '10.0.0.1']),
-      { error: /may not go/ },
-      'one bad address of several',
+t.test('No message goes to an internal network, in any notation, nor to the target of a redirect', async (t) => {
+  const send = (url: string, addresses: string[] = []) =>
+    createSend({ reachable: readNetworks([]), resolve: async () => addresses, timeoutMilliseconds: 400 })(
+      url,
+      '{}',
+      {},
+      new AbortController().signal,
     )
-    t.match(await send('http://nothing.example/', []), { error: 'the name has no address' })
-    responses.set('/redirect', { status: 307, location: `http://127.0.0.1:${port}/secret` })
-    t.same(await deps.send(`http://receiver.invalid:${port}/redirect`, '{}', {}, new AbortController().signal), {
-      status: 307,
-      error: 'it answered 307',
-    })
-    t.same(takenBy('/secret'), [])
-    t.same(verdictOf({ status: 307, error: undefined }, 1, 0), { state: 'pending', afterMilliseconds: 5_000 })
-  },
-)
+  for (const url of [
+    'http://127.0.0.1/',
+    'http://2130706433/',
+    'http://0x7f.1/',
+    'http://[::1]/',
+    'http://[::ffff:127.0.0.1]/',
+    'http://169.254.169.254/',
+    'http://[fe80::1]/',
+    'http://10.0.0.1/',
+    'http://0.0.0.0/',
+    'http://[64:ff9b::7f00:1]/',
+  ]) {
+    t.match(await send(url), { status: undefined, error: /may not be sent to/ }, url)
+  }
+  t.match(await send('http://inner.example/', ['127.0.0.1']), { error: /may not be sent to/ })
+  t.match(
+    await send('http://mixed.example/', ['93.184.216.34', '10.0.0.1']),
+    { error: /may not be sent to/ },
+    'one forbidden address of several',
+  )
+  t.match(await send('http://nothing.example/', []), { error: 'The host name has no address.' })
+  responses.set('/redirect', { status: 307, location: `http://127.0.0.1:${port}/secret` })
+  t.same(await deps.send(`http://receiver.invalid:${port}/redirect`, '{}', {}, new AbortController().signal), {
+    status: 307,
+    error: 'The endpoint responded with 307.',
+  })
+  t.same(messagesTo('/secret'), [])
+  t.same(verdictOf({ status: 307, error: undefined }, 1, 0), { state: 'pending', afterMilliseconds: 5_000 })
+})
 
-t.test('one silent endpoint holds up no other', async (t) => {
+t.test('A silent endpoint delays no other', async (t) => {
   const [silent, well] = [await register('/silent'), await register('/well')]
   responses.set('/silent', 'silence')
   for (let n = 0; n < 12; n++) await emit()
   await poll()
-  t.equal(takenBy('/well').length, 4)
+  t.equal(messagesTo('/well').length, 4)
   await poll()
   await poll()
-  t.equal(takenBy('/well').length, 12)
+  t.equal(messagesTo('/well').length, 12)
   await remove(silent)
   await remove(well)
 })
 
-t.test('a secret is shown once, and kept sealed', async (t) => {
-  const webhook = await register('/secret-kept')
+t.test('A secret is shown once, and stored sealed', async (t) => {
+  const webhook = await register('/secret-stored')
   t.match(webhook.secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
   t.notOk(JSON.stringify((await api.call('GET', '/v1/webhooks')).body).includes(webhook.secret))
   for (const table of Object.keys(await api.counts()))
@@ -305,7 +302,7 @@ t.test('a secret is shown once, and kept sealed', async (t) => {
   await remove(webhook)
 })
 
-t.test('what is wrong is refused by name, and nothing is made', async (t) => {
+t.test('An invalid request is rejected with its error, and creates nothing', async (t) => {
   const before = await api.counts()
   for (const [body, code, names] of [
     [{}, 'MISSING_FIELD', '"url"'],
@@ -351,7 +348,7 @@ t.test('what is wrong is refused by name, and nothing is made', async (t) => {
   await remove(webhook)
 })
 
-t.test('a URL that messages may not be sent to is refused when it is named', async (t) => {
+t.test('A URL with a forbidden address is rejected when it is set', async (t) => {
   const before = await api.counts()
   for (const [url, names] of [
     ['http://127.0.0.1:4400/', 'host "127.0.0.1"'],
@@ -379,7 +376,7 @@ t.test('a URL that messages may not be sent to is refused when it is named', asy
   await remove(webhook)
 })
 
-t.test('events are forgotten after 90 days', async (t) => {
+t.test('Events are deleted after 90 days', async (t) => {
   time.now += 91 * 86_400_000
   await poll()
   t.same(await api.sql('select * from operator_events'), [])

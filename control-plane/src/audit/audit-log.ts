@@ -1,9 +1,9 @@
-// The audit log as it is read: entries, and whether their chain of hashes is whole.
+// Reads the audit log, and verifies its hash chain.
 
 interface AuditEntry {
   seq: number
   at: Date
-  /** Platform key id, or `system`. */
+  /** The id of a platform key, or `system`. */
   actor: string
   action: string
   target: string
@@ -11,8 +11,8 @@ interface AuditEntry {
 }
 
 export interface AuditLog {
-  /** Newest first; `before` is the last `seq` of the page before. */
+  /** Lists entries, newest first. `before` is the last `seq` of the page before. */
   list(limit: number, before: number | undefined): Promise<AuditEntry[]>
-  /** Recomputes every hash. `brokenAt` is the first entry that does not fit the one before it. */
+  /** Recomputes every hash. `brokenAt` is the first entry that does not match the one before it. */
   verify(): Promise<{ entries: number; brokenAt: number | undefined }>
 }

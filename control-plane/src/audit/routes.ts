@@ -1,15 +1,15 @@
-// GET /v1/audit and /v1/audit/verify: who did what, and whether the log is whole.
+// GET /v1/audit and /v1/audit/verify: the actions that were recorded, and the verification of the log.
 import { Type } from 'typebox'
 import type { Api } from '../http/api.ts'
 import type { AuditLog } from './audit-log.ts'
 import { PageQuery, pageRequest, NoQuery } from '../http/parameters.ts'
 
-/** What the routes of the audit log are given. */
+/** The dependencies of the routes of the audit log. */
 export interface AuditRoutesDeps {
   audit: AuditLog
 }
 
-/** Adds the routes that read the audit log and check its chain of hashes. */
+/** Adds the routes that read the audit log and verify its hash chain. */
 export function addAuditRoutes(app: Api, deps: AuditRoutesDeps): void {
   app.get(
     '/v1/audit',
@@ -21,7 +21,9 @@ export function addAuditRoutes(app: Api, deps: AuditRoutesDeps): void {
         querystring: Type.Object(
           {
             limit: PageQuery.limit,
-            before: Type.Optional(Type.String({ pattern: '^[0-9]{1,15}$', description: 'seq of the last entry seen' })),
+            before: Type.Optional(
+              Type.String({ pattern: '^[0-9]{1,15}$', description: '`seq` of the last entry of the page before' }),
+            ),
           },
           { additionalProperties: false },
         ),

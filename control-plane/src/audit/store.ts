@@ -1,11 +1,11 @@
-// The audit log on the control database.
+// Reads the audit log from the control database.
 import type { AuditLog } from './audit-log.ts'
 import type { Database } from '../platform/database.ts'
 import { auditHash } from '../platform/audit-chain.ts'
 
 const batch = 1_000
 
-/** The audit log on the control database. */
+/** Creates the reader of the audit log, on the control database. */
 export function createAuditLog(database: Database): AuditLog {
   return {
     async list(limit, before) {

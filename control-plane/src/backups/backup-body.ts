@@ -1,4 +1,4 @@
-// Backups as the API shows them.
+// The bodies of backups in the API.
 import { Type, type Static } from 'typebox'
 import type { Backup } from './backup.ts'
 import type { BackupWrite } from './backup-store.ts'
@@ -8,17 +8,20 @@ const Maybe = Type.Union([Type.String(), Type.Null()])
 
 export const BackupBody = Type.Object({
   id: Type.String(),
-  tenant_id: Type.String({ description: 'It may be gone by now' }),
+  tenant_id: Type.String({ description: 'The tenant may be deleted' }),
   region: Type.String(),
   state: Type.Enum(['running', 'complete', 'failed']),
   trigger: Type.Enum(['request', 'schedule']),
   planned_at: Maybe,
-  bytes: Type.Union([Type.Integer({ description: 'As it is kept: compressed and encrypted' }), Type.Null()]),
+  bytes: Type.Union([Type.Integer({ description: 'Stored size: compressed and encrypted' }), Type.Null()]),
   manifest_sha256: Maybe,
   error: Maybe,
   created: Type.String({ description: 'ISO 8601, UTC' }),
   finished: Maybe,
-  verified: Type.Union([Type.String({ description: 'When a restored copy was last compared with it' }), Type.Null()]),
+  verified: Type.Union([
+    Type.String({ description: 'When a restored copy was last compared with the backup' }),
+    Type.Null(),
+  ]),
   verify_error: Maybe,
 })
 export const BackupWithOperation = Type.Object({ ...BackupBody.properties, operation: OperationBody })

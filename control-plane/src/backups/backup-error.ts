@@ -1,10 +1,10 @@
-// What can go wrong with a backup, in words that may be shown to the operator.
+// The errors of backups, with messages that the operator may see.
 import { EngineError } from '../engines/index.ts'
 import { HomeError } from '../homes/index.ts'
 
 /**
- * `DAMAGED`: what was stored is not what was written. `MISMATCH`: what was restored is not what was stored. Trying again
- * helps with neither.
+ * The code of an error. `DAMAGED`: the stored data is not what was written. `MISMATCH`: the restored data is not what
+ * was stored. Retrying helps with neither.
  */
 type BackupErrorCode =
   'DAMAGED' | 'MISMATCH' | 'INCOMPLETE' | 'HOME_DAMAGED' | 'DISK_FULL' | 'NOT_RUNNING' | 'NO_ENGINE' | 'FAILED'
@@ -12,26 +12,26 @@ type BackupErrorCode =
 export class BackupError extends Error {
   readonly code: BackupErrorCode
 
-  /** `message` is public: it names components and counts, never content. */
+  /** Creates the error. `message` is public: it names components and counts, never content. */
   constructor(code: BackupErrorCode, message: string, options?: ErrorOptions) {
     super(message, options)
     this.code = code
   }
 }
 
-/** Thrown when nobody wants the work any more: the operation was superseded, its tenant deleted. */
-export class NotWanted extends Error {}
+/** Thrown when the work is no longer needed: its operation was superseded or its tenant deleted. */
+export class OperationSuperseded extends Error {}
 
-/** For the operation's `error`; an engine's output, which may quote rows, stays in the log. */
+/** Returns the text for the operation's `error`. The output of an engine may quote rows, so it stays in the log. */
 export function publicReason(error: unknown): string {
   if (error instanceof BackupError || error instanceof HomeError) return error.message
-  if (error instanceof NotWanted) return 'nobody wanted it any more'
+  if (error instanceof OperationSuperseded) return 'The operation was superseded or its tenant deleted.'
   if (error instanceof EngineError && error.code !== 'ENGINE_FAILED') return error.message
-  return 'it failed inside; the log of the control plane says why'
+  return 'An internal error occurred. The log of the control plane has the details.'
 }
 
-/** Whether the same work may come out well the next time. */
-export function isLasting(error: unknown): boolean {
+/** Whether retrying the same work would fail again. */
+export function isPermanent(error: unknown): boolean {
   return (
     error instanceof BackupError &&
     (error.code === 'DAMAGED' || error.code === 'MISMATCH' || error.code === 'NO_ENGINE')

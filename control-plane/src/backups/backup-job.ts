@@ -1,8 +1,8 @@
-// Carries out one backup: of a tenant that runs, or of a paused one that is woken for it.
+// Makes one backup, of a running tenant or of a paused one that it wakes.
 import { type Snapshot, isDedicated } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
-import { filesOf, ownPath, presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'
+import { filesOf, ownLocation, presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'
 import { encryptedParts } from './manifest.ts'
 import { takeBackup, type Taken } from './take-backup.ts'
 
@@ -10,8 +10,9 @@ const wakeMilliseconds = 120_000
 const pollMilliseconds = 250
 
 /**
- * A backup that an interrupted take has committed is recorded as it is, and not taken again.
- * @throws BackupError, EngineError, NotWanted; nothing that is not committed is left in the target then
+ * Makes a backup. One that an interrupted attempt has committed is recorded as it is, and not made again. After an
+ * error nothing uncommitted remains in the target.
+ * @throws BackupError, EngineError, OperationSuperseded
  */
 export async function runBackup(job: Job, deps: JobDeps, signal: AbortSignal): Promise<void> {
   const { ledger, target, epoch, log } = deps
@@ -19,7 +20,7 @@ export async function runBackup(job: Job, deps: JobDeps, signal: AbortSignal): P
   for (const old of await ledger.completeBackup(job, taken, epoch)) {
     await target
       .remove(old)
-      .catch((cause: unknown) => log.warn({ backup: old, err: cause }, 'an old backup could not be removed'))
+      .catch((cause: unknown) => log.warn({ backup: old, err: cause }, 'could not remove an old backup'))
   }
 }
 
@@ -38,15 +39,15 @@ async function takeOwn(job: Job, deps: JobDeps, signal: AbortSignal): Promise<Ta
       const { engine } = regionOf(deps, tenant.regionId)
       const files = filesOf(deps, job, signal)
       const record = (taken: Taken) => recordOf(job, { ...tenant, plan }, taken, deps)
-      const location = ownPath(engine, tenantId)
+      const location = ownLocation(engine, tenantId)
       return takeBackup(
-        { backupId: backup.id, tenant, place: location, files, clock: deps.clock, record, step: stepOf(deps, job) },
+        { backupId: backup.id, tenant, location, files, clock: deps.clock, record, step: stepOf(deps, job) },
         signal,
       )
     })
   } catch (cause) {
     await target.discard(backup.id).catch((error: unknown) => {
-      log.warn({ backup: backup.id, err: error }, 'a broken backup could not be removed')
+      log.warn({ backup: backup.id, err: error }, 'could not remove an incomplete backup')
     })
     throw cause
   }
@@ -75,7 +76,10 @@ function recordOf(
   return records.write(described, key)
 }
 
-/** Calls `work` when the tenant runs; one that was paused is paused again afterwards, unless something was asked of it. */
+/**
+ * Calls `work` while the tenant runs. A tenant that was paused is paused again afterwards, unless a request has changed
+ * it.
+ */
 async function awake<T>(
   { tenantId, backup }: Job,
   deps: JobDeps,
@@ -84,7 +88,7 @@ async function awake<T>(
 ): Promise<T> {
   const { ledger, epoch } = deps
   const tenant = await presentTenant(deps, tenantId)
-  if (!isDedicated(tenant)) throw new BackupError('NOT_RUNNING', 'the tenant has no database of its own')
+  if (!isDedicated(tenant)) throw new BackupError('NOT_RUNNING', 'The tenant has no database of its own.')
   const woken =
     tenant.desired === 'paused' && backup.trigger === 'schedule' ? await ledger.wake(tenantId, epoch) : undefined
   try {
@@ -96,7 +100,7 @@ async function awake<T>(
 
 function running(tenant: Snapshot): Snapshot {
   if (tenant.desired !== 'active' || tenant.status !== 'ready')
-    throw new BackupError('NOT_RUNNING', `the tenant is ${tenant.status}; only one that is ready can be backed up`)
+    throw new BackupError('NOT_RUNNING', `The tenant is ${tenant.status}. Only a ready tenant can be backed up.`)
   return tenant
 }
 
@@ -106,5 +110,5 @@ async function untilReady(tenantId: string, generation: number, deps: JobDeps, s
     if (tenant.status === 'ready' && tenant.observedGeneration >= generation) return tenant
     await deps.clock.sleep(pollMilliseconds, signal)
   }
-  throw new BackupError('NOT_RUNNING', 'the tenant was paused, and did not wake')
+  throw new BackupError('NOT_RUNNING', 'The paused tenant did not wake in time.')
 }

@@ -1,38 +1,62 @@
-// What the leading control plane reads and writes of backups. Every write carries its epoch, and throws `LeadershipLost`
-// when another has taken the lead.
+// The leader's reads and writes of backups. Every write carries the leader's epoch and throws `LeadershipLost` when
+// another control plane leads.
 import type { Backup, Job } from './backup.ts'
 import type { ScheduledTenant } from './schedule-plan.ts'
 
 export interface BackupLedger {
-  /** Oldest first. */
+  /** Returns the open jobs, oldest first. */
   openJobs(): Promise<Job[]>
-  /** Raises its attempts. @returns false when nobody wants it any more */
+  /**
+   * Begins a job and increments its attempts.
+   * @returns false when it is no longer needed
+   */
   begin(job: Job, epoch: bigint): Promise<boolean>
-  /** @throws NotWanted */
+  /**
+   * Records the job's step.
+   * @throws OperationSuperseded
+   */
   step(job: Job, step: string, epoch: bigint): Promise<void>
-  /** The operation has ended. @throws NotWanted */
+  /**
+   * Ends the operation.
+   * @throws OperationSuperseded
+   */
   finish(job: Job, epoch: bigint): Promise<void>
-  /** … or failed, and with it the backup that it is about; a tenant that was to be made by it is removed. */
+  /** Fails the operation, and the backup that it makes. A tenant that a restore was to create is removed. */
   fail(job: Job, reason: string, epoch: bigint): Promise<void>
-  /** Ends the operation too. @returns ids of backups that were forgotten, because the tenant keeps no more */
+  /**
+   * Completes the backup and its operation.
+   * @returns the ids of older backups that were deleted, beyond the number that the tenant retains
+   */
   completeBackup(job: Job, taken: { bytes: number; manifestHash: string }, epoch: bigint): Promise<string[]>
   recordVerified(job: Job, error: string | null, epoch: bigint): Promise<void>
-  /** The new tenant's data is in place: it is begun, and the operation goes on as its own. @throws NotWanted */
+  /**
+   * Activates the new tenant, whose data is restored. The operation continues as the tenant's own.
+   * @throws OperationSuperseded
+   */
   activate(job: Job, epoch: bigint): Promise<void>
-  /** The tenant's data is another: its runtime must forget what it knew. @returns the new generation */
+  /**
+   * Increments the generation, so that the runtime evicts what it caches of the replaced data.
+   * @returns the new generation
+   */
   renew(tenantId: string, epoch: bigint): Promise<number>
-  /** @returns the new generation; undefined when it is not paused any more */
+  /**
+   * Wakes a paused tenant.
+   * @returns the new generation; undefined when it is not paused any more
+   */
   wake(tenantId: string, epoch: bigint): Promise<number | undefined>
-  /** Unless something was asked of it since that generation. */
+  /** Pauses the tenant, unless a request has changed it since that generation. */
   pauseAgain(tenantId: string, generation: number, epoch: bigint): Promise<void>
-  /** Those with a schedule. */
+  /** Returns the tenants with a schedule. */
   scheduled(): Promise<ScheduledTenant[]>
-  /** The schedule is followed up to that time. */
+  /** Records that the schedule was followed up to that time. */
   recordSeen(tenantId: string, schedule: string, at: Date, epoch: bigint): Promise<void>
-  /** Opens the backup of a planned time; one that is there already stays the only one. */
+  /** Opens the backup of a planned time, unless there is one already. */
   plan(tenantId: string, schedule: string, plannedAt: Date, epoch: bigint): Promise<void>
-  /** Of all backups, by ID. */
+  /** Returns the states of all backups, by ID. */
   backupStates(): Promise<Map<string, Backup['state']>>
-  /** @throws NotWanted when there is no such tenant */
+  /**
+   * Returns the tenant's plan.
+   * @throws OperationSuperseded when there is no such tenant
+   */
   planOf(tenantId: string): Promise<{ plan: string }>
 }

@@ -1,11 +1,12 @@
-// What a backup's directory says of it without the control database: whose it is, and its key, sealed with the master key and
-// bound to everything else in the record. With the master key, whoever has the directory can adopt the backup.
+// The record that describes a backup in its directory, without the control database. It contains the backup's key,
+// sealed with the master key and bound to the rest of the record. With the master key and the directory, the backup can
+// be adopted.
 import { createHash } from 'node:crypto'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Seal } from '../platform/seal.ts'
 
-/** Name of the part. It is plain text: nothing in it is the tenant's content. */
+/** The name of the record's part. It is plain text, because it contains none of the tenant's content. */
 export const recordPart = 'record'
 export const maxRecordBytes = 64 * 1024
 
@@ -24,7 +25,7 @@ const Description = Type.Object({
   planned_at: Type.Union([Time, Type.Null()]),
   created_at: Time,
   finished_at: Time,
-  /** Of the encrypted parts. */
+  /** The size of the encrypted parts. */
   bytes: Type.Integer(),
   manifest_sha256: Type.String(),
 })
@@ -33,13 +34,13 @@ export type BackupDescription = Static<typeof Description>
 const BackupRecord = Type.Object({
   format: Type.Literal(format),
   description: Description,
-  /** Which master key sealed it; a fingerprint. */
+  /** A fingerprint of the master key that sealed the backup's key. */
   master_key: Type.String(),
-  /** Base64. */
+  /** The sealed key, in base64. */
   sealed_key: Type.String(),
 })
 
-/** Why a backup that the control database does not know can't be adopted. */
+/** The reason why a backup that the control database does not know can't be adopted. */
 type UnadoptableCode =
   'INCOMPLETE' | 'NO_RECORD' | 'RECORD_DAMAGED' | 'DAMAGED' | 'OTHER_INSTALLATION' | 'OTHER_MASTER_KEY'
 
@@ -48,18 +49,21 @@ interface Unadoptable {
   message: string
 }
 
-/** What a record says: `key` when it is of this installation and nothing in it was changed. */
+/** The content of a record. It has a `key` when the record is of this installation and was not changed. */
 export type ReadRecord =
   | { description: BackupDescription; key: Uint8Array; error?: undefined }
   | { description: BackupDescription | undefined; key?: undefined; error: Unadoptable }
 
 export interface BackupRecords {
   write(description: Omit<BackupDescription, 'installation'>, key: Uint8Array): string
-  /** @param text undefined when the backup has no record */
+  /**
+   * Reads a record.
+   * @param text undefined when the backup has no record
+   */
   read(text: string | undefined, backupId: string): ReadRecord
 }
 
-/** Makes and reads the records that lie with backups; `seal` closes each backup's key. */
+/** Creates the writer and reader of backups' records. `seal` encrypts each backup's key. */
 export function createBackupRecords({ seal, installation }: { seal: Seal; installation: string }): BackupRecords {
   return {
     write(described, key) {
@@ -76,21 +80,18 @@ export function createBackupRecords({ seal, installation }: { seal: Seal; instal
 
     read(text, backupId) {
       if (text === undefined) {
-        return unadoptable(
-          'NO_RECORD',
-          'The backup has no record: its key was in the control database alone, and is lost without it.',
-        )
+        return unadoptable('NO_RECORD', 'The backup has no record. Its key was only in the control database.')
       }
       const record = parsed(text)
       if (record === undefined || record.description.backup_id !== backupId) {
-        return unadoptable('RECORD_DAMAGED', 'The record of the backup is damaged, or of another backup.')
+        return unadoptable('RECORD_DAMAGED', 'The record of the backup is damaged or belongs to another backup.')
       }
       const { description, master_key: masterKeyId } = record
       if (description.installation !== installation) {
         const other = description.installation.slice(0, 100)
         return unadoptable(
           'OTHER_INSTALLATION',
-          `The backup is of the installation "${other}". This is "${installation}".`,
+          `The backup is of the installation "${other}". This is the installation "${installation}".`,
           description,
         )
       }
@@ -120,7 +121,7 @@ function parsed(text: string): Static<typeof BackupRecord> | undefined {
   }
 }
 
-/** The sealed key opens only beside exactly this description. */
+/** Returns the context that binds the sealed key to exactly this description. */
 function contextOf(description: BackupDescription): string {
   const names = Object.keys(Description.properties) as (keyof BackupDescription)[]
   const hash = createHash('sha256')

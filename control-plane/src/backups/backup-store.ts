@@ -1,4 +1,4 @@
-// What the API asks of the place where backups are recorded. Every write carries its audit entry.
+// The store of backups, as the API uses it. Every write carries its audit entry.
 import type { Operation, SecretKind, TenantWrite } from '../tenants/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 import type { Page, PageRequest } from '../platform/page.ts'
@@ -21,30 +21,48 @@ export interface RestoredTenant {
 }
 
 export interface BackupStore {
-  /** @throws ControlError TENANT_NOT_FOUND, TENANT_DELETED, NOT_DEDICATED, NOT_ACTIVE, OPERATION_UNDER_WAY */
+  /**
+   * Requests a backup of a tenant.
+   * @throws ControlError TENANT_NOT_FOUND, TENANT_DELETED, NOT_DEDICATED, NOT_ACTIVE, OPERATION_IN_PROGRESS
+   */
   request(tenantId: string, write: RecordedWrite): Promise<BackupWrite>
   get(id: string): Promise<Backup | undefined>
-  /** Of a tenant that may be gone, oldest first. */
+  /** Lists a tenant's backups, oldest first. The tenant may be deleted. */
   list(tenantId: string, page: PageRequest): Promise<Page<Backup>>
-  /** Of all tenants, oldest first; of one state only when it is given. */
+  /** Lists the backups of all tenants, oldest first; only those of `state` when it is given. */
   listAll(state: BackupState | undefined, page: PageRequest): Promise<Page<Backup>>
-  /** IDs of all complete ones. */
+  /** Returns the IDs of all complete backups. */
   completeIds(): Promise<string[]>
-  /** In the order of their IDs. */
+  /** Returns backups in the order of their IDs. */
   getMany(ids: readonly string[]): Promise<Backup[]>
-  /** Records a backup that the control database did not know; one that it knows by now stays as it is. No schedule removes it. */
+  /**
+   * Records a backup that the control database does not know. One that it has come to know stays as it is. No schedule
+   * removes it.
+   */
   adopt(adopted: { description: BackupDescription; key: Uint8Array }, write: RecordedWrite): Promise<Backup>
   /**
    * Records the decision to remove a backup that the control database does not know.
-   * @throws ControlError BACKUP_IN_USE when it knows it by now
+   * @throws ControlError BACKUP_IN_USE when it has come to know it
    */
   recordUnknownRemoved(id: string, write: RecordedWrite): Promise<void>
-  /** Forgets it with its key. @throws ControlError BACKUP_NOT_FOUND, BACKUP_IN_USE */
+  /**
+   * Deletes a backup's row, with its key.
+   * @throws ControlError BACKUP_NOT_FOUND, BACKUP_IN_USE
+   */
   remove(id: string, write: RecordedWrite): Promise<Backup>
-  /** @throws ControlError BACKUP_NOT_FOUND, BACKUP_NOT_COMPLETE, OPERATION_UNDER_WAY */
+  /**
+   * Requests the verification of a backup.
+   * @throws ControlError BACKUP_NOT_FOUND, BACKUP_NOT_COMPLETE, OPERATION_IN_PROGRESS
+   */
   requestVerify(id: string, write: RecordedWrite): Promise<BackupWrite>
-  /** Into the tenant that it is of. @throws ControlError as `request` and `requestVerify` */
+  /**
+   * Requests a restore into the backup's own tenant.
+   * @throws ControlError as `request` and `requestVerify`
+   */
   requestRestore(id: string, write: RecordedWrite): Promise<BackupWrite>
-  /** Into a tenant that is made for it. @throws ControlError as `requestVerify`; NAME_TAKEN */
+  /**
+   * Requests a restore into a new tenant.
+   * @throws ControlError as `requestVerify`; NAME_TAKEN
+   */
   requestRestoreInto(id: string, tenant: RestoredTenant, write: RecordedWrite): Promise<TenantWrite>
 }

@@ -1,4 +1,4 @@
-// A backup of one tenant, and the work that is done with it.
+// A backup of one tenant, and the jobs that make, restore and verify it.
 import type { OperationKind } from '../tenants/index.ts'
 
 export type BackupState = 'running' | 'complete' | 'failed'
@@ -10,14 +10,14 @@ export interface Backup {
   state: BackupState
   trigger: 'request' | 'schedule'
   plannedAt: Date | undefined
-  /** In the target; undefined before it is complete. */
+  /** The bytes in the target; undefined before the backup is complete. */
   bytes: number | undefined
-  /** SHA-256 of the manifest. */
+  /** The SHA-256 of the manifest. */
   manifestHash: string | undefined
   error: string | undefined
   createdAt: Date
   finishedAt: Date | undefined
-  /** When a restored copy was last compared with it, and what was found wrong. */
+  /** The time at which a restored copy was last compared with the backup. `verifyError` is the difference that was found. */
   verifiedAt: Date | undefined
   verifyError: string | undefined
 }
@@ -25,16 +25,16 @@ export interface Backup {
 export type JobKind = Extract<OperationKind, 'backup' | 'restore' | 'verify'>
 export const jobKinds = ['backup', 'restore', 'verify'] as const satisfies readonly JobKind[]
 
-/** An open operation that is carried out with backups. */
+/** An open operation on a backup. */
 export interface Job {
   operationId: string
   kind: JobKind
-  /** Whose home is backed up or filled. */
+  /** The tenant whose home is backed up or filled. */
   tenantId: string
   state: 'pending' | 'running'
-  /** Begun so often before. */
+  /** The number of earlier attempts. */
   attempts: number
   backup: Backup
-  /** 32 bytes. */
+  /** The backup's key, 32 bytes. */
   key: Uint8Array
 }

@@ -1,5 +1,5 @@
-// The list of a backup's blobs, a line for each in the order of their ids: `<blob id> <bytes> <sha256>`. Always a stream:
-// a tenant may have millions.
+// The index of a backup's blobs, a line for each in the order of their ids: `<blob id> <bytes> <sha256>`. It is always
+// streamed, because a tenant may have millions.
 import { createHash } from 'node:crypto'
 import { extract, type Extract } from 'tar-stream'
 import { BackupError } from './backup-error.ts'
@@ -14,15 +14,18 @@ export function indexLine({ id, size, sha256 }: BlobEntry): string {
   return `${id} ${size} ${sha256}\n`
 }
 
-/** @throws BackupError DAMAGED */
+/**
+ * Reads a line of the index.
+ * @throws BackupError DAMAGED
+ */
 export function readIndexLine(line: string): BlobEntry {
   const [, id, size, sha256] = /^([0-9a-f-]{36}) (\d+) ([0-9a-f]{64})$/.exec(line) ?? []
   if (id === undefined || size === undefined || sha256 === undefined)
-    throw new BackupError('DAMAGED', "the index of the backup's files has an unknown form")
+    throw new BackupError('DAMAGED', "The index of the backup's files has an unknown form.")
   return { id, size: Number(size), sha256 }
 }
 
-/** Passes an archive on as it is; each file in it is told of when all of it has passed. */
+/** Yields an archive unchanged and reports each file in it once all of the file has passed. */
 export async function* watchedArchive(
   archive: AsyncIterable<Uint8Array>,
   seen: (blob: BlobEntry) => Promise<void>,
@@ -40,7 +43,7 @@ export async function* watchedArchive(
         await seen({ id: entry.header.name.split('/').at(-1) ?? '', size, sha256: hash.digest('hex') })
     }
   })()
-  // Told to whoever waits for it.
+  // The error is reported where `reading` is awaited.
   reading.catch((cause: unknown) => reader.destroy(cause instanceof Error ? cause : null))
   reader.on('error', () => undefined)
   try {
@@ -62,11 +65,11 @@ function drained(reader: Extract): Promise<undefined> {
 }
 
 function unexpected(id: string): BackupError {
-  return new BackupError('MISMATCH', `there is a file ${id} that is not in the backup`)
+  return new BackupError('MISMATCH', `The restored home has a file ${id} that is not in the backup.`)
 }
 
 /**
- * Compares what is there with what should be; both in the order of their ids.
+ * Compares two lists of blobs, both in the order of their ids.
  * @throws BackupError MISMATCH that names the first difference
  */
 export async function compareBlobs(
@@ -78,10 +81,10 @@ export async function compareBlobs(
     for await (const blob of wanted) {
       const next = await others.next()
       if (next.done === true || next.value.id > blob.id)
-        throw new BackupError('MISMATCH', `the file ${blob.id} is missing`)
+        throw new BackupError('MISMATCH', `The file ${blob.id} is missing.`)
       if (next.value.id < blob.id) throw unexpected(next.value.id)
       if (next.value.sha256 !== blob.sha256)
-        throw new BackupError('MISMATCH', `the file ${blob.id} has another content`)
+        throw new BackupError('MISMATCH', `The content of the file ${blob.id} differs.`)
     }
     const more = await others.next()
     if (more.done !== true) throw unexpected(more.value.id)

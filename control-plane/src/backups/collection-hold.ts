@@ -1,5 +1,5 @@
-// While a backup is taken, or a restored home is put in place, the tenant's runtime removes no blobs. The call is made from
-// inside its container, with the token that it has there.
+// Stops the tenant's runtime from removing blobs while a backup is made or a restored home is put in place. The call is
+// made inside its container, with the token that is there.
 import type { Clock } from '../platform/clock.ts'
 import { BackupError } from './backup-error.ts'
 import type { HomeLocation } from './home-location.ts'
@@ -12,15 +12,18 @@ const script = `
 const [id, method, seconds] = process.argv.slice(1)
 const { readFileSync } = await import('node:fs')
 const token = readFileSync(process.env.TENANTRY_INTERNAL_TOKEN_FILE, 'utf8').trim()
-const answer = await fetch('http://127.0.0.1:' + process.env.TENANTRY_PORT + '/internal/v1/tenants/' + id + '/hold', {
+const response = await fetch('http://127.0.0.1:' + process.env.TENANTRY_PORT + '/internal/v1/tenants/' + id + '/hold', {
   method,
   headers: { 'x-tenantry-internal': token, ...(method === 'PUT' ? { 'content-type': 'application/json' } : {}) },
   ...(method === 'PUT' ? { body: JSON.stringify({ seconds: Number(seconds) }) } : {}),
 })
-process.exit(answer.ok ? 0 : 1)
+process.exit(response.ok ? 0 : 1)
 `
 
-/** Holds for as long as `work` takes; the work is told when the hold is lost. @throws BackupError FAILED */
+/**
+ * Holds the collection of blobs while `work` runs, and aborts its signal when the hold is lost.
+ * @throws BackupError FAILED
+ */
 export async function whileHeld<T>(
   location: HomeLocation,
   tenantId: string,
@@ -34,8 +37,7 @@ export async function whileHeld<T>(
     const { code } = await location.engine.exec(location.stack, location.filesService, command, {
       signal: AbortSignal.any([signal, clock.timeout(callMilliseconds)]),
     })
-    if (code !== 0)
-      throw new BackupError('FAILED', "the tenant's runtime did not agree to keep its files for the time being")
+    if (code !== 0) throw new BackupError('FAILED', "The tenant's runtime did not stop the removal of its files.")
   }
   await call('PUT', signal)
   const stop = clock.every(
@@ -46,7 +48,7 @@ export async function whileHeld<T>(
     return await work(AbortSignal.any([signal, lost.signal]))
   } finally {
     stop()
-    // One that is not taken back ends by itself.
+    // A hold that is not released expires.
     await call('DELETE', clock.timeout(callMilliseconds)).catch(() => undefined)
   }
 }

@@ -1,7 +1,8 @@
-// Backups in a directory: written aside, fsynced, renamed into place, and the place fsynced too.
+// Stores backups in a directory. Files are written aside, synced, and renamed into place, and then the directory is
+// synced.
 //
 //   <directory>/<installation>/<backup>.making/<part>       being written
-//   <directory>/<installation>/<backup>/<part>              whole
+//   <directory>/<installation>/<backup>/<part>              committed
 //   <directory>/<installation>/<backup>.removing/<part>     being removed
 //   <directory>/<installation>/quarantine/<backup>/<part>   unknown to the control database; `.making` when not whole
 import { constants } from 'node:fs'
@@ -16,7 +17,10 @@ const removing = '.removing'
 const entryName = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(\.making|\.removing)?$/
 const readBytes = 256 * 1024
 
-/** Makes a target of backups that is a directory. @param installation keeps those of two installations apart that share it */
+/**
+ * Creates a backup target in a directory.
+ * @param installation separates the installations that share the directory
+ */
 export function createDirectoryTarget(directory: string, installation: string): BackupTarget {
   const root = join(directory, installation)
   const quarantine = join(root, 'quarantine')
@@ -28,9 +32,7 @@ export function createDirectoryTarget(directory: string, installation: string): 
         await mkdir(aside(backupId), { recursive: true, mode: 0o700 })
         return await writeFile(join(aside(backupId), part), content, signal)
       } catch (cause) {
-        throw isFull(cause)
-          ? new BackupError('DISK_FULL', 'the directory of the backups has no room left', { cause })
-          : cause
+        throw isFull(cause) ? new BackupError('DISK_FULL', 'The backup directory has no space left.', { cause }) : cause
       }
     },
 
@@ -42,7 +44,7 @@ export function createDirectoryTarget(directory: string, installation: string): 
 
     async *read(backupId, part, signal) {
       const handle = await openFirst([join(root, backupId, part), join(quarantine, backupId, part)])
-      if (handle === undefined) throw new BackupError('INCOMPLETE', `the part "${part}" of the backup is gone`)
+      if (handle === undefined) throw new BackupError('INCOMPLETE', `The part "${part}" of the backup is missing.`)
       yield* handle.createReadStream({ highWaterMark: readBytes, signal }) as AsyncIterable<Buffer>
     },
 
@@ -64,10 +66,10 @@ export function createDirectoryTarget(directory: string, installation: string): 
     async remove(backupId) {
       const doomed = join(root, `${backupId}${removing}`)
       const isQuarantined = join(quarantine, backupId)
-      // The quarantine comes last: whoever moves the backup there at the same time has done so when it is not found before.
+      // The quarantine comes last, so that a backup that is moved there at the same time is found too.
       for (const path of [aside(backupId), join(root, backupId), `${isQuarantined}${making}`, isQuarantined]) {
         await rm(doomed, { recursive: true, force: true })
-        // The name says that the removal was decided, whatever is left of it after an interruption.
+        // The name records that the removal was decided, whatever remains after an interruption.
         if (await move(path, doomed)) await syncDirectory(root)
       }
       await rm(doomed, { recursive: true, force: true })
@@ -96,7 +98,10 @@ export function createDirectoryTarget(directory: string, installation: string): 
   }
 }
 
-/** Checks at the start that the directory of the backups can be written; makes it where it is missing. @throws ConfigurationError */
+/**
+ * Checks at the start that the backup directory is writable, and creates it if it is missing.
+ * @throws ConfigurationError
+ */
 export async function checkDirectory(directory: string): Promise<void> {
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -125,7 +130,10 @@ async function namesIn(path: string): Promise<string[]> {
   })
 }
 
-/** @returns false when there was nothing to move, or something is there already */
+/**
+ * Renames a path.
+ * @returns false when there is nothing to move or the new path exists
+ */
 async function move(from: string, to: string): Promise<boolean> {
   try {
     await rename(from, to)

@@ -1,11 +1,11 @@
-// Encryption of a backup's parts at rest: AES-256-GCM in chunks, so that nothing unproven is ever passed on and memory
-// does not depend on the length.
+// Encrypts a backup's parts at rest with AES-256-GCM, in chunks: only authenticated data is passed on, and memory does
+// not depend on the length.
 //
-//   magic (8) | salt (16) | chunk | chunk | … | last chunk
+//   magic (8 bytes) | salt (16) | chunk | chunk | … | last chunk
 //   chunk: 64 KiB encrypted | tag (16); the last one holds 0 bytes to 64 KiB
 //
-// Each part has a key of its own, derived from the backup's key, the salt and the part's name. A chunk's nonce is its
-// number and whether it is the last: chunks that are swapped, left out, repeated or cut off do not open.
+// Each part has its own key, derived from the backup's key, the salt and the part's name. A chunk's nonce is its number
+// and whether it is the last one, so chunks that are swapped, left out, repeated or cut off do not decrypt.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { BackupError } from './backup-error.ts'
 
@@ -18,7 +18,11 @@ export const chunkBytes = 64 * 1024
 
 export const keyBytes = 32
 
-/** @param key 32 bytes @param context what the part is: `<backup id>/<name>` */
+/**
+ * Encrypts a part.
+ * @param key 32 bytes
+ * @param context identifies the part: `<backup id>/<name>`
+ */
 export async function* encrypted(
   source: AsyncIterable<Uint8Array>,
   key: Uint8Array,
@@ -28,14 +32,17 @@ export async function* encrypted(
   const chunkKey = keyOf(key, salt, context)
   yield Buffer.concat([magic, salt])
   let number = 0
-  // The last chunk is known only at the end, so one is always held back.
+  // The last chunk is known only at the end, so one chunk is always held back.
   for await (const { bytes, isLast } of sized(source, chunkBytes)) {
     const cipher = createCipheriv(algorithm, chunkKey, nonceOf(number++, isLast))
     yield Buffer.concat([cipher.update(bytes), cipher.final(), cipher.getAuthTag()])
   }
 }
 
-/** @throws BackupError DAMAGED as soon as a chunk does not open; what came before it was whole */
+/**
+ * Decrypts a part. The chunks before an error are authentic.
+ * @throws BackupError DAMAGED at the first chunk that does not decrypt
+ */
 export async function* decrypted(
   source: AsyncIterable<Uint8Array>,
   key: Uint8Array,
@@ -68,14 +75,19 @@ function opened(bytes: Buffer, key: Buffer, nonce: Buffer, context: string): Buf
 }
 
 function damaged(context: string, cause?: unknown): BackupError {
-  return new BackupError('DAMAGED', `the part "${context.split('/').at(-1) ?? ''}" of the backup is damaged`, { cause })
+  return new BackupError('DAMAGED', `The part "${context.split('/').at(-1) ?? ''}" of the backup is damaged.`, {
+    cause,
+  })
 }
 
 function keyOf(key: Uint8Array, salt: Uint8Array, context: string): Buffer {
   return Buffer.from(hkdfSync('sha256', key, salt, `tenantry backup ${context}`, keyBytes))
 }
 
-/** 12 bytes: a number of 11, then 1 for the last chunk. A key encrypts one stream only, so no nonce comes twice. */
+/**
+ * Returns a nonce of 12 bytes: the number in 11 bytes, then 1 for the last chunk. A key encrypts only one stream, so no
+ * nonce repeats.
+ */
 function nonceOf(number: number, isLast: boolean): Buffer {
   const nonce = Buffer.alloc(12)
   nonce.writeUIntBE(number, 5, 6)
@@ -83,7 +95,10 @@ function nonceOf(number: number, isLast: boolean): Buffer {
   return nonce
 }
 
-/** The same bytes in pieces of `size`, the first of `firstSize`; the last is what is left, and there is always one. */
+/**
+ * Divides a stream into chunks of `size` bytes, the first of `firstSize`. The last chunk has the rest; there is always
+ * one.
+ */
 async function* sized(
   source: AsyncIterable<Uint8Array>,
   size: number,
@@ -94,7 +109,7 @@ async function* sized(
   let length = 0
   for await (const chunk of source) {
     let rest = chunk
-    // A full piece is given only when more has come.
+    // A full chunk is yielded only once more bytes have arrived.
     while (length + rest.length > wanted) {
       const taken = wanted - length
       yield { bytes: Buffer.concat([...gathered, rest.subarray(0, taken)]), isLast: false }

@@ -1,15 +1,15 @@
-// The figures by which two copies of a home are compared: rows and content of every table, state of every sequence,
-// and what else is in the schema. Asked as superuser of a place where a tenant may have made anything, so nothing of the
-// tenant's runs: values are told by their types' own output functions, never by a cast, and views are closed.
+// Reads the figures by which two copies of a home are compared: the rows and content of every table, the state of every
+// sequence, and the schema's other objects. The queries run in a database where a tenant may have created anything, so
+// none of its code may run: the types' own output functions print values, casts are not used, and views are excluded.
 import { createHash } from 'node:crypto'
 import { identifier, literal } from '../platform/identifiers.ts'
 import { BackupError } from './backup-error.ts'
 import type { HomeFacts } from './manifest.ts'
 
-/** Runs one `copy (…) to stdout`; lines as Postgres writes them. */
+/** Runs one `copy (…) to stdout` and returns the lines as Postgres writes them. */
 export type QueryRows = (query: string) => Promise<string[]>
 
-/** Begins a session that asks for facts: equal values must give equal texts everywhere. */
+/** Statements that begin a session which reads facts, so that equal values give equal texts everywhere. */
 export const factSettings = [
   "set search_path = ''",
   "set restrict_nonsystem_relation_kind = 'view, foreign-table'",
@@ -22,28 +22,25 @@ export const factSettings = [
   "set lock_timeout = '60s'",
 ]
 
-export async function readFacts(schema: string, request: QueryRows): Promise<HomeFacts> {
-  return { ...(await readContent(schema, request)), objects: await readObjects(schema, request) }
+export async function readFacts(schema: string, query: QueryRows): Promise<HomeFacts> {
+  return { ...(await readContent(schema, query)), objects: await readObjects(schema, query) }
 }
 
-/** What is there as soon as the rows are: before indexes, triggers and policies. */
-export async function readContent(
-  schema: string,
-  request: QueryRows,
-): Promise<Pick<HomeFacts, 'tables' | 'sequences'>> {
+/** Reads the facts that exist as soon as the rows do, before indexes, triggers and policies. */
+export async function readContent(schema: string, query: QueryRows): Promise<Pick<HomeFacts, 'tables' | 'sequences'>> {
   const tables: HomeFacts['tables'] = []
-  for (const name of await request(namesOf(schema, 'r'))) {
-    const [line = ''] = await request(contentOf(schema, unescaped(name)))
+  for (const name of await query(namesOf(schema, 'r'))) {
+    const [line = ''] = await query(contentOf(schema, unescaped(name)))
     const [rows = '', hash = ''] = line.split('\t')
     tables.push({ name: unescaped(name), rows, hash })
   }
-  return { tables, sequences: await readSequences(schema, request) }
+  return { tables, sequences: await readSequences(schema, query) }
 }
 
-export async function readSequences(schema: string, request: QueryRows): Promise<HomeFacts['sequences']> {
+export async function readSequences(schema: string, query: QueryRows): Promise<HomeFacts['sequences']> {
   const sequences: HomeFacts['sequences'] = []
-  for (const name of await request(namesOf(schema, 'S'))) {
-    const [line = ''] = await request(
+  for (const name of await query(namesOf(schema, 'S'))) {
+    const [line = ''] = await query(
       `select last_value, is_called from ${identifier(schema)}.${identifier(unescaped(name))}`,
     )
     const [value = '', called = ''] = line.split('\t')
@@ -52,7 +49,7 @@ export async function readSequences(schema: string, request: QueryRows): Promise
   return sequences
 }
 
-/** What can be said of sequences that were read before and after a dump. */
+/** Compares the sequences that were read before and after a dump. The value of one that has moved is null. */
 export function settledSequences(
   before: HomeFacts['sequences'],
   after: HomeFacts['sequences'],
@@ -64,9 +61,9 @@ export function settledSequences(
   })
 }
 
-export async function readObjects(schema: string, request: QueryRows): Promise<HomeFacts['objects']> {
+export async function readObjects(schema: string, query: QueryRows): Promise<HomeFacts['objects']> {
   const kinds = new Map<string, string[]>()
-  for (const line of await request(objectsOf(schema))) {
+  for (const line of await query(objectsOf(schema))) {
     const [kind = '', text = ''] = line.split('\t')
     const texts = kinds.get(kind) ?? []
     texts.push(text)
@@ -79,7 +76,10 @@ export async function readObjects(schema: string, request: QueryRows): Promise<H
   }))
 }
 
-/** @throws BackupError MISMATCH that names the first difference, in names and counts alone */
+/**
+ * Compares tables and sequences.
+ * @throws BackupError MISMATCH that names the first difference, in names and counts only
+ */
 export function compareContent(
   wanted: Pick<HomeFacts, 'tables' | 'sequences'>,
   found: Pick<HomeFacts, 'tables' | 'sequences'>,
@@ -89,33 +89,36 @@ export function compareContent(
     const other = tables.get(name)
     if (other === undefined) throw mismatch(`the table "${name}" is missing`)
     if (other.rows !== rows) throw mismatch(`the table "${name}" has ${other.rows} rows instead of ${rows}`)
-    if (other.hash !== hash) throw mismatch(`the table "${name}" has another content`)
+    if (other.hash !== hash) throw mismatch(`the content of the table "${name}" differs`)
   }
   const sequences = new Map(found.sequences.map((sequence) => [sequence.name, sequence]))
   for (const { name, last_value: value, is_called: called } of wanted.sequences) {
     const other = sequences.get(name)
     if (other === undefined) throw mismatch(`the sequence "${name}" is missing`)
     if (value !== null && (other.last_value !== value || other.is_called !== called))
-      throw mismatch(`the sequence "${name}" is not where it was`)
+      throw mismatch(`the value of the sequence "${name}" differs`)
   }
   if (found.tables.length !== wanted.tables.length || found.sequences.length !== wanted.sequences.length)
     throw mismatch('there are tables or sequences that are not in the backup')
 }
 
-/** @throws BackupError MISMATCH */
+/**
+ * Compares other objects.
+ * @throws BackupError MISMATCH
+ */
 export function compareObjects(wanted: HomeFacts['objects'], found: HomeFacts['objects']): void {
   const kinds = new Map(found.map((kind) => [kind.kind, kind]))
   for (const { kind, count, sha256 } of wanted) {
     const other = kinds.get(kind)
     if (other?.count !== count)
-      throw mismatch(`there are ${other?.count ?? 0} of the kind "${kind}" instead of ${count}`)
-    if (other.sha256 !== sha256) throw mismatch(`those of the kind "${kind}" are others`)
+      throw mismatch(`there are ${other?.count ?? 0} objects of the kind "${kind}" instead of ${count}`)
+    if (other.sha256 !== sha256) throw mismatch(`the objects of the kind "${kind}" differ`)
   }
   if (found.length !== wanted.length) throw mismatch('there are kinds of objects that are not in the backup')
 }
 
 function mismatch(what: string): BackupError {
-  return new BackupError('MISMATCH', `what was restored differs from what was backed up: ${what}`)
+  return new BackupError('MISMATCH', `The restored home differs from the backup: ${what}.`)
 }
 
 const namespaceOf = (schema: string) => `(select oid from pg_catalog.pg_namespace where nspname = ${literal(schema)})`
@@ -127,7 +130,10 @@ function namesOf(schema: string, kind: 'r' | 'S'): string {
   )
 }
 
-/** The sum of the rows' hashes does not depend on their order. `format` takes no casts. */
+/**
+ * Returns a query for a table's row count and hash. The sum of the rows' hashes does not depend on their order.
+ * `format` uses no casts.
+ */
 function contentOf(schema: string, table: string): string {
   const half = (from: number) =>
     `coalesce(pg_catalog.sum(('x' || pg_catalog.substr(h, ${from}, 15))::pg_catalog.bit(60)::pg_catalog.int8), 0)`
@@ -138,7 +144,10 @@ function contentOf(schema: string, table: string): string {
   )
 }
 
-/** Names, and what parsing and printing again leaves as it is: expressions do not. */
+/**
+ * Returns a query for the names of objects, and for the properties that parsing and printing preserve. Expressions are
+ * not among them.
+ */
 function objectsOf(schema: string): string {
   const inSchema = (column: string) => `${column} = ${namespaceOf(schema)}`
   const described = [
@@ -165,7 +174,7 @@ function objectsOf(schema: string): string {
   return `select kind, text from (${described.join(' union all ')}) as described (kind, text) order by kind collate "C", text collate "C"`
 }
 
-/** A name in the text format of COPY. */
+/** Reads a name from the text format of COPY. */
 function unescaped(text: string): string {
   const controls: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }
   return text.replaceAll(/\\(.)/g, (_, letter: string) => controls[letter] ?? letter)

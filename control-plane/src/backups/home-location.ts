@@ -1,20 +1,20 @@
-// A home's containers as backups work in them: by programs that run inside, with what they read and write piped in and out.
+// A home's containers, as backups use them: programs run inside, and their input and output are piped.
 import type { ExecResult, Engine } from '../engines/index.ts'
 import { loggedIn, type Login } from './login.ts'
 import type { RunStream } from './psql-session.ts'
 
 export interface HomeLocation {
   engine: Engine
-  /** Stack of its containers; the Postgres is the service `postgres`. */
+  /** The stack of its containers. Its Postgres is the service `postgres`. */
   stack: string
   /** The service whose volume holds the blobs. */
   filesService: 'runtime' | 'files'
   database: string
-  /** Directory of the tenant's blobs, in that service. */
+  /** The directory of the tenant's blobs, in that service. */
   blobs: string
 }
 
-/** Where the runtime keeps its data; all of it is one volume. */
+/** The directory where the runtime stores its data, which is one volume. */
 export const runtimeData = '/var/lib/tenantry'
 
 export function blobsOf(tenantId: string): string {
@@ -32,7 +32,10 @@ export const inFiles =
   (command, options) =>
     engine.execStream(stack, filesService, command, options)
 
-/** @throws Error with what psql said, which is not public */
+/**
+ * Runs SQL as superuser.
+ * @throws Error with the output of psql, which is not public
+ */
 export async function asSuperuser(
   { engine, stack }: HomeLocation,
   database: string,
@@ -49,9 +52,9 @@ export async function asSuperuser(
 }
 
 /**
- * Runs SQL as a login over TCP, as every client but the superuser does: what a tenant has put into its home runs with no
- * more than its own rights.
- * @returns rows, a line each
+ * Runs SQL as a login over TCP, as every client except the superuser does. Code that a tenant has put into its home
+ * runs with only that login's rights.
+ * @returns the rows, a line each
  */
 export async function asLogin(
   { engine, stack, database }: HomeLocation,
@@ -66,8 +69,8 @@ export async function asLogin(
 }
 
 /**
- * Restores a section of a dump. What could not be restored is reported, and what is compared afterwards decides.
- * @returns what pg_restore complained of
+ * Restores a section of a dump. Errors of single objects are returned, and the later comparison decides.
+ * @returns the error output of pg_restore
  */
 export async function restoreSection(
   location: HomeLocation,
@@ -89,7 +92,7 @@ export async function restoreSection(
   return stderr.trim()
 }
 
-/** In the service that holds the blobs; arguments are `$1` and on. */
+/** Runs a script in the service that holds the blobs. Its arguments are `$1` and following. */
 export async function filesScript(
   { engine, stack, filesService }: HomeLocation,
   script: string,
@@ -97,12 +100,13 @@ export async function filesScript(
   options: { input?: AsyncIterable<Uint8Array>; signal: AbortSignal },
 ): Promise<ExecResult> {
   return done(
-    'a script',
+    'bash',
     await engine.exec(stack, filesService, ['bash', '-euo', 'pipefail', '-c', script, 'bash', ...parameters], options),
   )
 }
 
 function done(what: string, result: ExecResult): ExecResult {
-  if (result.code !== 0) throw new Error(`${what} ended with ${result.code}: ${result.stderr.trim().slice(-2000)}`)
+  if (result.code !== 0)
+    throw new Error(`${what} exited with code ${result.code}: ${result.stderr.trim().slice(-2000)}`)
   return result
 }

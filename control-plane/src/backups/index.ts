@@ -1,5 +1,5 @@
-// What others may import of `backups/`.
-export { type BackupJobDeps, keepBackups } from './jobs.ts'
+// The exports of `backups/` that other modules may import.
+export { type BackupJobDeps, runBackups } from './jobs.ts'
 export { createBackupRecords } from './backup-record.ts'
 export { checkDirectory, createDirectoryTarget } from './directory-target.ts'
 export type { BackupRoutesDeps } from './routes-deps.ts'

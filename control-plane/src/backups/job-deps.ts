@@ -1,11 +1,11 @@
-// What every job of a backup works with, and the places it works in.
+// The dependencies of all backup jobs, and how they find regions, tenants and files.
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Engine } from '../engines/index.ts'
 import { dedicatedDatabase, type HomeMigration } from '../homes/index.ts'
 import type { Region, Snapshot } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
-import { BackupError, NotWanted } from './backup-error.ts'
+import { BackupError, OperationSuperseded } from './backup-error.ts'
 import type { BackupLedger } from './backup-ledger.ts'
 import type { BackupRecords } from './backup-record.ts'
 import type { BackupTarget } from './backup-target.ts'
@@ -17,36 +17,43 @@ export interface JobDeps {
   target: BackupTarget
   records: BackupRecords
   regions: ReadonlyMap<string, Pick<Region, 'engine' | 'images' | 'stack' | 'awaitDatabase'>>
-  /** The tenant as it is now; undefined when there is none. */
+  /** Returns the tenant as it is now; undefined when there is none. */
   tenant: (tenantId: string) => Promise<Snapshot | undefined>
-  /** Reads the tenant's home for the ledger. What goes wrong is logged. */
+  /** Reads the tenant's home for the ledger. Errors are logged. */
   readHome: (tenantId: string, signal: AbortSignal) => Promise<void>
-  /** Of homes, of this version. */
+  /** The home migrations of this version. */
   migrations: readonly HomeMigration[]
   clock: Clock
   log: Pick<Log, 'info' | 'warn'>
   epoch: bigint
 }
 
-/** @throws BackupError NO_ENGINE */
+/**
+ * Returns the region with its engine.
+ * @throws BackupError NO_ENGINE
+ */
 export function regionOf(
   { regions }: Pick<JobDeps, 'regions'>,
   id: string,
 ): Pick<Region, 'images' | 'stack' | 'awaitDatabase'> & { engine: Engine } {
   const region = regions.get(id)
-  if (region?.engine === undefined) throw new BackupError('NO_ENGINE', `the region ${id} has no engine for services`)
+  if (region?.engine === undefined) throw new BackupError('NO_ENGINE', `The region ${id} has no engine for services.`)
   return { ...region, engine: region.engine }
 }
 
-/** @throws NotWanted */
+/**
+ * Returns the tenant.
+ * @throws OperationSuperseded when it is deleted
+ */
 export async function presentTenant({ tenant }: Pick<JobDeps, 'tenant'>, tenantId: string): Promise<Snapshot> {
   const found = await tenant(tenantId)
-  if (found === undefined || found.desired === 'deleted') throw new NotWanted(`${tenantId} is wanted no more`)
+  if (found === undefined || found.desired === 'deleted')
+    throw new OperationSuperseded(`The tenant ${tenantId} is deleted.`)
   return found
 }
 
-/** Where a tenant's own services have its home. */
-export function ownPath(engine: Engine, tenantId: string): HomeLocation {
+/** Returns the location of a tenant's home in its own services. */
+export function ownLocation(engine: Engine, tenantId: string): HomeLocation {
   return { engine, stack: tenantId, filesService: 'runtime', database: dedicatedDatabase, blobs: blobsOf(tenantId) }
 }
 

@@ -1,10 +1,10 @@
-// Carries out backups, restores and verifications while this control plane leads, plans what the tenants' schedules say,
-// compares the target with the control database, and removes scratch homes that an earlier leader has left.
+// Runs backups, restores and verifications while this control plane leads, plans scheduled backups, compares the target
+// with the control database, and removes scratch homes that an earlier leader did not remove.
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
 import type { Job, JobKind } from './backup.ts'
-import { isLasting, NotWanted, publicReason } from './backup-error.ts'
+import { isPermanent, OperationSuperseded, publicReason } from './backup-error.ts'
 import { runBackup } from './backup-job.ts'
 import type { JobDeps } from './job-deps.ts'
 import { encryptedParts } from './manifest.ts'
@@ -14,20 +14,23 @@ import { isScratchId, scratchId } from '../stacks/index.ts'
 import { surveyBackups, type FoundBackups } from './survey-backups.ts'
 import { runVerify } from './verify-job.ts'
 
-/** What the job needs that takes, restores, verifies and removes backups. */
+/** The dependencies of the job that makes, restores, verifies and removes backups. */
 export interface BackupJobDeps extends Omit<JobDeps, 'epoch'> {
-  /** Told of every job that ended. */
+  /** Receives every job that ended. */
   measure: (kind: JobKind, outcome: 'succeeded' | 'failed', seconds: number) => void
-  /** Told after each comparison of the target with the control database. */
+  /** Receives the counts of each comparison of the target with the control database. */
   found: (counts: FoundBackups) => void
 }
 
 const pollMilliseconds = 1_000
-const atOnce = 2
+const maxRunningJobs = 2
 const jobMilliseconds = 6 * 3_600_000
-/** Of restores and verifications; a backup is not begun a second time, but for what records a committed one. */
+/**
+ * The maximum number of attempts of restores and verifications. A backup is not attempted again, except to record a
+ * committed one.
+ */
 const maxAttempts = 3
-const againMilliseconds = 5_000
+const retryMilliseconds = 5_000
 const observeMilliseconds = 30_000
 const surveyMilliseconds = 60_000
 
@@ -37,8 +40,8 @@ const work: Record<JobKind, (job: Job, deps: JobDeps, signal: AbortSignal) => Pr
   verify: runVerify,
 }
 
-/** Runs while this control plane leads. */
-export function keepBackups(controllerDeps: BackupJobDeps): (leadership: Leadership) => Promise<void> {
+/** Creates the job, which runs while this control plane leads. */
+export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadership) => Promise<void> {
   const { clock, log } = controllerDeps
   return async ({ epoch, lost }) => {
     const deps = { ...controllerDeps, epoch }
@@ -53,7 +56,7 @@ export function keepBackups(controllerDeps: BackupJobDeps): (leadership: Leaders
     }
     const survey = async () => {
       const at = clock.now().getTime()
-      // What an earlier leader has left is judged by a survey that succeeded.
+      // Only a survey that succeeded may judge what an earlier leader left.
       if (recovered && at - surveyedAt < surveyMilliseconds) return
       surveyedAt = at
       deps.found(
@@ -75,7 +78,7 @@ export function keepBackups(controllerDeps: BackupJobDeps): (leadership: Leaders
           .map(({ tenantId }) => tenantId),
       )
       for (const job of jobs) {
-        if (running.size >= atOnce) return
+        if (running.size >= maxRunningJobs) return
         if (running.has(job.operationId) || (job.kind !== 'verify' && homes.has(job.tenantId))) continue
         homes.add(job.tenantId)
         begin(job)
@@ -89,7 +92,7 @@ export function keepBackups(controllerDeps: BackupJobDeps): (leadership: Leaders
           await poll()
           return pollMilliseconds
         },
-        onError: (error) => log.warn({ err: error }, 'the backups could not be looked after; it is tried again'),
+        onError: (error) => log.warn({ err: error }, 'could not poll the backups; retrying'),
       },
       lost,
     )
@@ -99,7 +102,7 @@ export function keepBackups(controllerDeps: BackupJobDeps): (leadership: Leaders
 
 type Deps = BackupJobDeps & JobDeps
 
-/** Never throws. */
+/** Runs a job to its end. Never throws. */
 async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> {
   const { ledger, clock, log, epoch } = deps
   const begin = clock.now().getTime()
@@ -109,45 +112,52 @@ async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> 
     if (!(await ledger.begin(job, epoch))) return
     await work[job.kind](job, deps, AbortSignal.any([lost, clock.timeout(jobMilliseconds)]))
     deps.measure(job.kind, 'succeeded', seconds())
-    log.info({ ...details, seconds: seconds() }, `a ${job.kind} is done`)
+    log.info({ ...details, seconds: seconds() }, `a ${job.kind} succeeded`)
   } catch (error) {
     if (error instanceof LeadershipLost || lost.aborted) return
     log.warn({ ...details, err: error }, `a ${job.kind} failed`)
-    const isLast = isLasting(error) || job.attempts + 1 >= maxAttempts
-    const isOver = error instanceof NotWanted || isLast || (job.kind === 'backup' && !(await isCommitted(job, deps)))
+    const isLast = isPermanent(error) || job.attempts + 1 >= maxAttempts
+    const isOver =
+      error instanceof OperationSuperseded || isLast || (job.kind === 'backup' && !(await isCommitted(job, deps)))
     if (isOver) {
       deps.measure(job.kind, 'failed', seconds())
       await endFailed(job, error, deps).catch((cause: unknown) =>
-        log.warn({ ...details, err: cause }, 'a failure could not be recorded'),
+        log.warn({ ...details, err: cause }, 'could not record a failure'),
       )
-    } else await clock.sleep(againMilliseconds, lost).catch(() => undefined)
+    } else await clock.sleep(retryMilliseconds, lost).catch(() => undefined)
   }
 }
 
-/** A backup on disk is worth more than the failure to record it. Never throws. */
+/** Whether the backup is committed. A committed backup outweighs a failure to record it. Never throws. */
 async function isCommitted({ backup }: Job, { target, log }: Deps): Promise<boolean> {
   return target.size(backup.id, encryptedParts).then(
     (bytes) => bytes !== undefined,
     (error: unknown) => {
-      log.warn({ backup: backup.id, err: error }, 'the directory of the backups could not be read')
+      log.warn({ backup: backup.id, err: error }, 'could not read the backup directory')
       return true
     },
   )
 }
 
-/** The backup itself reports that it could not be verified, whatever the reason; one whose verification nobody wants any more does not. */
+/**
+ * Records a failure. A backup whose verification failed for any reason shows the error, unless the verification was
+ * superseded.
+ */
 async function endFailed(job: Job, error: unknown, { ledger, epoch }: Deps): Promise<void> {
-  if (job.kind === 'verify' && !(error instanceof NotWanted))
+  if (job.kind === 'verify' && !(error instanceof OperationSuperseded))
     await ledger.recordVerified(job, publicReason(error), epoch)
   await ledger.fail(job, publicReason(error), epoch)
 }
 
-/** What an earlier leader had begun: takes are not continued, but committed backups are recorded, and everything else is begun again. */
+/**
+ * Takes over the jobs of an earlier leader: interrupted backups fail, committed ones are recorded, and other jobs begin
+ * again.
+ */
 async function recover(jobs: readonly Job[], deps: Deps, signal: AbortSignal): Promise<void> {
   const { ledger, target, regions, epoch, clock, log } = deps
   for (const job of jobs) {
     if (job.kind !== 'backup' || job.state !== 'running' || (await isCommitted(job, deps))) continue
-    await ledger.fail(job, 'the control plane ended while it was taken', epoch)
+    await ledger.fail(job, 'The control plane stopped during the backup.', epoch)
     await target.discard(job.backup.id)
   }
   const wanted = new Set(jobs.filter(({ kind }) => kind === 'verify').map(({ operationId }) => scratchId(operationId)))
@@ -161,8 +171,8 @@ async function recover(jobs: readonly Job[], deps: Deps, signal: AbortSignal): P
       const stacks = new Set([...containers, ...volumes].map(({ labels }) => labels.stack))
       for (const stack of stacks) if (isScratchId(stack) && !wanted.has(stack)) await engine.remove(stack, signal)
     } catch (error) {
-      // The sweep of orphans comes by later.
-      log.warn({ region, err: error }, 'scratch homes could not be looked for')
+      // The sweep of orphaned stacks removes them later.
+      log.warn({ region, err: error }, 'could not search for scratch homes')
     }
   }
 }

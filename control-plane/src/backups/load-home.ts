@@ -1,4 +1,4 @@
-// Puts a backup's home into a place that is nobody's yet, and compares every figure on the way.
+// Loads a backup's home into a new location that no tenant uses yet, and compares every figure.
 import type { BackupFiles } from './parts.ts'
 import { structureTable, type HomeMigration } from '../homes/index.ts'
 import { compareBlobs, readIndexLine, type BlobEntry } from './blob-index.ts'
@@ -30,20 +30,23 @@ import {
 interface LoadHome {
   manifest: Manifest
   files: BackupFiles
-  /** Its database is there and empty, its directory of blobs is not. */
-  place: HomeLocation
+  /** The new location. Its database exists and is empty, its directory of blobs does not exist. */
+  location: HomeLocation
   /** The ddl login of the backup's tenant. */
   login: Login
-  /** Another tenant, on a Postgres of its own; undefined: it stays who it was. */
+  /** The id of another tenant, which has a Postgres of its own; undefined when the tenant stays the same. */
   newId: string | undefined
-  /** Of this version: the restored home is brought to them. */
+  /** The home migrations of this version, which are applied to the restored home. */
   migrations: readonly HomeMigration[]
   step: (name: string) => Promise<void>
-  /** Told of what pg_restore complained of. */
+  /** Receives the error output of pg_restore. */
   onComplaint: (text: string) => void
 }
 
-/** @throws BackupError MISMATCH, DAMAGED */
+/**
+ * Loads a home.
+ * @throws BackupError MISMATCH, DAMAGED
+ */
 export async function loadHome(options: LoadHome, signal: AbortSignal): Promise<void> {
   const { step } = options
   await step('database')
@@ -55,7 +58,7 @@ export async function loadHome(options: LoadHome, signal: AbortSignal): Promise<
 }
 
 async function loadDatabase(
-  { manifest, files, place: location, login, newId, migrations, onComplaint }: LoadHome,
+  { manifest, files, location, login, newId, migrations, onComplaint }: LoadHome,
   signal: AbortSignal,
 ): Promise<void> {
   const { tenant_id: schema, home } = manifest
@@ -71,15 +74,15 @@ async function loadDatabase(
   }
   await section('pre-data')
   await section('data')
-  await inFactSession(location, signal, async (request) => compareContent(home, await readContent(schema, request)))
+  await inFactSession(location, signal, async (query) => compareContent(home, await readContent(schema, query)))
   await asLogin(location, login, freshCountersSql(schema), signal)
   if (newId !== undefined) {
     await asLogin(location, login, `${retagSql(schema, newId)};\n${renumberEventsSql(schema)}`, signal)
   }
   await section('post-data')
   const compare = () =>
-    inFactSession(location, signal, async (request) => compareObjects(home.objects, await readObjects(schema, request)))
-  // Of a home that was made before the service's tables had a role of their own, all was the owner's.
+    inFactSession(location, signal, async (query) => compareObjects(home.objects, await readObjects(schema, query)))
+  // In homes from before the system role, the owner owned the service's tables too.
   const hadSystemRole = home.tables.some(({ name }) => name === structureTable)
   if (!hadSystemRole) await compare()
   await adoptHome(location, schema, migrations, signal)
@@ -96,7 +99,7 @@ async function loadDatabase(
 async function inFactSession(
   location: HomeLocation,
   signal: AbortSignal,
-  work: (request: QueryRows) => Promise<void>,
+  work: (query: QueryRows) => Promise<void>,
 ): Promise<void> {
   const session = openPsql(
     inPostgres(location),
@@ -119,11 +122,11 @@ tar --extract --directory "$1" --no-same-owner --no-same-permissions --touch
 sync --file-system "$1"
 `
 
-async function loadBlobs({ files, place: location }: LoadHome, signal: AbortSignal): Promise<void> {
+async function loadBlobs({ files, location }: LoadHome, signal: AbortSignal): Promise<void> {
   await filesScript(location, extraction, [location.blobs], { input: files.read('files'), signal })
 }
 
-async function compareFiles({ files, place: location }: LoadHome, signal: AbortSignal): Promise<void> {
+async function compareFiles({ files, location }: LoadHome, signal: AbortSignal): Promise<void> {
   const script = 'cd "$1"; find . -mindepth 2 -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum'
   const sums = inFiles(location)(['bash', '-euo', 'pipefail', '-c', script, 'bash', location.blobs], { signal })
   await compareBlobs(wantedBlobs(files), foundBlobs(sums))
@@ -133,7 +136,7 @@ export async function* wantedBlobs(files: BackupFiles): AsyncGenerator<BlobEntry
   for await (const line of linesOf(files.read('index'))) yield readIndexLine(line)
 }
 
-/** As `sha256sum` prints them. */
+/** Yields blobs from the output of `sha256sum`. */
 async function* foundBlobs(
   sums: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Pick<BlobEntry, 'id' | 'sha256'>, undefined> {
@@ -143,4 +146,4 @@ async function* foundBlobs(
   }
 }
 
-export type Load = Omit<Parameters<typeof loadHome>[0], 'place' | 'login' | 'newId'>
+export type Load = Omit<Parameters<typeof loadHome>[0], 'location' | 'login' | 'newId'>

@@ -1,10 +1,13 @@
-// Programs that log in to a home's Postgres over TCP, from inside its container.
+// Runs programs that log in to a home's Postgres over TCP, from inside its container.
 export interface Login {
   role: string
   password: string
 }
 
-/** Runs a program of Postgres as that login. The password is the first line of what is read, so that it stands in no argument. */
+/**
+ * Returns the command that runs a Postgres program as that login. The password is the first line of its input, so that
+ * it is in no argument.
+ */
 export function loggedIn({ role }: Login, [program = '', ...parameters]: readonly string[]): string[] {
   return [
     'sh',

@@ -1,5 +1,5 @@
-// Lets a tenant that has lost its volumes or its home stand again, empty, so that a backup can be put in its place. No home
-// is made: until the restored one is there, the reconciler says what it said before.
+// Restarts a tenant that has lost its volumes or its home, with empty ones, so that a backup can be restored into it.
+// It creates no home: until the restored one is there, the reconciler reports the same status as before.
 import { createHomeSql, homeConnectionLimits, prepareSharedDatabaseSql, newVerifiers } from '../homes/index.ts'
 import { identifier } from '../platform/identifiers.ts'
 import type { Snapshot } from '../reconcile/index.ts'
@@ -8,10 +8,13 @@ import { asSuperuser, type HomeLocation } from './home-location.ts'
 import { regionOf, type JobDeps } from './job-deps.ts'
 
 const server = 'postgres'
-const responseMilliseconds = 60_000
+const readyTimeoutMilliseconds = 60_000
 const pollMilliseconds = 1_000
 
-/** The volumes that are there stay as they are; the containers are created again. @param scratch name of a database that nobody has */
+/**
+ * Creates the tenant's containers and missing volumes again. Existing volumes stay.
+ * @param scratch the name of an unused database
+ */
 export async function startAgain(
   tenant: Snapshot,
   own: HomeLocation,
@@ -21,7 +24,8 @@ export async function startAgain(
 ): Promise<void> {
   const { engine, stack, awaitDatabase } = regionOf(deps, tenant.regionId)
   const wanted = await stack(tenant, signal)
-  // A container holds on to its volumes, whatever they are, and a database gets its permission to begin with its container.
+  // A container keeps using its volumes, whatever they are, and a new container gives a database the permission to
+  // begin.
   await engine.converge({ ...wanted, volumes: [], services: [] }, signal)
   await engine.converge(
     { ...wanted, volumes: wanted.volumes.map((volume) => ({ ...volume, mustExist: false })) },
@@ -29,10 +33,10 @@ export async function startAgain(
   )
   await awaitDatabase(tenant, signal)
   await makeRoles(tenant, own, scratch, signal)
-  await runtimeResponds(tenant, own, deps, signal)
+  await untilRuntimeResponds(tenant, own, deps, signal)
 }
 
-/** The SQL that makes roles makes a schema, too: in a database that is removed again. */
+/** Creates the roles. Their SQL creates a schema too, so it runs in a database that is removed again. */
 async function makeRoles(
   { id, secrets }: Snapshot,
   own: HomeLocation,
@@ -55,8 +59,8 @@ async function makeRoles(
   await asSuperuser(own, server, remove, signal)
 }
 
-/** One that was just made has yet to be told of its tenant. */
-async function runtimeResponds(
+/** Waits until the runtime knows its tenant, which a new one does not at first. */
+async function untilRuntimeResponds(
   { id }: Snapshot,
   own: HomeLocation,
   { clock }: Pick<JobDeps, 'clock'>,
@@ -67,7 +71,7 @@ async function runtimeResponds(
       await whileHeld(own, id, clock, signal, () => Promise.resolve())
       return
     } catch (error) {
-      if (waited >= responseMilliseconds || signal.aborted) throw error
+      if (waited >= readyTimeoutMilliseconds || signal.aborted) throw error
       await clock.sleep(pollMilliseconds, signal)
     }
   }

@@ -1,4 +1,4 @@
-// What a backup says of itself: what was taken, when, and the figures by which a restored home is compared with it.
+// The manifest of a backup: its content, its time, and the figures by which a restored home is compared with it.
 import { createHash } from 'node:crypto'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
@@ -6,15 +6,15 @@ import { BackupError } from './backup-error.ts'
 
 export const formatVersion = 1
 
-/** Written in this order; `manifest` is a part too, and the last. */
+/** The parts in the order in which they are written. `manifest` is a part too, and the last one. */
 export const partNames = ['database', 'files', 'index'] as const
 export type PartName = (typeof partNames)[number]
-/** All that is encrypted with the backup's key. */
+/** The parts that are encrypted with the backup's key. */
 export const encryptedParts = [...partNames, 'manifest'] as const
 
 const Part = Type.Object({
   name: Type.Enum([...partNames]),
-  /** Before encryption. */
+  /** The bytes before encryption. */
   size: Type.Integer(),
   sha256: Type.String(),
 })
@@ -22,7 +22,7 @@ export type Part = Static<typeof Part>
 
 export const HomeFacts = Type.Object({
   tables: Type.Array(Type.Object({ name: Type.String(), rows: Type.String(), hash: Type.String() })),
-  /** A sequence is of no snapshot: null for one that moved while the backup was taken. */
+  /** The sequences, which no snapshot includes: `last_value` is null for one that moved during the backup. */
   sequences: Type.Array(
     Type.Object({
       name: Type.String(),
@@ -30,7 +30,7 @@ export const HomeFacts = Type.Object({
       is_called: Type.Boolean(),
     }),
   ),
-  /** Functions, policies, triggers and so on: how many, and a hash over their descriptions in order. */
+  /** The count of functions, policies, triggers and so on, and a hash over their descriptions in order. */
   objects: Type.Array(Type.Object({ kind: Type.String(), count: Type.Integer(), sha256: Type.String() })),
 })
 export type HomeFacts = Static<typeof HomeFacts>
@@ -40,12 +40,12 @@ const Manifest = Type.Object({
   backup_id: Type.String(),
   tenant_id: Type.String(),
   tenant_name: Type.String(),
-  /** ISO 8601, UTC: everything is as it was then. */
+  /** The instant of the snapshot, ISO 8601, UTC. */
   taken_at: Type.String(),
   postgres_version: Type.String(),
   parts: Type.Array(Part),
   home: HomeFacts,
-  /** Files of objects; the part `index` has a line for each: blob id, bytes, SHA-256. */
+  /** The files of objects. The part `index` has a line for each: blob id, bytes, SHA-256. */
   blobs: Type.Object({ count: Type.Integer(), bytes: Type.Integer() }),
 })
 export type Manifest = Static<typeof Manifest>
@@ -54,18 +54,22 @@ export function manifestHash(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** @param hash of the text, as it was recorded elsewhere @throws BackupError DAMAGED */
+/**
+ * Reads a manifest.
+ * @param hash the hash of the text, as it was recorded elsewhere
+ * @throws BackupError DAMAGED
+ */
 export function readManifest(text: string, hash: string): Manifest {
   if (manifestHash(text) !== hash)
-    throw new BackupError('DAMAGED', 'the manifest of the backup is not the one that was written')
+    throw new BackupError('DAMAGED', 'The manifest of the backup is not the one that was written.')
   const manifest: unknown = JSON.parse(text)
   if (!Value.Check(Manifest, manifest))
-    throw new BackupError('DAMAGED', 'the manifest of the backup has an unknown form')
+    throw new BackupError('DAMAGED', 'The manifest of the backup has an unknown form.')
   return manifest
 }
 
 export function partOf({ parts }: Manifest, name: PartName): Part {
   const part = parts.find((candidate) => candidate.name === name)
-  if (part === undefined) throw new BackupError('DAMAGED', `the manifest names no part "${name}"`)
+  if (part === undefined) throw new BackupError('DAMAGED', `The manifest has no part "${name}".`)
   return part
 }

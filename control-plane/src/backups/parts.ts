@@ -1,4 +1,4 @@
-// Parts of a backup on their way in and out: hashed before they are encrypted, and compared after they are decrypted.
+// Writes and reads the parts of a backup: hashes them before encryption, and compares them after decryption.
 import { createHash } from 'node:crypto'
 import { BackupError } from './backup-error.ts'
 import type { BackupTarget } from './backup-target.ts'
@@ -7,27 +7,33 @@ import { decrypted, encrypted } from './encrypted-stream.ts'
 import { manifestHash, partNames, partOf, readManifest, type Manifest, type Part, type PartName } from './manifest.ts'
 
 export interface BackupFiles {
-  /** Bytes in the target so far. */
+  /** Returns the bytes in the target so far. */
   bytes(): number
   write(name: PartName, content: AsyncIterable<Uint8Array>): Promise<Part>
   writeManifest(text: string): Promise<void>
-  /** In plain text. */
+  /** Writes the record in plain text. */
   writeRecord(text: string): Promise<void>
   commit(): Promise<void>
   read(name: PartName): AsyncIterable<Buffer>
   readManifest(hash: string): Promise<Manifest>
   /**
-   * Hash of the manifest that was written with this key; nobody without the key can have made another one.
+   * Returns the hash of the manifest that was written with this key. Without the key no other manifest can be made.
    * @throws BackupError DAMAGED, INCOMPLETE
    */
   manifestHash(): Promise<string>
-  /** Reads every part to its end. @throws BackupError DAMAGED, INCOMPLETE */
+  /**
+   * Reads every part to its end and compares it.
+   * @throws BackupError DAMAGED, INCOMPLETE
+   */
   check(manifest: Manifest): Promise<void>
 }
 
-const largestManifest = 64 * 1024 * 1024
+const maxManifestBytes = 64 * 1024 * 1024
 
-/** @param key the backup's own */
+/**
+ * Opens the parts of a backup.
+ * @param key the backup's own key
+ */
 export function openFiles(target: BackupTarget, backupId: string, key: Uint8Array, signal: AbortSignal): BackupFiles {
   let bytes = 0
   const context = (name: string) => `${backupId}/${name}`
@@ -40,7 +46,7 @@ export function openFiles(target: BackupTarget, backupId: string, key: Uint8Arra
     let size = 0
     for await (const chunk of read('manifest')) {
       size += chunk.length
-      if (size > largestManifest) throw new BackupError('DAMAGED', 'the manifest of the backup is too large')
+      if (size > maxManifestBytes) throw new BackupError('DAMAGED', 'The manifest of the backup is too large.')
       chunks.push(chunk)
     }
     return Buffer.concat(chunks).toString()
@@ -82,7 +88,7 @@ export function openFiles(target: BackupTarget, backupId: string, key: Uint8Arra
           size += chunk.length
         }
         if (size !== part.size || hash.digest('hex') !== part.sha256)
-          throw new BackupError('DAMAGED', `the part "${name}" of the backup is not the one that was written`)
+          throw new BackupError('DAMAGED', `The part "${name}" of the backup is not the one that was written.`)
       }
     },
   }

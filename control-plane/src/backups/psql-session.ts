@@ -1,4 +1,4 @@
-// One psql in a Postgres container that stays open between statements: what is asked in it is of one snapshot.
+// One psql in a Postgres container that stays open between queries, so that all of them can use one snapshot.
 import { randomBytes } from 'node:crypto'
 import type { ExecOptions } from '../engines/index.ts'
 import { linesOf } from './lines.ts'
@@ -8,17 +8,19 @@ import { createTextPipe } from './text-pipe.ts'
 export type RunStream = (command: readonly string[], options: ExecOptions) => AsyncIterable<Uint8Array>
 
 interface PsqlSession {
-  /** @returns the lines of a `copy (query) to stdout` */
+  /** Runs a query and returns the lines of `copy (query) to stdout`. */
   rows: (query: string) => Promise<string[]>
   close(): Promise<void>
 }
 
-/** Something moves at least so often: an engine gives up a connection that is silent for long. */
+/** The maximum time between statements. An engine closes a connection that is silent for long. */
 const pingMilliseconds = 60_000
 
 /**
- * @param login undefined: the superuser, over the socket; never where a tenant's own tables are read (`reader-login.ts`)
- * @param opening statements that begin it, e.g. settings and a transaction
+ * Starts a psql session.
+ * @param login undefined: the superuser, over the socket; never where a tenant's own tables are read
+ *   (`reader-login.ts`)
+ * @param opening statements that begin the session, e.g. settings and a transaction
  */
 export function openPsql(
   run: RunStream,
@@ -35,19 +37,19 @@ export function openPsql(
   const password = login === undefined ? '' : `${login.password}\n`
   let turn: Promise<unknown> = input.write(`${password}${opening.join(';\n')};\n`)
 
-  const response = async (query: string): Promise<string[]> => {
+  const resultOf = async (query: string): Promise<string[]> => {
     const mark = randomBytes(12).toString('hex')
     await input.write(`copy (${query}) to stdout;\n\\echo ${mark}\n`)
     const lines: string[] = []
     for (;;) {
       const { value, done } = await output.next()
-      if (done === true) throw new Error('psql ended before it had answered')
+      if (done === true) throw new Error('psql exited before it returned the result.')
       if (value === mark) return lines
       lines.push(value)
     }
   }
   const rows = (query: string): Promise<string[]> => {
-    const result = turn.then(() => response(query))
+    const result = turn.then(() => resultOf(query))
     turn = result.catch(() => undefined)
     return result
   }
@@ -59,7 +61,7 @@ export function openPsql(
       clearInterval(pings)
       await turn.catch(() => undefined)
       input.end()
-      // Its end is awaited, so that nothing of it is left; a broken one has told why before.
+      // The end of psql is awaited, so that nothing of it remains. A failed one has reported its error before.
       try {
         while ((await output.next()).done !== true);
       } catch {

@@ -1,5 +1,5 @@
-// The login that reads a home for a backup: it sees every row and may change nothing. A superuser must not look at a
-// tenant's tables: already the planning of a query runs functions that their indexes are made of.
+// The login that reads a home for a backup: it can read every row and change nothing. A superuser must not read a
+// tenant's tables, because even planning a query runs functions that their indexes use.
 import { randomBytes } from 'node:crypto'
 import { identifier, literal } from '../platform/identifiers.ts'
 import { scramVerifier } from '../homes/index.ts'
@@ -8,7 +8,7 @@ import type { Login } from './login.ts'
 
 const role = 'tenantry_reader'
 
-/** Makes the role where it is missing, and gives it a new password. */
+/** Creates the role if it is missing, and sets a new password. */
 export async function readerLogin(location: HomeLocation, signal: AbortSignal): Promise<Login> {
   const password = randomBytes(24).toString('base64url')
   const verifier = scramVerifier(password, randomBytes(16))

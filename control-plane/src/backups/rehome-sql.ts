@@ -1,10 +1,10 @@
-// SQL that prepares a place for a tenant's dump, and that gives the home of one tenant to another. Pure.
+// SQL that prepares a location for a tenant's dump, and that transfers a home from one tenant to another. Pure.
 import { prepareSharedDatabaseSql, tenantsGroup, homeRoles } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 
 /**
- * On a Postgres of its own, for the tenant of the backup: its roles, of which only the ddl login can log in, and its
- * empty schema. There are no default privileges yet: they come with the dump, after the tables that were made without.
+ * Returns SQL that creates the roles of the backup's tenant on a new Postgres; only the ddl login can log in. The
+ * default privileges come with the dump, after the tables that were created without them.
  */
 export function foreignRolesSql(tenantId: string, ddlVerifier: string): string {
   const { system, owner, runtime, ddl, admin } = homeRoles(tenantId)
@@ -18,7 +18,7 @@ export function foreignRolesSql(tenantId: string, ddlVerifier: string): string {
   ].join(';\n')
 }
 
-/** In the database that the dump goes into. */
+/** Returns SQL that creates the empty schema, for the database that the dump is restored into. */
 export function emptySchemaSql(tenantId: string): string {
   const { owner, runtime } = homeRoles(tenantId)
   return [
@@ -32,9 +32,9 @@ export function prepareDatabaseSql(database: string): string {
 }
 
 /**
- * Makes the rows of the platform's tables the new tenant's: those whose column `tenant_id` is held to the old id. For the
- * ddl login, after the data and before triggers, indexes and policies are there. What the tenant itself has written,
- * texts and functions, stays to the letter.
+ * Returns SQL that transfers the rows of the platform's tables to the new tenant: the tables whose column `tenant_id`
+ * is checked to be the old id. The ddl login runs it after the data, and before triggers, indexes and policies. The
+ * tenant's own texts and functions do not change.
  */
 export function retagSql(oldId: string, newId: string): string {
   const [from, to] = [literal(oldId), literal(newId)]
@@ -44,31 +44,32 @@ declare
   held record;
 begin
   for held in
-    select n.conname, format('%I.%I', s.nspname, c.relname) as place
+    select n.conname, format('%I.%I', s.nspname, c.relname) as relation
     from pg_catalog.pg_constraint n
       join pg_catalog.pg_class c on c.oid = n.conrelid
       join pg_catalog.pg_namespace s on s.oid = c.relnamespace
     where s.nspname = ${from} and n.contype = 'c' and c.relkind in ('r', 'p') and n.coninhcount = 0
       and pg_catalog.pg_get_constraintdef(n.oid) = format('CHECK ((tenant_id = %L::text))', ${from})
   loop
-    execute format('alter table %s drop constraint %I, alter column tenant_id set default %L', held.place, held.conname, ${to});
-    execute format('update %s set tenant_id = %L where tenant_id = %L', held.place, ${to}, ${from});
-    execute format('alter table %s add constraint %I check (tenant_id = %L)', held.place, held.conname, ${to});
+    execute format('alter table %s drop constraint %I, alter column tenant_id set default %L', held.relation, held.conname, ${to});
+    execute format('update %s set tenant_id = %L where tenant_id = %L', held.relation, ${to}, ${from});
+    execute format('alter table %s add constraint %I check (tenant_id = %L)', held.relation, held.conname, ${to});
   end loop;
 end $retag$`
 }
 
 /**
- * The books of use begin anew: what they say was counted where the backup was taken. For the login that owns them, before
- * triggers are there, or when they are. A backup of an older version, or of a home that lost them, has none.
+ * Returns SQL that resets the counters of use, because the backup's usage was counted where it was made. The login that
+ * owns them runs it. Triggers may exist already. A backup of an older version, or of a home that lost its counters, has
+ * none.
  */
 export function freshCountersSql(schema: string): string {
   const [usage, hours] = [`${identifier(schema)}.storage_usage`, `${identifier(schema)}.usage_hours`]
   const found = `pg_catalog.to_regclass(${literal(usage)})`
   return `set search_path = '';
-do $books$
+do $counters$
 declare
-  -- It lets nobody set the books.
+  -- The trigger rejects changes of the counters.
   is_guarded boolean := exists (select from pg_catalog.pg_trigger where tgrelid = ${found} and tgname = 'counted' and tgenabled <> 'D');
 begin
   if exists (select from pg_catalog.pg_attribute where attrelid = ${found} and attname = 'books') then
@@ -78,10 +79,13 @@ begin
     if is_guarded then alter table ${usage} enable trigger counted; end if;
     if pg_catalog.to_regclass(${literal(hours)}) is not null then delete from ${hours}; end if;
   end if;
-end $books$`
+end $counters$`
 }
 
-/** Numbers of transactions mean nothing on another Postgres: all events become those of one, in the order that they had. */
+/**
+ * Returns SQL that assigns all events to one transaction, in their order: the transaction numbers mean nothing on
+ * another Postgres.
+ */
 export function renumberEventsSql(tenantId: string): string {
   const log = `${identifier(tenantId)}.event_log`
   return `do $events$ begin
@@ -89,7 +93,9 @@ export function renumberEventsSql(tenantId: string): string {
 end $events$`
 }
 
-/** Schema and roles get the new tenant's names; whatever refers to them goes with them. As superuser, last of all. */
+/**
+ * Returns SQL that renames the schema and the roles to the new tenant's. References follow. It runs last, as superuser.
+ */
 export function renameSql(oldId: string, newId: string): string {
   const [old, roles] = [homeRoles(oldId), homeRoles(newId)]
   return [

@@ -1,6 +1,6 @@
-// Puts a backup in the place of a tenant's own home while the tenant runs, or has lost what it ran on. The new home is
-// made whole and compared beside the old one. The old one serves until then, and is replaced in one transaction of
-// Postgres: there is no moment at which neither is there. Safe to repeat at any point of an earlier, interrupted call.
+// Replaces a tenant's own home with a backup, while the tenant runs or after it has lost its volumes. The new home is
+// created in full and compared next to the old one. The old one is used until then, and is replaced in one transaction
+// of Postgres, so that one of them always exists. An interrupted call can be repeated at any point.
 import { dedicatedDatabase, homeRoles } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 import type { Snapshot } from '../reconcile/index.ts'
@@ -9,7 +9,7 @@ import { BackupError } from './backup-error.ts'
 import { endOfNames, linkBlobs, removeBlobs } from './blob-scripts.ts'
 import { whileHeld } from './collection-hold.ts'
 import { asLogin, asSuperuser, filesScript, inPostgres, runtimeData, type HomeLocation } from './home-location.ts'
-import { ownPath, presentTenant, regionOf, type JobDeps } from './job-deps.ts'
+import { ownLocation, presentTenant, regionOf, type JobDeps } from './job-deps.ts'
 import { loadHome, wantedBlobs, type Load } from './load-home.ts'
 import type { Login } from './login.ts'
 import { startAgain } from './lost-home.ts'
@@ -21,10 +21,10 @@ const server = 'postgres'
 const renewMilliseconds = 60_000
 const pollMilliseconds = 250
 
-/** Names on the tenant's own Postgres, and beside its blobs. */
+/** Returns the names on the tenant's own Postgres and next to its blobs. */
 function namesOf({ operationId }: Job) {
-  const mark = operationId.replaceAll('-', '')
-  return { fresh: `restore_${mark}`, old: `replaced_${mark}`, staging: `${runtimeData}/restoring-${mark}` }
+  const suffix = operationId.replaceAll('-', '')
+  return { fresh: `restore_${suffix}`, old: `replaced_${suffix}`, staging: `${runtimeData}/restoring-${suffix}` }
 }
 
 export async function replaceHome(
@@ -38,10 +38,10 @@ export async function replaceHome(
   if (tenant.desired !== 'active' || (tenant.status !== 'ready' && tenant.status !== 'failed')) {
     throw new BackupError(
       'NOT_RUNNING',
-      `the tenant is ${tenant.status}; only one that is ready or has failed can be restored`,
+      `The tenant is ${tenant.status}. Only a ready or failed tenant can be restored.`,
     )
   }
-  const own = ownPath(engine, tenant.id)
+  const own = ownLocation(engine, tenant.id)
   const { fresh, old, staging } = namesOf(job)
   if (tenant.status === 'failed') {
     await load.step('services')
@@ -52,7 +52,7 @@ export async function replaceHome(
     try {
       await stage(tenant, location, staging, load, signal)
       await load.step('replace')
-      // What the old home was used for, before it is gone. Runs of the last moment the runtime has seen itself.
+      // The usage of the old home is read before it is replaced. The runtime observes the functions that still run.
       await deps.readHome(tenant.id, signal)
       await whileHeld(own, tenant.id, deps.clock, signal, async (held) => {
         await beginCounters(tenant, location, deps, held)
@@ -60,7 +60,7 @@ export async function replaceHome(
       })
     } catch (cause) {
       await unstage(own, fresh, staging, deps.clock.timeout(renewMilliseconds)).catch((error: unknown) =>
-        deps.log.warn({ tenant: tenant.id, err: error }, 'what was restored in vain could not be removed'),
+        deps.log.warn({ tenant: tenant.id, err: error }, 'could not remove the files of a failed restore'),
       )
       throw cause
     }
@@ -73,8 +73,8 @@ export async function replaceHome(
 }
 
 /**
- * Begins the books of the restored home: until now the old home has been in use, and was counted. What the tenant has
- * put into its own home can make this fail, which does not stop the restore.
+ * Resets the counters of the restored home, because the usage of the old home was counted until now. Changes that the
+ * tenant has made to its own home can make this fail, which does not stop the restore.
  */
 async function beginCounters(
   tenant: Snapshot,
@@ -89,7 +89,7 @@ async function beginCounters(
     signal,
   ).catch((cause: unknown) => {
     signal.throwIfAborted()
-    log.warn({ tenant: tenant.id, err: cause }, 'the books of a restored home begin with its data, not with its use')
+    log.warn({ tenant: tenant.id, err: cause }, 'could not reset the counters of a restored home')
   })
 }
 
@@ -107,7 +107,7 @@ async function stage(
 ): Promise<void> {
   await unstage(location, location.database, staging, signal)
   await asSuperuser(location, server, `create database ${identifier(location.database)} template template0`, signal)
-  await loadHome({ ...load, place: location, login: ddlLogin(tenant), newId: undefined }, signal)
+  await loadHome({ ...load, location, login: ddlLogin(tenant), newId: undefined }, signal)
 }
 
 async function unstage(
@@ -126,7 +126,10 @@ async function unstage(
   await filesScript(location, 'rm -rf "$1"', [directory], { signal })
 }
 
-/** Nobody is in the old home from the first statement on; the last one is the moment at which the new one holds. */
+/**
+ * Replaces the old home with the new one. The first statement ends the use of the old home; the last one commits the
+ * new one.
+ */
 async function swap(
   own: HomeLocation,
   { fresh, old, staging }: ReturnType<typeof namesOf>,
@@ -167,7 +170,7 @@ async function databases(location: HomeLocation, signal: AbortSignal): Promise<s
   }
 }
 
-/** The runtime forgets what it held of the old home when it sees a new generation. */
+/** Increments the generation and waits until the runtime has seen it and evicted what it cached of the old home. */
 async function renewed(tenantId: string, deps: JobDeps, signal: AbortSignal): Promise<void> {
   const generation = await deps.ledger.renew(tenantId, deps.epoch)
   for (let waited = 0; waited < renewMilliseconds; waited += pollMilliseconds) {
@@ -175,7 +178,7 @@ async function renewed(tenantId: string, deps: JobDeps, signal: AbortSignal): Pr
     if (observedGeneration >= generation) return
     await deps.clock.sleep(pollMilliseconds, signal)
   }
-  throw new BackupError('FAILED', 'the data is in place, but the runtime does not show it')
+  throw new BackupError('FAILED', 'The data is restored, but the runtime does not use it yet.')
 }
 
 async function removeOld(

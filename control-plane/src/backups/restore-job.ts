@@ -1,4 +1,4 @@
-// Carries out one restore: into a tenant that is made for it, or into the tenant that the backup is of.
+// Runs one restore, into a new tenant or into the backup's own tenant.
 import type { Snapshot } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
@@ -8,22 +8,25 @@ import { replaceHome } from './replace-home.ts'
 import { makeScratchHome } from './scratch-home.ts'
 import { emptiedStack, scratchStack } from './scratch-stack.ts'
 
-/** @throws BackupError, EngineError, NotWanted */
+/**
+ * Runs a restore.
+ * @throws BackupError, EngineError, OperationSuperseded
+ */
 export async function runRestore(job: Job, deps: JobDeps, signal: AbortSignal): Promise<void> {
   const tenant = await presentTenant(deps, job.tenantId)
   const files = filesOf(deps, job, signal)
   await stepOf(deps, job)('check')
   const manifest = await files.readManifest(job.backup.manifestHash ?? '')
   await files.check(manifest)
-  const onComplaint = (text: string) => deps.log.warn({ backup: job.backup.id, text }, 'pg_restore complained')
+  const onComplaint = (text: string) => deps.log.warn({ backup: job.backup.id, text }, 'pg_restore reported errors')
   const load = { manifest, files, migrations: deps.migrations, step: stepOf(deps, job), onComplaint }
   if (tenant.desired === 'restoring') await fillNew(job, tenant, load, deps, signal)
   else await replaceHome(job, tenant, load, deps, signal)
 }
 
 /**
- * The volumes of the new tenant are filled by services of ours; its own take them over when all of it is there and was
- * compared. Until then the reconciler leaves the tenant alone, and nobody is sent to it.
+ * Fills the volumes of a new tenant with scratch services. The tenant's own services take them over once everything is
+ * restored and compared. Until then the reconciler ignores the tenant, and no client reaches it.
  */
 async function fillNew(
   job: Job,
@@ -33,17 +36,17 @@ async function fillNew(
   signal: AbortSignal,
 ): Promise<void> {
   const { engine, images } = regionOf(deps, regionId)
-  if (load.manifest.tenant_id === id) throw new BackupError('FAILED', 'the backup is of this very tenant')
+  if (load.manifest.tenant_id === id) throw new BackupError('FAILED', 'The backup is of this tenant itself.')
   await load.step('services')
   const digests = await images(signal)
-  const { place: location, login } = await makeScratchHome(
+  const { location, login } = await makeScratchHome(
     engine,
     id,
     digests,
     { tenantId: load.manifest.tenant_id, homeId: id },
     signal,
   )
-  await loadHome({ ...load, place: location, login, newId: id }, signal)
+  await loadHome({ ...load, location, login, newId: id }, signal)
   await load.step('handover')
   await engine.converge(emptiedStack(scratchStack(id, digests)), signal)
   await deps.ledger.activate(job, deps.epoch)

@@ -1,4 +1,4 @@
-// What the routes of backups are given, and how they find a backup.
+// The dependencies of the routes of backups, and how they find a backup.
 import type { Backup } from './backup.ts'
 import type { BackupStore } from './backup-store.ts'
 import type { BackupTarget } from './backup-target.ts'
@@ -11,29 +11,35 @@ import { ControlError } from '../platform/errors.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { WaitDeps } from '../tenants/index.ts'
 
-/** Bounds what a call reads of the directory of backups. */
+/** The timeout of a read of the backup directory. */
 export const readMilliseconds = 20_000
 
-/** What the routes of backups are given. */
+/** The dependencies of the routes of backups. */
 export interface BackupRoutesDeps extends ResponseDeps, WaitDeps {
   regions: readonly RegionConfig[]
   plans: Pick<PlanStore, 'list'>
-  /** `kept` is undefined when the installation keeps no backups. */
-  backups: { store: BackupStore; kept: { target: BackupTarget; unknown: UnknownBackups } | undefined }
+  /** The stores of backups. `storage` is undefined when the installation stores no backups. */
+  backups: { store: BackupStore; storage: { target: BackupTarget; unknown: UnknownBackups } | undefined }
   clock: Pick<Clock, 'timeout'>
 }
 
-/** @throws ControlError BACKUPS_OFF */
-export function storedOf({ backups }: BackupRoutesDeps) {
-  if (backups.kept === undefined)
+/**
+ * Returns the storage of backups.
+ * @throws ControlError BACKUPS_OFF
+ */
+export function backupStorage({ backups }: BackupRoutesDeps) {
+  if (backups.storage === undefined)
     throw new ControlError(
       'BACKUPS_OFF',
-      'this installation keeps no backups: it has no directory for them (TENANTRY_BACKUPS)',
+      'Backups are off: this installation has no backup directory (TENANTRY_BACKUPS).',
     )
-  return backups.kept
+  return backups.storage
 }
 
-/** @throws ControlError BACKUP_NOT_FOUND; BACKUP_NOT_ADOPTED when it is in the quarantine */
+/**
+ * Returns a known backup.
+ * @throws ControlError BACKUP_NOT_FOUND; BACKUP_NOT_ADOPTED when it is in the quarantine
+ */
 export async function foundBackup(deps: BackupRoutesDeps, id: string): Promise<Backup> {
   const backup = isUuid(id) ? await deps.backups.store.get(id) : undefined
   if (backup !== undefined) return backup
@@ -41,7 +47,7 @@ export async function foundBackup(deps: BackupRoutesDeps, id: string): Promise<B
     const first = `Adopt it first: POST /v1/backups/${id}/adopt.`
     throw new ControlError('BACKUP_NOT_ADOPTED', `The control database does not know the backup "${id}". ${first}`)
   }
-  throw new ControlError('BACKUP_NOT_FOUND', 'there is no such backup')
+  throw new ControlError('BACKUP_NOT_FOUND', 'There is no such backup.')
 }
 
 /** Finds a backup in the quarantine that has no row. */
@@ -49,6 +55,6 @@ export async function unknownBackup(
   { backups, clock }: BackupRoutesDeps,
   id: string,
 ): Promise<UnknownBackup | undefined> {
-  if (backups.kept === undefined || !isUuid(id) || (await backups.store.get(id)) !== undefined) return undefined
-  return (await backups.kept.unknown.get([id], clock.timeout(readMilliseconds)))[0]
+  if (backups.storage === undefined || !isUuid(id) || (await backups.store.get(id)) !== undefined) return undefined
+  return (await backups.storage.unknown.get([id], clock.timeout(readMilliseconds)))[0]
 }

@@ -1,4 +1,4 @@
-// What is done with backups in an operation: one is taken, verified or restored.
+// Routes of the operations that make, verify and restore backups.
 import { randomBytes } from 'node:crypto'
 import { isTenantId } from '@tenantry/contract'
 import type { FastifyRequest } from 'fastify'
@@ -6,7 +6,7 @@ import { Type, type Static } from 'typebox'
 import { BackupWithOperation, toBodyWithOperation } from './backup-body.ts'
 import type { Backup } from './backup.ts'
 import type { BackupWrite, RestoredTenant } from './backup-store.ts'
-import { foundBackup, storedOf, type BackupRoutesDeps } from './routes-deps.ts'
+import { foundBackup, backupStorage, type BackupRoutesDeps } from './routes-deps.ts'
 import type { Api } from '../http/api.ts'
 import { respondOnce } from '../http/idempotency.ts'
 import { NoQuery, waitSeconds, writeContext } from '../http/parameters.ts'
@@ -30,15 +30,14 @@ const Restored = Type.Object({ ...TenantBody.properties, keys: KeysBody, operati
 const NewTenant = Type.Object(
   {
     name: Type.String({ description: 'DNS label of 3 to 63 characters' }),
-    plan: Type.Optional(Type.String({ description: 'Without it: the plan of the tenant that the backup is of' })),
+    plan: Type.Optional(Type.String({ description: "By default the plan of the backup's tenant" })),
   },
   { additionalProperties: false },
 )
 const RestoreBody = Type.Object(
   {
     into: Type.Union([Type.Literal('same'), NewTenant], {
-      description:
-        '`same`: the data of the backup takes the place of what the tenant has; or a tenant that is made for it',
+      description: "`same`: the backup replaces the tenant's data. Or a new tenant to restore into",
     }),
   },
   { additionalProperties: false },
@@ -51,7 +50,7 @@ export function addTakeBackup(app: Api, deps: BackupRoutesDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: 'Take a backup of a tenant that runs',
-        description: 'Answers at once; with `Prefer: wait=N` when it is complete, or after N seconds.',
+        description: 'Responds at once; with `Prefer: wait=N` when the backup is complete, or after N seconds.',
         tags: ['backups'],
         params: Id,
         querystring: NoQuery,
@@ -63,8 +62,8 @@ export function addTakeBackup(app: Api, deps: BackupRoutesDeps): void {
       const wait = waitSeconds(request)
       reply.status(202)
       return respondOnce(deps, context, reply, async (record) => {
-        storedOf(deps)
-        if (!isTenantId(request.params.id)) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+        backupStorage(deps)
+        if (!isTenantId(request.params.id)) throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
         const taken = await record((write) => deps.backups.store.request(request.params.id, write), toBodyWithOperation)
         return settled(deps, taken, wait, request)
       })
@@ -80,8 +79,8 @@ export function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
       schema: {
         summary: 'Restore a backup into a scratch home and compare',
         description:
-          'Answers at once; with `Prefer: wait=N` when it is done, or after N seconds. ' +
-          'What was found wrong stands in the operation and in the backup.',
+          'Responds at once; with `Prefer: wait=N` when it is done, or after N seconds. ' +
+          'The operation and the backup have the differences that were found.',
         tags: ['backups'],
         params: Id,
         querystring: NoQuery,
@@ -93,7 +92,7 @@ export function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
       const wait = waitSeconds(request)
       reply.status(202)
       return respondOnce(deps, context, reply, async (record) => {
-        storedOf(deps)
+        backupStorage(deps)
         const { id } = await foundBackup(deps, request.params.id)
         const verified = await record((write) => deps.backups.store.requestVerify(id, write), toBodyWithOperation)
         return settled(deps, verified, wait, request)
@@ -108,8 +107,8 @@ export function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
       schema: {
         summary: 'Restore a backup',
         description:
-          'Into the tenant it is of, whose data is replaced when the restored copy is complete and compared; ' +
-          'or into a new tenant, whose keys and database password are shown here only.',
+          "Into the backup's own tenant, whose data is replaced when the restored copy is complete and compared; " +
+          'or into a new tenant, whose keys and database password are returned only here.',
         tags: ['backups'],
         params: Id,
         querystring: NoQuery,
@@ -128,7 +127,7 @@ export function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
         context,
         reply,
         async (record) => {
-          storedOf(deps)
+          backupStorage(deps)
           const backup = await foundBackup(deps, request.params.id)
           if (into === 'same') {
             const { store } = deps.backups
@@ -148,11 +147,14 @@ export function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
   )
 }
 
-/** @throws ControlError UNKNOWN_REGION */
+/**
+ * Returns a function that creates the response body of a restored tenant.
+ * @throws ControlError UNKNOWN_REGION
+ */
 function presentRestored({ regions }: BackupRoutesDeps, { region: regionId, secrets }: RestoredTenant) {
   const region = regions.find(({ id }) => id === regionId)
   if (region === undefined)
-    throw new ControlError('UNKNOWN_REGION', `the region "${regionId}" of the backup is not known`)
+    throw new ControlError('UNKNOWN_REGION', `The region "${regionId}" of the backup is unknown.`)
   const { publishable_key, secret_key, jwt_secret, admin_password } = secrets
   return ({ tenant, operation }: TenantWrite) => ({
     ...toTenantBody(tenant, region, admin_password),
@@ -168,10 +170,13 @@ async function newTenant(
 ): Promise<RestoredTenant> {
   const chosen = plan ?? (await deps.tenants.get(backup.tenantId))?.plan
   if (chosen === undefined)
-    throw new ControlError('MISSING_FIELD', 'field "into.plan" is missing: the tenant that the backup is of is gone')
+    throw new ControlError(
+      'MISSING_FIELD',
+      'The field "into.plan" is required, because the tenant of the backup is deleted.',
+    )
   const known = (await deps.plans.list()).map(({ id }) => id)
   if (!known.includes(chosen))
-    throw new ControlError('UNKNOWN_PLAN', `plan "${chosen}" is not known; known: ${known.join(', ')}`)
+    throw new ControlError('UNKNOWN_PLAN', `Unknown plan "${chosen}". Allowed: ${known.join(', ')}.`)
   return {
     id: `t_${randomBytes(10).toString('hex')}`,
     name,
@@ -182,7 +187,7 @@ async function newTenant(
   }
 }
 
-/** As it is when the operation has ended, or the time is over. */
+/** Waits for the end of the operation or of the time, and returns the body. */
 async function settled(deps: BackupRoutesDeps, write: BackupWrite, wait: number, request: FastifyRequest) {
   const operation = await settledOperation(deps, write.operation, wait, request)
   const backup = (await deps.backups.store.get(write.backup.id)) ?? write.backup
@@ -196,7 +201,7 @@ async function settledOperation(
   request: FastifyRequest,
 ): Promise<Operation> {
   const tenant = await deps.tenants.get(operation.tenantId)
-  // Of a tenant that is gone nobody tells anything.
+  // No changes are recorded for a deleted tenant, so there is nothing to wait for.
   return tenant === undefined
     ? operation
     : (await waitUntilSettled(deps, { tenant, operation }, wait, request)).operation

@@ -1,8 +1,8 @@
-// Backups listed and read: of all tenants, of one tenant, one alone.
+// Routes that list and read backups: of all tenants, of one tenant, and one backup.
 import { isTenantId } from '@tenantry/contract'
 import { Type } from 'typebox'
 import { BackupBody, toBackupBody } from './backup-body.ts'
-import { foundBackup, storedOf, readMilliseconds, unknownBackup, type BackupRoutesDeps } from './routes-deps.ts'
+import { foundBackup, backupStorage, readMilliseconds, unknownBackup, type BackupRoutesDeps } from './routes-deps.ts'
 import { pageOfIds, toUnknownBackupBody, UnknownBackupBody } from './routes-unknown.ts'
 import type { Api } from '../http/api.ts'
 import { NoQuery, PageQuery, pageRequest } from '../http/parameters.ts'
@@ -21,8 +21,8 @@ export function addReadBackups(app: Api, deps: BackupRoutesDeps): void {
       schema: {
         summary: 'List the backups of all tenants, oldest first',
         description: [
-          '`state=missing`: complete ones whose files are not in the directory of backups.',
-          '`state=unknown`: what that directory has and the control database does not know. Both are in the order of their IDs.',
+          '`state=missing`: complete backups whose files are not in the backup directory.',
+          '`state=unknown`: backups in that directory that the control database does not know. Both are in the order of their IDs.',
         ].join(' '),
         tags: ['backups'],
         querystring: Type.Object(
@@ -36,7 +36,7 @@ export function addReadBackups(app: Api, deps: BackupRoutesDeps): void {
       const { state } = request.query
       const page = pageRequest(request.query)
       if (state === 'unknown') {
-        const { unknown } = storedOf(deps)
+        const { unknown } = backupStorage(deps)
         const { ids, next_cursor } = pageOfIds(await unknown.ids(), page)
         return {
           backups: (await unknown.get(ids, deps.clock.timeout(readMilliseconds))).map(toUnknownBackupBody),
@@ -70,7 +70,7 @@ export function addReadBackups(app: Api, deps: BackupRoutesDeps): void {
         ? await deps.backups.store.list(id, pageRequest(request.query))
         : { items: [], nextCursor: undefined }
       if (page.items.length === 0 && (!isTenantId(id) || (await deps.tenants.get(id)) === undefined))
-        throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+        throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
       return { backups: page.items.map(toBackupBody), next_cursor: page.nextCursor ?? null }
     },
   )
@@ -97,9 +97,10 @@ export function addReadBackups(app: Api, deps: BackupRoutesDeps): void {
 
 async function missingIds(deps: BackupRoutesDeps): Promise<string[]> {
   const complete = await deps.backups.store.completeIds()
-  // Listed after the rows were read: a backup that is removed meanwhile may show, one that is there does not.
+  // The files are listed after the rows: a backup that is removed meanwhile may be reported as missing, but an existing
+  // one never is.
   const whole = new Set(
-    (await storedOf(deps).target.list()).flatMap(({ id, content }) => (content === 'whole' ? [id] : [])),
+    (await backupStorage(deps).target.list()).flatMap(({ id, content }) => (content === 'whole' ? [id] : [])),
   )
   return complete.filter((id) => !whole.has(id))
 }

@@ -1,4 +1,4 @@
-// Backups that the control database does not know, as the API shows them.
+// The bodies of backups that the control database does not know.
 import { Type, type Static } from 'typebox'
 import type { UnknownBackup } from './unknown-backups.ts'
 import { ControlError } from '../platform/errors.ts'
@@ -21,7 +21,7 @@ export const UnknownBackupBody = Type.Object({
   finished: Maybe,
   adoptable: Type.Boolean(),
   problem: Type.Union([Type.Object({ code: Type.String(), message: Type.String() }), Type.Null()], {
-    description: "Why it can't be adopted",
+    description: "Why the backup can't be adopted",
   }),
 })
 
@@ -44,15 +44,21 @@ export function toUnknownBackupBody({ id, record }: UnknownBackup): Static<typeo
   }
 }
 
-/** A page of IDs in their order; the cursor is the last one of the page before. @throws ControlError INVALID_PARAMETER */
+/**
+ * Returns a page of IDs in their order. The cursor is the last ID of the page before.
+ * @throws ControlError INVALID_PARAMETER
+ */
 export function pageOfIds(
   ids: readonly string[],
   { limit, cursor }: PageRequest,
 ): { ids: string[]; next_cursor: string | null } {
   const last = cursor === undefined ? '' : Buffer.from(cursor, 'base64url').toString()
   if (cursor !== undefined && !isUuid(last))
-    throw new ControlError('INVALID_PARAMETER', 'cursor is not one that a list has given')
-  const left = ids.filter((id) => id > last).sort()
-  const page = left.slice(0, limit)
-  return { ids: page, next_cursor: left.length > limit ? Buffer.from(page.at(-1) ?? '').toString('base64url') : null }
+    throw new ControlError('INVALID_PARAMETER', 'Invalid cursor. It must be the "next_cursor" of an earlier page.')
+  const remaining = ids.filter((id) => id > last).sort()
+  const page = remaining.slice(0, limit)
+  return {
+    ids: page,
+    next_cursor: remaining.length > limit ? Buffer.from(page.at(-1) ?? '').toString('base64url') : null,
+  }
 }

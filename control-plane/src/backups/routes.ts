@@ -1,7 +1,7 @@
-// Backups of tenants with a database of their own: all of their routes; those that remove and adopt one are here.
+// All routes of backups of tenants with a database of their own. Those that remove and adopt a backup are in this file.
 import { Type } from 'typebox'
 import { BackupBody, toBackupBody } from './backup-body.ts'
-import { foundBackup, storedOf, unknownBackup, type BackupRoutesDeps } from './routes-deps.ts'
+import { foundBackup, backupStorage, unknownBackup, type BackupRoutesDeps } from './routes-deps.ts'
 import { addTakeBackup, addUseBackup } from './routes-operations.ts'
 import { addReadBackups } from './routes-read.ts'
 import { toUnknownBackupBody, UnknownBackupBody } from './routes-unknown.ts'
@@ -34,7 +34,7 @@ function addRemoveBackup(app: Api, deps: BackupRoutesDeps): void {
       },
     },
     async (request) => {
-      const { target } = storedOf(deps)
+      const { target } = backupStorage(deps)
       const { actor } = writeContext(request)
       const unknown = await unknownBackup(deps, request.params.id)
       const { id } = unknown ?? (await foundBackup(deps, request.params.id))
@@ -43,9 +43,9 @@ function addRemoveBackup(app: Api, deps: BackupRoutesDeps): void {
           ? toBackupBody(await deps.record(actor, (write) => deps.backups.store.remove(id, write)))
           : toUnknownBackupBody(unknown)
       if (unknown !== undefined) await deps.record(actor, (write) => deps.backups.store.recordUnknownRemoved(id, write))
-      // What can't be removed now is found by the next survey: as being removed, or as unknown.
+      // The next survey finds files that can't be removed now: as being removed, or as unknown.
       await target.remove(id).catch((cause: unknown) => {
-        request.log.warn({ err: cause, backup: id }, "a backup's files could not be removed")
+        request.log.warn({ err: cause, backup: id }, "could not remove a backup's files")
       })
       return removed
     },
@@ -60,7 +60,7 @@ function addAdoptBackup(app: Api, deps: BackupRoutesDeps): void {
       schema: {
         summary: 'Adopt a backup that the control database does not know',
         description:
-          'Its record must be of this installation and sealed with its master key. One that was adopted before stays as it is.',
+          'Its record must be of this installation and sealed with its master key. A backup that was adopted before stays as it is.',
         tags: ['backups'],
         params: Id,
         querystring: NoQuery,
@@ -69,21 +69,21 @@ function addAdoptBackup(app: Api, deps: BackupRoutesDeps): void {
       },
     },
     async (request) => {
-      const { target } = storedOf(deps)
+      const { target } = backupStorage(deps)
       const unknown = await unknownBackup(deps, request.params.id)
       if (unknown === undefined) return toBackupBody(await foundBackup(deps, request.params.id))
       const { id, record } = unknown
       if (record.error !== undefined) {
         const { code, message } = record.error
         throw new ControlError('BACKUP_NOT_ADOPTABLE', `The backup can't be adopted. ${message}`, {
-          detail: { error: code },
+          detail: { problem: code },
         })
       }
       const { actor } = writeContext(request)
       const adopted = await deps.record(actor, (write) => deps.backups.store.adopt(record, write))
-      // Until it is moved back it is read where it is; the next survey moves it, too.
+      // Until it is moved back, it is read from the quarantine. The next survey moves it otherwise.
       await target.release(id).catch((cause: unknown) => {
-        request.log.warn({ err: cause, backup: id }, 'an adopted backup could not be moved out of the quarantine')
+        request.log.warn({ err: cause, backup: id }, 'could not move an adopted backup out of the quarantine')
       })
       return toBackupBody(adopted)
     },

@@ -1,32 +1,32 @@
-// Whether a tenant's schedule has a backup due. Pure.
+// Decides whether a tenant's schedule has a backup due. Pure.
 import { Cron } from 'croner'
 import type { Desired, Status } from '../tenants/index.ts'
 
 export interface ScheduledTenant {
   id: string
-  /** Cron expression of 5 fields, UTC. */
+  /** The cron expression of 5 fields, UTC. */
   schedule: string
-  /** The schedule that was followed last, and up to when. */
+  /** The schedule that was followed last, and until when. */
   seen: { schedule: string; at: Date } | undefined
   desired: Desired
   status: Status
-  /** A backup or a restore of it is under way. */
+  /** Whether a backup or a restore of the tenant is in progress. */
   busy: boolean
-  /** Since when it is paused, as far as is known. */
+  /** The time at which the tenant was paused, if known. */
   pausedAt: Date | undefined
-  /** When the newest complete backup was begun. */
+  /** The time at which the newest complete backup was begun. */
   lastBackupAt: Date | undefined
 }
 
 type ScheduleStep =
   | { do: 'nothing' }
-  /** A schedule that is new: what was planned before does not count. */
+  /** Follow a new schedule. Earlier planned times do not count. */
   | { do: 'follow'; at: Date }
-  /** Nothing can have changed since the last one. */
+  /** Skip a planned time, because nothing can have changed since the last backup. */
   | { do: 'skip'; plannedAt: Date }
   | { do: 'take'; plannedAt: Date }
 
-/** Of several planned times that were missed the last one counts. */
+/** Returns the step for the tenant's schedule. Of several missed times only the last one counts. */
 export function planSchedule(tenant: ScheduledTenant, now: Date): ScheduleStep {
   const { schedule, seen, desired, status } = tenant
   if (seen?.schedule !== schedule) return { do: 'follow', at: now }
@@ -41,7 +41,7 @@ export function planSchedule(tenant: ScheduledTenant, now: Date): ScheduleStep {
 
 function lastPlanned(schedule: string, now: Date): Date | undefined {
   try {
-    // A second later, because a time that is just now counts too.
+    // A second is added, because a time that is now counts too.
     const [last] = new Cron(schedule, { timezone: 'UTC' }).previousRuns(1, new Date(now.getTime() + 1000))
     return last !== undefined && last <= now ? last : undefined
   } catch {

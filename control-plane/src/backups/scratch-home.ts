@@ -1,4 +1,4 @@
-// A place made for a backup's home alone: services on no network, and in them the roles that its dump speaks of.
+// A scratch location for a backup's home: services without a network, with the roles that the dump refers to.
 import { randomBytes } from 'node:crypto'
 import type { Engine } from '../engines/index.ts'
 import { dedicatedDatabase, prepareSharedDatabaseSql, homeRoles, scramVerifier } from '../homes/index.ts'
@@ -15,8 +15,9 @@ const untilReady = [
 ]
 
 /**
- * Makes the services anew: nothing of an earlier attempt stays.
- * @param tenantId whose dump comes @param homeId whose directory the files go into
+ * Creates the scratch services. Nothing of an earlier attempt remains.
+ * @param tenantId the tenant of the dump
+ * @param homeId the tenant whose directory the files go into
  */
 export async function makeScratchHome(
   engine: Engine,
@@ -24,7 +25,7 @@ export async function makeScratchHome(
   images: { postgres: string; runtime: string },
   { tenantId, homeId }: { tenantId: string; homeId: string },
   signal: AbortSignal,
-): Promise<{ place: HomeLocation; login: Login }> {
+): Promise<{ location: HomeLocation; login: Login }> {
   await engine.remove(stackId, signal)
   await engine.converge(scratchStack(stackId, images), signal)
   const location: HomeLocation = {
@@ -35,12 +36,12 @@ export async function makeScratchHome(
     blobs: blobsOf(homeId),
   }
   const { code } = await engine.exec(stackId, 'postgres', untilReady, { signal })
-  if (code !== 0) throw new BackupError('FAILED', 'the Postgres of the scratch home does not take statements')
+  if (code !== 0) throw new BackupError('FAILED', 'The Postgres of the scratch home does not become ready.')
   const login = { role: homeRoles(tenantId).ddl, password: randomBytes(24).toString('base64url') }
-  // The group role comes first: it lets the login in.
+  // The group role comes first, because it admits the login.
   const roles =
     `${prepareSharedDatabaseSql(dedicatedDatabase)};\n` +
     foreignRolesSql(tenantId, scramVerifier(login.password, randomBytes(16)))
   await asSuperuser(location, dedicatedDatabase, roles, signal)
-  return { place: location, login }
+  return { location, login }
 }

@@ -1,5 +1,5 @@
-// Services that a home is restored into before it is anybody's: a Postgres and an idle process that holds the volume of
-// files, on no network. Pure.
+// The services that a home is restored into before a tenant uses it: a Postgres and an idle process with the volume of
+// files, without a network. Pure.
 import { postgresService, type Service, type Stack } from '../stacks/index.ts'
 import { runtimeData } from './home-location.ts'
 
@@ -9,7 +9,10 @@ const sizes = {
   files: { memoryBytes: 256 * megabyte, cpuMillis: 1_000, pids: 64 },
 }
 
-/** @param id a tenant's that is not begun yet: its own services take over the volumes; or one of `scratchId` */
+/**
+ * Returns the scratch stack.
+ * @param id a new tenant's, whose own services take over the volumes later, or one of `scratchId`
+ */
 export function scratchStack(id: string, images: { postgres: string; runtime: string }): Stack {
   const postgres = postgresService({
     image: images.postgres,
@@ -48,7 +51,7 @@ export function scratchStack(id: string, images: { postgres: string; runtime: st
   }
 }
 
-/** The same without its services: what they have written stays. */
+/** Returns the stack without its services. The data that they have written stays. */
 export function emptiedStack(stack: Stack): Stack {
   return { ...stack, services: [] }
 }

@@ -1,5 +1,5 @@
-// Gives a restored home's service tables to the system role and brings them to the newest version. What pg_restore makes
-// belongs to the home's owner, whoever owned it where the backup was taken.
+// Gives a restored home's service tables to the system role and applies the newest migrations. The home's owner owns
+// everything that pg_restore creates, whichever role owned it before.
 import {
   adoptHomeSql,
   closeSystemLoginSql,
@@ -16,7 +16,7 @@ import { identifier, literal } from '../platform/identifiers.ts'
 import { asLogin, asSuperuser, type HomeLocation } from './home-location.ts'
 import type { Login } from './login.ts'
 
-/** The owner of everything changes; nothing else does. */
+/** Changes the owner of the service's objects, and nothing else. */
 export async function adoptHome(
   location: HomeLocation,
   homeId: string,
@@ -31,12 +31,19 @@ export async function adoptHome(
   )
 }
 
-/** Grants to the owner were lost when the tables were its own. A home of a version that knew them has a record of them. */
+/**
+ * Restores the grants to the owner, which were lost while it owned the tables. Homes since that version have a record
+ * of them.
+ */
 export async function regrant(location: HomeLocation, homeId: string, signal: AbortSignal): Promise<void> {
   await asSystem(location, homeId, (login) => asLogin(location, login, regrantSql(homeId), signal), signal)
 }
 
-/** @param tenantId whose the rows are @throws HomeError where something could not be repaired */
+/**
+ * Applies the migrations.
+ * @param ids the home, and the tenant whose rows it has
+ * @throws HomeError when something could not be repaired
+ */
 export async function migrateRestored(
   location: HomeLocation,
   ids: { homeId: string; tenantId: string },
@@ -55,7 +62,7 @@ export async function migrateRestored(
   )
 }
 
-/** Calls `work` with the home's system login, which is open for so long. */
+/** Calls `work` with the home's system login, which is open only meanwhile. */
 export async function asSystem<T>(
   location: HomeLocation,
   homeId: string,
@@ -71,7 +78,9 @@ export async function asSystem<T>(
   }
 }
 
-/** Nothing where there is no ledger, which a tenant's own backup of an older version may lack. */
+/**
+ * Returns a query for the version of the home. Without a table of migrations, as in an older backup, it returns no row.
+ */
 function optionalVersionSql(homeId: string): string {
   const location = literal(`${identifier(homeId)}.home_migrations`)
   return (

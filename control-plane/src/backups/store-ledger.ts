@@ -1,6 +1,6 @@
-// The ledger of backups on the control database, as the leader uses it.
+// The leader's ledger of backups in the control database.
 import { type Backup, type Job, type JobKind, jobKinds } from './backup.ts'
-import { NotWanted } from './backup-error.ts'
+import { OperationSuperseded } from './backup-error.ts'
 import type { BackupLedger } from './backup-ledger.ts'
 import type { Seal } from '../platform/seal.ts'
 import { type Desired, type Status, incrementGeneration, recordWanted } from '../tenants/index.ts'
@@ -12,23 +12,26 @@ import { ledWrite } from '../platform/led-write.ts'
 
 const open = { in: ['pending', 'running'] }
 
-/** The leader's part of the store of backups, on the control database. */
+/** Creates the leader's part of the store of backups, on the control database. */
 export function createBackupLedger(database: Database, seal: Seal, now: () => Date): BackupLedger {
-  /** @throws NotWanted */
+  /**
+   * Changes a running operation.
+   * @throws OperationSuperseded
+   */
   const change = async (
     transaction: Transaction,
     { operationId, tenantId }: Job,
     data: Prisma.OperationUpdateManyMutationInput,
   ) => {
     const { count } = await transaction.operation.updateMany({ where: { id: operationId, state: 'running' }, data })
-    if (count === 0) throw new NotWanted(`the operation ${operationId} is wanted no more`)
+    if (count === 0) throw new OperationSuperseded(`The operation ${operationId} is no longer running.`)
     await recordObserved(transaction, tenantId)
   }
   const ended = () => ({ state: 'succeeded', step: 'done', error: null, finishedAt: now() })
 
   return {
     async openJobs() {
-      // One that raised a generation is the reconciler's.
+      // The reconciler carries out operations that have a generation.
       const operations = await database.operation.findMany({
         where: { kind: { in: [...jobKinds] }, state: open, generation: 0, backupId: { not: null } },
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
@@ -77,7 +80,7 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
         if (job.kind === 'backup')
           await transaction.backup.updateMany({ where: { id: job.backup.id, state: 'running' }, data: failed })
         if (job.kind === 'restore') {
-          // Half a home is nobody's: the tenant goes, and the operation tells why.
+          // A partial home is of no use: the tenant is deleted, and the operation has the reason.
           const gone = {
             desired: 'deleted',
             status: 'deleting',
@@ -116,7 +119,8 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
     activate: (job, epoch) =>
       ledWrite(database, epoch, [`tenant:${job.tenantId}`], async (transaction) => {
         const tenant = await transaction.tenant.findUnique({ where: { id: job.tenantId } })
-        if (tenant?.desired !== 'restoring') throw new NotWanted(`${job.tenantId} is wanted no more`)
+        if (tenant?.desired !== 'restoring')
+          throw new OperationSuperseded(`The tenant ${job.tenantId} is not being restored any more.`)
         const generation = tenant.generation + 1
         await change(transaction, job, { generation })
         await transaction.tenant.update({
@@ -130,11 +134,11 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
       ledWrite(database, epoch, [`tenant:${tenantId}`], async (transaction) => {
         const { generation } = await transaction.tenant.update({
           where: { id: tenantId },
-          // It may be of an older release: whatever version is written here, it is not the present one.
+          // The home may be of an older release. This version differs from the present one, whatever it is.
           data: { generation: { increment: 1 }, homeVersion: 'restored', updatedAt: now() },
           select: { generation: true },
         })
-        // What was under way when the home was lost is carried out with this.
+        // The new generation also completes the operations that were in progress when the home was lost.
         await transaction.operation.updateMany({
           where: { tenantId, state: { in: ['pending', 'running'] }, kind: { notIn: [...jobKinds] } },
           data: { state: 'superseded', finishedAt: now() },
@@ -203,13 +207,13 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
 
     async backupStates() {
       const rows = await database.backup.findMany({ select: { id: true, state: true } })
-      // A check constraint holds the state to its values.
+      // A check constraint limits the state to its values.
       return new Map(rows.map(({ id, state }) => [id, state as Backup['state']]))
     },
 
     async planOf(tenantId) {
       const tenant = await database.tenant.findUnique({ where: { id: tenantId }, select: { planId: true } })
-      if (tenant === null) throw new NotWanted(`${tenantId} is wanted no more`)
+      if (tenant === null) throw new OperationSuperseded(`The tenant ${tenantId} does not exist any more.`)
       return { plan: tenant.planId }
     },
   }
@@ -228,8 +232,8 @@ interface ScheduledRow {
 }
 
 /**
- * Of those made by the schedule the newest `backups_kept` stay, and the newest complete one of all; with them go failed
- * ones that are older. What an operator asked for stays until an operator removes it.
+ * Deletes old backups. Of those that the schedule made, the newest `backups_kept` stay, and always the newest complete
+ * one; older failed ones are deleted too. A backup that an operator requested stays until an operator removes it.
  */
 async function evictOld(transaction: Transaction, tenantId: string): Promise<string[]> {
   const tenant = await transaction.tenant.findUnique({ where: { id: tenantId }, select: { backupsKept: true } })
@@ -239,8 +243,8 @@ async function evictOld(transaction: Transaction, tenantId: string): Promise<str
     orderBy: { createdAt: 'desc' },
     select: { id: true, createdAt: true },
   })
-  const oldestStored = scheduled[Math.max(tenant.backupsKept, 1) - 1]
-  if (oldestStored === undefined) return []
+  const oldestRetained = scheduled[Math.max(tenant.backupsKept, 1) - 1]
+  if (oldestRetained === undefined) return []
   const used = await transaction.operation.findMany({
     where: { state: open, backupId: { not: null } },
     select: { backupId: true },
@@ -250,7 +254,7 @@ async function evictOld(transaction: Transaction, tenantId: string): Promise<str
       tenantId,
       trigger: 'schedule',
       state: { not: 'running' satisfies Backup['state'] },
-      createdAt: { lt: oldestStored.createdAt },
+      createdAt: { lt: oldestRetained.createdAt },
       id: { notIn: used.flatMap(({ backupId }) => backupId ?? []) },
     },
     select: { id: true },

@@ -1,8 +1,8 @@
-// Rows of backups as the values the rest of the control plane knows.
+// Converts rows of backups into values.
 import type { Backup as BackupRow } from '../../../prisma/client/client.ts'
 import type { Backup } from './backup.ts'
 
-/** Binds a backup's sealed key to it. */
+/** Returns the context that binds a backup's sealed key to the backup. */
 export function keyContext(backupId: string): string {
   return `backup:${backupId}`
 }
@@ -12,7 +12,7 @@ export function toBackup(row: BackupRow): Backup {
     id: row.id,
     tenantId: row.tenantId,
     region: row.regionId,
-    // Check constraints hold these to their values.
+    // Check constraints limit these to their values.
     state: row.state as Backup['state'],
     trigger: row.trigger as Backup['trigger'],
     plannedAt: row.plannedAt ?? undefined,

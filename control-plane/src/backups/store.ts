@@ -1,4 +1,4 @@
-// The store of backups on the control database, as the API uses it.
+// The API's store of backups in the control database.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { jobKinds, type Backup } from './backup.ts'
 import type { BackupStore, RestoredTenant } from './backup-store.ts'
@@ -22,9 +22,9 @@ interface BackupStoreOptions {
   now: () => Date
 }
 
-/** The API's part of the store of backups, on the control database. */
+/** Creates the API's part of the store of backups, on the control database. */
 export function createBackupStore({ database, seal, now }: BackupStoreOptions): BackupStore {
-  const listed = async (where: Prisma.BackupWhereInput, { limit, cursor }: PageRequest) => {
+  const listPage = async (where: Prisma.BackupWhereInput, { limit, cursor }: PageRequest) => {
     const rows = await database.backup.findMany({
       where: { AND: [where, cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))] },
       orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
@@ -48,9 +48,9 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
       return row === null ? undefined : toBackup(row)
     },
 
-    list: (tenantId, page) => listed({ tenantId }, page),
+    list: (tenantId, page) => listPage({ tenantId }, page),
 
-    listAll: (state, page) => listed(state === undefined ? {} : { state }, page),
+    listAll: (state, page) => listPage(state === undefined ? {} : { state }, page),
 
     async completeIds() {
       const rows = await database.backup.findMany({
@@ -76,7 +76,7 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
             tenantId: description.tenant_id,
             regionId: description.region,
             state: 'complete' satisfies Backup['state'],
-            // As one that an operator asked for: the schedule of its tenant keeps only so many of its own.
+            // It counts as requested by an operator, so that the tenant's schedule does not delete it.
             trigger: 'request' satisfies Backup['trigger'],
             key: sealedKey(seal, id, key),
             bytes: description.bytes,
@@ -100,7 +100,7 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
       const backup = await lockBackup(transaction, id)
       const used = await transaction.operation.count({ where: { backupId: id, state: open } })
       if (backup.state === 'running' || used > 0)
-        throw new ControlError('BACKUP_IN_USE', 'the backup is being made, restored or verified')
+        throw new ControlError('BACKUP_IN_USE', 'The backup is being made, restored or verified.')
       await transaction.backup.delete({ where: { id } })
       audit({ action: 'backup.delete', target: id, detail: { tenant_id: backup.tenantId } })
       return toBackup(backup)
@@ -146,7 +146,10 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
   }
 }
 
-/** @throws ControlError NAME_TAKEN */
+/**
+ * Inserts the tenant of a restore.
+ * @throws ControlError NAME_TAKEN
+ */
 async function insertRestoring(transaction: Transaction, tenant: RestoredTenant, at: Date) {
   try {
     return await transaction.tenant.create({
@@ -165,30 +168,33 @@ async function insertRestoring(transaction: Transaction, tenant: RestoredTenant,
     })
   } catch (cause) {
     if (brokenConstraint(cause) === 'tenants_name_key')
-      throw new ControlError('NAME_TAKEN', `name "${tenant.name}" is taken`, { cause })
+      throw new ControlError('NAME_TAKEN', `The name "${tenant.name}" is taken.`, { cause })
     throw cause
   }
 }
 
-/** A backup is of one moment of a home that runs; it is put in the place of one that runs, or of one that is lost. */
+/**
+ * Rejects tenants that can't be backed up or restored. A backup needs a running home; a restore replaces a running or a
+ * lost one.
+ */
 async function rejectStopped(
   transaction: Transaction,
   tenantId: string,
   statuses: readonly string[] = ['ready'],
 ): Promise<void> {
   const tenant = await transaction.tenant.findUnique({ where: { id: tenantId } })
-  if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
-  if (tenant.desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
+  if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
+  if (tenant.desired === 'deleted') throw new ControlError('TENANT_DELETED', 'The tenant is being deleted.')
   if (tenant.isolation === 'schema-per-tenant')
     throw new ControlError(
       'NOT_DEDICATED',
-      "only tenants with a database of their own can be backed up and restored; this one shares its region's",
+      "Only tenants with a database of their own can be backed up and restored. This tenant shares its region's database.",
     )
   if (tenant.desired !== 'active' || !statuses.includes(tenant.status))
-    throw new ControlError('NOT_ACTIVE', `the tenant is ${tenant.status}; it must be ${statuses.join(' or ')}`)
+    throw new ControlError('NOT_ACTIVE', `The tenant is ${tenant.status}. It must be ${statuses.join(' or ')}.`)
 }
 
-/** A home is read or filled by one at a time. */
+/** Rejects a second backup or restore of a tenant while one is in progress. */
 async function rejectSecond(transaction: Transaction, tenantId: string): Promise<void> {
   const busy = await transaction.operation.findFirst({
     where: { tenantId, kind: { in: ['backup', 'restore'] }, state: open },
@@ -197,18 +203,18 @@ async function rejectSecond(transaction: Transaction, tenantId: string): Promise
 }
 
 function inProgress({ id, kind }: { id: string; kind: string }): ControlError {
-  return new ControlError('OPERATION_UNDER_WAY', `the operation ${id} (${kind}) is under way`, {
+  return new ControlError('OPERATION_IN_PROGRESS', `The operation ${id} (${kind}) is in progress.`, {
     detail: { operation_id: id },
   })
 }
 
 async function foundBackup(transaction: Transaction, id: string) {
   const backup = await transaction.backup.findUnique({ where: { id } })
-  if (backup === null) throw new ControlError('BACKUP_NOT_FOUND', 'there is no such backup')
+  if (backup === null) throw new ControlError('BACKUP_NOT_FOUND', 'There is no such backup.')
   return backup
 }
 
-/** Whoever uses or removes a backup waits for who else does so: they hold the tenant that it is of, which never changes. */
+/** Locks a backup for its use or removal, through the lock of its tenant, which never changes. */
 async function lockBackup(transaction: Transaction, id: string) {
   const { tenantId } = await foundBackup(transaction, id)
   await lock(transaction, `tenant:${tenantId}`)
@@ -217,7 +223,8 @@ async function lockBackup(transaction: Transaction, id: string) {
 
 async function lockComplete(transaction: Transaction, id: string) {
   const backup = await lockBackup(transaction, id)
-  if (backup.state !== 'complete') throw new ControlError('BACKUP_NOT_COMPLETE', `the backup is ${backup.state}`)
+  if (backup.state !== 'complete')
+    throw new ControlError('BACKUP_NOT_COMPLETE', `The backup is ${backup.state}. It must be complete.`)
   return backup
 }
 
@@ -225,7 +232,7 @@ function sealedKey(seal: Seal, backupId: string, key: Uint8Array) {
   return seal.seal(Buffer.from(key).toString('base64'), keyContext(backupId))
 }
 
-/** With a key of its own. */
+/** Inserts a backup with a new key. */
 export async function newBackup(
   transaction: Transaction,
   seal: Seal,
@@ -242,7 +249,7 @@ export async function newBackup(
   return transaction.backup.create({ data: { id, tenantId, regionId, ...cause, key, createdAt: at } })
 }
 
-/** It raises no generation: the reconciler leaves it alone. */
+/** Opens an operation on a backup. It increments no generation, so the reconciler ignores it. */
 export async function openJob(
   transaction: Transaction,
   kind: Extract<OperationKind, (typeof jobKinds)[number]>,

@@ -1,28 +1,31 @@
-// Compares the directories of the target with the backups that the control database knows. Either may be older than the other:
-// a database that was restored from a dump, a target that was copied. So nothing is forgotten, and nothing is deleted but what
-// a recorded decision has begun to remove.
+// Compares the directories of the target with the backups in the control database. Either may be older than the other,
+// after a restored database dump or a copied target. So no row is deleted, and no files except where a recorded
+// decision has begun to remove them.
 import type { Backup } from './backup.ts'
 import type { BackupTarget, TargetEntry } from './backup-target.ts'
 import type { Log } from '../platform/log.ts'
 
 export interface FoundBackups {
-  /** In the quarantine: the control database does not know them. */
+  /** The backups in the quarantine, which the control database does not know. */
   unknown: number
-  /** Complete by the control database, and not in the target. */
+  /** The backups that the control database has as complete but the target does not have. */
   missing: number
 }
 
 interface Survey {
   target: BackupTarget
-  /** State of every backup that the control database knows. */
+  /** Returns the state of every backup in the control database. */
   states: () => Promise<ReadonlyMap<string, Backup['state']>>
   log: Pick<Log, 'info' | 'warn'>
 }
 
-/** @param reported IDs of missing backups that an earlier call has logged; updated */
+/**
+ * Surveys the target.
+ * @param reported IDs of missing backups that an earlier call has logged; updated
+ */
 export async function surveyBackups(survey: Survey, reported: Set<string>): Promise<FoundBackups> {
   const { target, states, log } = survey
-  // A row is there before the first file, and gone before the last: so the files are listed first.
+  // A row exists before the first file and until after the last one, so the files are listed first.
   const before = await target.list()
   const known = await states()
   for (const entry of before) await settle(entry, known.get(entry.id), survey)
@@ -34,10 +37,7 @@ export async function surveyBackups(survey: Survey, reported: Set<string>): Prom
   const missing = [...known].flatMap(([id, state]) => (state === 'complete' && !whole.has(id) ? [id] : []))
   for (const id of missing) {
     if (reported.has(id)) continue
-    log.warn(
-      { backup: id },
-      'the files of a complete backup are missing; its row stays, and copying the files back makes it restorable',
-    )
+    log.warn({ backup: id }, 'the files of a complete backup are missing; copy them back to make it restorable')
   }
   reported.clear()
   for (const id of missing) reported.add(id)
@@ -53,15 +53,11 @@ async function settle(
     await target.remove(id)
   } else if (isQuarantined) {
     if (content !== 'whole' || state === undefined) return
-    if (await target.release(id))
-      log.info({ backup: id }, 'a backup that the control database knows was moved out of the quarantine')
+    if (await target.release(id)) log.info({ backup: id }, 'moved a known backup out of the quarantine')
   } else if (state === undefined) {
     await target.quarantine(id)
     const details = { backup: id, whole: content === 'whole' }
-    log.warn(
-      details,
-      'a backup that the control database does not know was moved to the quarantine (GET /v1/backups?state=unknown)',
-    )
+    log.warn(details, 'moved an unknown backup to the quarantine (GET /v1/backups?state=unknown)')
   } else if (content === 'making' && state === 'failed') {
     await target.discard(id)
   }

@@ -1,4 +1,4 @@
-// Takes a backup of a tenant that runs: the database by pg_dump, the files of its objects as an archive, both of one
+// Makes a backup of a running tenant: a pg_dump of the database, an archive of the objects' files, both of one
 // snapshot, and a manifest with the figures that a restored home is compared with.
 import type { Clock } from '../platform/clock.ts'
 import { EngineError } from '../engines/index.ts'
@@ -25,23 +25,26 @@ export interface Taken {
 interface TakeBackup {
   backupId: string
   tenant: { id: string; name: string }
-  place: HomeLocation
+  location: HomeLocation
   files: BackupFiles
   clock: Clock
-  /** Text of the record that the backup is found by when the control database does not know it. */
+  /** Returns the text of the record, which describes the backup when the control database does not know it. */
   record: (taken: Taken) => string
-  /** Told of every step. */
+  /** Records each step. */
   step: (name: string) => Promise<void>
 }
 
-/** @throws BackupError, EngineError; nothing is committed then */
+/**
+ * Makes a backup. Nothing is committed after an error.
+ * @throws BackupError, EngineError
+ */
 export async function takeBackup(options: TakeBackup, signal: AbortSignal): Promise<Taken> {
-  const { place: location, tenant, clock } = options
+  const { location, tenant, clock } = options
   return whileHeld(location, tenant.id, clock, signal, (held) => take(options, held))
 }
 
 async function take(
-  { backupId, tenant, place: location, files, clock, record, step }: TakeBackup,
+  { backupId, tenant, location, files, clock, record, step }: TakeBackup,
   signal: AbortSignal,
 ): Promise<Taken> {
   const reader = await readerLogin(location, signal)
@@ -78,7 +81,7 @@ async function take(
       await openBlobIds(location, reader, tenant.id, name, signal),
       await openBlobIds(location, reader, tenant.id, name, signal),
     ] as const
-    // Its locks would keep the tenant from changing its tables for as long as the files take.
+    // Its locks would block changes of the tenant's tables while the files are archived.
     await session.close()
     const { parts, blobs } = await takeBlobs(location, lists, files, signal)
     const manifest: Manifest = {
@@ -104,16 +107,19 @@ async function take(
   }
 }
 
-/** What lacks a table of the service could not be restored as it was. @throws BackupError HOME_DAMAGED */
-async function rejectDamaged(tenantId: string, request: QueryRows): Promise<void> {
+/**
+ * Rejects a home without a table of the service, which could not be restored as it was.
+ * @throws BackupError HOME_DAMAGED
+ */
+async function rejectDamaged(tenantId: string, query: QueryRows): Promise<void> {
   const errors =
-    (await request(hasCheck(tenantId))).length === 0
+    (await query(hasCheck(tenantId))).length === 0
       ? ['the function "home_problems" is missing']
-      : await request(violationsSql(tenantId))
+      : await query(violationsSql(tenantId))
   if (errors.length > 0) throw new BackupError('HOME_DAMAGED', damaged(errors).message)
 }
 
-/** A function of that name that is not the service's own must not run. */
+/** Returns a query for the check function. A function of that name that is not the service's own must not run. */
 function hasCheck(tenantId: string): string {
   return (
     `select 1 from pg_proc where pronamespace = ${literal(identifier(tenantId))}::regnamespace` +
@@ -140,8 +146,9 @@ function dumpCommand(database: string, schema: string, snapshot: string): string
 }
 
 /**
- * The files that the snapshot refers to, in the order of their ids; what has been written since is not its.
- * @param lists of their ids, twice: one goes into the archive, the other is what its files are compared with
+ * Archives the files that the snapshot refers to, in the order of their ids. Files that were written since are not
+ * included.
+ * @param lists two lists of their ids: one for the archive, the other to compare its files with
  */
 async function takeBlobs(
   location: HomeLocation,
@@ -172,7 +179,7 @@ async function takeBlobs(
   const watched = watchedArchive(archive, async (blob) => {
     if (blob.id === 'store') return
     const { value: id } = await expected.next()
-    if (id !== blob.id) throw new BackupError('INCOMPLETE', `the file ${String(id)} of an object is missing`)
+    if (id !== blob.id) throw new BackupError('INCOMPLETE', `The file ${String(id)} of an object is missing.`)
     blobs.count++
     blobs.bytes += blob.size
     await index.write(indexLine(blob))
@@ -181,12 +188,12 @@ async function takeBlobs(
     try {
       const part = await files.write('files', watched)
       const { value: missing } = await expected.next()
-      if (missing !== undefined) throw new BackupError('INCOMPLETE', `the file ${missing} of an object is missing`)
+      if (missing !== undefined) throw new BackupError('INCOMPLETE', `The file ${missing} of an object is missing.`)
       index.end()
       return part
     } catch (cause) {
-      index.fail(new Error('the archive was not read to its end', { cause }))
-      throw isMissingFile(cause) ? new BackupError('INCOMPLETE', 'the file of an object is missing', { cause }) : cause
+      index.fail(new Error('The archive was not read to its end.', { cause }))
+      throw isMissingFile(cause) ? new BackupError('INCOMPLETE', 'The file of an object is missing.', { cause }) : cause
     } finally {
       await expected.return(undefined)
     }
@@ -205,24 +212,24 @@ async function takeBlobs(
   return { parts, blobs }
 }
 
-/** As tar says it. */
+/** Whether tar reported a missing file. */
 function isMissingFile(cause: unknown): boolean {
   return cause instanceof EngineError && cause.message.includes('Cannot stat')
 }
 
-/** Beside the blobs: the mark of the store that belongs to the database. */
+/** Yields the names of the archive's files: the blobs, and the store ID, which belongs to the database. */
 async function* archiveNames(ids: AsyncIterable<string>): AsyncGenerator<Uint8Array, undefined> {
   yield Buffer.from('store\n')
   for await (const id of ids) {
-    // It stands in a table of the tenant's, who may have made anything of it.
-    if (!uuid.test(id)) throw new BackupError('INCOMPLETE', 'an object has no file: what stands for it is no id')
+    // The id is from a table of the tenant, which may contain anything.
+    if (!uuid.test(id)) throw new BackupError('INCOMPLETE', 'An object has no file: its blob id is invalid.')
     yield Buffer.from(`${id.slice(0, 2)}/${id}\n`)
   }
 }
 
 type BlobIds = AsyncGenerator<string, undefined>
 
-/** When this returns it has the snapshot, whatever becomes of the session that it is of. */
+/** Lists blob ids. The list has the snapshot when this returns, even if the session that exported it ends. */
 async function openBlobIds(
   location: HomeLocation,
   reader: Login,

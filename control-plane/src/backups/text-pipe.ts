@@ -1,15 +1,15 @@
-// A pipe for text between two that work at their own pace: whoever writes waits while nobody has read.
+// A pipe for text between a writer and a reader of different speeds. The writer waits while nothing is read.
 
 interface TextPipe {
   write(text: string): Promise<void>
-  /** Nothing more comes. */
+  /** Ends the text. */
   end(): void
-  /** Whoever reads gets the error. */
+  /** Passes an error to the reader. */
   fail(cause: Error): void
   readonly content: AsyncIterable<Uint8Array>
 }
 
-/** Bytes that may wait to be read. */
+/** The maximum number of bytes that wait to be read. */
 const roomBytes = 256 * 1024
 
 export function createTextPipe(): TextPipe {
@@ -17,7 +17,7 @@ export function createTextPipe(): TextPipe {
   let bytes = 0
   let ended = false
   let failure: Error | undefined
-  let left = false
+  let isReaderGone = false
   let moved = Promise.withResolvers<undefined>()
   const move = () => {
     moved.resolve(undefined)
@@ -38,15 +38,15 @@ export function createTextPipe(): TextPipe {
         else await moved.promise
       }
     } finally {
-      left = true
+      isReaderGone = true
       move()
     }
   }
 
   return {
     async write(text) {
-      while (bytes > roomBytes && !left) await moved.promise
-      if (left) throw new Error('nobody reads any more')
+      while (bytes > roomBytes && !isReaderGone) await moved.promise
+      if (isReaderGone) throw new Error('The reader of the pipe has ended.')
       const chunk = Buffer.from(text)
       waiting.push(chunk)
       bytes += chunk.length

@@ -1,4 +1,5 @@
-// Backups in the quarantine, which the control database does not know: found by their directories, and described by their records.
+// Finds backups in the quarantine, which the control database does not know, by their directories, and reads their
+// records.
 import { BackupError } from './backup-error.ts'
 import { maxRecordBytes, recordPart, type BackupRecords, type ReadRecord } from './backup-record.ts'
 import type { BackupTarget } from './backup-target.ts'
@@ -10,15 +11,15 @@ export interface UnknownBackup {
 }
 
 export interface UnknownBackups {
-  /** Sorted. */
+  /** Returns the ids, sorted. */
   ids(): Promise<string[]>
-  /** Those of the IDs that the quarantine has, in its order. */
+  /** Returns those of the IDs that are in the quarantine, in their order. */
   get(ids: readonly string[], signal: AbortSignal): Promise<UnknownBackup[]>
 }
 
 /** Reads the backups in the target's quarantine, which the control database does not know. */
 export function createUnknownBackups(target: BackupTarget, records: BackupRecords): UnknownBackups {
-  /** ID → whether all of it is there. */
+  /** Maps each ID to whether the backup is whole. */
   const quarantined = async () => {
     const found = new Map<string, boolean>()
     for (const { id, content, isQuarantined } of await target.list()) {
@@ -30,7 +31,7 @@ export function createUnknownBackups(target: BackupTarget, records: BackupRecord
     if (!isWhole) {
       return {
         description: undefined,
-        error: { code: 'INCOMPLETE', message: 'The backup is incomplete: its take did not end.' },
+        error: { code: 'INCOMPLETE', message: 'The backup is incomplete: it was interrupted.' },
       }
     }
     const record = records.read(await recordText(target, id, signal), id)
@@ -51,7 +52,7 @@ export function createUnknownBackups(target: BackupTarget, records: BackupRecord
   }
 }
 
-/** A key that does not open the manifest that the record names makes no backup. */
+/** Checks that the key decrypts the manifest that the record names. Otherwise the backup can't be adopted. */
 async function withManifest(
   target: BackupTarget,
   id: string,
@@ -73,7 +74,7 @@ async function recordText(target: BackupTarget, id: string, signal: AbortSignal)
   try {
     for await (const chunk of target.read(id, recordPart, signal)) {
       size += chunk.length
-      // Whatever is so long is not ours, and reads as damaged.
+      // A record of this size is not ours and counts as damaged.
       if (size > maxRecordBytes) return ''
       chunks.push(chunk)
     }

@@ -1,5 +1,5 @@
-// Carries out one verification: the backup is restored into a scratch home and compared, and the scratch home removed.
-// What it found wrong is recorded once it is not tried again (`jobs.ts`).
+// Runs one verification: restores the backup into a scratch home, compares it, and removes the scratch home.
+// Differences are recorded once there are no more attempts (`jobs.ts`).
 import type { Job } from './backup.ts'
 import { filesOf, regionOf, stepOf, type JobDeps } from './job-deps.ts'
 import { loadHome } from './load-home.ts'
@@ -8,7 +8,10 @@ import { scratchId } from '../stacks/index.ts'
 
 const removeMilliseconds = 60_000
 
-/** @throws BackupError, EngineError, NotWanted */
+/**
+ * Runs a verification.
+ * @throws BackupError, EngineError, OperationSuperseded
+ */
 export async function runVerify(job: Job, deps: JobDeps, signal: AbortSignal): Promise<void> {
   const { ledger, epoch } = deps
   await compare(job, deps, signal)
@@ -28,14 +31,14 @@ async function compare(job: Job, deps: JobDeps, signal: AbortSignal): Promise<vo
   const stack = scratchId(operationId)
   try {
     const ids = { tenantId: manifest.tenant_id, homeId: manifest.tenant_id }
-    const { place: location, login } = await makeScratchHome(engine, stack, await images(signal), ids, signal)
-    const onComplaint = (text: string) => deps.log.warn({ backup: backup.id, text }, 'pg_restore complained')
+    const { location, login } = await makeScratchHome(engine, stack, await images(signal), ids, signal)
+    const onComplaint = (text: string) => deps.log.warn({ backup: backup.id, text }, 'pg_restore reported errors')
     await loadHome(
-      { manifest, files, place: location, login, newId: undefined, migrations: deps.migrations, step, onComplaint },
+      { manifest, files, location, login, newId: undefined, migrations: deps.migrations, step, onComplaint },
       signal,
     )
   } finally {
-    // Whoever leads next removes what is left after a kill.
+    // After a kill the next leader removes the rest.
     await engine.remove(stack, deps.clock.timeout(removeMilliseconds))
   }
 }

@@ -1,15 +1,15 @@
-// Credits and one-time charges that an operator gives a tenant, and the lines that they become. Pure.
+// Credits and one-time charges that an operator gives a tenant, and their lines on invoices. Pure.
 import { Type, type Static } from 'typebox'
 import type { InvoiceState } from './invoice-state.ts'
 import { LineText, type Line } from './line.ts'
 import { decimalText, divideToStep, parseDecimal, readDecimalText } from './money.ts'
 
-/** What an invoice has of an adjustment. */
+/** The part of an adjustment that its invoice contains. */
 export interface AdjustmentFact {
   id: string
-  /** In the operator's words. */
+  /** The operator's description. */
   description: string
-  /** Net, in millionths of the currency's unit; below zero is a credit. */
+  /** The net amount in millionths of the currency's unit; a credit is negative. */
   amount: bigint
   createdAt: Date
 }
@@ -17,11 +17,11 @@ export interface AdjustmentFact {
 export interface Adjustment extends AdjustmentFact {
   tenantId: string
   currency: string
-  /** The draft or final invoice that it stands on. */
+  /** The draft or final invoice that the adjustment is on. */
   invoice: { id: string; number: string | undefined; month: Date; state: InvoiceState } | undefined
 }
 
-/** As it stands in the invoice that bills it. */
+/** An adjustment as the invoice that bills it stores it. */
 export const AdjustmentBasis = Type.Object({
   adjustment_id: Type.String(),
   description: Type.String(),
@@ -31,8 +31,8 @@ export const AdjustmentBasis = Type.Object({
 export type AdjustmentBasis = Static<typeof AdjustmentBasis>
 
 /**
- * `"-12.5"` as -12500000 millionths.
- * @returns undefined for what is no decimal number of at most nine digits and six places, and for nothing
+ * Reads a signed decimal text: `"-12.5"` is -12500000 millionths.
+ * @returns undefined unless the text is a decimal number other than 0 with at most nine digits and six decimal places
  */
 export function parseAdjustment(text: string): bigint | undefined {
   const isCredit = text.startsWith('-')
@@ -41,7 +41,10 @@ export function parseAdjustment(text: string): bigint | undefined {
   return isCredit ? -size : size
 }
 
-/** Taxed as all of the month is that bills it, whatever it is for. @param step the invoice's smallest amount, in millionths */
+/**
+ * Returns the invoice line of an adjustment. It is taxed at the rate of the month that bills it.
+ * @param step the invoice's smallest amount, in millionths
+ */
 export function adjustmentLine(
   { id, description, amount }: AdjustmentFact,
   month: Date,

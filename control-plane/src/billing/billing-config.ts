@@ -1,4 +1,4 @@
-// The operator's file of prices: who sells, in which currency, how invoices are numbered, and which price list holds when.
+// The operator's price file: the seller, the currency, the numbering of invoices, and the price lists by month.
 import { ConfigurationError } from '@tenantry/contract'
 import { Type } from 'typebox'
 import { parseMonth } from '../platform/months.ts'
@@ -11,13 +11,13 @@ const BillingFile = Type.Object(
   {
     currency: Type.String(),
     seller: Party,
-    /** Below the totals: how to pay, what the law wants said. */
+    /** Text below the totals: how to pay, and what the law requires. */
     notes: Type.Optional(Party.properties.lines),
-    /** Before the number of each invoice. */
+    /** The prefix of each invoice's number. */
     number_prefix: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9/-]{0,16}$' })),
     /** Days after the month's end for which an invoice stays a draft. */
     draft_days: Type.Optional(Type.Integer({ minimum: 0, maximum: 60 })),
-    /** Each holds from its month on, until the next one's. */
+    /** Price lists in rising order. Each applies from its month until the next one's. */
     price_lists: Type.Array(
       Type.Object(
         { from: Type.String(), tax: PriceListText.properties.tax, plans: PriceListText.properties.plans },
@@ -30,8 +30,8 @@ const BillingFile = Type.Object(
 )
 
 /**
- * The operator's file of prices: who sells, in which currency, and the price lists. A draft becomes final after
- * `draftDays`.
+ * The operator's price file: the seller, the currency, and the price lists. A draft becomes final `draftDays` after the
+ * month's end.
  */
 export interface BillingConfig {
   currency: string
@@ -39,13 +39,13 @@ export interface BillingConfig {
   notes: string[]
   numberPrefix: string
   draftDays: number
-  /** In rising order of `from`. */
+  /** Price lists in rising order of `from`. */
   lists: readonly { from: Date; text: PriceListText; prices: PriceList }[]
 }
 
 /**
- * Reads the operator's file of prices.
- * @param source what an error calls the file
+ * Reads the operator's price file.
+ * @param source the name of the file in errors
  * @throws Error that names the field, its value and what is allowed
  */
 export function readBillingConfig(json: string, source = 'prices'): BillingConfig {
@@ -62,7 +62,8 @@ export function readBillingConfig(json: string, source = 'prices'): BillingConfi
     const before = lists[index - 1]
     if (before !== undefined && before.from >= from) {
       throw new Error(
-        `${source}: price_lists[${index}].from is ${shown(file.price_lists[index]?.from)}, but must be later than the one before`,
+        `${source}: price_lists[${index}].from is ${shown(file.price_lists[index]?.from)}, ` +
+          'but must be later than the one before',
       )
     }
   }
@@ -76,21 +77,24 @@ export function readBillingConfig(json: string, source = 'prices'): BillingConfi
   }
 }
 
-/** @throws ConfigurationError when a list has no prices for a plan, or prices for one that does not exist */
+/**
+ * Checks that each price list has prices for every plan and for no other.
+ * @throws ConfigurationError when one does not
+ */
 export function checkPlans(config: BillingConfig, plans: readonly string[], source = 'prices'): void {
   for (const [index, { text, prices }] of config.lists.entries()) {
     const where = `${source}: price_lists[${index}].plans`
     const missing = plans.find((plan) => !prices.plans.has(plan))
     if (missing !== undefined)
-      throw new ConfigurationError(`${where}.${missing} is missing: each list has prices for every plan`)
+      throw new ConfigurationError(`${where}.${missing} is missing. Each price list needs prices for every plan`)
     const unknown = Object.keys(text.plans).find((plan) => !plans.includes(plan))
     if (unknown !== undefined)
       throw new ConfigurationError(`${where}.${unknown} is not a known plan. Allowed: ${plans.join(', ')}`)
   }
 }
 
-/** The list that holds in a month; undefined before the first. */
-export function listFor(config: BillingConfig, month: Date): BillingConfig['lists'][number] | undefined {
+/** Returns the price list that applies in a month; undefined before the first one. */
+export function priceListFor(config: BillingConfig, month: Date): BillingConfig['lists'][number] | undefined {
   return config.lists.findLast(({ from }) => from <= month)
 }
 
@@ -99,7 +103,7 @@ function parseJson(text: string, source: string): unknown {
     return JSON.parse(text)
   } catch (cause) {
     throw new Error(
-      `${source}: the file is not JSON: ${cause instanceof Error ? cause.message.replaceAll(/\s+/g, ' ') : ''}`,
+      `${source}: the file is not valid JSON: ${cause instanceof Error ? cause.message.replaceAll(/\s+/g, ' ') : ''}`,
       { cause },
     )
   }

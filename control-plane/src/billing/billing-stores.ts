@@ -1,4 +1,4 @@
-// The parts of billing, put together on the control database.
+// Puts the parts of billing together on the control database.
 import { ConfigurationError } from '@tenantry/contract'
 import { createBilling, type Billing } from './billing.ts'
 import { checkPlans, type BillingConfig } from './billing-config.ts'
@@ -11,7 +11,7 @@ import type { Database } from '../platform/database.ts'
 import { createInvoiceLedger, createInvoiceStore } from './store-invoices.ts'
 import { createTenantNames } from '../tenants/index.ts'
 
-/** Billing, and the stores that it works with. */
+/** The billing service and its stores. */
 export interface BillingParts {
   billing: Billing
   invoices: InvoiceStore
@@ -21,7 +21,7 @@ export interface BillingParts {
   usage: ClosedUsage
 }
 
-/** Puts billing together on the control database. Without a `config` no invoices are made. */
+/** Puts billing together on the control database. Without a `config` it makes no invoices. */
 export function openBilling(database: Database, config: BillingConfig | undefined, now: () => Date): BillingParts {
   const options = { database, now, numberPrefix: config?.numberPrefix ?? '' }
   const [invoices, adjustments, history, usage] = [
@@ -34,12 +34,12 @@ export function openBilling(database: Database, config: BillingConfig | undefine
   return { billing, invoices, adjustments, ledger: createInvoiceLedger(options), history, usage }
 }
 
-/** What an error calls the file of prices. */
+/** The name of the price file in errors. */
 const pricesSetting = 'TENANTRY_PRICES_FILE'
 
 /**
  * Checks the prices before the control plane starts with them.
- * @throws ConfigurationError when they do not fit the plans, or the currency of the invoices there are
+ * @throws ConfigurationError when they do not fit the plans, or stored invoices are in another currency
  */
 export async function checkBilling(
   { ledger }: Pick<BillingParts, 'ledger'>,
@@ -51,6 +51,6 @@ export async function checkBilling(
   if (other.length > 0)
     throw new ConfigurationError(
       `${pricesSetting}: currency is ${config.currency}, but there are invoices or adjustments in ` +
-        `${other.join(', ')}, which could not be corrected or billed`,
+        `${other.join(', ')}, which it can't correct or bill.`,
     )
 }

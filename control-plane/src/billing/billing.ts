@@ -1,58 +1,63 @@
-// Makes invoices of tenants' months of what the ledger, the plans and the prices say.
+// Makes tenants' monthly invoices from the usage ledger, the plan history and the prices.
 import { ControlError } from '../platform/errors.ts'
 import { settleMilliseconds, startOfHour, type ClosedUsage, type StoredMonth } from '../usage/index.ts'
 import type { PlanHistory } from '../plans/index.ts'
 import type { Adjustment } from './adjustment.ts'
 import type { AdjustmentStore } from './adjustment-store.ts'
-import { listFor, type BillingConfig } from './billing-config.ts'
+import { priceListFor, type BillingConfig } from './billing-config.ts'
 import { composeInvoice } from './compose.ts'
 import { correctedMonths, earlierFacts, readEarlier, type EarlierMonth } from './earlier-months.ts'
 import type { InvoiceContent } from './invoice.ts'
 import type { InvoiceStore } from './invoice-store.ts'
-import { currencyPlaces } from './money.ts'
+import { currencyDecimalPlaces } from './money.ts'
 import { monthBefore, monthText, nextMonth, startOfMonth } from '../platform/months.ts'
 import type { Party, PriceListText } from './price-list.ts'
 
 export interface BillingDeps {
-  /** Undefined: there are no prices, and no invoices are made. */
+  /** The prices; undefined when this installation makes no invoices. */
   config: BillingConfig | undefined
   usage: Pick<ClosedUsage, 'months' | 'closedUntil'>
   history: Pick<PlanHistory, 'periodsOf'>
   invoices: Pick<InvoiceStore, 'pricesOf' | 'buyers'>
   adjustments: Pick<AdjustmentStore, 'due'>
-  /** Tenants' names, those of tenants that are gone too; without those that nobody knows. */
+  /** Returns tenants' names, including those of deleted tenants. Unknown tenants are left out. */
   namesOf(tenantIds: readonly string[]): Promise<ReadonlyMap<string, string>>
 }
 
-/** A tenant's invoice, or why there is none: what `compose` throws. */
+/** A tenant's invoice, or the error that `compose` throws for it. */
 type Composed = { tenantId: string; content: InvoiceContent } | { tenantId: string; content: undefined; error: unknown }
 
 export interface Upcoming {
   content: InvoiceContent
-  /** Usage of the hours before this is in it. */
+  /** The end of the included usage: hours before this instant are included. */
   asOf: Date
 }
 
 export interface Billing {
   config: BillingConfig | undefined
   /**
+   * Composes a tenant's invoice of a month.
    * @param month its first instant, UTC
-   * @throws ControlError BILLING_OFF, NO_PRICES; INVOICE_NOT_FOUND when there was no plan; MONTH_NOT_CLOSED while usage of
-   *   the month may still come
+   * @throws ControlError BILLING_OFF, NO_PRICES; INVOICE_NOT_FOUND when the tenant had no plan; MONTH_NOT_CLOSED while
+   *   usage of the month may still arrive
    */
   compose(tenantId: string, month: Date): Promise<InvoiceContent>
-  /** Of many tenants, in their order; what is wrong with one does not hold up the others. @throws ControlError BILLING_OFF, NO_PRICES */
+  /**
+   * Composes the invoices of many tenants, in their order. An error of one tenant does not stop the others.
+   * @throws ControlError BILLING_OFF, NO_PRICES
+   */
   composeAll(tenantIds: readonly string[], month: Date): Promise<Composed[]>
   /**
-   * What the invoice of the month under way would be, by what is closed so far and the present plan until the month's end. Kept nowhere.
+   * Returns a preview of the current month's invoice: the closed hours so far, and the present plan until the month's
+   * end. It is not stored.
    * @throws ControlError as `compose`, but not MONTH_NOT_CLOSED
    */
   upcoming(tenantId: string, at: Date): Promise<Upcoming>
-  /** Who is invoiced: as it was set, or the tenant's name. */
+  /** Returns the party that is invoiced: the buyer that was set, or the tenant's name. */
   buyerOf(tenantId: string): Promise<Party>
 }
 
-/** All that invoices of a month are made of, read at once for many tenants. */
+/** Everything that a month's invoices are made of, read at once for many tenants. */
 interface Readings {
   month: Date
   prices: PriceListText
@@ -62,7 +67,7 @@ interface Readings {
   earlier: readonly EarlierMonth[]
   adjustments: ReadonlyMap<string, Adjustment[]>
   buyers: ReadonlyMap<string, Party>
-  /** Of tenants; without those that nobody knows. */
+  /** The names of known tenants. */
   names: ReadonlyMap<string, string>
 }
 
@@ -77,16 +82,13 @@ export function createBilling(deps: BillingDeps): Billing {
     }
   }
 
-  const buyerOf = async (tenantId: string): Promise<Party> => of((await partiesOf([tenantId])).buyers, tenantId)
+  const buyerOf = async (tenantId: string): Promise<Party> => ofTenant((await partiesOf([tenantId])).buyers, tenantId)
 
   const read = async (tenantIds: readonly string[], month: Date): Promise<Readings> => {
     if (config === undefined)
-      throw new ControlError(
-        'BILLING_OFF',
-        'this installation makes no invoices: it has no prices (TENANTRY_PRICES_FILE)',
-      )
-    const list = listFor(config, month)
-    if (list === undefined) throw new ControlError('NO_PRICES', `there are no prices for ${monthText(month)}`)
+      throw new ControlError('BILLING_OFF', 'Billing is off: this installation has no prices (TENANTRY_PRICES_FILE).')
+    const list = priceListFor(config, month)
+    if (list === undefined) throw new ControlError('NO_PRICES', `There are no prices for ${monthText(month)}.`)
     const [own, periods, due, parties] = await Promise.all([
       usage.months(tenantIds, month),
       history.periodsOf(tenantIds, month, nextMonth(month)),
@@ -102,15 +104,15 @@ export function createBilling(deps: BillingDeps): Billing {
     const composed: Composed[] = []
     for (const tenantId of tenantIds) {
       composed.push(outcomeOf(readings, tenantId))
-      // A tenant's takes milliseconds; the API is not to wait for all of them.
+      // One invoice takes milliseconds to compose; requests are served in between.
       await new Promise(setImmediate)
     }
     return composed
   }
 
-  /** Whether the month before is still to be invoiced: then that invoice will have the adjustments, as it is the next one. */
-  const isAwaited = async (tenantId: string, month: Date): Promise<boolean> => {
-    if (config === undefined || listFor(config, month) === undefined) return false
+  /** Whether the month before is still to be invoiced. That invoice is then the next one and takes the adjustments. */
+  const isInvoicePending = async (tenantId: string, month: Date): Promise<boolean> => {
+    if (config === undefined || priceListFor(config, month) === undefined) return false
     const [periods, invoiced] = await Promise.all([
       history.periodsOf([tenantId], month, nextMonth(month)),
       invoices.pricesOf([tenantId], month),
@@ -126,14 +128,17 @@ export function createBilling(deps: BillingDeps): Billing {
     async upcoming(tenantId, at) {
       const month = startOfMonth(at)
       const asOf = await usage.closedUntil(tenantId, startOfHour(new Date(at.getTime() - settleMilliseconds)))
-      const [readings, awaited] = await Promise.all([read([tenantId], month), isAwaited(tenantId, monthBefore(month))])
+      const [readings, awaited] = await Promise.all([
+        read([tenantId], month),
+        isInvoicePending(tenantId, monthBefore(month)),
+      ])
       checkPlanned(readings, tenantId)
       return { asOf, content: contentOf(awaited ? { ...readings, adjustments: new Map() } : readings, tenantId) }
     },
 
     async compose(tenantId, month) {
       const [composed] = await composeAll([tenantId], month)
-      if (composed === undefined) throw new Error('nothing was composed')
+      if (composed === undefined) throw new Error('No invoice was composed.')
       if (composed.content === undefined) throw composed.error
       return composed.content
     },
@@ -143,10 +148,10 @@ export function createBilling(deps: BillingDeps): Billing {
 function outcomeOf(readings: Readings, tenantId: string): Composed {
   try {
     checkPlanned(readings, tenantId)
-    if (of(readings.own, tenantId).closedAt === undefined)
+    if (ofTenant(readings.own, tenantId).closedAt === undefined)
       throw new ControlError(
         'MONTH_NOT_CLOSED',
-        `${monthText(readings.month)} is not closed yet: usage of it may still come`,
+        `Month ${monthText(readings.month)} is not closed yet: its usage may still change.`,
       )
     return { tenantId, content: contentOf(readings, tenantId) }
   } catch (error) {
@@ -155,11 +160,11 @@ function outcomeOf(readings: Readings, tenantId: string): Composed {
 }
 
 function checkPlanned({ month, own, periods }: Readings, tenantId: string): void {
-  const { closedAt, hasHours } = of(own, tenantId)
+  const { closedAt, hasHours } = ofTenant(own, tenantId)
   if (closedAt !== undefined || hasHours || periods.has(tenantId)) return
   throw new ControlError(
     'INVOICE_NOT_FOUND',
-    `there is nothing to invoice: the tenant had no plan in ${monthText(month)}`,
+    `There is nothing to invoice: the tenant had no plan in ${monthText(month)}.`,
   )
 }
 
@@ -167,7 +172,7 @@ function contentOf(
   { month, prices, config, own, periods, earlier, adjustments, buyers, names }: Readings,
   tenantId: string,
 ): InvoiceContent {
-  const stored = of(own, tenantId)
+  const stored = ofTenant(own, tenantId)
   const { hours, previous, hash, corrections } = stored.read()
   const before = earlierFacts(earlier, tenantId, correctedMonths(stored, month))
   const billed = [month, ...before.facts.map((facts) => facts.month)].map(monthText)
@@ -175,13 +180,13 @@ function contentOf(
   const due = adjustments.get(tenantId) ?? []
   const foreign = due.find(({ currency }) => currency !== prices.currency)
   if (foreign !== undefined)
-    throw new Error(`the adjustment ${foreign.id} is in ${foreign.currency} and can't be billed in ${prices.currency}`)
+    throw new Error(`The adjustment ${foreign.id} is in ${foreign.currency} and can't be billed in ${prices.currency}.`)
   const name = names.get(tenantId)
   const letterhead = {
     ...(name === undefined ? {} : { tenant_name: name }),
     seller: config.seller,
     notes: config.notes,
-    buyer: of(buyers, tenantId),
+    buyer: ofTenant(buyers, tenantId),
   }
   return composeInvoice(
     {
@@ -190,14 +195,14 @@ function contentOf(
       earlier: before.facts,
       corrections: known,
       adjustments: due,
-      linePositions: currencyPlaces(prices.currency),
+      lineDecimalPlaces: currencyDecimalPlaces(prices.currency),
     },
     letterhead,
   )
 }
 
-function of<T>(found: ReadonlyMap<string, T>, tenantId: string): T {
+function ofTenant<T>(found: ReadonlyMap<string, T>, tenantId: string): T {
   const its = found.get(tenantId)
-  if (its === undefined) throw new Error(`nothing was read of ${tenantId}`)
+  if (its === undefined) throw new Error(`Nothing was read for the tenant ${tenantId}.`)
   return its
 }

@@ -1,11 +1,14 @@
-// The program that checks a file of prices before it is used: check-prices-main.ts FILE
+// The program that checks a price file before it is used: check-prices-main.ts FILE
 import { readFileSync } from 'node:fs'
 import { defaultRateLimits } from '../quotas/index.ts'
 import { checkPlans, readBillingConfig } from './billing-config.ts'
 
 process.exitCode = check(process.argv.slice(2))
 
-/** @returns the exit code: 0 when the control plane would start with the file, else 1 */
+/**
+ * Checks a price file.
+ * @returns the exit code: 0 when the control plane would start with the file, else 1
+ */
 function check([file, ...more]: string[]): number {
   if (file === undefined || more.length > 0) {
     process.stderr.write('usage: npm run check-prices -- FILE\n')

@@ -1,40 +1,40 @@
-// From what is known of a month to its invoice. Pure: who checks an invoice computes it by this, too.
+// Composes an invoice from the facts of its months. Pure: making and verifying an invoice both use it.
 import type { Correction, HourBucket } from '../usage/index.ts'
 import type { PlanPeriod } from '../plans/index.ts'
 import { adjustmentLine, toAdjustmentBasis, type AdjustmentFact } from './adjustment.ts'
 import { correctionLines } from './corrections.ts'
 import type { InvoiceContent, MonthBasis } from './invoice.ts'
 import { lineText, type Line } from './line.ts'
-import { currencyPlaces, decimalText, exactPlaces, payableText, smallestAmount } from './money.ts'
+import { currencyDecimalPlaces, decimalText, exactDecimalPlaces, payableText, smallestAmount } from './money.ts'
 import { monthText, nextMonth } from '../platform/months.ts'
 import { readPriceList, type Party, type PriceList, type PriceListText } from './price-list.ts'
 import { rateMonth } from './rating.ts'
 import { totalsOf } from './totals.ts'
 
 export interface MonthFacts {
-  /** First instant, UTC. */
+  /** The month's first instant, UTC. */
   month: Date
   prices: PriceListText
   periods: readonly PlanPeriod[]
-  /** Closed hours, in order. */
+  /** The closed hours, in order. */
   hours: readonly HourBucket[]
-  /** The chain before and after the hours. */
+  /** The chain's hash before the first hour. `hash` is the one after the last. */
   previous: string
   hash: string
 }
 
 export interface InvoiceFacts {
   tenantId: string
-  /** The month that is invoiced. */
+  /** The invoiced month. */
   own: MonthFacts
-  /** Months that corrections billed with it are of, oldest first. */
+  /** Earlier months that the invoice corrects, oldest first. */
   earlier: readonly MonthFacts[]
   /** All corrections of these months that are billed with the invoiced month or an earlier one. */
   corrections: readonly Correction[]
-  /** All that this invoice bills, oldest first. */
+  /** The adjustments that this invoice bills, oldest first. */
   adjustments: readonly AdjustmentFact[]
-  /** Decimal places that lines and taxes are rounded to; undefined for an invoice of before they were. */
-  linePositions: number | undefined
+  /** The decimal places that lines and taxes are rounded to; undefined for invoices from before lines were rounded. */
+  lineDecimalPlaces: number | undefined
 }
 
 interface Letterhead {
@@ -44,12 +44,15 @@ interface Letterhead {
   notes: readonly string[]
 }
 
-/** @throws Error when months are in different currencies, or as `rateMonth` and `readPriceList` */
+/**
+ * Composes the invoice of the given facts.
+ * @throws Error when months are in different currencies, or as `rateMonth` and `readPriceList`
+ */
 export function composeInvoice(
   facts: InvoiceFacts,
   { tenant_name: tenantName, seller, buyer, notes }: Letterhead,
 ): InvoiceContent {
-  const { own, earlier, corrections, adjustments, linePositions } = facts
+  const { own, earlier, corrections, adjustments, lineDecimalPlaces } = facts
   const { currency, tax } = own.prices
   const lines = linesOf(facts)
   const totals = totalsOf(lines, stepOf(facts))
@@ -66,7 +69,7 @@ export function composeInvoice(
     seller,
     buyer,
     notes: [...notes],
-    lines: lines.map((line) => lineText(line, linePositions ?? exactPlaces)),
+    lines: lines.map((line) => lineText(line, lineDecimalPlaces ?? exactDecimalPlaces)),
     net: decimalText(totals.net),
     taxes: totals.taxes.map(({ rate, net, tax: amount }) => ({
       name: tax.name,
@@ -75,9 +78,9 @@ export function composeInvoice(
       tax: decimalText(amount),
     })),
     total: decimalText(totals.total),
-    payable: payableText(totals.total, currencyPlaces(currency)),
+    payable: payableText(totals.total, currencyDecimalPlaces(currency)),
     basis: {
-      ...(linePositions === undefined ? {} : { line_places: linePositions }),
+      ...(lineDecimalPlaces === undefined ? {} : { line_places: lineDecimalPlaces }),
       months: [own, ...earlier].map(toBasis),
       corrections: last === undefined ? null : { number: last.number, hash: last.hash },
       adjustments: adjustments.map(toAdjustmentBasis),
@@ -85,7 +88,7 @@ export function composeInvoice(
   }
 }
 
-/** The month's own lines, then the corrections of earlier months, then adjustments. */
+/** Returns the month's own lines, then the corrections of earlier months, then the adjustments. */
 export function linesOf(facts: InvoiceFacts): Line[] {
   const { own, earlier, corrections, adjustments } = facts
   const step = stepOf(facts)
@@ -105,8 +108,8 @@ export function linesOf(facts: InvoiceFacts): Line[] {
   const foreign = earlier.find(({ prices }) => prices.currency !== own.prices.currency)
   if (foreign !== undefined) {
     throw new Error(
-      `${monthText(foreign.month)} was invoiced in ${foreign.prices.currency} ` +
-        `and can't be corrected by an invoice in ${own.prices.currency}`,
+      `Month ${monthText(foreign.month)} was invoiced in ${foreign.prices.currency} ` +
+        `and can't be corrected by an invoice in ${own.prices.currency}.`,
     )
   }
   return [
@@ -121,13 +124,13 @@ export function linesOf(facts: InvoiceFacts): Line[] {
   ]
 }
 
-function stepOf({ linePositions }: InvoiceFacts): bigint {
-  return smallestAmount(linePositions ?? exactPlaces)
+function stepOf({ lineDecimalPlaces }: InvoiceFacts): bigint {
+  return smallestAmount(lineDecimalPlaces ?? exactDecimalPlaces)
 }
 
 const lists = new WeakMap<PriceListText, PriceList>()
 
-/** Read once of the same value: a month's invoices are all made by one. */
+/** Returns the parsed price list. All invoices of a month share one text, which is parsed once. */
 function listOf({ month, prices }: MonthFacts): PriceList {
   const list = lists.get(prices) ?? readPriceList(prices, `price list of ${monthText(month)}: `)
   lists.set(prices, list)

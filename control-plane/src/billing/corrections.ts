@@ -1,16 +1,16 @@
-// What the invoice of a month did not know yet, as lines of a later one. Pure.
-import { positionOf, type Line } from './line.ts'
+// Corrections of earlier months' invoices, as lines of a later one. Pure.
+import { chargeKey, type Line } from './line.ts'
 
 /**
- * The difference between what a month costs as it is known now and as it was known to the invoices before. Nothing
- * when they are equal.
+ * Returns the lines that turn what a month's invoices have billed so far into what is now known to be right. Empty when
+ * they are equal.
  */
 export function correctionLines(now: readonly Line[], before: readonly Line[]): Line[] {
   const differences = new Map<string, Line>()
   const add = (line: Line, sign: 1n | -1n) => {
-    const location = positionOf(line)
-    const sum = differences.get(location)
-    differences.set(location, {
+    const key = chargeKey(line)
+    const sum = differences.get(key)
+    differences.set(key, {
       ...line,
       correction: true,
       quantity: line.quantity === undefined ? undefined : (sum?.quantity ?? 0n) + sign * line.quantity,

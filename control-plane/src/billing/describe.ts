@@ -1,4 +1,4 @@
-// Lines in words and in the units of their prices, as people read them on an invoice.
+// Descriptions of invoice lines for people, with quantities in the units of their prices.
 import type { Line } from './line.ts'
 import { decimalText, divideRounded, micro } from './money.ts'
 import { monthSeconds, nextMonth } from '../platform/months.ts'
@@ -15,7 +15,7 @@ export function describeDay(at: Date): string {
   return dayName.format(at)
 }
 
-/** To the minute. */
+/** Describes an instant to the minute. */
 export function describeInstant(at: Date): string {
   return `${describeDay(at)}, ${at.toISOString().slice(11, 16)} UTC`
 }
@@ -48,17 +48,20 @@ function describePeriod({ month, from, to }: Line): string {
   return `${instant(from)} to ${instant(to)} UTC`
 }
 
-/** The quantity in the unit of its price, or in the resource's usual one; undefined for what has no quantity. */
+/**
+ * Returns the quantity in the unit of its price, or in the resource's default unit; undefined for lines without a
+ * quantity.
+ */
 function quantityInUnits({ resource, unit, quantity, month }: Line): { unit: string; units: string } | undefined {
   if (resource === undefined || quantity === undefined) return undefined
-  const name = unit ?? resourceKind(resource).shown
+  const name = unit ?? resourceKind(resource).defaultUnit
   return {
     unit: name,
     units: decimalText(divideRounded(quantity * micro, unitSize(resource, name, monthSeconds(month)))),
   }
 }
 
-/** The quantity as people read it, e.g. `1.5 GB`, `1 request`, `2 connection-hours`. */
+/** Returns the quantity for people, e.g. `1.5 GB`, `1 request`, `2 connection-hours`. */
 export function quantityText(line: Line): string | undefined {
   const quantity = quantityInUnits(line)
   if (quantity === undefined) return undefined
@@ -66,9 +69,9 @@ export function quantityText(line: Line): string | undefined {
   return `${number} ${quantity.unit}${number !== '1' && /(request|invocation|second|hour|month)$/.test(quantity.unit) ? 's' : ''}`
 }
 
-/** A decimal text without the zeros at its end, but with at least so many places. */
-export function shortDecimal(text: string, slots: number): string {
+/** Returns a decimal text without trailing zeros, but with at least the given number of decimal places. */
+export function shortDecimal(text: string, minDecimalPlaces: number): string {
   const [whole = '', fraction = ''] = text.split('.')
-  const stored = fraction.replace(/0+$/, '').padEnd(slots, '0')
-  return stored === '' ? whole : `${whole}.${stored}`
+  const significant = fraction.replace(/0+$/, '').padEnd(minDecimalPlaces, '0')
+  return significant === '' ? whole : `${whole}.${significant}`
 }

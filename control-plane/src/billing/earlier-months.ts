@@ -1,7 +1,7 @@
-// Months before the invoiced one that its corrections are of: what is read of them, and what one tenant's invoice needs.
+// Earlier months that an invoice corrects: reads them for all tenants, and selects what one tenant's invoice needs.
 import type { PlanHistory } from '../plans/index.ts'
 import type { ClosedUsage, Correction, StoredMonth } from '../usage/index.ts'
-import { listFor, type BillingConfig } from './billing-config.ts'
+import { priceListFor, type BillingConfig } from './billing-config.ts'
 import type { MonthFacts } from './compose.ts'
 import type { InvoiceStore } from './invoice-store.ts'
 import { monthText, nextMonth, startOfMonth } from '../platform/months.ts'
@@ -14,24 +14,27 @@ interface EarlierMonthDeps {
   invoices: Pick<InvoiceStore, 'pricesOf'>
 }
 
-/** A month of all tenants with corrections of it or of a month before it. */
+/** The facts of one earlier month, for all tenants with corrections of it or of a month before it. */
 export interface EarlierMonth {
   month: Date
   usage: ReadonlyMap<string, StoredMonth>
   periods: Awaited<ReturnType<PlanHistory['periodsOf']>>
-  /** By which tenants were invoiced. */
+  /** The price lists that the tenants' invoices of the month used, by tenant. */
   prices: ReadonlyMap<string, PriceListText>
-  /** That of the month: for who was not invoiced. Undefined before the first. */
+  /** The configured price list of the month, for tenants that were not invoiced; undefined before the first list. */
   list: PriceListText | undefined
 }
 
-/** First instants of the months before `month` that its corrections are of, oldest first. */
+/** Returns the first instants of the months before `month` that its corrections concern, oldest first. */
 export function correctedMonths({ corrected }: StoredMonth, month: Date): Date[] {
   const months = new Map(corrected.map((hour) => [startOfMonth(hour).getTime(), startOfMonth(hour)]))
   return [...months.values()].filter((one) => one < month).sort((a, b) => a.getTime() - b.getTime())
 }
 
-/** From the oldest month that anybody's corrections are of up to `month`, oldest first; a few questions for each. */
+/**
+ * Reads the months from the oldest corrected one of any tenant up to `month`, oldest first, with a few queries for
+ * each.
+ */
 export async function readEarlier(
   { config, usage, history, invoices }: EarlierMonthDeps,
   own: ReadonlyMap<string, StoredMonth>,
@@ -46,7 +49,7 @@ export async function readEarlier(
   )
   const months: EarlierMonth[] = []
   for (let at = earliest(oldest.values()) ?? month; at < month; at = nextMonth(at)) {
-    // What was billed with the months in between is of the earlier ones, too.
+    // Months in between may have billed corrections of the earlier ones.
     const tenants: string[] = []
     for (const [tenantId, first] of oldest) if (first <= at) tenants.push(tenantId)
     const [stored, periods, prices] = await Promise.all([
@@ -54,12 +57,15 @@ export async function readEarlier(
       history.periodsOf(tenants, at, nextMonth(at)),
       invoices.pricesOf(tenants, at),
     ])
-    months.push({ month: at, usage: stored, periods, prices, list: listFor(config, at)?.text })
+    months.push({ month: at, usage: stored, periods, prices, list: priceListFor(config, at)?.text })
   }
   return months
 }
 
-/** Facts of the corrected months of one tenant, and all corrections that were billed with months since the oldest of them. */
+/**
+ * Returns the facts of one tenant's corrected months, and all corrections that were billed with months since the oldest
+ * of them.
+ */
 export function earlierFacts(
   earlier: readonly EarlierMonth[],
   tenantId: string,
@@ -75,7 +81,7 @@ export function earlierFacts(
     if (month < oldest || stored === undefined) continue
     const closed = stored.read()
     corrections.push(...closed.corrections)
-    // Before the first price list nothing was invoiced, and nothing can be wrong.
+    // Before the first price list nothing was invoiced, so there is nothing to correct.
     const by = prices.get(tenantId) ?? list
     if (!texts.includes(monthText(month)) || by === undefined) continue
     facts.push({

@@ -1,4 +1,4 @@
-// What others may import of `billing/`.
+// The exports of `billing/` that other modules may import.
 export { type BillingConfig, readBillingConfig } from './billing-config.ts'
 export { type BillingParts, checkBilling, openBilling } from './billing-stores.ts'
 export { closeMonths, type ClosingDeps, createClosing } from './jobs.ts'

@@ -1,4 +1,4 @@
-// Invoices as the API shows them: all that is kept, and each line in words and in the units of its price.
+// Invoices as the API returns them: the stored content, with each line described and in the units of its price.
 import { Type, type Static } from 'typebox'
 import type { Upcoming } from './billing.ts'
 import { describeLine, quantityText } from './describe.ts'
@@ -25,12 +25,12 @@ const LineBody = Type.Object({
   ...LineText.properties,
   description: Type.String(),
   quantity_text: Type.Union([Type.String(), Type.Null()], {
-    description: 'The quantity in units, rounded to six places, e.g. `1.5 GB`',
+    description: 'The quantity in units, rounded to six decimal places, e.g. `1.5 GB`',
   }),
 })
 type LineBody = Static<typeof LineBody>
 
-/** Without lines. */
+/** An invoice without its lines. */
 export const InvoiceSummary = Type.Object({
   ...Head,
   tenant_id,
@@ -47,7 +47,7 @@ export type InvoiceSummary = Static<typeof InvoiceSummary>
 export const InvoiceBody = Type.Object({ ...Head, ...InvoiceContent.properties, lines: Type.Array(LineBody) })
 export type InvoiceBody = Static<typeof InvoiceBody>
 
-/** Of the month under way: it is no invoice, has no id and is kept nowhere. */
+/** A preview of the current month's invoice. It has no id and is not stored. */
 export const UpcomingBody = Type.Object({
   state: Type.Literal('upcoming'),
   number: Type.Null(),
@@ -88,7 +88,7 @@ export function toInvoiceBody(invoice: Invoice): InvoiceBody {
   return { ...headOf(invoice), ...invoice.content, lines: invoice.content.lines.map(toLineBody) }
 }
 
-/** Without the notes: they say how an invoice is paid. */
+/** Returns the body of a preview. It has no notes, because notes explain how to pay an invoice. */
 export function toUpcomingBody({ content, asOf }: Upcoming): UpcomingBody {
   return {
     state: 'upcoming',

@@ -1,9 +1,9 @@
-// Invoices as CSV (RFC 4180).
+// Writes invoices as CSV (RFC 4180).
 import type { InvoiceBody, InvoiceSummary, UpcomingBody } from './invoice-body.ts'
 
 type Cell = string | number | boolean | null
 
-/** A text that a spreadsheet would take for a formula is put behind an apostrophe; numbers are not. */
+/** Returns a cell's text. An apostrophe precedes text that a spreadsheet would take for a formula, but not numbers. */
 function cellText(cell: Cell): string {
   const text = String(cell ?? '')
   const safe = typeof cell === 'string' && /^[=+@\t\r-]/.test(text) && !/^-?[0-9.]+$/.test(text) ? `'${text}` : text
@@ -35,7 +35,7 @@ const lineColumns = [
   'isolation',
 ] as const
 
-/** One row for each line, then one each for `net`, every tax and `total`. */
+/** Writes an invoice: one row for each line, then one each for `net`, every tax and `total`. */
 export function invoiceCsv(invoice: InvoiceBody | UpcomingBody): string {
   const head = [invoice.number, invoice.state, invoice.tenant_id, invoice.currency]
   const tail = [invoice.tenant_name ?? null]
@@ -54,7 +54,7 @@ export function invoiceCsv(invoice: InvoiceBody | UpcomingBody): string {
     sum(
       'total',
       invoice.total,
-      invoice.state === 'upcoming' ? `Total so far, with the usage up to ${invoice.as_of}; no invoice` : 'Total',
+      invoice.state === 'upcoming' ? `Total so far, with the usage up to ${invoice.as_of}; not an invoice` : 'Total',
     ),
   ])
 }

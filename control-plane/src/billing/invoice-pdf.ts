@@ -1,8 +1,8 @@
-// An invoice as a PDF page that can be sent to a customer; as many pages as its lines need.
+// Writes an invoice as a PDF for the customer, on as many pages as its lines need.
 import PDFDocument from 'pdfkit'
 import { describeDay, describeInstant, describeMonth, shortDecimal } from './describe.ts'
 import type { InvoiceBody, UpcomingBody } from './invoice-body.ts'
-import { currencyPlaces, decimalText, readDecimalText } from './money.ts'
+import { currencyDecimalPlaces, decimalText, readDecimalText } from './money.ts'
 import { parseMonth } from '../platform/months.ts'
 import type { PdfFonts } from './pdf-fonts.ts'
 import { lineHeight, PdfText, type PdfDocument, type TextStyle } from './pdf-text.ts'
@@ -22,7 +22,10 @@ const due: TextStyle = { size: 11, bold: true }
 
 type Printed = InvoiceBody | UpcomingBody
 
-/** The same invoice gives the same bytes. What the month under way would cost says on every page that it is no invoice. */
+/**
+ * Writes an invoice or a preview as a PDF. The same invoice gives the same bytes. A preview states on every page that
+ * it is not an invoice.
+ */
 export async function invoicePdf(invoice: Printed, fonts: PdfFonts): Promise<Buffer> {
   const document = new PDFDocument({
     size: 'A4',
@@ -54,13 +57,16 @@ function dateOf(invoice: Printed): Date {
 }
 
 function titleOf({ state, total }: Printed): string {
-  if (state === 'upcoming') return 'Preview, no invoice'
+  if (state === 'upcoming') return 'Preview, not an invoice'
   const title = readDecimalText(total) < 0n ? 'Credit note' : 'Invoice'
   if (state === 'draft') return `Draft ${title.toLowerCase()}`
   return state === 'void' ? `${title}, void` : title
 }
 
-/** Seller, title, facts, buyer. @returns where the lines begin */
+/**
+ * Draws the seller, the title, the facts and the buyer.
+ * @returns the y coordinate where the lines begin
+ */
 function drawHead(document: PdfDocument, text: PdfText, invoice: Printed): number {
   const { seller, buyer } = invoice
   const half = 225
@@ -109,7 +115,7 @@ function factsOf(invoice: Printed): [string, string][] {
 
 function previewText(invoice: Printed): string {
   return (
-    'This is not an invoice, and nothing is to be paid by it. ' +
+    'This is not an invoice, and no payment is due. ' +
     `It shows what ${describeMonth(monthOf(invoice))} would cost with the usage until ` +
     `${describeInstant(dateOf(invoice))} and the present plan until the month's end.`
   )
@@ -140,7 +146,7 @@ function drawLines(document: PdfDocument, text: PdfText, invoice: Printed, from:
       text.height(line.description, columns.description.width, small),
       text.height(quantity, columns.quantity.width, numbers),
     )
-    // The totals never stand on a page without a line.
+    // The totals are never on a page without a line.
     const below = nth === invoice.lines.length - 1 ? 8 + totalsHeight(invoice) : 0
     if (y + height + 5 + below > page.bottom) y = drawColumnHeads(document, text, invoice, newPage(document))
     text.draw(line.description, columns.description.x, y, columns.description.width, small)
@@ -215,7 +221,10 @@ function newPage(document: PdfDocument): number {
   return page.top
 }
 
-/** @returns `y` */
+/**
+ * Draws a horizontal line.
+ * @returns `y`
+ */
 function rule(document: PdfDocument, y: number, color: string, from: number = page.left): number {
   document.moveTo(from, y).lineTo(page.right, y).lineWidth(0.5).strokeColor(color).stroke()
   return y
@@ -223,21 +232,21 @@ function rule(document: PdfDocument, y: number, color: string, from: number = pa
 
 function monthOf({ month }: Printed): Date {
   const start = parseMonth(month)
-  if (start === undefined) throw new Error(`"${month}" is no month`)
+  if (start === undefined) throw new Error(`Invalid month "${month}". It must be YYYY-MM.`)
   return start
 }
 
-/** Every digit of the amount that is not a zero at its end. */
+/** Formats an amount with at least the currency's decimal places, and more where they are not zero. */
 function money(text: string, { currency }: Printed): string {
-  return grouped(shortDecimal(text, currencyPlaces(currency)))
+  return grouped(shortDecimal(text, currencyDecimalPlaces(currency)))
 }
 
-/** Of a rate in units: 0.19 is 19. */
+/** Formats a rate as a percentage: 0.19 is 19. */
 function percent(rate: string): string {
   return shortDecimal(decimalText(readDecimalText(rate) * 100n), 0)
 }
 
-/** Thousands apart. */
+/** Separates thousands with commas. */
 function grouped(text: string): string {
   return text.replace(/^-?\d+/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ','))
 }

@@ -2,5 +2,8 @@
 
 export const invoiceStates = ['draft', 'final', 'void'] as const
 
-/** A draft follows what is known; a final invoice never changes; a void one stays, with its number, and another may be made. */
+/**
+ * The state of an invoice. A draft is updated with its data; a final invoice never changes; a void one stays with its
+ * number, and another may be made for its month.
+ */
 export type InvoiceState = (typeof invoiceStates)[number]

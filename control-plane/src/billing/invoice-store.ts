@@ -1,42 +1,54 @@
-// Where invoices are kept, as the API and the closing of months use it.
+// The store of invoices, as the API and the job that closes months use it.
 import type { PageRequest } from '../platform/page.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { Invoice, InvoiceContent } from './invoice.ts'
 import type { Party, PriceListText } from './price-list.ts'
 
 export interface InvoiceStore {
-  /** Oldest first, those that are void too; also of a tenant that is gone. */
+  /** Lists a tenant's invoices, void ones too, oldest first. The tenant may be deleted. */
   list(tenantId: string, page: PageRequest): Promise<{ items: Invoice[]; nextCursor: string | undefined }>
   get(tenantId: string, id: string): Promise<Invoice | undefined>
-  /** The one that is not void; undefined when there is none. */
+  /** Returns the month's invoice that is not void; undefined when there is none. */
   ofMonth(tenantId: string, month: Date): Promise<Invoice | undefined>
-  /** By which tenants' month was invoiced last: what is known later is rated by it, too. Those that were not invoiced are left out. */
+  /**
+   * Returns the price list of each tenant's latest invoice of the month, which also rates later corrections. Tenants
+   * that were not invoiced are left out.
+   */
   pricesOf(tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, PriceListText>>
-  /** Who is invoiced, where that was said. */
+  /** Returns the buyers that were set, by tenant. */
   buyers(tenantIds: readonly string[]): Promise<ReadonlyMap<string, Party>>
-  /** Of invoices that are made from now on. */
+  /** Sets the buyer of invoices that are made from now on. */
   putBuyer(tenantId: string, buyer: Party, write: RecordedWrite): Promise<Party>
   /**
-   * Keeps a month's invoice. One that is final already stays as it is and is given back.
-   * @param final false: as a draft, in place of the draft before
-   * @returns undefined: nothing was kept, because the tenant's adjustments are not those of the content any more; compose it anew
+   * Stores a month's invoice. A final invoice stays as it is and is returned.
+   * @param final false: stores a draft, which replaces an existing draft
+   * @returns undefined when nothing was stored, because the tenant's adjustments have changed since the content was
+   *   composed
    */
-  keep(content: InvoiceContent, final: boolean, write: RecordedWrite): Promise<Invoice | undefined>
-  /** Sets its adjustments free. @throws ControlError INVOICE_NOT_FOUND, INVOICE_NOT_FINAL */
+  save(content: InvoiceContent, final: boolean, write: RecordedWrite): Promise<Invoice | undefined>
+  /**
+   * Makes an invoice void and releases its adjustments.
+   * @throws ControlError INVOICE_NOT_FOUND, INVOICE_NOT_FINAL
+   */
   makeVoid(tenantId: string, id: string, reason: string, write: RecordedWrite): Promise<Invoice>
 }
 
-/** Every write is the leader's: `LeadershipLost` when it is not any more. */
+/** The writes of the job that closes months. Only the leader may write: they throw `LeadershipLost` otherwise. */
 export interface InvoiceLedger {
   /**
-   * Returns those of the tenants whose month needs nothing more by itself: it has an invoice that is final, or was and is
-   * void; or it has a draft, where drafts count.
+   * Returns the tenants whose month needs no invoice: it has one that is or was final, or a draft where drafts count.
    */
   settled(month: Date, tenantIds: readonly string[], counting: { drafts: boolean }): Promise<Set<string>>
-  /** As `InvoiceStore.keep`, all in one transaction. @returns how many were kept */
-  keepAll(contents: readonly InvoiceContent[], final: boolean, epoch: bigint): Promise<number>
+  /**
+   * Stores invoices as `InvoiceStore.save` does, all in one transaction.
+   * @returns the number of stored invoices
+   */
+  saveAll(contents: readonly InvoiceContent[], final: boolean, epoch: bigint): Promise<number>
   finished(month: Date): Promise<boolean>
   finish(month: Date, epoch: bigint): Promise<void>
-  /** Currencies of the invoices that are not void, and of the adjustments that none has yet, but this one. */
+  /**
+   * Returns the currencies, other than this one, of invoices that are not void and of adjustments that are on no
+   * invoice.
+   */
   currenciesBut(currency: string): Promise<string[]>
 }

@@ -1,4 +1,4 @@
-// An invoice: what stands on it, what it was made of, and its states.
+// An invoice: its content, the data that it was made of, and its state.
 import { Type, type Static } from 'typebox'
 import { AdjustmentBasis } from './adjustment.ts'
 import { LineText } from './line.ts'
@@ -8,7 +8,7 @@ import type { InvoiceState } from './invoice-state.ts'
 const Decimal = LineText.properties.amount
 const Instant = Type.String({ description: 'ISO 8601, UTC' })
 
-/** One month that lines are of, with all but the usage that rating needs. */
+/** One month that the lines concern, with everything that rating needs except the usage. */
 export const MonthBasis = Type.Object({
   month: LineText.properties.month,
   prices: PriceListText,
@@ -20,12 +20,12 @@ export const MonthBasis = Type.Object({
       until: Instant,
     }),
   ),
-  /** The closed hours: how many they are, and the chain before the first and after the last. */
+  /** The number of closed hours, and the chain's hashes before the first and after the last. */
   usage: Type.Object({ hours: Type.Integer(), previous: Type.String(), hash: Type.String() }),
 })
 export type MonthBasis = Static<typeof MonthBasis>
 
-/** All of an invoice that is fixed when it is made; kept as it is. */
+/** The content of an invoice, which is fixed when the invoice is made and stored as it is. */
 export const InvoiceContent = Type.Object({
   tenant_id: Type.String(),
   tenant_name: Type.Optional(
@@ -43,13 +43,16 @@ export const InvoiceContent = Type.Object({
   total: Decimal,
   payable: Type.String({ description: 'The total in whole minor units of the currency' }),
   basis: Type.Object({
-    /** Decimal places that lines and taxes are rounded to; absent from older invoices, of which only the payable amount is rounded. */
+    /**
+     * Decimal places that lines and taxes are rounded to; absent from older invoices, where only the payable amount is
+     * rounded.
+     */
     line_places: Type.Optional(Type.Integer({ minimum: 0, maximum: 6 })),
-    /** The invoice's own month first, then those that it corrects. */
+    /** The invoice's own month first, then the months that it corrects. */
     months: Type.Array(MonthBasis, { minItems: 1 }),
-    /** The tenant's last correction that was known. */
+    /** The tenant's last correction when the invoice was made. */
     corrections: Type.Union([Type.Object({ number: Type.Integer(), hash: Type.String() }), Type.Null()]),
-    /** Absent from invoices of before there were any. */
+    /** The adjustments; absent from invoices that are older than adjustments. */
     adjustments: Type.Optional(Type.Array(AdjustmentBasis)),
   }),
 })
@@ -58,10 +61,10 @@ export type InvoiceContent = Static<typeof InvoiceContent>
 export interface Invoice {
   id: string
   tenantId: string
-  /** First instant, UTC. */
+  /** The month's first instant, UTC. */
   month: Date
   state: InvoiceState
-  /** Of all invoices that were ever final, without a gap: prefix and at least six digits. Undefined for a draft. */
+  /** A prefix and at least six digits, without a gap over all invoices that were ever final. Undefined for a draft. */
   number: string | undefined
   content: InvoiceContent
   createdAt: Date

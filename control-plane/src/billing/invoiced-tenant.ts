@@ -1,4 +1,4 @@
-// Which tenants there are for billing: it goes on when a tenant is gone.
+// Finds tenants for billing, which continues after a tenant is deleted.
 import { isTenantId } from '@tenantry/contract'
 import { nextMonth } from '../platform/months.ts'
 import { ControlError } from '../platform/errors.ts'
@@ -6,16 +6,19 @@ import type { InvoiceStore } from './invoice-store.ts'
 import type { PlanHistory } from '../plans/index.ts'
 import type { TenantStore } from '../tenants/index.ts'
 
-/** What tells whether a tenant is invoiced. */
+/** The dependencies that determine whether a tenant is invoiced. */
 export interface InvoicedTenantDeps {
   tenants: Pick<TenantStore, 'get'>
   invoices: InvoiceStore
   history: PlanHistory
-  /** The current time. */
+  /** Returns the current time. */
   now: () => Date
 }
 
-/** Its own id, when the tenant is there or has invoices. @throws ControlError TENANT_NOT_FOUND */
+/**
+ * Returns the id of a tenant that exists or has invoices.
+ * @throws ControlError TENANT_NOT_FOUND
+ */
 export async function knownTenant(deps: InvoicedTenantDeps, id: string): Promise<string> {
   if (
     isTenantId(id) &&
@@ -23,10 +26,13 @@ export async function knownTenant(deps: InvoicedTenantDeps, id: string): Promise
       (await deps.invoices.list(id, { limit: 1, cursor: undefined })).items.length > 0)
   )
     return id
-  throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+  throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
 }
 
-/** As `knownTenant`, or one that is gone and had a plan at any time, or in the time that is given. */
+/**
+ * Returns the id of a tenant as `knownTenant` does, or of a deleted one that had a plan between `from` and `to`.
+ * @throws ControlError TENANT_NOT_FOUND
+ */
 export async function billedTenant(
   deps: InvoicedTenantDeps,
   id: string,

@@ -1,4 +1,4 @@
-// Makes the invoices of months that are over, again and again until everybody has one.
+// The job that makes the invoices of past months, and repeats until every tenant has one.
 import type { Clock } from '../platform/clock.ts'
 import { ControlError } from '../platform/errors.ts'
 import { repeat } from '../platform/repeat.ts'
@@ -12,18 +12,18 @@ import type { InvoiceContent } from './invoice.ts'
 import type { InvoiceLedger } from './invoice-store.ts'
 import { monthText, nextMonth } from '../platform/months.ts'
 
-/** Tenants of a month that is over that have no invoice yet. */
+/** Counts of tenants without an invoice of a past month. */
 interface MissingInvoices {
   month: Date
-  /** Usage of the month may still come. */
+  /** Tenants whose usage of the month may still arrive. */
   notClosed: number
-  /** It could not be made; the log says why. */
+  /** Tenants whose invoice failed; the log has the error. */
   failed: number
-  /** What it was made of has changed meanwhile: it is made anew. */
+  /** Tenants whose data changed while the invoice was made; the job makes it again. */
   outdated: number
 }
 
-/** What the job needs that makes invoices of closed months. */
+/** The dependencies of the job that makes invoices of closed months. */
 export interface ClosingDeps {
   billing: Pick<Billing, 'composeAll'>
   config: BillingConfig
@@ -31,17 +31,20 @@ export interface ClosingDeps {
   usage: Pick<ClosedUsage, 'closedTenants'>
   history: Pick<PlanHistory, 'tenants'>
   clock: Clock
-  /** Told after each look; undefined when this control plane leads no longer. */
+  /** Receives the counts after each run; undefined when this control plane is no longer the leader. */
   measure: (missing: readonly MissingInvoices[] | undefined) => void
   log: Pick<Log, 'info' | 'warn'>
 }
 
 const intervalMilliseconds = 600_000
-/** Invoices of one transaction: enough that a month of many tenants takes minutes, few enough that other writers get in between. */
+/**
+ * Invoices per transaction: large enough that a month of many tenants takes minutes, small enough that other writers
+ * are not blocked.
+ */
 const batch = 100
 const dayMilliseconds = 86_400_000
 
-/** Runs while this control plane leads. */
+/** Creates the job, which runs while this control plane leads. */
 export function closeMonths(deps: ClosingDeps): (leadership: Leadership) => Promise<void> {
   return ({ epoch, lost }) => {
     const closing = createClosing(deps, epoch)
@@ -49,7 +52,7 @@ export function closeMonths(deps: ClosingDeps): (leadership: Leadership) => Prom
       {
         clock: deps.clock,
         work: closing.poll,
-        onError: (error) => deps.log.warn({ err: error }, 'invoices could not be made; it is tried again'),
+        onError: (error) => deps.log.warn({ err: error }, 'could not make invoices; retrying'),
       },
       lost,
     ).finally(() => deps.measure(undefined))
@@ -57,14 +60,15 @@ export function closeMonths(deps: ClosingDeps): (leadership: Leadership) => Prom
 }
 
 /**
- * Makes the job that invoices months that are over. `look` does once what can be done now and returns after how many
- * milliseconds to look again; it throws LeadershipLost once another control plane leads.
+ * Creates the steps of the job. `poll` makes the invoices that can be made now and returns the milliseconds until the
+ * next poll.
+ * @throws LeadershipLost once another control plane leads
  */
 export function createClosing(deps: ClosingDeps, epoch: bigint) {
   const { config, ledger, clock, log } = deps
   const finished = new Set<number>()
 
-  /** Of those whose invoice can be made; one that can't must not keep the others waiting for theirs. */
+  /** Composes invoices and counts the tenants whose invoice failed, so that one tenant does not block the others. */
   const compose = async (
     tenants: readonly string[],
     month: Date,
@@ -80,13 +84,16 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
       missing.failed++
       log.warn(
         { err: one.error, tenant: one.tenantId, month: monthText(month) },
-        "a tenant's invoice could not be made; it is tried again",
+        "could not make a tenant's invoice; retrying",
       )
     }
     return composed.flatMap(({ content }) => content ?? [])
   }
 
-  /** Makes what can be made. */
+  /**
+   * Makes the month's invoices that can be made now.
+   * @returns the tenants that remain
+   */
   const close = async (month: Date, final: boolean, signal: AbortSignal): Promise<MissingInvoices> => {
     const missing = { month, notClosed: 0, failed: 0, outdated: 0 }
     for await (const tenants of pages(deps, month)) {
@@ -94,14 +101,17 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
       const settled = await ledger.settled(month, tenants, { drafts: !final })
       const open = tenants.filter((tenant) => !settled.has(tenant))
       const contents = open.length === 0 ? [] : await compose(open, month, missing)
-      const stored = contents.length === 0 ? 0 : await ledger.keepAll(contents, final, epoch)
-      if (stored > 0) log.info({ month: monthText(month), invoices: stored, final }, 'invoices were made')
+      const stored = contents.length === 0 ? 0 : await ledger.saveAll(contents, final, epoch)
+      if (stored > 0) log.info({ month: monthText(month), invoices: stored, final }, 'made invoices')
       missing.outdated += contents.length - stored
     }
     return missing
   }
 
-  /** Once. @returns after how many milliseconds to look again */
+  /**
+   * Polls once.
+   * @returns the milliseconds until the next poll
+   */
   const poll = async (signal: AbortSignal): Promise<number> => {
     const now = clock.now()
     const first = config.lists[0]?.from ?? now
@@ -112,9 +122,9 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
         continue
       }
       const final = now.getTime() >= nextMonth(month).getTime() + config.draftDays * dayMilliseconds
-      const left = await close(month, final, signal)
-      missing.push(left)
-      if (final && left.notClosed + left.failed + left.outdated === 0) await ledger.finish(month, epoch)
+      const remaining = await close(month, final, signal)
+      missing.push(remaining)
+      if (final && remaining.notClosed + remaining.failed + remaining.outdated === 0) await ledger.finish(month, epoch)
     }
     deps.measure(missing)
     return intervalMilliseconds
@@ -123,7 +133,7 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
   return { poll }
 }
 
-/** Ids in order of everybody who had a plan or used anything in the month. */
+/** Yields pages of the ids, in order, of tenants that had a plan or any usage in the month. */
 async function* pages({ usage, history }: ClosingDeps, month: Date): AsyncGenerator<string[]> {
   for (let after = ''; ;) {
     const [used, planned] = await Promise.all([

@@ -1,4 +1,4 @@
-// Where a line of text may end: by Unicode's rules (UAX #14), and by a dictionary for scripts without spaces.
+// Positions where a line of text may end: by Unicode's rules (UAX #14), and by a dictionary for scripts without spaces.
 import LineBreaker from 'linebreak'
 
 export interface LineBreak {
@@ -9,11 +9,14 @@ export interface LineBreak {
 
 export const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
 
-/** In order; the last one is the end of the text. None is within a grapheme, such as a space with an accent on it. */
+/**
+ * Returns the line breaks in order; the last one is the end of the text. No break divides a grapheme, such as a space
+ * with an accent.
+ */
 export function lineBreaksOf(text: string): LineBreak[] {
-  const within = graphemes.segment(text)
+  const graphemeSegments = graphemes.segment(text)
   return unicodeBreaks(text).filter(
-    ({ position }) => position === text.length || within.containing(position)?.index === position,
+    ({ position }) => position === text.length || graphemeSegments.containing(position)?.index === position,
   )
 }
 
@@ -23,19 +26,19 @@ function unicodeBreaks(text: string): LineBreak[] {
   let from = 0
   for (let next = breaker.nextBreak(); next !== null; next = breaker.nextBreak()) {
     const chunk = text.slice(from, next.position)
-    for (const within of dictionaryBreaks(chunk)) breaks.push({ position: from + within, isRequired: false })
+    for (const index of dictionaryBreaks(chunk)) breaks.push({ position: from + index, isRequired: false })
     breaks.push({ position: next.position, isRequired: next.required })
     from = next.position
   }
   return breaks
 }
 
-// UAX #14 leaves these scripts, whose words stand without spaces between them, to a dictionary. Node's ICU has them.
+// UAX #14 leaves scripts that write words without spaces between them to a dictionary. Node's ICU has one.
 const unspaced = /[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
 const betweenWords = new RegExp(`${unspaced.source}$`, 'u')
 const words = new Intl.Segmenter('th', { granularity: 'word' })
 
-/** Only between two letters of such scripts: beside punctuation and digits UAX #14 has decided. */
+/** Returns the breaks between two letters of such scripts. Next to punctuation and digits UAX #14 decides. */
 function dictionaryBreaks(chunk: string): number[] {
   if (!unspaced.test(chunk)) return []
   return [...words.segment(chunk)]

@@ -1,42 +1,43 @@
-// The lines of an invoice, as values and as the texts that are kept and shown.
+// The lines of an invoice: their values, and the texts that are stored and returned.
 import { Type, type Static } from 'typebox'
-import { decimalText, exactPlaces, readDecimalText } from './money.ts'
+import { decimalText, exactDecimalPlaces, readDecimalText } from './money.ts'
 import { monthText, parseMonth } from '../platform/months.ts'
 import { isResource, type Resource } from './resources.ts'
 
 /**
- * `fee`: the plan's, for one period of it. `usage`: one tier of one resource of one plan. `minimum`: what the plan's
- * fee and usage are short of. `adjustment`: a credit or one-time charge that an operator gave.
+ * The kind of a line. `fee`: the plan's, for one period of it. `usage`: one tier of one resource of one plan.
+ * `minimum`: the amount by which the plan's fee and usage are below its minimum. `adjustment`: a credit or one-time
+ * charge that an operator gave.
  */
 type Charge = 'fee' | 'usage' | 'minimum' | 'adjustment'
 
 /** One amount of an invoice. Amounts are millionths of the currency's unit, quantities the resource's base amounts. */
 export interface Line {
   charge: Charge
-  /** First instant of the month that it is for. */
+  /** The first instant of the month that the line is for. */
   month: Date
-  /** It makes good what earlier invoices of that month did not know, and may be negative. */
+  /** Whether the line corrects earlier invoices of that month. Its amount may then be negative. */
   correction: boolean
-  /** Undefined for usage while the tenant had no plan, which costs nothing. */
+  /** The plan; undefined for usage while the tenant had no plan, which costs nothing. */
   plan: string | undefined
-  /** Of a fee for a tenant whose isolation model is weaker than the plan's: that model. */
+  /** The tenant's isolation model, on a fee for a tenant whose model is weaker than the plan's. */
   isolation: string | undefined
-  /** Of a fee: the period, in whole seconds. */
+  /** The start of a fee's period, in whole seconds. `to` is its end. */
   from: Date | undefined
   to: Date | undefined
   resource: Resource | undefined
-  /** 0 is what costs nothing (included, or not priced by the plan); tiers count from 1. */
+  /** The price tier, from 1. Tier 0 costs nothing: its units are included or not priced by the plan. */
   tier: number | undefined
   unit: string | undefined
   unitPrice: bigint | undefined
   quantity: bigint | undefined
-  /** Rounded as the invoice's lines are. */
+  /** The amount, rounded as the invoice's lines are. */
   amount: bigint
-  /** To the millionth. */
+  /** The amount to the millionth. */
   exact: bigint
-  /** Millionths. */
+  /** The tax rate in millionths. */
   taxRate: bigint
-  /** Of an adjustment alone: which one, in the operator's words. */
+  /** The adjustment and the operator's description of it, on a line of an adjustment. */
   adjustment: { id: string; description: string } | undefined
 }
 
@@ -44,7 +45,9 @@ const Integer = Type.String({ pattern: '^-?[0-9]{1,30}$' })
 const Decimal = Type.String({ pattern: '^-?[0-9]{1,30}\\.[0-9]{6}$' })
 const MaybeText = Type.Union([Type.String(), Type.Null()])
 
-/** A line as it is kept, and as the API shows it. Quantities and amounts are texts: they may be beyond what JSON's numbers hold. */
+/**
+ * A line as it is stored and returned. Quantities and amounts are texts, because JSON's numbers are too small for some.
+ */
 export const LineText = Type.Object({
   charge: Type.Union([Type.Literal('fee'), Type.Literal('usage'), Type.Literal('minimum'), Type.Literal('adjustment')]),
   month: Type.String({ description: 'YYYY-MM' }),
@@ -66,15 +69,20 @@ export const LineText = Type.Object({
   ),
   tax_rate: Decimal,
   isolation: Type.Optional(
-    Type.String({ description: "Of a fee alone: the tenant's isolation model, where it is weaker than the plan's" }),
+    Type.String({ description: "The tenant's isolation model, on fees where it is weaker than the plan's" }),
   ),
-  adjustment_id: Type.Optional(Type.String({ description: 'Of an adjustment alone' })),
-  adjustment_text: Type.Optional(Type.String({ description: "Of an adjustment alone, in the operator's words" })),
+  adjustment_id: Type.Optional(Type.String({ description: 'On lines of adjustments only' })),
+  adjustment_text: Type.Optional(
+    Type.String({ description: "The operator's description, on lines of adjustments only" }),
+  ),
 })
 export type LineText = Static<typeof LineText>
 
-/** @param slots of the amounts; six are those of invoices whose lines are not rounded */
-export function lineText(line: Line, slots: number): LineText {
+/**
+ * Writes a line as text.
+ * @param decimalPlaces the amounts' decimal places; six on invoices whose lines are not rounded
+ */
+export function lineText(line: Line, decimalPlaces: number): LineText {
   return {
     charge: line.charge,
     month: monthText(line.month),
@@ -88,7 +96,7 @@ export function lineText(line: Line, slots: number): LineText {
     unit_price: line.unitPrice === undefined ? null : decimalText(line.unitPrice),
     quantity: line.quantity === undefined ? null : String(line.quantity),
     amount: decimalText(line.amount),
-    ...(slots === exactPlaces ? {} : { exact_amount: decimalText(line.exact) }),
+    ...(decimalPlaces === exactDecimalPlaces ? {} : { exact_amount: decimalText(line.exact) }),
     tax_rate: decimalText(line.taxRate),
     ...(line.isolation === undefined ? {} : { isolation: line.isolation }),
     ...(line.adjustment === undefined
@@ -97,11 +105,14 @@ export function lineText(line: Line, slots: number): LineText {
   }
 }
 
-/** @throws Error for a text that `lineText` does not write */
+/**
+ * Reads a line's text.
+ * @throws Error for a text that `lineText` does not write
+ */
 export function readLine(text: LineText): Line {
   const month = parseMonth(text.month)
-  if (month === undefined) throw new Error(`"${text.month}" is no month`)
-  if (text.resource !== null && !isResource(text.resource)) throw new Error(`there is no resource "${text.resource}"`)
+  if (month === undefined) throw new Error(`Invalid month "${text.month}". It must be YYYY-MM.`)
+  if (text.resource !== null && !isResource(text.resource)) throw new Error(`Unknown resource "${text.resource}".`)
   return {
     charge: text.charge,
     month,
@@ -125,8 +136,8 @@ export function readLine(text: LineText): Line {
   }
 }
 
-/** What a line is for: lines of the same place are the same charge, found by another count. */
-export function positionOf(line: Line): string {
+/** Returns a key of what a line charges for. Lines with the same key are the same charge with different quantities. */
+export function chargeKey(line: Line): string {
   return JSON.stringify([
     monthText(line.month),
     line.charge,

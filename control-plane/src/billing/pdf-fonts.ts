@@ -1,4 +1,4 @@
-// The fonts of PDFs: opened once for all documents, and which of them prints a character.
+// The fonts of PDFs: opens them once for all documents, and selects the font that prints a character.
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -8,12 +8,12 @@ const families = ['sans', 'han', 'korean', 'thai', 'devanagari'] as const
 type Family = (typeof families)[number]
 export type FontName = Family | `${Family}-bold`
 
-/** The opened fonts that PDFs are set in, by name. */
+/** The opened fonts of PDFs, by name. */
 export type PdfFonts = ReadonlyMap<FontName, Font>
 
 /**
- * Reads and opens the fonts' files: DejaVu Sans (Latin, Greek, Cyrillic, Arabic, Hebrew and others) and Noto Sans for
- * Chinese and Japanese, Korean, Thai, and Devanagari.
+ * Opens the font files: DejaVu Sans (Latin, Greek, Cyrillic, Arabic, Hebrew and others) and Noto Sans for Chinese and
+ * Japanese, Korean, Thai, and Devanagari.
  */
 export async function loadPdfFonts(): Promise<PdfFonts> {
   const { resolve } = createRequire(import.meta.url)
@@ -39,7 +39,7 @@ export async function loadPdfFonts(): Promise<PdfFonts> {
 
 async function openFont(file: string): Promise<Font> {
   const font = create(await readFile(file))
-  if (!('layout' in font)) throw new Error(`${file} is a collection of fonts, not a font`)
+  if (!('layout' in font)) throw new Error(`${file} is a font collection; a single font is required.`)
   return font
 }
 
@@ -47,7 +47,7 @@ const eastAsian = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Scrip
 const regular = fontOrders('')
 const bold = fontOrders('-bold')
 
-/** The bold fonts lack some characters that the regular ones have, so that these come after them. */
+/** Returns the orders of fonts for a weight. Regular fonts follow the bold ones, which lack some characters. */
 function fontOrders(weight: '' | '-bold'): { eastAsian: readonly FontName[]; others: readonly FontName[] } {
   const named = (order: readonly Family[]): FontName[] => [
     ...new Set([...order.map((family): FontName => `${family}${weight}`), ...order]),
@@ -58,7 +58,7 @@ function fontOrders(weight: '' | '-bold'): { eastAsian: readonly FontName[]; oth
   }
 }
 
-/** The fonts in which a character is looked for, in this order. */
+/** Returns the fonts to search for a character, in order. */
 export function fontOrder(characters: string, isBold: boolean): readonly FontName[] {
   return (isBold ? bold : regular)[eastAsian.test(characters) ? 'eastAsian' : 'others']
 }
@@ -68,10 +68,9 @@ export function hasCharacter(fonts: PdfFonts, name: FontName, character: string)
 }
 
 /**
- * The font for one document. It shares what was parsed of the file. Its glyphs are its own, since a glyph remembers the
- * characters that it was first used for, and that becomes the document's table for reading text back.
- *
- * Text runs from left to right unless the feature `rtla` is wanted: PDFKit passes features, but no direction.
+ * Derives the font for one document, which shares the parsed file. The glyphs belong to the document, because a glyph
+ * records the characters that it was first used for, and these become the document's table for extracting text.  The
+ * feature `rtla` makes text run from right to left, because PDFKit passes features but no direction.
  */
 export function fontOfDocument(font: Font): Font {
   const glyphs = new Map<number, Glyph>()
@@ -88,17 +87,17 @@ export function fontOfDocument(font: Font): Font {
     const known = runs.get(direction + text)
     const run = known ?? font.layout.call(own, text, features, undefined, undefined, direction)
     if (known === undefined) runs.set(direction + text, run)
-    // PDFKit changes the positions that it is given.
+    // PDFKit modifies the positions that it receives.
     return derive(run, { positions: run.positions.map((position) => ({ ...position })) })
   }
   const own: Font = derive(font, { getGlyph, layout })
   return own
 }
 
-/** An object that has everything of another one, but some properties of its own. */
+/** Creates an object that inherits from another one and overrides some of its properties. */
 function derive<T extends object>(from: T, own: Partial<T>): T {
   const derived: unknown = Object.create(from, Object.getOwnPropertyDescriptors(own))
-  if (!isDerived(derived, from)) throw new Error('an object does not have the prototype that it was created with')
+  if (!isDerived(derived, from)) throw new Error('The object does not have the prototype that it was created with.')
   return derived
 }
 

@@ -1,4 +1,4 @@
-// Text on a PDF's page in any of the scripts that our fonts have: broken into lines, put in order, aligned.
+// Draws text on a PDF page in any script that the fonts have: breaks lines, orders runs and aligns them.
 import type { Font } from 'fontkit'
 import { graphemes, lineBreaksOf } from './line-breaks.ts'
 import { fontOfDocument, type FontName, type PdfFonts } from './pdf-fonts.ts'
@@ -13,7 +13,7 @@ export interface TextStyle {
   align?: 'left' | 'right'
 }
 
-/** UTF-16 code units of the text; spaces at the end are left out. */
+/** A line's range of UTF-16 code units in the text, without trailing spaces. */
 interface Line {
   start: number
   end: number
@@ -21,7 +21,7 @@ interface Line {
 
 type Fits = (start: number, end: number) => boolean
 
-/** Writes paragraphs; what it measures and what it draws are the same. */
+/** Draws and measures paragraphs with the same layout. */
 export class PdfText {
   readonly #document: PdfDocument
   readonly #fonts: PdfFonts
@@ -31,16 +31,19 @@ export class PdfText {
     this.#document = document
     this.#fonts = fonts
     this.#own = new Map([...fonts].map(([name, font]) => [name, fontOfDocument(font)]))
-    // A font is only put into the file once a text needs it.
+    // PDFKit embeds a font only when a text uses it.
     for (const [name, font] of this.#own) document.registerFont(name, font)
   }
 
-  /** Points that the text takes from top to bottom. */
+  /** Returns the height of the text, in points. */
   height(text: string, width: number, style: TextStyle): number {
     return this.#lines(text, this.#runText(text, style), width, style).length * lineHeight(style)
   }
 
-  /** @returns the height */
+  /**
+   * Draws the text.
+   * @returns its height, in points
+   */
   draw(text: string, x: number, y: number, width: number, style: TextStyle): number {
     const runText = this.#runText(text, style)
     const lines = this.#lines(text, runText, width, style)
@@ -51,16 +54,16 @@ export class PdfText {
     return lines.length * lineHeight(style)
   }
 
-  /** Draws in the order of reading, each run where it stands. */
+  /** Draws a line in reading order, each run at its own position. */
   #drawLine(runText: RunText, { start, end }: Line, left: number, y: number, style: TextStyle): void {
     const runs = runText.runs(start, end)
-    const slots = new Map<number, number>()
+    const lefts = new Map<number, number>()
     let at = left
     for (const run of runText.printed(runs, start, end)) {
-      slots.set(run.start, at)
+      lefts.set(run.start, at)
       at += this.#width([run], style)
     }
-    for (const run of runs) if (run.shown !== '') this.#drawRun(run, slots.get(run.start) ?? left, y, style)
+    for (const run of runs) if (run.shown !== '') this.#drawRun(run, lefts.get(run.start) ?? left, y, style)
   }
 
   #drawRun(run: TextRun, x: number, y: number, style: TextStyle): void {
@@ -74,18 +77,21 @@ export class PdfText {
     if (isMarked) this.#document.endMarkedContent()
   }
 
-  /** Tells readers of the file the text where they would not find it by the glyphs. @returns whether a mark is open */
+  /**
+   * Opens a mark with the run's text for readers of the file that would not find it by the glyphs.
+   * @returns whether a mark is open
+   */
   #mark(run: TextRun, isReadBack: boolean): boolean {
     if (!isReadBack) this.#document.markContent('Span', { actual: run.text })
     else if (isRightToLeft(run)) this.#document.markContent('ReversedChars')
     return !isReadBack || isRightToLeft(run)
   }
 
-  /** The text that the run's glyphs stand for, and whether any of them is moved to another glyph. */
+  /** Returns the text that the glyphs of a run represent, and whether any glyph is moved relative to another. */
   #readBack(part: TextRun): { text: string; marks: boolean } {
     const { shown, font } = part
     const isReversed = isRightToLeft(part)
-    // PDFKit shapes what runs from left to right word by word.
+    // PDFKit shapes text that runs from left to right word by word.
     const words = isReversed ? [shown] : (shown.match(/[^ \t]*[ \t]|[^ \t]+/g) ?? [])
     let text = ''
     let marks = false
@@ -105,7 +111,10 @@ export class PdfText {
     )
   }
 
-  /** A word that is wider than a line is cut where the line ends. @returns where its last line begins */
+  /**
+   * Cuts a word that is wider than a line.
+   * @returns the start of its last line
+   */
   #cut(text: string, from: number, to: number, fits: Fits, add: (start: number, end: number) => void): number {
     let start = from
     for (const { index, segment } of graphemes.segment(text.slice(from, to))) {
@@ -146,7 +155,10 @@ export class PdfText {
   }
 }
 
-/** PDFKit passes features on to the font, but no direction. */
+/**
+ * Returns the features that make a run's text run from right to left: PDFKit passes features to the font, but no
+ * direction.
+ */
 function direction(run: TextRun): { features: PDFKit.Mixins.OpenTypeFeatures[] } | undefined {
   return isRightToLeft(run) ? { features: ['rtla'] } : undefined
 }

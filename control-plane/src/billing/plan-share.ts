@@ -1,9 +1,9 @@
-// Which plan a tenant had when: the seconds of each, and an hour's usage divided among them.
+// Divides a month and an hour's usage among the plans that a tenant had.
 import type { PlanPeriod } from '../plans/index.ts'
 import { monthSeconds, nextMonth } from '../platform/months.ts'
 
-/** A period in whole seconds since 1970, inside the month. */
-export interface Chunk {
+/** A plan's period inside the month, in whole seconds since 1970. */
+export interface PlanSpan {
   plan: string
   weakerIsolation: string | undefined
   from: number
@@ -12,10 +12,10 @@ export interface Chunk {
 
 const second = (at: Date) => Math.floor(at.getTime() / 1000)
 
-/** The periods' parts in the month, in order; instants count from the second that they are in. */
-export function chunksOf(month: Date, periods: readonly PlanPeriod[]): Chunk[] {
+/** Returns the parts of the periods in the month, in order. An instant counts from the second that contains it. */
+export function spansOf(month: Date, periods: readonly PlanPeriod[]): PlanSpan[] {
   const [start, end] = [second(month), second(nextMonth(month))]
-  const chunks = periods
+  const spans = periods
     .map(({ plan, weakerIsolation, since, until }) => ({
       plan,
       weakerIsolation,
@@ -24,42 +24,42 @@ export function chunksOf(month: Date, periods: readonly PlanPeriod[]): Chunk[] {
     }))
     .filter(({ from, to }) => from < to)
     .sort((a, b) => a.from - b.from)
-  for (const [index, chunk] of chunks.entries()) {
-    const before = chunks[index - 1]
-    if (before !== undefined && before.to > chunk.from)
-      throw new Error(`the plans ${before.plan} and ${chunk.plan} hold at the same time`)
+  for (const [index, span] of spans.entries()) {
+    const before = spans[index - 1]
+    if (before !== undefined && before.to > span.from)
+      throw new Error(`The plans ${before.plan} and ${span.plan} overlap.`)
   }
-  return chunks
+  return spans
 }
 
-/** Seconds of each plan. */
-export function secondsByPlan(chunks: readonly Pick<Chunk, 'plan' | 'from' | 'to'>[]): Map<string, bigint> {
+/** Adds up the seconds of each plan. */
+export function secondsByPlan(spans: readonly Pick<PlanSpan, 'plan' | 'from' | 'to'>[]): Map<string, bigint> {
   const seconds = new Map<string, bigint>()
-  for (const { plan, from, to } of chunks) seconds.set(plan, (seconds.get(plan) ?? 0n) + BigInt(to - from))
+  for (const { plan, from, to } of spans) seconds.set(plan, (seconds.get(plan) ?? 0n) + BigInt(to - from))
   return seconds
 }
 
-/** One plan's part of an hour. */
+/** One plan's share of an hour. */
 export interface HourShare {
   plan: string | undefined
   seconds: bigint
 }
 
 /**
- * Who an hour's usage belongs to: the plans by the seconds that each held in it. What was used when no plan held (the
- * last bytes after a deletion) belongs to the plan before, or else to the one after. Never empty.
+ * Divides an hour among the plans by the seconds of each. Usage while there was no plan (the last bytes after a
+ * deletion) belongs to the plan before, or else to the one after. Never empty.
  */
-export function sharesOf(chunks: readonly Chunk[], hour: Date): HourShare[] {
+export function sharesOf(spans: readonly PlanSpan[], hour: Date): HourShare[] {
   const start = second(hour)
-  const held = chunks
+  const held = spans
     .map(({ plan, from, to }) => ({ plan, seconds: BigInt(Math.min(to, start + 3600) - Math.max(from, start)) }))
     .filter(({ seconds }) => seconds > 0n)
   if (held.length > 0) return held
-  const nearest = chunks.findLast(({ to }) => to <= start) ?? chunks[0]
+  const nearest = spans.findLast(({ to }) => to <= start) ?? spans[0]
   return [{ plan: nearest?.plan, seconds: 3600n }]
 }
 
-/** An hour's amount divided by the shares' seconds; the parts add up to the whole. */
+/** Divides an hour's amount by the shares' seconds. The parts add up to the whole. */
 export function divideAmount(
   shares: readonly HourShare[],
   amount: bigint,
@@ -74,7 +74,7 @@ export function divideAmount(
   })
 }
 
-/** A month's whole amount cut down to the seconds that a plan held, rounded down. */
+/** Returns the part of a month's amount for the seconds of a plan, rounded down. */
 export function shareOf(whole: bigint, seconds: bigint, month: Date): bigint {
   return (whole * seconds) / monthSeconds(month)
 }

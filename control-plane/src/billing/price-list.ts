@@ -1,4 +1,4 @@
-// One price list: as an operator writes it, checked to the last field, and as rating needs it.
+// One price list: the operator's text, its validation, and the values that rating needs.
 import { Type, type Static } from 'typebox'
 import { checkForm, shown } from './check-form.ts'
 import { isolationModels } from '../stacks/index.ts'
@@ -6,10 +6,10 @@ import { parseDecimal } from './money.ts'
 import { isResource, resourceKind, resources, type Resource } from './resources.ts'
 
 const closed = { additionalProperties: false }
-const DecimalText = Type.String({ description: 'Decimal number of at most six places' })
+const DecimalText = Type.String({ description: 'Decimal number of at most six decimal places' })
 const Line = Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]+$' })
 
-/** Who sells or buys, as it stands on the invoice. */
+/** A seller or buyer as invoices name it. */
 export const Party = Type.Object({ name: Line, lines: Type.Array(Line, { maxItems: 10 }) }, closed)
 export type Party = Static<typeof Party>
 
@@ -18,7 +18,7 @@ const ResourcePriceText = Type.Object(
     unit: Type.String(),
     /** Units that cost nothing in a whole month. */
     included: Type.Optional(DecimalText),
-    /** Each price holds for what lies beyond the tier before it, up to this many units of the month; the last one is open. */
+    /** The price of the units above the tier before, up to this many units of the month. The last tier has no bound. */
     tiers: Type.Array(Type.Object({ up_to: Type.Optional(DecimalText), price: DecimalText }, closed), {
       minItems: 1,
       maxItems: 20,
@@ -29,21 +29,24 @@ const ResourcePriceText = Type.Object(
 
 const feeFields = {
   fee: DecimalText,
-  /** What the plan costs at least in a whole month, fee included. */
+  /** The least that the plan costs in a whole month, fee included. */
   minimum: Type.Optional(DecimalText),
 }
 
 const PlanPricesText = Type.Object(
   {
     ...feeFields,
-    /** Fee and minimum of tenants whose isolation model is weaker than the plan's, by that model; 0 for models that are not named. */
+    /**
+     * The fee and minimum of tenants whose isolation model is weaker than the plan's, by model; 0 for models that are
+     * not named.
+     */
     weaker_isolation: Type.Optional(Type.Record(Type.String(), Type.Object(feeFields, closed))),
     resources: Type.Optional(Type.Record(Type.String(), ResourcePriceText)),
   },
   closed,
 )
 
-/** One price list, as it is kept with the invoices made by it: whoever has it needs no other settings to rate a month. */
+/** One price list as it is stored with its invoices. Rating a month needs no other settings. */
 export const PriceListText = Type.Object(
   {
     currency: Type.String({ pattern: '^[A-Z]{3}$' }),
@@ -54,21 +57,21 @@ export const PriceListText = Type.Object(
 )
 export type PriceListText = Static<typeof PriceListText>
 
-/** Amounts are millionths of the currency's unit; quantities millionths of the price's unit. */
+/** A price list as values. Amounts are millionths of the currency's unit, quantities millionths of the price's unit. */
 export interface PriceList {
   currency: string
-  tax: { name: string; /** Millionths: 19 % are 190000. */ rate: bigint }
+  tax: { name: string; /** The tax rate in millionths: 19 % is 190000. */ rate: bigint }
   plans: ReadonlyMap<string, PlanPrices>
 }
 
-/** Of a whole month. */
+/** The fee and minimum of a whole month. */
 export interface Fee {
   fee: bigint
   minimum: bigint
 }
 
 export interface PlanPrices extends Fee {
-  /** Instead of fee and minimum, by the isolation model that is weaker than the plan's. */
+  /** The fees and minimums that replace the plan's, by the isolation model that is weaker than the plan's. */
   weakerIsolation: ReadonlyMap<string, Fee>
   resources: ReadonlyMap<Resource, ResourcePrice>
 }
@@ -76,13 +79,13 @@ export interface PlanPrices extends Fee {
 export interface ResourcePrice {
   unit: string
   included: bigint
-  /** `upTo` counts from the month's first unit, included ones too; undefined in the last tier alone. */
+  /** The price tiers. `upTo` counts from the month's first unit, included ones too; undefined only in the last tier. */
   tiers: readonly { upTo: bigint | undefined; price: bigint }[]
 }
 
 /**
  * Reads one price list.
- * @param where text before the path of a field in an error, e.g. `prices.json: price_lists[0].`
+ * @param where the text before a field's path in an error, e.g. `prices.json: price_lists[0].`
  * @throws Error that names the field, its value and what is allowed
  */
 export function readPriceList(given: unknown, where = 'price list: '): PriceList {
@@ -100,10 +103,13 @@ export function readPriceList(given: unknown, where = 'price list: '): PriceList
   }
 }
 
-/** @throws Error for what is not the code of a currency */
+/**
+ * Checks the code of a currency.
+ * @throws Error for any other text
+ */
 export function checkCurrency(currency: string, where: string): void {
   if (!Intl.supportedValuesOf('currency').includes(currency))
-    throw new Error(`${where}currency is ${shown(currency)}, but must be a code of ISO 4217, like EUR`)
+    throw new Error(`${where}currency is ${shown(currency)}, but must be a code of ISO 4217, such as EUR`)
 }
 
 function readPlan(text: Static<typeof PlanPricesText>, where: string): PlanPrices {
@@ -115,7 +121,7 @@ function readPlan(text: Static<typeof PlanPricesText>, where: string): PlanPrice
   const weaker = Object.entries(text.weaker_isolation ?? {}).map(([model, fee]): [string, Fee] => {
     const models: readonly string[] = isolationModels.slice(0, -1)
     if (!models.includes(model))
-      throw new Error(`${where}.weaker_isolation: there is no weaker model "${model}"; there are ${models.join(', ')}`)
+      throw new Error(`${where}.weaker_isolation: "${model}" is not a weaker model. Allowed: ${models.join(', ')}`)
     return [model, readFee(fee, `${where}.weaker_isolation.${model}`)]
   })
   return { ...readFee(text, where), weakerIsolation: new Map(weaker), resources: new Map(prices) }
@@ -134,11 +140,12 @@ function readResource(resource: Resource, text: Static<typeof ResourcePriceText>
   const tiers = text.tiers.map((tier, index) => {
     const location = `${where}.tiers[${index}]`
     const last = index === text.tiers.length - 1
-    if (last !== (tier.up_to === undefined)) throw new Error(`${location}: the last tier, and no other, has no "up_to"`)
+    if (last !== (tier.up_to === undefined))
+      throw new Error(`${location}: every tier except the last must have "up_to"`)
     const upTo = tier.up_to === undefined ? undefined : decimal(tier.up_to, `${location}.up_to`)
     if (upTo !== undefined && upTo <= below)
       throw new Error(
-        `${location}.up_to is ${shown(tier.up_to)}, but must be more than what is included and than the tier before`,
+        `${location}.up_to is ${shown(tier.up_to)}, but must be more than "included" and than the tier before`,
       )
     below = upTo ?? below
     return { upTo, price: decimal(tier.price, `${location}.price`) }
@@ -149,6 +156,8 @@ function readResource(resource: Resource, text: Static<typeof ResourcePriceText>
 function decimal(text: string, where: string): bigint {
   const value = parseDecimal(text)
   if (value === undefined)
-    throw new Error(`${where} is ${shown(text)}, but must be a decimal number of at most six places, not negative`)
+    throw new Error(
+      `${where} is ${shown(text)}, but must be a decimal number of at most six decimal places, not negative`,
+    )
   return value
 }

@@ -1,40 +1,40 @@
-// From usage and plans to the lines of a month: pure, and the same for who makes an invoice and who checks it.
+// Rates a month: computes its lines from usage and plans. Pure: making and verifying an invoice both use it.
 import type { PlanPeriod } from '../plans/index.ts'
 import type { Amounts } from '../usage/index.ts'
 import type { Line } from './line.ts'
 import { divideToStep, micro } from './money.ts'
 import { monthSeconds, monthText, nextMonth } from '../platform/months.ts'
-import { divideAmount, chunksOf, secondsByPlan, shareOf, sharesOf, type HourShare, type Chunk } from './plan-share.ts'
+import { divideAmount, spansOf, secondsByPlan, shareOf, sharesOf, type HourShare, type PlanSpan } from './plan-share.ts'
 import type { Fee, PlanPrices, PriceList, ResourcePrice } from './price-list.ts'
 import { resourceKind, resources, unitSize, type Resource } from './resources.ts'
 
 export interface MonthToRate {
-  /** First instant, UTC. */
+  /** The month's first instant, UTC. */
   month: Date
   prices: PriceList
   periods: readonly PlanPeriod[]
-  /** Of the month's hours, in any order; an hour may come more than once, and its amounts are then added up. */
+  /** The usage of the month's hours, in any order. Amounts of the same hour are added up. */
   usage: Iterable<{ hour: Date; amounts: Amounts }>
-  /** The smallest amount that a line may have, in millionths of the currency's unit. */
+  /** The smallest amount of a line, in millionths of the currency's unit. */
   step: bigint
 }
 
 /**
- * The lines that a month costs (specification, section 4.4). Fees, minimums, included amounts and tiers of a plan that
- * held for part of the month are cut down to its seconds; quantities add up to those of the hours. Each line is rounded
- * once, to `step` and to the millionth.
+ * Returns the lines that a month costs (specification, section 4.4). Fees, minimums, included amounts and tiers of a
+ * plan that applied for part of the month are reduced to its seconds; quantities add up to those of the hours. Each
+ * line is rounded twice from the same value: to `step` and to the millionth.
  * @throws Error when a plan has no prices, or usage is of another month
  */
 export function rateMonth({ month, prices, periods, usage, step }: MonthToRate): Line[] {
-  const chunks = chunksOf(month, periods)
-  const quantities = quantitiesByPlan(month, chunks, usage)
+  const spans = spansOf(month, periods)
+  const quantities = quantitiesByPlan(month, spans, usage)
   const lines: Line[] = []
-  for (const [plan, seconds] of secondsByPlan(chunks)) {
+  for (const [plan, seconds] of secondsByPlan(spans)) {
     const planPrices = prices.plans.get(plan)
     if (planPrices === undefined)
-      throw new Error(`the price list of ${monthText(month)} has no prices for the plan ${plan}`)
+      throw new Error(`The price list of ${monthText(month)} has no prices for the plan ${plan}.`)
     const blank = blankLine(month, plan, prices.tax.rate)
-    const held = chunks.filter((chunk) => chunk.plan === plan)
+    const held = spans.filter((span) => span.plan === plan)
     const own = [
       ...feeLines(blank, held, planPrices, step),
       ...usageLines(blank, planPrices, seconds, quantities.get(plan) ?? new Map(), step),
@@ -72,18 +72,20 @@ type Quantities = Map<Resource, bigint>
 
 function quantitiesByPlan(
   month: Date,
-  chunks: readonly Chunk[],
+  spans: readonly PlanSpan[],
   usage: MonthToRate['usage'],
 ): Map<string | undefined, Quantities> {
   const end = nextMonth(month)
   const byPlan = new Map<string | undefined, Quantities>()
-  /** Hours of more than one plan: each is divided once, as a whole, as it must not matter in how many parts its counts came. */
+  /**
+   * Hours of more than one plan. Each is divided once, as a whole, so that the number of its counts does not matter.
+   */
   const divided = new Map<number, { shares: HourShare[]; sums: Quantities }>()
-  // Most months have one plan, and then it is every hour's.
-  const [only] = chunks.length === 1 ? chunks : []
+  // Most months have one plan, which every hour belongs to.
+  const [only] = spans.length === 1 ? spans : []
   for (const { hour, amounts } of usage) {
-    if (hour < month || hour >= end) throw new Error(`usage of ${hour.toISOString()} is not of ${monthText(month)}`)
-    const shares = only === undefined ? sharesOf(chunks, hour) : undefined
+    if (hour < month || hour >= end) throw new Error(`Usage of ${hour.toISOString()} is not of ${monthText(month)}.`)
+    const shares = only === undefined ? sharesOf(spans, hour) : undefined
     if (shares === undefined || shares.length === 1) {
       addUp(quantitiesOf(byPlan, only?.plan ?? shares?.[0]?.plan), amounts)
       continue
@@ -114,16 +116,22 @@ function add(sums: Quantities, resource: Resource, amount: bigint): void {
   if (amount !== 0n) sums.set(resource, (sums.get(resource) ?? 0n) + amount)
 }
 
-/** What the plan costs a tenant of that isolation model: where it is weaker than the plan's, nothing but what the list names for it. */
+/**
+ * Returns the plan's fee for an isolation model. A model weaker than the plan's costs only what the price list names
+ * for it.
+ */
 function feeOf(prices: PlanPrices, weakerIsolation: string | undefined): Fee {
   if (weakerIsolation === undefined) return prices
   return prices.weakerIsolation.get(weakerIsolation) ?? { fee: 0n, minimum: 0n }
 }
 
-/** Rounded along the plan's seconds, so that a whole month costs the fee, and no more, however it is cut. */
-function feeLines(blank: Line, chunks: readonly Chunk[], prices: PlanPrices, step: bigint): Line[] {
+/**
+ * Returns the fee of each period. Sums are rounded along the plan's seconds, so that a whole month costs exactly the
+ * fee, however it is divided.
+ */
+function feeLines(blank: Line, spans: readonly PlanSpan[], prices: PlanPrices, step: bigint): Line[] {
   const sums = new Map<string | undefined, { seconds: bigint; amount: bigint; exact: bigint }>()
-  return chunks.map(({ from, to, weakerIsolation }) => {
+  return spans.map(({ from, to, weakerIsolation }) => {
     const { fee } = feeOf(prices, weakerIsolation)
     const before = sums.get(weakerIsolation) ?? { seconds: 0n, amount: 0n, exact: 0n }
     const seconds = before.seconds + BigInt(to - from)
@@ -141,15 +149,17 @@ function feeLines(blank: Line, chunks: readonly Chunk[], prices: PlanPrices, ste
   })
 }
 
-/** What the plan's other lines are short of its minimum: the rounded ones of the rounded, the exact ones of the exact. */
+/**
+ * Returns the line that raises a plan's other lines to its minimum: the rounded amounts and the exact ones separately.
+ */
 function minimumLines(
   blank: Line,
   own: readonly Line[],
-  chunks: readonly Chunk[],
+  spans: readonly PlanSpan[],
   prices: PlanPrices,
   step: bigint,
 ): Line[] {
-  const minimum = chunks.reduce(
+  const minimum = spans.reduce(
     (sum, { from, to, weakerIsolation }) => sum + feeOf(prices, weakerIsolation).minimum * BigInt(to - from),
     0n,
   )
@@ -194,7 +204,7 @@ function tierLines(
   quantity: bigint,
   step: bigint,
 ): Line[] {
-  /** Millionths of units in a whole month → base amounts in the plan's part of it. */
+  /** Converts millionths of units in a whole month into base amounts in the plan's part of it. */
   const bound = (units: bigint) => shareOf(units * size, seconds, line.month) / micro
   const steps = [
     { upTo: bound(price.included), price: undefined },

@@ -1,4 +1,4 @@
-// Hours and corrections of a month as the usage API exports them (`granularity=hour`), as JSON or CSV. Pure.
+// Reads a month's hours and corrections as the usage API exports them (`granularity=hour`), as JSON or CSV. Pure.
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { type Correction, amountNames, noAmounts, type Amounts } from '../usage/index.ts'
@@ -12,7 +12,7 @@ const Hash = Type.String({ pattern: '^[0-9a-f]{64}$' })
 const Export = Type.Object({
   tenant_id: Type.String(),
   granularity: Type.Literal('hour'),
-  /** Closed hours have a hash. */
+  /** The hours. Only closed hours have a hash. */
   parts: Type.Array(Type.Object({ start: Instant, amounts: Digits, hash: Type.Optional(Hash) })),
   corrections: Type.Array(
     Type.Object({
@@ -26,14 +26,16 @@ const Export = Type.Object({
   ),
 })
 
-/** @throws Error that says what is not as exported */
+/**
+ * Reads an export.
+ * @throws Error that names what is not as exported
+ */
 export function readExport(text: string): ExportedUsage {
   const given = text.trimStart().startsWith('{') ? (JSON.parse(text) as unknown) : fromCsv(text)
   if (!Value.Check(Export, given)) {
     const [first] = Value.Errors(Export, given)
-    throw new Error(
-      `not usage by hour: ${first === undefined ? 'another form' : `${first.instancePath || 'the whole'} ${first.message}`}`,
-    )
+    const reason = first === undefined ? 'unknown form' : `${first.instancePath || 'the value'} ${first.message}`
+    throw new Error(`The file is not an export of usage by hour: ${reason}.`)
   }
   return {
     hours: given.parts
@@ -59,8 +61,9 @@ function readCorrection(
   }: Static<typeof Export>['corrections'][number],
 ): Correction {
   const billedMonth = parseMonth(billed)
-  if (billedMonth === undefined) throw new Error(`correction ${number} is billed with "${billed}", which is no month`)
-  // When it was recorded is in no hash and no figure.
+  if (billedMonth === undefined)
+    throw new Error(`Correction ${number} is billed with the invalid month "${billed}". It must be YYYY-MM.`)
+  // No hash and no figure contains the time of recording.
   return {
     tenantId,
     number,
@@ -78,7 +81,7 @@ function readAmounts(texts: Readonly<Record<string, string>>): Amounts {
   for (const name of amountNames) {
     const text = texts[snake(name)]
     if (text === undefined)
-      throw new Error(`an export of some resources alone can't be verified: it has no ${snake(name)}`)
+      throw new Error(`An export of only some resources can't be verified: it has no ${snake(name)}.`)
     amounts[name] = BigInt(text)
   }
   return amounts
@@ -88,7 +91,7 @@ function snake(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** The rows of the CSV in the form of the JSON; none of its cells needs quotes. */
+/** Returns the rows of the CSV in the form of the JSON. Its cells need no quotes. */
 function fromCsv(text: string): unknown {
   const [header = [], ...rows] = text
     .trim()

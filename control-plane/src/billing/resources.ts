@@ -1,22 +1,25 @@
-// What can be priced: each resource, how its amount is read from a bucket, and the units that prices may be given in.
+// The priced resources: how each amount is read from a bucket, and the units that prices may use.
 import type { Amounts } from '../usage/index.ts'
 
 export interface Unit {
   /** Base amounts (bytes, milliseconds…) in one unit. */
   size: bigint
-  /** The base amount is one second or millisecond of something: this many of them make one month's second. */
+  /**
+   * The number of base amounts that make one second of a month, where the base amount is a second or millisecond of
+   * something.
+   */
   perMonthSecond?: bigint
 }
 
 interface ResourceKind {
-  /** As an invoice calls it. */
+  /** The resource's name on invoices. */
   title: string
-  /** What the base amount counts. */
+  /** The name of what the base amount counts, in the plural. */
   base: string
   amount(amounts: Amounts): bigint
   units: Readonly<Record<string, Unit>>
-  /** The unit that is shown where no price names one. */
-  shown: string
+  /** The unit of quantities for which no price names one. */
+  defaultUnit: string
 }
 
 const count = (one: string, many: string): Readonly<Record<string, Unit>> => ({
@@ -25,7 +28,7 @@ const count = (one: string, many: string): Readonly<Record<string, Unit>> => ({
   [`million ${many}`]: { size: 1_000_000n },
 })
 
-/** One GB-month is a GB kept for the whole month, however many days that month has. */
+/** The units of storage. One GB-month is a GB stored for the whole month, however many days that month has. */
 const stored: Readonly<Record<string, Unit>> = {
   'MB-month': { size: 1_000_000n, perMonthSecond: 1n },
   'GB-month': { size: 1_000_000_000n, perMonthSecond: 1n },
@@ -38,69 +41,69 @@ const resourceKinds = {
     base: 'requests',
     amount: (amounts) => amounts.requests,
     units: count('request', 'requests'),
-    shown: 'request',
+    defaultUnit: 'request',
   },
   egress: {
     title: 'Egress',
     base: 'bytes',
     amount: (amounts) => amounts.egressBytes,
     units: { MB: { size: 1_000_000n }, GB: { size: 1_000_000_000n }, TB: { size: 1_000_000_000_000n } },
-    shown: 'GB',
+    defaultUnit: 'GB',
   },
   documents: {
     title: 'Document storage',
     base: 'byte-seconds',
     amount: (amounts) => amounts.documentByteSeconds,
     units: stored,
-    shown: 'GB-month',
+    defaultUnit: 'GB-month',
   },
   files: {
     title: 'File storage',
     base: 'byte-seconds',
     amount: (amounts) => amounts.fileByteSeconds,
     units: stored,
-    shown: 'GB-month',
+    defaultUnit: 'GB-month',
   },
   connections: {
     title: 'Real-time connections',
     base: 'milliseconds',
     amount: (amounts) => amounts.connectionMilliseconds,
     units: { 'connection-hour': { size: 3_600_000n }, 'connection-month': { size: 1n, perMonthSecond: 1_000n } },
-    shown: 'connection-hour',
+    defaultUnit: 'connection-hour',
   },
   function_invocations: {
     title: 'Function invocations',
     base: 'invocations',
     amount: (amounts) => amounts.functionInvocations,
     units: count('invocation', 'invocations'),
-    shown: 'invocation',
+    defaultUnit: 'invocation',
   },
   function_time: {
     title: 'Function duration',
     base: 'milliseconds',
     amount: (amounts) => amounts.functionMilliseconds,
     units: { second: { size: 1_000n }, hour: { size: 3_600_000n } },
-    shown: 'second',
+    defaultUnit: 'second',
   },
   function_cpu: {
     title: 'Function processor time',
     base: 'microseconds',
     amount: (amounts) => amounts.functionCpuMicroseconds,
     units: { second: { size: 1_000_000n }, hour: { size: 3_600_000_000n } },
-    shown: 'second',
+    defaultUnit: 'second',
   },
   function_memory: {
     title: 'Function memory',
     base: 'KiB-milliseconds',
     amount: (amounts) => amounts.functionMemoryKibMilliseconds,
     units: { 'GiB-second': { size: 1_048_576_000n }, 'GiB-hour': { size: 3_774_873_600_000n } },
-    shown: 'GiB-second',
+    defaultUnit: 'GiB-second',
   },
 } as const satisfies Record<string, ResourceKind>
 
 export type Resource = keyof typeof resourceKinds
 
-/** In the order in which invoices show them. */
+/** All resources, in the order of invoices. */
 export const resources: readonly Resource[] = [
   'requests',
   'egress',
@@ -121,10 +124,13 @@ export function resourceKind(resource: Resource): ResourceKind {
   return resourceKinds[resource]
 }
 
-/** Base amounts in one of the resource's units, in a month of so many seconds. @throws Error for a unit that it does not have */
+/**
+ * Returns the base amounts in one of the resource's units, in a month of the given seconds.
+ * @throws Error for an unknown unit
+ */
 export function unitSize(resource: Resource, name: string, monthSeconds: bigint): bigint {
   const { units } = resourceKind(resource)
   const unit = Object.hasOwn(units, name) ? units[name] : undefined
-  if (unit === undefined) throw new Error(`${resource} is not measured in "${name}"`)
+  if (unit === undefined) throw new Error(`The resource ${resource} has no unit "${name}".`)
   return unit.perMonthSecond === undefined ? unit.size : unit.size * unit.perMonthSecond * monthSeconds
 }

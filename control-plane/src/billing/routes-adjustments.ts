@@ -1,4 +1,4 @@
-// Credits and one-time charges of a tenant: given by hand, listed, and taken back while no final invoice has them.
+// Routes of a tenant's credits and one-time charges: create, list, and delete while no final invoice has them.
 import { Type, type Static } from 'typebox'
 import { parseAdjustment, type Adjustment } from './adjustment.ts'
 import { invoiceStates } from './invoice-state.ts'
@@ -22,7 +22,7 @@ const closed = { additionalProperties: false }
 const AdjustmentBody = Type.Object({
   adjustment_id: Type.String(),
   description: Type.String(),
-  amount: Type.String({ description: 'Net, six places; below zero is a credit' }),
+  amount: Type.String({ description: 'Net, six decimal places; a credit is negative' }),
   currency: Type.String(),
   created_at: Type.String({ description: 'ISO 8601, UTC' }),
   invoice: Type.Union(
@@ -36,12 +36,12 @@ const AdjustmentBody = Type.Object({
       Type.Null(),
     ],
     {
-      description: 'The draft or final invoice that it stands on',
+      description: 'The draft or final invoice that the adjustment is on',
     },
   ),
 })
 
-/** What the routes of adjustments are given. */
+/** The dependencies of the routes of adjustments. */
 export interface AdjustmentRoutesDeps extends ResponseDeps, InvoicedTenantDeps {
   adjustments: AdjustmentStore
   billing: Billing
@@ -74,7 +74,7 @@ export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void 
       config: { scopes: billing },
       schema: {
         summary: 'Give a tenant a credit or a one-time charge',
-        description: 'A line of the next invoice that is made of the tenant, taxed as its other lines.',
+        description: "Becomes a line of the tenant's next invoice, taxed as its other lines.",
         tags: ['invoices'],
         params: Id,
         querystring: NoQuery,
@@ -83,7 +83,7 @@ export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void 
             description: Party.properties.name,
             amount: Type.String({
               description:
-                'Net: a decimal number of at most nine digits and six places, not 0; `-` before it makes it a credit',
+                'Net: a decimal number of at most nine digits and six decimal places, not 0; `-` before it makes it a credit',
             }),
           },
           closed,
@@ -100,13 +100,13 @@ export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void 
         if (amount === undefined)
           throw new ControlError(
             'INVALID_FIELD',
-            `amount "${text}" must be a decimal number of at most nine digits and six places, not 0`,
+            `Invalid amount "${text}". It must be a decimal number other than 0 with at most nine digits and six decimal places.`,
           )
         const tenantId = await billedTenant(deps, request.params.id)
         if (deps.billing.config === undefined)
           throw new ControlError(
             'BILLING_OFF',
-            'this installation makes no invoices: it has no prices (TENANTRY_PRICES_FILE)',
+            'Billing is off: this installation has no prices (TENANTRY_PRICES_FILE).',
           )
         const given = { tenantId, description, amount, currency: deps.billing.config.currency }
         return toBody(await record((write) => deps.adjustments.create(given, write), toBody))
@@ -119,7 +119,7 @@ export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void 
     {
       config: { scopes: billing },
       schema: {
-        summary: 'Take a credit or charge back that no final invoice has',
+        summary: 'Delete a credit or charge that is on no final invoice',
         tags: ['invoices'],
         params: Type.Object({ id: Type.String(), adjustment: Type.String() }),
         querystring: NoQuery,
@@ -129,7 +129,7 @@ export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void 
     async (request) => {
       const tenantId = await billedTenant(deps, request.params.id)
       const { adjustment } = request.params
-      if (!isUuid(adjustment)) throw new ControlError('ADJUSTMENT_NOT_FOUND', 'there is no such adjustment')
+      if (!isUuid(adjustment)) throw new ControlError('ADJUSTMENT_NOT_FOUND', 'There is no such adjustment.')
       const { actor } = writeContext(request)
       return toBody(await deps.record(actor, (write) => deps.adjustments.remove(tenantId, adjustment, write)))
     },

@@ -1,4 +1,5 @@
-// Invoices of a tenant: read as JSON, CSV or PDF, made for a month, made void; and who is invoiced (specification, section 4.4).
+// Routes of a tenant's invoices: read as JSON, CSV or PDF, make, make void, and set the buyer (specification, section
+// 4.4).
 import { isTenantId } from '@tenantry/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
@@ -16,12 +17,12 @@ import type { PdfFonts } from './pdf-fonts.ts'
 import { billedTenant, knownTenant, type InvoicedTenantDeps } from './invoiced-tenant.ts'
 import { isUuid } from '../http/uuid.ts'
 import { PageQuery, pageRequest, writeContext, NoQuery } from '../http/parameters.ts'
-import { formTypes, wantedForm, type Form } from '../http/wanted-form.ts'
+import { formTypes, responseForm, type Form } from '../http/response-form.ts'
 
 const allScopes = ['admin', 'read', 'billing'] as const
 const billing = ['admin', 'billing'] as const
 const Id = Type.Object({ id: Type.String() })
-const InvoiceOf = Type.Object({
+const InvoiceParams = Type.Object({
   id: Type.String(),
   invoice: Type.String({
     description: "The invoice's id, or its month as YYYY-MM; `.json`, `.csv` or `.pdf` may follow",
@@ -30,10 +31,10 @@ const InvoiceOf = Type.Object({
 const Maybe = Type.Union([Type.String(), Type.Null()])
 const closed = { additionalProperties: false }
 
-/** What the routes of invoices are given. */
+/** The dependencies of the routes of invoices. */
 export interface InvoiceRoutesDeps extends WriteDeps, InvoicedTenantDeps {
   billing: Billing
-  /** Read when the first PDF is made. */
+  /** Returns the fonts of PDFs. They are read when the first PDF is made. */
   pdfFonts(): Promise<PdfFonts>
 }
 
@@ -67,12 +68,12 @@ function addReadInvoices(app: Api, deps: InvoiceRoutesDeps): void {
         },
       },
       async (request, reply) => {
-        const form = wantedForm(request, ['json', 'csv'], extension)
+        const form = responseForm(request, ['json', 'csv'], extension)
         const { items, nextCursor } = await page(deps, request.params.id, request.query)
         const summaries = items.map(toSummary)
-        if (form === 'json') return report(reply, form).send({ invoices: summaries, next_cursor: nextCursor ?? null })
+        if (form === 'json') return setForm(reply, form).send({ invoices: summaries, next_cursor: nextCursor ?? null })
         if (nextCursor !== undefined) reply.header('link', `<?cursor=${nextCursor}>; rel="next"`)
-        return report(reply, form).send(invoicesCsv(summaries))
+        return setForm(reply, form).send(invoicesCsv(summaries))
       },
     )
   }
@@ -83,9 +84,9 @@ function addReadInvoices(app: Api, deps: InvoiceRoutesDeps): void {
       config: { scopes: allScopes },
       schema: {
         summary: 'One invoice with its lines, as JSON, CSV or PDF',
-        description: 'By the extension, or by `Accept`. A month names its invoice that is not void.',
+        description: 'The extension or `Accept` selects the form. A month names its invoice that is not void.',
         tags: ['invoices'],
-        params: InvoiceOf,
+        params: InvoiceParams,
         querystring: NoQuery,
         response: {
           200: {
@@ -100,24 +101,26 @@ function addReadInvoices(app: Api, deps: InvoiceRoutesDeps): void {
     },
     async (request, reply) => {
       const [, name = '', extension] = /^([^.]*)(?:\.(.*))?$/s.exec(request.params.invoice) ?? []
-      const form = wantedForm(request, ['json', 'csv', 'pdf'], extension)
+      const form = responseForm(request, ['json', 'csv', 'pdf'], extension)
       const body = toInvoiceBody(await foundInvoice(deps, request.params.id, name))
-      if (form === 'json') return report(reply, form).send(body)
+      if (form === 'json') return setForm(reply, form).send(body)
       reply.header(
         'content-disposition',
         `inline; filename="invoice-${(body.number ?? `draft-${body.month}`).replace(/[^\w-]/g, '-')}.${form}"`,
       )
-      return report(reply, form).send(form === 'csv' ? invoiceCsv(body) : await invoicePdf(body, await deps.pdfFonts()))
+      return setForm(reply, form).send(
+        form === 'csv' ? invoiceCsv(body) : await invoicePdf(body, await deps.pdfFonts()),
+      )
     },
   )
 }
 
 function addUpcoming(app: Api, deps: InvoiceRoutesDeps): void {
   const schema = {
-    summary: 'What the invoice of the month under way would be',
+    summary: "A preview of the current month's invoice",
     description:
-      'By the hours that are closed so far, and the present plan until the end of the month. ' +
-      'JSON, CSV or PDF, by the extension or by `Accept`. It is no invoice, and kept nowhere.',
+      'Includes the hours that are closed so far, and the present plan until the end of the month. ' +
+      'JSON, CSV or PDF, by the extension or by `Accept`. It is not an invoice and is not stored.',
     tags: ['invoices'],
     querystring: NoQuery,
     response: {
@@ -130,17 +133,17 @@ function addUpcoming(app: Api, deps: InvoiceRoutesDeps): void {
       },
     },
   }
-  const response = async (request: FastifyRequest, reply: FastifyReply, id: string, extension?: string) => {
-    const form = wantedForm(request, ['json', 'csv', 'pdf'], extension)
+  const sendUpcoming = async (request: FastifyRequest, reply: FastifyReply, id: string, extension?: string) => {
+    const form = responseForm(request, ['json', 'csv', 'pdf'], extension)
     const body = toUpcomingBody(await deps.billing.upcoming(await billedTenant(deps, id), deps.now()))
-    if (form === 'json') return report(reply, form).send(body)
+    if (form === 'json') return setForm(reply, form).send(body)
     reply.header('content-disposition', `inline; filename="preview-${body.month}.${form}"`)
-    return report(reply, form).send(form === 'csv' ? invoiceCsv(body) : await invoicePdf(body, await deps.pdfFonts()))
+    return setForm(reply, form).send(form === 'csv' ? invoiceCsv(body) : await invoicePdf(body, await deps.pdfFonts()))
   }
   app.get(
     '/v1/tenants/:id/invoices/upcoming',
     { config: { scopes: allScopes }, schema: { ...schema, params: Id } },
-    (request, reply) => response(request, reply, request.params.id),
+    (request, reply) => sendUpcoming(request, reply, request.params.id),
   )
   const WithExtension = Type.Object({
     id: Type.String(),
@@ -149,7 +152,7 @@ function addUpcoming(app: Api, deps: InvoiceRoutesDeps): void {
   app.get(
     '/v1/tenants/:id/invoices/upcoming.:extension',
     { config: { scopes: allScopes }, schema: { ...schema, params: WithExtension } },
-    (request, reply) => response(request, reply, request.params.id, request.params.extension),
+    (request, reply) => sendUpcoming(request, reply, request.params.id, request.params.extension),
   )
 }
 
@@ -161,8 +164,8 @@ function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
       schema: {
         summary: "Make a month's invoice",
         description:
-          'For a month whose hours are all closed. One that is final already is given back as it is. ' +
-          'With `final: false` a draft, which may be made anew.',
+          'For a month whose hours are all closed. An invoice that is final already is returned as it is. ' +
+          'With `final: false` a draft, which may be made again.',
         tags: ['invoices'],
         params: Id,
         querystring: NoQuery,
@@ -180,18 +183,18 @@ function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
       const month = begunMonth(deps, request.body.month)
       const tenantId = await billedTenant(deps, request.params.id, month, nextMonth(month))
       if (nextMonth(month) > deps.now())
-        throw new ControlError('MONTH_NOT_CLOSED', `month ${request.body.month} is not over`)
-      const there = await deps.invoices.ofMonth(tenantId, month)
-      if (there?.state === 'final') return toInvoiceBody(there)
+        throw new ControlError('MONTH_NOT_CLOSED', `Month ${request.body.month} is not over.`)
+      const existing = await deps.invoices.ofMonth(tenantId, month)
+      if (existing?.state === 'final') return toInvoiceBody(existing)
       const { actor } = writeContext(request)
       for (let attempt = 0; attempt < 10; attempt++) {
         const content = await deps.billing.compose(tenantId, month)
         const stored = await deps.record(actor, (write) =>
-          deps.invoices.keep(content, request.body.final ?? true, write),
+          deps.invoices.save(content, request.body.final ?? true, write),
         )
         if (stored !== undefined) return toInvoiceBody(stored)
       }
-      throw new ControlError('UNAVAILABLE', "the tenant's adjustments change faster than its invoice can be made")
+      throw new ControlError('UNAVAILABLE', "The tenant's adjustments changed while its invoice was made. Try again.")
     },
   )
 
@@ -201,7 +204,7 @@ function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
       config: { scopes: billing },
       schema: {
         summary: 'Make a final invoice void',
-        description: 'It stays, with its number. Another one may then be made for its month.',
+        description: 'The invoice stays, with its number. Another one may then be made for its month.',
         tags: ['invoices'],
         params: Type.Object({ id: Type.String(), invoice: Type.String({ description: "The invoice's id" }) }),
         querystring: NoQuery,
@@ -211,7 +214,7 @@ function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
     },
     async (request) => {
       const { id, invoice } = request.params
-      if (!isTenantId(id) || !isUuid(invoice)) throw new ControlError('INVOICE_NOT_FOUND', 'there is no such invoice')
+      if (!isTenantId(id) || !isUuid(invoice)) throw new ControlError('INVOICE_NOT_FOUND', 'There is no such invoice.')
       const { actor } = writeContext(request)
       const { reason } = request.body
       return toInvoiceBody(await deps.record(actor, (write) => deps.invoices.makeVoid(id, invoice, reason, write)))
@@ -225,7 +228,7 @@ function addBuyer(app: Api, deps: InvoiceRoutesDeps): void {
     {
       config: { scopes: allScopes },
       schema: {
-        summary: 'Who is invoiced for a tenant',
+        summary: 'The party that is invoiced for a tenant',
         tags: ['invoices'],
         params: Id,
         querystring: NoQuery,
@@ -240,8 +243,8 @@ function addBuyer(app: Api, deps: InvoiceRoutesDeps): void {
     {
       config: { scopes: billing },
       schema: {
-        summary: 'Say who is invoiced for a tenant',
-        description: 'Stands on the invoices that are made from now on.',
+        summary: 'Set who is invoiced for a tenant',
+        description: 'Applies to the invoices that are made from now on.',
         tags: ['invoices'],
         params: Id,
         querystring: NoQuery,
@@ -257,8 +260,8 @@ function addBuyer(app: Api, deps: InvoiceRoutesDeps): void {
   )
 }
 
-/** An answer whose form the caller's `Accept` decides. */
-function report(reply: FastifyReply, form: Form): FastifyReply {
+/** Sets the headers of a response whose form depends on the caller's `Accept`. */
+function setForm(reply: FastifyReply, form: Form): FastifyReply {
   return reply.header('vary', 'accept').type(form === 'pdf' ? formTypes.pdf : `${formTypes[form]}; charset=utf-8`)
 }
 
@@ -277,13 +280,13 @@ async function foundInvoice(deps: InvoiceRoutesDeps, tenantId: string, name: str
       : isUuid(name)
         ? await deps.invoices.get(tenantId, name)
         : undefined
-  if (found === undefined) throw new ControlError('INVOICE_NOT_FOUND', 'there is no such invoice')
+  if (found === undefined) throw new ControlError('INVOICE_NOT_FOUND', 'There is no such invoice.')
   return found
 }
 
 function begunMonth(deps: InvoiceRoutesDeps, text: string): Date {
   const month = parseMonth(text)
-  if (month === undefined) throw new ControlError('INVALID_MONTH', `month "${text}" must be YYYY-MM`)
-  if (month > deps.now()) throw new ControlError('FUTURE_MONTH', `month ${text} has not begun`)
+  if (month === undefined) throw new ControlError('INVALID_MONTH', `Invalid month "${text}". It must be YYYY-MM.`)
+  if (month > deps.now()) throw new ControlError('FUTURE_MONTH', `Month ${text} has not begun.`)
   return month
 }

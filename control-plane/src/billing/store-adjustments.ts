@@ -1,4 +1,4 @@
-// Adjustments on the control database.
+// Stores adjustments in the control database.
 import { randomUUID } from 'node:crypto'
 import type { Adjustment } from './adjustment.ts'
 import type { AdjustmentStore } from './adjustment-store.ts'
@@ -10,7 +10,7 @@ import type { Database, Transaction } from '../platform/database.ts'
 import { lock } from '../platform/locks.ts'
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-/** Of a tenant, on no invoice yet: one invoice will have them all. */
+/** The maximum number of a tenant's adjustments that are on no invoice yet. One invoice bills them all. */
 const maxDue = 1_000
 const invoice = { select: { id: true, label: true, month: true, state: true } } as const
 
@@ -42,7 +42,7 @@ export function createAdjustmentStore({ database, now }: { database: Database; n
       if (due >= maxDue)
         throw new ControlError(
           'TOO_MANY_ADJUSTMENTS',
-          `${due} adjustments of the tenant wait for an invoice already, and no more than ${maxDue} can`,
+          `The tenant has ${due} adjustments that are on no invoice. At most ${maxDue} are allowed.`,
         )
       const data = { id: randomUUID(), tenantId, description, amountMicro: amount, currency, createdAt: now() }
       const made = toAdjustment(await transaction.adjustment.create({ data, include: { invoice } }))
@@ -53,11 +53,11 @@ export function createAdjustmentStore({ database, now }: { database: Database; n
     async remove(tenantId, id, { transaction, audit }) {
       await lock(transaction, `tenant:${tenantId}`)
       const row = await transaction.adjustment.findFirst({ where: { id, tenantId }, include: { invoice } })
-      if (row === null) throw new ControlError('ADJUSTMENT_NOT_FOUND', 'there is no such adjustment')
+      if (row === null) throw new ControlError('ADJUSTMENT_NOT_FOUND', 'There is no such adjustment.')
       if (row.invoice?.state === 'final')
         throw new ControlError(
           'ADJUSTMENT_BILLED',
-          `it stands on the invoice ${row.invoice.label ?? row.invoice.id}, which is final`,
+          `The adjustment is on the final invoice ${row.invoice.label ?? row.invoice.id}.`,
         )
       await transaction.adjustment.delete({ where: { id } })
       const removed = toAdjustment(row)
@@ -69,7 +69,7 @@ export function createAdjustmentStore({ database, now }: { database: Database; n
   }
 }
 
-/** See `AdjustmentStore.due`. */
+/** Reads what `AdjustmentStore.due` returns. */
 export async function dueAdjustments(
   database: Pick<Transaction, 'adjustment'>,
   tenantIds: readonly string[],
@@ -83,8 +83,11 @@ export async function dueAdjustments(
   return Map.groupBy(rows.map(toAdjustment), ({ tenantId }) => tenantId)
 }
 
-/** They stand on these invoices from now on, and on no other. */
-export async function bill(
+/**
+ * Assigns adjustments to the invoices that bill them.
+ * @throws Error when one is on an invoice already
+ */
+export async function billAdjustments(
   transaction: Transaction,
   billed: readonly { adjustmentId: string; invoiceId: string }[],
 ): Promise<void> {
@@ -96,11 +99,11 @@ export async function bill(
     ) b(id, invoice_id)
     where a.id = b.id::uuid and a.invoice_id is null`
   if (changed !== billed.length)
-    throw new Error(`${billed.length - changed} adjustments stand on another invoice already`)
+    throw new Error(`${billed.length - changed} adjustments are on another invoice already.`)
 }
 
-/** The next invoice has what stood on this one. */
-export async function setFree(transaction: Transaction, invoiceId: string): Promise<void> {
+/** Removes the adjustments of an invoice from it, so that the next invoice bills them. */
+export async function releaseAdjustments(transaction: Transaction, invoiceId: string): Promise<void> {
   await transaction.adjustment.updateMany({ where: { invoiceId }, data: { invoiceId: null } })
 }
 
@@ -124,7 +127,7 @@ function toAdjustment({
     currency,
     createdAt,
     amount: amountMicro,
-    // A check constraint holds the state to its values.
+    // A check constraint limits the state to its values.
     invoice:
       on === null
         ? undefined

@@ -1,4 +1,4 @@
-// Invoices between their rows and their values: price lists are kept once, by their hash.
+// Converts invoices between rows and values. Price lists are stored once, by their hash.
 import { hash as digest } from 'node:crypto'
 import { Value } from 'typebox/value'
 import { InvoiceContent, type Invoice } from './invoice.ts'
@@ -26,7 +26,7 @@ interface ListKey {
 
 const listKeys = new WeakMap<PriceListText, ListKey>()
 
-/** What stands in `content` in place of a price list; of the same value it is computed once. */
+/** Returns the key that replaces a price list in `content`. The key of each value is computed once. */
 function listKey(list: PriceListText): ListKey {
   const known = listKeys.get(list)
   if (known !== undefined) return known
@@ -46,8 +46,8 @@ export function withoutLists(content: InvoiceContent): Prisma.InputJsonObject {
   }
 }
 
-/** Keeps the price lists that the contents were made by, in an order in which no two transactions wait for each other. */
-export async function keepLists(
+/** Stores the price lists of the contents, sorted so that no two transactions wait for each other. */
+export async function savePriceLists(
   transaction: Transaction,
   contents: readonly InvoiceContent[],
   at: Date,
@@ -67,8 +67,8 @@ function bySha256(a: { sha256: string }, b: { sha256: string }): number {
   return a.sha256 < b.sha256 ? -1 : 1
 }
 
-/** By which each tenant's month was invoiced last. */
-export async function listsOf(
+/** Returns the price list of each tenant's latest invoice of the month. */
+export async function priceListsOf(
   database: Database,
   tenantIds: readonly string[],
   month: Date,
@@ -89,7 +89,10 @@ export async function listsOf(
   )
 }
 
-/** @throws Error when what is kept is not of the form that `withoutLists` gives */
+/**
+ * Reads invoices from their rows.
+ * @throws Error when a stored content does not have the form that `withoutLists` writes
+ */
 export async function toInvoices(
   database: Pick<Database, 'priceList'> | Transaction,
   rows: readonly InvoiceRow[],
@@ -101,7 +104,7 @@ export async function toInvoices(
     id: row.id,
     tenantId: row.tenantId,
     month: row.month,
-    // A check constraint holds it to its values.
+    // A check constraint limits it to its values.
     state: row.state as InvoiceState,
     number: row.label ?? undefined,
     content: Value.Parse(InvoiceContent, withLists(row.content, lists)),

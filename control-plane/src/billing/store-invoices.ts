@@ -1,14 +1,14 @@
-// Invoices on the control database.
+// Stores invoices in the control database.
 import { Value } from 'typebox/value'
 import type { InvoiceLedger, InvoiceStore } from './invoice-store.ts'
 import { Party } from './price-list.ts'
 import { monthText } from '../platform/months.ts'
 import { ControlError } from '../platform/errors.ts'
-import { setFree } from './store-adjustments.ts'
+import { releaseAdjustments } from './store-adjustments.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import type { Database } from '../platform/database.ts'
-import { listsOf, toInvoices } from './store-invoice-rows.ts'
-import { keepInvoices } from './store-write-invoices.ts'
+import { priceListsOf, toInvoices } from './store-invoice-rows.ts'
+import { saveInvoices } from './store-write-invoices.ts'
 import { ledWrite } from '../platform/led-write.ts'
 import { lock, type Lock } from '../platform/locks.ts'
 
@@ -17,7 +17,7 @@ const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 interface InvoiceStoreOptions {
   database: Database
   now: () => Date
-  /** Before the number of each invoice. */
+  /** The prefix of each invoice's number. */
   numberPrefix: string
 }
 
@@ -43,7 +43,7 @@ export function createInvoiceStore({ database, now, numberPrefix }: InvoiceStore
       return row === null ? undefined : (await toInvoices(database, [row]))[0]
     },
 
-    pricesOf: (tenantIds, month) => listsOf(database, tenantIds, month),
+    pricesOf: (tenantIds, month) => priceListsOf(database, tenantIds, month),
 
     async buyers(tenantIds) {
       const rows = await database.buyer.findMany({ where: { tenantId: { in: [...tenantIds] } } })
@@ -58,13 +58,13 @@ export function createInvoiceStore({ database, now, numberPrefix }: InvoiceStore
       return buyer
     },
 
-    async keep(content, final, { transaction, audit }) {
+    async save(content, final, { transaction, audit }) {
       await lock(transaction, `tenant:${content.tenant_id}`)
-      const [id] = await keepInvoices(transaction, [content], { final, at: now(), numberPrefix })
+      const [id] = await saveInvoices(transaction, [content], { final, at: now(), numberPrefix })
       if (id === undefined) return undefined
       const row = await transaction.invoice.findUniqueOrThrow({ where: { id } })
       const [stored] = await toInvoices(transaction, [row])
-      if (stored === undefined) throw new Error('an invoice that was just kept is not there')
+      if (stored === undefined) throw new Error('The invoice that was just stored does not exist.')
       const detail = { invoice_id: id, month: content.month, state: stored.state }
       audit({ action: 'invoice.close', target: content.tenant_id, detail })
       return stored
@@ -73,16 +73,19 @@ export function createInvoiceStore({ database, now, numberPrefix }: InvoiceStore
     async makeVoid(tenantId, id, reason, { transaction, audit }) {
       await lock(transaction, `tenant:${tenantId}`)
       const row = await transaction.invoice.findFirst({ where: { id, tenantId } })
-      if (row === null) throw new ControlError('INVOICE_NOT_FOUND', 'there is no such invoice')
+      if (row === null) throw new ControlError('INVOICE_NOT_FOUND', 'There is no such invoice.')
       if (row.state !== 'final')
-        throw new ControlError('INVOICE_NOT_FINAL', `the invoice is ${row.state}; only a final one can be made void`)
+        throw new ControlError(
+          'INVOICE_NOT_FINAL',
+          `The invoice is ${row.state}. Only a final invoice can be made void.`,
+        )
       const changed = await transaction.invoice.update({
         where: { id },
         data: { state: 'void', voidedAt: now(), voidReason: reason },
       })
-      await setFree(transaction, id)
+      await releaseAdjustments(transaction, id)
       const [voided] = await toInvoices(transaction, [changed])
-      if (voided === undefined) throw new Error('an invoice that was just made void is not there')
+      if (voided === undefined) throw new Error('The invoice that was just made void does not exist.')
       const detail = { invoice_id: id, month: monthText(row.month), number: row.label ?? '', reason }
       audit({ action: 'invoice.void', target: tenantId, detail })
       return voided
@@ -100,13 +103,13 @@ export function createInvoiceLedger({ database, now, numberPrefix }: InvoiceStor
       return new Set(rows.map(({ tenantId }) => tenantId))
     },
 
-    keepAll: (contents, final, epoch) =>
+    saveAll: (contents, final, epoch) =>
       ledWrite(
         database,
         epoch,
         contents.map(({ tenant_id: id }): Lock => `tenant:${id}`),
         async (transaction) => {
-          const ids = await keepInvoices(transaction, contents, { final, at: now(), numberPrefix })
+          const ids = await saveInvoices(transaction, contents, { final, at: now(), numberPrefix })
           return ids.filter((id) => id !== undefined).length
         },
       ),
@@ -121,7 +124,7 @@ export function createInvoiceLedger({ database, now, numberPrefix }: InvoiceStor
       }),
 
     async currenciesBut(currency) {
-      // The few price lists tell what there is at all; only where one has another currency is it looked for.
+      // The few price lists name every currency; invoices are searched only where a list has another one.
       const rows = await database.$queryRaw<{ currency: string }[]>`
         select currency from (select distinct text::jsonb->>'currency' as currency from price_lists) l
         where currency <> ${currency} and exists (select from invoices i where i.state <> 'void' and i.content->>'currency' = l.currency)

@@ -1,41 +1,42 @@
-// Writes invoices: one for a tenant's month, numbered without a gap when it becomes final, and told to the operators' webhooks.
+// Writes invoices, numbers final ones without a gap, and emits their events to the operators' webhooks.
 import { randomUUID } from 'node:crypto'
 import { readDecimalText } from './money.ts'
 import type { InvoiceContent } from './invoice.ts'
 import type { InvoiceState } from './invoice-state.ts'
 import { monthText, parseMonth } from '../platform/months.ts'
-import { bill, dueAdjustments } from './store-adjustments.ts'
+import { billAdjustments, dueAdjustments } from './store-adjustments.ts'
 import type { Transaction } from '../platform/database.ts'
-import { keepLists, withoutLists } from './store-invoice-rows.ts'
+import { savePriceLists, withoutLists } from './store-invoice-rows.ts'
 import { emitOperatorEvents } from '../webhooks/index.ts'
 
-interface Keeping {
+interface SaveOptions {
   final: boolean
   at: Date
   numberPrefix: string
 }
 
-interface Fresh {
+interface NewInvoice {
   content: InvoiceContent
   id: string
   revision: number
 }
 
 /**
- * Ids of the invoices now current, in the order of the contents; undefined for a content that is out of date, because the
- * tenant's adjustments changed since it was composed. The transaction holds the locks of all these tenants.
+ * Stores invoices. The caller's transaction holds the locks of all their tenants.
+ * @returns the ids of the current invoices, in the order of the contents; undefined for a content that is out of date
+ *   because the tenant's adjustments have changed since it was composed
  */
-export async function keepInvoices(
+export async function saveInvoices(
   transaction: Transaction,
   contents: readonly InvoiceContent[],
-  { final, at, numberPrefix }: Keeping,
+  { final, at, numberPrefix }: SaveOptions,
 ): Promise<(string | undefined)[]> {
   const [current, outdated] = [await latestOf(transaction, contents), await outdatedOf(transaction, contents)]
   const ids: (string | undefined)[] = []
   const drafts: string[] = []
-  const fresh: Fresh[] = []
+  const fresh: NewInvoice[] = []
   for (const content of contents) {
-    const last = current.get(positionOf(content))
+    const last = current.get(monthKey(content))
     if (last?.state === 'final') {
       ids.push(last.id)
       continue
@@ -55,7 +56,7 @@ export async function keepInvoices(
   }
   if (drafts.length > 0) await transaction.invoice.deleteMany({ where: { id: { in: drafts } } })
   if (fresh.length === 0) return ids
-  await keepLists(
+  await savePriceLists(
     transaction,
     fresh.map(({ content }) => content),
     at,
@@ -63,7 +64,7 @@ export async function keepInvoices(
   const first = final ? await takeNumbers(transaction, fresh.length) : undefined
   const labels = fresh.map((_, nth) => (first === undefined ? '' : labelOf(numberPrefix, first + nth)))
   await insertInvoices(transaction, fresh, { first, labels, at })
-  await bill(
+  await billAdjustments(
     transaction,
     fresh.flatMap(({ content, id }) => adjustmentsOf(content).map((adjustmentId) => ({ adjustmentId, invoiceId: id }))),
   )
@@ -77,12 +78,12 @@ export async function keepInvoices(
 }
 
 /**
- * One statement for all: a batch keeps its tenants, and the numbers, from everybody else.
- * @param first number of the first; undefined: drafts, without labels
+ * Inserts invoices with one statement, because a batch locks its tenants and the numbers.
+ * @param first the number of the first invoice; undefined: drafts, which have no labels
  */
 async function insertInvoices(
   transaction: Transaction,
-  fresh: readonly Fresh[],
+  fresh: readonly NewInvoice[],
   { first, labels, at }: { first: number | undefined; labels: readonly string[]; at: Date },
 ): Promise<void> {
   const state: InvoiceState = first === undefined ? 'draft' : 'final'
@@ -107,10 +108,10 @@ async function latestOf(transaction: Transaction, contents: readonly InvoiceCont
     select: { id: true, tenantId: true, month: true, revision: true, state: true },
     orderBy: { revision: 'asc' },
   })
-  return new Map(rows.map((row) => [positionOf({ tenant_id: row.tenantId, month: monthText(row.month) }), row]))
+  return new Map(rows.map((row) => [monthKey({ tenant_id: row.tenantId, month: monthText(row.month) }), row]))
 }
 
-/** Those that do not have exactly the adjustments that are due. */
+/** Returns the contents whose adjustments are not exactly those that are due. */
 async function outdatedOf(transaction: Transaction, contents: readonly InvoiceContent[]): Promise<Set<InvoiceContent>> {
   const outdated = new Set<InvoiceContent>()
   for (const ofMonth of Map.groupBy(contents, ({ month }) => month).values()) {
@@ -133,7 +134,10 @@ function adjustmentsOf({ basis }: InvoiceContent): string[] {
   return (basis.adjustments ?? []).map(({ adjustment_id: id }) => id)
 }
 
-/** @returns the first of them */
+/**
+ * Reserves invoice numbers.
+ * @returns the first of them
+ */
 async function takeNumbers(transaction: Transaction, count: number): Promise<number> {
   const { last } = await transaction.invoiceNumber.update({ where: { id: 1 }, data: { last: { increment: count } } })
   return last - count + 1
@@ -148,12 +152,12 @@ function labelOf(prefix: string, number: number): string {
   return `${prefix}${String(number).padStart(6, '0')}`
 }
 
-function positionOf({ tenant_id, month }: Pick<InvoiceContent, 'tenant_id' | 'month'>): string {
+function monthKey({ tenant_id, month }: Pick<InvoiceContent, 'tenant_id' | 'month'>): string {
   return `${tenant_id} ${month}`
 }
 
 function startOf({ month }: InvoiceContent): Date {
   const start = parseMonth(month)
-  if (start === undefined) throw new Error(`"${month}" is no month`)
+  if (start === undefined) throw new Error(`Invalid month "${month}". It must be YYYY-MM.`)
   return start
 }

@@ -1,18 +1,18 @@
-// A line of text as runs that are each drawn at once: in one font and one direction.
+// Divides a line of text into runs that have one font and one direction, and are each drawn at once.
 import bidiFactory from 'bidi-js'
 import { graphemes } from './line-breaks.ts'
 import { fontOrder, hasCharacter, type FontName, type PdfFonts } from './pdf-fonts.ts'
 
 export interface TextRun {
-  /** Index of its first UTF-16 code unit in the whole text. */
+  /** The index in the whole text of the run's first UTF-16 code unit. */
   start: number
   text: string
-  /** What the font prints for the text: without characters that are invisible, and with `\ufffd` for unknown ones. */
+  /** The characters that the font prints for the text: without invisible ones, and with `\ufffd` for unknown ones. */
   shown: string
   font: FontName
-  /** Unicode's embedding level: of odd ones the characters run from right to left. */
+  /** Unicode's embedding level. Runs with an odd level go from right to left. */
   level: number
-  /** A run that is not joined with its neighbours. */
+  /** Whether the run is not joined with its neighbours. */
   isApart: boolean
 }
 
@@ -22,7 +22,7 @@ const ignorable = /^\p{Default_Ignorable_Code_Point}$/u
 const space = /^\s+$/u
 const control = /\p{Cc}/u
 
-/** A text of which lines are taken. */
+/** A text that is divided into lines of runs. */
 export class RunText {
   readonly #text: string
   readonly #levels: ReturnType<typeof bidi.getEmbeddingLevels>
@@ -42,7 +42,7 @@ export class RunText {
     this.#parts = parts
   }
 
-  /** The runs of a line in the order in which they are read. */
+  /** Returns the runs of a line in reading order. */
   runs(start: number, end: number): TextRun[] {
     const runs: TextRun[] = []
     for (const part of this.#parts) {
@@ -59,12 +59,12 @@ export class RunText {
     return runs
   }
 
-  /** The same runs in the order in which they are printed, from left to right. */
+  /** Returns a line's runs in the order in which they are printed, from left to right. */
   printed(runs: readonly TextRun[], start: number, end: number): TextRun[] {
-    const slots = new Map(
+    const positions = new Map(
       bidi.getReorderedIndices(this.#text, this.#levels, start, end - 1).map((index, location) => [index, location]),
     )
-    const location = (run: TextRun) => slots.get(run.start) ?? 0
+    const location = (run: TextRun) => positions.get(run.start) ?? 0
     return runs.toSorted((a, b) => location(a) - location(b))
   }
 }
@@ -79,7 +79,7 @@ export function isRightToLeft({ level }: TextRun): boolean {
   return level % 2 === 1
 }
 
-/** From right to left, words, spaces and brackets are each on their own: a run's glyphs are turned round as a whole. */
+/** Separates words, spaces and brackets that go from right to left: the glyphs of a run are reversed as a whole. */
 function isolated(part: TextRun): TextRun {
   const mirrored = bidi.getMirroredCharacter(part.text)
   return {
@@ -89,7 +89,7 @@ function isolated(part: TextRun): TextRun {
   }
 }
 
-/** One part of a grapheme, or more where no font has all of its characters. */
+/** Returns one part for a grapheme, or more where no font has all of its characters. */
 function partsOf(grapheme: string, isBold: boolean, fonts: PdfFonts, before: TextRun | undefined): TextRun[] {
   const has = (font: FontName) => (character: string) => hasCharacter(fonts, font, character)
   const part = (start: number, text: string, shown: string, font: FontName): TextRun => ({
@@ -112,7 +112,7 @@ function partsOf(grapheme: string, isBold: boolean, fonts: PdfFonts, before: Tex
   const whole = order.find((font) => visible.every(has(font)))
   if (whole !== undefined) return [part(0, grapheme, openSaraAm(characters.filter(has(whole)).join('')), whole)]
   const first = order.find((font) => has(font)(characters[0] ?? ''))
-  // What no font has, such as an emoji, is replaced as a whole, however many characters it is made of.
+  // A grapheme that no font has, such as an emoji, is replaced as a whole, however many characters it has.
   if (first === undefined) return [part(0, grapheme, replacement, isBold ? 'sans-bold' : 'sans')]
   const parts: TextRun[] = []
   let start = 0
@@ -126,8 +126,8 @@ function partsOf(grapheme: string, isBold: boolean, fonts: PdfFonts, before: Tex
 }
 
 /**
- * Thai's letter SARA AM is a circle above the letter before it, and SARA AA. A tone mark of that letter is printed above
- * the circle, although it is written before it. fontkit, unlike other shapers, leaves the two in the order of writing.
+ * Decomposes Thai's letter SARA AM into a circle above the letter before it, and SARA AA. A tone mark is printed above
+ * the circle, although it is written before it. Unlike other shapers, fontkit does not reorder the two.
  */
 function openSaraAm(grapheme: string): string {
   return grapheme.replace(/([\u0e31\u0e34-\u0e37\u0e47-\u0e4e]*)\u0e33/g, '\u0e4d$1\u0e32')

@@ -2,15 +2,21 @@
 import type { Line } from './line.ts'
 import { divideToStep, micro } from './money.ts'
 
-/** All in millionths of the currency's unit. */
+/** The sums of an invoice, in millionths of the currency's unit. */
 export interface Totals {
   net: bigint
-  /** By rate (millionths), rising; each tax is rounded once, over all lines of its rate, and to as many places as they are. */
+  /**
+   * The taxes by rate (millionths), rising. Each is rounded once, over all lines of its rate, to the lines' decimal
+   * places.
+   */
   taxes: { rate: bigint; net: bigint; tax: bigint }[]
   total: bigint
 }
 
-/** @param step the smallest amount, in millionths */
+/**
+ * Adds up an invoice's lines.
+ * @param step the smallest amount, in millionths
+ */
 export function totalsOf(lines: readonly Line[], step: bigint): Totals {
   const nets = new Map<bigint, bigint>()
   for (const { taxRate, amount } of lines) nets.set(taxRate, (nets.get(taxRate) ?? 0n) + amount)

@@ -1,13 +1,16 @@
-// Types of what we use of packages that have none, or none that fit the module that Node loads.
+// Types for packages that have none, or none that fit the module that Node loads.
 declare module 'bidi-js' {
   interface EmbeddingLevels {
-    /** One for each UTF-16 code unit; odd ones run from right to left. */
+    /** The levels, one for each UTF-16 code unit; odd ones run from right to left. */
     levels: Uint8Array
   }
 
   interface Bidi {
     getEmbeddingLevels(text: string): EmbeddingLevels
-    /** @param end inclusive */
+    /**
+     * Returns the indices in printing order.
+     * @param end inclusive
+     */
     getReorderedIndices(text: string, levels: EmbeddingLevels, start: number, end: number): number[]
     getMirroredCharacter(character: string): string | null
   }
@@ -17,7 +20,7 @@ declare module 'bidi-js' {
 
 declare module 'linebreak' {
   interface Break {
-    /** Index of the first UTF-16 code unit of the next line. */
+    /** The index of the first UTF-16 code unit of the next line. */
     position: number
     required: boolean
   }
@@ -30,7 +33,7 @@ declare module 'linebreak' {
 
 declare namespace PDFKit.Mixins {
   interface PDFFont {
-    /** PDFKit takes an opened font as well. */
+    /** Registers a font. PDFKit accepts an opened font as well. */
     registerFont(name: string, font: import('fontkit').Font): this
   }
 }

@@ -6,12 +6,15 @@ import { readExport } from './read-export.ts'
 import { verifyInvoice } from './verify.ts'
 
 const usage = `usage: verify-invoice INVOICE.json USAGE…
-INVOICE.json  an invoice as the API gives it
+INVOICE.json  an invoice as the API returns it
 USAGE         hours of its month, and of each month that it corrects: GET /v1/tenants/{id}/usage/{month}?granularity=hour, JSON or CSV`
 
 process.exitCode = await verify(process.argv.slice(2))
 
-/** @returns 0: every figure is right; 1: some are not; 2: there is nothing to check */
+/**
+ * Verifies an invoice.
+ * @returns 0: every figure is right; 1: some are not; 2: there is nothing to verify
+ */
 async function verify([invoiceFile, ...usageFiles]: string[]): Promise<number> {
   if (invoiceFile === undefined || usageFiles.length === 0) {
     process.stderr.write(`${usage}\n`)
@@ -28,7 +31,7 @@ async function verify([invoiceFile, ...usageFiles]: string[]): Promise<number> {
     const name = `${invoice.tenant_id} ${invoice.month}`
     const verdict =
       wrong.length === 0
-        ? `${invoice.lines.length} lines, total ${invoice.currency} ${invoice.total}: every figure was computed anew and is the same`
+        ? `${invoice.lines.length} lines, total ${invoice.currency} ${invoice.total}: every recomputed figure is the same`
         : 'NOT verified'
     process.stdout.write(`${name}: ${verdict}\n`)
     return wrong.length === 0 ? 0 : 1
@@ -51,5 +54,5 @@ function readInvoice(text: string): InvoiceContent {
   const given: unknown = JSON.parse(text)
   if (Value.Check(InvoiceContent, given)) return given
   const [first] = Value.Errors(InvoiceContent, given)
-  throw new Error(`not an invoice: ${first?.instancePath ?? ''} ${first?.message ?? ''}`)
+  throw new Error(`The file is not an invoice: ${first?.instancePath ?? ''} ${first?.message ?? ''}.`)
 }

@@ -1,4 +1,4 @@
-// Checks an invoice against the hours that it was made of: pure, without the installation.
+// Verifies an invoice against the hours that it was made of. Pure: it needs no installation.
 import { chainOf, correctionLink, type Correction, type HourBucket } from '../usage/index.ts'
 import { readAdjustmentBasis } from './adjustment.ts'
 import { composeInvoice, type InvoiceFacts, type MonthFacts } from './compose.ts'
@@ -6,13 +6,16 @@ import { InvoiceContent, type MonthBasis } from './invoice.ts'
 import { LineText } from './line.ts'
 import { parseMonth } from '../platform/months.ts'
 
-/** What was exported of a tenant's months: hours and corrections, in any order; more than is needed does no harm. */
+/** Exported hours and corrections of a tenant's months, in any order. Additional ones have no effect. */
 export interface ExportedUsage {
   hours: readonly HourBucket[]
   corrections: readonly Correction[]
 }
 
-/** @returns what is wrong, in words; empty: every figure was computed anew and is the same */
+/**
+ * Recomputes an invoice.
+ * @returns descriptions of what is wrong; empty when every figure is the same
+ */
 export function verifyInvoice(invoice: InvoiceContent, usage: ExportedUsage): string[] {
   const wrong: string[] = []
   const billed = startOf(invoice.month)
@@ -27,7 +30,7 @@ export function verifyInvoice(invoice: InvoiceContent, usage: ExportedUsage): st
         `${basis.month}: the invoice was made of ${basis.usage.hours} hours, the export has ${facts.hours.length}`,
       )
     else if (chainOf(facts.previous, facts.hours) !== facts.hash)
-      wrong.push(`${basis.month}: the exported hours do not give the hash that stands in the invoice`)
+      wrong.push(`${basis.month}: the exported hours do not have the hash that is in the invoice`)
     return facts
   })
   const [own, ...earlier] = months
@@ -41,20 +44,23 @@ export function verifyInvoice(invoice: InvoiceContent, usage: ExportedUsage): st
     earlier,
     corrections: corrections.filter(({ hour }) => names.includes(hour.toISOString().slice(0, 7))),
     adjustments: (invoice.basis.adjustments ?? []).map(readAdjustmentBasis),
-    linePositions: invoice.basis.line_places,
+    lineDecimalPlaces: invoice.basis.line_places,
   }
   return differences(invoice, composeInvoice(facts, invoice))
 }
 
-/** The links that are there fit each other and their contents; which of them an invoice needs, its last one says. */
+/**
+ * Checks that the links fit each other and their contents. The invoice's last correction determines which links it
+ * needs.
+ */
 function chainErrors(corrections: readonly Correction[]): string[] {
   return corrections.flatMap((correction, index) => {
     const before = corrections[index - 1]
     if (correctionLink(correction.previous, correction) !== correction.hash)
-      return [`correction ${correction.number} does not give its hash`]
+      return [`correction ${correction.number} does not have its hash`]
     const follows = before?.number === correction.number - 1
     return follows && before.hash !== correction.previous
-      ? [`correction ${correction.number} does not follow on the one before`]
+      ? [`correction ${correction.number} does not follow the one before`]
       : []
   })
 }
@@ -107,6 +113,6 @@ function differences(given: InvoiceContent, computed: InvoiceContent): string[] 
 
 function startOf(month: string): Date {
   const start = parseMonth(month)
-  if (start === undefined) throw new Error(`"${month}" is no month`)
+  if (start === undefined) throw new Error(`Invalid month "${month}". It must be YYYY-MM.`)
   return start
 }

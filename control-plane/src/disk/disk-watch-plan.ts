@@ -1,39 +1,40 @@
-// What a tenant's volumes hold beside what its plan allows: what is said of it, and whether it goes on. Pure.
+// Compares the size of a tenant's volumes with what its plan allows: decides its condition, and whether it is
+// suspended. Pure.
 import type { Plan } from '../plans/index.ts'
 import type { Condition, Desired } from '../tenants/index.ts'
 
-/** A tenant with volumes of its own. */
+/** A tenant with its own volumes. */
 export interface WatchedTenant {
   id: string
   generation: number
   desired: Desired
   plan: Pick<Plan, 'documentBytes' | 'fileBytes'>
-  /** What was last said of its disk. */
+  /** The condition of its disk that was reported last. */
   reported: Condition | undefined
-  /** A backup or restore is under way: a home that is replaced is there twice. */
+  /** Whether a backup, restore or verification is in progress. A home that is being replaced exists twice. */
   isCopied: boolean
-  /** When an operator last ended a suspension. */
+  /** The time at which an operator last ended a suspension. */
   resumedAt: Date | undefined
 }
 
 interface DiskVerdict {
-  /** Undefined: there is nothing to be said. */
+  /** The condition to report; undefined without one. */
   condition: Condition | undefined
-  /** It is to be suspended now. */
+  /** Whether the tenant is to be suspended now. */
   suspend: boolean
 }
 
-/** Indexes, versions of rows and what deletes leave; beside them what Postgres writes ahead. */
+/** Allows for indexes, row versions and dead rows. `writeAheadBytes` allows for the write-ahead log. */
 const quotaFactor = 1.5
 const writeAheadBytes = 2 ** 30
 const warnedAt = 0.8
-/** To make room: an operator can only resume it as it was. */
+/** The time in which a resumed tenant can delete data before it is suspended again. */
 const graceMilliseconds = 600_000
 
-/** Public. */
+/** The reason of a suspension, which is public. */
 export const suspendReason = 'it takes more disk than its plan allows'
 
-/** Infinite where a quota is. */
+/** Returns the bytes that the plan allows; infinite where a quota is unlimited. */
 export function allowedBytes({ documentBytes, fileBytes }: WatchedTenant['plan']): number {
   return documentBytes === null || fileBytes === null
     ? Infinity
@@ -61,7 +62,7 @@ export function judgeDisk(
   }
 }
 
-/** Whether there is something new in it, the time apart. */
+/** Whether two conditions differ in more than their time. */
 export function isChanged(before: Condition | undefined, after: Condition | undefined): boolean {
   return before?.reason !== after?.reason || before?.message !== after?.message
 }

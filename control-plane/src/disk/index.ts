@@ -1,4 +1,4 @@
-// What others may import of `disk/`.
+// The exports of `disk/` that other modules may import.
 export { watchDisks } from './jobs.ts'
 export { type StorageWatchDeps, watchStorage } from './jobs-storage.ts'
 export { createDiskWatchStore } from './store.ts'

@@ -1,4 +1,4 @@
-// Asks the runtimes from time to time what crashes, or foreign hands, have left in their tenants' stores, for the metrics.
+// Reads from the runtimes how many orphaned and missing files their tenants' stores have, for the metrics.
 import type { TenantStorageState } from '@tenantry/contract'
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
@@ -8,27 +8,27 @@ import type { RunningTenants } from '../tenants/index.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Log } from '../platform/log.ts'
 
-/** What the job needs that sums up, for the metrics, what crashes have left in tenants' stores. */
+/** The dependencies of the job that adds up the states of tenants' stores, for the metrics. */
 export interface StorageWatchDeps {
   store: RunningTenants
   regions: ReadonlyMap<string, Pick<Region, 'config'>>
   probe: StorageProbe
-  /** Sums over a region's tenants. */
+  /** Receives the sums over a region's tenants. */
   measure: (region: string, sums: TenantStorageState) => void
   clock: Clock
   log: Pick<Log, 'warn'>
 }
 
 const intervalMilliseconds = 300_000
-/** Runtimes asked at once. */
-const requestedAtOnce = 8
+/** The maximum number of simultaneous requests to runtimes. */
+const maxConcurrentRequests = 8
 
 const nothing: TenantStorageState = { phantoms: 0, orphans: 0, backlog: 0 }
 
-/** Runs while this control plane leads. */
+/** Creates the job, which runs while this control plane leads. */
 export function watchStorage(deps: StorageWatchDeps): (leadership: Leadership) => Promise<void> {
   return async ({ lost }) => {
-    await Promise.all([...deps.regions.values()].map((region) => createStorageWatch(region, deps).keep(lost)))
+    await Promise.all([...deps.regions.values()].map((region) => createStorageWatch(region, deps).run(lost)))
   }
 }
 
@@ -37,26 +37,29 @@ export function createStorageWatch(
   { store, probe, measure, clock, log }: Omit<StorageWatchDeps, 'regions'>,
 ) {
   const statesOf = async (signal: AbortSignal): Promise<TenantStorageState[]> => {
-    const requested = new PQueue({ concurrency: requestedAtOnce })
-    // Who doesn't answer now is nobody's concern here: health and the reconciler look after that.
-    const request = (question: () => Promise<TenantStorageState[]>) => requested.add(() => question().catch(() => []))
+    const queue = new PQueue({ concurrency: maxConcurrentRequests })
+    // Runtimes that do not respond are left out here. Health checks and the reconciler handle them.
+    const readStates = (call: () => Promise<TenantStorageState[]>) => queue.add(() => call().catch(() => []))
     const dedicated = await store.runningTenants(config.id)
     const gateways = config.gateway_internal_urls.slice(0, 1)
     const responses = await Promise.all([
       ...config.runtime_urls.map((url) =>
-        request(async () => Object.values((await probe.storageState(url, signal))?.tenants ?? {})),
+        readStates(async () => Object.values((await probe.storageState(url, signal))?.tenants ?? {})),
       ),
-      // A tenant's own runtime speaks of that tenant alone, whatever else it says.
+      // A tenant's own runtime reports only on that tenant, so other entries are ignored.
       ...dedicated.flatMap(({ id }) =>
         gateways.map((url) =>
-          request(async () => [(await probe.tenantStorageState(url, id, signal))?.tenants[id] ?? nothing]),
+          readStates(async () => [(await probe.tenantStorageState(url, id, signal))?.tenants[id] ?? nothing]),
         ),
       ),
     ])
     return responses.flat()
   }
 
-  /** Once. @returns after how many milliseconds to look again */
+  /**
+   * Polls once.
+   * @returns the milliseconds until the next poll
+   */
   const poll = async (signal: AbortSignal): Promise<number> => {
     measure(config.id, (await statesOf(signal)).reduce(plus, nothing))
     return intervalMilliseconds
@@ -64,13 +67,13 @@ export function createStorageWatch(
 
   return {
     poll,
-    keep: (signal: AbortSignal): Promise<void> =>
+    run: (signal: AbortSignal): Promise<void> =>
       repeat(
         {
           clock,
           work: poll,
           onError: (error) =>
-            log.warn({ region: config.id, err: error }, 'the stores could not be asked about; it is tried again'),
+            log.warn({ region: config.id, err: error }, "could not read the state of tenants' stores; retrying"),
         },
         signal,
       ),

@@ -1,5 +1,5 @@
-// Measures the volumes of tenants that have their own, says which are nearly full, and suspends those that hold far more
-// than their plan allows: the disk is everybody's.
+// Measures the volumes of tenants that have their own, reports which are nearly full, and suspends tenants that use far
+// more disk than their plan allows, because all tenants share the disk.
 import type { Clock } from '../platform/clock.ts'
 import type { Engine } from '../engines/index.ts'
 import type { Leadership } from '../platform/leader.ts'
@@ -9,12 +9,15 @@ import { isChanged, judgeDisk, suspendReason, type WatchedTenant } from './disk-
 import { repeat } from '../platform/repeat.ts'
 import type { Log } from '../platform/log.ts'
 
-/** Every write is the leader's: `LeadershipLost` when it is not any more. */
+/** The store of the disk watch. Only the leader may write: the writes throw `LeadershipLost` otherwise. */
 export interface DiskWatchStore {
   watchedTenants(regionId: string): Promise<WatchedTenant[]>
-  /** In place of what was said before; the tenant's other conditions stay. */
+  /** Replaces the condition of the disk. The tenant's other conditions stay. */
   reportDisk(tenantId: string, condition: Condition | undefined, epoch: bigint): Promise<void>
-  /** @returns false when something was asked of the tenant since that generation */
+  /**
+   * Suspends a tenant.
+   * @returns false when a request has changed the tenant since that generation
+   */
   suspend(tenantId: string, generation: number, reason: string, epoch: bigint): Promise<boolean>
 }
 
@@ -26,17 +29,20 @@ interface DiskWatchDeps {
 }
 
 const intervalMilliseconds = 60_000
-/** The engine walks every file for it: most of the time it does something else. */
+/**
+ * The rest between measurements, relative to their duration. The engine reads every file, and should be idle most of
+ * the time.
+ */
 const restFactor = 10
 const measureMilliseconds = 300_000
 
-/** Runs while this control plane leads. */
+/** Creates the job, which runs while this control plane leads. */
 export function watchDisks(deps: DiskWatchDeps): (leadership: Leadership) => Promise<void> {
   return async ({ epoch, lost }) => {
     const watches = [...deps.regions].flatMap(([region, { engine }]) =>
       engine === undefined ? [] : [createDiskWatch(region, engine, deps, epoch)],
     )
-    await Promise.all(watches.map((watch) => watch.keep(lost)))
+    await Promise.all(watches.map((watch) => watch.run(lost)))
   }
 }
 
@@ -46,24 +52,27 @@ export function createDiskWatch(
   { store, clock, log }: Omit<DiskWatchDeps, 'regions'>,
   epoch: bigint,
 ) {
-  const treat = async (tenant: WatchedTenant, bytes: number): Promise<void> => {
+  const applyVerdict = async (tenant: WatchedTenant, bytes: number): Promise<void> => {
     const { id, generation, reported } = tenant
     const { condition, suspend } = judgeDisk(tenant, bytes, clock.now())
     if (isChanged(reported, condition)) await store.reportDisk(id, condition, epoch)
     if (suspend && (await store.suspend(id, generation, suspendReason, epoch)))
-      log.warn({ region, tenant: id, bytes }, 'a tenant takes more disk than its plan allows; it is suspended')
+      log.warn({ region, tenant: id, bytes }, 'suspended a tenant that uses more disk than its plan allows')
   }
 
-  /** Once: everybody's volumes, in one measurement. @returns after how many milliseconds to look again */
+  /**
+   * Polls once: measures the volumes of all tenants in one measurement.
+   * @returns the milliseconds until the next poll
+   */
   const poll = async (signal: AbortSignal): Promise<number> => {
     const begin = clock.now().getTime()
     const tenants = await store.watchedTenants(region)
     const measured = AbortSignal.any([signal, clock.timeout(measureMilliseconds)])
-    // Asked at once, they are answered by one measurement of the engine's.
+    // The engine serves simultaneous calls with one measurement.
     const bytes = await Promise.all(tenants.map(({ id }) => engine.volumeBytes(id, measured)))
     const took = clock.now().getTime() - begin
     for (const [at, tenant] of tenants.entries())
-      await treat(
+      await applyVerdict(
         tenant,
         Object.values(bytes[at] ?? {}).reduce((sum, size) => sum + size, 0),
       )
@@ -72,13 +81,12 @@ export function createDiskWatch(
 
   return {
     poll,
-    keep: (signal: AbortSignal): Promise<void> =>
+    run: (signal: AbortSignal): Promise<void> =>
       repeat(
         {
           clock,
           work: poll,
-          onError: (error) =>
-            log.warn({ region, err: error }, 'the disk of the tenants could not be measured; it is tried again'),
+          onError: (error) => log.warn({ region, err: error }, "could not measure the tenants' disk; retrying"),
         },
         signal,
       ),

@@ -1,4 +1,4 @@
-// The store of the disk watch on the control database.
+// The store of the disk watch in the control database.
 import type { DiskWatchStore } from './jobs.ts'
 import { leaderRow, ledRow } from '../platform/leader-fence.ts'
 import { type Desired, incrementGeneration, toConditions } from '../tenants/index.ts'
@@ -16,7 +16,10 @@ interface Row {
   resumed_at: Date | null
 }
 
-/** The store of the disk watch on the control database. Its writes throw LeadershipLost once another control plane leads. */
+/**
+ * Creates the store of the disk watch, on the control database. Its writes throw LeadershipLost once another control
+ * plane leads.
+ */
 export function createDiskWatchStore(database: Database, now: () => Date): DiskWatchStore {
   return {
     async watchedTenants(regionId) {
@@ -34,7 +37,7 @@ export function createDiskWatchStore(database: Database, now: () => Date): DiskW
       return rows.map((row) => ({
         id: row.id,
         generation: row.generation,
-        // A check constraint holds it to its values.
+        // A check constraint limits it to its values.
         desired: row.desired as Desired,
         plan: { documentBytes: number(row.document_bytes), fileBytes: number(row.file_bytes) },
         reported: toConditions(row.conditions).find(({ type }) => type === 'Disk'),
@@ -43,15 +46,15 @@ export function createDiskWatchStore(database: Database, now: () => Date): DiskW
       }))
     },
 
-    // When it was last changed stays: nobody has done anything to it.
+    // The tenant's `updated_at` does not change, because no request has changed the tenant.
     async reportDisk(tenantId, condition, epoch) {
       const reported = JSON.stringify(condition === undefined ? [] : [condition])
       const rows = await database.$queryRaw<{ leads: number }[]>`
         with leader as (${leaderRow(epoch)}),
-        said as (
+        updated as (
           update tenants set conditions = ${reported}::jsonb || coalesce(
-            (select jsonb_agg(one order by place)
-              from jsonb_array_elements(conditions) with ordinality as given (one, place) where one ->> 'type' <> 'Disk'),
+            (select jsonb_agg(one order by position)
+              from jsonb_array_elements(conditions) with ordinality as given (one, position) where one ->> 'type' <> 'Disk'),
             '[]')
           where id = ${tenantId} and exists (select from leader))
         select count(*)::int as leads from leader`

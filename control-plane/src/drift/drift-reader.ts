@@ -1,4 +1,4 @@
-// How what exists of a tenant differs from what should.
+// The differences between what exists of a tenant and what should exist.
 import type { Difference } from '../engines/index.ts'
 import type { DriftPolicy, Tenant } from '../tenants/index.ts'
 
@@ -12,6 +12,9 @@ export interface Drift {
 }
 
 export interface DriftReader {
-  /** @throws EngineError when the engine can't be asked: what is not seen is never said to be in order */
+  /**
+   * Reads a tenant's drift.
+   * @throws EngineError when the engine can't be reached: unknown differences are never reported as none
+   */
   read(tenant: Tenant): Promise<Drift>
 }

@@ -1,12 +1,13 @@
-// Looks at what exists of a tenant on its engine, beside what should. A tenant without services of its own has nothing there.
+// Compares what exists of a tenant on its engine with what should exist. A tenant without services of its own has
+// nothing there.
 import { differences, type Difference, EngineError, callEngine } from '../engines/index.ts'
 import type { DriftReader } from './drift-reader.ts'
 import { statusSourceOf, type StatusDeps, type TenantStatusSource } from '../health/index.ts'
 
-/** Nothing was begun for it, so there is no specification to compare with. */
+/** The difference of a tenant that was not begun, which has no specification to compare with. */
 const notBegun: Difference = { component: 'services', field: 'existence', desired: 'present', observed: 'absent' }
 
-/** Makes the reader of a tenant's drift. A tenant without services of its own never has any. */
+/** Creates the reader of a tenant's drift. A tenant without services of its own never has any. */
 export function createDriftReader(deps: StatusDeps): DriftReader {
   return {
     async read(tenant) {
@@ -27,8 +28,7 @@ async function differencesOf(
   { clock }: StatusDeps,
   statusSource: TenantStatusSource | undefined,
 ): Promise<Difference[]> {
-  if (statusSource?.engine === undefined)
-    throw new EngineError('ENGINE_FAILED', "the tenant's region has no engine now")
+  if (statusSource?.engine === undefined) throw new EngineError('ENGINE_FAILED', "The tenant's region has no engine.")
   const { snapshot, region, engine } = statusSource
   if (snapshot.images === undefined || snapshot.subnet === undefined) return [notBegun]
   return callEngine(clock, async (signal) => {

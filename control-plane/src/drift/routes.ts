@@ -17,20 +17,20 @@ const DriftBody = Type.Object({
   ),
 })
 
-/** What the route of drift is given. */
+/** The dependencies of the route of drift. */
 export interface DriftRoutesDeps {
   tenants: Pick<TenantStore, 'get'>
   drift: DriftReader
 }
 
-/** Adds the route that shows how what exists of a tenant differs from what should. */
+/** Adds the route that returns the differences between what exists of a tenant and what should exist. */
 export function addDriftRoutes(app: Api, deps: DriftRoutesDeps): void {
   app.get(
     '/v1/tenants/:id/drift',
     {
       config: { scopes: ['admin', 'read'] },
       schema: {
-        summary: 'How what exists of a tenant differs from what should',
+        summary: 'The differences between what exists of a tenant and what should exist',
         tags: ['tenants'],
         querystring: NoQuery,
         params: Type.Object({ id: Type.String() }),

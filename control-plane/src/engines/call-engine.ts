@@ -1,12 +1,12 @@
-// One question to an engine, for as long as a caller waits for its answer.
+// One call of an engine, with the time limit of a request of the API.
 import type { Clock } from '../platform/clock.ts'
 import { EngineError } from './engine-error.ts'
 
 const timeoutMilliseconds = 5_000
 
 /**
- * Makes calls to an engine for a request of the API, within five seconds.
- * @throws EngineError, ENGINE_UNREACHABLE when the time is over
+ * Makes calls of an engine for a request of the API, within five seconds.
+ * @throws EngineError ENGINE_UNREACHABLE when the time is over
  */
 export async function callEngine<T>(
   clock: Pick<Clock, 'timeout'>,
@@ -17,7 +17,7 @@ export async function callEngine<T>(
     return await request(signal)
   } catch (cause) {
     if (cause instanceof EngineError || !signal.aborted) throw cause
-    throw new EngineError('ENGINE_UNREACHABLE', `the engine did not answer within ${timeoutMilliseconds / 1000} s`, {
+    throw new EngineError('ENGINE_UNREACHABLE', `The engine did not respond within ${timeoutMilliseconds / 1000} s.`, {
       cause,
     })
   }

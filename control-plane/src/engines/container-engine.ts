@@ -1,4 +1,4 @@
-// The engine over a container host: looks, plans, takes the steps, and looks again until there is nothing left to do.
+// The engine over a container host. It observes, plans, takes the steps, and repeats this until no step remains.
 import {
   type Service,
   type Stack,
@@ -17,30 +17,30 @@ interface ContainerEngineOptions {
   name: EngineName
   installation: string
   host: ContainerHost
-  /** Waits; a simulated clock stands in its place. */
+  /** Waits; tests pass a simulated clock's function. */
   sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>
 }
 
-/** More looks than any stack needs: a plan that never ends is a defect, and is said instead of repeated. */
+/** Maximum number of rounds. It exceeds what any stack needs, so a plan that never ends is reported as a defect. */
 const maxPolls = 60
 const healthPollMilliseconds = 150
 const healthTimeoutMilliseconds = 60_000
 
 /**
- * Makes the engine of a region that runs its services as containers of one host. It keeps nothing between two calls:
- * what exists is read from the host each time.
+ * Creates the engine of a region that runs its services as containers of one host. It stores nothing between two calls:
+ * it reads what exists from the host each time.
  */
 export function createContainerEngine({ name, installation, host, sleep }: ContainerEngineOptions): Engine {
   const owner = (stack: string): Ownership & { stack: string } => ({ installation, stack })
 
   const serviceOf = (stack: Stack, service: string): Service => {
     const found = stack.services.find((candidate) => candidate.name === service)
-    if (found === undefined) throw new Error(`the stack ${stack.id} has no service ${service}`)
+    if (found === undefined) throw new Error(`The stack ${stack.id} has no service "${service}".`)
     return found
   }
   const networkOf = (stack: Stack, network: string) => {
     const found = stack.networks.find((candidate) => candidate.name === network)
-    if (found === undefined) throw new Error(`the stack ${stack.id} has no network ${network}`)
+    if (found === undefined) throw new Error(`The stack ${stack.id} has no network "${network}".`)
     return found
   }
 
@@ -78,7 +78,7 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
       if (await isHealthy(container, service, signal).catch(() => false)) return
       await sleep(healthPollMilliseconds, signal)
     }
-    throw new EngineError('UNHEALTHY', `the new ${service.name} did not get healthy; the old one goes on`)
+    throw new EngineError('UNHEALTHY', `The new ${service.name} did not become healthy. The old one keeps running.`)
   }
 
   const retire = async (stack: Stack, container: string, seconds: number, signal: AbortSignal) => {
@@ -86,7 +86,10 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
     await host.removeContainer(container, owner(stack.id), signal)
   }
 
-  /** One that its host has lost hold of can be neither started nor stopped: it goes, and the next look makes it anew. */
+  /**
+   * Starts a container. It removes one that its host has lost track of, which can be neither started nor stopped; the
+   * next round creates it again.
+   */
   const start = async (stack: Stack, container: string, signal: AbortSignal) => {
     try {
       await host.startContainer(container, signal)
@@ -96,7 +99,7 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
     }
   }
 
-  const take = async (stack: Stack, step: Step, signal: AbortSignal): Promise<void> => {
+  const applyStep = async (stack: Stack, step: Step, signal: AbortSignal): Promise<void> => {
     switch (step.do) {
       case 'create-network':
         return createNetwork(stack, step.network, signal)
@@ -139,14 +142,14 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
         return retire(stack, step.container, step.seconds, signal)
       case 'take-over':
         await awaitHealth(step.container, serviceOf(stack, step.service), signal)
-        await all(step.from.map((old) => retire(stack, old, serviceOf(stack, step.service).stopSeconds, signal)))
+        await settleAll(step.from.map((old) => retire(stack, old, serviceOf(stack, step.service).stopSeconds, signal)))
         return
       case 'remove-volume':
         return host.removeVolume(step.volume, owner(stack.id), signal)
     }
   }
 
-  /** Containers of a service, the newest first: there are two while one is replaced. */
+  /** Returns the containers of a service, the newest first. There are two while one is replaced. */
   const containersOf = async (stackId: string, service: string, signal: AbortSignal): Promise<ObservedContainer[]> => {
     const { containers } = await host.observe(owner(stackId), signal)
     return containers
@@ -154,9 +157,9 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
       .sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))
   }
 
-  const running = async (stackId: string, service: string, signal: AbortSignal): Promise<string> => {
+  const runningContainer = async (stackId: string, service: string, signal: AbortSignal): Promise<string> => {
     const found = (await containersOf(stackId, service, signal)).find(({ state }) => state === 'running')
-    if (found === undefined) throw new EngineError('NOT_FOUND', `no ${service} runs`)
+    if (found === undefined) throw new EngineError('NOT_FOUND', `No container of ${service} is running.`)
     return found.name
   }
 
@@ -167,7 +170,8 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
 
     async image(reference, signal) {
       const image = await host.image(reference, signal)
-      if (image === undefined) throw new EngineError('IMAGE_MISSING', `the image "${reference}" is not there`)
+      if (image === undefined)
+        throw new EngineError('IMAGE_MISSING', `The image "${reference}" does not exist on the host.`)
       return image
     },
 
@@ -179,34 +183,34 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
         const steps = planSteps(stack, await host.observe(owner(stack.id), signal))
         if (steps.length === 0) return
         await edge('before')
-        await all(steps.map((step) => take(stack, step, signal)))
+        await settleAll(steps.map((step) => applyStep(stack, step, signal)))
         await edge('after')
       }
-      throw new EngineError('ENGINE_FAILED', `the services did not settle after ${maxPolls} rounds`)
+      throw new EngineError('ENGINE_FAILED', `The services did not converge after ${maxPolls} rounds.`)
     },
 
     async remove(stackId, signal, edge = () => undefined) {
       const order = removalOrder(await host.observe(owner(stackId), signal))
-      await all(order.containers.map((container) => host.removeContainer(container, owner(stackId), signal)))
+      await settleAll(order.containers.map((container) => host.removeContainer(container, owner(stackId), signal)))
       await edge('after')
-      await all(order.networks.map((network) => host.removeNetwork(network.name, owner(stackId), signal)))
+      await settleAll(order.networks.map((network) => host.removeNetwork(network.name, owner(stackId), signal)))
       await edge('after')
-      await all(order.volumes.map((volume) => host.removeVolume(volume, owner(stackId), signal)))
-      await all(
+      await settleAll(order.volumes.map((volume) => host.removeVolume(volume, owner(stackId), signal)))
+      await settleAll(
         order.unlabelledVolumes.map((volume) => host.removeUnlabelledVolume(volume, signal).catch(unlessForeign)),
       )
       await edge('after')
     },
 
     async exec(stackId, service, command, options) {
-      return host.exec(await running(stackId, service, options.signal), command, options)
+      return host.exec(await runningContainer(stackId, service, options.signal), command, options)
     },
     async *execStream(stackId, service, command, options) {
-      yield* host.execStream(await running(stackId, service, options.signal), command, options)
+      yield* host.execStream(await runningContainer(stackId, service, options.signal), command, options)
     },
     async *logs(stackId, service, options, signal) {
       const [newest] = await containersOf(stackId, service, signal)
-      if (newest === undefined) throw new EngineError('NOT_FOUND', `there is no ${service}`)
+      if (newest === undefined) throw new EngineError('NOT_FOUND', `There is no container of ${service}.`)
       yield* host.logs(newest.name, options, signal)
     },
 
@@ -232,11 +236,17 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
   }
 }
 
-/** Names that Postgres' entrypoint knows (images/postgres/entrypoint.sh): permission to begin on an empty volume, and which one. */
+/**
+ * Names that Postgres' entrypoint knows (images/postgres/entrypoint.sh): the file that permits it to initialize an
+ * empty volume, and the variable that names that volume.
+ */
 const permissionFile = 'initialize'
 const guardedVariable = 'TENANTRY_VOLUME'
 
-/** Not a part of the service's specification: it follows from the container's name, and never is a reason to replace one. */
+/**
+ * Returns the variables that name guarded volumes. They follow from the container's name, so they are not part of the
+ * service's specification and never cause a replacement.
+ */
 function guardedEnvironment(stack: Stack, service: Service): Readonly<Record<string, string>> {
   return Object.fromEntries(
     guardedVolumes(stack, service).map(({ name }) => [guardedVariable, volumeName(stack.id, name)]),
@@ -272,8 +282,11 @@ function containerSpec(installation: string, stack: Stack, service: Service): Co
   }
 }
 
-/** Steps of one round do not depend on each other; all are let finish before the first failure is told. */
-async function all(work: readonly Promise<void>[]): Promise<void> {
+/**
+ * Waits until all steps of a round have ended, then throws the first failure. Steps of one round do not depend on each
+ * other.
+ */
+async function settleAll(work: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(work)
   const failed = results.find((result) => result.status === 'rejected')
   if (failed !== undefined) throw failed.reason
@@ -283,7 +296,7 @@ function unlessAbsent(error: unknown): void {
   if (!(error instanceof EngineError) || error.code !== 'NOT_FOUND') throw error
 }
 
-/** What holds somebody's data stays, and what is Tenantry's is gone all the same. */
+/** Ignores a foreign volume: it holds another owner's data and stays, while Tenantry's own objects are removed. */
 function unlessForeign(error: unknown): void {
   if (!(error instanceof EngineError) || error.code !== 'FOREIGN_OBJECT') throw error
 }

@@ -1,48 +1,54 @@
-// What the container engines ask of one host, and nothing more: the real one speaks to a Docker Engine, a simulated one
-// stands in its place where faults are rehearsed. Thin on purpose: no decisions are taken behind it.
+// The calls that the container engines make to one host. The real host speaks to a Docker Engine; tests inject faults with a
+// simulated one. The interface is thin: an implementation takes no decisions.
 import type { HealthCheck, Published, Resources } from '../stacks/index.ts'
 
-/** Labels of everything that is ours. What lacks `installation` with our value is foreign and never touched. */
+/**
+ * Labels of every object of Tenantry. An object without `installation`, or with another value, is foreign and never
+ * touched.
+ */
 export interface Labels {
   installation: string
   stack: string
-  /** Containers, and the volumes of secrets. */
+  /** Name of the service; set on containers and on volumes of secrets. */
   service?: string
   /** `specHash` of the service that a container was made from. */
   spec?: string
 }
 
-/** Whose objects a call may see or touch: those of an installation, and where `stack` is given, of that stack alone. */
+/** Owner of the objects that a call may see or touch: an installation or, if `stack` is set, that stack alone. */
 export interface Ownership {
   installation: string
   stack?: string
 }
 
-/** The host starts anew what ends by itself: of every container of ours, as long as nobody stops it. */
+/** Restart policy of all containers: the host restarts a container that ends by itself, unless it was stopped. */
 export const restartPolicy = 'unless-stopped'
 
-/** State of a container, in the Docker Engine's words. */
+/** State of a container, in the Docker Engine's terms. */
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead' | 'removing'
 
-/** A container as the host tells of it: what could be changed by hand is here, to be compared with what was asked for. */
+/**
+ * A container as the host reports it, with everything that can be changed by hand and is compared with the
+ * specification.
+ */
 export interface ObservedContainer {
   id: string
   name: string
   labels: Labels
   state: ContainerState
-  /** `none` without a health check or before its first run. */
+  /** Result of the health check; `none` without a health check or before its first run. */
   health: 'none' | 'starting' | 'healthy' | 'unhealthy'
   exitCode: number
   /** ISO 8601, UTC; undefined before the first start. */
   startedAt: string | undefined
   restarts: number
   outOfMemory: boolean
-  /** `sha256:…` */
+  /** Digest of the image: `sha256:…`. */
   imageId: string
   resources: Resources
-  /** The host's name of it. */
+  /** Name of the restart policy on the host. */
   restartPolicy: string
-  /** Network name → aliases and address. */
+  /** Aliases and address, by network name. */
   networks: Readonly<Record<string, { aliases: readonly string[]; address: string }>>
 }
 
@@ -53,7 +59,7 @@ export interface ObservedNetwork {
   labels: Labels
   subnet: string
   internal: boolean
-  /** Names of the containers on it, running or not as far as the host tells. */
+  /** Names of the containers on it, running or not, as far as the host reports them. */
   members: readonly string[]
 }
 
@@ -63,18 +69,21 @@ export interface ObservedVolume {
   labels: Labels
 }
 
-/** What exists on a host of one owner, read at one moment. */
+/** Everything of one owner on a host, read at one moment. */
 export interface ObservedHost {
   containers: readonly ObservedContainer[]
   networks: readonly ObservedNetwork[]
   volumes: readonly ObservedVolume[]
-  /** Names of volumes that are named like ours and have no label: a host creates one for a container whose volume is gone. */
+  /**
+   * Names of volumes that are named like Tenantry's but have no label. A host creates one for a container whose volume
+   * is gone.
+   */
   unlabelledVolumes: readonly string[]
 }
 
 /** An image on the host. */
 export interface HostImage {
-  /** `sha256:…` */
+  /** Digest: `sha256:…`. */
   id: string
   /** Value of its component label, for example `runtime`; undefined for an image without that label. */
   component: string | undefined
@@ -88,10 +97,10 @@ export interface ContainerSpec {
   command: readonly string[]
   environment: Readonly<Record<string, string>>
   user: string
-  /** Volume name on the host → path inside and whether it may be written. */
+  /** Volumes by their name on the host, with the path inside the container and whether they are read-only. */
   volumes: readonly { volume: string; path: string; readOnly: boolean }[]
   scratch: Readonly<Record<string, string>>
-  /** The first is there from the start; further ones are connected before it is started. */
+  /** Networks of the container. It is created on the first one and connected to the others before it is started. */
   networks: readonly { network: string; aliases: readonly string[]; address?: string }[]
   published: readonly Published[]
   health: HealthCheck
@@ -114,60 +123,60 @@ export interface VolumeSpec {
   labels: Labels
 }
 
-/** What a host is and how much it has, for the operators' view of a region and for limits that must fit it. */
+/** Description of a host and its size, for the operators' view of a region and for limits that must fit it. */
 export interface HostInfo {
   name: string
   apiVersion: string
   memoryBytes: number
   cpus: number
-  /** Where it keeps images and volumes; undefined where that can't be seen. */
+  /** Space where the host stores images and volumes; undefined if it cannot be read. */
   disk: { freeBytes: number; totalBytes: number } | undefined
-  /** What an operator should know, e.g. limits that this kernel does not enforce. */
+  /** Warnings for the operator, for example of limits that this kernel does not enforce. */
   warnings: readonly string[]
 }
 
-/** Something happened to an object with our label. */
+/** An event of an object with Tenantry's label. */
 export interface HostEvent {
   stack: string
-  /** e.g. `container die`, `network disconnect`. */
+  /** Type and action, for example `container die` or `network disconnect`. */
   what: string
 }
 
 /** One line that a service wrote. */
 export interface LogLine {
-  /** ISO 8601, UTC, nanoseconds as the host gives them. */
+  /** Time in ISO 8601, UTC, with the host's nanoseconds. */
   at: string
   stream: 'stdout' | 'stderr'
   text: string
 }
 
-/** Which lines of a log are read; with `follow`, also those that are written later, until the signal aborts. */
+/** Selection of lines of a log; with `follow`, lines that are written later are included until the signal aborts. */
 export interface LogOptions {
   follow: boolean
-  /** Lines from the end. */
+  /** Maximum number of lines, counted from the end. */
   tail: number
-  /** ISO 8601. */
+  /** Time of the first line, in ISO 8601. */
   since?: string
 }
 
 /** One reading of a container's cgroup. */
 export interface ContainerStats {
-  /** Total since the container's start. */
+  /** CPU time since the container's start. */
   cpuNanoseconds: number
-  /** Without the page cache that can be dropped. */
+  /** Memory in use, without the page cache that can be dropped. */
   memoryBytes: number
 }
 
-/** How a program runs in a container. `maxOutputBytes` bounds what `exec` collects: 16 MiB if absent. */
+/** Options of a program that runs in a container. */
 export interface ExecOptions {
-  /** Written to standard input, which is then closed. */
+  /** Data for standard input, which is closed at its end. */
   input?: string | AsyncIterable<Uint8Array>
   signal: AbortSignal
-  /** Bytes of standard output; more is an error. */
+  /** Maximum number of bytes of standard output that `exec` collects; 16 MiB by default. More is an error. */
   maxOutputBytes?: number
 }
 
-/** How a program in a container ended. A code other than 0 is a result, not an error. */
+/** Result of a program in a container. An exit code other than 0 is a result, not an error. */
 export interface ExecResult {
   code: number
   stdout: string
@@ -175,33 +184,41 @@ export interface ExecResult {
 }
 
 /**
- * A host of containers. Every call throws `EngineError` (engine-error.ts), or its signal's reason once that is aborted;
- * none retries by itself. All IDs and names are the host's.
+ * A host of containers. Every call throws `EngineError`, or its signal's reason once that is aborted; none retries by
+ * itself. All IDs and names are the host's.
  */
 export interface ContainerHost {
   /** Reads the host's size and version. */
   info(signal: AbortSignal): Promise<HostInfo>
-  /** Everything with our label. */
+  /** Reads every object with Tenantry's label. */
   observe(owned: Ownership, signal: AbortSignal): Promise<ObservedHost>
-  /** Undefined for an image that the host does not have. */
+  /** Returns an image, or undefined if the host does not have it. */
   image(reference: string, signal: AbortSignal): Promise<HostImage | undefined>
 
-  /** @throws EngineError `FOREIGN_OBJECT` when the name is taken by something that is not ours; ours is adopted */
+  /**
+   * Creates a network, or adopts Tenantry's own of that name. @throws EngineError `FOREIGN_OBJECT` if a foreign one has
+   * the name
+   */
   createNetwork(spec: NetworkSpec, signal: AbortSignal): Promise<void>
-  /** An unlabelled volume of that name which holds nothing and is not in use is replaced. */
+  /**
+   * Creates a volume, or adopts Tenantry's own of that name. It replaces an unlabelled volume that is empty and not in
+   * use.
+   */
   createVolume(spec: VolumeSpec, signal: AbortSignal): Promise<void>
   /**
-   * Created, not started; with all its networks. A container of ours under that name is adopted as it is.
-   * @throws EngineError `VOLUME_MISSING` also when a volume went away meanwhile: the container is not left on what the host made instead
+   * Creates a container with all its networks and does not start it. It adopts Tenantry's own container of that name
+   * unchanged.
+   * @throws EngineError `VOLUME_MISSING`, also if a volume disappears during the call: the container then does not stay
+   * on the volume that the host created instead
    */
   createContainer(spec: ContainerSpec, signal: AbortSignal): Promise<void>
-  /** Starts a created or stopped container. It need not be healthy yet when the call returns. */
+  /** Starts a created or stopped container, which may still be unhealthy when the call returns. */
   startContainer(name: string, signal: AbortSignal): Promise<void>
-  /** Lets the processes of a paused container run on. */
+  /** Resumes the processes of a paused container. */
   unpauseContainer(name: string, signal: AbortSignal): Promise<void>
-  /** Asks a container to stop and kills it after `seconds`. */
+  /** Sends a container the stop signal, and kills it after `seconds`. */
   stopContainer(name: string, seconds: number, signal: AbortSignal): Promise<void>
-  /** The restart policy is set with them. */
+  /** Sets the limits and the restart policy of a container. */
   updateResources(name: string, resources: Resources, signal: AbortSignal): Promise<void>
   /** Puts a container on a network, at a fixed address or at any of the subnet. */
   connect(
@@ -211,7 +228,7 @@ export interface ContainerHost {
     address: string | undefined,
     signal: AbortSignal,
   ): Promise<void>
-  /** Not being on it is no error. */
+  /** Disconnects a container from a network. A container that is not on it is not an error. */
   disconnect(network: string, container: string, signal: AbortSignal): Promise<void>
   /** Replaces the content of a volume by files of mode 0400 that belong to `user` (`uid` or `uid:gid`). */
   writeFiles(
@@ -223,30 +240,33 @@ export interface ContainerHost {
     signal: AbortSignal,
   ): Promise<void>
   /**
-   * Adds files of mode 0400 to a volume of `user`; what it holds besides stays.
-   * @throws EngineError `VOLUME_MISSING` for a volume that is gone, also where the host made another in its place
+   * Adds files of mode 0400 to a volume of `user` and leaves its other files in place.
+   * @throws EngineError `VOLUME_MISSING` for a volume that is gone, also if the host created another of that name
    */
   addFiles: ContainerHost['writeFiles']
 
-  /** What is absent is no error, what is not ours is. */
+  /** Removes a container. An absent one is not an error, a foreign one is. */
   removeContainer(name: string, owner: Ownership, signal: AbortSignal): Promise<void>
-  /** Guests are disconnected first. */
+  /** Removes a network after it has disconnected all containers, attached ones included. */
   removeNetwork(name: string, owner: Ownership, signal: AbortSignal): Promise<void>
-  /** Removes a volume and what it holds. What is absent is no error, what is not ours is. */
+  /** Removes a volume and its content. An absent one is not an error, a foreign one is. */
   removeVolume(name: string, owner: Ownership, signal: AbortSignal): Promise<void>
-  /** Removes an unlabelled volume. @throws EngineError `FOREIGN_OBJECT` when it holds something or is in use */
+  /** Removes an unlabelled volume. @throws EngineError `FOREIGN_OBJECT` if it holds data or is in use */
   removeUnlabelledVolume(name: string, signal: AbortSignal): Promise<void>
 
   /** Runs a program in a running container and collects its output. */
   exec(container: string, command: readonly string[], options: ExecOptions): Promise<ExecResult>
-  /** Standard output as it comes; throws at its end when the exit code is not 0 (the message carries the end of standard error). */
+  /**
+   * Yields standard output as it arrives. It throws at the end if the exit code is not 0; the message has the end of
+   * standard error.
+   */
   execStream(container: string, command: readonly string[], options: ExecOptions): AsyncIterable<Uint8Array>
   /** Yields lines of standard output and standard error, the oldest first. */
   logs(container: string, options: LogOptions, signal: AbortSignal): AsyncIterable<LogLine>
   /** Reads what a running container uses. */
   stats(container: string, signal: AbortSignal): Promise<ContainerStats>
-  /** Bytes that a volume holds on disk, of all with our label. */
+  /** Returns the bytes on disk of all volumes with Tenantry's label, by name. */
   volumeBytes(owned: Ownership, signal: AbortSignal): Promise<Readonly<Record<string, number>>>
-  /** Ends or throws when the connection does; the caller connects again and looks at everything anew. */
+  /** Yields events. It ends or throws with the connection; the caller connects again and reads everything again. */
   events(owned: Ownership, signal: AbortSignal): AsyncIterable<HostEvent>
 }

@@ -1,5 +1,5 @@
-// From what exists of a stack to what should: the steps that can be taken now. Pure; taken again and again, with a fresh
-// look at the host each time, it ends with none.
+// Computes the steps from what exists of a stack to what should exist. Pure. Each round plans again from a fresh observation,
+// until no step remains.
 import {
   type AttachedContainer,
   type Service,
@@ -14,7 +14,7 @@ import { restartPolicy, type ObservedContainer, type ObservedHost, type Observed
 import { EngineError } from './engine-error.ts'
 
 /**
- * One thing to do on a host; containers are named by their names there, networks, volumes and services by those of the
+ * One change on a host. Containers are named by their names there; networks, volumes and services by those of the
  * stack.
  */
 export type Step =
@@ -30,19 +30,19 @@ export type Step =
   | { do: 'disconnect-container'; container: string; network: string }
   | { do: 'stop-container'; container: string; seconds: number }
   | { do: 'remove-container'; container: string; seconds: number }
-  /** Waits until the new container answers, then removes what it replaces. */
+  /** Waits until the new container is healthy, then removes the containers that it replaces. */
   | { do: 'take-over'; container: string; service: string; from: readonly string[] }
   | { do: 'remove-volume'; volume: string }
 
-const settled: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
+const haltedStates: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
 
-/** The steps that can be taken now; none when all is as it should be. @throws EngineError VOLUME_MISSING */
+/** Returns the steps that can be taken now; none if everything is as specified. @throws EngineError VOLUME_MISSING */
 export function planSteps(stack: Stack, host: ObservedHost): Step[] {
   const missing = stack.volumes.find(({ name, mustExist }) => mustExist && !hasVolume(host, volumeName(stack.id, name)))
   if (missing !== undefined) {
-    const replaced = isReplaced(stack, missing, host) ? '; Docker has made an unlabelled one of its name' : ''
-    const gone = `the volume "${missing.name}" is gone, and with it what it held`
-    throw new EngineError('VOLUME_MISSING', `${gone}; nothing is started on an empty one${replaced}`)
+    const replaced = isReplaced(stack, missing, host) ? ' Docker has created an unlabelled volume of that name.' : ''
+    const gone = `The volume "${missing.name}" and its data are gone.`
+    throw new EngineError('VOLUME_MISSING', `${gone} No service is started on an empty volume.${replaced}`)
   }
   const unknown = host.containers.filter(({ labels }) => !stack.services.some(({ name }) => name === labels.service))
   const steps: Step[] = unknown.map(({ name }) => ({ do: 'remove-container', container: name, seconds: 10 }))
@@ -50,11 +50,11 @@ export function planSteps(stack: Stack, host: ObservedHost): Step[] {
   const networks = stack.networks.flatMap((network) => networkSteps(stack, network, host))
   const volumes = stack.volumes.flatMap((volume) => volumeSteps(stack, volume, host))
   steps.push(...networks, ...volumes)
-  // Containers stand on networks and volumes.
+  // Containers depend on networks and volumes, so those come first.
   if (networks.some((step) => step.do !== 'attach-container') || volumes.length > 0) return steps
   if (stack.state === 'stopped') steps.push(...stoppingSteps(stack, host))
   else for (const service of stack.services) steps.push(...serviceSteps(stack, service, host))
-  // Containers of a stopped stack stay as they are, and may need them.
+  // Containers of a stopped stack stay as they are and may need their secrets.
   if (steps.length === 0 && stack.state === 'running') steps.push(...staleSecrets(stack, host))
   return steps
 }
@@ -66,12 +66,12 @@ function volumeSteps(stack: Stack, volume: Volume, host: ObservedHost): Step[] {
   return [{ do: 'create-volume', volume: volume.name }]
 }
 
-/** The host has an unlabelled volume of its name: it is in the way of the stack's own. */
+/** Reports whether the host has an unlabelled volume of this name, which blocks the stack's own. */
 function isReplaced(stack: Stack, { name }: Volume, host: ObservedHost): boolean {
   return host.unlabelledVolumes.includes(volumeName(stack.id, name))
 }
 
-/** While a container uses a volume, the volume can't be removed. */
+/** Returns the steps that remove the containers of a volume, which cannot be removed while one uses it. */
 function containersOn(stack: Stack, { name }: Volume, host: ObservedHost): Step[] {
   const users = stack.services.filter(({ volumes }) => name in volumes)
   return users.flatMap((service) =>
@@ -81,7 +81,7 @@ function containersOn(stack: Stack, { name }: Volume, host: ObservedHost): Step[
   )
 }
 
-/** Volumes of a service on which its program begins with permission only. */
+/** Returns the volumes of a service that its program initializes only with permission. */
 export function guardedVolumes({ volumes }: Stack, service: Service): Volume[] {
   return volumes.filter(({ name, isGuarded }) => isGuarded && name in service.volumes)
 }
@@ -111,21 +111,21 @@ function serviceSteps(stack: Stack, service: Service, host: ObservedHost): Step[
     seconds: service.stopSeconds,
   }))
 
-  // Also beside a current one, which can't get well as long as another holds what both use.
+  // A replaced container also goes if the current one exists, which cannot get healthy while the other holds what both use.
   if (service.replace === 'stop-first' && others.length > 0) return removeOthers
   if (current === undefined) return [{ do: 'create-container', service: service.name }]
-  // The host would start it on an empty volume.
+  // Without this volume the host would start the container on an empty one.
   if (Object.keys(service.secrets).length > 0 && !hasVolume(host, secretsVolumeName(stack.id, service))) {
     return [{ do: 'remove-container', container: name, seconds: service.stopSeconds }]
   }
-  const mending = currentSteps(stack, service, current)
-  if (mending.length > 0) return mending
+  const repairs = currentSteps(stack, service, current)
+  if (repairs.length > 0) return repairs
   return others.length === 0
     ? []
     : [{ do: 'take-over', container: name, service: service.name, from: others.map((other) => other.name) }]
 }
 
-/** The last service first, and the others when it has ended: what it is still doing may need them. */
+/** Stops the last service first, and the others after it has ended, because it may need them until then. */
 function stoppingSteps(stack: Stack, host: ObservedHost): Step[] {
   for (const service of stack.services.toReversed()) {
     const name = containerName(stack.id, service)
@@ -133,7 +133,7 @@ function stoppingSteps(stack: Stack, host: ObservedHost): Step[] {
     const steps = own.flatMap((container): Step[] => {
       if (container.name !== name)
         return [{ do: 'remove-container', container: container.name, seconds: service.stopSeconds }]
-      return settled.has(container.state)
+      return haltedStates.has(container.state)
         ? []
         : [{ do: 'stop-container', container: name, seconds: service.stopSeconds }]
     })
@@ -150,7 +150,7 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
   ) {
     return [{ do: 'remove-container', container: current.name, seconds: service.stopSeconds }]
   }
-  // Its volume may have been emptied. There is nothing in it yet, and the next container brings a new permission to begin.
+  // Its volume may have been emptied. The volume holds no data yet, and the next container brings a new permission.
   if (current.state === 'restarting' && guardedVolumes(stack, service).some(({ mustExist }) => !mustExist)) {
     return [{ do: 'remove-container', container: current.name, seconds: service.stopSeconds }]
   }
@@ -158,7 +158,7 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
   for (const { network, aliases, address } of service.networks) {
     const attached = current.networks[networkName(stack.id, network)]
     const isComplete = attached !== undefined && aliases.every((alias) => attached.aliases.includes(alias))
-    // While it is stopped a fixed address is not shown.
+    // The host does not report the fixed address of a stopped container.
     if (!isComplete || (current.state === 'running' && address !== undefined && attached.address !== address)) {
       steps.push({ do: 'connect-container', container: current.name, service: service.name, network })
     }
@@ -176,20 +176,21 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
     steps.push({ do: 'update-resources', container: current.name, service: service.name })
   }
   if (current.state === 'paused') steps.push({ do: 'unpause-container', container: current.name })
-  // It can't start before it is on its networks.
-  if (settled.has(current.state) && steps.length === 0) steps.push({ do: 'start-container', container: current.name })
+  // A container cannot start before it is on its networks.
+  if (haltedStates.has(current.state) && steps.length === 0)
+    steps.push({ do: 'start-container', container: current.name })
   return steps
 }
 
-/** Where somebody has put it that it does not belong: names on the host. */
+/** Returns the networks, by their names on the host, that a container is on although its service is not. */
 export function strayNetworks(stack: Stack, service: Service, container: ObservedContainer): string[] {
   if (service.isAttached) return []
   const own = new Set(service.networks.map(({ network }) => networkName(stack.id, network)))
-  // `none` is the engine's name for no network at all.
+  // `none` is the Engine's name for the absence of a network.
   return Object.keys(container.networks).filter((network) => network !== 'none' && !own.has(network))
 }
 
-/** Secrets of specs that no container was made from any more. */
+/** Returns the steps that remove secrets of specifications from which no container is made any more. */
 function staleSecrets(stack: Stack, host: ObservedHost): Step[] {
   const live = new Set(stack.services.map((service) => secretsVolumeName(stack.id, service)))
   return host.volumes
@@ -204,7 +205,7 @@ interface RemovalOrder {
   unlabelledVolumes: readonly string[]
 }
 
-/** Everything that must go for a stack to be gone, in the order in which it can. */
+/** Returns all objects of a stack in the order in which they can be removed. */
 export function removalOrder(host: ObservedHost): RemovalOrder {
   return {
     containers: host.containers.map(({ name }) => name),

@@ -1,4 +1,4 @@
-// ContainerSpec → the Engine's request to create it, and with that the hardening of everything that Tenantry runs. Pure.
+// Converts a ContainerSpec to the Engine's request to create it, with the hardening of every container of Tenantry. Pure.
 import type Dockerode from 'dockerode'
 import type { HealthCheck, Resources } from '../stacks/index.ts'
 import { restartPolicy, type ContainerSpec } from './container-host.ts'
@@ -6,17 +6,20 @@ import { toDocker } from './docker-labels.ts'
 
 const nanosecondsPerSecond = 1_000_000_000
 
-/** Of a scratch directory whose options name no size: memory that a tenant could fill is always bounded. */
+/** Size of a scratch directory whose options name none, so that the memory that a tenant can fill is always bounded. */
 const scratchSize = 'size=64m'
 
 /**
- * How often the kernel repeats the end of a connection that nobody answers: 4 times take 6 s. While it does, the network
- * of a container that has ended stays, after a crash of the Engine even beside that of its next start, with the same
- * addresses, and takes packets that are for the new one. The kernel's own 8 times take 100 s.
+ * Number of times that the kernel repeats the end of a connection without a reply: 4 times take 6 s. Until then the
+ * network of an ended container stays. After a crash of the Engine it stays alongside the network of the next start,
+ * with the same addresses, and receives packets that are for the new one. The kernel's default of 8 times takes 100 s.
  */
 const orphanRetries = '4'
 
-/** The first network only: the Engine takes more than one in this request since API 1.44, and we speak older ones. */
+/**
+ * Returns the request's body, with the first network only: the Engine accepts several since API 1.44, and older ones
+ * are supported.
+ */
 export function containerBody(spec: ContainerSpec): Dockerode.ContainerCreateOptions {
   const [first] = spec.networks
   return {
@@ -41,24 +44,24 @@ export function containerBody(spec: ContainerSpec): Dockerode.ContainerCreateOpt
 }
 
 /**
- * A container's place on a network, in the Docker Engine's form. Without an address the Engine chooses one of the
- * subnet.
+ * Returns a container's attachment to a network in the Docker Engine's form. Without an address the Engine chooses one
+ * of the subnet.
  */
 export function endpoint(aliases: readonly string[], address: string | undefined): Dockerode.EndpointSettings {
   return { Aliases: [...aliases], ...(address === undefined ? {} : { IPAMConfig: { IPv4Address: address } }) }
 }
 
-/** Swap is none: the limit of both together is that of memory. */
+/** Returns the limits without swap: the limit of memory and swap together equals that of memory. */
 function limits({ memoryBytes, cpuMillis, pids }: Resources): Dockerode.HostConfig {
   return { Memory: memoryBytes, MemorySwap: memoryBytes, NanoCpus: cpuMillis * 1_000_000, PidsLimit: pids }
 }
 
-/** What can be changed of a container that is there. */
+/** Returns the settings that can be changed on an existing container. */
 export function changeable(resources: Resources): Dockerode.HostConfig {
   return { ...limits(resources), RestartPolicy: { Name: restartPolicy } }
 }
 
-/** The hardening template. Seccomp and masked paths are the Engine's own, kept by not naming any. */
+/** Returns the hardening template. It names no seccomp profile and no masked paths, so the Engine's defaults apply. */
 function hostConfig(spec: ContainerSpec): Dockerode.HostConfig & { CgroupnsMode: 'private' } {
   return {
     ...changeable(spec.resources),
@@ -77,7 +80,7 @@ function hostConfig(spec: ContainerSpec): Dockerode.HostConfig & { CgroupnsMode:
     PidMode: '',
     UTSMode: '',
     Devices: [],
-    // A name that nobody has is asked of the host's resolvers, which may be out of reach.
+    // The host's resolvers receive queries for unknown names and may be unreachable.
     DnsOptions: ['timeout:1', 'attempts:2'],
     OomKillDisable: false,
     Init: false,
@@ -90,13 +93,16 @@ function hostConfig(spec: ContainerSpec): Dockerode.HostConfig & { CgroupnsMode:
   }
 }
 
-/** The Engine adds `noexec`, `nosuid` and `nodev` where nothing else is said. */
+/** Adds a size to the options. The Engine itself adds `noexec`, `nosuid` and `nodev` unless the options differ. */
 function scratchOptions(options: string): string {
   const parts = options.split(',').filter((part) => part !== '')
   return (parts.some((part) => part.startsWith('size=')) ? parts : [...parts, scratchSize]).join(',')
 }
 
-/** Files of secrets are ours alone; other volumes start with what the image has at their path, its owner above all. */
+/**
+ * Volumes of secrets hold only their files; other volumes start with the image's content at their path, its owner
+ * included.
+ */
 function mount({ volume, path, readOnly }: ContainerSpec['volumes'][number]): Dockerode.MountSettings {
   return {
     Type: 'volume',
@@ -110,8 +116,8 @@ function mount({ volume, path, readOnly }: ContainerSpec['volumes'][number]): Do
 function portBindings({ published }: ContainerSpec): Record<string, { HostIp: string; HostPort: string }[]> {
   const bindings: Record<string, { HostIp: string; HostPort: string }[]> = {}
   for (const { containerPort, hostAddress, hostPort } of published) {
-    const slots = (bindings[`${containerPort}/tcp`] ??= [])
-    slots.push({ HostIp: hostAddress, HostPort: String(hostPort) })
+    const hostPorts = (bindings[`${containerPort}/tcp`] ??= [])
+    hostPorts.push({ HostIp: hostAddress, HostPort: String(hostPort) })
   }
   return bindings
 }

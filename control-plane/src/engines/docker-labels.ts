@@ -1,11 +1,11 @@
-// Our labels as the Engine keeps them. What they say decides whether an object is ours, and what an image is.
+// Tenantry's labels as the Engine stores them. They decide whether an object is Tenantry's, and which component an image is.
 import type Dockerode from 'dockerode'
 import type { Labels, Ownership } from './container-host.ts'
 import { EngineError } from './engine-error.ts'
 
 type DockerLabels = Readonly<Record<string, string>> | null | undefined
 
-/** Our labels under the names that the Docker Engine stores. */
+/** Returns labels under the names that the Docker Engine stores. */
 export function toDocker({ installation, stack, service, spec }: Labels): Record<string, string> {
   return {
     'tenantry.installation': installation,
@@ -15,7 +15,7 @@ export function toDocker({ installation, stack, service, spec }: Labels): Record
   }
 }
 
-/** Undefined for what is not ours nor another installation's. */
+/** Returns the labels of an object; undefined if it belongs to no installation of Tenantry. */
 export function fromDocker(labels: DockerLabels): Labels | undefined {
   const {
     'tenantry.installation': installation,
@@ -27,14 +27,14 @@ export function fromDocker(labels: DockerLabels): Labels | undefined {
   return { installation, stack, ...(service === undefined ? {} : { service }), ...(spec === undefined ? {} : { spec }) }
 }
 
-/** Label of an image that says which component it is. Operators who build images of their own set it. */
+/** Label of an image that names its component. Operators set it on images that they build themselves. */
 export const componentLabel = 'org.tenantry.component'
 
 type FoundVolume = Pick<Dockerode.VolumeInspectInfo, 'Driver' | 'Options'> & { Labels: DockerLabels }
 
 /**
- * Whether a volume is as the Engine creates it by itself for a container that names a missing one. A volume that somebody
- * else has labelled, or that has another driver or options, never is.
+ * Whether a volume is one that the Engine itself created for a container that names a missing volume. A volume with any
+ * label, another driver or options is not.
  */
 export function isUnlabelled({ Driver: driver, Labels: labels, Options: options }: FoundVolume): boolean {
   return driver === 'local' && isEmptyObject(labels) && isEmptyObject(options)
@@ -50,7 +50,7 @@ export function isOwned(labels: DockerLabels, owner: Ownership): boolean {
   return found?.installation === owner.installation && (owner.stack === undefined || found.stack === owner.stack)
 }
 
-/** Checks that an object is the owner's before it is touched. @throws EngineError `FOREIGN_OBJECT` */
+/** Checks that an object belongs to the owner before it is touched. @throws EngineError `FOREIGN_OBJECT` */
 export function rejectForeign(
   kind: 'container' | 'network' | 'volume',
   name: string,
@@ -58,10 +58,10 @@ export function rejectForeign(
   owner: Ownership,
 ): void {
   if (isOwned(labels, owner)) return
-  throw new EngineError('FOREIGN_OBJECT', `a ${kind} named ${name} exists that is not Tenantry's`)
+  throw new EngineError('FOREIGN_OBJECT', `A ${kind} named "${name}" exists that does not belong to Tenantry.`)
 }
 
-/** The Engine's filter for what is owned. */
+/** Returns the Engine's filter for the owner's objects. */
 export function ownedFilter({ installation, stack }: Ownership): { label: string[] } {
   return {
     label: [`tenantry.installation=${installation}`, ...(stack === undefined ? [] : [`tenantry.stack=${stack}`])],

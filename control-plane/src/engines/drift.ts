@@ -1,5 +1,5 @@
-// What exists of a stack beside what should, field by field: what an operator reads where the convergence plan has steps.
-// Pure. Names, states and hashes only: what a service is told in its environment or its secrets is not looked at.
+// Compares what exists of a stack with what should exist, field by field, for an operator. Pure. It compares names,
+// states and hashes only, and never a service's environment or secrets.
 import {
   type Network,
   type Service,
@@ -14,7 +14,7 @@ import { strayNetworks } from './convergence-plan.ts'
 
 export type DriftValue = string | number | boolean | null
 
-/** One field of a stack that is not as it should be. */
+/** One field of a stack that differs from its specification. */
 export interface Difference {
   /** A service's name, `network/NAME`, `volume/NAME`, or `container/NAME` for one that belongs to no service. */
   component: string
@@ -26,8 +26,9 @@ export interface Difference {
 const halted: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
 
 /**
- * Compares a stack with what exists of it. @param host what is observed of this stack alone
- * @returns no difference when all is as it should be
+ * Compares a stack with what exists of it.
+ * @param host observation of this stack alone
+ * @returns no difference if everything is as specified
  */
 export function differences(stack: Stack, host: ObservedHost): Difference[] {
   return [
@@ -38,7 +39,7 @@ export function differences(stack: Stack, host: ObservedHost): Difference[] {
   ]
 }
 
-/** One field that is to be compared. */
+/** One field to compare. */
 type Field = [field: string, desired: DriftValue, observed: DriftValue]
 
 function differing(component: string, fields: readonly Field[]): Difference[] {
@@ -57,7 +58,7 @@ function networkDifferences(stack: Stack, network: Network, host: ObservedHost):
   const observed = host.networks.find(({ name }) => name === networkName(stack.id, network.name))
   if (observed === undefined) return presence(component, true, false)
   const attachedContainers = network.attachedContainers.map(({ container, alias }): Field => [
-    `guest ${alias}`,
+    `attached container ${alias}`,
     'attached',
     observed.members.includes(container) ? 'attached' : 'detached',
   ])
@@ -76,7 +77,7 @@ function volumeDifferences(stack: Stack, host: ObservedHost): Difference[] {
       const observed = host.unlabelledVolumes.includes(volumeName(stack.id, name)) ? 'unlabelled' : 'absent'
       return differing(`volume/${name}`, [['existence', 'present', observed]])
     })
-  // Containers of a stopped stack stay as they are, and may need theirs.
+  // Containers of a stopped stack stay as they are and may need their secrets.
   if (stack.state === 'stopped') return missing
   const live = new Set(stack.services.map((service) => secretsVolumeName(stack.id, service)))
   const stale = host.volumes
@@ -96,7 +97,7 @@ function serviceDifferences(stack: Stack, service: Service, host: ObservedHost):
   const own = host.containers.filter(({ labels }) => labels.service === service.name)
   const name = containerName(stack.id, service)
   const current = own.find((container) => container.name === name)
-  // One of another specification stands for the one that is to replace it.
+  // Without a current container, one of another specification is compared.
   const [shown = own[0]] = current === undefined ? [] : [current]
   const rest = own
     .filter((container) => container !== shown)
@@ -117,7 +118,7 @@ function specOf(container: string): string {
   return container.slice(-8)
 }
 
-/** Of what does not run only that counts. */
+/** Compares the state of a stopped service, and no other field. */
 function stoppedDifferences(service: Service, { name, state }: ObservedContainer, isCurrent: boolean): Difference[] {
   if (!isCurrent) return presence(`container/${name}`, false, true)
   return differing(service.name, [['state', 'stopped', halted.has(state) ? 'stopped' : state]])
@@ -127,9 +128,9 @@ function runningFields(stack: Stack, service: Service, is: ObservedContainer): F
   const { memoryBytes, cpuMillis, pids } = service.resources
   return [
     ['state', 'running', is.state],
-    // One that has just begun is not known to be ill; of one that does not run an engine tells the last that it saw.
+    // A container that has just started is not known to be unhealthy. The health of one that is not running is stale.
     ['health', 'healthy', is.state === 'running' && is.health === 'unhealthy' ? 'unhealthy' : 'healthy'],
-    // `name@sha256:…` is a registry's digest, which an engine does not tell of a container.
+    // `name@sha256:…` is a registry's digest, which an engine does not report for a container.
     ...(service.image.startsWith('sha256:') ? [['image', service.image, is.imageId] satisfies Field] : []),
     ['memory_bytes', memoryBytes, is.resources.memoryBytes],
     ['cpu_millis', cpuMillis, is.resources.cpuMillis],
@@ -145,15 +146,15 @@ function attachmentFields(
   { network, aliases, address }: Service['networks'][number],
   is: ObservedContainer,
 ): Field[] {
-  const location = is.networks[networkName(stack.id, network)]
-  if (location === undefined) return [[`network ${network}`, 'attached', 'detached']]
-  const named = aliases.map((alias): Field => [
+  const attachment = is.networks[networkName(stack.id, network)]
+  if (attachment === undefined) return [[`network ${network}`, 'attached', 'detached']]
+  const aliasFields = aliases.map((alias): Field => [
     `alias ${alias}`,
     'present',
-    location.aliases.includes(alias) ? 'present' : 'absent',
+    attachment.aliases.includes(alias) ? 'present' : 'absent',
   ])
-  // While it is stopped a fixed address is not shown.
+  // The host does not report the fixed address of a stopped container.
   return address === undefined || is.state !== 'running'
-    ? named
-    : [...named, [`address on ${network}`, address, location.address]]
+    ? aliasFields
+    : [...aliasFields, [`address on ${network}`, address, attachment.address]]
 }

@@ -1,6 +1,6 @@
-// What can go wrong with an engine, in words that may be shown to the operator.
+// Errors of engines, with messages for the operator.
 
-/** The reason of a condition; `TRANSIENT` ones pass by themselves. */
+/** Code of an engine's error, which is the reason of a condition. */
 export type EngineErrorCode =
   | 'ENGINE_UNREACHABLE'
   | 'ENGINE_TOO_OLD'
@@ -19,14 +19,11 @@ export type EngineErrorCode =
   | 'UNHEALTHY'
   | 'ENGINE_FAILED'
 
-/**
- * An engine could not do what was asked of it. Code and message are public: operators read them in conditions and
- * errors.
- */
+/** An error of a call of an engine. Code and message are public: operators read them in conditions and errors. */
 export class EngineError extends Error {
   readonly code: EngineErrorCode
 
-  /** `message` is public: what and which object, never a secret or an address of the host. */
+  /** @param message public text that names what failed and the object, never a secret or an address of the host */
   constructor(code: EngineErrorCode, message: string, options?: ErrorOptions) {
     super(message, options)
     this.code = code

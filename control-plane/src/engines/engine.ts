@@ -1,4 +1,4 @@
-// What an engine is: the part that makes a stack exist, and tells what does exist.
+// The interface of an engine, which makes a stack exist and reports what exists.
 import type { Stack, Isolation } from '../stacks/index.ts'
 import type {
   ContainerStats,
@@ -14,29 +14,32 @@ import type {
 
 export type EngineName = 'process' | 'docker' | 'swarm'
 
-/** All calls throw `EngineError`. */
+/** An engine of a region. All calls throw `EngineError`. */
 export interface Engine {
   readonly name: EngineName
-  /** Value of the label of everything that it makes. */
+  /** Value of the installation's label on everything that the engine creates. */
   readonly installation: string
   /** Reads what the engine's host is and how much it has. */
   info(signal: AbortSignal): Promise<HostInfo>
-  /** The image that a reference means now. @throws EngineError IMAGE_MISSING */
+  /** Returns the image to which a reference currently resolves. @throws EngineError IMAGE_MISSING */
   image(reference: string, signal: AbortSignal): Promise<HostImage>
-  /** What exists of a stack, found by its labels; without an id: of all stacks. */
+  /** Returns what exists of a stack, found by its labels, or of all stacks if no ID is given. */
   observe(stackId: string | undefined, signal: AbortSignal): Promise<ObservedHost>
   /**
-   * Makes what exists equal to the stack; may be called again at any point of an earlier, interrupted call. `edge` is
-   * called at every boundary between its steps.
+   * Makes what exists equal to the stack. It may be called again after an interruption at any point. `edge` is called
+   * before and after each round of steps.
    */
   converge(stack: Stack, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
-  /** Removes what exists of a stack, its data too, and empty volumes that the host made in its name; what is absent is no error. */
+  /**
+   * Removes what exists of a stack, its data included, and empty volumes that the host created under its names. An
+   * absent object is not an error.
+   */
   remove(stackId: string, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
-  /** In the running container of a service. @throws EngineError NOT_FOUND when there is none */
+  /** Runs a program in the running container of a service. @throws EngineError NOT_FOUND if there is none */
   exec(stackId: string, service: string, command: readonly string[], options: ExecOptions): Promise<ExecResult>
   /**
-   * Standard output as it comes. @throws EngineError NOT_FOUND when no container runs, ENGINE_FAILED at the end when
-   * the exit code is not 0
+   * Yields a program's standard output as it arrives.
+   * @throws EngineError NOT_FOUND if no container is running, ENGINE_FAILED at the end if the exit code is not 0
    */
   execStream(
     stackId: string,
@@ -44,15 +47,15 @@ export interface Engine {
     command: readonly string[],
     options: ExecOptions,
   ): AsyncIterable<Uint8Array>
-  /** Lines that a service wrote, the oldest first. @throws EngineError NOT_FOUND when it has no container */
+  /** Yields lines that a service wrote, the oldest first. @throws EngineError NOT_FOUND if it has no container */
   logs(stackId: string, service: string, options: LogOptions, signal: AbortSignal): AsyncIterable<LogLine>
-  /** Of each service that runs. */
+  /** Returns the usage of each running service. */
   stats(stackId: string, signal: AbortSignal): Promise<Readonly<Record<string, ContainerStats>>>
-  /** Bytes on disk, by volume. */
+  /** Returns the bytes on disk, by volume. */
   volumeBytes(stackId: string, signal: AbortSignal): Promise<Readonly<Record<string, number>>>
   /**
-   * What happens to the installation's objects. It ends or throws when the connection does; the caller connects again
-   * and reads everything anew.
+   * Yields events of the installation's objects. It ends or throws with the connection; the caller connects again and
+   * reads everything again.
    */
   events(signal: AbortSignal): AsyncIterable<HostEvent>
 }
@@ -63,7 +66,7 @@ const isolations: Record<EngineName, readonly Isolation[]> = {
   swarm: ['schema-per-tenant'],
 }
 
-/** Isolation models that an engine can do, the strongest last. */
+/** Returns the isolation models that an engine supports, the strongest last. */
 export function isolationsOf(engine: EngineName): readonly Isolation[] {
   return isolations[engine]
 }

@@ -1,4 +1,4 @@
-// What others may import of `engines/`.
+// The public interface of `engines/`.
 export { callEngine } from './call-engine.ts'
 export { createContainerEngine } from './container-engine.ts'
 export {

@@ -1,5 +1,5 @@
-// What is known of a tenant's health: what its runtime says and, of a tenant with services of its own, how these stand;
-// each with the time it was seen.
+// The health of a tenant: the report of its runtime and, for a tenant with services of its own, the state of these.
+// Each has the time of its observation.
 import { ComponentHealth, TenantHealth } from '@tenantry/contract'
 import { Type, type Static } from 'typebox'
 import type { Tenant } from '../tenants/index.ts'
@@ -12,7 +12,7 @@ export const ServiceHealth = Type.Object({
       health: Type.Enum(['none', 'starting', 'healthy', 'unhealthy']),
       restarts: Type.Integer(),
       started_at: Type.Union([Type.String(), Type.Null()]),
-      exit_code: Type.Integer({ description: 'Of the last end; 0 while it runs' }),
+      exit_code: Type.Integer({ description: 'The code of the last exit; 0 while it runs' }),
       out_of_memory: Type.Boolean(),
     }),
     Type.Null(),
@@ -31,6 +31,6 @@ export const Health = Type.Object({
 export type Health = Static<typeof Health>
 
 export interface HealthReader {
-  /** Unreachable or silent: a component is `unknown`. Never throws for that. */
+  /** Reads a tenant's health. A component that does not respond is `unknown`, and not an error. */
   read(tenant: Tenant): Promise<Health>
 }

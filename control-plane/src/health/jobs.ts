@@ -1,9 +1,15 @@
-// Asks the runtimes from time to time whether their tenants' homes are whole. A damaged one is recorded with the tenant, and the
+// Reads from the runtimes whether their tenants' homes are whole. A damaged home is recorded with the tenant, and the
 // reconciler repairs it.
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
-import { firstResponse, healthInWords, type ReconcileStore, type Region, type RegionProbe } from '../reconcile/index.ts'
+import {
+  firstResponse,
+  describeHealth,
+  type ReconcileStore,
+  type Region,
+  type RegionProbe,
+} from '../reconcile/index.ts'
 import type { Condition } from '../tenants/index.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Log } from '../platform/log.ts'
@@ -17,12 +23,12 @@ interface HomeWatchDeps {
 }
 
 const minIntervalMs = 60_000
-/** With many tenants each is asked less often. */
+/** The additional time between checks for each tenant, so that many tenants do not cause too many requests. */
 const msPerTenant = 100
 const maxAtOnce = 4
 const responseTimeoutMs = 5_000
 
-/** Runs while this control plane leads. */
+/** Creates the job, which runs while this control plane leads. */
 export function watchHomes(deps: HomeWatchDeps): (leadership: Leadership) => Promise<void> {
   const { clock, log } = deps
   return ({ epoch, lost }) => {
@@ -31,14 +37,17 @@ export function watchHomes(deps: HomeWatchDeps): (leadership: Leadership) => Pro
       {
         clock,
         work: watch,
-        onError: (error) => log.warn({ err: error }, 'the homes could not be checked; it is tried again'),
+        onError: (error) => log.warn({ err: error }, 'could not check the homes; retrying'),
       },
       lost,
     )
   }
 }
 
-/** Checks every home once. @returns after how many milliseconds to check again */
+/**
+ * Creates the check of all homes.
+ * @returns the milliseconds until the next check
+ */
 function createHomeWatch(
   { store, regions, probe, clock, log }: HomeWatchDeps,
   epoch: bigint,
@@ -48,13 +57,13 @@ function createHomeWatch(
     const region = regions.get(snapshot?.regionId ?? '')
     if (snapshot === undefined || region === undefined) return
     const bounded = AbortSignal.any([signal, clock.timeout(responseTimeoutMs)])
-    // A runtime that does not answer tells nothing of the home.
+    // A runtime that does not respond reports nothing about the home.
     const health = await firstResponse(region.runtimeUrls(snapshot), (url) =>
       probe.tenantHealth(url, tenantId, bounded),
     ).catch(() => undefined)
     if (health?.components.database.message?.startsWith('the home is damaged') !== true) return
-    const message = `the runtime ${healthInWords(health)}`
-    log.warn({ tenant: tenantId, error: message }, 'a home is damaged; it is repaired')
+    const message = `the runtime ${describeHealth(health)}`
+    log.warn({ tenant: tenantId, error: message }, 'a home is damaged and will be repaired')
     const at = clock.now().toISOString()
     const home: Condition = { type: 'Home', status: 'False', reason: 'HomeDamaged', message, observed_at: at }
     const others = snapshot.conditions.filter(({ type }) => type !== 'Home')

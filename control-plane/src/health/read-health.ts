@@ -1,4 +1,4 @@
-// Asks a tenant's runtime and engine for its health; what can't be seen is `unknown`, never `healthy`.
+// Reads a tenant's health from its runtime and engine. What can't be observed is `unknown`, never `healthy`.
 import type { TenantHealth } from '@tenantry/contract'
 import type { RegionProbe } from '../reconcile/index.ts'
 import { isContainerName } from '../stacks/index.ts'
@@ -6,7 +6,7 @@ import type { Tenant } from '../tenants/index.ts'
 import { callEngine } from '../engines/index.ts'
 import type { HealthReader, ServiceHealth } from './health-reader.ts'
 import { serviceHealth, unseenService, worst } from './service-health.ts'
-import { statusSourceOf, type StatusDeps, type TenantStatusSource } from './tenant-sight.ts'
+import { statusSourceOf, type StatusDeps, type TenantStatusSource } from './tenant-status-source.ts'
 
 interface HealthReaderDeps extends StatusDeps {
   probe: Pick<RegionProbe, 'tenantHealth'>
@@ -15,8 +15,8 @@ interface HealthReaderDeps extends StatusDeps {
 const runtimeMilliseconds = 2_000
 
 /**
- * Makes the reader of a tenant's health: what its runtime answers and, for one with services of its own, what the
- * engine sees of them.
+ * Creates the reader of a tenant's health: the report of its runtime and, for a tenant with services of its own, the
+ * state of their containers.
  */
 export function createHealthReader(deps: HealthReaderDeps): HealthReader {
   return {
@@ -36,19 +36,19 @@ function isStopped({ desired }: Pick<Tenant, 'desired'>): boolean {
   return desired !== 'active'
 }
 
-/** The first that answers speaks for all: what is ready was seen at each of them. */
+/** Returns the health that the first runtime reports. All runtimes have reported a ready tenant as healthy. */
 async function runtimeHealth(
   { probe, clock }: HealthReaderDeps,
   tenant: Tenant,
   statusSource: TenantStatusSource | undefined,
 ): Promise<TenantHealth> {
-  const isRequested =
+  const isServed =
     statusSource !== undefined && !(statusSource.engine !== undefined && isStopped(statusSource.snapshot))
-  const urls = isRequested ? statusSource.region.runtimeUrls(statusSource.snapshot) : []
+  const urls = isServed ? statusSource.region.runtimeUrls(statusSource.snapshot) : []
   const signal = clock.timeout(runtimeMilliseconds)
   const responses = urls.map(async (url) => {
     const health = await probe.tenantHealth(url, tenant.id, signal)
-    if (health === undefined) throw new Error('the runtime does not know the tenant')
+    if (health === undefined) throw new Error('The runtime does not know the tenant.')
     return health
   })
   return Promise.any(responses).catch(() => unseenRuntime(tenant, clock.now()))
@@ -58,7 +58,7 @@ function unseenRuntime({ id, generation }: Tenant, at: Date): TenantHealth {
   const component = {
     status: 'unknown' as const,
     observed_at: at.toISOString(),
-    message: 'the runtime does not serve the tenant now',
+    message: 'the runtime does not serve the tenant at present',
   }
   return {
     tenant_id: id,

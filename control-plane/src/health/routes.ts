@@ -1,4 +1,5 @@
-// GET /v1/tenants/{id}/health (specification, section 4.4), GET /health of the control plane itself, and liveness for the supervisor.
+// GET /v1/tenants/{id}/health (specification, section 4.4), GET /health of the control plane itself, and liveness for
+// the supervisor.
 import { internalPaths } from '@tenantry/contract'
 import { Type } from 'typebox'
 import type { Api } from '../http/api.ts'
@@ -8,23 +9,23 @@ import { Health, type HealthReader } from './health-reader.ts'
 
 const Body = Type.Object({ status: Type.Enum(['healthy', 'unhealthy']), observed_at: Type.String() })
 
-/** What the routes of health are given. */
+/** The dependencies of the routes of health. */
 export interface HealthRoutesDeps {
   tenants: Pick<TenantStore, 'get'>
   health: HealthReader
-  /** Is the control database there? */
+  /** Returns whether the control database responds. */
   ping(): Promise<boolean>
-  /** The current time. */
+  /** Returns the current time. */
   now: () => Date
 }
 
-/** Adds the routes of health: the control plane's own and that of a tenant (specification, section 4.4). */
+/** Adds the routes of health: the control plane's own and a tenant's (specification, section 4.4). */
 export function addHealthRoutes(app: Api, deps: HealthRoutesDeps): void {
   app.get(
     '/health',
     {
       config: { scopes: 'public' },
-      schema: { summary: 'Is the control plane well?', tags: ['health'], response: { 200: Body, 503: Body } },
+      schema: { summary: 'Health of the control plane', tags: ['health'], response: { 200: Body, 503: Body } },
     },
     async (_request, reply) => {
       const healthy = await deps.ping()
@@ -42,7 +43,7 @@ export function addHealthRoutes(app: Api, deps: HealthRoutesDeps): void {
     {
       config: { scopes: ['admin', 'read'] },
       schema: {
-        summary: "A tenant's health, as its runtime and its engine see it now",
+        summary: "A tenant's health, as its runtime and its engine report it at present",
         tags: ['tenants'],
         querystring: NoQuery,
         params: Type.Object({ id: Type.String() }),

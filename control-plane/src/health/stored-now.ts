@@ -1,10 +1,10 @@
-// What a tenant has stored and used now, as its runtime says.
+// Reads a tenant's present storage and usage from its runtime.
 import type { TenantStorageUsage } from '@tenantry/contract'
 import type { Clock } from '../platform/clock.ts'
 import { firstResponse, type RegionProbe } from '../reconcile/index.ts'
-import type { TenantStatusSource } from './tenant-sight.ts'
+import type { TenantStatusSource } from './tenant-status-source.ts'
 
-/** What `storedNow` needs. */
+/** The dependencies of `storedNow`. */
 export interface StoredNowDeps {
   clock: Pick<Clock, 'now' | 'timeout'>
   probe: Pick<RegionProbe, 'tenantUsage'>
@@ -12,7 +12,9 @@ export interface StoredNowDeps {
 
 const runtimeMilliseconds = 2_000
 
-/** What a tenant has stored now, as the runtime that answers first counts it; undefined when none can say within two seconds. */
+/**
+ * Returns a tenant's present storage from the first runtime that responds; undefined when none does within two seconds.
+ */
 export async function storedNow(
   { clock, probe }: StoredNowDeps,
   statusSource: TenantStatusSource | undefined,

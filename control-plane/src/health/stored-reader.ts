@@ -1,9 +1,9 @@
-// What a tenant has stored now, as its runtime counts it.
+// Reads the bytes that a tenant stores at present.
 import { storedNow, type StoredNowDeps } from './stored-now.ts'
-import { statusSourceOf, type StatusDeps } from './tenant-sight.ts'
+import { statusSourceOf, type StatusDeps } from './tenant-status-source.ts'
 import type { StoredReader } from '../tenants/index.ts'
 
-/** Makes the reader of what a tenant has stored now, in bytes; it gives undefined when no runtime can say. */
+/** Creates the reader of a tenant's present storage, in bytes. It returns undefined when no runtime responds. */
 export function createStoredReader(deps: StatusDeps & StoredNowDeps): StoredReader {
   return async (tenant) => {
     const usage = await storedNow(deps, await statusSourceOf(deps, tenant))

@@ -1,5 +1,5 @@
-// The home on a Postgres of the tenant's own: worked in from inside its container, so that no superuser ever logs in over
-// a network. SQL goes in on standard input, and passwords never stand in an argument.
+// The home on a Postgres of the tenant's own. Its SQL runs inside the container, so that no superuser ever logs in over
+// a network. SQL is passed on standard input, and no argument contains a password.
 import type { ExecResult } from '../engines/index.ts'
 import {
   type HomeMigration,
@@ -27,27 +27,27 @@ import {
 import { homeRoles } from './home-roles.ts'
 import { newVerifiers, oneTimePassword } from './scram.ts'
 
-/** The image makes it, empty, with the cluster. */
+/** Name of the home's database, which the image creates, empty, with the cluster. */
 export const dedicatedDatabase = 'home'
 
 /** Runs a program in the Postgres container. */
 type RunInside = (command: readonly string[], input: string) => Promise<ExecResult>
 
 /**
- * Quiet, without start-up files, ending at the first error, which is told by its SQLSTATE; and in any case after a time,
- * because nobody can end a program inside once its caller has gone.
+ * Command of `psql`: quiet, without start-up files, and ending at the first error, which it reports by its SQLSTATE. A
+ * time limit applies, because a program inside a container cannot be ended once its caller has gone.
  */
 const psql = ['timeout', '35', 'psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=sqlstate']
 
 /**
- * The home of a tenant whose Postgres is its own; its SQL is run by `psql` inside of that container. What `run` throws
- * is thrown on.
+ * Creates the home of a tenant with its own Postgres. `psql` runs its SQL inside that container. Errors of `run` are
+ * passed on.
  */
 export function createDedicatedHome(run: RunInside, migrations: HomeMigration[]): HomeServer {
   const asSuperuser = (sql: string, transaction: readonly string[] = ['-1']) =>
     run([...psql, ...transaction, '-U', 'postgres', '-d', dedicatedDatabase, '-f', '-'], sql)
 
-  /** Over TCP, as everybody else does; the password is the first line of what is read. */
+  /** Runs SQL over TCP as any other client does. The password is the first line of standard input. */
   const asLogin = (role: string, password: string, sql: string) =>
     run(
       [
@@ -73,15 +73,15 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
       `${restoreHomeRolesSql(tenantId, newVerifiers(passwords), homeConnectionLimits, systemParts(migrations))};`,
     )
     if (repaired.code === 0) return 'to be migrated'
-    if (!repaired.stderr.includes(schemaMissing)) throw failure('the home could not be mended', repaired)
+    if (!repaired.stderr.includes(schemaMissing)) throw failure('The home could not be repaired.', repaired)
     return 'missing'
   }
 
   return {
     async prepare(created) {
       await created()
-      await done(
-        'the database could not be prepared',
+      await succeeded(
+        'The database could not be prepared.',
         asSuperuser(
           `${prepareSharedDatabaseSql(dedicatedDatabase)};\nrevoke all on database postgres, template1 from public;`,
         ),
@@ -99,7 +99,7 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
       )
       if (made.code === 0) return 'whole'
       if (!made.stderr.includes(schemaExists) || (await repair(tenantId, passwords)) === 'missing')
-        throw failure('the home could not be made', made)
+        throw failure('The home could not be created.', made)
       return 'to be migrated'
     },
 
@@ -108,17 +108,17 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
     async migrate(tenantId) {
       const { password, verifier } = oneTimePassword()
       const role = homeRoles(tenantId).system
-      await done(
-        'the home could not be opened for a migration',
+      await succeeded(
+        'The home could not be opened for a migration.',
         asSuperuser(`${openSystemLoginSql(tenantId, verifier)};`),
       )
       try {
         const applied = await asLogin(role, password, `${appliedVersionSql(tenantId)};`)
         if (applied.code !== 0 && !applied.stderr.includes(undefinedTable))
-          throw failure('the home could not be migrated', applied)
+          throw failure('The home could not be migrated.', applied)
         const version = applied.code === 0 && applied.stdout.trim() !== '' ? Number(applied.stdout) : undefined
-        const { stdout } = await done(
-          'the home could not be migrated',
+        const { stdout } = await succeeded(
+          'The home could not be migrated.',
           asLogin(
             role,
             password,
@@ -127,13 +127,16 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
         )
         return readReport(linesOf(stdout))
       } finally {
-        await done('the home could not be closed after a migration', asSuperuser(`${closeSystemLoginSql(tenantId)};`))
+        await succeeded(
+          'The home could not be closed after a migration.',
+          asSuperuser(`${closeSystemLoginSql(tenantId)};`),
+        )
       }
     },
 
     async check(tenantId, password) {
-      const { stdout } = await done(
-        "the runtime's login does not work",
+      const { stdout } = await succeeded(
+        "The runtime's login does not work.",
         asLogin(homeRoles(tenantId).runtime, password, `set statement_timeout = '3s'; ${violationsSql(tenantId)};`),
       )
       const errors = linesOf(stdout)
@@ -141,13 +144,13 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
     },
 
     async endSessions(tenantId) {
-      await done(
-        'sessions could not be ended',
+      await succeeded(
+        "The home's sessions could not be ended.",
         asSuperuser(`${noLoginSql(tenantId)};\n${endSessionsSql(tenantId)};`, []),
       )
     },
 
-    // It goes with its volume.
+    // The home is removed with its volume.
     drop: () => Promise.resolve(),
   }
 }
@@ -158,12 +161,12 @@ function linesOf(output: string): string[] {
   return output.split('\n').filter((line) => line !== '')
 }
 
-async function done(what: string, running: Promise<ExecResult>): Promise<ExecResult> {
+async function succeeded(what: string, running: Promise<ExecResult>): Promise<ExecResult> {
   const result = await running
   if (result.code !== 0) throw failure(what, result)
   return result
 }
 
 function failure(what: string, { code, stderr }: ExecResult): Error {
-  return new HomeError(what, { cause: new Error(`exit code ${code}: ${stderr.trim().slice(-500)}`) })
+  return new HomeError(what, { cause: new Error(`psql ended with exit code ${code}: ${stderr.trim().slice(-500)}`) })
 }

@@ -1,4 +1,4 @@
-// Makes, checks and drops homes on a region's shared Postgres. Safe to repeat at any point.
+// Creates, checks and drops homes on a region's shared Postgres. Every call may be repeated at any point.
 import pg from 'pg'
 import { closeOpenDatabases, ensureClosedDatabase } from '../platform/closed-databases.ts'
 import type { HomePasswords, HomeServer } from './home-server.ts'
@@ -36,13 +36,13 @@ export class HomeDatabases {
   readonly #pools = new Map<string, pg.Pool>()
   readonly #prepared = new Map<string, Promise<void>>()
 
-  /** `postgresUrl` is the superuser's URL of the server's database `postgres`. */
+  /** @param postgresUrl the superuser's URL of the server's database `postgres` */
   constructor(postgresUrl: string, migrations: HomeMigration[]) {
     this.#postgresUrl = postgresUrl
     this.#migrations = migrations
   }
 
-  /** The home in one of the server's databases. */
+  /** Returns the server of homes in one database. */
   in(database: string): HomeServer {
     return {
       prepare: (created) => this.ensureDatabase(database, created),
@@ -55,13 +55,15 @@ export class HomeDatabases {
     }
   }
 
-  /** Creates the shared database when it is missing and takes everybody's rights from it. `created` is told in between. */
+  /**
+   * Creates the shared database if it is missing, and revokes the rights of all users. `created` is called in between.
+   */
   async ensureDatabase(database: string, created: () => void | Promise<void>): Promise<void> {
     let preparing = this.#prepared.get(database)
     if (preparing === undefined) {
       preparing = this.#prepare(database, created)
       this.#prepared.set(database, preparing)
-      // A failure must not be remembered.
+      // A failure must not be cached.
       preparing.catch(() => this.#prepared.delete(database))
     }
     await preparing
@@ -72,7 +74,10 @@ export class HomeDatabases {
     await this.#pool(database).query(prepareSharedDatabaseSql(database))
   }
 
-  /** Roles, passwords and schema. @returns `whole` when it was made with its system collections, in one transaction */
+  /**
+   * Creates roles, passwords and schema. @returns `whole` if they were created with the system collections, in one
+   * transaction
+   */
   async createHome(database: string, tenantId: string, passwords: HomePasswords): Promise<'whole' | 'to be migrated'> {
     try {
       await this.#pool(database).query(
@@ -91,7 +96,7 @@ export class HomeDatabases {
     }
   }
 
-  /** Roles, passwords and rights of one that has been in use. */
+  /** Restores roles, passwords and rights of a home that has been in use. */
   async repairHome(
     database: string,
     tenantId: string,
@@ -108,7 +113,7 @@ export class HomeDatabases {
     }
   }
 
-  /** As the home's system role, never as superuser (see `home-sql.ts`). @throws HomeError HomeDamaged */
+  /** Migrates a home as its system role, never as superuser (see `home-sql.ts`). @throws HomeError HomeDamaged */
   async migrateHome(database: string, tenantId: string): Promise<HomeReport> {
     const { password, verifier } = oneTimePassword()
     const pool = this.#pool(database)
@@ -128,7 +133,7 @@ export class HomeDatabases {
     }
   }
 
-  /** Logs in over TCP as the runtime does and asks whether all is there. @throws HomeError HomeDamaged */
+  /** Logs in over TCP as the runtime does, and checks that the home is complete. @throws HomeError HomeDamaged */
   async checkLogin(database: string, tenantId: string, password: string): Promise<void> {
     const { rows } = await this.#asLogin(database, tenantId, 'runtime', password, (client) =>
       client.query<{ problem: string }>(violationsSql(tenantId)),
@@ -147,7 +152,7 @@ export class HomeDatabases {
       connectionString: loginUrl(this.#postgresUrl, database, tenantId, login, password),
       application_name: login === 'system' ? 'tenantry-home-migrations' : 'tenantry-check',
       connectionTimeoutMillis: 5_000,
-      // A tenant may hold locks in its home; that must not hold up the others.
+      // A tenant may hold locks in its home, which must not block the others.
       ...(login === 'system' ? { statement_timeout: 20_000, lock_timeout: 2_000 } : { query_timeout: 5_000 }),
     })
     client.on('error', () => undefined)
@@ -159,16 +164,16 @@ export class HomeDatabases {
     }
   }
 
-  /** Keeps a home's logins out and ends their sessions. A database that does not exist has none. */
+  /** Blocks a home's logins and ends their sessions. A database that does not exist has none. */
   async endSessions(database: string, tenantId: string): Promise<void> {
     await this.#ifDatabase(database, async (pool) => {
-      // Without LOGIN nobody comes back while the home is dropped.
+      // Without LOGIN no session can begin while the home is dropped.
       await pool.query(noLoginSql(tenantId))
       await pool.query(endSessionsSql(tenantId))
     })
   }
 
-  /** Removes a home's schema, with all that it holds, and its roles. What is absent is no error. */
+  /** Removes a home's schema with its content, and its roles. An absent one is not an error. */
   async dropHome(database: string, tenantId: string): Promise<void> {
     await this.#ifDatabase(database, async (pool) => {
       await pool.query(dropHomeSql(tenantId))
@@ -176,8 +181,8 @@ export class HomeDatabases {
   }
 
   /**
-   * Closes all databases of the server to logins that no grant names, and takes anew from the databases of homes what
-   * their tenants may not have.
+   * Closes all databases of the server to logins without a grant, and again revokes from the databases of homes the
+   * rights that their tenants may not have.
    * @returns the names of the databases that were open
    */
   async closeDatabases(): Promise<string[]> {
@@ -191,8 +196,8 @@ export class HomeDatabases {
   }
 
   /**
-   * Frees the queue of NOTIFY, which all databases of the server share and which stays full while a session that listens
-   * stays in a transaction. Above half, ends tenants' transactions, the oldest first, until less is left.
+   * Frees the queue of NOTIFY, which all databases of the server share. It fills while a listening session stays in a
+   * transaction. Above half, this ends tenants' transactions, the oldest first, until less is in use.
    * @returns the roles of the sessions that it ended
    */
   async freeNotificationQueue(): Promise<string[]> {
@@ -209,7 +214,7 @@ export class HomeDatabases {
     await Promise.all([...this.#pools.values()].map((pool) => pool.end()))
   }
 
-  /** A database that was never made holds nothing to remove. */
+  /** Works in a database, unless it was never created and so holds nothing to remove. */
   async #ifDatabase(database: string, work: (pool: pg.Pool) => Promise<void>): Promise<void> {
     const { rows } = await this.#pool('postgres').query('select 1 from pg_database where datname = $1', [database])
     if (rows.length > 0) await work(this.#pool(database))
@@ -237,7 +242,7 @@ export class HomeDatabases {
 
 const undefinedTable = '42P01'
 
-/** Of the last of several results. */
+/** Returns the lines of the last of several results. */
 function reportOf(results: unknown): string[] {
   const last: unknown = Array.isArray(results) ? results.at(-1) : results
   return last instanceof pg.Result ? last.rows.map((row: { report?: unknown }) => String(row.report)) : []

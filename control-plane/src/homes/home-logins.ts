@@ -1,7 +1,7 @@
-// The addresses of a home's logins.
+// URLs of a home's logins.
 import { homeRoles, type HomeRoles } from './home-roles.ts'
 
-/** `postgresUrl` is any URL of the server; its host and port are taken. */
+/** Returns a login's URL. @param postgresUrl any URL of the server, of which host and port are used */
 export function loginUrl(
   postgresUrl: string,
   database: string,

@@ -1,5 +1,5 @@
-// The system collections of a home: numbered SQL files of the runtime with a few tokens filled in, and the SQL that brings a
-// home to them and repairs what it lacks. Pure but for `load`.
+// The system collections of a home: numbered SQL files of the runtime with a few tokens, and the SQL that migrates a
+// home to them and repairs it. Pure except for `loadHomeMigrations`.
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { homeRoles, pristineSchema } from './home-roles.ts'
 import { repairHomeSql, repairReportSql } from './repair-home-sql.ts'
 
 /**
- * One migration of the service's tables in a home, in the order of `version`; `sql` may hold the tokens of
+ * One migration of the service's tables in a home, in the order of `version`. `sql` may contain the tokens of
  * `migrateHomeSql`.
  */
 export interface HomeMigration {
@@ -18,17 +18,17 @@ export interface HomeMigration {
   sql: string
 }
 
-/** Where a migration's objects are made, and for whom. */
+/** The schema in which a migration creates objects, and the tenants to which they belong. */
 interface MigrationTarget {
-  /** The tenant whose roles there are; the home's schema has its name. */
+  /** Tenant whose roles are used; the home's schema has its name. */
   homeId: string
-  /** The schema that the objects are made in. */
+  /** Schema in which the objects are created. */
   schema: string
-  /** The tenant whose rows the tables take; another one than `homeId` only while a backup is given to a new tenant. */
+  /** Tenant whose rows the tables accept. It differs from `homeId` only while a backup is restored to a new tenant. */
   tenantId: string
 }
 
-/** The home of a tenant, made in its own schema. */
+/** Returns the target of a tenant's own schema. */
 export function ownTarget(tenantId: string): MigrationTarget {
   return { homeId: tenantId, schema: tenantId, tenantId }
 }
@@ -55,13 +55,13 @@ function setting(name: string): string {
   return `(select nullif(current_setting('${name}', true), ''))`
 }
 
-/** Reads `NNN_name.sql` files in their numbers' order. */
+/** Reads `NNN_name.sql` files in the order of their numbers. */
 export async function loadHomeMigrations(directory: string): Promise<HomeMigration[]> {
   const files = (await readdir(directory)).filter((file) => file.endsWith('.sql')).sort()
   return Promise.all(
     files.map(async (file) => {
       const match = /^(\d{3})_([a-z0-9_]+)\.sql$/.exec(file)
-      if (match === null) throw new Error(`${file} is no migration's name: want NNN_name.sql`)
+      if (match === null) throw new Error(`Invalid name "${file}" of a migration. Allowed: NNN_name.sql.`)
       return { version: Number(match[1]), name: match[2] ?? '', sql: await readFile(join(directory, file), 'utf8') }
     }),
   )
@@ -70,51 +70,53 @@ export async function loadHomeMigrations(directory: string): Promise<HomeMigrati
 function fillTokens(sql: string, target: MigrationTarget): string {
   return sql.replaceAll(/\{\{(\w+)\}\}/g, (_, token: string) => {
     const value = tokens[token]
-    if (value === undefined) throw new Error(`unknown token {{${token}}} in a home migration`)
+    if (value === undefined) throw new Error(`A home migration has the unknown token {{${token}}}.`)
     return value(target)
   })
 }
 
-/** Changes when any migration's text does: stored with a tenant, it tells which homes need a run. */
+/** Returns a hash of all migrations' texts. It is stored with each tenant and shows which homes must be migrated. */
 export function migrationsFingerprint(migrations: HomeMigration[]): string {
   return createHash('sha256').update(JSON.stringify(migrations)).digest('hex')
 }
 
-/** The first migration that names the schema of every object and runs with an empty search path. */
+/** Version of the first migration that names the schema of every object and runs with an empty search path. */
 export const firstQualified = 16
 
 const searchPath = (schema: string, version: number) =>
   `set local search_path = ${version < firstQualified ? identifier(schema) : "''"}`
 
-const ledgerSql = (schema: string) =>
+const createMigrationsTableSql = (schema: string) =>
   `create table ${identifier(schema)}.home_migrations` +
   ' (version integer primary key, name varchar(100) not null, applied_at timestamptz not null default now())'
 
-const recorded = (schema: string, { version, name }: HomeMigration) =>
+const recordMigrationSql = (schema: string, { version, name }: HomeMigration) =>
   `insert into ${identifier(schema)}.home_migrations (version, name) values (${version}, ${literal(name)})`
 
-/** Records the structure of a schema in which nothing but the migrations has made anything. */
+/** Returns SQL that records the structure of a schema that contains only the objects of migrations. */
 const recordStructureSql = (schema: string) =>
   `insert into ${identifier(schema)}.home_structure select * from ${identifier(schema)}.home_structure_of(${literal(schema)}, '{}');\n` +
   `insert into ${identifier(schema)}.home_structure select 'store', 'id', store_id::text from ${identifier(schema)}.storage_usage`
 
-/** Every migration, for a schema that the same transaction has just made; for the system role. */
+/**
+ * Returns SQL that applies every migration as the system role, in a schema that the same transaction has just created.
+ */
 export function firstMigrationsSql(target: MigrationTarget, migrations: readonly HomeMigration[]): string {
   const { schema } = target
   const hasStructure = migrations.some(({ version }) => version === firstQualified)
   return [
-    ledgerSql(schema),
+    createMigrationsTableSql(schema),
     ...migrations.flatMap((migration) => [
       searchPath(schema, migration.version),
       fillTokens(migration.sql, target).replace(/;\s*$/, ''),
-      recorded(schema, migration),
+      recordMigrationSql(schema, migration),
     ]),
     "set local search_path = ''",
     ...(hasStructure ? [recordStructureSql(schema)] : []),
   ].join(';\n')
 }
 
-/** Names of what the migrations make; what one of them has dropped again does no harm. */
+/** Returns the names of the objects that migrations create. It may include objects that a later one drops. */
 export function systemParts(migrations: readonly HomeMigration[]): SystemParts {
   const named = (pattern: RegExp) => [
     ...new Set(migrations.flatMap(({ sql }) => [...sql.matchAll(pattern)].map(([, name = '']) => name))),
@@ -125,24 +127,27 @@ export function systemParts(migrations: readonly HomeMigration[]): SystemParts {
   }
 }
 
-/** Every home has it in which the service's tables belong to the system role. */
+/** Table that every home has in which the service's tables belong to the system role. */
 export const structureTable = 'home_structure'
 
-/** What is wrong with the home: no rows where nothing is. For any login of the home. */
+/** Returns SQL that lists the violations of a home, one a row, for any login of the home. */
 export function violationsSql(homeId: string): string {
   return `select problem from ${identifier(homeId)}.home_problems() as problem`
 }
 
-/** One row with the newest version that was applied. @throws SQLSTATE 42P01 where the ledger is lost or was never made */
+/**
+ * Returns SQL that reads the newest applied version, in one row. @throws SQLSTATE 42P01 if the table of migrations is
+ * missing
+ */
 export function appliedVersionSql(homeId: string): string {
   return `select max(version)::int as version from ${identifier(homeId)}.home_migrations`
 }
 
 /**
- * One transaction that repairs the home as of the version it has, applies every migration it lacks, and compares the
- * result with a pristine home of the newest version; its last result is the report of the repair. Runs as the home's
- * system login (`system-login.ts`).
- * @param applied the newest version that was applied; undefined where the ledger is lost or was never made
+ * Returns one transaction that repairs the home as of its version, applies every missing migration, and compares the
+ * result with a pristine home of the newest version. Its last result is the report of the repair. It runs as the home's
+ * system login.
+ * @param applied newest applied version; undefined if the table of migrations is missing
  */
 export function migrateHomeSql(
   target: Omit<MigrationTarget, 'schema'>,
@@ -152,19 +157,21 @@ export function migrateHomeSql(
   const { homeId } = target
   const newest = migrations.at(-1)?.version ?? 0
   const missing = applied === undefined ? [] : migrations.filter(({ version }) => version > applied)
-  const known = migrations.filter(({ version }) => version <= (applied ?? 0))
+  const appliedMigrations = migrations.filter(({ version }) => version <= (applied ?? 0))
   return [
     'begin',
     "set local search_path = ''",
     'set local check_function_bodies = off',
     `select set_config('app.tenant_id', ${literal(target.tenantId)}, true), set_config('app.role', 'service_role', true)`,
-    ...(missing.length > 0 && applied !== undefined && applied >= firstQualified ? [repairedTo(target, known)] : []),
+    ...(missing.length > 0 && applied !== undefined && applied >= firstQualified
+      ? [repairToSql(target, appliedMigrations)]
+      : []),
     ...missing.map(
       (migration) =>
         `${searchPath(homeId, migration.version)};\n${applyMissing({ ...target, schema: homeId }, migration)}`,
     ),
     "set local search_path = ''",
-    ...(newest >= firstQualified ? [repairedTo(target, migrations)] : []),
+    ...(newest >= firstQualified ? [repairToSql(target, migrations)] : []),
     'commit',
     ...(newest >= firstQualified ? [repairReportSql(homeId)] : []),
   ].join(';\n')
@@ -175,13 +182,16 @@ function applyMissing(target: MigrationTarget, migration: HomeMigration): string
     `do $migrate$ begin\n` +
     `if not exists (select from ${identifier(target.schema)}.home_migrations where version = ${migration.version}) then\n` +
     `execute ${literal(fillTokens(migration.sql, target))};\n` +
-    `${recorded(target.schema, migration)};\n` +
+    `${recordMigrationSql(target.schema, migration)};\n` +
     `end if; end $migrate$`
   )
 }
 
-/** Makes a pristine home beside the real one, in a schema that nobody else enters, and brings the real one to its structure. */
-function repairedTo(
+/**
+ * Returns SQL that creates a pristine home in a schema that only the system role can use, and repairs the real home to
+ * its structure.
+ */
+function repairToSql(
   { homeId, tenantId }: Omit<MigrationTarget, 'schema'>,
   migrations: readonly HomeMigration[],
 ): string {
@@ -194,7 +204,7 @@ function repairedTo(
   ].join(';\n')
 }
 
-/** Empties a schema of which every object is the session's own. */
+/** Returns SQL that empties a schema whose objects all belong to the session. */
 function clearSchemaSql(schema: string): string {
   return `do $clear$
 declare

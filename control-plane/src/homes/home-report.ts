@@ -1,11 +1,11 @@
-// What the repair of a home reports. Pure.
+// The report of a home's repair. Pure.
 
 export interface HomeReport {
-  /** Tables of the service that were missing and were made again, without their rows. */
+  /** Tables of the service that were missing and were created again without their rows. */
   lost: string[]
 }
 
-/** What went wrong with a home, in words that may be shown; the cause may not. */
+/** An error of a home, with a public message. Its cause is not public. */
 export class HomeError extends Error {
   /** Reason of the tenant's condition. */
   readonly reason: 'Error' | 'HomeDamaged'
@@ -16,21 +16,21 @@ export class HomeError extends Error {
   }
 }
 
-const maxNamed = 5
+const maxListed = 5
 
-/** Reads what a repair of a home did. @param lines of `repairReportSql` @throws HomeError where something could not be repaired */
+/** Reads the report of a home's repair. @param lines of `repairReportSql` @throws HomeError if violations remain */
 export function readReport(lines: readonly string[]): HomeReport {
   const of = (kind: string) =>
     lines.filter((line) => line.startsWith(`${kind}|`)).map((line) => line.slice(kind.length + 1))
-  const left = of('left')
-  if (left.length > 0) throw damaged(left)
+  const remaining = of('remaining')
+  if (remaining.length > 0) throw damaged(remaining)
   return { lost: of('lost') }
 }
 
-/** Makes the error that names the first problems of a damaged home. @param errors lines of `home_problems()` */
+/** Creates the error that lists the first violations of a damaged home. @param errors lines of `home_problems()` */
 export function damaged(errors: readonly string[]): HomeError {
-  const more = errors.length > maxNamed ? ` and ${errors.length - maxNamed} more` : ''
-  return new HomeError(`the home is damaged: ${errors.slice(0, maxNamed).join('; ')}${more}`, {
+  const more = errors.length > maxListed ? ` and ${errors.length - maxListed} more` : ''
+  return new HomeError(`The home is damaged: ${errors.slice(0, maxListed).join('; ')}${more}.`, {
     reason: 'HomeDamaged',
   })
 }

@@ -8,10 +8,13 @@ export interface HomeRoles {
   admin: string
 }
 
-/** The logins of which the home's passwords are kept. */
+/** Logins whose passwords are stored. */
 export const loginKinds = ['runtime', 'ddl', 'admin'] as const
 
-/** Names of a home's five roles; `runtime`, `ddl` and `admin` log in, `system` only while the home is migrated. */
+/**
+ * Returns the names of a home's five roles. `runtime`, `ddl` and `admin` log in; `system` only while the home is
+ * migrated.
+ */
 export function homeRoles(tenantId: string): HomeRoles {
   return {
     system: `${tenantId}_system`,
@@ -22,7 +25,7 @@ export function homeRoles(tenantId: string): HomeRoles {
   }
 }
 
-/** Holds a pristine copy of the service's tables while a home is compared with it. */
+/** Returns the name of the schema that holds a pristine copy of the service's tables while a home is compared with it. */
 export function pristineSchema(tenantId: string): string {
   return `${tenantId}_pristine`
 }

@@ -1,23 +1,23 @@
 // A tenant's home as SQL: five roles and a schema. Pure; `home-databases.ts` and `dedicated-home.ts` run it.
 //
 //   t_<hex>_system  owns the schema, the service's tables and their functions; logs in only while a home is migrated
-//   t_<hex>_owner   no login; owns what the tenant and its schemas make in the schema
+//   t_<hex>_owner   no login; owns the objects that the tenant and its schemas create in the schema
 //   t_<hex>         login of the runtime; owns nothing, bound by row-level security
 //   t_<hex>_ddl     login for schema reloads; member of the owner, writes what a reload publishes
 //   t_<hex>_admin   login of the tenant itself (`database_url`); member of the owner
 //
 // The role is the boundary: nothing is granted on any other schema. No login of the home is a member of
-// the system role, and nothing that a tenant has made ever runs in it.
+// the system role, and no code of a tenant ever runs in it.
 // After creation the control plane never reads or writes a home's tables as superuser, because a tenant's own triggers would
-// run with the rights of whoever touches its tables. Changing who owns a table runs nothing.
+// run with the rights of the role that accesses its tables. A change of a table's owner runs no code.
 import { homeRoles, loginKinds, pristineSchema } from './home-roles.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 
-/** SQLSTATEs by which the scripts below say what they found. */
+/** SQLSTATEs with which the scripts below report an existing or a missing schema. */
 export const schemaExists = '42P06'
 export const schemaMissing = '3F000'
 
-/** Member of it may connect to the shared databases; it has no other right. */
+/** Group role whose members may connect to the shared databases. It has no other right. */
 export const tenantsGroup = 'tenantry_tenants'
 
 /** SCRAM verifiers of the three logins. */
@@ -33,20 +33,20 @@ interface HomeConnectionLimits {
   admin: number
 }
 
-/** How many sessions each login of a home may have at once in a shared database. */
+/** Maximum number of concurrent sessions of each login of a home in a shared database. */
 export const homeConnectionLimits: HomeConnectionLimits = { runtime: 50, ddl: 4, admin: 10 }
 
 /**
- * Creates what is missing of roles and schema, and sets passwords and settings anew; may be run again
- * at any point of an earlier, interrupted run. Runs as superuser of the home's database.
+ * Returns SQL that creates missing roles and a missing schema, and sets passwords and settings again. It may be
+ * repeated after an interruption at any point. It runs as superuser in the home's database.
  */
 export function createHomeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits): string {
   return homeSql(tenantId, verifiers, limits, 'create schema if not exists')
 }
 
 /**
- * The same with the first migrations, in one transaction that fails (SQLSTATE 42P06) when the schema is there. As long
- * as nobody else has been in the schema, the superuser can work in it, in the system role.
+ * Returns SQL that creates a home with its first migrations, in one transaction that fails (SQLSTATE 42P06) if the
+ * schema exists. Before any tenant has used the schema, the superuser can work in it, in the system role.
  */
 export function createNewHomeSql(
   tenantId: string,
@@ -62,8 +62,8 @@ export function createNewHomeSql(
 }
 
 /**
- * The same for a home that has been in use: in one transaction that fails (SQLSTATE 3F000) when the schema is gone. What
- * belongs to the service is given to the system role.
+ * Returns SQL that restores the roles of a home that has been in use, in one transaction that fails (SQLSTATE 3F000) if
+ * the schema is gone. The service's objects become the system role's.
  */
 export function restoreHomeRolesSql(
   tenantId: string,
@@ -74,7 +74,7 @@ export function restoreHomeRolesSql(
   const schema = literal(identifier(tenantId))
   return [
     `do $do$ begin if to_regnamespace(${schema}) is null then ` +
-      `raise exception using errcode = 'invalid_schema_name', message = 'the home is gone'; end if; end $do$`,
+      `raise exception using errcode = 'invalid_schema_name', message = 'The home does not exist.'; end if; end $do$`,
     createHomeSql(tenantId, verifiers, limits),
     adoptHomeSql(tenantId, parts),
   ].join(';\n')
@@ -87,9 +87,10 @@ export interface SystemParts {
 }
 
 /**
- * Gives schema, tables and functions of the service to the system role, in a home that was made before there was one, or
- * that comes from a backup. As superuser; it changes nothing but names and owners, and so runs no code of the tenant's.
- * Something else with the name of such a table, a view for one, is renamed; the table is then missing, and repaired.
+ * Returns SQL that makes the system role the owner of the service's schema, tables and functions, in a home that is
+ * older than that role or comes from a backup. It runs as superuser, changes only names and owners, and so executes no
+ * code of the tenant. Another object with the name of such a table, for example a view, is renamed; the table is then
+ * missing, and repaired.
  */
 export function adoptHomeSql(tenantId: string, { tables, functions }: SystemParts): string {
   const { system } = homeRoles(tenantId)
@@ -119,7 +120,7 @@ begin
   loop
     execute r.command;
   end loop;
-  -- A table that the tenant has renamed gives back the names of its indexes.
+  -- A table that the tenant has renamed releases the names of its indexes.
   for r in
     select i.relname from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class c on c.oid = x.indrelid
     where c.relnamespace = home and c.relowner <> system and c.relname <> all (${list(tables)})
@@ -147,7 +148,10 @@ end $adopt$`,
   ].join(';\n')
 }
 
-/** The schema belongs to the system role: whoever owns a schema may drop every table in it. */
+/**
+ * Returns SQL that sets the rights on the schema. It belongs to the system role, because a schema's owner may drop
+ * every table in it.
+ */
 function schemaRightsSql(tenantId: string): string[] {
   const { system, owner, runtime } = homeRoles(tenantId)
   return [
@@ -157,10 +161,10 @@ function schemaRightsSql(tenantId: string): string[] {
   ]
 }
 
-/** What the runtime may do with tables that the role makes in the schema, unless it is said otherwise there. */
-export function grantDefaultsSql(tenantId: string, maker: 'system' | 'owner', schema = tenantId): string {
+/** Returns SQL that sets the runtime's default privileges on tables that the role creates in the schema. */
+export function grantDefaultsSql(tenantId: string, creator: 'system' | 'owner', schema = tenantId): string {
   const roles = homeRoles(tenantId)
-  const defaults = `alter default privileges for role ${identifier(roles[maker])} in schema ${identifier(schema)} grant`
+  const defaults = `alter default privileges for role ${identifier(roles[creator])} in schema ${identifier(schema)} grant`
   return [
     `${defaults} select, insert, update, delete on tables to ${identifier(roles.runtime)}`,
     `${defaults} usage, select on sequences to ${identifier(roles.runtime)}`,
@@ -168,8 +172,8 @@ export function grantDefaultsSql(tenantId: string, maker: 'system' | 'owner', sc
 }
 
 /**
- * Lets the system role log in with a password that is used once, and makes the schema in which a home is compared with a
- * pristine one. As superuser.
+ * Returns SQL that lets the system role log in with a one-time password, and creates the schema of the pristine home
+ * for the comparison. It runs as superuser.
  */
 export function openSystemLoginSql(tenantId: string, verifier: string): string {
   const system = identifier(homeRoles(tenantId).system)
@@ -184,7 +188,7 @@ export function openSystemLoginSql(tenantId: string, verifier: string): string {
   ].join(';\n')
 }
 
-/** Takes login and password from the system role again, and removes the pristine schema that a repair compares with. */
+/** Returns SQL that revokes the system role's login and password, and drops the pristine schema. */
 export function closeSystemLoginSql(tenantId: string): string {
   return [
     `alter role ${identifier(homeRoles(tenantId).system)} with nologin password null`,
@@ -216,10 +220,10 @@ function homeSql(
     }),
     `grant pg_use_reserved_connections to ${identifier(roles.runtime)}, ${identifier(roles.ddl)}`,
     `grant ${owner} to ${identifier(roles.ddl)}, ${identifier(roles.admin)}`,
-    // Whatever these two create belongs to the owner, so that every object of a home has one owner.
+    // Objects that these two create belong to the owner, so that every object of a home has one owner.
     `alter role ${identifier(roles.ddl)} set role = ${owner}`,
     `alter role ${identifier(roles.admin)} set role = ${owner}`,
-    // The tenant's own login sees all of its rows; the policies ask for these two settings.
+    // The tenant's own login sees all of its rows; the policies read these two settings.
     `alter role ${identifier(roles.admin)} set app.tenant_id = ${literal(tenantId)}`,
     `alter role ${identifier(roles.admin)} set app.role = 'service_role'`,
     `${createSchema} ${schema} authorization ${identifier(roles.system)}`,
@@ -229,13 +233,13 @@ function homeSql(
   ].join(';\n')
 }
 
-/** Removes schema and roles; what is gone already is no error. Sessions of the roles must have been ended. */
+/** Returns SQL that drops schema and roles. Absent ones are not an error. Sessions of the roles must have ended before. */
 export function dropHomeSql(tenantId: string): string {
   const roles = homeRoles(tenantId)
   return [
     `drop schema if exists ${identifier(tenantId)} cascade`,
     `drop schema if exists ${identifier(pristineSchema(tenantId))} cascade`,
-    // What a tenant granted to others, or owns outside its schema, would block `drop role`.
+    // Grants of a tenant to others, and its objects outside its schema, would block `drop role`.
     ...Object.values<string>({ ...roles }).map(
       (role) =>
         `do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then` +
@@ -247,7 +251,7 @@ export function dropHomeSql(tenantId: string): string {
   ].join(';\n')
 }
 
-/** Ends every session of the home's logins. */
+/** Returns SQL that ends every session of the home's logins. */
 export function endSessionsSql(tenantId: string): string {
   const { runtime, ddl, admin, system } = homeRoles(tenantId)
   const logins = [runtime, ddl, admin, system].map(literal).join(', ')
@@ -255,20 +259,23 @@ export function endSessionsSql(tenantId: string): string {
 }
 
 /**
- * Ends the tenants' session whose transaction is the oldest, when the queue of NOTIFY is more than half full; returns its
- * role, or no row. Postgres does not report which session holds the queue back: one that listens, and whose transaction is
- * older than what it has not taken. To measure the queue (`pg_notification_queue_usage`) also removes from it what every
- * listener has taken. A transaction younger than some seconds ends by itself.
+ * SQL that ends the tenants' session with the oldest transaction if the queue of NOTIFY is more than half full, and
+ * returns its role, or no row. Postgres does not report which session blocks the queue: one that listens, with a
+ * transaction older than unread notifications. `pg_notification_queue_usage` also removes notifications that every
+ * listener has read. A transaction younger than a few seconds ends by itself.
  */
 export const endOldestTransactionSql = `
-  with holder as materialized (
+  with oldest as materialized (
     select pid, usename from pg_stat_activity
     where usesysid in (select member from pg_auth_members where roleid = to_regrole(${literal(tenantsGroup)}))
       and xact_start < now() - interval '5 seconds'
     order by xact_start limit 1)
-  select usename as role, pg_terminate_backend(pid, 5000) from holder where pg_notification_queue_usage() > 0.5`
+  select usename as role, pg_terminate_backend(pid, 5000) from oldest where pg_notification_queue_usage() > 0.5`
 
-/** All functions that take advisory locks: one table of locks serves all tenants, and these fill it. */
+/**
+ * Signatures of all functions that take advisory locks. One table of locks serves all tenants, and these functions
+ * could fill it.
+ */
 const advisoryLocks = ['lock', 'xact_lock', 'lock_shared', 'xact_lock_shared'].flatMap((kind) =>
   ['pg_advisory_', 'pg_try_advisory_'].flatMap((prefix) =>
     ['bigint', 'integer, integer'].map((keys) => `${prefix}${kind}(${keys})`),
@@ -276,8 +283,9 @@ const advisoryLocks = ['lock', 'xact_lock', 'lock_shared', 'xact_lock_shared'].f
 )
 
 /**
- * Prepares a database to hold homes: the group role, and no rights for everybody. Run once, as superuser,
- * inside that database. Large objects and temporary tables would be room outside any quota, advisory locks everybody's.
+ * Returns SQL that prepares a database for homes: it creates the group role and revokes the rights of all users. It
+ * runs once, as superuser, inside that database. Large objects and temporary tables would bypass quotas, and advisory
+ * locks are shared by all tenants.
  */
 export function prepareSharedDatabaseSql(database: string): string {
   return [
@@ -299,7 +307,7 @@ export function prepareSharedDatabaseSql(database: string): string {
   ].join(';\n')
 }
 
-/** Nobody logs in to the home any more. */
+/** Returns SQL that blocks the logins of a home. */
 export function noLoginSql(tenantId: string): string {
   const { runtime, ddl, admin, system } = homeRoles(tenantId)
   return [runtime, ddl, admin, system]
@@ -311,7 +319,7 @@ export function noLoginSql(tenantId: string): string {
     .join(';\n')
 }
 
-/** `create role if not exists`, which Postgres lacks; safe when two do it at once. */
+/** Returns SQL for `create role if not exists`, which Postgres lacks. Concurrent calls are safe. */
 function createRoleSql(role: string, login: 'login' | 'nologin'): string {
   return (
     `do $do$ begin create role ${identifier(role)} ${login};` +

@@ -1,4 +1,4 @@
-// What others may import of `homes/`.
+// The public interface of `homes/`.
 export { createDedicatedHome, dedicatedDatabase } from './dedicated-home.ts'
 export { HomeDatabases } from './home-databases.ts'
 export { loginUrl } from './home-logins.ts'

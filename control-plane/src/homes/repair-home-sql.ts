@@ -1,12 +1,12 @@
-// Brings the service's part of a home to the structure of a pristine one beside it. Pure.
+// Repairs the service's part of a home to the structure of a pristine one next to it. Pure.
 //
-// It runs as the home's system role with an empty search path, and executes no code of the tenant's: what the tenant may
-// have added to a table (triggers, rules, policies, constraints, indexes) is dropped before anything is read or written.
-// Rows are never deleted. What can't be repaired is left as it is, and `home_problems()` names it.
+// It runs as the home's system role with an empty search path, and executes no code of the tenant: triggers, rules, policies,
+// constraints and indexes that the tenant may have added to a table are dropped before anything is read or written.
+// Rows are never deleted. Violations that cannot be repaired remain, and `home_problems()` lists them.
 import { homeRoles, pristineSchema } from './home-roles.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 
-/** The setting in which a repair leaves the names of tables that were lost, one a line. */
+/** Setting in which a repair stores the names of lost tables, one a line. */
 const lostSetting = 'tenantry.lost'
 
 export function repairHomeSql(homeId: string): string {
@@ -16,7 +16,7 @@ export function repairHomeSql(homeId: string): string {
 declare
   home constant name := ${names.home};
   fresh constant name := ${names.fresh};
-  -- Definitions by kind and name: as they should be, and as they are.
+  -- Definitions by kind and name: the wanted and the present ones.
   wanted jsonb;
   present jsonb;
   tables name[];
@@ -42,22 +42,22 @@ begin
 end $repair$`
 }
 
-/** What the last repair of the session made again, and what is still wrong: lines `lost|table` and `left|problem`. */
+/** Returns SQL that reports the session's last repair: lines `lost|table` and `remaining|violation`. */
 export function repairReportSql(homeId: string): string {
   return (
     `select 'lost|' || name as report` +
     ` from unnest(string_to_array(nullif(current_setting('${lostSetting}', true), ''), E'\\n')) as lost (name)` +
-    ` union all select 'left|' || problem from ${identifier(homeId)}.home_problems() as problem`
+    ` union all select 'remaining|' || problem from ${identifier(homeId)}.home_problems() as problem`
   )
 }
 
-/** Reads into `present` what is there. */
-function poll(homeId: string): string {
+/** Returns SQL that reads the home's definitions into `present`. */
+function readPresentSql(homeId: string): string {
   const describe = `${identifier(pristineSchema(homeId))}.home_structure_of(home, tables)`
   return `present := (select coalesce(jsonb_object_agg(kind || ' ' || name, definition), '{}') from ${describe});`
 }
 
-const functionsSql = (homeId: string) => `${poll(homeId)}
+const functionsSql = (homeId: string) => `${readPresentSql(homeId)}
   for item in
     select p.oid, format('function %s(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) as key,
       p.proname, pg_get_function_identity_arguments(p.oid) as arguments
@@ -89,7 +89,7 @@ const tablesSql = (
       ' including constraints including storage)', home, item.relname, fresh, item.relname);
     list := (select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
       where attrelid = format('%I.%I', fresh, item.relname)::regclass and attnum > 0 and not attisdropped and attgenerated = '');
-    -- Its rows are of the pristine home's own bucket.
+    -- The pristine home's rows of this table belong to its own bucket.
     if is_new or item.relname <> 'storage_bucket_counters' then
       execute format('insert into %I.%I (%s) overriding system value select %s from %I.%I',
         home, item.relname, list, list, fresh, item.relname);
@@ -97,9 +97,9 @@ const tablesSql = (
     made := made || item.relname::text;
   end loop;
   if not is_new then perform set_config('${lostSetting}', array_to_string(array_remove(made, 'home_structure'), E'\\n'), false); end if;
-  ${poll(homeId)}`
+  ${readPresentSql(homeId)}`
 
-/** Drops what is not wanted, or wanted otherwise. */
+/** SQL that drops objects whose definition is not wanted. */
 const extrasSql = `for item in
     select format('trigger %s.%s', c.relname, t.tgname) as key,
       format('drop trigger %I on %I.%I', t.tgname, home, c.relname) as command
@@ -135,7 +135,7 @@ const columnsSql = `for item in
     from pg_attribute a join pg_class c on c.oid = a.attrelid
     where c.relnamespace = home::regnamespace and c.relname = any (tables) and c.relkind = 'r' and a.attnum > 0 and not a.attisdropped
   loop
-    -- A column that somebody added stays with its content, and does nothing any more.
+    -- An added column stays with its content, without its constraints and defaults.
     continue when wanted ? item.key;
     begin
       if item.attgenerated = 'v' then execute format('alter table %I.%I drop column %I', home, item.relname, item.attname);
@@ -197,7 +197,7 @@ const columnsSql = `for item in
     end;
   end loop;`
 
-/** Adds what is missing. Rows that a constraint does not allow stay; it holds for new ones. */
+/** SQL that adds missing objects. Rows that violate a constraint stay; the constraint applies to new ones. */
 const partsSql = `for item in
     select 1 as step, format('constraint %s.%s', c.relname, n.conname) as key,
       format('alter table %I.%I add constraint %I %s', home, c.relname, n.conname,
@@ -251,7 +251,7 @@ const partsSql = `for item in
     end loop;
   end loop;`
 
-/** Roles are the same for both schemas. */
+/** SQL that restores privileges. Both schemas use the same roles. */
 const privilegesSql = `for item in
     select distinct h.oid, h.relname, coalesce(quote_ident(g.rolname), 'public') as grantee
     from pg_class h, aclexplode(coalesce(h.relacl, acldefault('r', h.relowner))) e left join pg_roles g on g.oid = e.grantee
@@ -267,7 +267,7 @@ const privilegesSql = `for item in
     execute format('grant %s on %I.%I to %s', item.privileges, home, item.relname, item.grantee);
   end loop;`
 
-/** Rows of the service's own, and counters that no longer count what is there. */
+/** SQL that restores the service's own rows, and counters that differ from the stored objects. */
 const rowsSql = (homeId: string) => {
   const [home, fresh] = [identifier(homeId), identifier(pristineSchema(homeId))]
   return `insert into ${home}.home_migrations select * from ${fresh}.home_migrations on conflict (version) do nothing;

@@ -1,4 +1,4 @@
-// The application as route files see it: schemas are types.
+// The application's type for route files, in which schemas are types.
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type {
   FastifyBaseLogger,
@@ -8,7 +8,7 @@ import type {
   RawServerDefault,
 } from 'fastify'
 
-/** Fastify with TypeBox: a route's schemas are the types of its request and response. */
+/** Fastify with TypeBox: a route's schemas determine the types of its request and response. */
 export type Api = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,

@@ -1,6 +1,6 @@
-// Comma-separated values (RFC 4180): a first line of names, lines that end in CR LF. Pure.
+// Comma-separated values (RFC 4180): a header line, and lines that end in CR LF. Pure.
 
-/** A table as CSV, a null as an empty field. @param rows each as long as `header` */
+/** Formats a table as CSV, with null as an empty field. @param rows each as long as `header` */
 export function csv(
   header: readonly string[],
   rows: Iterable<readonly (string | number | bigint | boolean | null)[]>,

@@ -1,4 +1,4 @@
-// What an engine says went wrong → what an operator is told. The only place that knows both.
+// Converts an engine's errors to the API's.
 import type { EngineError, EngineErrorCode } from '../engines/index.ts'
 import { ControlError, type ErrorCode } from '../platform/errors.ts'
 
@@ -21,7 +21,7 @@ const codes: Record<EngineErrorCode, ErrorCode> = {
   ENGINE_FAILED: 'ENGINE_FAILED',
 }
 
-/** The message of an `EngineError` may be shown. */
+/** Converts an engine's error, whose message is public. */
 export function fromEngine(error: EngineError): ControlError {
   return new ControlError(codes[error.code], error.message, { cause: error })
 }

@@ -1,26 +1,26 @@
-// The only place that makes error bodies: ours, Fastify's and the validator's errors in one form.
+// Converts all errors, Fastify's and the validator's included, to error bodies of one form.
 import type { FastifyError, FastifyInstance } from 'fastify'
 import { violationOf, type ErrorBody, type ValidationError } from '@tenantry/contract'
 import { EngineError } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import { fromEngine } from './engine-errors.ts'
 
-/** Makes every error, and every unknown route, a body of the one error form (specification, section 7). */
+/** Adds handlers that respond to every error and every unknown route in one form (specification, section 7). */
 export function addErrorHandler(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError | Error, request, reply) => {
-    const shown = toControlError(error)
-    if (shown.status >= 500) request.log.error({ err: error }, 'request failed')
-    if (shown.status === 503 || shown.status === 423) reply.header('retry-after', '1')
-    if (shown.status === 401) reply.header('www-authenticate', 'Bearer')
-    return reply.status(shown.status).type('application/json; charset=utf-8').send(errorBody(shown))
+    const controlError = toControlError(error)
+    if (controlError.status >= 500) request.log.error({ err: error }, 'The request failed.')
+    if (controlError.status === 503 || controlError.status === 423) reply.header('retry-after', '1')
+    if (controlError.status === 401) reply.header('www-authenticate', 'Bearer')
+    return reply.status(controlError.status).type('application/json; charset=utf-8').send(errorBody(controlError))
   })
   app.setNotFoundHandler((request, reply) => {
-    const error = new ControlError('NOT_FOUND', `there is no ${request.method} ${request.url.split('?')[0] ?? ''}`)
+    const error = new ControlError('NOT_FOUND', `There is no ${request.method} ${request.url.split('?')[0] ?? ''}.`)
     return reply.status(404).send(errorBody(error))
   })
 }
 
-/** What a caller sent is quoted, but not page after page of it. */
+/** Maximum number of characters of a message, which may quote the request. */
 const maxMessageLength = 1_000
 
 /** The body of an error; a message of more than 1,000 characters is cut. */
@@ -32,37 +32,37 @@ export function errorBody(error: ControlError): ErrorBody & Record<string, unkno
   return { statusCode: String(error.status), error: error.tag, message, code: error.code, ...error.detail }
 }
 
-/** What a caller is shown for an error of any kind; what is not expected becomes INTERNAL, without its text. */
+/** Converts an error of any kind. An unexpected one becomes INTERNAL, without its text. */
 export function toControlError(error: FastifyError | Error): ControlError {
   if (error instanceof ControlError) return error
   if (error instanceof EngineError) return fromEngine(error)
   if ('validation' in error && Array.isArray(error.validation)) return fromValidation(error)
   switch ('code' in error ? error.code : undefined) {
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
-      return new ControlError('INVALID_JSON', 'the body is empty, but its content type says JSON', { cause: error })
+      return new ControlError('INVALID_JSON', 'The body is empty, but its Content-Type is JSON.', { cause: error })
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new ControlError('UNSUPPORTED_MEDIA_TYPE', 'the body must be JSON (Content-Type: application/json)', {
+      return new ControlError('UNSUPPORTED_MEDIA_TYPE', 'The body must be JSON (Content-Type: application/json).', {
         cause: error,
       })
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new ControlError('BODY_TOO_LARGE', 'the body is larger than 64 KB', { cause: error })
+      return new ControlError('BODY_TOO_LARGE', 'The body must not be larger than 64 KB.', { cause: error })
     case 'FST_ERR_BAD_URL':
     case 'FST_ERR_MAX_PARAM_LENGTH':
-      return new ControlError('BAD_REQUEST', 'the path is malformed', { cause: error })
+      return new ControlError('BAD_REQUEST', 'The path is malformed.', { cause: error })
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new ControlError('BAD_REQUEST', 'the body is not as long as Content-Length says', { cause: error })
+      return new ControlError('BAD_REQUEST', 'The body is not as long as its Content-Length.', { cause: error })
   }
   const status = 'statusCode' in error ? error.statusCode : undefined
   if (error instanceof SyntaxError || status === 400)
-    return new ControlError('INVALID_JSON', 'the body is no well-formed JSON', { cause: error })
+    return new ControlError('INVALID_JSON', 'The body is not well-formed JSON.', { cause: error })
   if (status !== undefined && status >= 400 && status < 500)
-    return new ControlError('BAD_REQUEST', 'the request is malformed', { cause: error })
+    return new ControlError('BAD_REQUEST', 'The request is malformed.', { cause: error })
   if (isUnreachable(error))
-    return new ControlError('UNAVAILABLE', 'the control database does not answer', { cause: error })
-  return new ControlError('INTERNAL', 'something went wrong here; the log knows what', { cause: error })
+    return new ControlError('UNAVAILABLE', 'The control database does not respond.', { cause: error })
+  return new ControlError('INTERNAL', "Internal error. The control plane's log has the details.", { cause: error })
 }
 
-/** Prisma's and the driver's ways of saying that there is no database. */
+/** Whether an error of Prisma or of the driver reports an unreachable database. */
 function isUnreachable(error: Error): boolean {
   const code = 'code' in error ? error.code : undefined
   return (
@@ -84,27 +84,27 @@ function fromValidation(error: FastifyError): ControlError {
   switch (violation.kind) {
     case 'unknown':
       return inQuery
-        ? new ControlError('UNKNOWN_PARAMETER', `unknown query parameter "${name}"`, { cause: error })
-        : new ControlError('UNKNOWN_FIELD', `unknown field "${name}"`, { cause: error })
+        ? new ControlError('UNKNOWN_PARAMETER', `Unknown query parameter "${name}".`, { cause: error })
+        : new ControlError('UNKNOWN_FIELD', `Unknown field "${name}".`, { cause: error })
     case 'missing':
       return inQuery
-        ? new ControlError('INVALID_PARAMETER', `query parameter "${name}" is required`, { cause: error })
-        : new ControlError('MISSING_FIELD', `field "${name}" is required`, { cause: error })
+        ? new ControlError('INVALID_PARAMETER', `Query parameter "${name}" is required.`, { cause: error })
+        : new ControlError('MISSING_FIELD', `Field "${name}" is required.`, { cause: error })
   }
-  const wanted = wantedOfUnion(errors) ?? violation.wanted
+  const expected = typesOfUnion(errors) ?? violation.wanted
   if (inQuery) {
-    // Texts are all that a query holds: another type is a list of them.
-    const what = failure?.keyword === 'type' ? 'may stand only once' : wanted
-    return new ControlError('INVALID_PARAMETER', `query parameter "${name}" ${what}`, { cause: error })
+    // All query parameters are texts, so another type is a list of them.
+    const rule = failure?.keyword === 'type' ? 'must not be repeated' : expected
+    return new ControlError('INVALID_PARAMETER', `Query parameter "${name}" ${rule}.`, { cause: error })
   }
   if (failure?.keyword === 'minProperties')
-    return new ControlError('INVALID_FIELD', 'the body changes nothing: it has no fields', { cause: error })
-  if (name === '') return new ControlError('INVALID_FIELD', `the body ${wanted}`, { cause: error })
-  return new ControlError('INVALID_FIELD', `field "${name}" ${wanted}`, { cause: error })
+    return new ControlError('INVALID_FIELD', 'The body must change at least one field.', { cause: error })
+  if (name === '') return new ControlError('INVALID_FIELD', `The body ${expected}.`, { cause: error })
+  return new ControlError('INVALID_FIELD', `Field "${name}" ${expected}.`, { cause: error })
 }
 
-/** Of a value of the wrong type that may have one of several, all are named. */
-function wantedOfUnion(errors: readonly ValidationError[]): string | undefined {
+/** Lists all allowed types of a union for a value of the wrong type. */
+function typesOfUnion(errors: readonly ValidationError[]): string | undefined {
   const [error] = errors
   if (error?.keyword !== 'type') return undefined
   const here = errors.filter(({ instancePath }) => instancePath === error.instancePath)

@@ -1,8 +1,11 @@
-// Ids that are UUIDs.
+// Checks of IDs that are UUIDs.
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** Postgres refuses to compare a uuid column with anything else; such an id names nothing. */
+/**
+ * Whether an ID is a UUID. Postgres rejects the comparison of a uuid column with another text, so such an ID does not
+ * exist.
+ */
 export function isUuid(id: string): boolean {
   return uuid.test(id)
 }

@@ -1,4 +1,5 @@
-// Who may call which operation: every route declares the scopes that open it, and the start fails for one without.
+// Authorizes callers. Every route declares the scopes that may call it, and the start fails for a route without a
+// declaration.
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { ControlError } from '../platform/errors.ts'
@@ -9,15 +10,15 @@ import { internalTokenHeader, tenantOfToken } from '@tenantry/contract'
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * `public`: no key. `internal`: the installation's own token. `internal or tenant`: that, or the token of one tenant's
-     * runtime. Else the scopes of keys that may call it.
+     * The scopes of the platform keys that may call the route. `public`: no key. `internal`: the installation's own
+     * token. `internal or tenant`: the internal token, or the token of one tenant's runtime.
      */
     scopes?: 'public' | 'internal' | 'internal or tenant' | readonly Scope[]
   }
   interface FastifyRequest {
-    /** The caller's platform key; only on routes that want one. */
+    /** The caller's platform key; only on routes that require one. */
     platformKey: PlatformKey | undefined
-    /** Whose token it came with; undefined: the installation's, which stands for all. */
+    /** The tenant of the caller's token; undefined for the installation's token, which is valid for all tenants. */
     ofTenant: string | undefined
   }
 }
@@ -26,7 +27,7 @@ interface AccessOptions {
   keys: PlatformKeyStore
   internalToken: string
   now: () => Date
-  /** Paths of plugins whose routes are not ours to declare. */
+  /** The path prefix of plugins, whose routes are declared elsewhere. */
   publicPrefix: string
 }
 
@@ -38,11 +39,11 @@ export function addAccess(app: FastifyInstance, options: AccessOptions): void {
     if (route.url === options.publicPrefix || route.url.startsWith(`${options.publicPrefix}/`))
       route.config = { ...route.config, scopes: 'public' }
     if (route.config?.scopes === undefined)
-      throw new Error(`${String(route.method)} ${route.url} does not say who may call it`)
+      throw new Error(`The route ${String(route.method)} ${route.url} declares no scopes.`)
   })
   app.addHook('onRequest', async (request) => {
     const access = request.routeOptions.config.scopes
-    // No route: the not-found handler answers.
+    // Without a route, the not-found handler responds.
     if (access === undefined || access === 'public') return
     if (access === 'internal or tenant') {
       const given = request.headers[internalTokenHeader]
@@ -58,7 +59,7 @@ export function addAccess(app: FastifyInstance, options: AccessOptions): void {
     if (!access.includes(request.platformKey.scope)) {
       throw new ControlError(
         'WRONG_SCOPE',
-        `this needs a platform key of scope ${access.join(' or ')}; yours has ${request.platformKey.scope}`,
+        `This call needs a platform key with the scope ${access.join(' or ')}. This key has the scope ${request.platformKey.scope}.`,
       )
     }
   })
@@ -66,13 +67,13 @@ export function addAccess(app: FastifyInstance, options: AccessOptions): void {
 
 async function authenticate(header: string | undefined, { keys, now }: AccessOptions): Promise<PlatformKey> {
   if (header === undefined)
-    throw new ControlError('MISSING_KEY', 'the header "Authorization: Bearer <platform key>" is missing')
+    throw new ControlError('MISSING_KEY', 'The header "Authorization: Bearer <platform key>" is missing.')
   const match = /^Bearer +(\S+)$/i.exec(header)
   const key = match?.[1] === undefined ? undefined : await keys.find(keyHash(match[1]))
-  if (key === undefined) throw new ControlError('INVALID_KEY', 'the platform key is not known')
-  if (key.revokedAt !== undefined) throw new ControlError('REVOKED_KEY', 'the platform key was revoked')
+  if (key === undefined) throw new ControlError('INVALID_KEY', 'The platform key is unknown.')
+  if (key.revokedAt !== undefined) throw new ControlError('REVOKED_KEY', 'The platform key was revoked.')
   if (key.expiresAt !== undefined && key.expiresAt <= now())
-    throw new ControlError('REVOKED_KEY', 'the platform key has expired')
+    throw new ControlError('REVOKED_KEY', 'The platform key has expired.')
   return key
 }
 
@@ -81,6 +82,6 @@ function checkInternalToken(given: string | string[] | undefined, wanted: string
     typeof given === 'string' &&
     given.length === wanted.length &&
     timingSafeEqual(Buffer.from(given), Buffer.from(wanted))
-  // A wrong token must look like a path that isn't there: these routes are nobody else's business.
-  if (!ok) throw new ControlError('NOT_FOUND', 'there is nothing here')
+  // The response to a wrong token is the same as for an unknown path, so that it does not reveal the internal routes.
+  if (!ok) throw new ControlError('NOT_FOUND', 'There is nothing at this address.')
 }

@@ -1,4 +1,4 @@
-// What others may import of `keys/`.
+// The exports of `keys/` that other modules may import.
 export { addAccess } from './access.ts'
 export { keyHash, newApiKey, newPlatformKey, newSecret } from './key-text.ts'
 export type { PlatformKeyStore } from './platform-key-store.ts'

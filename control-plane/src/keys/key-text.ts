@@ -1,24 +1,24 @@
-// The texts that prove who calls. Each is 256 random bits; what is stored is their SHA-256.
+// The texts that authenticate callers. Each has 256 random bits; only its SHA-256 is stored.
 import { createHash, randomBytes } from 'node:crypto'
 
 export const platformKeyPrefix = 'tnp_'
 
-/** A new random platform key, `tnp_` and 256 bits in base64url. */
+/** Creates a random platform key: `tnp_` and 256 bits in base64url. */
 export function newPlatformKey(): string {
   return `${platformKeyPrefix}${randomBytes(32).toString('base64url')}`
 }
 
-/** A new random API key of a tenant, `tn_publishable_` or `tn_secret_` and 256 bits in base64url. */
+/** Creates a random API key of a tenant: `tn_publishable_` or `tn_secret_` and 256 bits in base64url. */
 export function newApiKey(kind: 'publishable' | 'secret'): string {
   return `tn_${kind}_${randomBytes(32).toString('base64url')}`
 }
 
-/** For JWT secrets, the signing secret and passwords. */
+/** Creates a random text for JWT secrets, the signing secret and passwords. */
 export function newSecret(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** Lower-case hex SHA-256. A random key of 256 bits needs no slow hash. */
+/** Returns the SHA-256 in lower-case hexadecimal. A random key of 256 bits needs no slow hash. */
 export function keyHash(key: string): string {
   return createHash('sha256').update(key).digest('hex')
 }

@@ -1,4 +1,4 @@
-// Platform keys: what an operator or a billing job proves itself with.
+// Platform keys, which authenticate operators and billing jobs.
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 
 export const scopes = ['admin', 'read', 'billing'] as const
@@ -7,7 +7,7 @@ export type Scope = (typeof scopes)[number]
 export interface PlatformKey {
   id: string
   name: string
-  /** First characters of the key, to tell keys apart. */
+  /** The first characters of the key, by which users recognize it. */
   prefix: string
   scope: Scope
   createdAt: Date
@@ -16,21 +16,27 @@ export interface PlatformKey {
   replacedBy: string | undefined
 }
 
-/** Platform keys, of which only the hash is stored. */
+/** Stores platform keys, but only their hashes. */
 export interface PlatformKeyStore {
-  /** By the SHA-256 of the key's text; revoked and expired ones too. */
+  /** Finds a key by the SHA-256 of its text; revoked and expired ones too. */
   find(sha256: string): Promise<PlatformKey | undefined>
-  /** All keys, revoked and expired ones too. */
+  /** Lists all keys, revoked and expired ones too. */
   list(): Promise<PlatformKey[]>
-  /** Makes a key of the given text, of which only the hash is stored. */
+  /** Creates a key with the given text, of which only the hash is stored. */
   create(name: string, scope: Scope, text: string, write: RecordedWrite): Promise<PlatformKey>
-  /** @throws ControlError KEY_NOT_FOUND, LAST_ADMIN_KEY */
+  /**
+   * Revokes a key.
+   * @throws ControlError KEY_NOT_FOUND, LAST_ADMIN_KEY
+   */
   revoke(id: string, write: RecordedWrite): Promise<PlatformKey>
   /**
-   * A new key beside the old one, which lives on until `expireAt`.
+   * Creates a key that replaces another one. The old key stays valid until `expireAt`.
    * @throws ControlError KEY_NOT_FOUND, KEY_NOT_LIVE
    */
   rotate(id: string, text: string, expireAt: Date, write: RecordedWrite): Promise<PlatformKey>
-  /** Makes the first admin key when there is no live one. @returns whether `text` is now a key */
+  /**
+   * Creates the first admin key when there is no valid one.
+   * @returns whether `text` is now a key
+   */
   createFirst(text: string, write: RecordedWrite): Promise<boolean>
 }

@@ -1,4 +1,4 @@
-// Platform keys: create, list, revoke, rotate with two live.
+// Routes of platform keys: create, list, revoke, and rotate with two valid keys.
 import { Type } from 'typebox'
 import { newPlatformKey } from './key-text.ts'
 import type { PlatformKey, PlatformKeyStore } from './platform-key-store.ts'
@@ -19,13 +19,13 @@ const KeyBody = Type.Object({
   revoked_at: Maybe,
   replaced_by: Maybe,
 })
-const KeyWithText = Type.Object({ ...KeyBody.properties, key: Type.String({ description: 'Shown here only' }) })
+const KeyWithText = Type.Object({ ...KeyBody.properties, key: Type.String({ description: 'Returned only here' }) })
 const Id = Type.Object({ id: Type.String() })
 
-/** What the routes of platform keys are given. */
+/** The dependencies of the routes of platform keys. */
 export interface KeyRoutesDeps extends ResponseDeps {
   keys: PlatformKeyStore
-  /** The current time. */
+  /** Returns the current time. */
   now: () => Date
 }
 
@@ -69,8 +69,8 @@ export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
       return respondOnce(deps, context, reply, async (record) => {
         const text = newPlatformKey()
         const { name, scope } = request.body
-        const response = (key: PlatformKey) => ({ ...present(key), key: text })
-        return response(await record((write) => deps.keys.create(name, scope, text, write), response))
+        const toBody = (key: PlatformKey) => ({ ...present(key), key: text })
+        return toBody(await record((write) => deps.keys.create(name, scope, text, write), toBody))
       })
     },
   )
@@ -99,7 +99,7 @@ export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: 'Replace a platform key',
-        description: 'The old key lives for `overlap_seconds` more (default 86400).',
+        description: 'The old key stays valid for another `overlap_seconds` (default 86400).',
         tags: ['keys'],
         params: Id,
         querystring: NoQuery,
@@ -116,16 +116,16 @@ export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
       return respondOnce(deps, context, reply, async (record) => {
         const text = newPlatformKey()
         const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 86_400) * 1000)
-        const response = (key: PlatformKey) => ({ ...present(key), key: text })
+        const toBody = (key: PlatformKey) => ({ ...present(key), key: text })
         const id = keyId(request.params.id)
-        return response(await record((write) => deps.keys.rotate(id, text, expireAt, write), response))
+        return toBody(await record((write) => deps.keys.rotate(id, text, expireAt, write), toBody))
       })
     },
   )
 }
 
 function keyId(id: string): string {
-  if (!isUuid(id)) throw new ControlError('KEY_NOT_FOUND', 'there is no such platform key')
+  if (!isUuid(id)) throw new ControlError('KEY_NOT_FOUND', 'There is no such platform key.')
   return id
 }
 

@@ -1,4 +1,4 @@
-// The platform key store on the control database.
+// Stores platform keys in the control database.
 import { randomUUID } from 'node:crypto'
 import type { PlatformKey as KeyRow } from '../../../prisma/client/client.ts'
 import { ControlError } from '../platform/errors.ts'
@@ -12,7 +12,7 @@ interface PlatformKeyStoreOptions {
   now: () => Date
 }
 
-/** The platform key store on the control database. */
+/** Creates the store of platform keys, on the control database. */
 export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOptions): PlatformKeyStore {
   const live = () => ({ revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: now() } }] })
 
@@ -32,7 +32,7 @@ export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOption
 
   const found = async (transaction: Transaction, id: string) => {
     const row = await transaction.platformKey.findUnique({ where: { id } })
-    if (row === null) throw new ControlError('KEY_NOT_FOUND', 'there is no such platform key')
+    if (row === null) throw new ControlError('KEY_NOT_FOUND', 'There is no such platform key.')
     return row
   }
 
@@ -59,7 +59,10 @@ export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOption
         where: { id: { not: id }, scope: 'admin', expiresAt: null, revokedAt: null },
       })
       if (row.scope === 'admin' && others === 0) {
-        throw new ControlError('LAST_ADMIN_KEY', 'this is the last admin key that lasts; make another one first')
+        throw new ControlError(
+          'LAST_ADMIN_KEY',
+          'This is the last admin key that does not expire. Create another one first.',
+        )
       }
       const revoked = await transaction.platformKey.update({
         where: { id },
@@ -75,7 +78,7 @@ export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOption
       if (row.revokedAt !== null || (row.expiresAt !== null && row.expiresAt <= now()) || row.replacedBy !== null) {
         throw new ControlError(
           'KEY_NOT_LIVE',
-          'only a key that is neither revoked nor expired nor rotated already can be rotated',
+          'The key is revoked, expired or already rotated. Only a valid key can be rotated.',
         )
       }
       const key = await insert(transaction, row.name, toKey(row).scope, text)
@@ -88,7 +91,7 @@ export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOption
       return key
     },
 
-    // Two control planes may start at once.
+    // Two control planes may start at the same time.
     async createFirst(text, { transaction, audit }) {
       await lock(transaction, 'platform keys')
       const existing = await transaction.platformKey.findFirst({ where: { scope: 'admin', ...live() } })
@@ -105,7 +108,7 @@ function toKey(row: KeyRow): PlatformKey {
     id: row.id,
     name: row.name,
     prefix: row.prefix,
-    // A check constraint holds it to the scopes.
+    // A check constraint limits it to the scopes.
     scope: row.scope as Scope,
     createdAt: row.createdAt,
     expiresAt: row.expiresAt ?? undefined,

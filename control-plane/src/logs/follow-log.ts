@@ -1,4 +1,5 @@
-// A service's log as server-sent events, from container to container, until the reader leaves or does not keep up.
+// Streams a service's log as server-sent events, from container to container, until the reader disconnects or is too
+// slow.
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '../platform/clock.ts'
@@ -6,32 +7,32 @@ import { type LogLine, type LogOptions, EngineError } from '../engines/index.ts'
 import { logTime } from './log-times.ts'
 
 export interface Followed {
-  /** The log of the container that is there now; ends when that does. */
+  /** Returns the log of the present container; it ends when the container does. */
   log: (options: LogOptions, signal: AbortSignal) => AsyncIterable<LogLine>
   tail: number
   since: string | undefined
-  /** Time of the last line that the reader has: those up to it are left out. */
+  /** The time of the last line that the reader has. Lines up to it are left out. */
   after: string | undefined
 }
 
 const heartbeatMilliseconds = 15_000
-/** A reader that takes nothing for so long is cut off; it may come again with the last id it has. */
+/** The maximum time for which a reader may take nothing. It can then reconnect with its last id. */
 const timeoutMilliseconds = 30_000
-/** Between the end of a container and a look for the next. */
-const againMilliseconds = 1_000
-/** All that came meanwhile, within reason. */
+/** The time between the end of a container and the search for the next one. */
+const retryMilliseconds = 1_000
+/** The maximum number of lines that are read when a log continues. */
 const maxLines = 10_000
 
-/** Returns when it is over; never throws. Nothing is read ahead of the reader. */
+/** Streams a log and returns at its end. Never throws. Nothing is read ahead of the reader. */
 export async function followLog(
   raw: ServerResponse,
   followed: Followed,
   clock: Pick<Clock, 'every' | 'sleep' | 'timeout'>,
 ): Promise<void> {
-  const left = new AbortController()
-  raw.once('close', () => left.abort())
+  const disconnected = new AbortController()
+  raw.once('close', () => disconnected.abort())
   if (raw.destroyed) return
-  const { signal } = left
+  const { signal } = disconnected
   raw.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
@@ -70,6 +71,6 @@ async function* linesOf(
       last = at
       yield { ...line, at }
     }
-    await clock.sleep(againMilliseconds, signal)
+    await clock.sleep(retryMilliseconds, signal)
   }
 }

@@ -1,2 +1,2 @@
-// What others may import of `logs/`.
+// The exports of `logs/` that other modules may import.
 export { addTenantLogs, type LogRoutesDeps } from './routes.ts'

@@ -1,6 +1,9 @@
-// Times of log lines as text of one form, so that they compare as what they are. Pure.
+// Converts the times of log lines to texts of one form, which sort by time. Pure.
 
-/** @returns `YYYY-MM-DDThh:mm:ss.nnnnnnnnnZ`; undefined for what is no time in UTC */
+/**
+ * Converts a time.
+ * @returns `YYYY-MM-DDThh:mm:ss.nnnnnnnnnZ`; undefined unless the text is a time in UTC
+ */
 export function logTime(text: string): string | undefined {
   const [, seconds, fraction = ''] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|\+00:00)$/.exec(text) ?? []
   if (seconds === undefined || Number.isNaN(Date.parse(`${seconds}Z`))) return undefined

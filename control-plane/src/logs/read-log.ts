@@ -1,15 +1,18 @@
-// The end of a service's log in one answer, of bounded size.
+// Reads the end of a service's log as one response of bounded size.
 import type { LogLine } from '../engines/index.ts'
 
 const maxBytes = 4 * 2 ** 20
 
 interface LogEnd {
   lines: LogLine[]
-  /** Earlier ones were left out, because all together would be too large. */
+  /** Whether earlier lines were left out, because the response would be too large. */
   truncated: boolean
 }
 
-/** The newest lines that have room. @param maxLines of what comes, too */
+/**
+ * Returns the newest lines, up to the maximum size.
+ * @param maxLines their maximum number
+ */
 export async function readLog(log: AsyncIterable<LogLine>, maxLines: number): Promise<LogEnd> {
   const lines: LogLine[] = []
   let bytes = 0

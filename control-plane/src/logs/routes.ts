@@ -1,4 +1,4 @@
-// GET /v1/tenants/{id}/logs: what a tenant's own services have written, at once or as it comes.
+// GET /v1/tenants/{id}/logs: the logs of a tenant's own services, at once or as a stream.
 import type { FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { EngineError, callEngine, type Engine } from '../engines/index.ts'
@@ -11,8 +11,8 @@ import { logTime } from './log-times.ts'
 import { readLog } from './read-log.ts'
 
 const defaultTail = 100
-const maxTailLength = 1_000
-/** Each holds a connection to an engine. */
+const maxTailLines = 1_000
+/** The maximum number of streams. Each uses a connection to an engine. */
 const maxFollowers = 64
 
 const Query = Type.Object(
@@ -21,7 +21,7 @@ const Query = Type.Object(
     tail: Type.Optional(
       Type.String({
         pattern: '^[0-9]{1,4}$',
-        description: `0 to ${maxTailLength} lines from the end, default ${defaultTail}`,
+        description: `0 to ${maxTailLines} lines from the end, default ${defaultTail}`,
       }),
     ),
     since: Type.Optional(Type.String({ maxLength: 40, description: 'ISO 8601, UTC' })),
@@ -35,17 +35,17 @@ const Lines = Type.Object({
   truncated: Type.Boolean({ description: 'Earlier lines were left out, because all together would be too large' }),
 })
 
-/** What the routes of logs are given. */
+/** The dependencies of the routes of logs. */
 export interface LogRoutesDeps {
   tenants: Pick<TenantStore, 'get'>
-  /** Of a region; undefined where somebody else started the parts. */
+  /** Returns the region's engine; undefined where the operator started the parts. */
   engineOf(region: string): Engine | undefined
   clock: Pick<Clock, 'every' | 'sleep' | 'timeout'>
 }
 
 /**
- * Adds the route for the logs of a tenant's own services, also as server-sent events. The number of followers at once
- * is bounded.
+ * Adds the route for the logs of a tenant's own services, also as server-sent events. The number of simultaneous
+ * followers is bounded.
  */
 export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
   let followers = 0
@@ -57,7 +57,7 @@ export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
       schema: {
         summary: "Log of one of a tenant's own services",
         description:
-          'With `follow=true` server-sent events `log`, each with its time as id; `Last-Event-ID` goes on after that.',
+          'With `follow=true` server-sent events `log`, each with its time as id. `Last-Event-ID` continues after that event.',
         tags: ['tenants'],
         params: Type.Object({ id: Type.String() }),
         querystring: Query,
@@ -69,23 +69,23 @@ export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
       const tail = tailOf(request.query)
       const since = timeOf(
         request.query.since,
-        (error) => new ControlError('INVALID_PARAMETER', `query parameter "since" ${error}`),
+        (error) => new ControlError('INVALID_PARAMETER', `Query parameter "since" ${error}.`),
       )
       const after = timeOf(
         lastEventId(request),
-        (error) => new ControlError('INVALID_HEADER', `Last-Event-ID ${error}`),
+        (error) => new ControlError('INVALID_HEADER', `Last-Event-ID ${error}.`),
       )
       const tenant = await foundTenant(deps, request.params.id)
-      requireDedicated(tenant, 'a log')
+      requireDedicated(tenant, 'A log')
       const engine = engineOf(deps, tenant)
       await callEngine(deps.clock, (signal) => findService(engine, tenant.id, component, signal))
-      // An answer to HEAD has no body that could be followed.
+      // A response to HEAD has no body to stream.
       if (request.query.follow !== 'true' || request.method === 'HEAD') {
         const options = { follow: false, tail, ...(since === undefined ? {} : { since }) }
         return callEngine(deps.clock, (signal) => readLog(engine.logs(tenant.id, component, options, signal), tail))
       }
       if (followers >= maxFollowers)
-        throw new ControlError('TOO_MANY_FOLLOWERS', `${maxFollowers} logs are being followed already`)
+        throw new ControlError('TOO_MANY_FOLLOWERS', `At most ${maxFollowers} logs can be followed at the same time.`)
       followers++
       reply.hijack()
       const log: Parameters<typeof followLog>[1]['log'] = (options, signal) =>
@@ -98,8 +98,8 @@ export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
 
 function tailOf({ tail }: Static<typeof Query>): number {
   const lines = tail === undefined ? defaultTail : Number(tail)
-  if (lines > maxTailLength)
-    throw new ControlError('INVALID_PARAMETER', `query parameter "tail" must be from 0 to ${maxTailLength}`)
+  if (lines > maxTailLines)
+    throw new ControlError('INVALID_PARAMETER', `Query parameter "tail" must be from 0 to ${maxTailLines}.`)
   return lines
 }
 
@@ -114,9 +114,12 @@ function lastEventId(request: FastifyRequest): string | undefined {
   return typeof id === 'string' ? id : undefined
 }
 
-/** @throws EngineError NOT_FOUND when there is no container of it */
+/**
+ * Checks that the service has a container.
+ * @throws EngineError NOT_FOUND when it has none
+ */
 async function findService(engine: Engine, stackId: string, component: string, signal: AbortSignal): Promise<void> {
   const { containers } = await engine.observe(stackId, signal)
   if (!containers.some(({ labels }) => labels.service === component))
-    throw new EngineError('NOT_FOUND', `there is no ${component} of the tenant now`)
+    throw new EngineError('NOT_FOUND', `The tenant has no ${component} container at present.`)
 }

@@ -1,19 +1,19 @@
-// Which tenants nobody uses, from what the region's gateways say. Pure.
+// Finds the tenants that are not used, from the reports of the region's gateways. Pure.
 import type { Activity } from '@tenantry/contract'
 import type { RunningTenant } from '../tenants/index.ts'
 
-/** What is known of one gateway. */
+/** The last report of one gateway. */
 export interface WatchedGateway {
-  /** When it was asked first, or told less than before: what it may have known of earlier is not counted on. */
+  /** The time of the gateway's first report, or of one that lost tenants. Its earlier reports are not relied on. */
   since: Date
   activity: Activity
 }
 
 /**
- * A gateway's next answer. It may have forgotten somebody: it no longer names a tenant that it had named.
- * @param running ids of tenants that are still there
+ * Records a gateway's next report. A gateway that no longer names a tenant may have evicted its record.
+ * @param running the ids of tenants that still run
  */
-export function watched(
+export function updateGateway(
   before: WatchedGateway | undefined,
   activity: Activity,
   running: ReadonlySet<string>,
@@ -25,12 +25,15 @@ export function watched(
   return { since: hasEvicted ? at : before.since, activity }
 }
 
-/** Seconds after which the tenant is paused; 0 is never. */
+/** Returns the seconds after which the tenant is paused; 0 is never. */
 export function pauseAfter({ pauseAfterSeconds }: RunningTenant, regionSeconds: number): number {
   return pauseAfterSeconds ?? regionSeconds
 }
 
-/** @param gateways all of the region: what one of them does not know, nobody knows */
+/**
+ * Returns the tenants to pause.
+ * @param gateways all gateways of the region, so that no use is missed
+ */
 export function idleTenants(
   running: readonly RunningTenant[],
   gateways: readonly WatchedGateway[],
@@ -45,11 +48,11 @@ export function idleTenants(
   })
 }
 
-/** Milliseconds since 1970; undefined while it is in use. */
+/** Returns the time of the last use in milliseconds since 1970; undefined while the tenant is in use. */
 function lastUse({ id, updatedAt }: RunningTenant, gateways: readonly WatchedGateway[]): number | undefined {
   const uses = gateways.map(({ since, activity }) => {
     const seen = activity.tenants[id]
-    // Nobody knows who came before the gateway's start.
+    // Requests before the start of the gateway are unknown.
     if (seen === undefined) return Math.max(since.getTime(), Date.parse(activity.since))
     return seen.open > 0 ? Number.NaN : Date.parse(seen.last_request_at)
   })

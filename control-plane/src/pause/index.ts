@@ -1,3 +1,3 @@
-// What others may import of `pause/`.
+// The exports of `pause/` that other modules may import.
 export { pauseIdleTenants } from './jobs.ts'
 export { createPauseStore } from './store.ts'

@@ -1,16 +1,19 @@
-// Pauses of idle tenants, in the control database: each is the leader's (`LeadershipLost` when it is not any more), and raises the
-// generation, so that the reconciler carries it out.
+// Writes pauses of idle tenants to the control database. Only the leader may write (`LeadershipLost` otherwise). A
+// pause increments the generation, so that the reconciler carries it out.
 import type { Database } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
 import { incrementGeneration } from '../tenants/index.ts'
 
-/** Writes pauses of tenants that nobody uses. */
+/** Writes pauses of idle tenants. */
 export interface PauseStore {
-  /** @returns false when something was asked of the tenant since that generation, or is under way */
+  /**
+   * Pauses a tenant.
+   * @returns false when a request has changed the tenant since that generation, or an operation is in progress
+   */
   pause(tenantId: string, generation: number, epoch: bigint): Promise<boolean>
 }
 
-/** The store of pauses on the control database. */
+/** Creates the store of pauses, on the control database. */
 export function createPauseStore(database: Database, now: () => Date): PauseStore {
   return {
     pause: (id, generation, epoch) =>

@@ -1,4 +1,4 @@
-// What others may import of `plans/`.
+// The exports of `plans/` that other modules may import.
 export type { PlanHistory, PlanPeriod } from './plan-history.ts'
 export type { Plan, PlanStore } from './plan.ts'
 export { addPlanRoutes, type PlanRoutesDeps } from './routes.ts'

@@ -1,23 +1,25 @@
-// Which plan a tenant was under, and when: what prices and quotas of past times go by.
+// The history of tenants' plans, which determines the prices and quotas of past times.
 
-/** Half open, `since` ≤ t < `until`; exact to the millisecond. */
+/** A period of one plan, half open: `since` ≤ t < `until`; exact to the millisecond. */
 export interface PlanPeriod {
   plan: string
-  /** The tenant's isolation model, where it was weaker than what the plan has in the tenant's region; absent otherwise. */
+  /**
+   * The tenant's isolation model, where it was weaker than the plan's model in the tenant's region; absent otherwise.
+   */
   weakerIsolation?: string
   since: Date
   until: Date
 }
 
-/** Which plan each tenant had when, from which invoices share out a month. */
+/** Reads the plan periods of tenants, which divide a month on invoices. */
 export interface PlanHistory {
   /**
-   * The tenant's periods within [`from`, `to`), cut to it, oldest first; none is empty and no two overlap. Before the
-   * tenant was created and from the request of its deletion on there is none. Known of tenants that are gone, too.
+   * Returns the tenant's periods within [`from`, `to`), limited to it, oldest first. None is empty and no two overlap.
+   * There is none before the tenant's creation or after the request for its deletion. Deleted tenants have theirs too.
    */
   periods(tenantId: string, from: Date, to: Date): Promise<PlanPeriod[]>
-  /** As `periods`, of many tenants; those without any are left out. */
+  /** Returns `periods` for many tenants. Those without any are left out. */
   periodsOf(tenantIds: readonly string[], from: Date, to: Date): Promise<ReadonlyMap<string, PlanPeriod[]>>
-  /** Ids above `after`, in order, of tenants that had a period within [`from`, `to`): at most `limit`. */
+  /** Returns at most `limit` ids above `after`, in order, of tenants with a period within [`from`, `to`). */
   tenants(from: Date, to: Date, after: string, limit: number): Promise<string[]>
 }

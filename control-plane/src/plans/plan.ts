@@ -1,8 +1,8 @@
-// Plans and regions, as the API shows them (specification, sections 2.6 and 8).
+// Plans and regions, as the API returns them (specification, sections 2.6 and 8).
 import type { RateLimit } from '@tenantry/contract'
 import type { Isolation } from '../stacks/index.ts'
 
-/** null is unlimited. Sizes are bytes, decimal: 500 MB are 500,000,000. */
+/** A plan with its quotas. Null is unlimited. Sizes are bytes, decimal: 500 MB is 500,000,000. */
 export interface Plan {
   id: string
   isolation: Isolation
@@ -10,12 +10,12 @@ export interface Plan {
   fileBytes: number | null
   requestsPerMonth: number | null
   realtimeConnections: number | null
-  /** At each gateway. */
+  /** The rate limit at each gateway. */
   rate: RateLimit | null
 }
 
 /** Reads the plans that tenants can have (specification, section 8). */
 export interface PlanStore {
-  /** In rising order. */
+  /** Returns the plans in rising order. */
   list(): Promise<Plan[]>
 }

@@ -1,4 +1,4 @@
-// GET /v1/plans and /v1/regions: what a tenant can be created with.
+// GET /v1/plans and /v1/regions: the options for new tenants.
 import { RateLimit } from '@tenantry/contract'
 import { Type } from 'typebox'
 import { isolationsOf } from '../engines/index.ts'
@@ -9,15 +9,15 @@ import { NoQuery } from '../http/parameters.ts'
 
 const MaybeInteger = Type.Union([Type.Integer(), Type.Null()], { description: 'null is unlimited' })
 
-/** What the routes of plans and regions are given. */
+/** The dependencies of the routes of plans and regions. */
 export interface PlanRoutesDeps {
   plans: PlanStore
   regions: readonly RegionConfig[]
-  /** How a region was when the leader last looked; undefined where nobody has. */
+  /** Returns the region's condition at the leader's last check; undefined without one. */
   regionCondition(region: string): RegionCondition | undefined
 }
 
-/** Adds the route that lists plans and their quotas (specification, section 8). */
+/** Adds the routes that list plans with their quotas, and regions (specification, section 8). */
 export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
   app.get(
     '/v1/plans',
@@ -40,7 +40,7 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
                   realtime_connections: MaybeInteger,
                 }),
                 rate_limit: Type.Union([RateLimit, Type.Null()], {
-                  description: 'Of requests at each gateway; null is unlimited',
+                  description: 'The rate of requests at each gateway; null is unlimited',
                 }),
               }),
             ),
@@ -68,7 +68,7 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
     {
       config: { scopes: ['admin', 'read', 'billing'] },
       schema: {
-        summary: 'Regions and what they can do',
+        summary: 'Regions and their isolation models',
         tags: ['plans'],
         querystring: NoQuery,
         response: {
@@ -88,7 +88,8 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
                     observed_at: Type.String({ description: 'ISO 8601, UTC' }),
                   }),
                   {
-                    description: 'As the region was last seen; empty where nobody looks, or another control plane does',
+                    description:
+                      'The condition at the last check; empty without a check, or where another control plane is the leader',
                   },
                 ),
               }),

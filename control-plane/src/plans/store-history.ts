@@ -1,8 +1,8 @@
-// Plan periods of the control database; a trigger of the tenants' table writes them.
+// Reads plan periods from the control database. A trigger of the tenants' table writes them.
 import type { PlanHistory, PlanPeriod } from './plan-history.ts'
 import type { Database } from '../platform/database.ts'
 
-/** Which plan each tenant had when, on the control database. */
+/** Creates the reader of plan periods, on the control database. */
 export function createPlanHistory(database: Database): PlanHistory {
   const periodsOf: PlanHistory['periodsOf'] = async (tenantIds, from, to) => {
     const rows = await database.$queryRaw<

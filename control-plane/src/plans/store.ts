@@ -1,4 +1,4 @@
-// Plans of the control database, and the regions it has to know for its foreign keys.
+// Stores plans in the control database, and the regions that its foreign keys refer to.
 import { ConfigurationError } from '@tenantry/contract'
 import { isolationsOf } from '../engines/index.ts'
 import type { RegionConfig } from '../regions/index.ts'
@@ -7,7 +7,7 @@ import { type RateLimits, toRate } from '../quotas/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 import type { Database } from '../platform/database.ts'
 
-/** The plans on the control database. */
+/** Creates the store of plans, on the control database. */
 export function createPlanStore(database: Database): PlanStore {
   return {
     async list() {
@@ -26,7 +26,7 @@ export function createPlanStore(database: Database): PlanStore {
   }
 }
 
-/** Writes the configured rates into the database, from where gateways are told. */
+/** Writes the configured rates into the database, which gateways receive them from. */
 export async function recordRateLimits(database: Database, limits: RateLimits): Promise<void> {
   for (const [id, limit] of Object.entries(limits)) {
     await database.plan.updateMany({
@@ -36,7 +36,10 @@ export async function recordRateLimits(database: Database, limits: RateLimits): 
   }
 }
 
-/** Checks the configured regions against the tenants there are. @throws Error when tenants live in a region that is not configured */
+/**
+ * Checks the configured regions against the tenants.
+ * @throws ConfigurationError when tenants are in a region that is not configured
+ */
 export async function rejectUnknownRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
   const homeless = await database.tenant.groupBy({
     by: ['regionId'],
@@ -45,7 +48,7 @@ export async function rejectUnknownRegions(database: Database, regions: readonly
   })
   if (homeless.length > 0) {
     const counts = homeless.map(({ regionId, _count: count }) => `${regionId} (${count})`)
-    throw new ConfigurationError(`tenants live in regions that are not configured: ${counts.join(', ')}`)
+    throw new ConfigurationError(`Tenants are in regions that are not configured: ${counts.join(', ')}.`)
   }
 }
 

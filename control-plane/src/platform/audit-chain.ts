@@ -1,18 +1,18 @@
-// The chain of audit entries: each entry's hash covers the entry before it, in the order in which transactions commit.
+// The chain of audit entries: each entry's hash covers the previous entry, in the order of commits.
 import { createHash } from 'node:crypto'
 import type { Prisma, Transaction } from './database.ts'
 
-/** What was done, as the audit log records it. */
+/** An entry of the audit log before it is dated and chained. */
 export interface AuditNote {
   action: string
   target: string
   detail: Prisma.InputJsonObject
 }
 
-/** The advisory lock of the end of the chain. */
+/** Advisory lock of the end of the chain. */
 const chainEnd = 7_246_305_116
 
-/** `hash` of an audit entry; `previous` is empty for the first. */
+/** Returns the `hash` of an audit entry; `previous` is empty for the first. */
 export function auditHash(entry: {
   at: Date
   actor: string
@@ -27,7 +27,7 @@ export function auditHash(entry: {
     .digest('hex')
 }
 
-/** Postgres' jsonb doesn't keep the order of keys, so the hash must not depend on it. */
+/** Returns JSON with sorted keys: Postgres' jsonb does not preserve their order, so the hash must not depend on it. */
 function sortedJson(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortedJson)
   if (typeof value !== 'object' || value === null) return value
@@ -37,8 +37,8 @@ function sortedJson(value: unknown): unknown {
 }
 
 /**
- * Appends entries to the chain. From here until its commit the transaction holds the end of the chain, for which every other
- * write waits: this comes last in a transaction, and nothing may be waited for after it.
+ * Appends entries to the chain. The transaction holds the end of the chain until its commit, and every other write
+ * waits for it. The call must therefore come last in a transaction, without a wait after it.
  */
 export async function appendToChain(
   transaction: Transaction,
@@ -47,7 +47,7 @@ export async function appendToChain(
   now: () => Date,
 ): Promise<void> {
   if (notes.length === 0) return
-  // A statement of its own: the next one sees what was committed while this one waited.
+  // The lock is a statement of its own, so that the next one sees what was committed during the wait.
   await transaction.$executeRaw`select pg_advisory_xact_lock(${chainEnd}::bigint)`
   const last = await transaction.auditEntry.findFirst({ orderBy: { seq: 'desc' }, select: { hash: true } })
   let previous = last?.hash ?? ''

@@ -1,4 +1,4 @@
-// The log of changes as calls: one connection that polls it, and reconnects when it is lost.
+// Delivers the log of changes as calls: one connection polls it, and reconnects when it is lost.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { onCommit, type ChangeKind } from './change-log.ts'
@@ -6,7 +6,7 @@ import type { Database } from './database.ts'
 
 interface ChangeFeedOptions {
   url: string
-  /** The client through which this process writes: its commits are polled for at once. */
+  /** Client of this process's writes. The feed polls at once after its commits. */
   database: Database
   onError: (error: Error) => void
 }
@@ -17,21 +17,22 @@ export interface Change {
   tenantId: string
 }
 
-/** Receives `'resync'` when the feed begins and after a gap in it: the listener must then read the present state itself. */
+/** Receives `'resync'` when the feed begins and after a gap; the listener must then read the current state itself. */
 export type ChangeListener = (change: Change | 'resync') => void
 
-/** Bounds how late this process learns of the commits of other processes. */
+/** Maximum delay until this process receives the commits of other processes. */
 const pollMilliseconds = 200
 const reconnectMilliseconds = 500
 const queryMilliseconds = 10_000
 const pruneMilliseconds = 60_000
-/** Changes are kept for longer than this, so a feed that has slept for less has missed none. */
+/** Maximum gap without a resync. Changes are retained for longer, so a shorter gap misses none. */
 const maxGapMilliseconds = 300_000
 const retentionMilliseconds = 2 * maxGapMilliseconds
 
 /**
- * Ids of transactions are not given out in the order of commits: a row may become visible after rows with a higher id.
- * All transactions below the horizon had ended, so the next poll begins there, and leaves out what was read before.
+ * Reads the changes since a horizon. Transaction IDs are not in the order of commits: a row may become visible after
+ * rows with a higher ID. All transactions below the horizon have ended, so the next poll begins there and skips known
+ * rows.
  */
 const pollSql = `
   select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, now() as at,
@@ -39,7 +40,7 @@ const pollSql = `
       (select json_agg(json_build_array(id, kind, tenant_id) order by id)
         from changes where transaction_id >= $1::bigint), '[]') as changes`
 
-/** As a horizon: above all transactions. */
+/** Horizon above all transactions. */
 const noChanges = String(2n ** 63n - 1n)
 
 interface Poll {
@@ -48,10 +49,7 @@ interface Poll {
   changes: [id: number, kind: ChangeKind, tenantId: string][]
 }
 
-/**
- * Reads the log of changes of the control database and reports each change to its subscribers, whichever process made
- * it.
- */
+/** Reads the log of changes of the control database and reports each change of any process to its subscribers. */
 export class ChangeFeed {
   readonly #options: ChangeFeedOptions
   readonly #listeners = new Set<ChangeListener>()
@@ -62,13 +60,13 @@ export class ChangeFeed {
     this.#options = options
   }
 
-  /** @returns a function that ends the subscription */
+  /** Subscribes to changes. @returns a function that ends the subscription */
   subscribe(listener: ChangeListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** Resolves when `tenantId` was observed, on a resync, or when the signal aborts. Subscribes at once. */
+  /** Resolves when `tenantId` was observed, on a resync, or when the signal aborts. It subscribes at once. */
   next(tenantId: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
@@ -84,7 +82,7 @@ export class ChangeFeed {
     })
   }
 
-  /** Polls until the signal aborts; it connects again when the connection is lost, and then tells subscribers to resync. */
+  /** Polls until the signal aborts. After a lost connection it reconnects and reports a resync. */
   async run(signal: AbortSignal): Promise<void> {
     const stopped = () => signal.aborted
     const unsubscribe = onCommit(this.#options.database, () => {
@@ -97,7 +95,7 @@ export class ChangeFeed {
           await this.#follow(signal)
         } catch (cause) {
           if (stopped()) return
-          this.#options.onError(new Error('the change feed was lost', { cause }))
+          this.#options.onError(new Error('The connection of the change feed was lost.', { cause }))
           await sleep(reconnectMilliseconds)
         }
       }
@@ -115,11 +113,11 @@ export class ChangeFeed {
       keepAlive: true,
     })
     const lost = Promise.withResolvers<never>()
-    // The connection may break while nothing awaits it.
+    // The connection may break while no call awaits this promise.
     lost.promise.catch(() => undefined)
     client.on('error', (error) => lost.reject(error))
-    client.on('end', () => lost.reject(new Error('the connection ended')))
-    const stop = () => lost.reject(new Error('stopped'))
+    client.on('end', () => lost.reject(new Error('The connection ended.')))
+    const stop = () => lost.reject(new Error('The change feed was stopped.'))
     signal.addEventListener('abort', stop)
     try {
       await client.connect()
@@ -147,7 +145,7 @@ export class ChangeFeed {
     }
   }
 
-  /** Resolves when the next poll is due, or at once when this process has committed a change since the last one. */
+  /** Resolves at the next poll, or at once if this process has committed a change since the last one. */
   async #untilDue(): Promise<void> {
     if (!this.#isDue) {
       await new Promise<void>((resolve) => {
@@ -168,6 +166,6 @@ export class ChangeFeed {
 
 async function poll(client: pg.Client, horizon: string): Promise<Poll> {
   const [row] = (await client.query<Poll>(pollSql, [horizon])).rows
-  if (row === undefined) throw new Error('a poll of the changes returned no row')
+  if (row === undefined) throw new Error('A poll of the changes returned no row.')
   return row
 }

@@ -1,29 +1,32 @@
-// The log of changes of tenants: a row in the transaction that makes the change, and a call within this process after its
-// commit. The change feed of every control plane reads the rows.
+// The log of changes of tenants: a row in the transaction of the change, and a call within this process after its commit.
+// The change feed of every control plane reads the rows.
 import type { Database, Transaction } from './database.ts'
 
 /**
  * - `wanted`: an operator changed the desired state. The reconciler listens.
- * - `published`: the reconciler changed what runtimes and gateways are sent. The watches listen, to this and to `wanted`.
- * - `observed`: the reconciler observed the tenant's state, or an attempt ended. API requests that wait listen.
+ * - `published`: the reconciler changed what runtimes and gateways receive. The watches listen to this and to `wanted`.
+ * - `observed`: the reconciler observed the tenant's state, or an attempt ended. Waiting API requests listen.
  */
 export type ChangeKind = 'wanted' | 'published' | 'observed'
 
-/** Change feeds in this process, by the database that they follow. */
+/** Listeners in this process, by the database that they follow. */
 const feeds = new WeakMap<Database, Set<() => void>>()
 
-/** Writes a change of a tenant to the log, in the transaction that makes it. Call `reportCommit` after the commit. */
+/**
+ * Writes a change of a tenant to the log, in the transaction of the change. The caller must call `reportCommit` after
+ * the commit.
+ */
 export async function recordChange(transaction: Transaction, kind: ChangeKind, tenantId: string): Promise<void> {
   await transaction.$executeRaw`
     insert into changes (kind, tenant_id, transaction_id) values (${kind}, ${tenantId}, pg_current_xact_id()::text::bigint)`
 }
 
-/** Reports to the feeds in this process that a transaction has committed, so that they need not wait for their next poll. */
+/** Reports a commit to the listeners in this process, so that they do not wait for their next poll. */
 export function reportCommit(database: Database): void {
   for (const listener of feeds.get(database) ?? []) listener()
 }
 
-/** @returns a function that ends the subscription */
+/** Subscribes to commits of this process. @returns a function that ends the subscription */
 export function onCommit(database: Database, listener: () => void): () => void {
   const listeners = feeds.get(database) ?? new Set()
   feeds.set(database, listeners.add(listener))

@@ -1,21 +1,21 @@
-// Time as the reconciler knows it; a simulation puts its own in this place.
+// The reconciler's clock, which a simulation replaces.
 import { setTimeout as wait } from 'node:timers/promises'
 
-/** Time and waiting; all times are milliseconds. */
+/** A clock. All durations are milliseconds. */
 export interface Clock {
   /** The current time. */
   now(): Date
-  /** Rejects with the signal's reason when it aborts. */
+  /** Waits. It rejects with the signal's reason when the signal aborts. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>
-  /** Aborts when the time is over. */
+  /** Returns a signal that aborts after the duration. */
   timeout(milliseconds: number): AbortSignal
-  /** Calls `work` once. @returns a function that prevents it */
+  /** Calls `work` once, later. @returns a function that cancels it */
   later(milliseconds: number, work: () => void): () => void
-  /** Calls `work` again and again. @returns a function that ends it */
+  /** Calls `work` periodically. @returns a function that stops it */
   every(milliseconds: number, work: () => void): () => void
 }
 
-/** The machine's own time. */
+/** The clock of the machine. */
 export const systemClock: Clock = {
   now: () => new Date(),
   sleep: (milliseconds, signal) => wait(milliseconds, undefined, signal === undefined ? {} : { signal }),

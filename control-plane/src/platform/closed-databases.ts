@@ -1,13 +1,13 @@
-// Databases of a server that tenants share with others: nobody enters one unless a grant names them. Postgres lets everybody
-// (PUBLIC) connect to a new database and make temporary tables in it.
+// Databases of a server that tenants share: a login needs a grant to connect to one. By default, Postgres lets all
+// users (PUBLIC) connect to a new database and create temporary tables in it.
 import type { ClientBase, Pool } from 'pg'
 import { identifier } from './identifiers.ts'
 
 type Server = Pick<ClientBase | Pool, 'query'>
 
 /**
- * Creates the database when it is missing. It takes no connections before the rights of PUBLIC are gone, so a kill at any
- * point leaves one that nobody can enter, and the next call finishes it. `created` is called between the two steps.
+ * Creates the database if it is missing. It accepts no connections before the rights of PUBLIC are revoked, so a kill
+ * at any point leaves an inaccessible one, which the next call completes. `created` is called between the two steps.
  */
 export async function ensureClosedDatabase(
   server: Server,
@@ -18,13 +18,13 @@ export async function ensureClosedDatabase(
     'select datconnlimit from pg_database where datname = $1',
     [name],
   )
-  // -2 marks a database whose DROP was interrupted: nobody can enter it, and it must be dropped again.
+  // -2 marks a database whose DROP was interrupted: it accepts no connections and must be dropped again.
   const isInvalid = rows[0]?.datconnlimit === -2
   if (isInvalid) await server.query(`drop database ${identifier(name)}`)
   if (rows[0] === undefined || isInvalid) {
     await server
       .query(`create database ${identifier(name)} template template0 allow_connections false`)
-      .catch(unlessMadeMeanwhile)
+      .catch(ignoreExisting)
   }
   await created()
   await server.query(closeSql(name))
@@ -35,7 +35,7 @@ export async function ensureClosedDatabase(
 }
 
 /**
- * Takes what PUBLIC may do with the server's databases, as far as this login owns them; a superuser owns all.
+ * Revokes PUBLIC's rights on the server's databases that this login owns; a superuser owns all.
  * @returns the names of the databases that were open
  */
 export async function closeOpenDatabases(server: Server): Promise<string[]> {
@@ -52,8 +52,8 @@ function closeSql(name: string): string {
   return `revoke all on database ${identifier(name)} from public`
 }
 
-/** Another process was faster. */
-function unlessMadeMeanwhile(error: unknown): void {
-  const isMade = error instanceof Error && 'code' in error && (error.code === '42P04' || error.code === '23505')
-  if (!isMade) throw error
+/** Ignores the error of a concurrent creation. */
+function ignoreExisting(error: unknown): void {
+  const isExisting = error instanceof Error && 'code' in error && (error.code === '42P04' || error.code === '23505')
+  if (!isExisting) throw error
 }

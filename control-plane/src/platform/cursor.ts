@@ -1,7 +1,7 @@
 // Opaque cursors of lists ordered by (created_at, id).
 import { ControlError } from './errors.ts'
 
-/** The place of a row in a list that is ordered by time of creation and id. */
+/** Position of a row in a list that is ordered by creation time and ID. */
 export interface Position {
   createdAt: Date
   id: string
@@ -12,7 +12,8 @@ function encodeCursor({ createdAt, id }: Position): string {
 }
 
 /**
- * `ids` is the form of the list's ids: a cursor of another list is refused, as Postgres would fail on it.
+ * Decodes a cursor.
+ * @param ids form of the list's IDs. A cursor of another list is rejected, because Postgres would fail on it.
  * @throws ControlError INVALID_PARAMETER
  */
 export function decodeCursor(cursor: string, ids: RegExp): Position {
@@ -29,17 +30,17 @@ export function decodeCursor(cursor: string, ids: RegExp): Position {
       if (!Number.isNaN(createdAt.getTime())) return { createdAt, id: value[1] }
     }
   } catch {
-    // Falls through to the one message for every kind of damage.
+    // All invalid cursors have the same message.
   }
-  throw new ControlError('INVALID_PARAMETER', 'cursor is not one that a list has given')
+  throw new ControlError('INVALID_PARAMETER', 'Invalid cursor. It must be the "next_cursor" of an earlier page.')
 }
 
-/** The rows after a position, in the lists' order. */
+/** Returns the condition for rows after a position, in the order of the list. */
 export function afterPosition({ createdAt, id }: Position) {
   return { OR: [{ createdAt: { gt: createdAt } }, { createdAt, id: { gt: id } }] }
 }
 
-/** Cuts the row too many that was asked for, and tells where to go on. */
+/** Creates a page from `limit + 1` rows, of which the last one only shows that there is a next page. */
 export function toPage<Row extends Position, Item>(rows: Row[], limit: number, item: (row: Row) => Item) {
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)

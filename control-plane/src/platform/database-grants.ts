@@ -1,22 +1,22 @@
-// Checks, once after this control plane takes the lead, that tenants can enter no database of a shared Postgres but those
-// of homes, and repairs what a kill or somebody else has left open.
+// After this control plane takes the lead, checks once that tenants can connect to no database of a shared Postgres
+// except those of homes, and closes databases that are open.
 import type { Clock } from './clock.ts'
 import type { Leadership } from './leader.ts'
 import type { Log } from './log.ts'
 
 interface DatabaseGrantDeps {
-  /** Shared servers, by their region. */
+  /** Shared servers, by region. */
   servers: ReadonlyMap<string, { closeDatabases(): Promise<string[]> }>
   clock: Clock
   log: Pick<Log, 'warn'>
 }
 
-/** The server may still be starting. */
+/** Delay until the next attempt: the server may still be starting. */
 const retryMilliseconds = 5_000
 
 /**
- * Job of the leader that closes the databases of regions' servers to logins that no grant names, until it has succeeded
- * at each.
+ * Creates the leader's job that closes the databases of the regions' servers to logins without a grant, until it has
+ * succeeded at each server.
  */
 export function checkDatabaseGrants({
   servers,
@@ -29,10 +29,10 @@ export function checkDatabaseGrants({
       try {
         const databases = await server.closeDatabases()
         if (databases.length > 0)
-          log.warn({ region, databases }, 'databases were open to every login of their server; they are closed now')
+          log.warn({ region, databases }, 'Databases were open to every login of their server and have been closed.')
         return
       } catch (error) {
-        log.warn({ region, err: error }, 'the grants of the databases could not be checked; it is tried again')
+        log.warn({ region, err: error }, 'The grants of the databases could not be checked. The check is retried.')
         await clock.sleep(retryMilliseconds, signal).catch(() => undefined)
       }
     }

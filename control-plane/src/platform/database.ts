@@ -1,4 +1,4 @@
-// The one client of the control database.
+// The client of the control database.
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { PrismaClient } from '../../../prisma/client/client.ts'
@@ -11,7 +11,7 @@ export type Database = PrismaClient
 export type Transaction = Prisma.TransactionClient
 export type { Prisma }
 
-/** Opens the client of the control database, with at most 16 connections; it connects at the first query. */
+/** Opens the client of the control database, with at most 16 connections. It connects at the first query. */
 export function openDatabase(url: string): Database {
   const adapter = new SequentialPrismaPg({
     connectionString: url,
@@ -30,7 +30,7 @@ const UniqueViolation = Type.Object({
   }),
 })
 
-/** Name of the unique index that a failed write broke, or undefined when it failed for another reason. */
+/** Returns the name of the unique index that a failed write violated; undefined for another failure. */
 export function brokenConstraint(error: unknown): string | undefined {
   return Value.Check(UniqueViolation, error) ? error.meta.driverAdapterError.cause.constraint.index : undefined
 }

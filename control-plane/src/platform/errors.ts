@@ -1,7 +1,7 @@
-// The catalogue of everything an operator can be told went wrong.
-// Services throw `ControlError`s; only the HTTP error handler makes bodies of them.
+// The catalogue of the API's errors.
+// Services throw `ControlError`s. Only the HTTP error handler converts them to bodies.
 
-/** Codes of all errors that the API can respond with, each with its HTTP status and short tag (specification, section 7). */
+/** Codes of all errors of the API, each with its HTTP status and short tag (specification, section 7). */
 export const errorKinds = {
   BAD_REQUEST: { status: 400, tag: 'bad_request' },
   INVALID_JSON: { status: 400, tag: 'bad_request' },
@@ -40,7 +40,7 @@ export const errorKinds = {
   NOT_SUSPENDED: { status: 409, tag: 'conflict' },
   LAST_ADMIN_KEY: { status: 409, tag: 'conflict' },
   KEY_NOT_LIVE: { status: 409, tag: 'conflict' },
-  ROLLOUT_UNDER_WAY: { status: 409, tag: 'conflict' },
+  ROLLOUT_IN_PROGRESS: { status: 409, tag: 'conflict' },
   ROLLOUT_FINISHED: { status: 409, tag: 'conflict' },
   BACKUP_NOT_COMPLETE: { status: 409, tag: 'conflict' },
   BACKUP_IN_USE: { status: 409, tag: 'conflict' },
@@ -65,7 +65,7 @@ export const errorKinds = {
   BACKUPS_OFF: { status: 422, tag: 'unprocessable' },
   BILLING_OFF: { status: 422, tag: 'unprocessable' },
   NO_PRICES: { status: 422, tag: 'unprocessable' },
-  OPERATION_UNDER_WAY: { status: 423, tag: 'locked' },
+  OPERATION_IN_PROGRESS: { status: 423, tag: 'locked' },
   INTERNAL: { status: 500, tag: 'internal' },
   UNAVAILABLE: { status: 503, tag: 'unavailable' },
   STORED_UNKNOWN: { status: 503, tag: 'unavailable' },
@@ -75,10 +75,10 @@ export const errorKinds = {
   TOO_MANY_FOLLOWERS: { status: 503, tag: 'unavailable' },
 } as const satisfies Record<string, { status: number; tag: string }>
 
-/** A key of `errorKinds`: stable, for programs. */
+/** A key of `errorKinds`, stable for programs. */
 export type ErrorCode = keyof typeof errorKinds
 
-/** An error that a caller of the API is shown. The HTTP error handler makes the body of it. */
+/** An error that the API returns to the caller. The HTTP error handler converts it to a body. */
 export class ControlError extends Error {
   readonly code: ErrorCode
   readonly status: number
@@ -86,7 +86,7 @@ export class ControlError extends Error {
   /** Further public members of the body, for example `{ operation_id }`. */
   readonly detail: Record<string, unknown>
 
-  /** `message` is shown to the caller and names the field; `cause` goes to the log alone. */
+  /** @param message public text that names the field @param options `cause` goes to the log only */
   constructor(code: ErrorCode, message: string, options: { cause?: unknown; detail?: Record<string, unknown> } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'ControlError'

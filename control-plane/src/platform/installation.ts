@@ -1,21 +1,23 @@
-// The installation's name: the label of all that it makes on an engine.
+// The name of the installation, which labels all objects that it creates on an engine.
 import { ConfigurationError } from '@tenantry/contract'
 import type { Database } from './database.ts'
 
 /**
- * @param wanted name that somebody else knows already, e.g. the door to the Docker Engine; one without tenants takes it
- * @throws ConfigurationError when the control database is another installation's
+ * Returns the installation's name.
+ * @param configured name that other components, for example the Docker proxy, already use. An installation without
+ * tenants adopts it.
+ * @throws ConfigurationError if the control database belongs to another installation
  */
-export async function nameInstallation(database: Database, wanted: string | undefined): Promise<string> {
-  if (wanted !== undefined) {
+export async function nameInstallation(database: Database, configured: string | undefined): Promise<string> {
+  if (configured !== undefined) {
     await database.$executeRaw`
-      update installation set name = ${wanted}::uuid
-      where name <> ${wanted}::uuid and not exists (select 1 from tenants)`
+      update installation set name = ${configured}::uuid
+      where name <> ${configured}::uuid and not exists (select 1 from tenants)`
   }
   const { name } = await database.installation.findFirstOrThrow()
-  if (wanted !== undefined && wanted !== name)
+  if (configured !== undefined && configured !== name)
     throw new ConfigurationError(
-      `the control database is of the installation ${name}, and TENANTRY_INSTALLATION says ${wanted}`,
+      `The control database belongs to the installation ${name}, but TENANTRY_INSTALLATION is ${configured}.`,
     )
   return name
 }

@@ -1,13 +1,13 @@
-// One control plane leads: it holds an advisory lock of the control database, and writes under its own epoch.
+// Leader election: the leading control plane holds an advisory lock of the control database, and writes under its own epoch.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 
 const leaderLock = 7_246_305_117
 
-/** The lead of one control plane: `epoch` rises with each change of leader and goes with every write. */
+/** The lead of one control plane. Each change of leader increments `epoch`, which every write carries. */
 export interface Leadership {
   epoch: bigint
-  /** Aborts when the lead is lost. */
+  /** Signal that aborts when the lead is lost. */
   lost: AbortSignal
 }
 
@@ -17,8 +17,8 @@ interface LeaderOptions {
 }
 
 /**
- * Waits for the lead, does `work` while it lasts, and waits again; until aborted. The lock lives as long as the
- * connection does; the epoch keeps an old leader, cut off but running, from writing.
+ * Waits for the lead, does `work` while it lasts, and waits again, until aborted. The lock lasts as long as its
+ * connection. The epoch prevents writes of an old leader that has lost the connection but still runs.
  */
 export async function lead(
   { url, onError }: LeaderOptions,
@@ -36,7 +36,7 @@ export async function lead(
     const lost = new AbortController()
     const stop = () => {
       lost.abort()
-      // Also ends the wait for the lock.
+      // This also ends the wait for the lock.
       client.end().catch(() => undefined)
     }
     client.on('error', () => lost.abort())
@@ -50,7 +50,7 @@ export async function lead(
       )
       await work({ epoch: BigInt(rows[0]?.epoch ?? 0), lost: AbortSignal.any([lost.signal, signal]) })
     } catch (cause) {
-      if (!stopped()) onError(new Error('the lead was lost or could not be taken', { cause }))
+      if (!stopped()) onError(new Error('The lead was lost or could not be acquired.', { cause }))
     } finally {
       signal.removeEventListener('abort', stop)
       client.end().catch(() => undefined)

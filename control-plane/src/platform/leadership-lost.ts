@@ -1,4 +1,4 @@
-// What a leader meets that is none any more.
+// The error of a former leader's write.
 
-/** Thrown by writes when this control plane no longer leads. */
+/** An error of a write after this control plane has lost the lead. */
 export class LeadershipLost extends Error {}

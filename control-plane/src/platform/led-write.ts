@@ -1,13 +1,14 @@
-// A change that the leading control plane makes by itself: in line with the operators' writes, and rejected when another has taken
-// the lead.
+// A write of the leading control plane itself. It uses the same locks as operators' writes and is rejected if another control
+// plane has taken the lead.
 import { reportCommit } from './change-log.ts'
 import type { Database, Transaction } from './database.ts'
 import { requireLead } from './leader-fence.ts'
 import { lock, type Lock } from './locks.ts'
 
 /**
- * @param locks what the change is about
- * @throws LeadershipLost when the epoch is no longer the leader's; nothing was written then
+ * Runs work in a transaction of the leader.
+ * @param locks locks of the objects that change
+ * @throws LeadershipLost if the epoch is no longer the leader's, without any write
  */
 export async function ledWrite<T>(
   database: Database,
@@ -17,7 +18,7 @@ export async function ledWrite<T>(
 ): Promise<T> {
   const result = await database.$transaction(
     async (transaction) => {
-      // First the locks: who takes the lead waits for this transaction once it has the leader's row.
+      // The locks come first: a new leader waits for this transaction once it has locked the leader's row.
       await lock(transaction, ...locks)
       await requireLead(transaction, epoch)
       return work(transaction)

@@ -1,20 +1,20 @@
-// Locks of the control database that a transaction holds until it ends, each by the name of what it is about.
+// Locks of the control database that a transaction holds until it ends, named after the objects that they protect.
 import type { Transaction } from './database.ts'
 
 /**
- * - `tenant:ID`: what should be of a tenant, its operations, backups, adjustments and invoices
- * - `backup:ID`: a backup that the control database does not know yet
- * - `homes:REGION`: which shared database a new home comes into, while few have room
- * - `rollout:ID`, `rollouts:REGION`: a rollout's state; which one is under way in a region
+ * - `tenant:ID`: a tenant's desired state, operations, backups, adjustments and invoices
+ * - `backup:ID`: a backup that is not in the control database yet
+ * - `homes:REGION`: the choice of the shared database of a new home while few slots are free
+ * - `rollout:ID`, `rollouts:REGION`: a rollout's state; the rollout in progress in a region
  * - `webhook:ID`, `source:NAME`: a webhook; a source of usage
- * - `platform keys`: all of them, because one admin key must stay
+ * - `platform keys`: all platform keys, because one admin key must remain
  */
 export type Lock =
   `${'tenant' | 'backup' | 'homes' | 'rollout' | 'rollouts' | 'webhook' | 'source'}:${string}` | 'platform keys'
 
 /**
- * Waits until no other transaction holds any of these, and holds them. A transaction takes its locks before it changes a row, all
- * at once, and in an order that is the same for all: so no two wait for each other.
+ * Waits for the locks and holds them. A transaction takes all its locks at once, before it changes a row, and in one
+ * global order, so that no two transactions wait for each other.
  */
 export async function lock(transaction: Transaction, ...locks: readonly Lock[]): Promise<void> {
   if (locks.length === 0) return

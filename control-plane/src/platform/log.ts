@@ -1,11 +1,11 @@
-// What the control plane's jobs write to its log.
+// The log of the control plane's jobs.
 
-/** A structured log, as pino writes it; `details` become fields of the line, `err` among them an error with its stack. */
+/** A structured log in pino's form. `details` become fields of the line; `err` is an error with its stack. */
 export interface Log {
-  /** Logs what happened as it should. */
+  /** Logs a normal event. */
   info(details: object, message: string): void
-  /** Logs what went wrong and is tried again, or what an operator should look at. */
+  /** Logs a failure that is retried, or an event that an operator should check. */
   warn(details: object, message: string): void
-  /** Logs what went wrong for good. */
+  /** Logs a failure that is not retried. */
   error(details: object, message: string): void
 }

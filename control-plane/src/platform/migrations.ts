@@ -1,4 +1,4 @@
-// Applies prisma/migrations at start, recorded as `prisma migrate` records them, so that either tool can go on.
+// Applies prisma/migrations at start and records them as `prisma migrate` does, so that either tool can continue.
 import { createHash, randomUUID } from 'node:crypto'
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,10 +7,10 @@ import { closeOpenDatabases } from './closed-databases.ts'
 
 const directory = new URL('../../../prisma/migrations/', import.meta.url).pathname
 
-/** Any constant will do, as long as every control plane uses the same. */
+/** Advisory lock of migrations, the same for every control plane. */
 const lockKey = 7_246_305_115
 
-const ledger = `create table if not exists _prisma_migrations (
+const createMigrationsTableSql = `create table if not exists _prisma_migrations (
   id varchar(36) primary key not null, checksum varchar(64) not null, finished_at timestamptz,
   migration_name varchar(255) not null, logs text, rolled_back_at timestamptz,
   started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`
@@ -19,11 +19,11 @@ const ledger = `create table if not exists _prisma_migrations (
 export interface Migration {
   name: string
   sql: string
-  /** SHA-256 of the file, as Prisma computes it. */
+  /** SHA-256 of the file, computed as in Prisma. */
   checksum: string
 }
 
-/** Reads the migrations from their directory, in their order. */
+/** Reads the migrations from their directory, in order. */
 export async function readMigrations(from: string = directory): Promise<Migration[]> {
   const entries = await readdir(from, { withFileTypes: true })
   const names = entries
@@ -39,9 +39,9 @@ export async function readMigrations(from: string = directory): Promise<Migratio
 }
 
 /**
- * Brings the database to this version. Two that start at once wait for each other.
- * @returns names of the migrations applied now
- * @throws Error when the database is newer than this program, or a migration was changed after it was applied
+ * Migrates the database to this version. Concurrent starts wait for each other.
+ * @returns the names of the migrations that were applied now
+ * @throws Error if the database is newer than this program, or an applied migration was changed
  */
 export async function migrate(url: string, migrations: Migration[]): Promise<string[]> {
   const client = new pg.Client({
@@ -52,9 +52,9 @@ export async function migrate(url: string, migrations: Migration[]): Promise<str
   await client.connect()
   try {
     await client.query('select pg_advisory_lock($1)', [lockKey])
-    // Tenants may have logins on this server; the database holds everybody's secrets.
+    // Tenants may have logins on this server, and the database holds the secrets of all tenants.
     await closeOpenDatabases(client)
-    await client.query(ledger)
+    await client.query(createMigrationsTableSql)
     const { rows } = await client.query<{ migration_name: string; checksum: string; finished_at: Date | null }>(
       'select migration_name, checksum, finished_at from _prisma_migrations where rolled_back_at is null order by started_at',
     )
@@ -63,23 +63,23 @@ export async function migrate(url: string, migrations: Migration[]): Promise<str
       const migration = known.get(row.migration_name)
       if (migration === undefined) {
         throw new Error(
-          `the control database is newer than this program: it has the migration ${row.migration_name}. Start a newer version.`,
+          `The control database is newer than this program: it has the migration ${row.migration_name}. Start a newer version.`,
         )
       }
       if (row.finished_at === null) {
         throw new Error(
-          `the migration ${row.migration_name} was begun by another tool and not finished; resolve it with that tool`,
+          `Another tool began the migration ${row.migration_name} and did not finish it. Resolve it with that tool.`,
         )
       }
       if (row.checksum !== migration.checksum) {
-        throw new Error(`the migration ${row.migration_name} was changed after it was applied`)
+        throw new Error(`The migration ${row.migration_name} was changed after it was applied.`)
       }
       known.delete(row.migration_name)
     }
     for (const migration of known.values()) await apply(client, migration)
     return [...known.keys()]
   } finally {
-    // Ends the session, and the lock with it.
+    // This ends the session and releases the lock.
     await client.end()
   }
 }
@@ -95,6 +95,6 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
     )
     await client.query('commit')
   } catch (cause) {
-    throw new Error(`the migration ${migration.name} failed`, { cause })
+    throw new Error(`The migration ${migration.name} failed.`, { cause })
   }
 }

@@ -1,11 +1,12 @@
-// Keeps the queue of NOTIFY of every shared Postgres from staying full, so that one tenant can't keep others from notifying.
+// Keeps the queue of NOTIFY of every shared Postgres from filling, so that one tenant cannot block the notifications of
+// others.
 import type { Clock } from './clock.ts'
 import type { Leadership } from './leader.ts'
 import { repeat } from './repeat.ts'
 import type { Log } from './log.ts'
 
 interface NotificationQueueDeps {
-  /** Shared servers, by their region. */
+  /** Shared servers, by region. */
   servers: ReadonlyMap<string, { freeNotificationQueue(): Promise<string[]> }>
   clock: Clock
   log: Pick<Log, 'warn'>
@@ -13,7 +14,7 @@ interface NotificationQueueDeps {
 
 const intervalMilliseconds = 5_000
 
-/** Runs while this control plane leads. */
+/** Creates the leader's job that frees the queues. */
 export function freeNotificationQueues({
   servers,
   clock,
@@ -27,7 +28,7 @@ export function freeNotificationQueues({
           if (roles.length > 0)
             log.warn(
               { region, roles },
-              'the queue of NOTIFY was more than half full: tenants’ oldest transactions were ended',
+              "The queue of NOTIFY was more than half full. The tenants' oldest transactions were ended.",
             )
           return intervalMilliseconds
         }
@@ -36,7 +37,10 @@ export function freeNotificationQueues({
             clock,
             work,
             onError: (error) =>
-              log.warn({ region, err: error }, 'the queue of NOTIFY could not be measured; it is tried again'),
+              log.warn(
+                { region, err: error },
+                'The queue of NOTIFY could not be measured. The measurement is retried.',
+              ),
           },
           lost,
         )

@@ -1,13 +1,13 @@
-// A part of a list, and what is asked for it.
+// Pages of lists.
 
 /** One page of a list. */
 export interface Page<Item> {
   items: Item[]
-  /** Opaque; undefined on the last page. */
+  /** Opaque cursor of the next page; undefined on the last page. */
   nextCursor: string | undefined
 }
 
-/** Which page is wanted: at most `limit` items; `cursor` is the `nextCursor` of the page before, undefined for the first. */
+/** Request for a page of at most `limit` items. `cursor` is the previous page's `nextCursor`, undefined for the first. */
 export interface PageRequest {
   limit: number
   cursor: string | undefined

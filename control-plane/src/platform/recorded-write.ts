@@ -1,24 +1,24 @@
-// Every change of the control database by an operator: one transaction with its entries in the audit log.
+// Writes of operators: one transaction each, with its entries in the audit log.
 import { appendToChain, type AuditNote } from './audit-chain.ts'
 import { reportCommit } from './change-log.ts'
 import type { Database, Transaction } from './database.ts'
 
-/** Who writes, for the audit log: a platform key's id, or the name of a part of the installation. */
+/** The author of a write in the audit log: a platform key's ID, or the name of a component of the installation. */
 export interface Actor {
   keyId: string
 }
 
-/** A change in progress: stores write through it, and all that they write is committed together or not at all. */
+/** A write in progress. Stores write through it, and all its changes are committed together or not at all. */
 export interface RecordedWrite {
   readonly transaction: Transaction
-  /** Adds an entry to the audit log. A write without one changes nothing. */
+  /** Adds an entry to the audit log. A write without an entry changes nothing. */
   readonly audit: (note: AuditNote) => void
 }
 
-/** Runs the work in a transaction, which is rolled back when the work throws. */
+/** Runs work in a transaction, which is rolled back if the work throws. */
 export type RecordWrite = <T>(actor: Actor, work: (write: RecordedWrite) => Promise<T>) => Promise<T>
 
-/** Recorded writes on the control database; `now` dates their entries in the audit log. */
+/** Creates recorded writes on the control database; `now` dates their entries in the audit log. */
 export function createRecordWrite(database: Database, now: () => Date): RecordWrite {
   return async <T>(actor: Actor, work: (write: RecordedWrite) => Promise<T>) => {
     const result = await database.$transaction(

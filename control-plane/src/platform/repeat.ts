@@ -1,24 +1,24 @@
-// Work that a leading control plane does from time to time.
+// Periodic work of a leading control plane.
 import type { Clock } from './clock.ts'
 import { LeadershipLost } from './leadership-lost.ts'
 
-/** Work that is done from time to time, and who is told when a run of it fails. */
-export interface Repeated {
+/** Periodic work, with a handler of its errors. */
+export interface PeriodicWork {
   clock: Clock
-  /** Does the work once. @returns after how many milliseconds it is to be done again */
+  /** Does the work once. @returns delay until the next run in milliseconds */
   work: (signal: AbortSignal) => Promise<number>
-  /** Told what a run threw; the next run follows after five seconds. */
+  /** Handles the error of a run. The next run follows after five seconds. */
   onError: (error: unknown) => void
 }
 
 const retryMilliseconds = 5_000
 
-/** Until the signal aborts. What one run throws is told, and the next one comes all the same. */
-export async function repeat({ clock, work, onError }: Repeated, signal: AbortSignal): Promise<void> {
+/** Repeats the work until the signal aborts. An error of one run is reported and does not prevent the next run. */
+export async function repeat({ clock, work, onError }: PeriodicWork, signal: AbortSignal): Promise<void> {
   const stopped = () => signal.aborted
   while (!stopped()) {
     const milliseconds = await work(signal).catch((error: unknown) => {
-      // Who lost the lead has been told, or will be in a moment.
+      // A lost lead is reported by its own signal.
       if (!stopped() && !(error instanceof LeadershipLost)) onError(error)
       return retryMilliseconds
     })

@@ -1,21 +1,21 @@
-// Sealing of secrets at rest: AES-256-GCM with the installation's master key, bound to what the secret belongs to.
+// Encrypts secrets at rest: AES-256-GCM with the installation's master key, bound to a context.
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
 
 const algorithm = 'aes-256-gcm'
 const nonceBytes = 12
 const tagBytes = 16
 
-/** Encrypts what the control database keeps secret, under the installation's master key (AES-256-GCM). */
+/** Encrypts secrets of the control database with the installation's master key (AES-256-GCM). */
 export interface Seal {
-  /** Fingerprint of the master key, by which another one is told apart from damage. */
+  /** Fingerprint of the master key, which distinguishes another key from damaged data. */
   masterKeyId: string
-  /** `context` (for example tenant id and kind) must be the same when opening. */
+  /** Encrypts a text. `context`, for example tenant ID and kind, must be the same for decryption. */
   seal(text: string, context: string): Uint8Array<ArrayBuffer>
-  /** @throws Error when the bytes or the context were changed */
+  /** Decrypts a text. @throws Error if the bytes or the context were changed */
   open(sealed: Uint8Array, context: string): string
 }
 
-/** Makes the seal of a master key of 32 bytes. */
+/** Creates the seal of a master key of 32 bytes. */
 export function createSeal(masterKey: Buffer): Seal {
   return {
     masterKeyId: createHmac('sha256', masterKey).update('master key id').digest('hex').slice(0, 16),

@@ -1,25 +1,26 @@
-// The Postgres adapter of Prisma, whose transactions send one query at a time.
+// Prisma's Postgres adapter with transactions that send one query at a time.
 import { PrismaPg } from '@prisma/adapter-pg'
 
 type Adapter = Awaited<ReturnType<PrismaPg['connect']>>
 type Transaction = Awaited<ReturnType<Adapter['startTransaction']>>
 
 /**
- * Prisma reads the relations of an `include` at once, in a transaction on the transaction's only connection. node-postgres queues
- * such queries, warns of them and will reject them; here each waits for the one before it.
+ * Serializes the queries of a transaction. Prisma reads the relations of an `include` concurrently on the transaction's
+ * only connection. node-postgres queues such queries with a warning and will reject them, so each query waits for the
+ * previous one.
  */
 export class SequentialPrismaPg extends PrismaPg {
-  /** Connects as Prisma's adapter does; a transaction sends one query at a time. */
+  /** Connects as Prisma's adapter does. */
   override async connect(): Promise<Adapter> {
     const adapter = await super.connect()
     const startTransaction = adapter.startTransaction.bind(adapter)
-    adapter.startTransaction = async (isolationLevel) => oneAtATime(await startTransaction(isolationLevel))
+    adapter.startTransaction = async (isolationLevel) => serialize(await startTransaction(isolationLevel))
     return adapter
   }
 }
 
-/** Changes the transaction itself, which its own methods call too. A query that fails does not hold up the next one. */
-function oneAtATime(transaction: Transaction): Transaction {
+/** Changes the transaction itself, because its own methods call it too. A failed query does not block the next one. */
+function serialize(transaction: Transaction): Transaction {
   let last: Promise<unknown> = Promise.resolve()
   const inTurn =
     <In, Out>(send: (query: In) => Promise<Out>) =>

@@ -1,9 +1,9 @@
-// What others may import of `quotas/`.
+// The exports of `quotas/` that other modules may import.
 export { type LeaseMeasure, measuredLeases } from './measured-leases.ts'
 export { watchQuotas } from './jobs.ts'
 export {
   defaultRateLimits,
-  greatestRate,
+  maxRate,
   type HeldRate,
   type OwnRate,
   type RateLimits,

@@ -1,4 +1,4 @@
-// Warns operators of tenants that come near a quota: at 80 % and at 100 %, once for each tenant, resource and month.
+// Warns operators of tenants near a quota: at 80 % and at 100 %, once for each tenant, resource and month.
 import type { Clock } from '../platform/clock.ts'
 import { monthBefore, monthText, nextMonth, startOfMonth } from '../platform/months.ts'
 import { repeat } from '../platform/repeat.ts'
@@ -7,10 +7,10 @@ import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
 
 export const percents = [80, 100] as const
-/** The lower of them. */
+/** The lowest percentage that is reported. */
 export const [warnedFrom] = percents
 
-/** Of one tenant and resource; bytes, requests or connections. */
+/** The use of one quota of a tenant, in bytes, requests or connections. */
 export interface QuotaState {
   tenantId: string
   resource: 'api_requests' | 'documents' | 'files' | 'realtime_connections'
@@ -19,11 +19,17 @@ export interface QuotaState {
 }
 
 export interface QuotaWatchStore {
-  /** Those at 80 % or more, but for what was told in this month already. `month` is its first instant, UTC. */
-  unreported(month: Date): Promise<{ present: QuotaState; percent: (typeof percents)[number] }[]>
-  /** @returns false when it was told meanwhile */
+  /**
+   * Returns the quotas that are used to 80 % or more and were not reported in this month. `month` is its first instant,
+   * UTC.
+   */
+  unreported(month: Date): Promise<{ quota: QuotaState; percent: (typeof percents)[number] }[]>
+  /**
+   * Reports a quota.
+   * @returns false when it was reported already
+   */
   report(event: OperatorEvent, once: string): Promise<boolean>
-  /** Leases of months that ended before that time. */
+  /** Deletes the leases of months that ended before that time. */
   evict(before: Date): Promise<void>
 }
 
@@ -35,12 +41,12 @@ interface QuotaWatchDeps {
 
 const intervalMilliseconds = 60_000
 
-/** Names the warning in the outbox. */
+/** Returns the key that identifies a warning in the outbox. */
 export function onceKey(tenantId: string, resource: QuotaState['resource'], percent: number, month: string): string {
   return `quota:${tenantId}:${resource}:${percent}:${month}`
 }
 
-/** Runs while this control plane leads. */
+/** Creates the job, which runs while this control plane leads. */
 export function watchQuotas(deps: QuotaWatchDeps): (leadership: Leadership) => Promise<void> {
   const { clock, log } = deps
   return ({ lost }) =>
@@ -48,7 +54,7 @@ export function watchQuotas(deps: QuotaWatchDeps): (leadership: Leadership) => P
       {
         clock,
         work: createQuotaWatch(deps).poll,
-        onError: (error) => log.warn({ err: error }, 'quotas could not be looked at; it is tried again'),
+        onError: (error) => log.warn({ err: error }, 'could not check quotas; retrying'),
       },
       lost,
     )
@@ -56,14 +62,17 @@ export function watchQuotas(deps: QuotaWatchDeps): (leadership: Leadership) => P
 
 export function createQuotaWatch({ store, clock }: QuotaWatchDeps) {
   return {
-    /** Once. @returns after how many milliseconds to look again */
+    /**
+     * Polls once.
+     * @returns the milliseconds until the next poll
+     */
     poll: async (): Promise<number> => {
       const now = clock.now()
       const start = startOfMonth(now)
       const end = nextMonth(start)
       const month = monthText(start)
-      for (const { present, percent } of await store.unreported(start)) {
-        const { tenantId, resource, used, limit } = present
+      for (const { quota, percent } of await store.unreported(start)) {
+        const { tenantId, resource, used, limit } = quota
         const isMonthly = resource === 'api_requests'
         const data = {
           tenant_id: tenantId,
@@ -79,7 +88,7 @@ export function createQuotaWatch({ store, clock }: QuotaWatchDeps) {
           onceKey(tenantId, resource, percent, month),
         )
       }
-      // The month before is kept: gateways that come back late still report of it.
+      // The previous month is retained, because gateways that were cut off still report it.
       await store.evict(monthBefore(start))
       return intervalMilliseconds
     },

@@ -1,39 +1,43 @@
-// How many requests of a tenant's month a gateway is granted now. Pure.
+// Decides how many of a tenant's monthly requests a gateway is granted now. Pure.
 
 export interface LeaseSituation {
-  /** Of the plan. */
+  /** The plan's limit. */
   limit: number
-  /** Granted to this gateway already, and to all others together; what was used is included. */
+  /**
+   * The requests granted to this gateway before, used ones included. `others` are those granted to all other gateways
+   * together.
+   */
   own: number
   others: number
-  /** What others that were heard of lately have not used. */
+  /** The unused requests of other gateways that called recently. */
   reclaimable: number
-  /** Wanted, and how many of those wait at this moment. */
-  request: number
+  /** The number that the gateway requests. `waiting` is the number of requests that wait at this moment. */
+  requested: number
   waiting: number
 }
 
 export interface LeaseDecision {
-  /** Further requests granted. */
+  /** The number of further requests that are granted. */
   amount: number
   state: 'granted' | 'pending' | 'exhausted'
-  /** Whether others are to give back what they have not used. */
+  /** Whether other gateways are to release what they have not used. */
   recall: boolean
 }
 
-/** A part of what is left goes to one gateway, so that the others find some too. */
+/** One gateway gets at most this fraction of what is free, so that the others can be served too. */
 const share = 8
 
 /**
- * What waits is granted as long as there is anything; beyond that at most an eighth of what is left, so that leases are
- * small near the end, and at least one where the gateway has none. The sum of all grants never exceeds the limit.
+ * Decides a lease. Waiting requests are granted while any are free. Beyond them at most an eighth of what is free is
+ * granted, so that leases are small near the limit, and at least one where the gateway has none. The sum of all grants
+ * never exceeds the limit.
  */
-export function decideLease({ limit, own, others, reclaimable, request, waiting }: LeaseSituation): LeaseDecision {
+export function decideLease({ limit, own, others, reclaimable, requested, waiting }: LeaseSituation): LeaseDecision {
   const free = Math.max(0, limit - own - others)
   const ahead = Math.max(Math.floor(free / share), own === 0 ? 1 : 0)
-  const amount = Math.min(free, Math.max(waiting, Math.min(request, ahead)))
+  const amount = Math.min(free, Math.max(waiting, Math.min(requested, ahead)))
   if (amount >= waiting) return { amount, state: 'granted', recall: false }
-  // Some of those who wait are left without.
+  // Some of the waiting requests get none.
   const recall = reclaimable > 0
   return { amount, state: amount > 0 ? 'granted' : recall ? 'pending' : 'exhausted', recall }
 }

@@ -1,22 +1,23 @@
-// How fast tenants may ask at a gateway: the plans' defaults, the operator's own for a plan, and those of one tenant. Pure.
+// Rate limits of tenants at a gateway: the plans' defaults, the operator's settings for plans, and those of single
+// tenants. Pure.
 import type { RateLimit } from '@tenantry/contract'
 
-/** The rate of one tenant, instead of its plan's. */
+/** The rate of one tenant, which replaces its plan's. */
 export type OwnRate = RateLimit | 'unlimited'
 
-/** What holds for a tenant; null is unlimited. */
+/** The rate that applies to a tenant; null is unlimited. */
 export interface HeldRate {
   limit: RateLimit | null
   source: 'plan' | 'tenant'
 }
 
-/** Greatest value of `per_second` and of `burst`, what seven digits can say. */
-export const greatestRate = 9_999_999
+/** The maximum of `per_second` and of `burst`: seven digits. */
+export const maxRate = 9_999_999
 
-/** Rates by plan; null is unlimited, and so is a plan that is not named. */
+/** Rate limits by plan. Null is unlimited, as is a plan that is not named. */
 export type RateLimits = Readonly<Record<string, RateLimit | null>>
 
-/** Rate limits of plans that the operator's setting does not name (specification, section 7). */
+/** The rate limits of plans that the operator's setting does not name (specification, section 7). */
 export const defaultRateLimits: RateLimits = {
   Free: { per_second: 100, burst: 500 },
   Pro: { per_second: 1_000, burst: 5_000 },
@@ -27,8 +28,8 @@ const entry = /^([A-Za-z][A-Za-z0-9_-]*)=(?:([1-9][0-9]{0,6})\/([1-9][0-9]{0,6})
 
 /**
  * Reads the setting `TENANTRY_RATE_LIMITS`.
- * @param text `Free=50/200,Pro=none`: requests a second and at once; plans that it leaves out keep their defaults
- * @throws Error that says which part is wrong
+ * @param text for example `Free=50/200,Pro=none`: requests per second and burst; other plans have their defaults
+ * @throws Error that names the part that is wrong
  */
 export function readRateLimits(text: string): RateLimits {
   const own = text
@@ -41,7 +42,7 @@ export function readRateLimits(text: string): RateLimits {
       }
       if (!(plan in defaultRateLimits))
         throw new Error(
-          `TENANTRY_RATE_LIMITS: plan "${plan}" is not known; known: ${Object.keys(defaultRateLimits).join(', ')}`,
+          `TENANTRY_RATE_LIMITS: unknown plan "${plan}". Allowed: ${Object.keys(defaultRateLimits).join(', ')}`,
         )
       return [plan, perSecond === undefined ? null : { per_second: Number(perSecond), burst: Number(burst) }]
     })

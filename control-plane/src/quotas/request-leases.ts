@@ -1,10 +1,10 @@
-// Leases of tenants' monthly requests, and slots for their connections that stay, as gateways ask for them.
+// Leases of tenants' monthly requests, and slots for their long-lived connections, which gateways request.
 import type { LeaseResponse, LeaseCall } from '@tenantry/contract'
 
 export interface RequestLeases {
   /**
-   * Takes down what the gateway has used and gives back, ends what its earlier incarnations held, and grants.
-   * Repeated and late calls do nothing.
+   * Records what the gateway has used and releases, ends the leases of its earlier boots, and grants new ones. Repeated
+   * and late calls have no effect.
    */
   call(call: LeaseCall): Promise<LeaseResponse>
 }

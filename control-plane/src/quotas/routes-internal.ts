@@ -1,11 +1,11 @@
-// Where gateways lease tenants' monthly requests.
+// The route at which gateways lease tenants' monthly requests.
 import { LeaseCall, internalPaths } from '@tenantry/contract'
 import type { FastifyPluginAsync } from 'fastify'
 import type { RequestLeases } from './request-leases.ts'
 
 const bodyLimit = 1024 * 1024
 
-/** Plugin with the internal route at which gateways lease requests and connections. */
+/** Creates a plugin with the internal route at which gateways lease requests and connections. */
 export function leaseRoutes(leases: RequestLeases): FastifyPluginAsync {
   return async (app) => {
     app.post<{ Body: LeaseCall }>(

@@ -1,4 +1,4 @@
-// Slots for connections that stay, on the control database: a part of the calls in which requests are leased.
+// Slots for long-lived connections in the control database, as a part of the calls that lease requests.
 import type { LeaseResponse, LeaseCall, SlotGrant, SlotReport } from '@tenantry/contract'
 import { decideSlots } from './slot-plan.ts'
 import { warnedFrom } from './jobs.ts'
@@ -6,18 +6,21 @@ import type { Transaction } from '../platform/database.ts'
 
 interface SlotCall {
   call: LeaseCall
-  /** Whether it is the first call of its incarnation that came. */
+  /** Whether it is the first call of its boot. */
   isFirst: boolean
   at: Date
-  /** Holders that were not heard of since are not waited for. */
-  heardOf: Date
+  /** Holders that have not called since this time are not waited for. */
+  seenSince: Date
   recalledUntil: Date
 }
 
-/** @param slotCall of the latest incarnation of its source; an earlier one has no connections any longer */
+/**
+ * Records and grants slots.
+ * @param slotCall a call of the latest boot of its source; earlier boots have no connections any more
+ */
 export async function shareSlots(
   transaction: Transaction,
-  { call, isFirst, at, heardOf: lastSeen, recalledUntil }: SlotCall,
+  { call, isFirst, at, seenSince, recalledUntil }: SlotCall,
 ): Promise<Pick<LeaseResponse, 'slots' | 'slots_recalled'>> {
   const { source, slots: reports = [], stopping } = call
   if (stopping) {
@@ -31,12 +34,14 @@ export async function shareSlots(
       source,
       reports.filter(({ keep }) => keep > 0).map(({ tenant_id: id }) => id),
     )
-  await takeDown(transaction, source, reports)
-  const slots = await grant(transaction, source, reports, { at, heardOf: lastSeen, recalledUntil })
+  await recordReports(transaction, source, reports)
+  const slots = await grant(transaction, source, reports, { at, seenSince, recalledUntil })
   return { slots, slots_recalled: await recalled(transaction, source, at) }
 }
 
-/** All that a gateway holds, but of some tenants: its connections are closed, or it is gone for good. */
+/**
+ * Releases all slots of a gateway, except those of some tenants: its connections are closed, or it is gone for good.
+ */
 export async function freeSlots(
   transaction: Transaction,
   source: string,
@@ -48,7 +53,8 @@ export async function freeSlots(
 async function lockBudgets(transaction: Transaction, reports: readonly SlotReport[]): Promise<void> {
   if (reports.length === 0) return
   const ids = reports.map(({ tenant_id: id }) => id)
-  // In order, so that two calls never wait for each other. No tenant that is found is removed before the end.
+  // The locks are taken in order, so that two calls never wait for each other. No locked tenant is removed before the
+  // end.
   await transaction.$executeRaw`
     insert into connection_budgets (tenant_id)
     select t.id from tenants t join plans p on p.id = t.plan_id
@@ -57,7 +63,7 @@ async function lockBudgets(transaction: Transaction, reports: readonly SlotRepor
   await transaction.$queryRaw`select 1 as held from connection_budgets where tenant_id = any(${ids}) order by tenant_id for update`
 }
 
-async function takeDown(transaction: Transaction, source: string, reports: readonly SlotReport[]): Promise<void> {
+async function recordReports(transaction: Transaction, source: string, reports: readonly SlotReport[]): Promise<void> {
   if (reports.length === 0) return
   await transaction.$executeRaw`
     update connection_slots s set slots = least(s.slots, r.keep), open = least(s.slots, r.keep, r.open)
@@ -81,29 +87,29 @@ async function grant(
   transaction: Transaction,
   source: string,
   reports: readonly SlotReport[],
-  { at, heardOf: lastSeen, recalledUntil }: Pick<SlotCall, 'at' | 'heardOf' | 'recalledUntil'>,
+  { at, seenSince, recalledUntil }: Pick<SlotCall, 'at' | 'seenSince' | 'recalledUntil'>,
 ): Promise<SlotGrant[]> {
   if (reports.length === 0) return []
-  const standings = await transaction.$queryRaw<QuotaState[]>`
+  const quotas = await transaction.$queryRaw<QuotaState[]>`
     select t.id as tenant_id, p.realtime_connections as limit,
       coalesce(sum(s.slots) filter (where s.source = ${source}), 0)::integer as own,
       coalesce(sum(s.slots) filter (where s.source <> ${source}), 0)::integer as others,
       coalesce(sum(s.open), 0)::integer as open,
       coalesce(sum(s.slots - s.open) filter (where s.source <> ${source} and exists (
         select from lease_holders h
-        where h.source = s.source and h.latest and not h.ended and h.seen_at > ${lastSeen})), 0)::integer as reclaimable
+        where h.source = s.source and h.latest and not h.ended and h.seen_at > ${seenSince})), 0)::integer as reclaimable
     from tenants t join plans p on p.id = t.plan_id left join connection_slots s on s.tenant_id = t.id
     where t.id = any(${reports.map(({ tenant_id: id }) => id)}) and p.realtime_connections is not null
     group by t.id, p.realtime_connections`
-  const byId = new Map(standings.map((present) => [present.tenant_id, present]))
+  const byId = new Map(quotas.map((quota) => [quota.tenant_id, quota]))
   const decided = reports.flatMap((report) => {
-    const present = byId.get(report.tenant_id)
-    if (present === undefined) return []
-    const { ask: request, waiting } = report
-    const decision = decideSlots({ ...present, request, waiting })
-    // Who has waited opens one with the answer.
-    const open = present.open + Math.min(decision.amount, waiting)
-    return [{ report, present, decision, open }]
+    const quota = byId.get(report.tenant_id)
+    if (quota === undefined) return []
+    const { ask: requested, waiting } = report
+    const decision = decideSlots({ ...quota, requested, waiting })
+    // A waiting connection opens as soon as the gateway has the response.
+    const open = quota.open + Math.min(decision.amount, waiting)
+    return [{ report, quota, decision, open }]
   })
   const granted = decided
     .filter(({ decision }) => decision.amount > 0)
@@ -122,20 +128,20 @@ async function grant(
   }
   await recall(
     transaction,
-    decided.filter(({ decision }) => decision.recall).map(({ present }) => present.tenant_id),
+    decided.filter(({ decision }) => decision.recall).map(({ quota }) => quota.tenant_id),
     recalledUntil,
   )
-  await keepPeaks(
+  await recordPeaks(
     transaction,
     decided
-      .filter(({ open, present }) => open * 100 >= present.limit * warnedFrom)
-      .map(({ present, open }) => ({ tenant_id: present.tenant_id, open, of: present.limit })),
+      .filter(({ open, quota }) => open * 100 >= quota.limit * warnedFrom)
+      .map(({ quota, open }) => ({ tenant_id: quota.tenant_id, open, of: quota.limit })),
     at,
   )
-  const limited = decided.map(({ present, decision, open }): SlotGrant => ({
-    tenant_id: present.tenant_id,
-    held: present.own + decision.amount,
-    limit: present.limit,
+  const limited = decided.map(({ quota, decision, open }): SlotGrant => ({
+    tenant_id: quota.tenant_id,
+    held: quota.own + decision.amount,
+    limit: quota.limit,
     open,
     state: decision.state,
   }))
@@ -152,8 +158,11 @@ async function recall(transaction: Transaction, tenantIds: readonly string[], un
     on conflict (tenant_id) do update set recalled_until = excluded.recalled_until`
 }
 
-/** Only of those that are near their quota: nobody asks for others. One under another plan says nothing of this one. */
-async function keepPeaks(
+/**
+ * Records the maximums of tenants near their quota, which are the only ones that are read. A maximum under another plan
+ * does not count.
+ */
+async function recordPeaks(
   transaction: Transaction,
   peaks: readonly { tenant_id: string; open: number; of: number }[],
   at: Date,

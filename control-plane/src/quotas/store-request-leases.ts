@@ -1,5 +1,4 @@
-// Leases of monthly requests on the control database, and slots with them: one transaction a call, whatever the number of
-// tenants in it.
+// Leases of monthly requests, and slots, in the control database. A call is one transaction, for any number of tenants.
 import type { LeaseResponse, LeaseCall, LeaseGrant, LeaseReport } from '@tenantry/contract'
 import { decideLease } from './lease-plan.ts'
 import type { RequestLeases } from './request-leases.ts'
@@ -7,12 +6,14 @@ import { shareSlots } from './store-connection-slots.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { monthText, nextMonth, startOfMonth } from '../platform/months.ts'
 
-/** A holder that was not heard of for so long is not waited for to give back. It calls each second. */
+/** A holder that has not called for this long is not waited for. It calls each second. */
 const silentMilliseconds = 5_000
-/** For how long holders are asked to give back. */
+/** The duration of a recall, in which holders release what they have not used. */
 const recallMilliseconds = 3_000
 
-/** Leases of monthly requests and slots of connections, on the control database (specification, section 8). */
+/**
+ * Creates the leases of monthly requests and slots of connections, on the control database (specification, section 8).
+ */
 export function createRequestLeases(database: Database, now: () => Date): RequestLeases {
   return {
     async call(call) {
@@ -22,26 +23,26 @@ export function createRequestLeases(database: Database, now: () => Date): Reques
       const response = { now: at.toISOString(), month: monthText(start), resets_at: end.toISOString() }
       return database.$transaction(
         async (transaction): Promise<LeaseResponse> => {
-          const held = await hold(transaction, call, at)
+          const held = await lockHolder(transaction, call, at)
           if (held === undefined)
             return { ...response, accepted: false, grants: [], recalled: [], slots: [], slots_recalled: [] }
           await inherit(transaction, call, response.month)
           if (held.latest) await endEarlier(transaction, call)
-          // Who goes on with an earlier incarnation's lease is told how much of it there is.
-          const requested = call.stopping
+          // A gateway that continues an earlier boot's lease learns its size from the grant.
+          const leaseReports = call.stopping
             ? []
-            : call.reports.filter(({ ask: request, inherited }) => request > 0 || inherited !== undefined)
-          // Before its counts are taken down: what one gives back must not be granted twice.
-          const budgets = await lockBudgets(transaction, requested, start)
-          await takeDown(transaction, call, response.month)
+            : call.reports.filter(({ ask: requested, inherited }) => requested > 0 || inherited !== undefined)
+          // The budgets are locked before the counts are recorded, so that released requests are not granted twice.
+          const budgets = await lockBudgets(transaction, leaseReports, start)
+          await recordReports(transaction, call, response.month)
           const grants = await grant(
             transaction,
             call,
-            requested.filter(({ tenant_id: id }) => budgets.has(id)),
+            leaseReports.filter(({ tenant_id: id }) => budgets.has(id)),
             start,
             at,
           )
-          const unlimited = requested
+          const unlimited = leaseReports
             .filter(({ tenant_id: id }) => !budgets.has(id))
             .map(({ tenant_id: id, used }): LeaseGrant => ({
               tenant_id: id,
@@ -57,7 +58,7 @@ export function createRequestLeases(database: Database, now: () => Date): Reques
                 call,
                 isFirst: held.isFirst,
                 at,
-                heardOf: lastSeen(at),
+                seenSince: lastSeen(at),
                 recalledUntil: recalledUntil(at),
               })
             : noSlots
@@ -86,11 +87,11 @@ function recalledUntil(at: Date): Date {
 }
 
 /**
- * Holds the incarnation's row until the end of the transaction. Its first call makes it the latest of its source: that waits
- * for a call of an earlier one that is under way.
- * @returns undefined when the call comes late or the incarnation has ended
+ * Locks the boot's row until the end of the transaction. The first call of a boot makes it the latest of its source,
+ * after any call of an earlier boot that is in progress.
+ * @returns undefined when the call is late or the boot has ended
  */
-async function hold(
+async function lockHolder(
   transaction: Transaction,
   { source, boot, sequence }: LeaseCall,
   at: Date,
@@ -107,9 +108,9 @@ async function hold(
 }
 
 /**
- * What is left of an earlier incarnation's lease becomes this one's: it goes on with it while nobody could be asked. What
- * was taken over already is not taken again. An incarnation in between may have taken it over and died before it knew: then it
- * is taken from that one.
+ * Transfers the rest of an earlier boot's lease to this one, which continues it while the control plane is unreachable.
+ * What was taken over before is not transferred again. If a boot in between took it over and ended before it knew, it
+ * is transferred from that boot.
  */
 async function inherit(transaction: Transaction, { source, boot, reports }: LeaseCall, month: string): Promise<void> {
   const heirs = reports
@@ -139,8 +140,8 @@ async function inherit(transaction: Transaction, { source, boot, reports }: Leas
 }
 
 /**
- * All that an earlier incarnation has let in was counted by now; the rest of its leases is free again. What was counted
- * since the hour of its last report is in the counters, which count the same requests.
+ * Ends earlier boots. All requests that they admitted are counted by now, and the rest of their leases is free again.
+ * Requests since the hour of the last report are also in the usage counters.
  */
 async function endEarlier(transaction: Transaction, { source, boot, unfinished }: LeaseCall): Promise<void> {
   const ended = await transaction.$executeRaw`
@@ -158,37 +159,43 @@ async function endEarlier(transaction: Transaction, { source, boot, unfinished }
     update request_leases l set used = counted.used, granted = counted.used
     from counted where l.tenant_id = counted.tenant_id and l.month = counted.month and l.source = ${source} and l.boot = counted.boot`
   if (ended === 0) return
-  // Each incarnation is granted something of every tenant: most of it is never used.
+  // Each boot is granted something of every tenant, and most of it is never used.
   await transaction.$executeRaw`
     delete from request_leases l using lease_holders h
     where l.source = ${source} and h.source = l.source and h.boot = l.boot and h.ended and l.granted = 0 and l.used = 0`
 }
 
-/** @returns the tenants of which requests are leased; an unlimited, deleted or unknown one is none of them */
+/**
+ * Locks the budgets.
+ * @returns the tenants whose requests are leased, without unlimited, deleted and unknown ones
+ */
 async function lockBudgets(
   transaction: Transaction,
-  requested: readonly LeaseReport[],
+  leaseReports: readonly LeaseReport[],
   start: Date,
 ): Promise<Set<string>> {
-  if (requested.length === 0) return new Set()
+  if (leaseReports.length === 0) return new Set()
   // In order, so that two calls never wait for each other.
   const rows = await transaction.$queryRaw<{ tenant_id: string }[]>`
     insert into request_budgets (tenant_id, month)
     select t.id, (${monthText(start)} || '-01')::date from tenants t join plans p on p.id = t.plan_id
-    where t.id = any(${requested.map(({ tenant_id: id }) => id)}) and p.requests_per_month is not null
+    where t.id = any(${leaseReports.map(({ tenant_id: id }) => id)}) and p.requests_per_month is not null
     order by t.id
     on conflict (tenant_id, month) do update set month = excluded.month
     returning tenant_id`
   return new Set(rows.map(({ tenant_id: id }) => id))
 }
 
-/** Who knows of no month was granted nothing that it knows of: what was lost on its way to it is free again. */
-async function takeDown(
+/**
+ * Records what a gateway has used. A report without a month knows of no grant, so grants that were lost on the way are
+ * free again.
+ */
+async function recordReports(
   transaction: Transaction,
   { source, boot, reports }: LeaseCall,
-  present: string,
+  quota: string,
 ): Promise<void> {
-  const known = reports.map((report) => ({ ...report, month: report.month ?? present }))
+  const known = reports.map((report) => ({ ...report, month: report.month ?? quota }))
   if (known.length === 0) return
   await transaction.$executeRaw`
     update request_leases l set
@@ -213,13 +220,13 @@ interface QuotaState {
 async function grant(
   transaction: Transaction,
   { source, boot }: LeaseCall,
-  requested: readonly LeaseReport[],
+  leaseReports: readonly LeaseReport[],
   start: Date,
   at: Date,
 ): Promise<LeaseGrant[]> {
-  if (requested.length === 0) return []
+  if (leaseReports.length === 0) return []
   const month = monthText(start)
-  const standings = await transaction.$queryRaw<QuotaState[]>`
+  const quotas = await transaction.$queryRaw<QuotaState[]>`
     select t.id as tenant_id, p.requests_per_month as limit,
       coalesce(sum(l.granted) filter (where is_own), 0)::bigint as own,
       coalesce(sum(l.granted) filter (where not is_own), 0)::bigint as others,
@@ -229,22 +236,22 @@ async function grant(
     left join request_leases l on l.tenant_id = t.id and l.month = (${month} || '-01')::date
     left join lease_holders h on h.source = l.source and h.boot = l.boot
     cross join lateral (select l.source = ${source} and l.boot = ${boot}::uuid as is_own) o
-    where t.id = any(${requested.map(({ tenant_id: id }) => id)}) and p.requests_per_month is not null
+    where t.id = any(${leaseReports.map(({ tenant_id: id }) => id)}) and p.requests_per_month is not null
     group by t.id, p.requests_per_month`
-  const byId = new Map(standings.map((present) => [present.tenant_id, present]))
-  const decided = requested.flatMap(({ tenant_id: id, ask: request, waiting }) => {
-    const present = byId.get(id)
-    if (present === undefined) return []
-    const { limit, own, others, reclaimable } = present
+  const byId = new Map(quotas.map((quota) => [quota.tenant_id, quota]))
+  const decided = leaseReports.flatMap(({ tenant_id: id, ask: requested, waiting }) => {
+    const quota = byId.get(id)
+    if (quota === undefined) return []
+    const { limit, own, others, reclaimable } = quota
     const decision = decideLease({
       limit: Number(limit),
       own: Number(own),
       others: Number(others),
       reclaimable: Number(reclaimable),
-      request,
+      requested,
       waiting,
     })
-    return [{ id, present, decision }]
+    return [{ id, quota, decision }]
   })
   const granted = decided
     .filter(({ decision }) => decision.amount > 0)
@@ -262,11 +269,11 @@ async function grant(
       update request_budgets set recalled_until = ${recalledUntil(at)}
       where tenant_id = any(${recalls}) and month = (${month} || '-01')::date`
   }
-  return decided.map(({ id, present, decision }) => ({
+  return decided.map(({ id, quota, decision }) => ({
     tenant_id: id,
-    granted: Number(present.own) + decision.amount,
-    limit: Number(present.limit),
-    used: Number(present.used),
+    granted: Number(quota.own) + decision.amount,
+    limit: Number(quota.limit),
+    used: Number(quota.used),
     state: decision.state,
   }))
 }

@@ -1,5 +1,5 @@
-// How near tenants are to their quotas, on the control database: leases tell of requests, slots of connections, the last
-// readings of what is stored.
+// Reads how near tenants are to their quotas from the control database: requests from leases, connections from slots,
+// bytes from the last readings of homes.
 import { type QuotaState, onceKey, percents, type QuotaWatchStore } from './jobs.ts'
 import type { Database } from '../platform/database.ts'
 import { emitOperatorEvent } from '../webhooks/index.ts'
@@ -11,14 +11,14 @@ interface Row {
   limit: bigint
 }
 
-/** How near tenants are to their quotas, on the control database. */
+/** Creates the reader of the use of quotas, on the control database. */
 export function createQuotaWatchStore(database: Database, now: () => Date): QuotaWatchStore {
   return {
     async unreported(month) {
       const first = month.toISOString().slice(0, 10)
       const rows = await database.$queryRaw<Row[]>`
         with leased as (select tenant_id, sum(used)::bigint as used from request_leases where month = ${first}::date group by tenant_id),
-        standing as (
+        quotas as (
           select t.id as tenant_id, s.resource, s.used, s.quota as limit
           from tenants t join plans p on p.id = t.plan_id
           left join leased l on l.tenant_id = t.id
@@ -30,14 +30,14 @@ export function createQuotaWatchStore(database: Database, now: () => Date): Quot
             ('realtime_connections', c.peak::bigint, p.realtime_connections::bigint)
           ) s(resource, used, quota)
           where t.desired <> 'deleted' and s.quota is not null and s.used * 100 >= s.quota * ${percents[0]}::int)
-        select * from standing order by tenant_id, resource`
+        select * from quotas order by tenant_id, resource`
       const reached = rows.flatMap(({ tenant_id: tenantId, resource, used, limit }) =>
         percents
           .filter((percent) => used * 100n >= limit * BigInt(percent))
-          .map((percent) => ({ present: { tenantId, resource, used, limit }, percent })),
+          .map((percent) => ({ quota: { tenantId, resource, used, limit }, percent })),
       )
-      const keys = reached.map(({ present, percent }) =>
-        onceKey(present.tenantId, present.resource, percent, first.slice(0, 7)),
+      const keys = reached.map(({ quota, percent }) =>
+        onceKey(quota.tenantId, quota.resource, percent, first.slice(0, 7)),
       )
       const reported = await database.$queryRaw<
         { once: string }[]

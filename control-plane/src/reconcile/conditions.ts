@@ -1,41 +1,41 @@
-// What is said of a tenant's parts, each with the time it was seen. Pure.
+// Conditions of a tenant's parts, each with the time at which it was observed. Pure.
 import type { Step } from '../engines/index.ts'
 import type { Condition } from '../tenants/index.ts'
 import { publicMessage, reasonOf } from './not-ready.ts'
 
-/** A part that a reconciliation looks at. `Disk`, `Drift` and `Loss` are said by others. */
+/** A part that a reconciliation observes. Other components write `Disk`, `Drift` and `Loss`. */
 export type Part = 'Services' | 'Home' | 'Database' | 'Runtime' | 'Route'
 
 const parts: readonly Part[] = ['Services', 'Home', 'Database', 'Runtime', 'Route']
 
-export type Reported = Pick<Condition, 'status' | 'reason' | 'message'>
+export type ConditionState = Pick<Condition, 'status' | 'reason' | 'message'>
 
-/** It was seen to be as it was asked for. */
-export const observed: Reported = { status: 'True', reason: 'Observed', message: '' }
+/** State of a part that was observed as specified. */
+export const observed: ConditionState = { status: 'True', reason: 'Observed', message: '' }
 
-/** Nothing can be said of what does not run for the tenant. */
-export const halted: Reported = { status: 'Unknown', reason: 'Halted', message: '' }
+/** State of a part that does not run for the tenant, so that nothing is known of it. */
+export const halted: ConditionState = { status: 'Unknown', reason: 'Halted', message: '' }
 
-export function failedBy(error: unknown): Reported {
+export function failedBy(error: unknown): ConditionState {
   return { status: 'False', reason: reasonOf(error), message: publicMessage(error) }
 }
 
-/** What was seen of parts since some time. A part that nobody looked at is not in it. */
-export type Seen = ReadonlyMap<Part, Condition>
+/** Conditions of the parts that one reconciliation has observed. */
+export type ObservedParts = ReadonlyMap<Part, Condition>
 
 /**
- * What is said of the tenant from now on: what was seen, and of other parts what was said of them before, with its time. So is
- * what was said of the disk: nobody has looked at that. The store keeps `Loss`.
+ * Returns the tenant's conditions: new ones for observed parts, and earlier ones, with their times, for other parts and
+ * the disk. The store retains `Loss`.
  */
-export function conditionsWith(before: readonly Condition[], seen: Seen): Condition[] {
-  const reportedOf = (part: Part) => seen.get(part) ?? before.find(({ type }) => type === part)
+export function conditionsWith(before: readonly Condition[], seen: ObservedParts): Condition[] {
+  const conditionOf = (part: Part) => seen.get(part) ?? before.find(({ type }) => type === part)
   return [
-    ...parts.map(reportedOf).filter((reported) => reported !== undefined),
+    ...parts.map(conditionOf).filter((condition) => condition !== undefined),
     ...before.filter(({ type }) => type === 'Disk'),
   ]
 }
 
-/** @returns undefined when they say already what the steps do */
+/** Returns the conditions with the drift. @returns undefined if they already report these steps */
 export function driftConditions(
   before: readonly Condition[],
   steps: readonly Step[],
@@ -44,13 +44,14 @@ export function driftConditions(
   const known = before.find(({ type }) => type === 'Drift')
   const others = before.filter(({ type }) => type !== 'Drift' && type !== 'Loss')
   if (steps.length === 0) return known === undefined ? undefined : others
-  const message = `differs from what was asked for; to repair it: ${[...new Set(steps.map((step) => step.do))].join(', ')}`
+  const repairs = [...new Set(steps.map((step) => step.do))].join(', ')
+  const message = `The services differ from their specification. Steps that repair them: ${repairs}.`
   if (known?.message === message) return undefined
   return [...others, { type: 'Drift', status: 'True', reason: 'Reported', message, observed_at: at.toISOString() }]
 }
 
-/** That tables of the service were missing in the home and were made again, empty. It stays with the tenant. */
+/** Returns the lasting condition that tables of the service were missing in the home and were created again, empty. */
 export function lossCondition(lost: readonly string[], at: Date): Condition {
-  const message = `tables of the service were missing and were made again, without their rows: ${lost.join(', ')}`
+  const message = `Tables of the service were missing and were created again without their rows: ${lost.join(', ')}.`
   return { type: 'Loss', status: 'True', reason: 'TablesRecreated', message, observed_at: at.toISOString() }
 }

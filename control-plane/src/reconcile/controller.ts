@@ -1,4 +1,4 @@
-// The loop of the control plane that leads: woken by changes, by a sweep for what was missed, and by what is due.
+// The reconciliation loop of the leading control plane. Changes, sweeps for missed changes, and due times wake it.
 import type { Clock } from '../platform/clock.ts'
 import { EngineError } from '../engines/index.ts'
 import type { ChangeListener } from '../platform/change-feed.ts'
@@ -15,7 +15,7 @@ import type { RegionProbe } from './region-probe.ts'
 import { Observations } from './observations.ts'
 import type { Outcome } from './reconciliation.ts'
 import { recordFailure } from './record-outcome.ts'
-import { PollFailed, reconcileTenant } from './tenant-reconciler.ts'
+import { ObservationFailed, reconcileTenant } from './tenant-reconciler.ts'
 import { WorkQueue } from './work-queue.ts'
 
 interface ControllerDeps {
@@ -27,46 +27,46 @@ interface ControllerDeps {
   changes: { subscribe(listener: ChangeListener): () => void }
   failpoint: Failpoint
   clock: Clock
-  /** Uniform in [0, 1). */
+  /** Returns a uniform random number in [0, 1). */
   random: () => number
   log: Log
   measure: ControllerMeasures
   orphanGraceSeconds: number
-  /** Work beside the tenants' own, e.g. the warm pool; each runs until its signal aborts. */
+  /** Work in addition to the tenants' own, for example the warm pool. Each task runs until its signal aborts. */
   housekeeping: readonly ((leadership: Leadership) => Promise<void>)[]
   sweepMilliseconds?: number
   concurrency?: number
 }
 
-/** What the controller reports to the metrics. */
+/** Metrics of the controller. */
 export interface ControllerMeasures {
-  /** Told of every run that ended. */
+  /** Records the end of a run. */
   reconciled(outcome: 'done' | 'repaired' | 'failed', seconds: number): void
   /**
-   * Told of every sweep of a region for orphans: how many it found and how many it removed; `corrected` when the
-   * region's own stack had drifted.
+   * Records a region's sweep for orphans: how many it found and how many it removed. `corrected` is set if the region's
+   * own stack had drifted.
    */
   swept(region: string, sweep: { seconds: number; orphans: number; removed: number; corrected: boolean }): void
-  /** Asked when the metrics are. */
+  /** Registers the function that the metrics call to read the queue. */
   queue(read: () => { depth: number; delayed: number; oldestSeconds: number }): void
 }
 
-/** A reconciliation under way. */
+/** A reconciliation in progress. */
 interface Run {
-  /** What it began with. */
+  /** Snapshot with which the run began. */
   snapshot: Snapshot | undefined
-  /** What it has seen, to its end or to where it failed. */
+  /** Observations up to the end of the run, or to its failure. */
   observations: Observations
-  /** Aborted when something else is wanted by now. */
+  /** Aborted when a newer generation exists. */
   superseded: AbortController
 }
 
 function isOutage(error: unknown): boolean {
-  const cause = error instanceof PollFailed ? error.cause : error
+  const cause = error instanceof ObservationFailed ? error.cause : error
   return cause instanceof EngineError && cause.code === 'ENGINE_UNREACHABLE'
 }
 
-/** Runs while this control plane leads; returns when the lead is lost and all work has ended. */
+/** Runs while this control plane leads. It returns when leadership is lost and all work has ended. */
 export async function control(deps: ControllerDeps, { epoch, lost }: Leadership): Promise<void> {
   const failures = new Map<string, FailureSeries>()
   const inProgress = new Map<string, Run>()
@@ -104,7 +104,7 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
       deps.measure.reconciled('failed', seconds(begin))
       deps.log.warn(
         { tenant: tenantId, failures: series.count, err: error },
-        'a tenant could not be reconciled; it is tried again',
+        'The reconciliation of a tenant failed and is retried.',
       )
       return { after: retryAfter(series, clock.now(), deps.random()) }
     } finally {
@@ -114,7 +114,7 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
 
   const regionOf = ({ regionId }: Snapshot): Region => {
     const region = deps.regions.get(regionId)
-    if (region === undefined) throw new Error(`the region ${regionId} is not configured`)
+    if (region === undefined) throw new Error(`The region "${regionId}" is not configured.`)
     return region
   }
 
@@ -132,22 +132,22 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
     )
   }
 
-  /** What is said of the tenant. A look that failed says nothing of it. */
+  /** Records a failed run. A failed poll reveals nothing of the tenant and is not recorded. */
   const record = async ({ snapshot, observations }: Run, error: unknown, series: FailureSeries): Promise<void> => {
-    if (snapshot === undefined || error instanceof PollFailed) return
+    if (snapshot === undefined || error instanceof ObservationFailed) return
     const how = { store: deps.store, clock, epoch, observations }
     await recordFailure(snapshot, how, error, series).catch((cause: unknown) => {
-      deps.log.warn({ tenant: snapshot.id, err: cause }, 'a failure could not be recorded')
+      deps.log.warn({ tenant: snapshot.id, err: cause }, 'The failure of a reconciliation could not be recorded.')
     })
   }
 
-  /** A run for what is not wanted any more gives way; told late or twice, it goes on. */
+  /** Aborts a run of an older generation. A late or repeated call has no effect. */
   const supersede = async (tenantId: string): Promise<void> => {
     const run = inProgress.get(tenantId)
     if (run === undefined) return
     const newest = await deps.store.snapshot(tenantId)
     if (newest !== undefined && run.snapshot !== undefined && newest.generation > run.snapshot.generation)
-      run.superseded.abort(new Error('something else is wanted by now'))
+      run.superseded.abort(new Error('A newer generation exists.'))
   }
 
   const queue = new WorkQueue({
@@ -158,10 +158,10 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
   })
   deps.measure.queue(() => ({ depth: queue.depth, delayed: queue.delayed, oldestSeconds: queue.oldestSeconds }))
   const wake = (tenantId: string) => {
-    // What failed comes back by its own, growing delay.
+    // A failed key returns by its own, growing delay.
     if (!failures.has(tenantId)) queue.add(tenantId)
   }
-  /** Nobody waits any longer for an engine that is there again. */
+  /** Requeues the tenants that failed because an engine was unreachable, without the rest of their delay. */
   const recovered = (regionId: string) => {
     for (const [tenantId, { outageOf }] of failures) if (outageOf === regionId) queue.add(tenantId)
   }
@@ -189,7 +189,7 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
     try {
       for (const tenantId of await deps.store.unsettled(deps.homeVersion)) wake(tenantId)
     } catch (error) {
-      deps.log.error({ err: error }, 'the sweep failed')
+      deps.log.error({ err: error }, 'The sweep of tenants failed.')
     }
   }
   const sweep = async () => {
@@ -199,18 +199,18 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
     if (change === 'resync') void sweep()
     else if (change.kind === 'wanted') {
       queue.add(change.tenantId)
-      // Where it can't be asked, the run goes on to its end.
+      // Without a response the run continues to its end.
       supersede(change.tenantId).catch(() => undefined)
     }
   })
   const stopSweeping = clock.every(deps.sweepMilliseconds ?? 20_000, () => void sweep())
   const listening = loops.map((loop) => loop.listen())
-  const keeping = deps.housekeeping.map((keep) => keep({ epoch, lost }))
+  const housekeeping = deps.housekeeping.map((task) => task({ epoch, lost }))
   await sweepTenants()
   void Promise.all(loops.map((loop) => loop.sweep()))
   if (!stopped()) await new Promise((resolve) => lost.addEventListener('abort', resolve, { once: true }))
   stopSweeping()
   unsubscribe()
-  await Promise.all([queue.stop(), ...listening, ...keeping])
+  await Promise.all([queue.stop(), ...listening, ...housekeeping])
   deps.conditions.evict()
 }

@@ -1,29 +1,33 @@
-// The services of a tenant that has its own: where they stand and what they run, then the containers themselves.
+// The services of a tenant that has its own: allocates their images and subnet, then converges the containers.
 import { EngineError } from '../engines/index.ts'
 import { recordStep, type Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { isDedicated, type Region } from './region.ts'
 
-/** Images and subnet are recorded before anything is made of them. @returns the snapshot with both */
-export async function placeServices(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Snapshot> {
+/** Allocates images and subnet, and records them before anything is created from them. @returns the snapshot with both */
+export async function allocateServices(
+  snapshot: Snapshot,
+  run: Reconciliation,
+  signal: AbortSignal,
+): Promise<Snapshot> {
   if (!isDedicated(snapshot)) return snapshot
-  return run.observations.failureOf('Services', () => location(snapshot, run, signal))
+  return run.observations.observeFailure('Services', () => allocate(snapshot, run, signal))
 }
 
-async function location(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Snapshot> {
+async function allocate(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Snapshot> {
   const { store, region, failpoint, epoch, rejectedSubnets } = run
   const { id, regionId } = snapshot
   let { images, subnet } = snapshot
   if (images === undefined) {
-    await failpoint('place.before')
+    await failpoint('allocate.before')
     images = await region.images(signal)
     await store.pinImages(snapshot.id, images, epoch)
-    await failpoint('place.pinned')
+    await failpoint('allocate.pinned')
   }
   if (subnet === undefined) {
     subnet = await store.allocateSubnet(id, regionId, region.subnets, epoch, await region.subnetsInUse(signal))
     if (subnet === undefined) throw exhausted(region)
-    await failpoint('place.subnet')
+    await failpoint('allocate.subnet')
   } else if (rejectedSubnets.get(id) === subnet) {
     subnet = await store.moveSubnet(id, subnet, regionId, region.subnets, epoch, await region.subnetsInUse(signal))
     rejectedSubnets.delete(id)
@@ -33,18 +37,18 @@ async function location(snapshot: Snapshot, run: Reconciliation, signal: AbortSi
 }
 
 function exhausted({ subnets }: Region): EngineError {
-  return new EngineError('SUBNETS_EXHAUSTED', `all ${subnets} subnets of the region are taken`)
+  return new EngineError('SUBNETS_EXHAUSTED', `All ${subnets} subnets of the region are in use.`)
 }
 
-/** Runs or stops them, as is wanted. A tenant that shares its services has none. @throws EngineError */
+/** Runs or stops the services as specified. A tenant with shared services has none. @throws EngineError */
 export async function convergeServices(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
   if (!isDedicated(snapshot)) return
-  await run.observations.of('Services', () => converge(snapshot, run, signal))
+  await run.observations.observe('Services', () => converge(snapshot, run, signal))
 }
 
 async function converge(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
   const { store, region, failpoint, epoch } = run
-  if (region.engine === undefined) throw new EngineError('ENGINE_FAILED', 'the region has no engine for services')
+  if (region.engine === undefined) throw new EngineError('ENGINE_FAILED', 'The region has no engine for services.')
   const stack = await region.stack(snapshot, signal)
   await recordStep(snapshot, 'services', run)
   await failpoint('converge.before')
@@ -54,7 +58,7 @@ async function converge(snapshot: Snapshot, run: Reconciliation, signal: AbortSi
       await failpoint(edge === 'before' ? 'converge.step-before' : 'converge.step-after')
     })
   } catch (error) {
-    // A stranger's network is there, or one that the Engine keeps but does not show. The next run moves the tenant.
+    // The subnet belongs to a foreign network, or to one that the Engine has but does not list. The next run moves the tenant.
     if (error instanceof EngineError && error.code === 'SUBNET_TAKEN' && snapshot.subnet !== undefined)
       run.rejectedSubnets.set(snapshot.id, snapshot.subnet)
     throw error

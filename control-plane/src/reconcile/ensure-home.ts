@@ -1,14 +1,17 @@
-// Makes a tenant's home, or brings an older or damaged one up to date. Its data is never touched.
+// Creates a tenant's home, or updates or repairs an existing one. It never touches the tenant's data.
 import { EngineError } from '../engines/index.ts'
 import { lossCondition, observed } from './conditions.ts'
 import { recordStep, type Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { isDedicated } from './region.ts'
 
-/** Work in a home is not cut short; between two steps of it a run can give way. @throws EngineError, HomeError */
+/**
+ * Ensures the home. Work in it is not interrupted; a run can be aborted between two steps. @throws EngineError,
+ * HomeError
+ */
 export async function ensureHome(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
   const { region, failpoint, homeVersion, observations } = run
-  if (isDedicated(snapshot)) await observations.of('Database', () => region.awaitDatabase(snapshot, signal))
+  if (isDedicated(snapshot)) await observations.observe('Database', () => region.awaitDatabase(snapshot, signal))
   if (snapshot.homeVersion === homeVersion && (await loginWorks(snapshot, run))) {
     observations.note('Database', observed)
     observations.note('Home', observed)
@@ -17,10 +20,10 @@ export async function ensureHome(snapshot: Snapshot, run: Reconciliation, signal
   await recordStep(snapshot, 'home', run)
   await failpoint('database.before')
   signal.throwIfAborted()
-  await observations.of('Database', () => region.home(snapshot).prepare(() => failpoint('database.created')))
+  await observations.observe('Database', () => region.home(snapshot).prepare(() => failpoint('database.created')))
   await failpoint('database.prepared')
   signal.throwIfAborted()
-  await observations.of('Home', () => makeHome(snapshot, run, signal))
+  await observations.observe('Home', () => makeHome(snapshot, run, signal))
 }
 
 async function makeHome(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
@@ -39,7 +42,7 @@ async function makeHome(snapshot: Snapshot, run: Reconciliation, signal: AbortSi
   if (made === 'missing') {
     throw new EngineError(
       'HOME_MISSING',
-      'the home is gone from its database, and with it what it held; no empty one is made in its place',
+      'The home and its data are gone from their database. No empty home is created in its place.',
     )
   }
   await failpoint('home.created')
@@ -48,13 +51,13 @@ async function makeHome(snapshot: Snapshot, run: Reconciliation, signal: AbortSi
   await failpoint('home.migrated')
 }
 
-/** What was lost is recorded at once: the next run finds the home whole. */
+/** Migrates the home. A loss is recorded at once, because the next run finds the home complete. */
 async function migrate(snapshot: Snapshot, { region, store, clock, epoch }: Reconciliation): Promise<void> {
   const { lost } = await region.home(snapshot).migrate(snapshot.id)
   if (lost.length > 0) await store.recordLoss(snapshot.id, lossCondition(lost, clock.now()), epoch)
 }
 
-/** A home that was damaged from outside is made whole by making it again. */
+/** Whether a login works. A home that was damaged from outside is repaired by creating it again. */
 async function loginWorks(snapshot: Snapshot, { region }: Reconciliation): Promise<boolean> {
   const home = region.home(snapshot)
   return home.check(snapshot.id, secretOf(snapshot, 'runtime_password')).then(
@@ -65,6 +68,6 @@ async function loginWorks(snapshot: Snapshot, { region }: Reconciliation): Promi
 
 function secretOf(snapshot: Snapshot, kind: keyof Snapshot['secrets']): string {
   const [newest] = snapshot.secrets[kind]
-  if (newest === undefined) throw new Error(`${snapshot.id} has no ${kind}`)
+  if (newest === undefined) throw new Error(`The tenant ${snapshot.id} has no ${kind}.`)
   return newest
 }

@@ -1,13 +1,13 @@
-// Named points at every boundary of the reconciler's work, where tests kill, throw or hang.
+// Named points at every boundary of the reconciler's work, at which tests kill, throw or hang.
 import { setTimeout as wait } from 'node:timers/promises'
 
-/** Every failpoint there is, in the order a tenant passes them. */
+/** All failpoints, in the order in which a tenant passes them. */
 export const failpointNames = [
   'begin.before',
   'begin.after',
-  'place.before',
-  'place.pinned',
-  'place.subnet',
+  'allocate.before',
+  'allocate.pinned',
+  'allocate.subnet',
   'converge.before',
   'converge.step-before',
   'converge.step-after',
@@ -43,14 +43,15 @@ export type FailpointName = (typeof failpointNames)[number]
 
 type Action = 'kill' | 'throw' | 'hang'
 
-/** Called at a boundary; does nothing unless it is armed. */
+/** Reaches a boundary, and does nothing unless its point is armed. */
 export type Failpoint = (name: FailpointName) => void | Promise<void>
 
 export const noFailpoints: Failpoint = () => undefined
 
 /**
- * Reads `name=action@pass:count,…`; the action happens from that pass on (default the first), `count` times (default 1).
- * `hit` is told of every pass.
+ * Parses `name=action@pass:count,…`. The action happens from that pass on (default the first), `count` times (default
+ * 1).
+ * @param hit called at every pass
  * @throws Error for an unknown name or action
  */
 export function parseFailpoints(
@@ -59,23 +60,27 @@ export function parseFailpoints(
   hit: (name: FailpointName) => void = () => undefined,
 ): Failpoint {
   if (text === '') return noFailpoints
-  const armed = new Map<string, { action: Action; spare: number; left: number }>()
+  const armed = new Map<string, { action: Action; skip: number; remaining: number }>()
   for (const part of text.split(',')) {
     const match = /^([a-z.-]+)=(kill|throw|hang)(?:@(\d+))?(?::(\d+))?$/.exec(part)
     if (match?.[1] === undefined || !failpointNames.some((name) => name === match[1]))
-      throw new Error(`unknown failpoint: ${part}`)
-    armed.set(match[1], { action: match[2] as Action, spare: Number(match[3] ?? 1) - 1, left: Number(match[4] ?? 1) })
+      throw new Error(`Invalid failpoint "${part}". Allowed: a known name, and kill, throw or hang.`)
+    armed.set(match[1], {
+      action: match[2] as Action,
+      skip: Number(match[3] ?? 1) - 1,
+      remaining: Number(match[4] ?? 1),
+    })
   }
   return async (name) => {
     hit(name)
     const point = armed.get(name)
-    if (point === undefined || point.left === 0) return
-    if (point.spare-- > 0) return
-    point.left--
+    if (point === undefined || point.remaining === 0) return
+    if (point.skip-- > 0) return
+    point.remaining--
     if (point.action === 'kill') kill()
-    if (point.action === 'throw') throw new Error(`failpoint ${name}`)
-    // Longer than any time-out of the reconciler: what waits must be given up from outside.
+    if (point.action === 'throw') throw new Error(`The failpoint ${name} was reached.`)
+    // This wait exceeds all time limits of the reconciler: the caller must abort it.
     await wait(120_000, undefined, { ref: false })
-    throw new Error(`failpoint ${name} hung`)
+    throw new Error(`The failpoint ${name} hung.`)
   }
 }

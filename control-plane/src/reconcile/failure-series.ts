@@ -1,44 +1,45 @@
-// A tenant's failures in a row: when it is tried again, and from when on it is called failed. Pure.
+// A tenant's consecutive failures: when it is retried, and from when on it counts as failed. Pure.
 
 export interface FailureSeries {
   count: number
-  /** When the first of them was. */
+  /** Time of the first failure. */
   since: Date
-  /** The region whose engine could not be reached the last time: that says nothing of the tenant. */
+  /** Region whose engine was unreachable at the last failure, which reveals nothing of the tenant. */
   outageOf: string | undefined
 }
 
-const firstDelay = 100
-const maxDelay = 30_000
+const firstDelayMilliseconds = 100
+const maxDelayMilliseconds = 30_000
 const manyFailures = 3
-/** What passes by itself, e.g. a gateway that is being replaced, is over by then. */
+/** Time after which transient causes, for example the replacement of a gateway, have passed. */
 const failedAfterMilliseconds = 30_000
 
 export function failedAgain(series: FailureSeries | undefined, at: Date, outageOf: string | undefined): FailureSeries {
   return { count: (series?.count ?? 0) + 1, since: series?.since ?? at, outageOf }
 }
 
-/** It does not get well at once: others go first. */
+/** Whether a tenant fails repeatedly, so that others go first. */
 export function keepsFailing(series: FailureSeries | undefined): boolean {
   return series !== undefined && series.outageOf === undefined && series.count >= manyFailures
 }
 
-/** Nobody can say any more that it will be well in a moment. */
+/** Whether a tenant has failed so often and for so long that it counts as failed. */
 export function hasFailed(series: FailureSeries, at: Date): boolean {
-  return series.count >= manyFailures && millisecondsLeft(series, at) <= 0
+  return series.count >= manyFailures && remainingMilliseconds(series, at) <= 0
 }
 
 /**
- * Doubles with each failure, times a half to one and a half: tenants that failed together do not come back together. Not
- * past the time at which it may be called failed.
- * @param random uniform in [0, 1) @returns milliseconds
+ * Returns the delay, which doubles with each failure, times a random factor of 0.5 to 1.5, so that tenants that failed
+ * together are not retried together. It ends no later than the time at which the tenant may count as failed.
+ * @param random uniform in [0, 1)
+ * @returns milliseconds
  */
 export function retryAfter(series: FailureSeries, at: Date, random: number): number {
-  const delay = Math.min(firstDelay * 2 ** (series.count - 1), maxDelay) * (0.5 + random)
-  const left = millisecondsLeft(series, at)
-  return left > 0 ? Math.min(delay, left) : delay
+  const delay = Math.min(firstDelayMilliseconds * 2 ** (series.count - 1), maxDelayMilliseconds) * (0.5 + random)
+  const remaining = remainingMilliseconds(series, at)
+  return remaining > 0 ? Math.min(delay, remaining) : delay
 }
 
-function millisecondsLeft({ since }: FailureSeries, at: Date): number {
+function remainingMilliseconds({ since }: FailureSeries, at: Date): number {
   return since.getTime() + failedAfterMilliseconds - at.getTime()
 }

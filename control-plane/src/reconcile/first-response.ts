@@ -1,8 +1,9 @@
-// A question that any runtime of a tenant can answer.
+// A request that any runtime of a tenant can serve.
 
 /**
- * Asks all runtimes at once and gives the first answer. `ask` gives undefined where the tenant is not known.
- * @throws AggregateError when none answers
+ * Requests all runtimes at once and returns the first response. `request` returns undefined if a runtime does not know
+ * the tenant.
+ * @throws AggregateError if all requests fail
  */
 export function firstResponse<T>(
   urls: readonly string[],
@@ -11,7 +12,7 @@ export function firstResponse<T>(
   return Promise.any(
     urls.map(async (url) => {
       const response = await request(url)
-      if (response === undefined) throw new Error('the runtime does not know the tenant')
+      if (response === undefined) throw new Error('The runtime does not know the tenant.')
       return response
     }),
   )

@@ -1,4 +1,4 @@
-// A tenant that is suspended or paused: nobody is served any more, then what runs for it alone is stopped.
+// Halts a suspended or paused tenant: ends its route, then stops the services that run for it alone.
 import type { RoutePhase } from '@tenantry/contract'
 import { halted } from './conditions.ts'
 import { convergeServices } from './converge-services.ts'

@@ -1,8 +1,8 @@
-// What others may import of `reconcile/`.
+// The public interface of `reconcile/`.
 export { control, type ControllerMeasures } from './controller.ts'
 export { type Failpoint, parseFailpoints } from './failpoints.ts'
 export { firstResponse } from './first-response.ts'
-export { healthInWords } from './health-in-words.ts'
+export { describeHealth } from './describe-health.ts'
 export type { ReconcileStore, Snapshot } from './reconcile-store.ts'
 export { createRegionConditions, type RegionConditions } from './region-conditions.ts'
 export { type CountersProbe, createRegionProbe, type RegionProbe, type StorageProbe } from './region-probe.ts'

@@ -1,8 +1,8 @@
-// Why a part of a tenant is not as it was asked for, in a code for programs and words that may be shown.
+// Errors of a tenant that is not as specified, with a code for programs and a public message.
 import { EngineError } from '../engines/index.ts'
 import { HomeError } from '../homes/index.ts'
 
-/** The reason of a condition, where neither the engine nor the home gives one. */
+/** Reason of a condition if neither the engine nor the home gives one. */
 export type NotReadyCode =
   | 'RUNTIME_UNREACHABLE'
   | 'RUNTIME_UNHEALTHY'
@@ -11,7 +11,7 @@ export type NotReadyCode =
   | 'ROUTE_OUTDATED'
   | 'LEASE_MISSING'
 
-/** A runtime or a gateway did not show what was waited for. Its message is public. */
+/** An error of a runtime or a gateway that did not reach the expected state in time. Its message is public. */
 export class NotReady extends Error {
   readonly code: NotReadyCode
 
@@ -21,13 +21,13 @@ export class NotReady extends Error {
   }
 }
 
-/** What went wrong in words that may be shown: ours, never a driver's, which may hold addresses. */
+/** Returns the public message of an error. A driver's own text is not public, because it may contain addresses. */
 export function publicMessage(error: unknown): string {
   if (error instanceof EngineError || error instanceof HomeError || error instanceof NotReady) return error.message
-  return 'the home could not be brought to the wanted state; it is tried again'
+  return 'The home could not be brought to its specified state. The work is retried.'
 }
 
-/** Code of a condition: `VOLUME_MISSING` → `VolumeMissing`. An error that has no code is `Error`. */
+/** Returns the reason of a condition: `VOLUME_MISSING` → `VolumeMissing`. An error without a code is `Error`. */
 export function reasonOf(error: unknown): string {
   if (error instanceof HomeError) return error.reason
   if (!(error instanceof EngineError || error instanceof NotReady)) return 'Error'

@@ -1,7 +1,7 @@
-// What one reconciliation sees of a tenant's parts, whether or not it gets to its end.
+// The observations that one reconciliation makes of a tenant's parts, also if it fails.
 import type { Clock } from '../platform/clock.ts'
 import type { Condition } from '../tenants/index.ts'
-import { failedBy, observed, type Part, type Reported, type Seen } from './conditions.ts'
+import { failedBy, observed, type Part, type ConditionState, type ObservedParts } from './conditions.ts'
 
 export class Observations {
   readonly #clock: Pick<Clock, 'now'>
@@ -11,23 +11,26 @@ export class Observations {
     this.#clock = clock
   }
 
-  get seen(): Seen {
+  get seen(): ObservedParts {
     return this.#seen
   }
 
-  note(part: Part, reported: Reported): void {
-    this.#seen.set(part, { type: part, ...reported, observed_at: this.#clock.now().toISOString() })
+  note(part: Part, state: ConditionState): void {
+    this.#seen.set(part, { type: part, ...state, observed_at: this.#clock.now().toISOString() })
   }
 
-  /** Notes that the part is as it was asked for once the work is done, or why it is not. @throws what the work throws */
-  async of<T>(part: Part, work: () => Promise<T>): Promise<T> {
-    const result = await this.failureOf(part, work)
+  /** Runs work, and notes the part as observed or its failure. @throws the error of the work */
+  async observe<T>(part: Part, work: () => Promise<T>): Promise<T> {
+    const result = await this.observeFailure(part, work)
     this.note(part, observed)
     return result
   }
 
-  /** Notes a failure alone: the work does not show that the part is well when it succeeds. @throws what the work throws */
-  async failureOf<T>(part: Part, work: () => Promise<T>): Promise<T> {
+  /**
+   * Runs work and notes only its failure, because its success does not show that the part is healthy. @throws the error
+   * of the work
+   */
+  async observeFailure<T>(part: Part, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {

@@ -1,20 +1,21 @@
-// Waits until a region's runtimes and gateways show what was asked for of a tenant: ready means observed.
+// Waits until a region's runtimes and gateways report the tenant as specified: ready means observed.
 import type { RoutePhase } from '@tenantry/contract'
 import { observed } from './conditions.ts'
-import { healthInWords } from './health-in-words.ts'
+import { describeHealth } from './describe-health.ts'
 import { NotReady, type NotReadyCode } from './not-ready.ts'
 import type { Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { untilEvery } from './region-probe.ts'
 
-/** How long runtimes and gateways may take to show a change. */
+/** Time limit for runtimes and gateways to report a change. */
 export const observeMilliseconds = 10_000
 
 type LastSeen = [code: NotReadyCode, message: string]
 
 /**
- * Waits until every runtime has logged in and found all well: its home and its database are well then, too.
- * @throws NotReady with what the runtime said last
+ * Waits until every runtime has logged in and reports the tenant as healthy. Its home and database are healthy then,
+ * too.
+ * @throws NotReady with the last report of the runtime
  */
 export async function observeRuntimes(
   snapshot: Snapshot,
@@ -22,25 +23,25 @@ export async function observeRuntimes(
   signal: AbortSignal,
   milliseconds: number,
 ): Promise<void> {
-  let seen: LastSeen = ['RUNTIME_UNREACHABLE', 'the runtime does not answer']
+  let seen: LastSeen = ['RUNTIME_UNREACHABLE', 'The runtime does not respond.']
   const agrees = async (url: string, signal: AbortSignal) => {
     const health = await probe.tenantHealth(url, snapshot.id, signal).catch(() => null)
-    if (health === undefined) seen = ['RUNTIME_UNHEALTHY', 'the runtime does not know the tenant']
-    else if (health !== null) seen = ['RUNTIME_UNHEALTHY', `the runtime ${healthInWords(health)}`]
-    // One that was cut short tells nothing that the last answer did not.
-    else if (!signal.aborted) seen = ['RUNTIME_UNREACHABLE', 'the runtime does not answer']
+    if (health === undefined) seen = ['RUNTIME_UNHEALTHY', 'The runtime does not know the tenant.']
+    else if (health !== null) seen = ['RUNTIME_UNHEALTHY', `The runtime ${describeHealth(health)}.`]
+    // An aborted call reveals no more than the last response.
+    else if (!signal.aborted) seen = ['RUNTIME_UNREACHABLE', 'The runtime does not respond.']
     return health != null && health.generation >= snapshot.generation && health.status === 'healthy'
   }
   const bounded = AbortSignal.any([signal, clock.timeout(milliseconds)])
   const everyAgrees = untilEvery(region.runtimeUrls(snapshot), agrees, bounded, clock)
-  await observations.of('Runtime', () => orNotReady(everyAgrees, () => seen))
+  await observations.observe('Runtime', () => orNotReady(everyAgrees, () => seen))
   observations.note('Home', observed)
   observations.note('Database', observed)
 }
 
 /**
- * Waits until every gateway shows the route and, of a tenant that is ready, holds what it serves the first requests from.
- * @throws NotReady with what the gateway showed last
+ * Waits until every gateway has the route and, for a ready tenant, a lease for its first requests.
+ * @throws NotReady with the last state of the gateway
  */
 export async function observeRoute(
   snapshot: Snapshot,
@@ -48,32 +49,32 @@ export async function observeRoute(
   { region, probe, clock, observations }: Reconciliation,
   signal: AbortSignal,
 ): Promise<void> {
-  let seen: LastSeen = ['GATEWAY_UNREACHABLE', 'the gateway does not answer']
+  let seen: LastSeen = ['GATEWAY_UNREACHABLE', 'The gateway does not respond.']
   const agrees = async (url: string, signal: AbortSignal) => {
     const route = await probe.route(url, snapshot.id, signal).catch(() => null)
     if (route === null) {
-      if (!signal.aborted) seen = ['GATEWAY_UNREACHABLE', 'the gateway does not answer']
+      if (!signal.aborted) seen = ['GATEWAY_UNREACHABLE', 'The gateway does not respond.']
       return false
     }
     if (route === undefined) {
-      seen = ['ROUTE_MISSING', 'the gateway has no route']
+      seen = ['ROUTE_MISSING', 'The gateway has no route.']
       return false
     }
     if (route.generation < snapshot.generation || route.phase !== phase) {
-      seen = ['ROUTE_OUTDATED', `the gateway has the route ${route.phase} at generation ${route.generation}`]
+      seen = ['ROUTE_OUTDATED', `The gateway has the route "${route.phase}" of generation ${route.generation}.`]
       return false
     }
-    // A tenant that is ready is served while the control plane is away: from a lease that the gateway has by now.
+    // While the control plane is down, a gateway serves a ready tenant from the lease that it holds by now.
     if (phase !== 'ready' || route.leased !== false) return true
-    seen = ['LEASE_MISSING', "the gateway has no lease of the month's requests or no slots for connections yet"]
+    seen = ['LEASE_MISSING', "The gateway has no lease of the month's requests or no slots for connections yet."]
     return false
   }
   const bounded = AbortSignal.any([signal, clock.timeout(observeMilliseconds)])
   const everyAgrees = untilEvery(region.config.gateway_internal_urls, agrees, bounded, clock)
-  await observations.of('Route', () => orNotReady(everyAgrees, () => seen))
+  await observations.observe('Route', () => orNotReady(everyAgrees, () => seen))
 }
 
-/** Ends with the wait; one that fails says what was seen last. @throws NotReady */
+/** Waits, and converts a failure to the last observation. @throws NotReady */
 async function orNotReady(wait: Promise<void>, seen: () => LastSeen): Promise<void> {
   try {
     await wait

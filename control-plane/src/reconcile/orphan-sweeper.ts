@@ -1,5 +1,5 @@
-// Removes what carries our label and is left of a tenant that was deleted: only after it was seen so for a grace time. What
-// belongs to no tenant that this control database has ever deleted is told, and left: the database may be an older copy.
+// Removes the remaining labelled objects of a deleted tenant, after a grace period as an orphan. Objects of a tenant
+// that this control database never deleted are reported and not removed: the database may be an older copy.
 import type { Clock } from '../platform/clock.ts'
 import type { ObservedHost, Engine } from '../engines/index.ts'
 import { stackOfVolume, volumePrefix } from '../stacks/index.ts'
@@ -8,11 +8,13 @@ interface OrphanSweeperDeps {
   engine: Engine
   clock: Clock
   graceSeconds: number
-  /** Stacks that may exist: tenants', and the region's own. Asked anew right before anything is removed. */
+  /**
+   * Returns the stacks that may exist: tenants' and the region's own. It is called again immediately before a removal.
+   */
   known: () => Promise<ReadonlySet<string>>
-  /** Those of the stacks whose tenants were deleted to the end. */
+  /** Returns those of the stacks whose tenants were deleted completely. */
   deleted: (stackIds: readonly string[]) => Promise<ReadonlySet<string>>
-  /** What was kept for the stack besides. */
+  /** Releases other resources of a removed stack. */
   removed: (stackId: string) => Promise<void>
   onRemoved: (stackId: string) => void
   onError: (error: Error) => void
@@ -20,7 +22,7 @@ interface OrphanSweeperDeps {
 
 export class OrphanSweeper {
   readonly #deps: OrphanSweeperDeps
-  /** Stack → when it was first seen without a tenant, in milliseconds. */
+  /** Time in milliseconds at which each stack was first seen without a tenant. */
   readonly #seen = new Map<string, number>()
 
   readonly #triedUnlabelled = new Set<string>()
@@ -29,12 +31,12 @@ export class OrphanSweeper {
     this.#deps = deps
   }
 
-  /** Seen without a tenant: to be removed, or nobody's that is known. */
-  get waiting(): number {
+  /** Number of stacks without a tenant: those to be removed, and unknown ones. */
+  get orphans(): number {
     return this.#seen.size
   }
 
-  /** @param host everything of the region @returns how many stacks were removed */
+  /** Sweeps a region. @param host everything of the region @returns how many stacks were removed */
   async sweep(host: ObservedHost, signal: AbortSignal): Promise<number> {
     const { engine, clock, graceSeconds, known, deleted, removed, onRemoved, onError } = this.#deps
     const now = clock.now().getTime()
@@ -54,7 +56,7 @@ export class OrphanSweeper {
       if (!this.#seen.has(stack) && !removable.has(stack)) {
         onError(
           new Error(
-            `${stack} is on the engine, but this control database knows no such tenant and never deleted one; it is left as it is`,
+            `The engine has the stack ${stack}, whose tenant this control database never had. The stack is not removed.`,
           ),
         )
       }
@@ -70,20 +72,22 @@ export class OrphanSweeper {
         onRemoved(stack)
         count++
       } catch (cause) {
-        onError(new Error(`what is left of ${stack} could not be removed; it is tried again`, { cause }))
+        onError(
+          new Error(`The remaining objects of ${stack} could not be removed. Their removal is retried.`, { cause }),
+        )
       }
     }
     return count
   }
 
-  /** Volumes that the engine made in the name of a tenant which was deleted. One that holds something stays. */
+  /** Removes volumes that the engine created under the name of a deleted tenant. A volume that holds data stays. */
   async #removeUnlabelled(stacks: readonly string[], signal: AbortSignal): Promise<void> {
     const { engine, onError } = this.#deps
-    // Whether a volume holds something takes the engine long to find out, and an answer stays true.
+    // The engine needs long to measure whether a volume holds data, and the result does not change.
     for (const stack of stacks.filter((one) => !this.#triedUnlabelled.has(one))) {
       this.#triedUnlabelled.add(stack)
       await engine.remove(stack, signal).catch((cause: unknown) => {
-        onError(new Error(`a volume named after ${stack} could not be removed; it is left as it is`, { cause }))
+        onError(new Error(`A volume named after ${stack} could not be removed. It is not removed again.`, { cause }))
       })
     }
   }
@@ -93,14 +97,14 @@ export function stacksOf({ containers, networks, volumes }: ObservedHost): strin
   return [...new Set([...containers, ...networks, ...volumes].map(({ labels }) => labels.stack))]
 }
 
-/** Stacks that nothing on the host is labelled with, but a volume is named after. */
+/** Returns the stacks after which a volume is named, and with which nothing on the host is labelled. */
 function stacksOfUnlabelled(host: ObservedHost): string[] {
   const labelled = new Set(stacksOf(host))
   const named = host.unlabelledVolumes.map(stackOfVolume).filter((stack) => stack !== undefined)
   return [...new Set(named)].filter((stack) => !labelled.has(stack))
 }
 
-/** What of a host belongs to one stack. */
+/** Returns the objects of one stack on a host. */
 export function partOf(
   { containers, networks, volumes, unlabelledVolumes }: ObservedHost,
   stack: string,

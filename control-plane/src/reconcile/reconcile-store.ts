@@ -1,10 +1,10 @@
-// What the reconciler reads and writes of the control database. Every write carries the epoch of the leader that makes
-// it, and is refused when another has taken the lead since.
+// The reconciler's interface of the control database. Every write carries the leader's epoch and is rejected if another
+// control plane has led since.
 import type { RoutePhase } from '@tenantry/contract'
 import type { ComponentSizes, Condition, Desired, DriftPolicy, SecretKind, Status } from '../tenants/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 
-/** Everything that one reconciliation looks at, read at one instant. */
+/** All data that one reconciliation needs, read at one instant. */
 export interface Snapshot {
   id: string
   name: string
@@ -14,7 +14,7 @@ export interface Snapshot {
   status: Status
   generation: number
   observedGeneration: number
-  /** Why it is not as it was asked for, as was recorded last; null when it was seen to be. */
+  /** Recorded reason why the tenant is not as specified; null if it was observed as specified. */
   reason: string | null
   conditions: Condition[]
   homeVersion: string | undefined
@@ -25,15 +25,15 @@ export interface Snapshot {
   driftPolicy: DriftPolicy
   sizes: ComponentSizes
   restarts: number
-  /** Digests; undefined before its services are first made. */
+  /** Digests of the images; undefined before its services are first created. */
   images: { postgres: string; runtime: string } | undefined
   /** Number of its subnet in the region's range. */
   subnet: number | undefined
   /** Live secrets, newest first. */
   secrets: Record<SecretKind, string[]>
-  /** When the next of the rotated secrets expires. */
+  /** Time at which the next rotated secret expires. */
   nextExpiry: Date | undefined
-  /** Some have, and are still kept. */
+  /** Whether a secret has expired that is still stored. */
   hasExpired: boolean
   /** The operation that this reconciliation carries out, if one is open. */
   operation: { id: string; attempts: number } | undefined
@@ -44,28 +44,33 @@ export interface Snapshot {
  * leads.
  */
 export interface ReconcileStore {
-  /** Reads one tenant at one instant; undefined when there is no such tenant any more. */
+  /** Reads one tenant at one instant; undefined if the tenant no longer exists. */
   snapshot(tenantId: string): Promise<Snapshot | undefined>
-  /** Ids of tenants whose observed state may differ from the wanted one, or that have something due. */
+  /** Returns the IDs of tenants whose observed state may differ from the specified one, or that have work due. */
   unsettled(homeVersion: string): Promise<string[]>
-  /** Tenants with services of their own that were last seen as wanted, and for which nothing is under way. */
+  /**
+   * Returns tenants with services of their own that were last observed as specified, without an operation in progress.
+   */
   settledDedicated(regionId: string): Promise<Snapshot[]>
   /** Whether the region's shared Postgres may hold homes. */
   hasHomes(regionId: string): Promise<boolean>
-  /** Of all tenants, warm ones too, and of scratch homes in use: what of theirs may exist. */
+  /** Returns the IDs of all tenants, warm ones included, and of scratch homes in use, whose objects may exist. */
   tenantIds(): Promise<Set<string>>
-  /** Writes nothing; asked before anything is changed on an engine, which knows of no epochs. @throws LeadershipLost */
+  /**
+   * Checks the lead and writes nothing. It is called before a change on an engine, which has no epochs. @throws
+   * LeadershipLost
+   */
   confirmLead(epoch: bigint): Promise<void>
   /** Marks an operation as running and counts the attempt. */
   beginOperation(operationId: string, epoch: bigint): Promise<void>
-  /** Records what an operation is doing now, for its readers. */
+  /** Records the current step of an operation, for its readers. */
   recordStep(operationId: string, step: string, epoch: bigint): Promise<void>
-  /** Digests of the images that the tenant's services run from now on; those it has already stay. */
+  /** Pins the digests of the images that the tenant's services run from now on. Digests that are already pinned stay. */
   pinImages(tenantId: string, images: { postgres: string; runtime: string }, epoch: bigint): Promise<void>
   /**
-   * The tenant's number of the region's subnets: the one it has, or the first free one.
-   * @param except numbers that somebody has on the engine
-   * @returns undefined when all `count` are taken
+   * Returns the tenant's subnet number in the region: its current one, or the first free one.
+   * @param except numbers that are in use on the engine
+   * @returns undefined if all `count` are in use
    */
   allocateSubnet(
     tenantId: string,
@@ -75,10 +80,10 @@ export interface ReconcileStore {
     except?: readonly number[],
   ): Promise<number | undefined>
   /**
-   * Takes the tenant from a number to the next free one; one that has another by now keeps that.
-   * @param except numbers that somebody has on the engine
-   * @returns its number, or undefined when none is free
-   * @throws Error when another tenant took that number at the same time
+   * Moves the tenant from a subnet number to the next free one. A tenant that already has another number keeps that.
+   * @param except numbers that are in use on the engine
+   * @returns its number, or undefined if none is free
+   * @throws Error if another tenant took that number at the same time
    */
   moveSubnet(
     tenantId: string,
@@ -88,21 +93,27 @@ export interface ReconcileStore {
     epoch: bigint,
     except: readonly number[],
   ): Promise<number | undefined>
-  /** Those of the tenants that were deleted to the end, and scratch homes that are done with: what is left of them may go. */
+  /**
+   * Returns those of the tenants that were deleted completely, and scratch homes that are no longer used. Their
+   * remaining objects may be removed.
+   */
   deletedTenants(tenantIds: readonly string[]): Promise<Set<string>>
-  /** A stack of a tenant that is long gone has been removed. */
+  /** Frees the subnet of a stack whose remaining objects were removed after its tenant was deleted. */
   freeSubnet(stackId: string, epoch: bigint): Promise<void>
-  /** Home made (or, null, about to be destroyed) and route published: watches are told. */
+  /**
+   * Records the home as created (or, with null, about to be destroyed) and the route as published, and notifies
+   * watches.
+   */
   recordPublished(
     tenantId: string,
     change: { homeVersion: string | null; routePhase: RoutePhase },
     epoch: bigint,
   ): Promise<void>
-  /** IDs of active tenants that are ready, settled, and of which nothing is said. */
+  /** Returns the IDs of active tenants that are ready and settled, without a recorded reason. */
   readyTenants(): Promise<string[]>
   /** Writes a `Loss`, which stays with the tenant whatever is observed later, and the event `tenant.repaired`. */
   recordLoss(tenantId: string, condition: Condition, epoch: bigint): Promise<void>
-  /** Writes status and conditions; ends the operation, or says why it has not ended yet. */
+  /** Writes status and conditions, and ends the operation or records why it has not ended yet. */
   recordObserved(
     tenantId: string,
     observed: {
@@ -114,6 +125,6 @@ export interface ReconcileStore {
     },
     epoch: bigint,
   ): Promise<void>
-  /** The tenant is gone: subnet, secrets and row last, in one transaction with the end of its operation. */
+  /** Removes a tenant: subnet, secrets and finally its row, in one transaction with the end of its operation. */
   removeTenant(tenantId: string, epoch: bigint): Promise<void>
 }

@@ -1,4 +1,4 @@
-// What every step of one tenant's reconciliation works with.
+// The dependencies of every step of one tenant's reconciliation.
 import type { Clock } from '../platform/clock.ts'
 import type { Failpoint } from './failpoints.ts'
 import type { Observations } from './observations.ts'
@@ -15,20 +15,20 @@ export interface Reconciliation {
   clock: Clock
   epoch: bigint
   /**
-   * Numbers of subnets, by tenant, whose network could not be made. None is tried there again before its move was heard of: a
-   * move that was given up may come later, and must find no network.
+   * Subnet numbers, by tenant, whose network could not be created. None is tried again before its move is confirmed: an
+   * aborted move may still be committed later and must find no network.
    */
   rejectedSubnets: Map<string, number>
   observations: Observations
 }
 
-/** `again`: not before that time is there anything to do. `repaired`: something had changed that nobody had asked for. */
+/** Result of a run. */
 export interface Outcome {
-  again: Date | undefined
-  repaired: boolean
+  /** Earliest time at which there is more work. */ again: Date | undefined
+  /** Whether the run repaired a change that no client had requested. */ repaired: boolean
 }
 
-/** What an operator reads as the operation's `step`. */
+/** The operation's `step`, for operators. */
 export type OperationStep = 'services' | 'home'
 
 export async function recordStep(

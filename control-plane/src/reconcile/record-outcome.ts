@@ -1,4 +1,4 @@
-// What a reconciliation has come to, written to the tenant and to the operation that asked for it.
+// Records the outcome of a reconciliation in the tenant and in its operation.
 import { EngineError } from '../engines/index.ts'
 import type { Status } from '../tenants/index.ts'
 import { conditionsWith } from './conditions.ts'
@@ -7,7 +7,7 @@ import { publicMessage } from './not-ready.ts'
 import type { Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 
-/** Status of a tenant that is as it was asked for. */
+/** Status of a tenant that was observed as specified. */
 export const reachedStatus: Record<Snapshot['desired'], Status> = {
   active: 'ready',
   suspended: 'suspended',
@@ -17,7 +17,7 @@ export const reachedStatus: Record<Snapshot['desired'], Status> = {
   deleted: 'deleting',
 }
 
-/** All of it is as it was asked for. */
+/** Records that the tenant is as specified. */
 export async function recordReached(
   snapshot: Snapshot,
   { store, failpoint, epoch, observations }: Reconciliation,
@@ -37,8 +37,11 @@ export async function recordReached(
   await failpoint('finish.after')
 }
 
-/** It is deleted, and its data is kept for now: the operation has not ended. */
-export async function recordStored(snapshot: Snapshot, { store, epoch, observations }: Reconciliation): Promise<void> {
+/** Records a deleted tenant whose data is retained for now, so the operation has not ended. */
+export async function recordRetained(
+  snapshot: Snapshot,
+  { store, epoch, observations }: Reconciliation,
+): Promise<void> {
   await store.recordObserved(
     snapshot.id,
     {
@@ -63,7 +66,7 @@ export async function recordFailure(
   await store.recordObserved(
     snapshot.id,
     {
-      // Not observed: the generation stays as it was.
+      // This generation was not observed, so the observed one stays.
       generation: snapshot.observedGeneration,
       status: statusAfter(snapshot, error, series, clock.now()),
       reason: message,

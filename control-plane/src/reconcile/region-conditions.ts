@@ -1,4 +1,4 @@
-// How the regions were when this control plane last looked, while it leads: in memory, for the API and the metrics.
+// Conditions of the regions as the leading control plane last observed them, in memory, for the API and the metrics.
 import type { Clock } from '../platform/clock.ts'
 import { EngineError } from '../engines/index.ts'
 import { reasonOf } from './not-ready.ts'
@@ -6,19 +6,19 @@ import type { RegionCondition } from '../regions/index.ts'
 
 /** The condition of each region as the leading control plane last observed it, in memory. */
 export interface RegionConditions {
-  /** Records that the region's own stack is as it should be. */
+  /** Records that the region's own stack is as specified. */
   ready(region: string): void
-  /** Records why the region is not as it should be. @param otherwise is said when the error has no public words */
+  /** Records why the region is not as specified. @param otherwise message for an error without a public one */
   failed(region: string, error: unknown, otherwise: string): void
-  /** Undefined when nobody has looked yet, or another control plane leads. */
+  /** Returns a region's condition; undefined before the first observation, or if another control plane leads. */
   of(region: string): RegionCondition | undefined
-  /** Those of all regions that were observed, by region. */
+  /** Returns the conditions of all observed regions, by region. */
   all(): ReadonlyMap<string, RegionCondition>
-  /** Another leads. */
+  /** Evicts all conditions, because another control plane leads. */
   evict(): void
 }
 
-/** Makes an empty record of regions' conditions. */
+/** Creates an empty record of regions' conditions. */
 export function createRegionConditions(clock: Pick<Clock, 'now'>): RegionConditions {
   const known = new Map<string, RegionCondition>()
   const report = (region: string, reported: Omit<RegionCondition, 'type' | 'observed_at'>) =>

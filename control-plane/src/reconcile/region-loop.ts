@@ -1,4 +1,4 @@
-// What a region needs beside its tenants: its own stack, an ear on its engine, a look at everything from time to time.
+// The work for a region in addition to its tenants: its own stack, its engine's events, and sweeps of everything.
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { planSteps, type ObservedHost, type Engine, EngineError } from '../engines/index.ts'
@@ -16,27 +16,29 @@ interface RegionLoopDeps {
   clock: Clock
   epoch: bigint
   orphanGraceSeconds: number
-  /** Ids of all regions' own stacks: several regions may be on one engine. */
+  /** IDs of all regions' own stacks: several regions may share one engine. */
   regionStacks: readonly string[]
   /** Puts a tenant into the queue. */
   wake: (tenantId: string) => void
-  /** The engine can be looked at again. */
+  /** Reports that the engine is reachable again. */
   recovered: () => void
   conditions: Pick<RegionConditions, 'ready' | 'failed'>
-  /** Told of every look at the whole region. */
+  /** Records every sweep of the whole region. */
   measure: (sweep: { seconds: number; orphans: number; removed: number; corrected: boolean }) => void
   log: Pick<Log, 'info' | 'warn'>
 }
 
 const convergeMilliseconds = 180_000
 const observeMilliseconds = 30_000
-/** Between two tries to hear the engine's events. */
+/** Delay between two attempts to receive the engine's events. */
 const reconnectMilliseconds = 1_000
 
 interface RegionLoop {
-  /** Looks at everything; mends the region's own stack, wakes tenants that differ, removes orphans. Never throws. */
+  /**
+   * Observes everything, repairs the region's own stack, wakes tenants that differ, and removes orphans. Never throws.
+   */
   sweep(): Promise<void>
-  /** Hears the engine's events until aborted. */
+  /** Receives the engine's events until aborted. */
   listen(): Promise<void>
 }
 
@@ -52,18 +54,18 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
     deleted: (stacks) => store.deletedTenants(stacks),
     removed: (stack) => store.freeSubnet(stack, epoch),
     onRemoved: (stack) =>
-      log.info({ region: region.config.id, stack }, 'what was left of a deleted tenant was removed'),
+      log.info({ region: region.config.id, stack }, 'The remaining objects of a deleted tenant were removed.'),
     onError: (error) => log.warn({ region: region.config.id, err: error }, error.message),
   })
 
-  /** What is wrong with all of the region is said of it, not of its tenants. */
-  const complain = (error: unknown, message: string) => {
+  /** Reports a failure of the whole region as the region's condition, not as one of its tenants. */
+  const reportFailure = (error: unknown, message: string) => {
     if (stopped() || error instanceof LeadershipLost) return
     deps.conditions.failed(region.config.id, error, message)
     log.warn({ region: region.config.id, err: error }, message)
   }
 
-  /** @returns whether something had to be done */
+  /** Converges the region's own stack. @returns whether a change was necessary */
   const convergeOwn = async (host: ObservedHost): Promise<boolean> => {
     const hasHomes = await store.hasHomes(region.config.id)
     const stack = await region.ownStack(hasHomes, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
@@ -71,9 +73,9 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
     const own = partOf(host, ownStack)
     const lost = lostVolumes(stack, own)
     if (lost.length > 0)
-      complain(
-        new EngineError('VOLUME_MISSING', `volumes of the region that held data are gone: ${lost.join(', ')}`),
-        'what stands on volumes of the region that are gone is not started',
+      reportFailure(
+        new EngineError('VOLUME_MISSING', `Volumes of the region that held data are gone: ${lost.join(', ')}.`),
+        'Services whose volumes are gone are not started.',
       )
     const present = withoutVolumes(stack, lost)
     const differs = planSteps(present, own).length > 0
@@ -85,65 +87,68 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
     return differs
   }
 
-  const differing = async (host: ObservedHost): Promise<string[]> => {
+  const tenantsWithDrift = async (host: ObservedHost): Promise<string[]> => {
     const tenants = await store.settledDedicated(region.config.id)
     const differs = async (tenant: Snapshot) => {
       if (!isDedicated(tenant)) return false
-      const steps = planOrFault(await region.stack(tenant, signal), partOf(host, tenant.id))
+      const steps = differsFrom(await region.stack(tenant, signal), partOf(host, tenant.id))
       return steps || tenant.conditions.some(({ type }) => type === 'Drift')
     }
-    const responses = await Promise.all(tenants.map(async (tenant) => ((await differs(tenant)) ? [tenant.id] : [])))
-    return responses.flat()
+    const ids = await Promise.all(tenants.map(async (tenant) => ((await differs(tenant)) ? [tenant.id] : [])))
+    return ids.flat()
   }
 
   let sweeping: Promise<void> | undefined
-  /** Asked for while one was under way. */
-  let again = false
-  const requestedAgain = () => again
-  let isReached = true
+  /** Set by a request for a sweep while one is in progress. */
+  let isSweepPending = false
+  const readSweepPending = () => isSweepPending
+  let isReachable = true
   const poll = async (): Promise<ObservedHost> => {
-    const wasReached = isReached
-    isReached = false
+    const wasReachable = isReachable
+    isReachable = false
     const host = await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
-    isReached = true
-    if (!wasReached) deps.recovered()
+    isReachable = true
+    if (!wasReachable) deps.recovered()
     return host
   }
   const sweepOnce = async (): Promise<void> => {
     const begin = clock.now().getTime()
     const host = await poll()
-    // Tenants with services of their own are looked after whatever is wrong with what the others share.
+    // A failure of the region's shared services does not stop the work for tenants with services of their own.
     const corrected = await convergeOwn(host).catch((error: unknown) => {
-      complain(error, "the region's own services could not be brought to the wanted state; it is tried again")
+      reportFailure(
+        error,
+        "The region's own services could not be brought to their specified state. The work is retried.",
+      )
       return false
     })
-    // Everybody's network changes with the gateway.
+    // A new gateway changes the networks of all tenants.
     const seen = corrected ? await poll() : host
-    const woken = await differing(seen).catch((error: unknown) => {
+    const woken = await tenantsWithDrift(seen).catch((error: unknown) => {
       if (!stopped())
         log.warn(
           { region: region.config.id, err: error },
-          'the tenants could not be compared with what was asked for; it is tried again',
+          'The tenants could not be compared with their specification. The comparison is retried.',
         )
       return []
     })
     for (const tenant of woken) wake(tenant)
     const removed = await sweeper.sweep(host, signal)
-    deps.measure({ seconds: (clock.now().getTime() - begin) / 1000, orphans: sweeper.waiting, removed, corrected })
+    deps.measure({ seconds: (clock.now().getTime() - begin) / 1000, orphans: sweeper.orphans, removed, corrected })
   }
 
   const sweep = (): Promise<void> => {
     if (sweeping !== undefined) {
-      again = true
+      isSweepPending = true
       return sweeping
     }
     sweeping = (async () => {
       do {
-        again = false
+        isSweepPending = false
         await sweepOnce().catch((error: unknown) => {
-          complain(error, 'the region could not be looked at; it is tried again')
+          reportFailure(error, 'The region could not be observed. The sweep is retried.')
         })
-      } while (requestedAgain() && !stopped())
+      } while (readSweepPending() && !stopped())
       sweeping = undefined
     })()
     return sweeping
@@ -160,10 +165,13 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
           }
         } catch (error) {
           if (!stopped())
-            log.warn({ region: region.config.id, err: error }, "the engine's events ended; they are asked for again")
+            log.warn(
+              { region: region.config.id, err: error },
+              "The stream of the engine's events ended. It is opened again.",
+            )
         }
-        isReached = false
-        // Whatever was missed meanwhile shows at the next look.
+        isReachable = false
+        // The next sweep finds everything that changed meanwhile.
         await clock.sleep(reconnectMilliseconds, signal).catch(() => undefined)
         if (!stopped()) void sweep()
       }
@@ -171,8 +179,8 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
   }
 }
 
-/** A stack that can't be mended (a volume that is gone) differs too. */
-function planOrFault(...[stack, host]: Parameters<typeof planSteps>): boolean {
+/** Whether a stack differs. One that cannot be repaired, for example because a volume is gone, differs too. */
+function differsFrom(...[stack, host]: Parameters<typeof planSteps>): boolean {
   try {
     return planSteps(stack, host).length > 0
   } catch {
@@ -180,13 +188,13 @@ function planOrFault(...[stack, host]: Parameters<typeof planSteps>): boolean {
   }
 }
 
-/** Names of the volumes that held data and are not there any more. */
+/** Returns the names of the volumes that held data and no longer exist. */
 function lostVolumes(stack: Stack, host: ObservedHost): string[] {
-  const isThere = (name: string) => host.volumes.some((volume) => volume.name === volumeName(stack.id, name))
-  return stack.volumes.filter(({ name, mustExist }) => mustExist && !isThere(name)).map(({ name }) => name)
+  const exists = (name: string) => host.volumes.some((volume) => volume.name === volumeName(stack.id, name))
+  return stack.volumes.filter(({ name, mustExist }) => mustExist && !exists(name)).map(({ name }) => name)
 }
 
-/** The stack but for some volumes and the services that use them: what does not can go on. */
+/** Returns the stack without some volumes and the services that use them, so that the other services keep running. */
 function withoutVolumes(stack: Stack, lost: readonly string[]): Stack {
   const volumes = stack.volumes.filter(({ name }) => !lost.includes(name))
   const services = stack.services.filter((service) => !Object.keys(service.volumes).some((name) => lost.includes(name)))

@@ -1,4 +1,4 @@
-// What a region's runtimes and gateways say of a tenant: the observing half of the reconciler.
+// Calls to a region's runtimes and gateways about tenants, with which the reconciler observes their state.
 import {
   Activity,
   AppliedRoute,
@@ -14,44 +14,47 @@ import { Value } from 'typebox/value'
 import type { Clock } from '../platform/clock.ts'
 
 const callMilliseconds = 2_000
-/** A home's records are summed up, and sometimes its store is looked through. */
+/** Time limit of calls for counters: a home's counters are added up, and sometimes its file store is scanned. */
 const countersMilliseconds = 30_000
-/** The longest is a gateway's activity, of all its tenants. */
+/** Maximum size of a response. The longest is a gateway's activity, which lists all its tenants. */
 const maxResponseBytes = 4 * 1024 * 1024
 
 /**
- * Calls of the control plane to a region's runtimes and gateways about one tenant. Each throws when there is no valid
- * answer in time.
+ * Calls of the control plane to a region's runtimes and gateways about one tenant. Each throws if there is no valid
+ * response in time.
  */
 export interface RegionProbe {
-  /** Undefined when the runtime does not know the tenant. @throws Error when it can't be asked */
+  /** Returns a tenant's health; undefined if the runtime does not know the tenant. @throws Error if the call fails */
   tenantHealth(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<TenantHealth | undefined>
   /**
-   * What the tenant has stored now. Undefined when the runtime does not know the tenant. @throws Error when it can't be
-   * asked
+   * Returns the tenant's stored bytes and rows; undefined if the runtime does not know the tenant.
+   * @throws Error if the call fails
    */
   tenantUsage(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<TenantStorageUsage | undefined>
-  /** Undefined when the gateway has no route. */
+  /** Returns a tenant's route; undefined if the gateway has none. */
   route(gatewayUrl: string, tenantId: string, signal: AbortSignal): Promise<AppliedRoute | undefined>
-  /** When the gateway last saw each tenant asked for. */
+  /** Returns the times at which the gateway last received a request for each tenant. */
   activity(gatewayUrl: string, signal: AbortSignal): Promise<Activity | undefined>
-  /** Destroys the tenant's files and forgets the tenant. */
+  /** Destroys the tenant's files and evicts the tenant. */
   removeData(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<void>
 }
 
 /** Calls to runtimes about the state of tenants' stores of files. */
 export interface StorageProbe {
-  /** What the runtime has to tell of the stores of all its tenants. @throws Error when it can't be asked */
+  /** Returns the state of the stores of all tenants of a runtime. @throws Error if the call fails */
   storageState(runtimeUrl: string, signal: AbortSignal): Promise<StorageState | undefined>
-  /** What a tenant's own runtime reports of its store. Undefined when it does not know the tenant. @throws Error when it can't be asked */
+  /**
+   * Returns the state of the store of a tenant's own runtime; undefined if it does not know the tenant. @throws Error
+   * if the call fails
+   */
   tenantStorageState(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<StorageState | undefined>
 }
 
-/** The call to a runtime for the books of a tenant's home, from which the ledger takes its hours. */
+/** The call to a runtime for the counters of a tenant's home, from which the ledger takes its hours. */
 export interface CountersProbe {
   /**
-   * Of this hour and `hours` before it. Undefined when the runtime does not know the tenant.
-   * @throws Error when it can't be asked, or say
+   * Returns the counters of this hour and of the `hours` before it; undefined if the runtime does not know the tenant.
+   * @throws Error if the call fails or the response is not valid
    */
   tenantRecords(
     runtimeUrl: string,
@@ -62,8 +65,8 @@ export interface CountersProbe {
 }
 
 /**
- * Makes the probe over HTTP. Calls end after 2 s, those for books after 30 s and the removal of data after 60 s;
- * answers are bounded to 4 MiB.
+ * Creates the probe over HTTP. Calls end after 2 s, those for counters after 30 s and the removal of data after 60 s;
+ * responses are limited to 4 MiB.
  */
 export function createRegionProbe(
   internalToken: string,
@@ -89,18 +92,18 @@ export function createRegionProbe(
       return undefined
     }
     const body: unknown = JSON.parse(await boundedText(response))
-    if (!Value.Check(schema, body)) throw new Error(`${path} was answered ${response.status} in an unknown form`)
+    if (!Value.Check(schema, body)) throw new Error(`Invalid response to ${path} (status ${response.status}).`)
     return body
   }
 
   return {
     tenantHealth: (base, tenantId, signal) =>
       read(TenantHealth, base, internalPaths.tenantHealth(tenantId), signal).then((response) =>
-        about(tenantId, response),
+        checkTenant(tenantId, response),
       ),
     tenantUsage: (base, tenantId, signal) =>
       read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal).then((response) =>
-        about(tenantId, response),
+        checkTenant(tenantId, response),
       ),
     tenantRecords: (base, tenantId, hours, signal) =>
       read(
@@ -109,7 +112,7 @@ export function createRegionProbe(
         `${internalPaths.tenantRecords(tenantId)}?hours=${hours}`,
         signal,
         countersMilliseconds,
-      ).then((response) => about(tenantId, response)),
+      ).then((response) => checkTenant(tenantId, response)),
     storageState: (base, signal) => read(StorageState, base, internalPaths.storageState, signal),
     tenantStorageState: (base, tenantId, signal) =>
       read(StorageState, base, internalPaths.tenantStorageState(tenantId), signal),
@@ -118,30 +121,31 @@ export function createRegionProbe(
     async removeData(base, tenantId, signal) {
       const response = await call('DELETE', base, internalPaths.tenantData(tenantId), signal, 60_000)
       await response.body?.cancel()
-      if (!response.ok) throw new Error(`the runtime answered ${response.status} to the removal of data`)
+      if (!response.ok) throw new Error(`The runtime responded with ${response.status} to the removal of data.`)
     },
   }
 }
 
-/** A tenant's own runtime may answer for another one. */
-function about<T extends { tenant_id: string }>(tenantId: string, response: T | undefined): T | undefined {
-  if (response !== undefined && response.tenant_id !== tenantId) throw new Error('the answer is about another tenant')
+/** Checks that a response is about the tenant: a tenant's own runtime may send one about another. */
+function checkTenant<T extends { tenant_id: string }>(tenantId: string, response: T | undefined): T | undefined {
+  if (response !== undefined && response.tenant_id !== tenantId)
+    throw new Error('The response is about another tenant.')
   return response
 }
 
-/** What a tenant's own runtime says may be anything, and of any length. */
+/** Reads a bounded text: a tenant's own runtime may respond with any text of any length. */
 async function boundedText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.byteLength
-    if (bytes > maxResponseBytes) throw new Error(`an answer of more than ${maxResponseBytes} bytes`)
+    if (bytes > maxResponseBytes) throw new Error(`The response exceeds ${maxResponseBytes} bytes.`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Asks every runtime of a region until all agree, or the signal aborts. */
+/** Polls every runtime or gateway of a region until all agree, or the signal aborts. */
 export async function untilEvery(
   urls: readonly string[],
   agrees: (url: string, signal: AbortSignal) => Promise<boolean>,

@@ -1,4 +1,4 @@
-// A region as the reconciler works in it: its engine, its shared Postgres, its runtimes and gateways.
+// A region for the reconciler: its engine, its shared Postgres, its runtimes and gateways.
 import type { Clock } from '../platform/clock.ts'
 import { type Engine, EngineError, type EngineErrorCode } from '../engines/index.ts'
 import { createDedicatedHome, type HomeDatabases, type HomeMigration, type HomeServer } from '../homes/index.ts'
@@ -18,31 +18,34 @@ import {
 import type { RegionConfig } from '../regions/index.ts'
 import type { Snapshot } from './reconcile-store.ts'
 
-/** One region as the reconciler works in it: where its parts are, and what should run there. */
+/** A region for the reconciler: the addresses of its parts, and the stacks that should run there. */
 export interface Region {
   config: RegionConfig
-  /** Undefined where somebody else started the parts. */
+  /** Engine of the region; undefined if its parts are started by other means. */
   engine: Engine | undefined
-  /** Whom to ask for a tenant's health, usage and data. */
+  /** Returns the URLs for a tenant's health, usage and data. */
   runtimeUrls(tenant: Pick<Snapshot, 'isolation'>): readonly string[]
   /** The server of the tenant's home: the region's shared one, or the tenant's own. */
   home(tenant: Snapshot): HomeServer
-  /** What should run for the tenant. @throws EngineError when it can't be said, e.g. for an image that is missing */
+  /**
+   * Returns the specified stack of the tenant. @throws EngineError if it cannot be determined, for example for a
+   * missing image
+   */
   stack(tenant: Snapshot, signal: AbortSignal): Promise<Stack>
   /** Digests of the images that a new tenant gets. */
   images(signal: AbortSignal): Promise<{ postgres: string; runtime: string }>
-  subnets: number
-  /** Numbers of those that networks of ours have on the engine, whosever they are. */
+  /** Number of subnets in the region's range. */ subnets: number
+  /** Returns the subnet numbers that networks of Tenantry use on the engine, of any installation's stack. */
   subnetsInUse(signal: AbortSignal): Promise<number[]>
-  /** Of its own stack. */
+  /** ID of the region's own stack. */
   stackId: string
-  /** What should run for all of them; undefined where somebody else started the parts. */
+  /** Returns the specified stack of the region's shared services; undefined if they are started by other means. */
   ownStack(hasHomes: boolean, signal: AbortSignal): Promise<Stack | undefined>
-  /** Returns when the tenant's own Postgres takes statements. */
+  /** Waits until the tenant's own Postgres accepts statements. */
   awaitDatabase(tenant: Snapshot, signal: AbortSignal): Promise<void>
 }
 
-/** What a region is made from; `engine` is undefined where somebody else starts the parts. */
+/** Options of a region; `engine` is undefined if its parts are started by other means. */
 export interface RegionOptions {
   config: RegionConfig
   engine: Engine | undefined
@@ -54,7 +57,10 @@ export interface RegionOptions {
 
 const execMilliseconds = 40_000
 const digestMilliseconds = 5_000
-/** One call instead of many: a process in a container costs more than a look at a socket. */
+/**
+ * Command that polls inside the container: one call instead of many, because a process in a container costs more than a
+ * poll of a socket.
+ */
 const untilReady = [
   'sh',
   '-c',
@@ -62,18 +68,18 @@ const untilReady = [
 ]
 const pids = 256
 
-/** Why Postgres does not start, as its log says. */
+/** Reasons in Postgres' log why it does not start. */
 const logReasons: readonly { line: RegExp; code: EngineErrorCode; message: string }[] = [
   {
     line: /no space left on device/i,
     code: 'DISK_FULL',
-    message: "the disk that the tenant's Postgres writes to is full",
+    message: "The disk of the tenant's Postgres is full.",
   },
-  // Of the entrypoint (images/postgres/entrypoint.sh).
+  // Line of the entrypoint (images/postgres/entrypoint.sh).
   {
     line: /holds no data directory/,
     code: 'VOLUME_MISSING',
-    message: 'the volume "data" is empty, and what it held is gone; no empty database is started',
+    message: 'The volume "data" is empty, and its data is gone. No empty database is started.',
   },
 ]
 
@@ -82,37 +88,37 @@ export function isDedicated({ isolation }: Pick<Snapshot, 'isolation'>): boolean
   return isolation !== 'schema-per-tenant'
 }
 
-/** Makes a region of the operator's configuration. @throws RangeError for a range of networks that can't be */
+/** Creates a region from the operator's configuration. @throws RangeError for an invalid range of networks */
 export function createRegion({ config, engine, homes, migrations, internalToken, clock }: RegionOptions): Region {
   const { docker } = config
   const range = docker === undefined ? undefined : parseRange(docker.network_range)
 
-  const needed = (): Engine => {
+  const requireEngine = (): Engine => {
     if (engine === undefined)
-      throw new EngineError('ENGINE_FAILED', `the region ${config.id} has no engine for services`)
+      throw new EngineError('ENGINE_FAILED', `The region "${config.id}" has no engine for services.`)
     return engine
   }
 
   const settings = (): DockerSettings => {
     if (docker === undefined)
-      throw new EngineError('ENGINE_FAILED', `the region ${config.id} has no engine for services`)
+      throw new EngineError('ENGINE_FAILED', `The region "${config.id}" has no engine for services.`)
     return docker
   }
 
-  const known = new Map<string, { digest: string; until: number }>()
-  /** Asked for every tenant of a sweep, so the last answer is good for a few seconds. */
+  const cachedDigests = new Map<string, { digest: string; until: number }>()
+  /** Returns an image's digest. It is read for every tenant of a sweep, so it is cached for a few seconds. */
   const digestOf = async (image: string, signal: AbortSignal): Promise<string> => {
     const now = clock.now().getTime()
-    const last = known.get(image)
+    const last = cachedDigests.get(image)
     if (last !== undefined && last.until >= now) return last.digest
-    const { id: digest } = await needed().image(image, signal)
-    known.set(image, { digest, until: now + digestMilliseconds })
+    const { id: digest } = await requireEngine().image(image, signal)
+    cachedDigests.set(image, { digest, until: now + digestMilliseconds })
     return digest
   }
-  /** For what stands already, a name that was taken away means what it meant: nobody is left alone for it. */
+  /** Returns an image's digest, or the last known one if the name was removed, so that running services continue. */
   const currentDigest = (image: string, signal: AbortSignal): Promise<string> =>
     digestOf(image, signal).catch((error: unknown) => {
-      const last = known.get(image)
+      const last = cachedDigests.get(image)
       if (last === undefined || !(error instanceof EngineError) || error.code !== 'IMAGE_MISSING') throw error
       return last.digest
     })
@@ -128,7 +134,7 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
     const images = { postgres: a, runtime: b, gateway: c }
     return {
       region: config.id,
-      installation: needed().installation,
+      installation: requireEngine().installation,
       domain: config.domain,
       docker: settings(),
       images,
@@ -138,10 +144,10 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
     }
   }
 
-  /** Postgres ends and begins again and again then: the reason is in its log alone. */
+  /** Reads why Postgres restarts repeatedly, which only its log reports. */
   const reasonInLog = async (stackId: string, signal: AbortSignal): Promise<EngineError | undefined> => {
     let reason: EngineError | undefined
-    for await (const { text } of needed().logs(stackId, 'postgres', { follow: false, tail: 20 }, signal)) {
+    for await (const { text } of requireEngine().logs(stackId, 'postgres', { follow: false, tail: 20 }, signal)) {
       const found = logReasons.find(({ line }) => line.test(text))
       if (found !== undefined) reason = new EngineError(found.code, found.message)
     }
@@ -160,7 +166,7 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
     home(tenant) {
       if (!isDedicated(tenant)) return homes.in(tenant.database ?? '')
       const run = (command: readonly string[], input: string) =>
-        needed().exec(tenant.id, 'postgres', command, { input, signal: clock.timeout(execMilliseconds) })
+        requireEngine().exec(tenant.id, 'postgres', command, { input, signal: clock.timeout(execMilliseconds) })
       return createDedicatedHome(run, migrations)
     },
 
@@ -194,7 +200,7 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
 
     async subnetsInUse(signal) {
       if (range === undefined) return []
-      const { networks } = await needed().observe(undefined, signal)
+      const { networks } = await requireEngine().observe(undefined, signal)
       return networks.flatMap(({ subnet }) => subnetNumber(range, subnet) ?? [])
     },
 
@@ -204,8 +210,8 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
     async awaitDatabase(tenant, signal) {
       const bounded = AbortSignal.any([signal, clock.timeout(execMilliseconds)])
       try {
-        const { code } = await needed().exec(tenant.id, 'postgres', untilReady, { signal: bounded })
-        if (code !== 0) throw new EngineError('UNHEALTHY', "the tenant's Postgres does not take statements")
+        const { code } = await requireEngine().exec(tenant.id, 'postgres', untilReady, { signal: bounded })
+        if (code !== 0) throw new EngineError('UNHEALTHY', "The tenant's Postgres does not accept statements.")
       } catch (cause) {
         throw (await reasonInLog(tenant.id, bounded).catch(() => undefined)) ?? cause
       }

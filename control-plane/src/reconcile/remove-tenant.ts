@@ -1,7 +1,7 @@
-// A tenant that is deleted: nobody is served, its data is kept for a while, then everything of it goes.
+// Removes a deleted tenant: ends its route, retains its data for a while, then removes everything of it.
 import { convergeServices } from './converge-services.ts'
 import { observeMilliseconds } from './observe-tenant.ts'
-import { recordStored } from './record-outcome.ts'
+import { recordRetained } from './record-outcome.ts'
 import type { Outcome, Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { isDedicated } from './region.ts'
@@ -24,9 +24,9 @@ export async function removeTenant(snapshot: Snapshot, run: Reconciliation, sign
   const due = snapshot.purgeAfter ?? clock.now()
   if (due > clock.now()) {
     if (snapshot.images !== undefined && snapshot.subnet !== undefined) await convergeServices(snapshot, run, signal)
-    const message = `data is kept until ${due.toISOString()}`
+    const message = `The data is retained until ${due.toISOString()}.`
     observations.note('Route', { status: 'False', reason: 'Deleted', message })
-    await recordStored(snapshot, run)
+    await recordRetained(snapshot, run)
     await failpoint('delete.waiting')
     return { again: due, repaired: false }
   }
@@ -34,7 +34,7 @@ export async function removeTenant(snapshot: Snapshot, run: Reconciliation, sign
   return { again: undefined, repaired: false }
 }
 
-/** Removes everything in the reverse order of its making: its routes, then its data, then its record. */
+/** Removes everything in the reverse order of its creation: routes, data, and finally its record. */
 async function purge(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
   const { store, failpoint, epoch } = run
   await failpoint('purge.before')

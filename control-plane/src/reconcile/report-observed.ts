@@ -1,30 +1,30 @@
-// A tenant whose differences are left as they are, as its drift policy asks: looked at all the same. Status and conditions
-// follow what was seen, and nothing on the engine is changed.
+// Observes a tenant whose drift policy leaves differences as they are. Status and conditions follow the observations,
+// and nothing on the engine is changed.
 import type { Clock } from '../platform/clock.ts'
 import { type ObservedHost, planSteps } from '../engines/index.ts'
 import type { Stack } from '../stacks/index.ts'
 import type { Condition, Status } from '../tenants/index.ts'
-import { conditionsWith, driftConditions, observed, type Part, type Reported } from './conditions.ts'
-import { healthInWords } from './health-in-words.ts'
+import { conditionsWith, driftConditions, observed, type Part, type ConditionState } from './conditions.ts'
+import { describeHealth } from './describe-health.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import type { RegionProbe } from './region-probe.ts'
 
 export interface StatusSource {
   stack: Stack
-  /** What exists of the stack. */
+  /** Objects of the stack that exist. */
   host: ObservedHost
 }
 
-/** What is to be recorded. */
+/** Result of the observation, to be recorded. */
 export interface Observed {
-  isWell: boolean
+  isHealthy: boolean
   status: Status
   reason: string | null
   conditions: Condition[]
 }
 
 interface Fault {
-  /** The service that is not well. */
+  /** Service that is not healthy. */
   service: 'postgres' | 'runtime'
   reason: 'NotRunning' | 'Unhealthy'
   message: string
@@ -36,42 +36,42 @@ interface ObserveDeps {
   probe: Pick<RegionProbe, 'tenantHealth'>
   runtimeUrls: readonly string[]
   clock: Clock
-  /** Status of a tenant that is as it was asked for. */
-  wellStatus: Status
+  /** Status of a tenant that was observed as specified. */
+  reachedStatus: Status
 }
 
-/** @throws EngineError VOLUME_MISSING */
+/** Observes a tenant and changes nothing. @throws EngineError VOLUME_MISSING */
 export async function observeOnly(
   snapshot: Snapshot,
   { stack, host }: StatusSource,
   deps: ObserveDeps,
   signal: AbortSignal,
 ): Promise<Observed> {
-  const { clock, wellStatus } = deps
+  const { clock, reachedStatus } = deps
   const steps = planSteps(stack, host)
   const at = clock.now()
   const faults = stack.state === 'stopped' ? [] : servicesDown(stack, host)
-  // One that is as it was asked for, and was last seen well, is not asked again and again.
-  const isSuspect = steps.length > 0 || snapshot.status !== wellStatus || isAmiss(snapshot, stack)
+  // A tenant that is as specified and was last healthy is not requested repeatedly.
+  const isSuspect = steps.length > 0 || snapshot.status !== reachedStatus || isNotReady(snapshot, stack)
   if (stack.state === 'running' && faults.length === 0 && isSuspect)
     faults.push(...(await runtimeFaults(snapshot, deps, signal)))
-  const isWell = faults.length === 0
+  const isHealthy = faults.length === 0
   const conditions =
-    isWell && !isAmiss(snapshot, stack) ? snapshot.conditions : seenConditions(snapshot, stack, faults, at)
-  // Whether there is drift is said under `report` alone.
-  const reported = driftConditions(conditions, snapshot.driftPolicy === 'report' ? steps : [], at)
+    isHealthy && !isNotReady(snapshot, stack) ? snapshot.conditions : seenConditions(snapshot, stack, faults, at)
+  // Only the policy `report` reports drift.
+  const drift = driftConditions(conditions, snapshot.driftPolicy === 'report' ? steps : [], at)
   return {
-    isWell,
-    status: isWell ? wellStatus : 'failed',
-    reason: isWell
+    isHealthy,
+    status: isHealthy ? reachedStatus : 'failed',
+    reason: isHealthy
       ? null
-      : `${faults.map(({ message }) => message).join(' ')} The drift policy "${snapshot.driftPolicy}" leaves it so.`,
-    conditions: stored(snapshot.conditions, reported ?? conditions),
+      : `${faults.map(({ message }) => message).join(' ')} The drift policy "${snapshot.driftPolicy}" leaves it unchanged.`,
+    conditions: withEarlierTimes(snapshot.conditions, drift ?? conditions),
   }
 }
 
-/** Whether it is what the tenant's row says already. */
-export function isKnown(snapshot: Snapshot, { status, conditions }: Observed): boolean {
+/** Whether the tenant's row already contains these observations. */
+export function isRecorded(snapshot: Snapshot, { status, conditions }: Observed): boolean {
   const { length } = snapshot.conditions
   return (
     status === snapshot.status &&
@@ -80,17 +80,15 @@ export function isKnown(snapshot: Snapshot, { status, conditions }: Observed): b
   )
 }
 
-/** Something that is looked at here was not seen well, or not seen, the last time. */
-function isAmiss({ conditions }: Snapshot, stack: Stack): boolean {
-  const polled = seenParts(stack, []).map(([part]) => part)
-  return polled.some((part) => conditions.find(({ type }) => type === part)?.status !== 'True')
+/** Whether a part that is observed here was unhealthy or unknown at the last observation. */
+function isNotReady({ conditions }: Snapshot, stack: Stack): boolean {
+  const observedParts = seenParts(stack, []).map(([part]) => part)
+  return observedParts.some((part) => conditions.find(({ type }) => type === part)?.status !== 'True')
 }
 
 function seenConditions(snapshot: Snapshot, stack: Stack, faults: readonly Fault[], at: Date): Condition[] {
   const observed_at = at.toISOString()
-  const seen = new Map(
-    seenParts(stack, faults).map(([part, reported]) => [part, { type: part, ...reported, observed_at }]),
-  )
+  const seen = new Map(seenParts(stack, faults).map(([part, state]) => [part, { type: part, ...state, observed_at }]))
   const drift = snapshot.conditions.filter(({ type }) => type === 'Drift')
   return [...conditionsWith(snapshot.conditions, seen), ...drift]
 }
@@ -117,7 +115,7 @@ async function runtimeFaults(
     runtimeUrls.map(async (url): Promise<Fault[]> => {
       const health = await probe.tenantHealth(url, id, bounded).catch(() => undefined)
       if (health?.status === 'healthy' && health.generation >= observedGeneration) return []
-      const reports = health === undefined ? 'does not answer' : healthInWords(health)
+      const reports = health === undefined ? 'does not respond' : describeHealth(health)
       return [{ service: 'runtime', reason: 'Unhealthy', message: `The runtime ${reports}.` }]
     }),
   )
@@ -126,29 +124,29 @@ async function runtimeFaults(
 }
 
 /**
- * What nobody could see any more is unknown. The route is the gateway's, which is not asked; of a tenant that is stopped nothing
- * but its services was looked at.
+ * Returns the conditions of the observed parts. A part that could not be observed is unknown. The route is the
+ * gateway's, which is not requested; of a stopped tenant only the services are observed.
  */
-function seenParts(stack: Stack, faults: readonly Fault[]): [Part, Reported][] {
+function seenParts(stack: Stack, faults: readonly Fault[]): [Part, ConditionState][] {
   const [first] = faults
   if (stack.state === 'stopped') return [['Services', observed]]
   if (first === undefined) return (['Services', 'Home', 'Database', 'Runtime'] as const).map((part) => [part, observed])
-  const unknown: Reported = { status: 'Unknown', reason: 'NotObserved', message: '' }
-  const failed = ({ reason, message }: Fault): Reported => ({ status: 'False', reason, message })
-  const reportedOf = (service: Fault['service']): Reported => {
+  const unknown: ConditionState = { status: 'Unknown', reason: 'NotObserved', message: '' }
+  const failed = ({ reason, message }: Fault): ConditionState => ({ status: 'False', reason, message })
+  const stateOf = (service: Fault['service']): ConditionState => {
     const own = faults.find((fault) => fault.service === service)
     return own === undefined ? unknown : failed(own)
   }
   return [
     ['Services', first.reason === 'NotRunning' ? failed(first) : observed],
     ['Home', unknown],
-    ['Database', reportedOf('postgres')],
-    ['Runtime', reportedOf('runtime')],
+    ['Database', stateOf('postgres')],
+    ['Runtime', stateOf('runtime')],
   ]
 }
 
-/** A condition that says what it said before keeps its time. */
-function stored(before: readonly Condition[], now: readonly Condition[]): Condition[] {
+/** Gives conditions that have not changed their earlier times. */
+function withEarlierTimes(before: readonly Condition[], now: readonly Condition[]): Condition[] {
   return now.map((condition) => before.find((known) => isSame(known, condition)) ?? condition)
 }
 

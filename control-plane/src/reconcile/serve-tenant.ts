@@ -1,4 +1,4 @@
-// A tenant that is wanted running: its services, its home, its route, and a look at all of them.
+// Serves a tenant that should run: its services, its home, its route, and an observation of all of them.
 import { convergeServices } from './converge-services.ts'
 import { ensureHome } from './ensure-home.ts'
 import { observeMilliseconds, observeRoute, observeRuntimes } from './observe-tenant.ts'
@@ -7,30 +7,30 @@ import type { Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { isDedicated } from './region.ts'
 
-/** A runtime that was just made may take longer than others. */
+/** Time limit for a runtime that was just created, which needs longer than others. */
 const firstResponseMilliseconds = 30_000
-/** One whose home is well answers sooner. */
+/** Time limit for a runtime whose home is healthy, which responds sooner. */
 const observedMilliseconds = 3_000
 
 export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
   const { store, failpoint, epoch, homeVersion } = run
   await convergeServices(snapshot, run, signal)
-  const wasSeen = await isSeenWell(snapshot, run, signal)
-  if (!wasSeen) {
+  const wasHealthy = await isRuntimeHealthy(snapshot, run, signal)
+  if (!wasHealthy) {
     await ensureHome(snapshot, run, signal)
     await publishHome(snapshot, run)
   }
   await failpoint('observe.before')
   if (isUnrouted(snapshot)) {
-    if (!wasSeen) await observeRuntimes(snapshot, run, signal, firstResponseMilliseconds)
+    if (!wasHealthy) await observeRuntimes(snapshot, run, signal, firstResponseMilliseconds)
     await failpoint('observe.runtime')
     if (snapshot.desired === 'active') {
       await store.recordPublished(snapshot.id, { homeVersion, routePhase: 'ready' }, epoch)
       await observeRoute(snapshot, 'ready', run, signal)
     }
   } else {
-    const runtimes = wasSeen ? undefined : observeRuntimes(snapshot, run, signal, observeMilliseconds)
-    // Each is seen to its end, whatever comes of the other.
+    const runtimes = wasHealthy ? undefined : observeRuntimes(snapshot, run, signal, observeMilliseconds)
+    // Both waits end before a failure is thrown, so that both are observed.
     const ends = await Promise.allSettled([runtimes, observeRoute(snapshot, 'ready', run, signal)])
     for (const end of ends) if (end.status === 'rejected') throw end.reason
   }
@@ -38,12 +38,15 @@ export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signa
   await recordReached(snapshot, run)
 }
 
-/** A runtime of the tenant's own may still be starting: it is seen well before anybody is sent to it. */
+/**
+ * Whether the tenant has no route yet. Its own runtime may still be starting, and must be healthy before it receives
+ * requests.
+ */
 function isUnrouted(snapshot: Snapshot): boolean {
   return isDedicated(snapshot) && snapshot.routePhase !== 'ready'
 }
 
-/** Records home and route as published, which runtimes and gateways then receive by their watches (watch/). */
+/** Records home and route as published, which runtimes and gateways then receive through their watches (watch/). */
 async function publishHome(
   snapshot: Snapshot,
   { store, failpoint, homeVersion, epoch }: Reconciliation,
@@ -54,10 +57,10 @@ async function publishHome(
 }
 
 /**
- * Whether the runtime, which logs in to a home that was made before, finds it well. To ask inside the containers takes
- * processes there, just when the services start: that is left for when the runtime finds something wrong.
+ * Whether the runtime, which logs in to an existing home, reports it as healthy. A check inside the containers costs
+ * processes there just when the services start, so it only runs if the runtime reports a failure.
  */
-async function isSeenWell(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
+async function isRuntimeHealthy(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
   if (!isDedicated(snapshot) || snapshot.homeVersion !== run.homeVersion) return false
   await publishHome(snapshot, run)
   try {

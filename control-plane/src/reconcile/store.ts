@@ -24,8 +24,8 @@ const noSizes = { postgres: { memoryBytes: 0, cpuMillis: 0 }, runtime: { memoryB
 /** The reconciler's store on the control database; `seal` opens the tenants' secrets. */
 export function createReconcileStore(database: Database, seal: Seal, now: () => Date): ReconcileStore {
   /**
-   * A write of the leader, in one statement that `leaderRow` fences.
-   * @throws LeadershipLost when the epoch is no longer the leader's
+   * Executes a write of the leader, in one statement that `leaderRow` fences.
+   * @throws LeadershipLost if the epoch is no longer the leader's
    */
   const lead = async (query: Promise<{ leads: number }[]>) => {
     ledRow(await query)
@@ -39,7 +39,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       id: row.id,
       name: row.name,
       regionId: row.regionId,
-      // Check constraints hold these to their values.
+      // Check constraints limit these columns to their values.
       isolation: row.isolation as Isolation,
       desired: row.desired as Desired,
       status: row.status as Status,
@@ -65,7 +65,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
 
   return {
     async snapshot(tenantId) {
-      // The newest open operation is of the newest generation: opening it superseded the others, in one transaction.
+      // The newest open operation belongs to the newest generation: opening it superseded the others, in one transaction.
       const [row, operation, subnet] = await database.$transaction(
         [
           database.tenant.findUnique({ where: { id: tenantId }, include: withAll }),
@@ -151,12 +151,12 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         select count(*)::int as leads from leader`),
 
     async allocateSubnet(tenantId, regionId, count, epoch, except = []) {
-      // Two that ask at once take the same number, and one of them is refused by the key: it asks again.
+      // Two concurrent calls choose the same number, and the key rejects one of them. That one tries again.
       for (;;) {
         const rows = await database.$queryRaw<{ leads: number; number: number | null }[]>`
           with leader as (${leaderRow(epoch)}),
           tenant as (select 1 from tenants where id = ${tenantId} for key share),
-          kept as (select number from subnets where stack_id = ${tenantId}),
+          current as (select number from subnets where stack_id = ${tenantId}),
           free as (
             select candidate as number from generate_series(0, ${count}::int - 1) as candidate
             where candidate <> all (${[...except]}::int[])
@@ -165,10 +165,10 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           taken as (
             insert into subnets (region_id, number, stack_id)
             select ${regionId}, number, ${tenantId} from free where exists (select from leader) and exists (select from tenant)
-              and not exists (select from kept)
+              and not exists (select from current)
             on conflict do nothing returning number)
           select (select count(*)::int from leader) as leads,
-            coalesce((select number from kept), (select number from taken),
+            coalesce((select number from current), (select number from taken),
               case when exists (select from free) and exists (select from tenant) then -1 end) as number`
         const { number } = ledRow(rows)
         if (number !== -1) return number ?? undefined
@@ -235,8 +235,6 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
             select 'published', ${tenantId}, pg_current_xact_id()::text::bigint from leader)
         select count(*)::int as leads from leader`),
 
-    // Compare-and-set: a newer generation may have been written meanwhile; it will be observed in its turn. What is being
-    // deleted by now says so, whatever was seen before.
     async readyTenants() {
       const rows = await database.$queryRaw<{ id: string }[]>`
         select id from tenants where desired = 'active'
@@ -253,7 +251,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
                 || ${JSON.stringify([condition])}::jsonb
           where id = ${tenantId} and exists (select from leader)
           returning id, name, plan_id, region_id),
-        told as (
+        sent as (
           insert into operator_events (id, type, tenant_id, data, at)
           select gen_random_uuid(), 'tenant.repaired', id,
             jsonb_build_object('tenant_id', id, 'name', name, 'plan', plan_id, 'region', region_id,
@@ -263,6 +261,8 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           insert into changes (kind, tenant_id, transaction_id) select 'observed', id, pg_current_xact_id()::text::bigint from changed)
         select count(*)::int as leads from leader`),
 
+    // Compare-and-set: a newer generation may have been written meanwhile, and is observed later. A tenant that is being deleted has
+    // that status, whatever was observed before.
     recordObserved: (tenantId, { generation, status, reason, conditions, operation }, epoch) =>
       lead(database.$queryRaw`
         with leader as (${leaderRow(epoch)}),
@@ -271,13 +271,13 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           update tenants set observed_generation = ${generation}, reason = ${reason},
             status = case when desired = 'deleted' then 'deleting' else ${status} end,
             conditions = ${JSON.stringify(conditions)}::jsonb || coalesce(
-              -- What was once lost stays recorded.
+              -- A loss stays recorded.
               (select jsonb_agg(one) from jsonb_array_elements(conditions) as one where one ->> 'type' = 'Loss'), '[]'),
                 updated_at = ${now()}
           where id = ${tenantId} and generation >= ${generation} and observed_generation <= ${generation} and exists (select from leader)
           returning id, name, plan_id, region_id, status, reason, suspend_reason),
-        -- Waking from a pause is no news.
-        told as (
+        -- Waking from a pause sends no event.
+        sent as (
           insert into operator_events (id, type, tenant_id, data, at)
           select gen_random_uuid(), 'tenant.' || observed.status, id,
             jsonb_build_object('tenant_id', id, 'name', name, 'plan', plan_id, 'region', region_id,

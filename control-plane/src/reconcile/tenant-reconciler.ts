@@ -1,34 +1,36 @@
-// One tenant, from what is to what should be. Computed anew from a fresh snapshot each time, so that any interruption
-// is repaired by the next run.
+// Reconciles one tenant. It computes the work from a fresh snapshot each time, so that the next run repairs any interruption.
 import type { RoutePhase } from '@tenantry/contract'
 import { planSteps } from '../engines/index.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
-import { placeServices } from './converge-services.ts'
+import { allocateServices } from './converge-services.ts'
 import { haltTenant } from './halt-tenant.ts'
 import type { Outcome, Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { reachedStatus } from './record-outcome.ts'
 import { isDedicated } from './region.ts'
 import { removeTenant } from './remove-tenant.ts'
-import { isKnown, observeOnly, type StatusSource } from './report-observed.ts'
+import { isRecorded, observeOnly, type StatusSource } from './report-observed.ts'
 import { serveTenant } from './serve-tenant.ts'
 
 const runMilliseconds = 90_000
-/** Between two looks at a tenant that is not well and is left so: somebody may put it right by hand at any time. */
+/** Delay between two polls of an unhealthy tenant whose policy leaves it so: an operator may repair it at any time. */
 const recoveryMilliseconds = 5_000
 
-/** A settled tenant could not be looked at. That says nothing of the tenant, and is not recorded as if it did. */
-export class PollFailed extends Error {}
+/**
+ * An error of the observation of a settled tenant. It reveals nothing of the tenant and is not recorded in its
+ * conditions.
+ */
+export class ObservationFailed extends Error {}
 
-/** @throws Error with a cause when a step failed; the caller records it and tries again later */
+/** Reconciles a tenant. @throws Error with a cause if a step failed; the caller records it and retries later */
 export async function reconcileTenant(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Outcome> {
   const { store, failpoint, epoch, clock } = run
-  // Its volumes are being filled; it is begun by who fills them.
+  // A restore fills the volumes and starts the tenant.
   if (snapshot.desired === 'restoring') return { again: undefined, repaired: false }
   const busy = AbortSignal.any([signal, clock.timeout(runMilliseconds)])
   if (isUnchanged(snapshot, run)) {
     if (snapshot.driftPolicy !== 'repair') return report(snapshot, run, busy)
-    if (wasSeenAsWanted(snapshot) && !(await hasDrifted(snapshot, run, busy)))
+    if (wasReached(snapshot) && !(await hasDrifted(snapshot, run, busy)))
       return { again: snapshot.nextExpiry, repaired: false }
   }
   if (snapshot.operation !== undefined) {
@@ -37,72 +39,85 @@ export async function reconcileTenant(snapshot: Snapshot, run: Reconciliation, s
     await failpoint('begin.after')
   }
   if (snapshot.desired === 'deleted') return removeTenant(snapshot, run, busy)
-  const placed = await placeServices(snapshot, run, busy)
-  if (snapshot.desired === 'suspended' || snapshot.desired === 'paused') await haltTenant(placed, run, busy)
-  else await serveTenant(placed, run, busy)
+  const allocated = await allocateServices(snapshot, run, busy)
+  if (snapshot.desired === 'suspended' || snapshot.desired === 'paused') await haltTenant(allocated, run, busy)
+  else await serveTenant(allocated, run, busy)
   return {
     again: snapshot.nextExpiry,
     repaired: snapshot.operation === undefined && snapshot.generation === snapshot.observedGeneration,
   }
 }
 
-/** Of tenants that gateways know. */
+/** Phase of the route, for tenants that gateways know. */
 const phaseOf: Partial<Record<Snapshot['desired'], RoutePhase>> = {
   active: 'ready',
   suspended: 'suspended',
   paused: 'paused',
 }
 
-/** Nothing was asked for since it was last as wanted; whether it still is shows when it is looked at. */
+/**
+ * Whether nothing has changed since the tenant was last observed as specified. Only an observation shows whether it
+ * still is.
+ */
 function isUnchanged(snapshot: Snapshot, { homeVersion }: Reconciliation): boolean {
   const { desired, operation, generation, observedGeneration, hasExpired } = snapshot
   if (desired === 'deleted' || operation !== undefined || generation !== observedGeneration || hasExpired) return false
-  // A write that was given up may have come after those that followed it.
+  // An aborted write may have been committed after those that followed it.
   if (snapshot.routePhase !== (phaseOf[desired] ?? snapshot.routePhase)) return false
-  // The home of one that is stopped is brought up to date when it runs again.
+  // The home of a stopped tenant is updated when it runs again.
   const isCurrent = snapshot.homeVersion === homeVersion || desired === 'suspended' || desired === 'paused'
   return isCurrent && isDedicated(snapshot)
 }
 
-/** False: work that failed, and was not tried again before this control plane led. A full disk is nobody's work here. */
-function wasSeenAsWanted({ desired, status, reason, conditions }: Snapshot): boolean {
+/**
+ * Whether the last run succeeded. It is false for failed work that was not retried before this control plane led. A
+ * full disk is not the reconciler's work.
+ */
+function wasReached({ desired, status, reason, conditions }: Snapshot): boolean {
   if (desired === 'deleted' || status !== reachedStatus[desired] || reason !== null) return false
   return !conditions.some(({ type, status }) => status === 'False' && type !== 'Disk')
 }
 
 async function hasDrifted(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
-  const statusSource = await poll(snapshot, run, signal)
+  const statusSource = await observe(snapshot, run, signal)
   if (statusSource === undefined) return false
-  const steps = await run.observations.failureOf('Services', async () =>
+  const steps = await run.observations.observeFailure('Services', async () =>
     planSteps(statusSource.stack, statusSource.host),
   )
   return steps.length > 0
 }
 
-/** Whatever the policy leaves undone, what was seen is recorded. */
+/** Records the observations, whatever the policy leaves unchanged. */
 async function report(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Outcome> {
   const { region, store, epoch, clock, probe } = run
-  const statusSource = await poll(snapshot, run, signal)
+  const statusSource = await observe(snapshot, run, signal)
   if (statusSource === undefined || snapshot.desired === 'deleted')
     return { again: snapshot.nextExpiry, repaired: false }
-  const how = { probe, clock, runtimeUrls: region.runtimeUrls(snapshot), wellStatus: reachedStatus[snapshot.desired] }
-  const observed = await run.observations.failureOf('Services', () => observeOnly(snapshot, statusSource, how, signal))
-  const { isWell, ...seen } = observed
-  if (!isKnown(snapshot, observed)) {
+  const how = {
+    probe,
+    clock,
+    runtimeUrls: region.runtimeUrls(snapshot),
+    reachedStatus: reachedStatus[snapshot.desired],
+  }
+  const observed = await run.observations.observeFailure('Services', () =>
+    observeOnly(snapshot, statusSource, how, signal),
+  )
+  const { isHealthy, ...seen } = observed
+  if (!isRecorded(snapshot, observed)) {
     await store
       .recordObserved(snapshot.id, { generation: snapshot.generation, ...seen, operation: undefined }, epoch)
-      .catch(pollFailed)
+      .catch(observationFailed)
   }
-  const abortable = new Date(clock.now().getTime() + recoveryMilliseconds)
+  const nextPoll = new Date(clock.now().getTime() + recoveryMilliseconds)
   const { nextExpiry } = snapshot
   return {
-    again: isWell || (nextExpiry !== undefined && nextExpiry < abortable) ? nextExpiry : abortable,
+    again: isHealthy || (nextExpiry !== undefined && nextExpiry < nextPoll) ? nextExpiry : nextPoll,
     repaired: false,
   }
 }
 
-/** Undefined where the region has no engine. @throws LookFailed */
-async function poll(
+/** Observes a tenant; undefined if the region has no engine. @throws ObservationFailed */
+async function observe(
   snapshot: Snapshot,
   { region }: Reconciliation,
   signal: AbortSignal,
@@ -111,11 +126,11 @@ async function poll(
   const [stack, host] = await Promise.all([
     region.stack(snapshot, signal),
     region.engine.observe(snapshot.id, signal),
-  ]).catch(pollFailed)
+  ]).catch(observationFailed)
   return { stack, host }
 }
 
-function pollFailed(cause: unknown): never {
+function observationFailed(cause: unknown): never {
   if (cause instanceof LeadershipLost) throw cause
-  throw new PollFailed('what exists of the tenant could not be looked at', { cause })
+  throw new ObservationFailed("The tenant's services could not be observed.", { cause })
 }

@@ -1,23 +1,23 @@
-// Keys to work on: each at most once in the queue and once at work, again after a delay, with a bound on how many at once,
-// half of which is never taken by keys that are slow.
+// A queue of keys: each is at most once in the queue and once in work, and may return after a delay. The concurrency is
+// bounded, and slow keys take at most half of it.
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
 
 interface WorkQueueOptions {
   concurrency: number
   clock: Clock
-  /** Asked when the key comes: of those at most half of `concurrency` are at work, or wait before others. */
+  /** Whether a key is slow, checked when it is added. At most half of `concurrency` works on slow keys. */
   isSlow(key: string): boolean
-  /** Does the work of one key; never throws. `after` milliseconds later the key comes again. */
+  /** Does the work of one key; never throws. The key returns after `after` milliseconds. */
   work(key: string): Promise<{ after: number | undefined }>
 }
 
 export class WorkQueue {
   readonly #options: WorkQueueOptions
   readonly #queue: PQueue
-  /** Each waits here until it may wait with the others. */
+  /** Slow keys that are not in the queue yet. */
   readonly #slow: PQueue
-  /** `again` is set for a key that came while it was at work. */
+  /** Keys in the queue or in work. `again` is set if a key was added during its work. */
   readonly #busy = new Map<string, { again: boolean; since: number }>()
   readonly #later = new Map<string, { cancel: () => void }>()
   #stopped = false
@@ -28,17 +28,17 @@ export class WorkQueue {
     this.#slow = new PQueue({ concurrency: Math.max(1, Math.floor(options.concurrency / 2)) })
   }
 
-  /** Waiting and at work; those put off until later are not counted. */
+  /** Number of keys in the queue and in work, without delayed ones. */
   get depth(): number {
     return this.#busy.size
   }
 
-  /** Put off until later. */
+  /** Number of delayed keys. */
   get delayed(): number {
     return this.#later.size
   }
 
-  /** Seconds that the longest-waiting key has waited or worked. */
+  /** Seconds that the oldest key has been waiting or in work. */
   get oldestSeconds(): number {
     const begun = Math.min(...[...this.#busy.values()].map(({ since }) => since))
     return Number.isFinite(begun) ? (this.#options.clock.now().getTime() - begun) / 1000 : 0
@@ -61,7 +61,7 @@ export class WorkQueue {
 
   async #work(key: string, state: { again: boolean }): Promise<void> {
     if (this.#stopped) return
-    // What came while it waited is covered by the snapshot taken now.
+    // The snapshot that is read now covers everything that was added while the key waited.
     state.again = false
     const { after } = await this.#options.work(key)
     this.#busy.delete(key)
@@ -73,7 +73,7 @@ export class WorkQueue {
     else if (after !== undefined) this.#addLater(key, after)
   }
 
-  /** Drops what waits and returns when what is at work has ended. */
+  /** Drops waiting keys, and returns when all work has ended. */
   async stop(): Promise<void> {
     this.#stopped = true
     for (const { cancel } of this.#later.values()) cancel()
@@ -86,7 +86,7 @@ export class WorkQueue {
   #addLater(key: string, milliseconds: number): void {
     if (this.#stopped) return
     const { clock } = this.#options
-    // A timer's longest delay; what is due later still is looked at then, and put off again.
+    // A timer's maximum delay. A key that is due later is checked then, and delayed again.
     const cancel = clock.later(Math.min(milliseconds, 2 ** 31 - 1), () => this.add(key))
     this.#later.set(key, { cancel })
   }

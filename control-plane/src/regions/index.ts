@@ -1,3 +1,3 @@
-// What others may import of `regions/`.
+// The exports of `regions/` that other modules may import.
 export type { RegionCondition } from './region-condition.ts'
 export { readRegions, type RegionConfig } from './region-config.ts'

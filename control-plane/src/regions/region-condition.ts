@@ -1,12 +1,12 @@
-// How a region is.
+// The condition of a region.
 
-/** Whether a region's own stack runs as it should, and if not, why; `reason` is a code for programs. */
+/** Whether a region's own stack runs as it should. If not, `reason` is a code for programs. */
 export interface RegionCondition {
   type: 'Ready'
   status: 'True' | 'False'
   reason: string
-  /** Public. */
+  /** A public message for people. */
   message: string
-  /** ISO 8601, UTC. */
+  /** The time of the observation, ISO 8601, UTC. */
   observed_at: string
 }

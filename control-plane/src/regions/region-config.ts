@@ -1,4 +1,4 @@
-// Where tenants can live: the operator's file of regions as values that the rest of the control plane uses.
+// Reads the operator's file of regions, in which tenants can be created.
 import { hkdfSync } from 'node:crypto'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
@@ -8,20 +8,23 @@ const Url = Type.String({ pattern: '^https?://' })
 
 const common = {
   id: Type.String({ pattern: '^[a-z][a-z0-9-]{0,31}$' }),
-  /** Host names of tenants are `{name}.{domain}`. */
+  /** The domain of tenants' host names, which are `{name}.{domain}`. */
   domain: Type.String({ minLength: 1 }),
-  /** The tenants' public door, e.g. `http://127.0.0.1:4401`. */
+  /** The URL of the tenants' gateway, e.g. `http://127.0.0.1:4401`. */
   gateway_url: Url,
-  /** `host:port` of the tenants' `database_url`; without it the shared Postgres' own, or the gateway's Postgres door. */
+  /**
+   * The `host:port` of the tenants' `database_url`; by default the shared Postgres' own, or the gateway's Postgres
+   * proxy.
+   */
   database_host: Type.Optional(Type.String({ pattern: '^.+:[0-9]{1,5}$' })),
 }
 
-/** Parts that somebody else started; the embedded installation has one such region, `local`. */
+/** A region whose parts the operator has started. The embedded installation has one such region, `local`. */
 const ProcessRegion = Type.Object(
   {
     ...common,
     engine: Type.Literal('process'),
-    /** Superuser's URL of the region's shared Postgres, database `postgres`. */
+    /** The superuser's URL of the region's shared Postgres, with the database `postgres`. */
     postgres_url: Type.String({ pattern: '^postgres(ql)?://' }),
     runtime_urls: Type.Array(Url, { minItems: 1 }),
     gateway_internal_urls: Type.Array(Url, { minItems: 1 }),
@@ -29,7 +32,7 @@ const ProcessRegion = Type.Object(
   { additionalProperties: false },
 )
 
-/** Parts that the control plane makes on a Docker Engine. */
+/** A region whose parts the control plane creates on a Docker Engine. */
 const DockerRegion = Type.Object(
   { ...common, engine: Type.Literal('docker'), docker: DockerSettings },
   { additionalProperties: false },
@@ -37,7 +40,7 @@ const DockerRegion = Type.Object(
 
 const RegionsFile = Type.Array(Type.Unknown(), { minItems: 1 })
 
-/** A region with all its addresses, given or derived. */
+/** A region with all its addresses, configured or derived. */
 export interface RegionConfig extends Pick<
   Static<typeof ProcessRegion>,
   'id' | 'domain' | 'gateway_url' | 'postgres_url' | 'runtime_urls' | 'gateway_internal_urls'
@@ -45,21 +48,21 @@ export interface RegionConfig extends Pick<
   engine: 'process' | 'docker'
   database_host: string
   docker: DockerSettings | undefined
-  /** Of the shared Postgres, where the control plane makes it. */
+  /** The superuser's password of the shared Postgres, where the control plane creates it. */
   superuserPassword: string
 }
 
 /**
  * Reads the operator's file of regions.
- * @param masterKey the passwords of what the control plane makes are derived from it
- * @throws Error that names the place in the file
+ * @param masterKey the key that the passwords of created parts are derived from
+ * @throws Error that names the position in the file
  */
 export function readRegions(text: string, masterKey: Buffer): RegionConfig[] {
   let file: unknown
   try {
     file = JSON.parse(text)
   } catch (cause) {
-    throw new Error('TENANTRY_REGIONS_FILE is no JSON', { cause })
+    throw new Error('TENANTRY_REGIONS_FILE is not valid JSON', { cause })
   }
   if (!Value.Check(RegionsFile, file)) throw new Error('TENANTRY_REGIONS_FILE must hold an array of regions')
   const regions = file.map((region, at) => readRegion(region, at, masterKey))
@@ -69,7 +72,10 @@ export function readRegions(text: string, masterKey: Buffer): RegionConfig[] {
   return regions
 }
 
-/** The control plane finds what runs in a region by its address alone, whichever host it is on. */
+/**
+ * Rejects regions with a common range. The control plane finds the parts of a region only by their address, whichever
+ * host they are on.
+ */
 function rejectSharedRanges(regions: readonly RegionConfig[]): void {
   const ranges = regions.flatMap(({ id, docker }) =>
     docker === undefined ? [] : [{ id, range: parseRange(docker.network_range) }],
@@ -131,13 +137,16 @@ function dockerRegion({ docker, ...region }: Static<typeof DockerRegion>, at: nu
   }
 }
 
-/** A network without a way out is all that the region's containers have. */
+/**
+ * Returns why the region's containers can't reach the control plane. They only have a network without access to other
+ * networks.
+ */
 function whyUnreachable(docker: DockerSettings): string | undefined {
   const isElsewhere = !docker.host.startsWith('unix:') && docker.control_container === undefined
   const host = hostOnRegionNetwork(docker)
   if (!isElsewhere || URL.parse(docker.control_url)?.hostname === host) return undefined
   return (
-    `the engine is on another host, whose containers reach the control plane at http://${host}:PORT alone; ` +
-    'deploy/remote-host passes that on (docs/operate/remote-region.md)'
+    `the engine is on another host, whose containers can reach the control plane only at http://${host}:PORT. ` +
+    'deploy/remote-host forwards that address (docs/operate/remote-region.md)'
   )
 }

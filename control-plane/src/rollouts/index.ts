@@ -1,5 +1,5 @@
-// What others may import of `rollouts/`.
-export { keepRollouts } from './jobs.ts'
+// The public interface of `rollouts/`.
+export { runRollouts } from './jobs.ts'
 export { addRolloutRoutes, type RolloutRoutesDeps } from './routes.ts'
 export { createRolloutLedger } from './store-ledger.ts'
 export { createRolloutStore } from './store.ts'

@@ -1,4 +1,4 @@
-// Carries rollouts out: looks, decides, takes one step, and looks again. All that it knows is in the rollout's row.
+// Carries out rollouts: it observes, plans, takes one step, and repeats. All its state is in the rollout's row.
 import type { Clock } from '../platform/clock.ts'
 import { type Engine, EngineError } from '../engines/index.ts'
 import type { Leadership } from '../platform/leader.ts'
@@ -12,7 +12,7 @@ import { planRollout, type RolloutStep } from './rollout-plan.ts'
 import type { RolloutLedger } from './rollout-store.ts'
 
 interface RolloutRegion {
-  /** Undefined where no engine holds images. */
+  /** Engine that stores images; undefined if the region has none. */
   engine: Pick<Engine, 'image'> | undefined
   runtimeUrls(tenant: { isolation: Isolation }): readonly string[]
 }
@@ -27,11 +27,11 @@ interface RolloutControllerDeps {
 
 const pollMilliseconds = 1_000
 const imageMilliseconds = 10_000
-/** A rollout that goes on after so many goes on at the next look. */
-const stepsAtOnce = 20
+/** Maximum number of steps of a rollout per poll. Further steps follow at the next poll. */
+const maxStepsPerPoll = 20
 
-/** Runs while this control plane leads. */
-export function keepRollouts(deps: RolloutControllerDeps): (leadership: Leadership) => Promise<void> {
+/** Creates the leader's job that carries out rollouts. */
+export function runRollouts(deps: RolloutControllerDeps): (leadership: Leadership) => Promise<void> {
   return async ({ epoch, lost }) => {
     const controller = createRolloutController(deps, epoch)
     await repeat(
@@ -41,7 +41,7 @@ export function keepRollouts(deps: RolloutControllerDeps): (leadership: Leadersh
           await controller.poll(signal)
           return pollMilliseconds
         },
-        onError: (error) => deps.log.warn({ err: error }, 'the rollouts could not be carried on; it is tried again'),
+        onError: (error) => deps.log.warn({ err: error }, 'The rollouts could not be continued. The work is retried.'),
       },
       lost,
     )
@@ -51,7 +51,7 @@ export function keepRollouts(deps: RolloutControllerDeps): (leadership: Leadersh
 export function createRolloutController(deps: RolloutControllerDeps, epoch: bigint) {
   const since = deps.clock.now()
   return {
-    /** Once: each that is open as far as it goes by now. */
+    /** Advances each open rollout as far as it can go now. */
     async poll(signal: AbortSignal): Promise<void> {
       await Promise.all((await deps.ledger.open()).map((rollout) => advance(rollout, deps, { epoch, since }, signal)))
     },
@@ -59,14 +59,14 @@ export function createRolloutController(deps: RolloutControllerDeps, epoch: bigi
 }
 
 async function advance(
-  begun: Rollout,
+  current: Rollout,
   deps: RolloutControllerDeps,
   { epoch, since }: { epoch: bigint; since: Date },
   signal: AbortSignal,
 ): Promise<void> {
   const { ledger, clock, log } = deps
-  let rollout: Rollout | undefined = begun
-  for (let taken = 0; taken < stepsAtOnce && rollout !== undefined && !signal.aborted; taken++) {
+  let rollout: Rollout | undefined = current
+  for (let taken = 0; taken < maxStepsPerPoll && rollout !== undefined && !signal.aborted; taken++) {
     const subjects = await ledger.subjects(rollout)
     const planned = planRollout(
       rollout,
@@ -75,15 +75,15 @@ async function advance(
     )
     const step = planned.do === 'move' ? ((await imageFault(rollout, deps, signal)) ?? planned) : planned
     if (step.do === 'wait') return
-    if (step.do !== 'record') log.info({ rollout: rollout.id, step }, 'a rollout goes on')
+    if (step.do !== 'record') log.info({ rollout: rollout.id, step }, 'A rollout continues.')
     rollout = await ledger.take(rollout, step, epoch)
     if (step.do === 'finish') return
   }
 }
 
 /**
- * What to do instead of the next wave when the image can't be used: it may have been removed since, or the rollout is from
- * before labels were checked.
+ * Returns the step that replaces the next wave if the image cannot be used: it may have been removed, or the rollout is
+ * older than the check of labels.
  */
 async function imageFault(
   rollout: Rollout,
@@ -92,42 +92,43 @@ async function imageFault(
 ): Promise<RolloutStep | undefined> {
   const { region, component, image, imageId } = rollout
   const engine = regions.get(region)?.engine
-  if (engine === undefined) return { do: 'turn-back', error: `the region ${region} has no engine that holds images` }
+  if (engine === undefined)
+    return { do: 'roll-back', error: `The region "${region}" has no engine that stores images.` }
   try {
     const error = componentError(
       component,
       image,
       await engine.image(imageId, AbortSignal.any([signal, clock.timeout(imageMilliseconds)])),
     )
-    return error === undefined ? undefined : { do: 'turn-back', error }
+    return error === undefined ? undefined : { do: 'roll-back', error }
   } catch (error) {
-    if (error instanceof EngineError && error.code === 'IMAGE_MISSING') return { do: 'turn-back', error: error.message }
+    if (error instanceof EngineError && error.code === 'IMAGE_MISSING') return { do: 'roll-back', error: error.message }
     throw error
   }
 }
 
-/** Asked are those that are to be seen well; all of a tenant's runtimes must be. */
+/** Reads the health of the tenants in progress. All runtimes of a tenant must be healthy. */
 async function healthOf(
   rollout: Rollout,
   subjects: readonly RolloutSubject[],
   { regions, probe }: RolloutControllerDeps,
   signal: AbortSignal,
 ) {
-  const requestTenant = async ({ id, isolation, observedGeneration }: RolloutSubject) => {
+  const tenantHealth = async ({ id, isolation, observedGeneration }: RolloutSubject) => {
     const urls = regions.get(rollout.region)?.runtimeUrls({ isolation }) ?? []
-    const reported = await Promise.all(urls.map((url) => probe.tenantHealth(url, id, signal).catch(() => undefined)))
-    if (reported.some((health) => health?.status === 'unhealthy')) return [id, 'unhealthy'] as const
+    const reports = await Promise.all(urls.map((url) => probe.tenantHealth(url, id, signal).catch(() => undefined)))
+    if (reports.some((health) => health?.status === 'unhealthy')) return [id, 'unhealthy'] as const
     const isHealthy =
-      reported.length > 0 &&
-      reported.every((health) => health?.status === 'healthy' && health.generation >= observedGeneration)
+      reports.length > 0 &&
+      reports.every((health) => health?.status === 'healthy' && health.generation >= observedGeneration)
     return isHealthy ? ([id, 'healthy'] as const) : undefined
   }
   const awaited = new Map(
     rollout.tenants.filter(({ state }) => state === 'moving').map(({ tenantId, generation }) => [tenantId, generation]),
   )
-  const requested = subjects.filter(({ id, desired, status, observedGeneration }) => {
+  const candidates = subjects.filter(({ id, desired, status, observedGeneration }) => {
     const generation = awaited.get(id)
     return desired === 'active' && status === 'ready' && generation !== undefined && observedGeneration >= generation
   })
-  return new Map((await Promise.all(requested.map(requestTenant))).filter((response) => response !== undefined))
+  return new Map((await Promise.all(candidates.map(tenantHealth))).filter((response) => response !== undefined))
 }

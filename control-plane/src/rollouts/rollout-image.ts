@@ -1,11 +1,13 @@
-// Whether an image is of the component that a rollout changes. Pure.
+// Checks that an image is of the component that a rollout changes. Pure.
 import type { HostImage } from '../engines/index.ts'
 import type { RolloutComponent } from './rollout.ts'
 
-/** Characters of a name or a label's value that are quoted. */
-const maxQuoted = 100
+/** Maximum number of quoted characters of a name or a label's value. */
+const maxQuotedLength = 100
 
-/** @param image as the operator named it @returns what is wrong, in words that may be shown; undefined when nothing is */
+/**
+ * Checks an image. @param image name that the operator used @returns a public message; undefined if the image is valid
+ */
 export function componentError(
   component: RolloutComponent,
   image: string,
@@ -13,6 +15,8 @@ export function componentError(
 ): string | undefined {
   if (found === component) return undefined
   const is =
-    found === undefined ? 'has no label org.tenantry.component' : `is of the component "${found.slice(0, maxQuoted)}"`
-  return `The image "${image.slice(0, maxQuoted)}" ${is}. Allowed: images with the label org.tenantry.component=${component}.`
+    found === undefined
+      ? 'has no label org.tenantry.component'
+      : `is of the component "${found.slice(0, maxQuotedLength)}"`
+  return `The image "${image.slice(0, maxQuotedLength)}" ${is}. Allowed: images with the label org.tenantry.component=${component}.`
 }

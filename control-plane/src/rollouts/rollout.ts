@@ -1,4 +1,4 @@
-// A change of image, tenant by tenant: in waves, watched, and taken back at the first tenant that is not well.
+// A rollout changes an image, tenant by tenant: in observed waves, and back at the first unhealthy tenant.
 import type { Desired, OperationKind, Status } from '../tenants/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 
@@ -8,29 +8,35 @@ export type RolloutComponent = (typeof rolloutComponents)[number]
 export const rolloutStates = ['running', 'rolling_back', 'succeeded', 'rolled_back', 'failed'] as const
 export type RolloutState = (typeof rolloutStates)[number]
 
-/** A tenant that the rollout has come to. */
+/** A tenant that the rollout has moved. */
 export interface MovedTenant {
   tenantId: string
-  /** Digest that it had before. */
+  /** Digest of the former image. */
   from: string
-  /** 1 is the first wave; 0: it does not run, or not well, and nobody waits for it. */
+  /**
+   * Wave of the tenant. 1 is the first; 0 is for a tenant that is stopped or unhealthy, for which the rollout does not
+   * wait.
+   */
   wave: number
-  /** `moving` and `returning` until it was seen well; `lost`: it did not come back well. */
+  /**
+   * State of the move. `moving` and `returning` last until the tenant is healthy; a `lost` tenant did not become
+   * healthy again.
+   */
   state: 'moving' | 'moved' | 'returning' | 'returned' | 'lost' | 'gone'
   /** Generation of the tenant with the change. */
   generation: number
-  /** When the last change was asked for. */
+  /** Time of the last change. */
   movedAt: Date
-  /** Since then it was well at every look. */
+  /** Time since which every poll has found the tenant healthy. */
   wellSince: Date | undefined
 }
 
 export interface NewRollout {
   region: string
   component: RolloutComponent
-  /** As it was asked for. */
+  /** Image as the operator named it. */
   image: string
-  /** Digest that it means. */
+  /** Digest of the image. */
   imageId: string
   canary: string | undefined
   waveSize: number
@@ -41,7 +47,7 @@ export interface NewRollout {
 export interface Rollout extends NewRollout {
   id: string
   state: RolloutState
-  /** Waves that were begun. */
+  /** Number of waves that have begun. */
   wave: number
   tenants: MovedTenant[]
   error: string | undefined
@@ -49,7 +55,7 @@ export interface Rollout extends NewRollout {
   finishedAt: Date | undefined
 }
 
-/** A tenant with services of its own, as a rollout looks at it. */
+/** A tenant with services of its own, for a rollout. */
 export interface RolloutSubject {
   id: string
   isolation: Isolation
@@ -57,8 +63,8 @@ export interface RolloutSubject {
   status: Status
   generation: number
   observedGeneration: number
-  /** Digest of the component's image; undefined before its services are first made. */
+  /** Digest of the component's image; undefined before its services are first created. */
   image: string | undefined
-  /** What is under way. */
+  /** Kinds of its operations in progress. */
   operations: readonly OperationKind[]
 }

@@ -1,4 +1,4 @@
-// /v1/rollouts: changes of image, carried out tenant by tenant, and taken back.
+// /v1/rollouts: changes of an image that are carried out tenant by tenant and can be rolled back.
 import { Type } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
 import { rolloutComponents, rolloutStates, type Rollout, type RolloutComponent } from './rollout.ts'
@@ -13,7 +13,7 @@ import { PageQuery, pageRequest, textPattern, writeContext, NoQuery } from '../h
 
 const imageMilliseconds = 10_000
 const imageDescription =
-  'name:tag, name@sha256:… or sha256:…; on the engine already, with the label org.tenantry.component'
+  'name:tag, name@sha256:… or sha256:… of an image on the engine with the label org.tenantry.component'
 
 const Maybe = Type.Union([Type.String(), Type.Null()])
 const Id = Type.Object({ id: Type.String() })
@@ -27,25 +27,29 @@ const Requested = Type.Object(
       Type.String({
         maxLength: 100,
         pattern: textPattern,
-        description: "Tenant that is moved first; default: the region's oldest that runs",
+        description: "Tenant that is moved first; default: the region's oldest running tenant",
       }),
     ),
     wave_size: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: 64,
-        description: 'Waves are of 1, 2, 4 … tenants, at most of so many; default 8',
+        description: 'Maximum size of the waves, which have 1, 2, 4 … tenants; default 8',
       }),
     ),
     soak_seconds: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: 3600,
-        description: 'How long each tenant of a wave must be well; default 10',
+        description: 'Time in which each tenant of a wave must stay healthy; default 10',
       }),
     ),
     deadline_seconds: Type.Optional(
-      Type.Integer({ minimum: 10, maximum: 7200, description: 'Within which it must begin to be; default 120' }),
+      Type.Integer({
+        minimum: 10,
+        maximum: 7200,
+        description: 'Time in which each tenant must become healthy; default 120',
+      }),
     ),
   },
   { additionalProperties: false },
@@ -56,14 +60,14 @@ const RolloutBody = Type.Object({
   region: Type.String(),
   component: Type.Enum([...rolloutComponents]),
   image: Type.String(),
-  image_id: Type.String({ description: 'Digest that the image had when it was asked for' }),
+  image_id: Type.String({ description: 'Digest of the image when the rollout was created' }),
   state: Type.Enum([...rolloutStates]),
-  wave: Type.Integer({ description: 'Waves begun so far' }),
+  wave: Type.Integer({ description: 'Waves that have begun' }),
   canary: Maybe,
   wave_size: Type.Integer(),
   soak_seconds: Type.Integer(),
   deadline_seconds: Type.Integer(),
-  moved: Type.Integer({ description: 'Tenants that have the image by now' }),
+  moved: Type.Integer({ description: 'Tenants that have the new image' }),
   error: Maybe,
   created: Type.String({ description: 'ISO 8601, UTC' }),
   finished: Maybe,
@@ -74,23 +78,23 @@ const RolloutWithTenants = Type.Object({
   tenants: Type.Array(
     Type.Object({
       tenant_id: Type.String(),
-      wave: Type.Integer({ description: '0: stopped, or not well before; nobody waits for it' }),
+      wave: Type.Integer({ description: '0: stopped or unhealthy before the rollout, which does not wait for it' }),
       state: Type.Enum(['moving', 'moved', 'returning', 'returned', 'lost', 'gone']),
-      from: Type.String({ description: 'Digest of the image that it had' }),
+      from: Type.String({ description: 'Digest of the former image' }),
     }),
   ),
 })
 
-/** What the routes of rollouts are given. */
+/** Dependencies of the routes of rollouts. */
 export interface RolloutRoutesDeps extends ResponseDeps {
   rollouts: RolloutStore
   regions: readonly Pick<RegionConfig, 'id' | 'docker'>[]
-  /** Of a region; undefined where somebody else started the parts. */
+  /** Returns a region's engine; undefined if its parts are started by other means. */
   engineOf(region: string): Engine | undefined
   clock: Pick<Clock, 'timeout'>
 }
 
-/** Adds the routes of rollouts: begin one, list them, show one and cancel one. */
+/** Adds the routes of rollouts: create, list, return and cancel. */
 export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
   app.post(
     '/v1/rollouts',
@@ -99,7 +103,7 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
       schema: {
         summary: "Change the image of a region's dedicated tenants",
         description:
-          'One tenant first, then the rest in growing waves; at the first that is not well all get their former image back.',
+          'One tenant is first, and the rest follow in growing waves. At the first unhealthy tenant, all get their former image back.',
         tags: ['rollouts'],
         querystring: NoQuery,
         body: Requested,
@@ -120,7 +124,7 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
       reply.status(202)
       return respondOnce(deps, context, reply, async (record) => {
         if (deadlineSeconds <= soakSeconds)
-          throw new ControlError('INVALID_FIELD', 'field "deadline_seconds" must be more than "soak_seconds"')
+          throw new ControlError('INVALID_FIELD', 'Field "deadline_seconds" must be greater than "soak_seconds".')
         const imageId = await imageOf(deps, region, component, image)
         const wanted = { region, component, image, imageId, canary, waveSize, soakSeconds, deadlineSeconds }
         const made = await record((write) => deps.rollouts.create(wanted, write), presentAll)
@@ -156,7 +160,7 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
     {
       config: { scopes: ['admin', 'read'] },
       schema: {
-        summary: 'One rollout with the tenants that it has come to',
+        summary: 'Return a rollout with the tenants that it has moved',
         tags: ['rollouts'],
         querystring: NoQuery,
         params: Id,
@@ -165,7 +169,7 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
     },
     async (request) => {
       const rollout = await deps.rollouts.get(request.params.id)
-      if (rollout === undefined) throw new ControlError('ROLLOUT_NOT_FOUND', 'there is no such rollout')
+      if (rollout === undefined) throw new ControlError('ROLLOUT_NOT_FOUND', 'There is no such rollout.')
       return presentAll(rollout)
     },
   )
@@ -175,8 +179,8 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: 'Take a rollout back',
-        description: 'Every tenant that it has come to gets its former image back.',
+        summary: 'Cancel a rollout',
+        description: 'Each tenant that it has moved gets its former image back.',
         tags: ['rollouts'],
         querystring: NoQuery,
         params: Id,
@@ -192,7 +196,7 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
 }
 
 /**
- * What the name means on the engine now: a tag that is moved later does not change what is under way.
+ * Returns the image's digest on the engine. A tag that moves later does not change a rollout in progress.
  * @throws EngineError IMAGE_MISSING; ControlError WRONG_IMAGE for an image of another component
  */
 async function imageOf(
@@ -204,12 +208,12 @@ async function imageOf(
   if (!deps.regions.some(({ id }) => id === regionId)) {
     throw new ControlError(
       'UNKNOWN_REGION',
-      `region "${regionId}" is not known; known: ${deps.regions.map(({ id }) => id).join(', ')}`,
+      `Unknown region "${regionId.slice(0, 100)}". Allowed: ${deps.regions.map(({ id }) => id).join(', ')}.`,
     )
   }
   const engine = deps.engineOf(regionId)
   if (engine === undefined)
-    throw new ControlError('IMAGE_MISSING', `region "${regionId}" has no engine that holds images`)
+    throw new ControlError('IMAGE_MISSING', `The region "${regionId}" has no engine that stores images.`)
   const found = await engine.image(image, deps.clock.timeout(imageMilliseconds))
   const error = componentError(component, image, found)
   if (error !== undefined) throw new ControlError('WRONG_IMAGE', error)

@@ -1,4 +1,4 @@
-// The rollouts' ledger on the control database, as the leader uses it: a step is one transaction.
+// The rollouts' ledger on the control database, for the leader. Each step is one transaction.
 import { isReady, isResting, isReturnable, type RolloutStep } from './rollout-plan.ts'
 import type { MovedTenant, Rollout, RolloutComponent, RolloutSubject } from './rollout.ts'
 import type { RolloutLedger } from './rollout-store.ts'
@@ -10,7 +10,7 @@ import type { Lock } from '../platform/locks.ts'
 import { fromMoved, toRollout } from './store-rows.ts'
 import { openStates } from './store.ts'
 
-/** The leader's part of the store of rollouts, on the control database. */
+/** Creates the leader's part of the store of rollouts, on the control database. */
 export function createRolloutLedger(database: Database, now: () => Date): RolloutLedger {
   return {
     async open() {
@@ -23,7 +23,7 @@ export function createRolloutLedger(database: Database, now: () => Date): Rollou
 
     take: (rollout, step, epoch) =>
       ledWrite(database, epoch, [`rollout:${rollout.id}`, ...tenantsOf(step)], async (transaction) => {
-        // An operator may have cancelled it.
+        // An operator may have cancelled the rollout.
         const { count } = await transaction.rollout.updateMany({
           where: { id: rollout.id, state: rollout.state },
           data: { state: rollout.state },
@@ -37,7 +37,7 @@ export function createRolloutLedger(database: Database, now: () => Date): Rollou
 
 type TakenStep = Exclude<RolloutStep, { do: 'wait' }>
 
-/** Of the tenants that the step changes. */
+/** Returns the locks of the tenants that the step changes. */
 function tenantsOf(step: TakenStep): Lock[] {
   return step.do === 'move' || step.do === 'return' ? step.tenantIds.map((id): Lock => `tenant:${id}`) : []
 }
@@ -53,16 +53,16 @@ async function carryOut(
       return { tenants: step.tenants.map(fromMoved) }
     case 'move':
       return move(transaction, rollout, step, at)
-    case 'turn-back':
+    case 'roll-back':
       return { state: 'rolling_back', error: step.error }
     case 'return':
-      return { tenants: (await release(transaction, rollout, step.tenantIds, at)).map(fromMoved) }
+      return { tenants: (await returnTenants(transaction, rollout, step.tenantIds, at)).map(fromMoved) }
     case 'finish':
       return { state: step.state, error: step.error ?? null, finishedAt: at }
   }
 }
 
-/** The former images are kept with the very change that replaces them. */
+/** Moves tenants. Their former images are recorded in the transaction that replaces them. */
 async function move(
   transaction: Transaction,
   rollout: Rollout,
@@ -76,7 +76,7 @@ async function move(
   const moved: MovedTenant[] = []
   for (const { id, image } of subjects) {
     if (image === undefined) continue
-    const generation = await giveImage(transaction, id, rollout.component, rollout.imageId, at)
+    const generation = await setImage(transaction, id, rollout.component, rollout.imageId, at)
     moved.push({
       tenantId: id,
       from: image,
@@ -93,7 +93,7 @@ async function move(
   }
 }
 
-async function release(
+async function returnTenants(
   transaction: Transaction,
   rollout: Rollout,
   tenantIds: readonly string[],
@@ -104,18 +104,18 @@ async function release(
   for (const moved of rollout.tenants) {
     const subject = tenantIds.includes(moved.tenantId) ? subjects.get(moved.tenantId) : undefined
     if (subject === undefined || !isReturnable(subject)) tenants.push(moved)
-    // Somebody else has given it another one meanwhile.
+    // An operator has set another image meanwhile.
     else if (subject.image !== rollout.imageId) tenants.push({ ...moved, state: 'returned' })
     else {
-      const generation = await giveImage(transaction, subject.id, rollout.component, moved.from, at)
+      const generation = await setImage(transaction, subject.id, rollout.component, moved.from, at)
       tenants.push({ ...moved, state: 'returning', generation, movedAt: at, wellSince: undefined })
     }
   }
   return tenants
 }
 
-/** @returns the tenant's generation with it */
-function giveImage(
+/** Sets a tenant's image. @returns the tenant's new generation */
+function setImage(
   transaction: Transaction,
   id: string,
   component: RolloutComponent,

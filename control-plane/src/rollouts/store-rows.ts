@@ -1,4 +1,4 @@
-// Rows of rollouts as the values the rest of the control plane knows, and back.
+// Converts rows of rollouts to the types of the control plane, and back.
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Rollout as RolloutRow } from '../../../prisma/client/client.ts'
@@ -15,13 +15,14 @@ const Entry = Type.Object({
 })
 const Entries = Type.Array(Entry)
 
-/** @throws Error for entries in an unknown form: to go on without them would be to leave tenants behind */
+/** Converts a row. @throws Error for tenants in an unknown form, which would otherwise be left behind */
 export function toRollout(row: RolloutRow): Rollout {
-  if (!Value.Check(Entries, row.tenants)) throw new Error(`the rollout ${row.id} holds tenants in an unknown form`)
+  if (!Value.Check(Entries, row.tenants))
+    throw new Error(`The tenants of the rollout ${row.id} are stored in an unknown form.`)
   return {
     id: row.id,
     region: row.regionId,
-    // Check constraints hold these two to their values.
+    // Check constraints limit these two columns to their values.
     component: row.component as RolloutComponent,
     state: row.state as RolloutState,
     image: row.image,

@@ -1,4 +1,4 @@
-// The rollouts' store on the control database, as the API uses it.
+// The rollouts' store on the control database, for the API.
 import { randomUUID } from 'node:crypto'
 import { ControlError } from '../platform/errors.ts'
 import type { RolloutStore } from './rollout-store.ts'
@@ -15,7 +15,7 @@ interface RolloutStoreOptions {
 const rolloutIds = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export const openStates = ['running', 'rolling_back']
 
-/** The API's part of the store of rollouts, on the control database. */
+/** Creates the API's part of the store of rollouts, on the control database. */
 export function createRolloutStore({ database, now }: RolloutStoreOptions): RolloutStore {
   return {
     async create({ region, canary, ...rollout }, { transaction, audit }) {
@@ -25,7 +25,7 @@ export function createRolloutStore({ database, now }: RolloutStoreOptions): Roll
         select: { id: true },
       })
       if (open !== null) {
-        throw new ControlError('ROLLOUT_UNDER_WAY', `the rollout ${open.id} is under way in the region`, {
+        throw new ControlError('ROLLOUT_IN_PROGRESS', `The rollout ${open.id} is in progress in the region.`, {
           detail: { rollout_id: open.id },
         })
       }
@@ -63,11 +63,12 @@ export function createRolloutStore({ database, now }: RolloutStoreOptions): Roll
 
     async cancel(id, { transaction, audit }) {
       const row = rolloutIds.test(id) ? await lockRollout(transaction, id) : null
-      if (row === null) throw new ControlError('ROLLOUT_NOT_FOUND', 'there is no such rollout')
+      if (row === null) throw new ControlError('ROLLOUT_NOT_FOUND', 'There is no such rollout.')
       if (!openStates.includes(row.state))
-        throw new ControlError('ROLLOUT_FINISHED', `the rollout has ended: ${row.state}`)
-      // What made it turn back before stays said.
-      const data = row.state === 'running' ? { state: 'rolling_back', error: 'cancelled by the operator' } : {}
+        throw new ControlError('ROLLOUT_FINISHED', `The rollout has ended with the state "${row.state}".`)
+      // An earlier reason for the return stays recorded.
+      const data =
+        row.state === 'running' ? { state: 'rolling_back', error: 'The operator cancelled the rollout.' } : {}
       const cancelled = await transaction.rollout.update({ where: { id }, data })
       audit({ action: 'rollout.cancel', target: id, detail: { wave: row.wave } })
       return toRollout(cancelled)
@@ -83,6 +84,9 @@ async function lockRollout(transaction: Transaction, id: string) {
 async function checkCanary(transaction: Transaction, id: string, regionId: string): Promise<void> {
   const where = { id, regionId, isolation: { not: 'schema-per-tenant' }, desired: { notIn: ['warm', 'deleted'] } }
   if ((await transaction.tenant.count({ where })) === 0) {
-    throw new ControlError('INVALID_FIELD', `field "canary": the region has no tenant ${id} with services of its own`)
+    throw new ControlError(
+      'INVALID_FIELD',
+      `Invalid field "canary": the region has no tenant ${id} with services of its own.`,
+    )
   }
 }

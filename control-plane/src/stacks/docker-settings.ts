@@ -1,4 +1,4 @@
-// A region on a Docker Engine, as the operator configures it.
+// The operator's configuration of a region on a Docker Engine.
 import { Type, type Static } from 'typebox'
 
 const Image = Type.String({ minLength: 1, description: 'name:tag, name@sha256:… or sha256:…' })
@@ -6,11 +6,11 @@ const Image = Type.String({ minLength: 1, description: 'name:tag, name@sha256:�
 /** Settings of a region on a Docker Engine, in the operator's file of regions. */
 export const DockerSettings = Type.Object(
   {
-    /** `unix:///var/run/docker.sock`, `tcp://host:2376` with TLS, `ssh://user@host`. */
+    /** Address: `unix:///var/run/docker.sock`, `tcp://host:2376` with TLS, or `ssh://user@host`. */
     host: Type.String({ pattern: '^(unix|tcp|ssh)://' }),
-    /** Directory of ca.pem, cert.pem and key.pem; `tcp://` needs it. */
+    /** Directory of ca.pem, cert.pem and key.pem; required for `tcp://`. */
     tls_directory: Type.Optional(Type.String()),
-    /** IPv4 range of all its networks, at least a /23; it must be used by nothing else on the host, nor by another region. */
+    /** IPv4 range of all its networks, at least a /23. Nothing else on the host, and no other region, may use it. */
     network_range: Type.String(),
     images: Type.Object(
       { postgres: Image, runtime: Image, gateway: Type.Optional(Image) },
@@ -21,7 +21,7 @@ export const DockerSettings = Type.Object(
      * host's address on the region's network.
      */
     control_url: Type.String({ pattern: '^https?://' }),
-    /** A gateway that is there already (docker-compose), or where the control plane's own is published on the host. */
+    /** An existing gateway (docker-compose), or the host's address and ports of the control plane's own. */
     gateway: Type.Union([
       Type.Object({ container: Type.String({ minLength: 1 }) }, { additionalProperties: false }),
       Type.Object(
@@ -33,13 +33,13 @@ export const DockerSettings = Type.Object(
         { additionalProperties: false },
       ),
     ]),
-    /** Container of the control plane itself, to be put on the region's network; absent: it runs on the host. */
+    /** Container of the control plane, which is attached to the region's network; absent if it runs on the host. */
     control_container: Type.Optional(Type.String({ minLength: 1 })),
-    /** Runtimes that serve the tenants without a database of their own. */
+    /** Number of runtimes that serve the tenants without a database of their own. */
     shared_runtimes: Type.Optional(Type.Integer({ minimum: 1, maximum: 16 })),
-    /** Database stacks made in advance, for creates that can't wait. */
+    /** Number of database stacks that are created in advance, so that tenants start faster. */
     warm_stacks: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
-    /** Seconds without a request after which a tenant's own stack is stopped; 0 or absent: never. */
+    /** Seconds without a request after which a tenant's own stack is stopped; 0 or absent for never. */
     pause_after_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * 86_400 })),
   },
   { additionalProperties: false },

@@ -1,4 +1,4 @@
-// What others may import of `stacks/`.
+// The public interface of `stacks/`.
 export { DockerSettings } from './docker-settings.ts'
 export { compareIsolation, type Isolation, isolationInRegion, isolationModels } from './isolation.ts'
 export {

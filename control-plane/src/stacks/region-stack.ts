@@ -1,4 +1,4 @@
-// Region → stack: the Postgres, the runtimes and the gateway that its tenants share. Pure.
+// Computes a region's stack: the Postgres, the runtimes and the gateway that its tenants share. Pure.
 import type { DockerSettings } from './docker-settings.ts'
 import { SecretText } from './secret-text.ts'
 import { containerName } from './object-names.ts'
@@ -6,8 +6,8 @@ import type { Attachment, AttachedContainer, Resources, Service, Stack } from '.
 import { parseRange, regionAddress, regionSubnets, type Range } from './subnets.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
 
-/** Last numbers of the fixed addresses on the region's network: who must be found without the engine's own names. */
-const slots = { host: 1, controlPlane: 5, postgres: 10, gateway: 11, firstRuntime: 20 } as const
+/** Last numbers of the fixed addresses on the region's network, for parts that must be found without the engine's DNS. */
+const lastOctets = { host: 1, controlPlane: 5, postgres: 10, gateway: 11, firstRuntime: 20 } as const
 
 const gigabyte = 2 ** 30
 const shared: Record<'postgres' | 'runtime' | 'gateway', Resources> = {
@@ -19,58 +19,62 @@ const connections = 200
 const reservedConnections = 130
 const runtimeConnections = 100
 
-/** Two installations on one engine may have regions of the same name. */
+/**
+ * Returns the ID of a region's stack. It contains the installation, because two on one engine may have regions of the
+ * same name.
+ */
 export function regionStackId(region: string, installation: string): string {
   return `region-${region}-${installation.slice(0, 8)}`
 }
 
-/** Where the parts of a region are found, from the control plane's side. */
+/** Addresses of a region's parts for the control plane. */
 interface RegionEndpoints {
   postgresHost: string
   runtimeUrls: string[]
   gatewayInternalUrl: string
 }
 
-/** Where the control plane finds a region's Postgres, runtimes and gateway. @throws RangeError for a range that can't be */
+/** Returns the addresses of a region's Postgres, runtimes and gateway. @throws RangeError for an invalid range */
 export function regionEndpoints(docker: DockerSettings): RegionEndpoints {
   const range = parseRange(docker.network_range)
   const address = (last: number) => regionAddress(range, last)
   return {
-    postgresHost: `${address(slots.postgres)}:${ports.postgres}`,
+    postgresHost: `${address(lastOctets.postgres)}:${ports.postgres}`,
     runtimeUrls: runtimeNumbers(docker).map(
-      (number) => `http://${address(slots.firstRuntime + number)}:${ports.runtime}`,
+      (number) => `http://${address(lastOctets.firstRuntime + number)}:${ports.runtime}`,
     ),
-    gatewayInternalUrl: `http://${address(slots.gateway)}:${ports.gatewayInternal}`,
+    gatewayInternalUrl: `http://${address(lastOctets.gateway)}:${ports.gatewayInternal}`,
   }
 }
 
-/** The address that the engine's host has there. @throws RangeError for a range that can't be */
+/** Returns the host's address on the region's network. @throws RangeError for an invalid range */
 export function hostOnRegionNetwork({ network_range }: Pick<DockerSettings, 'network_range'>): string {
-  return regionAddress(parseRange(network_range), slots.host)
+  return regionAddress(parseRange(network_range), lastOctets.host)
 }
 
-/** What a region's own stack is made from. */
+/** Input of a region's stack. */
 export interface RegionStackInput {
   region: string
   installation: string
   domain: string
   docker: DockerSettings
-  /** Digests. */
+  /** Digests of the images. */
   images: { postgres: string; runtime: string; gateway: string | undefined }
   internalToken: string
   superuserPassword: string
-  /** There are homes in the volumes: they may not be made anew. */
+  /** Whether the volumes hold homes and must not be created again. */
   hasHomes: boolean
 }
 
 /**
- * Makes the stack of a region: the Postgres, the runtimes and, where it is the engine's to run, the gateway that its tenants share.
- * @throws RangeError for a range of networks that can't be, or for a gateway without an image
+ * Returns the stack of a region: the Postgres, the runtimes and, if the engine runs it, the gateway that its tenants
+ * share.
+ * @throws RangeError for an invalid range of networks, or for a gateway without an image
  */
 export function regionStack(input: RegionStackInput): Stack {
   const { region, installation, docker, images, internalToken, superuserPassword, hasHomes } = input
   const range = parseRange(docker.network_range)
-  const location = (last: number, alias: string): Attachment => ({
+  const attachmentAt = (last: number, alias: string): Attachment => ({
     network: 'net',
     aliases: [alias],
     address: regionAddress(range, last),
@@ -81,7 +85,7 @@ export function regionStack(input: RegionStackInput): Stack {
       name: `runtime-${number}`,
       image: images.runtime,
       livePort: ports.runtime,
-      networks: [location(slots.firstRuntime + number, `runtime-${number}`)],
+      networks: [attachmentAt(lastOctets.firstRuntime + number, `runtime-${number}`)],
       resources: shared.runtime,
       environment: {
         TENANTRY_PORT: String(ports.runtime),
@@ -91,14 +95,14 @@ export function regionStack(input: RegionStackInput): Stack {
       },
       internalToken: token,
       volume: 'files',
-      // It has an address of its own, so two of it can't stand beside each other; the other runtimes serve meanwhile.
+      // It has a fixed address, so two instances cannot run alongside each other. The other runtimes serve meanwhile.
       replace: 'stop-first',
       restarts: 0,
     }),
   )
   const postgres = postgresService({
     image: images.postgres,
-    network: location(slots.postgres, 'postgres'),
+    network: attachmentAt(lastOctets.postgres, 'postgres'),
     resources: shared.postgres,
     connections,
     reservedConnections,
@@ -112,7 +116,7 @@ export function regionStack(input: RegionStackInput): Stack {
     hostAddress: true,
     attachedContainers: attachedContainersOf(docker, range),
   }
-  const stored = [
+  const volumes = [
     { name: 'data', mustExist: hasHomes, isGuarded: true },
     { name: 'files', mustExist: hasHomes, isGuarded: false },
   ]
@@ -120,12 +124,12 @@ export function regionStack(input: RegionStackInput): Stack {
     id: regionStackId(region, installation),
     state: 'running',
     networks: [net],
-    volumes: stored,
+    volumes,
     services: [postgres, ...runtimes],
   }
   if (!('port' in docker.gateway)) return base
-  // A network without a way out publishes no ports.
-  const proxy = {
+  // A network without a route to the outside publishes no ports.
+  const publicNetwork = {
     name: 'door',
     subnet: regionSubnets(range).proxy,
     internal: false,
@@ -134,27 +138,30 @@ export function regionStack(input: RegionStackInput): Stack {
   }
   return {
     ...base,
-    networks: [...base.networks, proxy],
+    networks: [...base.networks, publicNetwork],
     volumes: [...base.volumes, { name: 'gateway', mustExist: false, isGuarded: false }],
     services: [
       ...base.services,
-      gatewayService(input, docker.gateway, [location(slots.gateway, 'gateway'), { network: 'door', aliases: [] }]),
+      gatewayService(input, docker.gateway, [
+        attachmentAt(lastOctets.gateway, 'gateway'),
+        { network: 'door', aliases: [] },
+      ]),
     ],
   }
 }
 
-/** Name of the container that is invited to the tenants' networks. */
+/** Returns the name of the gateway's container, which is attached to the tenants' networks. */
 export function gatewayContainerOf(input: RegionStackInput): string {
   const { gateway } = input.docker
   if ('container' in gateway) return gateway.container
   const service = regionStack(input).services.find(({ name }) => name === 'gateway')
-  if (service === undefined) throw new RangeError('the region has no gateway')
+  if (service === undefined) throw new RangeError('The region has no gateway.')
   return containerName(regionStackId(input.region, input.installation), service)
 }
 
 function gatewayService(input: RegionStackInput, published: OwnGateway, networks: readonly Attachment[]): Service {
   const { domain, docker, images, internalToken } = input
-  if (images.gateway === undefined) throw new RangeError('the region has no image for its gateway')
+  if (images.gateway === undefined) throw new RangeError('The region has no image for its gateway.')
   const { host_address: hostAddress, port, postgres_port: postgresPort } = published
   return nodeService({
     name: 'gateway',
@@ -170,12 +177,12 @@ function gatewayService(input: RegionStackInput, published: OwnGateway, networks
       TENANTRY_CONTROL_URL: docker.control_url,
       TENANTRY_DOMAIN: domain,
       TENANTRY_TENANT_RANGE: docker.network_range,
-      // The control plane calls from there, and clients of the published ports come in as the host.
+      // The control plane calls from there, and clients of the published ports arrive with the host's address.
       TENANTRY_REGION_RANGE: `${regionAddress(parseRange(docker.network_range), 0)}/24`,
     },
     internalToken: new SecretText(internalToken),
     volume: 'gateway',
-    // Its ports on the host are free only when the old one has gone.
+    // The old one must have ended before its ports on the host are free.
     replace: 'stop-first',
     restarts: 0,
     isAttached: true,
@@ -194,11 +201,11 @@ function attachedContainersOf(docker: DockerSettings, range: Range): AttachedCon
           {
             container: docker.control_container,
             alias: 'control-plane',
-            address: regionAddress(range, slots.controlPlane),
+            address: regionAddress(range, lastOctets.controlPlane),
           },
         ]),
     ...('container' in docker.gateway
-      ? [{ container: docker.gateway.container, alias: 'gateway', address: regionAddress(range, slots.gateway) }]
+      ? [{ container: docker.gateway.container, alias: 'gateway', address: regionAddress(range, lastOctets.gateway) }]
       : []),
   ]
 }

@@ -1,8 +1,11 @@
-// Names of stacks that a backup is verified in.
+// IDs of stacks in which a backup is verified.
 
 const scratchPrefix = 's_'
 
-/** Id of the stack in which an operation works on a backup: the same for each attempt, so that the next one finds it again. */
+/**
+ * Returns the ID of the stack in which an operation verifies a backup. Each attempt has the same one, so that the next
+ * one finds it.
+ */
 export function scratchId(operationId: string): string {
   return `${scratchPrefix}${operationId.replaceAll('-', '').slice(0, 20)}`
 }

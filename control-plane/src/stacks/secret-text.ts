@@ -1,10 +1,14 @@
-// A secret on its way to a file: it can be compared and hashed, but logged or put into JSON it shows only its fingerprint.
+// A secret that is written to a file. It can be compared and hashed; logs and JSON contain only its fingerprint.
 import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
 
+/** A secret text that logs and JSON do not reveal. */
 export class SecretText {
   readonly #text: string
-  /** SHA-256; the texts are random enough that it gives nothing away. Enumerable, so that a spec's hash covers it. */
+  /**
+   * SHA-256 of the text, which is too random to be guessed. The property is enumerable, so that a specification's hash
+   * covers it.
+   */
   readonly fingerprint: string
 
   constructor(text: string) {

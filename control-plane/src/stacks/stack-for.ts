@@ -1,64 +1,69 @@
-// Tenant → stack. One branch an isolation model. Pure.
+// Computes a tenant's stack, with one branch per isolation model. Pure.
 import { tenantToken } from '@tenantry/contract'
 import type { Isolation } from './isolation.ts'
 import { SecretText } from './secret-text.ts'
 import type { Resources, Stack } from './stack.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
 
-/** What each component of a tenant may take. */
+/** Limits of each component of a tenant. */
 interface ComponentResources {
   postgres: Resources
   runtime: Resources
 }
 
-/** What a stack is made from: all that the control plane knows of the tenant and of where it lives. */
+/** Input of a tenant's stack: the tenant and its region. */
 export interface StackInput {
   id: string
   isolation: Isolation
-  /** Suspended and paused tenants keep their data, and nothing runs. */
+  /** Whether services run. Suspended and paused tenants retain their data without running services. */
   running: boolean
-  /** There is a home in the volumes: they may not be made anew. */
+  /** Whether the volumes hold a home and must not be created again. */
   hasHome: boolean
   resources: ComponentResources
   restarts: number
-  /** Digests; undefined for tenants without services. */
+  /** Digests of the images; undefined for tenants without services. */
   images: { postgres: string; runtime: string } | undefined
   subnet: string | undefined
 }
 
-interface StackSurroundings {
+interface StackEnvironment {
   /** Name of the gateway's container. */
   gatewayContainer: string
   internalToken: string
 }
 
 /**
- * A schema-per-tenant home needs no services of its own: the region's shared Postgres and runtimes serve it.
- * @throws RangeError for a model that has no stack yet; the API refuses it before it gets here
+ * Returns a tenant's stack. A schema-per-tenant home needs no services of its own: the region's shared Postgres and
+ * runtimes serve it.
+ * @throws RangeError for a model without a stack, which the API rejects earlier
  */
-export function stackFor(tenant: StackInput, surroundings: StackSurroundings): Stack {
+export function stackFor(tenant: StackInput, environment: StackEnvironment): Stack {
   switch (tenant.isolation) {
     case 'schema-per-tenant':
       return { id: tenant.id, state: 'running', networks: [], volumes: [], services: [] }
     case 'database-per-tenant':
-      return dedicatedStack(tenant, surroundings)
+      return dedicatedStack(tenant, environment)
     case 'cluster-per-tenant':
-      throw new RangeError(`no engine runs ${tenant.isolation}`)
+      throw new RangeError(`No engine supports the isolation ${tenant.isolation}.`)
   }
 }
 
-/** Sessions of a database of the tenant's own: its runtime, its SQL clients, and what the control plane needs. */
+/** Maximum number of sessions of a tenant's own database, for its runtime, its SQL clients and the control plane. */
 const connections = 80
 const reservedConnections = 54
 const runtimeConnections = 40
 
-/** Names on the tenant's network; the gateway is on many, so they carry the tenant's id. */
+/**
+ * Returns a component's alias on the tenant's network. It contains the tenant's ID, because the gateway is on many
+ * networks.
+ */
 export const componentAlias = (tenantId: string, component: 'postgres' | 'runtime'): string =>
   `${tenantId}-${component}`
 
-function dedicatedStack(tenant: StackInput, { gatewayContainer, internalToken }: StackSurroundings): Stack {
+function dedicatedStack(tenant: StackInput, { gatewayContainer, internalToken }: StackEnvironment): Stack {
   const { id, images, subnet, resources, restarts, hasHome } = tenant
-  if (images === undefined || subnet === undefined) throw new RangeError(`${id} has no images or no subnet yet`)
+  if (images === undefined || subnet === undefined)
+    throw new RangeError(`The tenant ${id} has no images or no subnet yet.`)
   const attachment = (component: 'postgres' | 'runtime') => ({
     network: 'net',
     aliases: [componentAlias(id, component)],

@@ -1,20 +1,20 @@
-// What should run for a tenant or a region: networks, volumes and services that an engine makes exist. Pure; an engine reads it.
+// The networks, volumes and services that an engine should create for a tenant or a region. Pure.
 import { createHash } from 'node:crypto'
 import type { SecretText } from './secret-text.ts'
 
-/** How a host finds out whether a service answers. */
+/** A check by which a host observes whether a service responds. */
 export interface HealthCheck {
-  /** Argument array that runs inside; exit code 0 is healthy. */
+  /** Arguments of the program that runs inside; exit code 0 means healthy. */
   command: readonly string[]
   intervalSeconds: number
   timeoutSeconds: number
-  /** Failures in a row that make it unhealthy. */
+  /** Number of consecutive failures that make a service unhealthy. */
   retries: number
-  /** Failures this long after the start do not count. */
+  /** Seconds after the start in which failures do not count. */
   startSeconds: number
 }
 
-/** Limits of one service's container; `pids` bounds its processes and threads. */
+/** Limits of one service's container; `pids` limits its processes and threads. */
 export interface Resources {
   memoryBytes: number
   /** Thousandths of a core. */
@@ -22,15 +22,15 @@ export interface Resources {
   pids: number
 }
 
-/** A service's place on one of its stack's networks. */
+/** Attachment of a service to one of its stack's networks. */
 export interface Attachment {
   network: string
   aliases: readonly string[]
-  /** A fixed address; undefined: any of the subnet. */
+  /** Fixed address; undefined for any of the subnet. */
   address?: string
 }
 
-/** A port of a service that the host forwards to it. */
+/** A port of a service to which the host forwards. */
 export interface Published {
   containerPort: number
   /** Address and port on the host. */
@@ -41,77 +41,80 @@ export interface Published {
 /** A program that should run as one container, with everything that it needs. */
 export interface Service {
   name: string
-  /** An image's digest, `sha256:…` or `name@sha256:…`; a name alone could mean another image tomorrow. */
+  /** Digest of the image, `sha256:…` or `name@sha256:…`, because a name alone could later refer to another image. */
   image: string
   command: readonly string[]
   environment: Readonly<Record<string, string>>
-  /** File name below `/run/secrets` → text. Handed over as files, never in the environment. */
+  /** Texts of secrets, by file name below `/run/secrets`. They are passed as files, never in the environment. */
   secrets: Readonly<Record<string, SecretText>>
-  /** Volume → path inside. */
+  /** Paths inside the container, by volume. */
   volumes: Readonly<Record<string, string>>
-  /** Path inside → mount options, for what may be written but need not be kept. */
+  /** Mount options of temporary writable directories, by path inside the container. */
   scratch: Readonly<Record<string, string>>
   networks: readonly Attachment[]
   published: readonly Published[]
-  /** Other stacks attach it to their networks. Any other service is on its own stack's networks only. */
+  /** Whether other stacks attach the service to their networks. Any other service is on its own stack's networks only. */
   isAttached: boolean
   health: HealthCheck
-  /** May be changed while it runs; everything else means a new container. */
+  /** Limits, which can change while the service runs. Any other change needs a new container. */
   resources: Resources
   user: string
-  /** Seconds between the request to stop and the end. */
+  /** Seconds between the stop signal and the kill. */
   stopSeconds: number
-  /** `stop-first` for what must not run twice, databases above all. */
+  /** Order of a replacement; `stop-first` for services that must not run twice, mainly databases. */
   replace: 'start-first' | 'stop-first'
 }
 
-/** A container that is not the stack's own, but belongs on one of its networks: the region's gateway. */
+/** A container of another stack that belongs on one of the stack's networks: the region's gateway. */
 export interface AttachedContainer {
   container: string
   alias: string
-  /** A fixed address; undefined: any of the subnet. */
+  /** Fixed address; undefined for any of the subnet. */
   address?: string
 }
 
 /** A network of a stack. Only the stack's services and the attached containers are on it. */
 export interface Network {
   name: string
-  /** CIDR; given, because an engine's own pools hold few networks. */
+  /** CIDR of the network. It is fixed, because an engine's own pools hold few networks. */
   subnet: string
-  /** No way out but to those attached. */
+  /** Whether the network has no route to the outside, except through attached containers. */
   internal: boolean
   /** Whether the host itself has an address on it. */
   hostAddress: boolean
   attachedContainers: readonly AttachedContainer[]
 }
 
-/** A volume of a stack: what outlives its containers. */
+/** A volume of a stack, which outlives its containers. */
 export interface Volume {
   name: string
-  /** It has held data: when it is gone, that is a failure, and no reason to make an empty one. */
+  /** Whether the volume has held data, so that its absence is a failure and no empty one may be created. */
   mustExist: boolean
   /**
-   * Its program starts on an empty one only where the control plane has permitted that inside of it. Permission is given with
-   * a container that is created while `mustExist` is false; the program uses it up.
+   * Whether the program needs the control plane's permission, a file inside the volume, to start on an empty one. The
+   * permission is created with a container while `mustExist` is false, and the program removes it.
    */
   isGuarded: boolean
 }
 
-/** All that should exist on an engine for one tenant or one region. */
+/** All objects that should exist on an engine for one tenant or one region. */
 export interface Stack {
-  /** The tenant's id, or `region-<region>`. */
+  /** The tenant's ID, or `region-<region>`. */
   id: string
-  /** Suspended and paused stacks are stopped; their data stays. */
+  /** Whether services run. Suspended and paused stacks are stopped and retain their data. */
   state: 'running' | 'stopped'
   networks: readonly Network[]
   volumes: readonly Volume[]
   services: readonly Service[]
 }
 
-/** Equal for equal services, whatever the order of their keys: a difference means that the container must be replaced. */
+/**
+ * Returns a hash that is equal for equal services, whatever the order of their keys. If it differs, the container must
+ * be replaced.
+ */
 export function specHash(service: Service): string {
   const { resources: _resources, replace: _replace, stopSeconds: _stopSeconds, isAttached, ...replacing } = service
-  // Containers carry hashes that were made with this key; another key would replace all of them.
+  // Existing containers have hashes with the key "isGuest". Another key would replace all of them.
   return createHash('sha256')
     .update(canonical({ ...replacing, isGuest: isAttached }))
     .digest('hex')

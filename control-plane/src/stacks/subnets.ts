@@ -10,17 +10,20 @@ export interface Range {
   prefix: number
 }
 
-/** Reads a region's range of networks, a CIDR of at least a /23. @throws RangeError that says what is wrong */
+/** Parses a region's range of networks, a CIDR of at least a /23. @throws RangeError that states the violation */
 export function parseRange(cidr: string): Range {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(cidr)
   const octets = match?.slice(1, 5).map(Number) ?? []
   const prefix = Number(match?.[5])
   if (match === null || octets.some((octet) => octet > 255) || prefix > 32)
-    throw new RangeError(`"${cidr}" is no IPv4 range like 10.201.0.0/16`)
+    throw new RangeError(`Invalid IPv4 range "${cidr}". Allowed: a CIDR such as 10.201.0.0/16.`)
   if (prefix >= regionPrefix)
-    throw new RangeError(`"${cidr}" is too small: want /23 at least, for the region's own /24 and tenants' /28s`)
+    throw new RangeError(
+      `The IPv4 range "${cidr}" is too small. Allowed: at least a /23, for the region's own /24 and the tenants' /28s.`,
+    )
   const first = octets.reduce((sum, octet) => sum * 256 + octet, 0)
-  if (first % 2 ** (32 - prefix) !== 0) throw new RangeError(`"${cidr}" does not begin at a multiple of its size`)
+  if (first % 2 ** (32 - prefix) !== 0)
+    throw new RangeError(`The IPv4 range "${cidr}" does not begin at a multiple of its size.`)
   return { first, prefix }
 }
 
@@ -30,17 +33,17 @@ export function overlaps(one: Range, other: Range): boolean {
   return one.first < end(other) && other.first < end(one)
 }
 
-/** How many tenants' subnets a range holds. */
+/** Returns the number of tenants' subnets in a range. */
 export function subnetCount({ prefix }: Range): number {
   return (2 ** (32 - prefix) - 2 ** (32 - regionPrefix)) / 2 ** (32 - tenantPrefix)
 }
 
-/** The tenants' subnet of an index from 0. */
+/** Returns the tenants' subnet of an index from 0. */
 export function tenantSubnet(range: Range, index: number): string {
   return `${dotted(range.first + 2 ** (32 - regionPrefix) + index * 2 ** (32 - tenantPrefix))}/${tenantPrefix}`
 }
 
-/** The other way round; undefined for what is none of the range's tenant subnets. */
+/** Returns the index of a tenants' subnet; undefined for any other subnet. */
 export function subnetNumber(range: Range, subnet: string): number | undefined {
   const octets = subnet
     .replace(/\/\d+$/, '')
@@ -51,12 +54,14 @@ export function subnetNumber(range: Range, subnet: string): number | undefined {
   return Number.isInteger(number) && number >= 0 && number < subnetCount(range) ? number : undefined
 }
 
-/** The region's own /24 in two halves: the parts among themselves, and where the gateway is published. */
+/**
+ * Returns the halves of the region's own /24: the network of its parts, and the one on which the gateway is published.
+ */
 export function regionSubnets(range: Range): { net: string; proxy: string } {
   return { net: `${dotted(range.first)}/25`, proxy: `${dotted(range.first + 128)}/25` }
 }
 
-/** The address `.last` of the region's own subnet. */
+/** Returns the address `.last` of the region's own subnet. */
 export function regionAddress(range: Range, last: number): string {
   return dotted(range.first + last)
 }

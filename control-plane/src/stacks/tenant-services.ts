@@ -1,4 +1,4 @@
-// The services of a tenant of its own database, and what they have in common with a region's shared ones. Pure.
+// The services of a tenant with its own database, and functions that they share with a region's services. Pure.
 import type { SecretText } from './secret-text.ts'
 import type { Attachment, HealthCheck, Resources, Service } from './stack.ts'
 
@@ -21,17 +21,17 @@ interface PostgresOptions {
   image: string
   network: Attachment
   resources: Resources
-  /** Sessions in all; some are kept for the runtime and the control plane. */
+  /** Maximum number of sessions, of which some are reserved for the runtime and the control plane. */
   connections: number
   reservedConnections: number
   secrets?: Readonly<Record<string, SecretText>>
-  /** Counts up with each restart that was asked for. */
+  /** Number of requested restarts. */
   restarts: number
 }
 
 /**
- * The Postgres of a region, or of a tenant with a database of its own. `connections` is `max_connections`,
- * `reservedConnections` what tenants' logins can't take of them.
+ * Returns the Postgres of a region, or of a tenant with its own database. `connections` sets `max_connections`;
+ * `reservedConnections` of them are not available to tenants' logins.
  */
 export function postgresService({
   image,
@@ -50,9 +50,9 @@ export function postgresService({
     max_wal_size: '512MB',
     min_wal_size: '80MB',
     temp_file_limit: '1GB',
-    // Each worker may take as much memory as its leader, and /dev/shm is small.
+    // Each worker may use as much memory as its leader, and /dev/shm is small.
     max_parallel_workers_per_gather: 0,
-    // Who does not log in takes a place of those who do, until then.
+    // Until the timeout, a client that does not log in occupies a connection slot.
     authentication_timeout: '10s',
   }
   return {
@@ -66,7 +66,7 @@ export function postgresService({
     networks: [network],
     published: [],
     isAttached: false,
-    // After a crash it replays its log first, and must not be ended for taking its time.
+    // After a crash it replays its log first, and must not be killed for that.
     health: check(['pg_isready', '--quiet', '--host=/run/postgresql', '--username=postgres'], 3_600),
     resources,
     user: postgresUser,
@@ -90,7 +90,7 @@ interface NodeServiceOptions {
   isAttached?: boolean
 }
 
-/** Runtime and gateway. */
+/** Returns the service of a runtime or a gateway. */
 export function nodeService({
   name,
   image,
@@ -130,7 +130,10 @@ export function nodeService({
   }
 }
 
-/** A check is a process in the container: a tenth of a second of the host's time, for each of all containers. */
+/**
+ * Returns a health check. Its interval is long, because each check is a process in a container and takes a tenth of a
+ * second of the host's time.
+ */
 function check(command: readonly string[], startSeconds = 20): HealthCheck {
   return { command, intervalSeconds: 60, timeoutSeconds: 10, retries: 2, startSeconds }
 }

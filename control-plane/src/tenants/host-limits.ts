@@ -1,10 +1,10 @@
-// What is asked for beside what the host has: more than that would never come to be, or take the last of everybody's disk.
+// Compares requested limits with the host's: larger ones could never be granted, or would use the last of the shared disk.
 import type { Clock } from '../platform/clock.ts'
 import type { HostInfo, Engine } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { SizeChanges } from './tenant-store.ts'
 
-/** @throws ControlError LIMITS_BEYOND_HOST that names the first */
+/** Checks limits. @throws ControlError LIMITS_BEYOND_HOST that names the first violation */
 export function checkHostLimits(
   changes: SizeChanges,
   { memoryBytes, cpus }: Pick<HostInfo, 'memoryBytes' | 'cpus'>,
@@ -16,16 +16,16 @@ export function checkHostLimits(
   }
 }
 
-const leastFreeBytes = 2 * 2 ** 30
-const leastFreeShare = 0.05
+const minFreeBytes = 2 * 2 ** 30
+const minFreeShare = 0.05
 
-/** @throws ControlError HOST_DISK_FULL */
+/** Checks that the host has disk space for another tenant. @throws ControlError HOST_DISK_FULL */
 export function checkHostDisk(region: string, { freeBytes, totalBytes }: NonNullable<HostInfo['disk']>): void {
-  if (freeBytes >= leastFreeBytes && freeBytes >= totalBytes * leastFreeShare) return
+  if (freeBytes >= minFreeBytes && freeBytes >= totalBytes * minFreeShare) return
   const free = (freeBytes / 1e9).toFixed(1)
   throw new ControlError(
     'HOST_DISK_FULL',
-    `the host of region "${region}" has ${free} GB of disk left: it takes no more tenants with services of their own`,
+    `The host of the region "${region}" has ${free} GB of free disk space, too little for another tenant with services of its own.`,
   )
 }
 
@@ -39,8 +39,8 @@ interface HostDiskDeps {
 }
 
 /**
- * What is known of a region's disk, at most 10 s old; undefined where nothing is. An engine that does not answer keeps
- * nobody from asking for a tenant.
+ * Creates a reader of a region's disk space, cached for 10 s; undefined if it is unknown. An engine that does not
+ * respond does not prevent the creation of a tenant.
  */
 export function hostDiskReader({ engineOf, clock, now }: HostDiskDeps): (region: string) => Promise<HostInfo['disk']> {
   const known = new Map<string, { disk: Promise<HostInfo['disk']>; until: number }>()
@@ -56,6 +56,9 @@ export function hostDiskReader({ engineOf, clock, now }: HostDiskDeps): (region:
   }
 }
 
-function reject(limit: string, requested: number, there: number): never {
-  throw new ControlError('LIMITS_BEYOND_HOST', `field "resources.${limit}" is ${requested}, but the host has ${there}`)
+function reject(limit: string, requested: number, available: number): never {
+  throw new ControlError(
+    'LIMITS_BEYOND_HOST',
+    `Field "resources.${limit}" is ${requested}, but the host has ${available}.`,
+  )
 }

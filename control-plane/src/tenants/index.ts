@@ -1,4 +1,4 @@
-// What others may import of `tenants/`.
+// The public interface of `tenants/`.
 export { engineOf, requireDedicated } from './dedicated.ts'
 export { liveSecrets } from './live-secrets.ts'
 export { foundTenant } from './lookup.ts'

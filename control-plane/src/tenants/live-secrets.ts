@@ -1,4 +1,4 @@
-// A tenant's secrets as they are kept → as they are used.
+// Opens a tenant's stored secrets.
 import type { Seal } from '../platform/seal.ts'
 import { secretKinds, type SecretKind } from './tenant.ts'
 
@@ -9,13 +9,13 @@ interface SecretRow {
 }
 
 interface LiveSecrets {
-  /** Newest first, as the rows are. */
+  /** Plain text of the secrets, the newest first, in the order of the rows. */
   texts: Record<SecretKind, string[]>
-  /** When the next of the rotated ones expires. */
+  /** Time at which the next rotated secret expires. */
   nextExpiry: Date | undefined
 }
 
-/** Opens those that are honoured at that time. */
+/** Opens the secrets that are valid at a time. */
 export function liveSecrets(tenantId: string, rows: readonly SecretRow[], seal: Seal, at: Date): LiveSecrets {
   const live = rows.filter(({ expiresAt }) => expiresAt === null || expiresAt > at)
   const opened = (kind: SecretKind) =>

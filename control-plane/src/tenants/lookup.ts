@@ -1,20 +1,21 @@
-// From an id in a path to the thing, or the error that says there is none.
+// Finds the tenant or region of an ID.
 import { isTenantId } from '@tenantry/contract'
 import type { RegionConfig } from '../regions/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Tenant } from './tenant.ts'
 import type { TenantStore } from './tenant-store.ts'
 
-/** The tenant of an id in a request. @throws ControlError TENANT_NOT_FOUND, also for a text that is no tenant's id */
+/** Returns the tenant of an ID in a request. @throws ControlError TENANT_NOT_FOUND, also for an invalid ID */
 export async function foundTenant(deps: { tenants: Pick<TenantStore, 'get'> }, id: string): Promise<Tenant> {
   const tenant = isTenantId(id) ? await deps.tenants.get(id) : undefined
-  if (tenant === undefined) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+  if (tenant === undefined) throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
   return tenant
 }
 
-/** @throws Error when the region was taken out of the configuration while tenants live in it */
+/** Returns the configuration of a tenant's region. @throws Error if it was removed while tenants are in the region */
 export function regionOf(deps: { regions: readonly RegionConfig[] }, tenant: Tenant): RegionConfig {
   const region = deps.regions.find(({ id }) => id === tenant.region)
-  if (region === undefined) throw new Error(`region ${tenant.region} of ${tenant.id} is not configured`)
+  if (region === undefined)
+    throw new Error(`The region "${tenant.region}" of the tenant ${tenant.id} is not configured.`)
   return region
 }

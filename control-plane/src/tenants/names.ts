@@ -1,9 +1,9 @@
-// Which names a tenant may have. A name is the first label of a host name, so the installation keeps some.
+// The rules of tenants' names. A name is the first label of a host name, so the installation reserves some.
 import { ControlError } from '../platform/errors.ts'
 
 const pattern = /^[a-z](?:[a-z0-9-]*[a-z0-9])$/
 
-/** Names that would shadow the installation's own hosts, or look like them. */
+/** Names that would shadow the installation's own hosts, or resemble them. */
 export const reservedNames: ReadonlySet<string> = new Set([
   'about',
   'account',
@@ -70,28 +70,28 @@ export const reservedNames: ReadonlySet<string> = new Set([
 
 const warmNames = /^warm-[0-9a-f]{20}$/
 
-/** Name of a tenant made in advance, until a create claims it: no other tenant can have it. */
+/** Returns the name of a tenant that is created in advance, until a request claims it. No other tenant can have it. */
 export function warmName(tenantId: string): string {
   return `warm-${tenantId.slice('t_'.length)}`
 }
 
-/** Checks the name that a tenant is to have. @throws ControlError INVALID_NAME or RESERVED_NAME that says why */
+/** Checks the name of a new or renamed tenant. @throws ControlError INVALID_NAME or RESERVED_NAME */
 export function checkName(name: string): void {
-  const error =
+  const rule =
     name.length < 3 || name.length > 63
-      ? 'must be 3 to 63 characters long'
+      ? 'It must be 3 to 63 characters long.'
       : !/^[a-z0-9-]*$/.test(name)
-        ? 'may hold only lower-case letters, digits and hyphens'
+        ? 'It may contain only lower-case letters, digits and hyphens.'
         : !/^[a-z]/.test(name)
-          ? 'must begin with a letter'
+          ? 'It must begin with a letter.'
           : name.endsWith('-')
-            ? 'must not end with a hyphen'
+            ? 'It must not end with a hyphen.'
             : name.slice(2, 4) === '--'
-              ? 'must not have hyphens in the third and fourth place, which marks an encoded host name'
+              ? 'It must not have hyphens as third and fourth character, which mark an encoded host name.'
               : !pattern.test(name)
-                ? 'is no DNS label'
+                ? 'It must be a DNS label.'
                 : undefined
-  if (error !== undefined) throw new ControlError('INVALID_NAME', `name ${error}`)
+  if (rule !== undefined) throw new ControlError('INVALID_NAME', `Invalid name "${name.slice(0, 100)}". ${rule}`)
   if (reservedNames.has(name) || warmNames.test(name))
-    throw new ControlError('RESERVED_NAME', `name "${name}" is reserved`)
+    throw new ControlError('RESERVED_NAME', `The name "${name}" is reserved.`)
 }

@@ -1,8 +1,8 @@
-// Everything that a new tenant proves itself with, or is reached with.
+// The secrets of a new tenant.
 import { newApiKey, newSecret } from '../keys/index.ts'
 import type { SecretKind } from './tenant.ts'
 
-/** Random passwords, secrets and API keys for a new tenant, one of each kind, as plain text. */
+/** Creates random passwords, secrets and API keys for a new tenant, one of each kind, as plain text. */
 export function newSecrets(): Record<SecretKind, string> {
   return {
     runtime_password: newSecret(),

@@ -1,17 +1,17 @@
-// Whether what a tenant has stored fits into another plan (specification, section 8).
+// Compares a tenant's stored bytes with another plan's quotas (specification, section 8).
 import { ControlError } from '../platform/errors.ts'
 import type { Plan } from '../plans/index.ts'
 import type { Tenant } from './tenant.ts'
 
 interface Misfit {
   resource: 'documents' | 'files'
-  /** Bytes. */
+  /** Stored bytes. */
   stored: number
   limit: number
 }
 
-/** What a plan has no room for; to the byte. */
-export function misfits(stored: Stored, plan: Plan): Misfit[] {
+/** Returns the quotas of a plan that a tenant's stored bytes exceed. */
+export function misfits(stored: StoredBytes, plan: Plan): Misfit[] {
   const all = [
     { resource: 'documents', stored: stored.documentBytes, limit: plan.documentBytes },
     { resource: 'files', stored: stored.fileBytes, limit: plan.fileBytes },
@@ -20,9 +20,9 @@ export function misfits(stored: Stored, plan: Plan): Misfit[] {
     limit === null || bytes <= limit ? [] : [{ resource, stored: bytes, limit }],
   )
 }
-
 /**
- * A plan with as much room as the present one always fits; for another it must be known what is stored.
+ * Checks that a tenant fits into a plan. A plan whose quotas are not lower always fits; otherwise the stored bytes must
+ * be known.
  * @throws ControlError PLAN_TOO_SMALL with `misfits`, STORED_UNKNOWN
  */
 export async function checkPlanFits(
@@ -38,21 +38,25 @@ export async function checkPlanFits(
   if (stored === undefined) {
     throw new ControlError(
       'STORED_UNKNOWN',
-      `what the tenant has stored cannot be asked of its runtime now, so it is not known whether plan "${to.id}" has room for it`,
+      `The tenant's runtime cannot report its stored bytes, so they cannot be compared with the quotas of the plan "${to.id}".`,
     )
   }
   const found = misfits(stored, to)
   if (found.length === 0) return
-  const reasons = found.map(({ resource, stored: bytes, limit }) => `${resource} take ${bytes} of ${limit} bytes`)
-  throw new ControlError('PLAN_TOO_SMALL', `plan "${to.id}" has no room for what is stored: ${reasons.join(', ')}`, {
-    detail: { misfits: found },
-  })
+  const reasons = found.map(({ resource, stored: bytes, limit }) => `${resource} use ${bytes} of ${limit} bytes`)
+  throw new ControlError(
+    'PLAN_TOO_SMALL',
+    `The plan "${to.id}" is too small for the tenant's stored bytes: ${reasons.join(', ')}.`,
+    {
+      detail: { misfits: found },
+    },
+  )
 }
 
-export interface Stored {
+export interface StoredBytes {
   documentBytes: number
   fileBytes: number
 }
 
-/** Undefined when no runtime of the tenant can say. */
-export type StoredReader = (tenant: Tenant) => Promise<Stored | undefined>
+/** Reads a tenant's stored bytes; undefined if none of its runtimes reports them. */
+export type StoredReader = (tenant: Tenant) => Promise<StoredBytes | undefined>

@@ -24,12 +24,12 @@ const Changed = Type.Object({ ...TenantBody.properties, operation: OperationBody
 
 const maxOverlapSeconds = 30 * 86_400
 
-/** What the routes that change, delete and re-key a tenant are given. */
+/** Dependencies of the routes that change, delete and re-key a tenant. */
 export interface ChangeTenantDeps extends ResponseDeps, WaitDeps {
   regions: readonly RegionConfig[]
   plans: Pick<PlanStore, 'list'>
   stored: StoredReader
-  /** Of a region; undefined where somebody else started the parts. */
+  /** Returns a region's engine; undefined if its parts are started by other means. */
   engineOf(region: string): Engine | undefined
   clock: Pick<Clock, 'timeout'>
   /** The current time. */
@@ -50,7 +50,7 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: 'Change a tenant',
-        description: 'With `If-Match` only when the tenant is still as that ETag says.',
+        description: 'With `If-Match`, only if that ETag is still current.',
         tags: ['tenants'],
         params: Id,
         querystring: NoQuery,
@@ -60,13 +60,15 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
     },
     async (request, reply) => {
       const wait = waitSeconds(request)
-      const seen = ifMatch(request)
+      const expectedGeneration = ifMatch(request)
       const tenant = await foundTenant(deps, request.params.id)
       checkChange(request.body, tenant)
       const change = toChange(request.body)
-      await checkKnown(deps, tenant, change, seen)
+      await checkLimits(deps, tenant, change, expectedGeneration)
       const { actor } = writeContext(request)
-      const updated = await deps.record(actor, (write) => deps.tenants.update(tenant.id, change, seen, write))
+      const updated = await deps.record(actor, (write) =>
+        deps.tenants.update(tenant.id, change, expectedGeneration, write),
+      )
       const settled = await waitUntilSettled(deps, updated, wait, request)
       return reply.header('etag', etagOf(settled.tenant)).send(present(settled))
     },
@@ -79,7 +81,7 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       schema: {
         summary: 'Delete a tenant',
         description:
-          'It stops serving at once; its data is destroyed after the grace time, or at once with `?purge=true`.',
+          'Its service ends at once. Its data is destroyed after the grace period, or at once with `?purge=true`.',
         tags: ['tenants'],
         params: Id,
         querystring: Type.Object(
@@ -91,14 +93,16 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
     },
     async (request, reply) => {
       const wait = waitSeconds(request)
-      const seen = ifMatch(request)
+      const expectedGeneration = ifMatch(request)
       const { id } = await foundTenant(deps, request.params.id)
       const grace = request.query.purge === 'true' ? 0 : deps.deleteGraceSeconds
       const purgeAfter = new Date(deps.now().getTime() + grace * 1000)
       const { actor } = writeContext(request)
-      // With a grace time the operation ends with that; what can be waited for is that nobody is served any more.
+      // With a grace period the operation ends only after it, so a client can wait until the tenant is no longer served.
       const isUnserved = (tenant: Tenant) => grace > 0 && tenant.observedGeneration >= tenant.generation
-      const deleted = await deps.record(actor, (write) => deps.tenants.requestDelete(id, purgeAfter, seen, write))
+      const deleted = await deps.record(actor, (write) =>
+        deps.tenants.requestDelete(id, purgeAfter, expectedGeneration, write),
+      )
       const settled = await waitUntilSettled(deps, deleted, wait, request, isUnserved)
       return reply.status(202).send(present(settled))
     },
@@ -109,8 +113,8 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: 'New API keys and a new token secret for a tenant',
-        description: 'The old ones are honoured for `overlap_seconds` more (default 3600). Shown here only.',
+        summary: 'Create new API keys and a new token secret for a tenant',
+        description: 'The old ones stay valid for `overlap_seconds` (default 3600). The keys are returned only once.',
         tags: ['tenants'],
         params: Id,
         querystring: NoQuery,
@@ -154,30 +158,30 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
 
 /**
  * Checks a change against what plans and the host allow.
- * @throws ControlError UNKNOWN_PLAN, PLAN_TOO_SMALL, STORED_UNKNOWN, LIMITS_BEYOND_HOST, and as `update` does; EngineError
- *   when the host can't be asked
+ * @throws ControlError UNKNOWN_PLAN, PLAN_TOO_SMALL, STORED_UNKNOWN, LIMITS_BEYOND_HOST, and as `update` does;
+ * EngineError if the host cannot be read
  */
-async function checkKnown(
+async function checkLimits(
   deps: ChangeTenantDeps,
   tenant: Tenant,
   { plan, resources }: TenantChange,
-  seen: number | undefined,
+  expectedGeneration: number | undefined,
 ): Promise<void> {
   if (plan !== undefined) {
     const plans = await deps.plans.list()
-    const wanted = plans.find(({ id }) => id === plan)
-    if (wanted === undefined)
+    const newPlan = plans.find(({ id }) => id === plan)
+    if (newPlan === undefined)
       throw new ControlError(
         'UNKNOWN_PLAN',
-        `plan "${plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`,
+        `Unknown plan "${plan.slice(0, 100)}". Allowed: ${plans.map(({ id }) => id).join(', ')}.`,
       )
-    // A runtime that is on its way up or down can't say what is stored.
-    await deps.tenants.rejectBusy(tenant.id, seen)
+    // A runtime that is starting or stopping cannot report its stored bytes.
+    await deps.tenants.rejectBusy(tenant.id, expectedGeneration)
     await checkPlanFits(
       deps.stored,
       tenant,
       plans.find(({ id }) => id === tenant.plan),
-      wanted,
+      newPlan,
     )
   }
   if (resources != null)

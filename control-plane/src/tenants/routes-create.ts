@@ -25,11 +25,11 @@ const Body = Type.Object(
     region: Type.String(),
     isolation: Type.Optional(
       Type.Enum(['schema-per-tenant', 'database-per-tenant', 'cluster-per-tenant'], {
-        description: "Without it: the plan's own model, or the strongest that the region can do",
+        description: "Default: the plan's own model, or the strongest that the region supports",
       }),
     ),
     rate_limit: Type.Optional(
-      Type.Union([...OwnRateBody], { description: "Of requests at each gateway. Without it: the plan's" }),
+      Type.Union([...OwnRateBody], { description: "Rate of requests at each gateway. Default: the plan's" }),
     ),
   },
   { additionalProperties: false },
@@ -37,11 +37,11 @@ const Body = Type.Object(
 
 const Created = Type.Object({ ...TenantBody.properties, keys: KeysBody, operation: OperationBody })
 
-/** What the route that creates a tenant is given. */
+/** Dependencies of the route that creates a tenant. */
 export interface CreateTenantDeps extends ResponseDeps, WaitDeps {
   regions: readonly RegionConfig[]
   plans: Pick<PlanStore, 'list'>
-  /** Of a region; undefined where somebody else started the parts. */
+  /** Returns a region's engine; undefined if its parts are started by other means. */
   engineOf(region: string): Engine | undefined
   clock: Pick<Clock, 'timeout'>
   /** The current time. */
@@ -58,8 +58,8 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
       schema: {
         summary: 'Create a tenant',
         description:
-          'Answers at once with status `pending`; with `Prefer: wait=N` when it is ready, or after N seconds. ' +
-          'Keys and database password are shown here only.',
+          'Responds at once with the status `pending`; with `Prefer: wait=N`, when the tenant is ready or after N seconds. ' +
+          'The keys and the database password are returned only once.',
         tags: ['tenants'],
         querystring: NoQuery,
         body: Body,
@@ -72,7 +72,7 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
       checkName(request.body.name)
       reply.status(201)
       return respondOnce(deps, context, reply, async (record) => {
-        const { region, plan, isolation } = await chosen(deps, request.body)
+        const { region, plan, isolation } = await chosenValues(deps, request.body)
         const disk = isolation === 'schema-per-tenant' ? undefined : await hostDisk(region.id)
         if (disk !== undefined) checkHostDisk(region.id, disk)
         const present = ({ tenant, operation, secrets }: TenantCreated) => ({
@@ -104,20 +104,23 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
   )
 }
 
-/** @throws ControlError UNKNOWN_REGION, UNKNOWN_PLAN, UNSUPPORTED_ISOLATION */
-async function chosen(deps: Pick<CreateTenantDeps, 'regions' | 'plans'>, body: Static<typeof Body>) {
+/**
+ * Looks up the region, the plan and the isolation. @throws ControlError UNKNOWN_REGION, UNKNOWN_PLAN,
+ * UNSUPPORTED_ISOLATION
+ */
+async function chosenValues(deps: Pick<CreateTenantDeps, 'regions' | 'plans'>, body: Static<typeof Body>) {
   const region = deps.regions.find((candidate) => candidate.id === body.region)
   if (region === undefined)
     throw new ControlError(
       'UNKNOWN_REGION',
-      `region "${body.region}" is not known; known: ${deps.regions.map(({ id }) => id).join(', ')}`,
+      `Unknown region "${body.region.slice(0, 100)}". Allowed: ${deps.regions.map(({ id }) => id).join(', ')}.`,
     )
   const plans = await deps.plans.list()
   const plan = plans.find((candidate) => candidate.id === body.plan)
   if (plan === undefined)
     throw new ControlError(
       'UNKNOWN_PLAN',
-      `plan "${body.plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`,
+      `Unknown plan "${body.plan.slice(0, 100)}". Allowed: ${plans.map(({ id }) => id).join(', ')}.`,
     )
   return { region, plan: plan.id, isolation: chooseIsolation(body.isolation, plan.isolation, region) }
 }
@@ -132,10 +135,12 @@ function chooseIsolation(
     if (possible.includes(requested)) return requested
     throw new ControlError(
       'UNSUPPORTED_ISOLATION',
-      `isolation "${requested}": region "${region.id}" runs on the engine "${region.engine}", which can do only ${possible.join(', ')}`,
+      `Invalid isolation "${requested}" in the region "${region.id}", which uses the engine "${region.engine}". ` +
+        `Allowed: ${possible.join(', ')}.`,
     )
   }
   const chosen = isolationInRegion(ofPlan, possible)
-  if (chosen === undefined) throw new ControlError('UNSUPPORTED_ISOLATION', `region "${region.id}" can't take tenants`)
+  if (chosen === undefined)
+    throw new ControlError('UNSUPPORTED_ISOLATION', `The region "${region.id}" supports no isolation for tenants.`)
   return chosen
 }

@@ -1,4 +1,4 @@
-// GET /v1/operations and /v1/operations/{id}: what is being done, was done, and went wrong.
+// GET /v1/operations and /v1/operations/{id}: pending, running and finished operations.
 import { Type } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
 import { operationKinds } from './tenant.ts'
@@ -18,12 +18,12 @@ const ListQuery = Type.Object(
   { additionalProperties: false },
 )
 
-/** What the routes of operations are given. */
+/** Dependencies of the routes of operations. */
 export interface OperationRoutesDeps {
   tenants: TenantStore
 }
 
-/** Adds the routes that show operations: what was asked of tenants and how far it is. */
+/** Adds the routes that return operations on tenants and their progress. */
 export function addOperationRoutes(app: Api, deps: OperationRoutesDeps): void {
   app.get(
     '/v1/operations',
@@ -58,7 +58,7 @@ export function addOperationRoutes(app: Api, deps: OperationRoutesDeps): void {
     {
       config: { scopes: ['admin', 'read'] },
       schema: {
-        summary: 'One operation',
+        summary: 'Return an operation',
         tags: ['operations'],
         querystring: NoQuery,
         params: Type.Object({ id: Type.String() }),
@@ -67,7 +67,7 @@ export function addOperationRoutes(app: Api, deps: OperationRoutesDeps): void {
     },
     async (request) => {
       const operation = isUuid(request.params.id) ? await deps.tenants.getOperation(request.params.id) : undefined
-      if (operation === undefined) throw new ControlError('OPERATION_NOT_FOUND', 'there is no such operation')
+      if (operation === undefined) throw new ControlError('OPERATION_NOT_FOUND', 'There is no such operation.')
       return toOperationBody(operation)
     },
   )

@@ -19,13 +19,13 @@ const ListQuery = Type.Object(
   { additionalProperties: false },
 )
 
-/** What the routes that read tenants are given. */
+/** Dependencies of the routes that read tenants. */
 export interface ReadTenantsDeps {
   tenants: TenantStore
   regions: readonly RegionConfig[]
 }
 
-/** Adds the routes that list tenants and show one (specification, section 4.4). */
+/** Adds the routes that list tenants and return one (specification, section 4.4). */
 export function addReadTenants(app: Api, deps: ReadTenantsDeps): void {
   const present = (tenant: Tenant) => toTenantBody(tenant, regionOf(deps, tenant))
 
@@ -60,7 +60,7 @@ export function addReadTenants(app: Api, deps: ReadTenantsDeps): void {
     {
       config: { scopes: ['admin', 'read', 'billing'] },
       schema: {
-        summary: 'One tenant',
+        summary: 'Return a tenant',
         tags: ['tenants'],
         querystring: NoQuery,
         params: Type.Object({ id: Type.String() }),

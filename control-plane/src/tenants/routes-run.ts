@@ -1,4 +1,4 @@
-// POST /v1/tenants/{id}/restart, /pause and /wake: what runs for a tenant of its own, without a change of what it is.
+// POST /v1/tenants/{id}/restart, /pause and /wake: they affect a tenant's services and change none of its properties.
 import { Type } from 'typebox'
 import type { TenantState } from './tenant-store.ts'
 import type { Api } from '../http/api.ts'
@@ -14,10 +14,10 @@ const Id = Type.Object({ id: Type.String() })
 const Changed = Type.Object({ ...TenantBody.properties, operation: OperationBody })
 const State = Type.Object({
   ...TenantBody.properties,
-  operation: Type.Union([OperationBody, Type.Null()], { description: 'null: there was nothing to do' }),
+  operation: Type.Union([OperationBody, Type.Null()], { description: 'null if no change was necessary' }),
 })
 
-/** What the routes that stop and start a tenant are given. */
+/** Dependencies of the routes that stop and start a tenant. */
 export interface RunTenantDeps extends ResponseDeps, WaitDeps {
   regions: readonly RegionConfig[]
 }
@@ -29,8 +29,8 @@ export function addRunTenant(app: Api, deps: RunTenantDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: "Make a tenant's own services anew",
-        description: 'Its data stays. One that is stopped is made anew when it runs next.',
+        summary: "Restart a tenant's own services",
+        description: 'Its data stays. Stopped services restart when the tenant next runs.',
         tags: ['tenants'],
         params: Id,
         querystring: NoQuery,
@@ -42,7 +42,7 @@ export function addRunTenant(app: Api, deps: RunTenantDeps): void {
       const wait = waitSeconds(request)
       const context = writeContext(request)
       const tenant = await foundTenant(deps, request.params.id)
-      requireDedicated(tenant, 'a restart')
+      requireDedicated(tenant, 'A restart')
       reply.status(202)
       return respondOnce(deps, context, reply, async (record) => {
         const response = (write: Parameters<typeof waitUntilSettled>[1]) => ({
@@ -63,10 +63,10 @@ export function addRunTenant(app: Api, deps: RunTenantDeps): void {
   for (const [action, summary, description] of [
     [
       'pause',
-      "Stop a tenant's own services until somebody asks for it",
-      'Its data stays. A request that comes is held at the gateway while the tenant is woken.',
+      "Stop a tenant's own services until its next request",
+      'Its data stays. The gateway holds the next request while the tenant wakes.',
     ],
-    ['wake', 'Let a paused tenant run again', 'One that is not paused stays as it is.'],
+    ['wake', 'Wake a paused tenant', 'A tenant that is not paused stays unchanged.'],
   ] as const) {
     app.post(
       `/v1/tenants/:id/${action}`,
@@ -86,7 +86,7 @@ export function addRunTenant(app: Api, deps: RunTenantDeps): void {
         const wait = waitSeconds(request)
         const { actor } = writeContext(request)
         const tenant = await foundTenant(deps, request.params.id)
-        if (action === 'pause') requireDedicated(tenant, 'a pause')
+        if (action === 'pause') requireDedicated(tenant, 'A pause')
         const { operation, ...state } = await deps.record(actor, (write) => deps.tenants[action](tenant.id, write))
         reply.status(202)
         if (operation === undefined) return present({ ...state, operation })

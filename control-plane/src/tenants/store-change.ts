@@ -1,4 +1,4 @@
-// A change that an operator asked for → columns of the tenant's row, and the kind of operation that stands for it. Pure.
+// Converts an operator's change to columns of the tenant's row and to the kind of its operation. Pure.
 import { Prisma } from '../../../prisma/client/client.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { ComponentSize, ComponentSizes, Desired, OperationKind } from './tenant.ts'
@@ -6,16 +6,16 @@ import type { SizeChanges, TenantChange } from './tenant-store.ts'
 import { fromOwnRate } from '../quotas/index.ts'
 import { fromSizes, toSizes } from './store-rows.ts'
 
-/** What a change begins from. */
-export interface Changed {
+/** State of a tenant before a change. */
+export interface TenantBefore {
   desired: Desired
-  /** As they are kept. */
+  /** Stored sizes of the tenant's services. */
   resources: unknown
   planResources: unknown
 }
 
-/** @throws ControlError NOT_SUSPENDED */
-export function changedColumns(change: TenantChange, from: Changed): Prisma.TenantUncheckedUpdateInput {
+/** Returns the columns that a change sets. @throws ControlError NOT_SUSPENDED */
+export function changedColumns(change: TenantChange, from: TenantBefore): Prisma.TenantUncheckedUpdateInput {
   return {
     ...(change.name === undefined ? {} : { name: change.name }),
     ...(change.plan === undefined ? {} : { planId: change.plan }),
@@ -39,35 +39,35 @@ function suspension(
   if (!isSuspended && (suspendReason != null || paymentRequired === true)) {
     throw new ControlError(
       'NOT_SUSPENDED',
-      'fields "suspend_reason" and "payment_required" are of a suspended tenant, and this one is not',
+      'Fields "suspend_reason" and "payment_required" require a suspended tenant.',
     )
   }
-  const reported = {
+  const suspensionColumns = {
     ...(suspendReason === undefined ? {} : { suspendReason }),
     ...(paymentRequired === undefined ? {} : { paymentRequired }),
   }
   if (desired === 'suspended' && !isSuspended) return { desired: 'active', suspendReason: null, paymentRequired: false }
-  return isSuspended ? { desired: 'suspended', ...reported } : {}
+  return isSuspended ? { desired: 'suspended', ...suspensionColumns } : {}
 }
 
-function resized(changes: SizeChanges, { resources, planResources }: Changed): ComponentSizes {
+function resized(changes: SizeChanges, { resources, planResources }: TenantBefore): ComponentSizes {
   const present = toSizes(resources) ?? toSizes(planResources)
   const size = (component: keyof ComponentSizes): ComponentSize => {
     const { memoryBytes, cpuMillis } = { ...present?.[component], ...changes[component] }
     if (memoryBytes === undefined || cpuMillis === undefined)
-      throw new Error(`the plan has no resources for ${component}`)
+      throw new Error(`The plan has no resources for ${component}.`)
     return { memoryBytes, cpuMillis }
   }
   return { postgres: size('postgres'), runtime: size('runtime') }
 }
 
-export function operationOf({ suspended, resources }: TenantChange, { desired }: Changed): OperationKind {
+export function operationOf({ suspended, resources }: TenantChange, { desired }: TenantBefore): OperationKind {
   if (suspended === true && desired !== 'suspended') return 'suspend'
   if (suspended === false && desired === 'suspended') return 'resume'
   return resources === undefined ? 'update' : 'resize'
 }
 
-/** As the API names them. */
+/** Converts a change to JSON with the API's names of fields. */
 export function changeDetail(value: object): Prisma.InputJsonObject {
   const named = Object.entries(value).map(([name, inner]: [string, unknown]) => [
     name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),

@@ -1,7 +1,10 @@
-// Names of tenants for their invoices, also of those that are gone.
+// Names of tenants, also of deleted ones, for their invoices.
 import type { Database } from '../platform/database.ts'
 
-/** Makes the reader of names by tenant id. One that is gone has the name that an operator last gave it, by the audit log. */
+/**
+ * Creates the reader of names by tenant ID. A deleted tenant has the last name that an operator gave it, from the audit
+ * log.
+ */
 export function createTenantNames(
   database: Database,
 ): (tenantIds: readonly string[]) => Promise<ReadonlyMap<string, string>> {

@@ -1,15 +1,15 @@
-// What should be of a tenant, changed: its generation rises, what was under way is superseded, and an operation stands for it.
+// Changes a tenant's desired state: increments its generation, supersedes operations in progress, and opens a new operation.
 import { randomUUID } from 'node:crypto'
 import { type OperationKind, type Tenant, alongsideGenerations } from './tenant.ts'
 import type { TenantWrite } from './tenant-store.ts'
 import type { Prisma, Transaction } from '../platform/database.ts'
 import { toOperation, toSizes, toTenant } from './store-rows.ts'
 
-/** What `shownTenant` needs of a row. */
+/** Relations of a row that `shownTenant` needs. */
 export const withPlan = { sharedDatabase: true, plan: true } as const
 type Row = Prisma.TenantGetPayload<{ include: typeof withPlan }>
 
-/** With the resources in effect. */
+/** Converts a row to a tenant with the resources in effect. */
 export function shownTenant(row: Row): Tenant {
   return {
     ...toTenant(row),

@@ -1,4 +1,4 @@
-// Rows of the control database as the values the rest of the control plane knows.
+// Converts rows of the control database to the types of the control plane.
 import { dedicatedDatabase } from '../homes/index.ts'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -34,14 +34,14 @@ const Conditions = Type.Array(
 const Size = Type.Object({ memory_bytes: Type.Integer(), cpu_millis: Type.Integer() })
 const Sizes = Type.Object({ postgres: Size, runtime: Size })
 
-/** A tenant of its row, with the plan's isolation and rate. */
+/** Converts a row to a tenant, with the plan's isolation and rate. */
 export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | null; plan: PlanRow }): Tenant {
   return {
     id: row.id,
     name: row.name,
     plan: row.planId,
     region: row.regionId,
-    // Check constraints hold these four to their values.
+    // Check constraints limit these four columns to their values.
     isolation: row.isolation as Isolation,
     planIsolation: row.plan.isolation as Isolation,
     desired: row.desired as Desired,
@@ -67,7 +67,7 @@ export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | nul
   }
 }
 
-/** Sizes as they are kept, `{postgres: {memory_bytes, cpu_millis}, runtime: …}`. */
+/** Converts stored sizes, `{postgres: {memory_bytes, cpu_millis}, runtime: …}`; undefined for another form. */
 export function toSizes(value: unknown): ComponentSizes | undefined {
   if (!Value.Check(Sizes, value)) return undefined
   const size = ({ memory_bytes: memoryBytes, cpu_millis: cpuMillis }: (typeof value)['postgres']) => ({
@@ -85,12 +85,12 @@ export function fromSizes({ postgres, runtime }: ComponentSizes) {
   return { postgres: size(postgres), runtime: size(runtime) }
 }
 
-/** Conditions as they are stored; none where the stored value has another form. */
+/** Converts stored conditions; an empty list for another form. */
 export function toConditions(value: unknown): Condition[] {
   return Value.Check(Conditions, value) ? value : []
 }
 
-/** An operation of its row. */
+/** Converts a row to an operation. */
 export function toOperation(row: OperationRow): Operation {
   return {
     id: row.id,

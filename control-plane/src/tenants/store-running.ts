@@ -1,23 +1,23 @@
-// Which tenants with services of their own run, in the control database.
+// Reads running tenants with services of their own from the control database.
 import type { Database } from '../platform/database.ts'
 
-/** A tenant of its own stack that runs, and of which nothing is under way. */
+/** A running tenant with its own stack and without an operation in progress. */
 export interface RunningTenant {
   id: string
   generation: number
-  /** Undefined: the region's; 0: never. */
+  /** Idle time until the tenant is paused; undefined for the region's default, 0 for never. */
   pauseAfterSeconds: number | undefined
-  /** When something was last done to it, its last wake for example. */
+  /** Time of the last change, for example of its last wake. */
   updatedAt: Date
 }
 
-/** Reads which tenants with services of their own run. */
+/** Reads the running tenants with services of their own. */
 export interface RunningTenants {
-  /** Those of a region that are ready and have no operation open, in order of their ids. */
+  /** Returns the tenants of a region that are ready and have no open operation, in the order of their IDs. */
   runningTenants(regionId: string): Promise<RunningTenant[]>
 }
 
-/** Which tenants run, on the control database. */
+/** Creates the reader of running tenants on the control database. */
 export function createRunningTenants(database: Database): RunningTenants {
   return {
     async runningTenants(regionId) {

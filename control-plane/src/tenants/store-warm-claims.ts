@@ -1,4 +1,4 @@
-// Tenants made in advance, as a create sees them: one is claimed, the others are nobody's and shown to nobody.
+// Tenants that were created in advance: a create request claims one, and the others are not visible to any client.
 import type { Seal } from '../platform/seal.ts'
 import { secretKinds, type SecretKind } from './tenant.ts'
 import type { NewTenant, TenantCreated } from './tenant-store.ts'
@@ -7,7 +7,7 @@ import { liveSecrets } from './live-secrets.ts'
 import { incrementGeneration } from './store-raise.ts'
 import { fromOwnRate } from '../quotas/index.ts'
 
-/** The oldest that is ready becomes the new tenant: its database is empty and its secrets were told to nobody. */
+/** Claims the oldest ready one as the new tenant: its database is empty, and no client has received its secrets. */
 export async function claimWarm(
   transaction: Transaction,
   seal: Seal,
@@ -42,13 +42,13 @@ async function secretsOf(
   const { texts } = liveSecrets(tenantId, rows, seal, at)
   const newest = (kind: SecretKind) => {
     const [text] = texts[kind]
-    if (text === undefined) throw new Error(`${tenantId} was made in advance without a ${kind}`)
+    if (text === undefined) throw new Error(`The tenant ${tenantId} was created in advance without a ${kind}.`)
     return [kind, text]
   }
   return Object.fromEntries(secretKinds.map(newest)) as Record<SecretKind, string>
 }
 
-/** Ids of those that nobody has claimed, those among them that are being removed. */
+/** Returns the IDs of unclaimed tenants, those in deletion included. */
 export async function unclaimed(database: Database): Promise<string[]> {
   const rows = await database.$queryRaw<{ id: string }[]>`
     select id from tenants where desired in ('warm', 'deleted') and name = 'warm-' || substr(id, 3)`

@@ -23,10 +23,13 @@ import { toOperation } from './store-rows.ts'
 import { changeDetail, changedColumns, operationOf } from './store-change.ts'
 import { claimWarm, unclaimed } from './store-warm-claims.ts'
 
-/** Homes in one shared database; catalogs and dumps of more get slow. */
+/** Homes in one shared database. With more, catalogs and dumps get slow. */
 const homesPerDatabase = 1_000
-/** More than are created at the same moment: while a database has room for so many, creations do not wait for each other. */
-const ampleRoom = 100
+/**
+ * Free slots of a database from which creations do not wait for each other. It exceeds the number of concurrent
+ * creations.
+ */
+const minFreeSlotsWithoutLock = 100
 
 interface TenantStoreOptions {
   database: Database
@@ -37,7 +40,7 @@ interface TenantStoreOptions {
 const tenantIds = /^t_[0-9a-f]{20}$/
 const operationIds = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** The tenant store on the control database; `seal` closes the tenants' secrets. */
+/** Creates the tenant store on the control database; `seal` encrypts the tenants' secrets. */
 export function createTenantStore({ database, seal, now }: TenantStoreOptions): TenantStore {
   const make = async (transaction: Transaction, tenant: NewTenant): Promise<TenantCreated> => {
     const { id, name, plan, region, isolation, rateLimit, secrets } = tenant
@@ -64,17 +67,17 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
     return row === null || row.name === warmName(id) ? undefined : shownTenant(row)
   }
 
-  /** As it is, with what is under way. */
+  /** Returns a tenant with its operation in progress. */
   const state = async (transaction: Transaction, id: string): Promise<TenantState> => {
     const tenant = await shown(id, transaction)
-    if (tenant === undefined) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+    if (tenant === undefined) throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
     const operation = await transaction.operation.findFirst({
       where: { tenantId: id, generation: tenant.generation, ...inProgress },
     })
     return { tenant, operation: operation === null ? undefined : toOperation(operation) }
   }
 
-  /** Raises the generation, and wakes the controller after the commit. */
+  /** Increments the generation, and wakes the controller after the commit. */
   const change = async (
     { transaction, audit }: RecordedWrite,
     id: string,
@@ -91,7 +94,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
 
   return {
     create: (tenant, { transaction, audit }) =>
-      nameTakenOr(tenant.name, async () => {
+      withNameCheck(tenant.name, async () => {
         const made = (await claimWarm(transaction, seal, tenant, now())) ?? (await make(transaction, tenant))
         const { id } = made.tenant
         const { name, plan, region, isolation, rateLimit } = tenant
@@ -109,7 +112,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
           ...(filter.plan === undefined ? {} : { planId: filter.plan }),
           ...(filter.region === undefined ? {} : { regionId: filter.region }),
           ...(filter.status === undefined ? {} : { status: filter.status satisfies Status }),
-          // Prisma makes a LIKE of it, and escapes nothing.
+          // Prisma converts this to LIKE and escapes nothing.
           ...(filter.namePrefix === undefined
             ? {}
             : { name: { startsWith: filter.namePrefix.replaceAll(/[\\%_]/g, '\\$&') } }),
@@ -123,18 +126,18 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
       return toPage(rows, limit, shownTenant)
     },
 
-    update: (id, wanted, ifMatch, write) =>
-      nameTakenOr(wanted.name ?? '', async () => {
+    update: (id, changes, ifMatch, write) =>
+      withNameCheck(changes.name ?? '', async () => {
         const tenant = await lockIdleTenant(write.transaction, id, ifMatch)
-        // A check constraint holds it to its values.
+        // A check constraint limits this column to its values.
         const from = {
           desired: tenant.desired as Desired,
           resources: tenant.resources,
           planResources: tenant.plan.resources,
         }
-        const [kind, columns] = [operationOf(wanted, from), changedColumns(wanted, from)]
-        if (wanted.name !== undefined) await rejectTaken(write.transaction, id, wanted.name)
-        return change(write, id, kind, columns, changeDetail(wanted), 'update')
+        const [kind, columns] = [operationOf(changes, from), changedColumns(changes, from)]
+        if (changes.name !== undefined) await rejectTaken(write.transaction, id, changes.name)
+        return change(write, id, kind, columns, changeDetail(changes), 'update')
       }),
 
     rejectBusy: (id, ifMatch) =>
@@ -145,7 +148,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
     async requestDelete(id, purgeAfter, ifMatch, write) {
       const tenant = await lockTenant(write.transaction, id, ifMatch)
       const earliest = tenant.purgeAfter !== null && tenant.purgeAfter < purgeAfter ? tenant.purgeAfter : purgeAfter
-      // Said at once: from here on there is no way back.
+      // The status changes at once, because a deletion cannot be reverted.
       const columns = {
         desired: 'deleted',
         status: 'deleting',
@@ -181,14 +184,14 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
       if (tenant.desired === 'paused') return state(write.transaction, id)
       await rejectUnlessIdle(write.transaction, tenant)
       if (tenant.desired !== 'active')
-        throw new ControlError('NOT_ACTIVE', `only an active tenant can be paused, and this one is ${tenant.desired}`)
+        throw new ControlError('NOT_ACTIVE', `Only an active tenant can be paused. This one is ${tenant.desired}.`)
       return change(write, id, 'pause', { desired: 'paused' }, {})
     },
 
-    // Somebody waits for it, so it does not wait for what is under way: what that has written is carried out with it.
+    // A client waits for a wake, so it does not wait for operations in progress: their changes are carried out with it.
     async wake(id, write) {
       const { desired } = await lockTenant(write.transaction, id, undefined)
-      if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
+      if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'The tenant is being deleted.')
       if (desired !== 'paused') return state(write.transaction, id)
       return change(write, id, 'wake', { desired: 'active' }, {})
     },
@@ -209,7 +212,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
   }
 }
 
-/** Backups go on beside changes. */
+/** Operations in progress that block changes. Backups do not. */
 const inProgress = {
   state: { in: ['pending', 'running'] },
   kind: { notIn: [...alongsideGenerations] },
@@ -217,7 +220,7 @@ const inProgress = {
 
 type TenantRow = Prisma.TenantGetPayload<{ include: typeof withPlan }>
 
-/** Who else changes it waits for the end of the transaction: what is read here is what it will change. */
+/** Locks a tenant until the transaction's end, so that no concurrent change invalidates the row that is read here. */
 async function lockTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
   await lock(transaction, `tenant:${id}`)
   return readTenant(transaction, id, ifMatch)
@@ -225,11 +228,11 @@ async function lockTenant(transaction: Transaction, id: string, ifMatch: number 
 
 async function readTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
   const tenant = await transaction.tenant.findUnique({ where: { id }, include: withPlan })
-  if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+  if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
   if (ifMatch !== undefined && ifMatch !== tenant.generation) {
     throw new ControlError(
       'STALE_ETAG',
-      `If-Match names generation ${ifMatch}, but the tenant is at ${tenant.generation}`,
+      `If-Match has the generation ${ifMatch}, but the tenant is at generation ${tenant.generation}.`,
     )
   }
   return tenant
@@ -241,13 +244,13 @@ async function lockIdleTenant(transaction: Transaction, id: string, ifMatch: num
   return tenant
 }
 
-/** A failed tenant may be changed at any time: that may be what mends it. */
+/** Rejects a change during an operation. A failed tenant may be changed at any time, because the change may repair it. */
 async function rejectUnlessIdle(transaction: Transaction, { id, desired, status }: TenantRow): Promise<void> {
-  if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
+  if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'The tenant is being deleted.')
   if (status === 'failed') return
   const busy = await transaction.operation.findFirst({ where: { tenantId: id, ...inProgress } })
   if (busy === null) return
-  throw new ControlError('OPERATION_UNDER_WAY', `the operation ${busy.id} (${busy.kind}) is under way`, {
+  throw new ControlError('OPERATION_IN_PROGRESS', `The operation ${busy.id} (${busy.kind}) is in progress.`, {
     detail: { operation_id: busy.id },
   })
 }
@@ -261,14 +264,17 @@ function sealedSecrets(seal: Seal, tenantId: string, secrets: Partial<Record<Sec
   }))
 }
 
-/** The region's first shared database with room; a new one when all are full. The last places are given one after the other. */
+/**
+ * Returns the region's first shared database with a free slot, or a new one. The last slots of a database are allocated
+ * one after the other.
+ */
 async function sharedDatabaseWithRoom(transaction: Transaction, regionId: string): Promise<string> {
-  const ample = (await sharedDatabases(transaction, regionId)).find(({ room }) => room > 0)
-  if (ample !== undefined && ample.room >= ampleRoom) return ample.id
+  const candidate = (await sharedDatabases(transaction, regionId)).find(({ room }) => room > 0)
+  if (candidate !== undefined && candidate.room >= minFreeSlotsWithoutLock) return candidate.id
   await lock(transaction, `homes:${regionId}`)
   const databases = await sharedDatabases(transaction, regionId)
-  const roomy = databases.find(({ room }) => room > 0)
-  if (roomy !== undefined) return roomy.id
+  const withRoom = databases.find(({ room }) => room > 0)
+  if (withRoom !== undefined) return withRoom.id
   const name = `tenantry_homes_${databases.length + 1}`
   const made = await transaction.sharedDatabase.create({
     data: { id: `${regionId}-${databases.length + 1}`, regionId, name, capacity: homesPerDatabase },
@@ -285,13 +291,16 @@ async function sharedDatabases(transaction: Transaction, regionId: string): Prom
   return rows.map(({ id, capacity, _count: homes }) => ({ id, room: capacity - homes.tenants }))
 }
 
-/** Two tenants that exchange their names would wait for each other at the unique index: neither gets so far. */
+/**
+ * Rejects a name that is in use. Two tenants that exchange their names would otherwise wait for each other at the
+ * unique index.
+ */
 async function rejectTaken(transaction: Transaction, id: string, name: string): Promise<void> {
   const holder = await transaction.tenant.findFirst({ where: { name, id: { not: id } }, select: { id: true } })
   if (holder !== null) throw nameTaken(name)
 }
 
-async function nameTakenOr<T>(name: string, work: () => Promise<T>): Promise<T> {
+async function withNameCheck<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (cause) {
@@ -303,5 +312,5 @@ async function nameTakenOr<T>(name: string, work: () => Promise<T>): Promise<T> 
 }
 
 function nameTaken(name: string, cause?: unknown): ControlError {
-  return new ControlError('NAME_TAKEN', `name "${name}" is taken`, { cause })
+  return new ControlError('NAME_TAKEN', `The name "${name}" is taken.`, { cause })
 }

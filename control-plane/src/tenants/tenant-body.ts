@@ -1,4 +1,4 @@
-// Tenants and operations as the API shows them.
+// Tenants and operations as the API returns them.
 import { Type, type Static } from 'typebox'
 import { isolationsOf } from '../engines/index.ts'
 import { compareIsolation, isolationInRegion } from '../stacks/index.ts'
@@ -12,7 +12,10 @@ import {
   type Tenant,
 } from './tenant.ts'
 
-/** A tenant made in advance is shown to nobody; when it is claimed it is pending. */
+/**
+ * Statuses that the API returns. A tenant that was created in advance is not visible, and is pending once it is
+ * claimed.
+ */
 export const shownStatuses = [
   'pending',
   'ready',
@@ -26,7 +29,7 @@ const Timestamp = Type.String({ description: 'ISO 8601, UTC' })
 const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
   Type.Union([schema, Type.Null()])
 
-/** An operation as the API shows it. */
+/** An operation as the API returns it. */
 export const OperationBody = Type.Object({
   id: Type.String(),
   tenant_id: Type.String(),
@@ -46,7 +49,7 @@ const Size = Type.Object({
   cpu_millis: Type.Integer({ description: 'Thousandths of a core' }),
 })
 
-/** A tenant as the API shows it (specification, section 2.6). */
+/** A tenant as the API returns it (specification, section 2.6). */
 export const TenantBody = Type.Object({
   tenant_id: Type.String(),
   name: Type.String(),
@@ -64,14 +67,14 @@ export const TenantBody = Type.Object({
     ],
     {
       description:
-        "Where the isolation is not the one that the plan has in the tenant's region: a change of plan moves no data",
+        "Set if the isolation differs from the plan's in the tenant's region, because a change of plan moves no data",
     },
   ),
   status: Type.Enum([...shownStatuses]),
   reason: Nullable(Type.String()),
   url: Type.String({ description: "The tenant's own URL, by host name" }),
-  path_url: Type.String({ description: 'The same by path, for clients that cannot resolve the host name' }),
-  database_url: Type.String({ description: 'Without its password, but for the answer that creates the tenant' }),
+  path_url: Type.String({ description: "The tenant's URL by path, for clients that cannot resolve the host name" }),
+  database_url: Type.String({ description: 'Without its password, except in the response that creates the tenant' }),
   generation: Type.Integer(),
   observed_generation: Type.Integer(),
   conditions: Type.Array(
@@ -83,19 +86,19 @@ export const TenantBody = Type.Object({
       observed_at: Timestamp,
     }),
   ),
-  suspend_reason: Nullable(Type.String({ description: 'Public' })),
+  suspend_reason: Nullable(Type.String({ description: 'Public text' })),
   payment_required: Type.Boolean({ description: 'Whether paying ends the suspension' }),
   drift_policy: Type.Enum([...driftPolicies]),
   resources: Type.Union([Type.Object({ postgres: Size, runtime: Size }), Type.Null()], {
-    description: "Of its own services: those set for it, or the plan's",
+    description: "Sizes of its own services: those set for it, or the plan's",
   }),
-  runtime_image: Nullable(Type.String({ description: 'Digest of what its own runtime runs' })),
-  pause_after_seconds: Nullable(Type.Integer({ description: 'null: as the region says; 0: never' })),
+  runtime_image: Nullable(Type.String({ description: "Digest of its own runtime's image" })),
+  pause_after_seconds: Nullable(Type.Integer({ description: "null: the region's default; 0: never" })),
   backup_schedule: Nullable(Type.String({ description: 'Cron expression, UTC' })),
   backups_kept: Type.Integer(),
   rate_limit: Type.Object(
     { per_second: Nullable(Type.Integer()), burst: Nullable(Type.Integer()), source: Type.Enum(['plan', 'tenant']) },
-    { description: "Of requests at each gateway: its plan's, or one of its own; null is unlimited" },
+    { description: "Rate of requests at each gateway: its plan's, or one of its own; null is unlimited" },
   ),
   created_at: Timestamp,
   updated_at: Timestamp,
@@ -103,14 +106,14 @@ export const TenantBody = Type.Object({
 })
 export type TenantBody = Static<typeof TenantBody>
 
-/** A tenant's keys as plain text: only in the response that makes them. */
+/** A tenant's keys as plain text, only in the response that creates them. */
 export const KeysBody = Type.Object({
   publishable_key: Type.String(),
   secret_key: Type.String(),
   jwt_secret: Type.String(),
 })
 
-/** An operation as the API shows it. */
+/** Converts an operation for the API. */
 export function toOperationBody(operation: Operation): OperationBody {
   return {
     id: operation.id,
@@ -126,7 +129,10 @@ export function toOperationBody(operation: Operation): OperationBody {
   }
 }
 
-/** `password` is the tenant's own database password: only for the answer that creates it. */
+/**
+ * Converts a tenant for the API. @param password the tenant's own database password, only for the response that creates
+ * it
+ */
 export function toTenantBody(tenant: Tenant, region: RegionConfig, password?: string): TenantBody {
   const gateway = new URL(region.gateway_url)
   const port = gateway.port === '' ? '' : `:${gateway.port}`
@@ -175,9 +181,9 @@ function isolationMismatch(
   if (expected === undefined || expected === isolation) return null
   const isWeaker = compareIsolation(isolation, expected) < 0
   const effect = isWeaker
-    ? "The plan's quotas hold; what needs services of its own (backups, restarts, sizes) is refused, " +
-      `and the plan's fee is not charged, but what the price list names for ${isolation}.`
-    : "The plan's quotas and prices hold."
+    ? "The plan's quotas apply. Requests that need services of its own (backups, restarts, sizes) are rejected, " +
+      `and the price list's fee for ${isolation} is charged instead of the plan's.`
+    : "The plan's quotas and prices apply."
   return {
     code: isWeaker ? 'WEAKER_THAN_PLAN' : 'STRONGER_THAN_PLAN',
     plan_isolation: expected,
@@ -196,7 +202,7 @@ function databaseUrl(tenant: Tenant, region: RegionConfig, password: string | un
   return `postgresql://${login}@${region.database_host}/${tenant.database ?? ''}`
 }
 
-/** Strong: the generation changes with everything that an operator can change. */
+/** Returns a strong ETag: the generation changes with every change that an operator can make. */
 export function etagOf(tenant: Tenant): string {
   return `"${tenant.generation}"`
 }

@@ -1,18 +1,18 @@
-// The body of PATCH /v1/tenants/{id}: its schema, and what no schema can say.
+// The body of PATCH /v1/tenants/{id}: its schema, and the rules that a schema cannot express.
 import { Cron } from 'croner'
 import { Type, type Static } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
-import { greatestRate } from '../quotas/index.ts'
+import { maxRate } from '../quotas/index.ts'
 import { checkName } from './names.ts'
 import { driftPolicies, type Tenant } from './tenant.ts'
 import type { SizeChanges, TenantChange } from './tenant-store.ts'
 import { requireDedicated } from './dedicated.ts'
 
-const maxPause = 30 * 86_400
-/** Shorter, and a tenant would be stopped between two requests of one visitor. */
-const shortestPause = 10
+const maxPauseSeconds = 30 * 86_400
+/** Minimum idle time. With a shorter one, a tenant would be stopped between two requests of one visitor. */
+const minPauseSeconds = 10
 
-/** One line of text that every log and terminal shows as it is. */
+/** Pattern of one line without control characters, which logs and terminals show unchanged. */
 const publicLine = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029\\ud800-\\udfff]*$'
 
 const Size = Type.Object(
@@ -27,9 +27,9 @@ const Sizes = Type.Object(
   { additionalProperties: false, minProperties: 1 },
 )
 
-const Rate = Type.Integer({ minimum: 1, maximum: greatestRate })
+const Rate = Type.Integer({ minimum: 1, maximum: maxRate })
 
-/** A rate of a tenant's own. */
+/** A tenant's own rate, or no limit. */
 export const OwnRateBody = [
   Type.Object({ per_second: Rate, burst: Rate }, { additionalProperties: false }),
   Type.Literal('unlimited'),
@@ -48,11 +48,11 @@ export const TenantChangeBody = Type.Object(
     payment_required: Type.Optional(Type.Boolean({ description: 'Whether paying ends the suspension' })),
     drift_policy: Type.Optional(Type.Enum([...driftPolicies])),
     resources: Type.Optional(
-      Type.Union([Sizes, Type.Null()], { description: "null: the plan's. What is not named stays as it is" }),
+      Type.Union([Sizes, Type.Null()], { description: "null: the plan's. Absent fields stay unchanged" }),
     ),
     pause_after_seconds: Type.Optional(
-      Type.Union([Type.Integer({ minimum: 0, maximum: maxPause }), Type.Null()], {
-        description: `null: as the region says; 0: never; else at least ${shortestPause}`,
+      Type.Union([Type.Integer({ minimum: 0, maximum: maxPauseSeconds }), Type.Null()], {
+        description: `null: the region's default; 0: never; otherwise at least ${minPauseSeconds}`,
       }),
     ),
     backup_schedule: Type.Optional(
@@ -62,44 +62,44 @@ export const TenantChangeBody = Type.Object(
     ),
     backups_kept: Type.Optional(Type.Integer({ minimum: 1, maximum: 365 })),
     rate_limit: Type.Optional(
-      Type.Union([...OwnRateBody, Type.Null()], { description: "Of requests at each gateway; null: the plan's" }),
+      Type.Union([...OwnRateBody, Type.Null()], { description: "Rate of requests at each gateway; null: the plan's" }),
     ),
   },
   { additionalProperties: false, minProperties: 1 },
 )
 export type TenantChangeBody = Static<typeof TenantChangeBody>
 
-/** @throws ControlError INVALID_NAME, RESERVED_NAME, INVALID_FIELD, NOT_DEDICATED */
+/** Checks the rules of a change. @throws ControlError INVALID_NAME, RESERVED_NAME, INVALID_FIELD, NOT_DEDICATED */
 export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolation'>): void {
   if (body.name !== undefined) checkName(body.name)
   const { pause_after_seconds: pauseAfter, backup_schedule: schedule } = body
-  if (pauseAfter != null && pauseAfter > 0 && pauseAfter < shortestPause) {
+  if (pauseAfter != null && pauseAfter > 0 && pauseAfter < minPauseSeconds) {
     throw new ControlError(
       'INVALID_FIELD',
-      `field "pause_after_seconds" must be 0, or from ${shortestPause} to ${maxPause}`,
+      `Field "pause_after_seconds" must be 0, or from ${minPauseSeconds} to ${maxPauseSeconds}.`,
     )
   }
   if (schedule != null) checkSchedule(schedule)
   for (const field of ['resources', 'pause_after_seconds', 'backup_schedule'] as const) {
-    if (body[field] !== undefined) requireDedicated(tenant, `field "${field}"`)
+    if (body[field] !== undefined) requireDedicated(tenant, `Field "${field}"`)
   }
 }
 
 function checkSchedule(schedule: string): void {
   const fields = schedule.trim().split(/\s+/)
   const [minute = ''] = fields
-  const error =
+  const rule =
     fields.length !== 5
       ? 'must be a cron expression of five fields'
       : !/^\d{1,2}$/.test(minute)
-        ? 'must name one minute, because there is at most one backup an hour'
-        : !comesUp(fields.join(' '))
-          ? 'is no cron expression that ever comes up'
+        ? 'must have one fixed minute, because at most one backup an hour is allowed'
+        : !isEverDue(fields.join(' '))
+          ? 'must be a cron expression with a future time'
           : undefined
-  if (error !== undefined) throw new ControlError('INVALID_FIELD', `field "backup_schedule" ${error}`)
+  if (rule !== undefined) throw new ControlError('INVALID_FIELD', `Field "backup_schedule" ${rule}.`)
 }
 
-function comesUp(schedule: string): boolean {
+function isEverDue(schedule: string): boolean {
   try {
     return new Cron(schedule, { paused: true, timezone: 'UTC' }).nextRun() !== null
   } catch {

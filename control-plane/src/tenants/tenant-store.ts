@@ -1,4 +1,4 @@
-// What the API asks of the place where tenants are kept. Every write carries the change, its operation and its audit entry.
+// The API's interface of the tenant store. Every write carries the change, its operation and its audit entry.
 import type { Page, PageRequest } from '../platform/page.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { OwnRate } from '../quotas/index.ts'
@@ -11,12 +11,12 @@ export interface NewTenant {
   plan: string
   region: string
   isolation: Isolation
-  /** Absent: the plan's. */
+  /** The tenant's own rate; absent for the plan's. */
   rateLimit?: OwnRate
   secrets: Record<SecretKind, string>
 }
 
-/** Null takes back what was set. */
+/** Fields that change. Null removes a value that was set. */
 export interface TenantChange {
   name?: string
   plan?: string
@@ -24,13 +24,13 @@ export interface TenantChange {
   suspendReason?: string | null
   paymentRequired?: boolean
   driftPolicy?: DriftPolicy
-  /** Null: the plan's. What is not named stays as it is. */
+  /** Sizes of the tenant's services; null for the plan's. Absent fields stay unchanged. */
   resources?: SizeChanges | null
-  /** Null: the region's; 0: never. */
+  /** Idle time until a pause; null for the region's default, 0 for never. */
   pauseAfterSeconds?: number | null
   backupSchedule?: string | null
   backupsKept?: number
-  /** Null: the plan's. */
+  /** The tenant's own rate; null for the plan's. */
   rateLimit?: OwnRate | null
 }
 
@@ -46,62 +46,75 @@ interface TenantFilter {
   namePrefix?: string
 }
 
-/** A tenant as a write has left it, and the operation that carries the change out. */
+/** A tenant after a write, with the operation that carries out the change. */
 export interface TenantWrite {
   tenant: Tenant
   operation: Operation
 }
 
-/** With the secrets that hold: those of a tenant made in advance were made with it. */
+/** A created tenant with its valid secrets. One that was created in advance already had them. */
 export interface TenantCreated extends TenantWrite {
   secrets: Record<SecretKind, string>
 }
 
-/** `operation` is the one under way; undefined when there is nothing to do. */
+/** A tenant with its operation in progress; undefined if no change was necessary. */
 export interface TenantState {
   tenant: Tenant
   operation: Operation | undefined
 }
 
 /**
- * Tenants made in advance are nobody's: nothing here shows them. `resources` of a tenant are those in effect, its own or
- * its plan's; undefined for one without services of its own.
+ * The store of tenants. It does not return unclaimed tenants that were created in advance. A tenant's `resources` are
+ * those in effect, its own or its plan's; undefined without services of its own.
  */
 export interface TenantStore {
   /**
-   * Claims a tenant that was made in advance, if there is one of the kind: then the id is that one's.
+   * Creates a tenant, or claims a matching one that was created in advance, whose ID it then has.
    * @throws ControlError NAME_TAKEN
    */
   create(tenant: NewTenant, write: RecordedWrite): Promise<TenantCreated>
-  /** Undefined when there is no such tenant. */
+  /** Returns a tenant; undefined if it does not exist. */
   get(id: string): Promise<Tenant | undefined>
-  /** Tenants that match every given field, the oldest first. */
+  /** Lists tenants that match every given field, the oldest first. */
   list(filter: TenantFilter, page: PageRequest): Promise<Page<Tenant>>
   /**
-   * Raises the generation. `ifMatch` is the generation the caller has seen.
-   * @throws ControlError TENANT_NOT_FOUND, STALE_ETAG, OPERATION_UNDER_WAY, TENANT_DELETED, NAME_TAKEN, NOT_SUSPENDED
+   * Changes a tenant and increments its generation.
+   * @param ifMatch generation that the caller expects
+   * @throws ControlError TENANT_NOT_FOUND, STALE_ETAG, OPERATION_IN_PROGRESS, TENANT_DELETED, NAME_TAKEN, NOT_SUSPENDED
    */
   update(id: string, change: TenantChange, ifMatch: number | undefined, write: RecordedWrite): Promise<TenantWrite>
-  /** Changes nothing. @throws what `update` does for the state that the tenant is in */
+  /**
+   * Checks that a tenant can be changed, and changes nothing. @throws ControlError as `update` does for the tenant's
+   * state
+   */
   rejectBusy(id: string, ifMatch: number | undefined): Promise<void>
-  /** Supersedes whatever is under way. Asked again with an earlier `purgeAfter`, that holds. */
+  /**
+   * Requests the deletion, and supersedes operations in progress. The earliest `purgeAfter` of several requests
+   * applies.
+   */
   requestDelete(id: string, purgeAfter: Date, ifMatch: number | undefined, write: RecordedWrite): Promise<TenantWrite>
-  /** New API keys and a new token secret; the old ones are honoured until `expireAt`. */
+  /** Stores new API keys and a new token secret. The old ones stay valid until `expireAt`. */
   rotateKeys(
     id: string,
     secrets: Pick<Record<SecretKind, string>, 'jwt_secret' | 'publishable_key' | 'secret_key'>,
     expireAt: Date,
     write: RecordedWrite,
   ): Promise<TenantWrite>
-  /** Every service is made anew, one after the other where it can be. @throws ControlError as `update` does */
+  /** Restarts every service, one after the other if possible. @throws ControlError as `update` does */
   restart(id: string, write: RecordedWrite): Promise<TenantWrite>
-  /** @throws ControlError NOT_ACTIVE for a suspended tenant; else as `update` does. A paused one stays as it is */
+  /**
+   * Pauses a tenant; a paused one stays unchanged. @throws ControlError NOT_ACTIVE for a suspended tenant; otherwise as
+   * `update` does
+   */
   pause(id: string, write: RecordedWrite): Promise<TenantState>
-  /** Supersedes a pause under way. What is not paused stays as it is. @throws ControlError TENANT_NOT_FOUND, TENANT_DELETED */
+  /**
+   * Wakes a tenant and supersedes a pause in progress; other tenants stay unchanged. @throws ControlError
+   * TENANT_NOT_FOUND, TENANT_DELETED
+   */
   wake(id: string, write: RecordedWrite): Promise<TenantState>
-  /** Undefined when there is no such operation. */
+  /** Returns an operation; undefined if it does not exist. */
   getOperation(id: string): Promise<Operation | undefined>
-  /** Operations that match every given field, the oldest first. */
+  /** Lists operations that match every given field, the oldest first. */
   listOperations(
     filter: { tenantId?: string; kind?: OperationKind; state?: Operation['state'] },
     page: PageRequest,

@@ -1,39 +1,42 @@
-// A tenant and its operations, as the control plane knows them.
+// A tenant and its operations, as the control plane stores them.
 import type { Isolation } from '../stacks/index.ts'
 import type { HeldRate } from '../quotas/index.ts'
 
-/** `warm`: made in advance, and nobody's yet. `restoring`: not begun before its data is in place. */
+/**
+ * Desired state of a tenant. `warm`: created in advance and not claimed. `restoring`: not started before its data is
+ * restored.
+ */
 export type Desired = 'active' | 'suspended' | 'paused' | 'warm' | 'restoring' | 'deleted'
 
 export const statuses = ['pending', 'ready', 'suspended', 'paused', 'warm', 'deleting', 'failed'] as const
-/** What the reconciler last recorded of a tenant. */
+/** Status that the reconciler last recorded for a tenant. */
 export type Status = (typeof statuses)[number]
 
-/** What to do about differences that nobody asked for. */
+/** Reactions to differences that no client requested. */
 export const driftPolicies = ['repair', 'report', 'ignore'] as const
-/** One of `driftPolicies`: repair a difference, show it in the condition `Drift` alone, or neither. */
+/** A policy for differences: repair one, report it in the condition `Drift`, or neither. */
 export type DriftPolicy = (typeof driftPolicies)[number]
 
 export const conditionTypes = ['Services', 'Home', 'Database', 'Runtime', 'Route', 'Drift', 'Disk', 'Loss'] as const
 
-/** Something observed of a tenant, and when. */
+/** An observation of a tenant with its time. */
 export interface Condition {
   type: (typeof conditionTypes)[number]
   status: 'True' | 'False' | 'Unknown'
   reason: string
   message: string
-  /** ISO 8601, UTC. */
+  /** Time in ISO 8601, UTC. */
   observed_at: string
 }
 
-/** A tenant as the control plane knows it, without its secrets (specification, section 2.6). */
+/** A tenant as the control plane stores it, without its secrets (specification, section 2.6). */
 export interface Tenant {
   id: string
   name: string
   plan: string
   region: string
   isolation: Isolation
-  /** The plan's own model, whatever the region can provide. */
+  /** Isolation of the plan, which the region may not support. */
   planIsolation: Isolation
   /** Name of the shared database that holds the home. */
   database: string | undefined
@@ -50,26 +53,26 @@ export interface Tenant {
   driftPolicy: DriftPolicy
   suspendReason: string | undefined
   paymentRequired: boolean
-  /** As kept, undefined: the plan's; as `TenantStore` gives it: those in effect. */
+  /** Sizes of its services. A row without sizes has the plan's; `TenantStore` returns those in effect. */
   resources: ComponentSizes | undefined
   runtimeImage: string | undefined
-  /** Undefined: the region's; 0: never. */
+  /** Idle time until a pause; undefined for the region's default, 0 for never. */
   pauseAfterSeconds: number | undefined
   /** Cron expression, UTC. */
   backupSchedule: string | undefined
   backupsKept: number
-  /** Of requests at each gateway. */
+  /** Rate of requests at each gateway. */
   rateLimit: HeldRate
 }
 
-/** What the services of a tenant of its own may take. */
+/** Limits of one service of a tenant. */
 export interface ComponentSize {
   memoryBytes: number
   /** Thousandths of a core. */
   cpuMillis: number
 }
 
-/** What each service of a tenant with services of its own may take. */
+/** Limits of each service of a tenant with services of its own. */
 export interface ComponentSizes {
   postgres: ComponentSize
   runtime: ComponentSize
@@ -91,10 +94,10 @@ export const operationKinds = [
   'restore',
   'verify',
 ] as const
-/** What was asked of a tenant. */
+/** Kind of an operation on a tenant. */
 export type OperationKind = (typeof operationKinds)[number]
 
-/** One thing that was asked of a tenant, and how far it is. */
+/** An operation on a tenant, with its progress. */
 export interface Operation {
   id: string
   tenantId: string
@@ -118,8 +121,8 @@ export const secretKinds = [
   'publishable_key',
   'secret_key',
 ] as const
-/** What a secret of a tenant is for. Several of one kind are live while it is rotated. */
+/** Kind of a tenant's secret. Several of one kind are valid during a rotation. */
 export type SecretKind = (typeof secretKinds)[number]
 
-/** Kinds of operations that do not change what should be, and so don't stand for a generation. */
+/** Kinds of operations that do not change the desired state, and so have no generation of their own. */
 export const alongsideGenerations = ['backup', 'verify'] as const

@@ -1,20 +1,20 @@
-// `Prefer: wait=N`: holds an answer until the operation has ended, or N seconds.
+// `Prefer: wait=N`: delays a response until the operation has ended, at most for N seconds.
 import type { FastifyRequest } from 'fastify'
 import type { Tenant } from './tenant.ts'
 import type { TenantStore, TenantWrite } from './tenant-store.ts'
 
-/** What `waitUntilSettled` needs. */
+/** Dependencies of `waitUntilSettled`. */
 export interface WaitDeps {
   tenants: TenantStore
   changes: {
-    /** Resolves when the tenant was next observed, when changes may have been missed, or when the signal aborts. */
+    /** Resolves at the tenant's next observation, when changes may have been missed, or when the signal aborts. */
     next(tenantId: string, signal: AbortSignal): Promise<void>
   }
 }
 
 /**
- * Waits until the operation of a write has ended, for `seconds` at most, or until the caller has gone.
- * @returns tenant and operation as they are at the end; the tenant as last seen when it is gone by then
+ * Waits until the operation of a write has ended, at most for `seconds`, or until the client has disconnected.
+ * @returns tenant and operation at the end of the wait; the last known tenant if it was removed
  */
 export async function waitUntilSettled(
   deps: WaitDeps,
@@ -28,7 +28,7 @@ export async function waitUntilSettled(
   request.raw.socket.once('close', () => gone.abort())
   const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(seconds * 1000)])
   for (;;) {
-    // Subscribed before looking, so that no change falls between.
+    // The subscription begins before the read, so that no change is missed between them.
     const change = deps.changes.next(write.tenant.id, signal)
     const operation = (await deps.tenants.getOperation(write.operation.id)) ?? write.operation
     const tenant = await deps.tenants.get(write.tenant.id)

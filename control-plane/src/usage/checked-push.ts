@@ -1,17 +1,20 @@
-// A gateway's push, checked for what its JSON schema can't say. Pure.
+// Checks the rules of a gateway's push that its JSON schema can't express. Pure.
 import { isTenantId, type UsagePush } from '@tenantry/contract'
 import { ControlError } from '../platform/errors.ts'
 import { parseHour } from './hours.ts'
 import { homeSource } from './usage-ledger.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-/** Text that Postgres can hold. */
+/** Matches text that Postgres can store. */
 const plainText = /^[^\0\p{Surrogate}]{0,200}$/u
 
-/** @throws ControlError INVALID_FIELD that names the first field in which something is wrong */
+/**
+ * Checks a push.
+ * @throws ControlError INVALID_FIELD that names the first invalid field
+ */
 export function checkPush({ source, boot, counters, complete_until: completeUntil }: UsagePush): void {
   if (source === '' || !plainText.test(source) || source.startsWith(homeSource('')))
-    reject('source', "must be 1 to 200 characters, and not begin as a home's")
+    reject('source', "must be 1 to 200 characters, and not begin like a home's source")
   if (!uuid.test(boot)) reject('boot', 'must be a UUID')
   if (completeUntil !== undefined && parseHour(completeUntil) === undefined)
     reject('complete_until', 'must be the start of a UTC hour, ISO 8601')
@@ -27,5 +30,5 @@ export function checkPush({ source, boot, counters, complete_until: completeUnti
 }
 
 function reject(field: string, rule: string): never {
-  throw new ControlError('INVALID_FIELD', `field "${field}" ${rule}`)
+  throw new ControlError('INVALID_FIELD', `Field "${field}" ${rule}.`)
 }

@@ -1,65 +1,79 @@
-// What billing reads of the ledger: a tenant's closed hours and the corrections that are billed with a month.
+// The part of the ledger that billing reads: a tenant's closed hours, and the corrections that are billed with a month.
 import type { Amounts, HourBucket } from './hour-bucket.ts'
 
-/** What came for an hour after it was closed. It is billed once, with `billedMonth`. */
+/** Usage that arrived for an hour after it was closed. It is billed once, with `billedMonth`. */
 export interface Correction {
   tenantId: string
-  /** Counts up from 1 with each correction of the tenant. */
+  /** The number of the correction; a tenant's corrections count up from 1. */
   number: number
-  /** Start of the hour in which it was used, UTC; in an earlier month than `billedMonth`, or in the same. */
+  /** The start of the hour of the usage, UTC. It is in `billedMonth` or an earlier month. */
   hour: Date
-  /** What is to be added to the hour. */
+  /** The amounts to add to the hour. */
   amounts: Amounts
-  /** First instant of the month whose invoice has it: the hour's own while that is open, otherwise the first that is. */
+  /**
+   * The first instant of the month whose invoice has the correction: the hour's own month while that is open, else the
+   * first open one.
+   */
   billedMonth: Date
   recordedAt: Date
-  /** Of the tenant's chain of corrections (see `hash-chain.ts`), in hexadecimal. */
+  /**
+   * The hashes of the tenant's chain of corrections before and after this one (see `hash-chain.ts`), in hexadecimal.
+   */
   previous: string
   hash: string
 }
 
 export interface ClosedMonth {
   tenantId: string
-  /** First instant, UTC. */
+  /** The month's first instant, UTC. */
   month: Date
-  /** Closed hours in which anything was used, in order. */
+  /** The closed hours with any usage, in order. */
   hours: HourBucket[]
-  /** Those billed with this month, by number. */
+  /** The corrections that are billed with this month, by number. */
   corrections: Correction[]
-  /** The chain before the month's first hour and after its last (see `hash-chain.ts`), in hexadecimal. */
+  /**
+   * The hash of the chain before the month's first hour (see `hash-chain.ts`), in hexadecimal. `hash` is the one after
+   * its last.
+   */
   previous: string
   hash: string
-  /** Since when nothing of `hours` and `corrections` can change any more; undefined while the month is open. */
+  /** The time since which `hours` and `corrections` can't change any more; undefined while the month is open. */
   closedAt: Date | undefined
 }
 
-/** A tenant's month as it is stored: little, until it is read. */
+/** A tenant's month as it is stored, which is small until it is read. */
 export interface StoredMonth {
-  /** As in `ClosedMonth`. */
+  /** The time at which the month was closed, as in `ClosedMonth`. */
   closedAt: Date | undefined
   /** Whether there is any closed hour. */
   hasHours: boolean
-  /** Starts of the hours that its corrections are of. */
+  /** The starts of the hours that the corrections concern. */
   corrected: readonly Date[]
-  /** @throws Error when what is stored does not fit its chain */
+  /**
+   * Reads the month.
+   * @throws Error when the stored month does not match its chain
+   */
   read(): ClosedMonth
 }
 
-/** What billing reads of the ledger; every read checks what is stored against its chain of hashes. */
+/** The part of the ledger that billing reads. Every read checks the stored data against its chain of hashes. */
 export interface ClosedUsage {
   /**
+   * Reads a tenant's month.
    * @param month its first instant, UTC
    * @returns an empty open month where the ledger has nothing
-   * @throws Error when what is stored does not fit its chain
+   * @throws Error when the stored month does not match its chain
    */
   month(tenantId: string, month: Date): Promise<ClosedMonth>
-  /** As `month`, of many tenants at one instant; each of them has one. What is wrong with one shows when that one is read. */
+  /**
+   * Reads the month of many tenants, all at one instant. Each tenant has an entry, whose errors show when it is read.
+   */
   months(tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, StoredMonth>>
   /**
-   * Up to where a tenant's hours are closed, as an hour's start. All of them are in what is read after this was asked.
+   * Returns the end of a tenant's closed hours, as an hour's start. Reads after this call include all of them.
    * @param settled hours from this one on are not to be closed yet
    */
   closedUntil(tenantId: string, settled: Date): Promise<Date>
-  /** Tenants whose month is closed, in order of their ids, those that are gone by now too. */
+  /** Returns the tenants whose month is closed, deleted ones too, in the order of their ids. */
   closedTenants(month: Date, page: { after: string | undefined; limit: number }): Promise<string[]>
 }

@@ -1,4 +1,4 @@
-// What the services of a tenant of its own take now, as their engine tells.
+// Reads what a tenant's own services use at present from their engine.
 import type { Clock } from '../platform/clock.ts'
 import { callEngine } from '../engines/index.ts'
 import type { TenantStatusSource } from '../health/index.ts'
@@ -7,7 +7,10 @@ import type { ComponentUsage, Usage } from './usage-reader.ts'
 /** The volume of each service (see `stack-for.ts`). */
 const volumes = { postgres: 'data', runtime: 'files' } as const
 
-/** Never fails: what can't be had is null. @param statusSource undefined for a past month, of which an engine knows nothing */
+/**
+ * Returns the services' usage, with null for unknown values. Never fails.
+ * @param statusSource undefined for a past month, which the engine knows nothing about
+ */
 export async function componentUsage(
   clock: Pick<Clock, 'timeout'>,
   statusSource: TenantStatusSource | undefined,

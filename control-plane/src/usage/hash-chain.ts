@@ -1,5 +1,5 @@
-// The chain over a tenant's closed hours, and that over its corrections: each link's hash covers the link before it,
-// so that an hour that was changed, left out or put in shows. Pure.
+// The hash chains over a tenant's closed hours and over its corrections. Each link's hash covers the link before it, so
+// that a changed, missing or inserted hour is detected. Pure.
 import { hash as digest } from 'node:crypto'
 import { amountsText } from './amounts-text.ts'
 import type { Correction } from './closed-usage.ts'
@@ -9,17 +9,17 @@ import type { HourBucket } from './hour-bucket.ts'
 export const chainStart = '0'.repeat(64)
 
 /**
- * SHA-256, in hexadecimal, of the texts below joined by line feeds:
- * the hash before, `hour`, tenant id, start of the hour (ISO 8601 with milliseconds), the amounts as `amountsText` writes them.
+ * Returns an hour's hash: SHA-256, in hexadecimal, of these texts joined by line feeds: the previous hash, `hour`,
+ * tenant id, start of the hour (ISO 8601 with milliseconds), and the amounts as `amountsText` writes them.
  */
 export function hourLink(previous: string, { tenantId, hour, amounts }: HourBucket): string {
   return digest('sha256', [previous, 'hour', tenantId, hour.toISOString(), amountsText(amounts)].join('\n'))
 }
 
 /**
- * SHA-256, in hexadecimal, of the texts below joined by line feeds:
- * the hash before, `correction`, tenant id, number, start of the hour, first instant of the month it is billed with, the
- * amounts; times and amounts are written as in `hourLink`.
+ * Returns a correction's hash: SHA-256, in hexadecimal, of these texts joined by line feeds: the previous hash,
+ * `correction`, tenant id, number, start of the hour, first instant of the month that bills it, and the amounts. Times
+ * and amounts are as in `hourLink`.
  */
 export function correctionLink(
   previous: string,
@@ -40,7 +40,10 @@ export function correctionLink(
   )
 }
 
-/** Links hours to a tenant's chain. @returns its hash after the hours, which are in order */
+/**
+ * Links hours, which are in order, to a tenant's chain.
+ * @returns the hash after them
+ */
 export function chainOf(previous: string, hours: readonly HourBucket[]): string {
   return hours.reduce(hourLink, previous)
 }

@@ -1,29 +1,33 @@
-// What was read of a tenant's home → amounts of hours for the ledger. Pure. Files' bytes and runs are in the home's own books, to
-// the microsecond; documents are measured when the home is read, and what was measured holds until the next time.
+// Converts readings of a tenant's home into amounts of hours for the ledger. Pure. The home counts files' bytes and
+// function runs itself, to the microsecond. Documents are measured when the home is read, and the measurement holds
+// until the next reading.
 import { hourMilliseconds, type HomeCounters } from '@tenantry/contract'
 import { startOfHour } from './hours.ts'
 import type { HomeAmounts, HomeReading } from './usage-ledger.ts'
 
-/** What was last read. */
+/** The state of a home at its last reading. */
 export interface HomeState {
   tenantId: string
-  /** UUID. */
+  /** The id of the home's counters, a UUID. Counters that begin again have another one. */
   books: string
   readAt: Date
   documentBytes: bigint
   fileBytes: bigint
-  /** Told so far of the hour of `readAt`, under these books. */
+  /** The amounts that were reported for the hour of `readAt`, under these counters. */
   documentByteSeconds: bigint
   fileByteSeconds: bigint
 }
 
-/** A run belongs to the hour in which it began; this is longer than the longest takes. */
+/** The maximum duration of a run, with reserve. A run belongs to the hour in which it began. */
 const maxRunMilliseconds = 10 * 60_000
 
-/** Nothing more will come. */
+/** The `completeUntil` of a source that reports nothing more. */
 export const forGood = new Date('9999-12-31T00:00:00Z')
 
-/** A home that was read. @returns what to record, in order, and what to keep then */
+/**
+ * Converts a reading of a home.
+ * @returns the readings to record, in order, and the state to store afterwards
+ */
 export function readingOf(
   before: HomeState | undefined,
   counters: HomeCounters,
@@ -31,7 +35,7 @@ export function readingOf(
 ): { readings: HomeReading[]; state: HomeState } {
   const began = new Date(Math.min(Date.parse(counters.began), at.getTime()))
   const same = before?.books === counters.books
-  // What was stored under former books lay there until these began.
+  // Bytes under earlier counters were stored until these counters began.
   const last = before === undefined || same ? [] : [heldReading(before, laterOf(before.readAt, began)).reading]
   const from: HomeState = same
     ? before
@@ -83,7 +87,10 @@ export function readingOf(
   }
 }
 
-/** A home that can't be read: what it stored lies there still. @param until not before it was read */
+/**
+ * Estimates the reading of a home that can't be read: it still stores the same bytes.
+ * @param until not before the last reading
+ */
 export function heldReading(before: HomeState, until: Date): { reading: HomeReading; state: HomeState } {
   const documents = held(before.readAt, until, before.documentBytes, before.documentByteSeconds)
   const files = held(before.readAt, until, before.fileBytes, before.fileByteSeconds)
@@ -117,7 +124,10 @@ const noRuns: Pick<
   functionMemoryKibMilliseconds: 0n,
 }
 
-/** Byte-seconds of each hour from one time to another. @param reported of the first hour, before that */
+/**
+ * Returns the byte-seconds of each hour between two times.
+ * @param reported those already reported for the first hour
+ */
 function held(from: Date, until: Date, bytes: bigint, reported: bigint): Map<number, bigint> {
   const amounts = new Map([[startOfHour(from).getTime(), reported]])
   for (let hour = startOfHour(from).getTime(); hour <= until.getTime(); hour += hourMilliseconds) {
@@ -130,7 +140,7 @@ function held(from: Date, until: Date, bytes: bigint, reported: bigint): Map<num
   return amounts
 }
 
-/** Of a home that was read then: before it, nothing more comes. */
+/** Returns the time before which a home that was read at `at` reports nothing more. */
 export function completeUntil(at: Date): Date {
   return startOfHour(new Date(at.getTime() - maxRunMilliseconds))
 }

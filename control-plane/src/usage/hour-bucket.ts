@@ -1,6 +1,9 @@
-// What a tenant used in one hour, as the ledger closes it and billing reads it. Pure.
+// A tenant's usage of one hour, as the ledger closes it and billing reads it. Pure.
 
-/** Whole numbers, in the order in which the chain's links, the packed months and the exports name them. */
+/**
+ * The names of the amounts, which are whole numbers, in the order of the chain's links, the packed months and the
+ * exports.
+ */
 export const amountNames = [
   'requests',
   'egressBytes',
@@ -16,20 +19,21 @@ export const amountNames = [
 export type AmountName = (typeof amountNames)[number]
 
 /**
- * Never below zero in a bucket. `documentByteSeconds` and `fileByteSeconds` are time integrals of what was stored;
- * `connectionsPeak` is the greatest number at once (in an hour: the gateways' greatest numbers together); all others are sums.
+ * The amounts of usage, never negative in a bucket. `documentByteSeconds` and `fileByteSeconds` are time integrals of
+ * stored bytes; `connectionsPeak` is the maximum of simultaneous connections (in an hour: the sum of the gateways'
+ * maximums); all others are sums.
  */
 export type Amounts = Record<AmountName, bigint>
 
-/** What a tenant used in one UTC hour. */
+/** A tenant's usage of one UTC hour. */
 export interface HourBucket {
   tenantId: string
-  /** Start, UTC. */
+  /** The start of the hour, UTC. */
   hour: Date
   amounts: Amounts
 }
 
-/** Amounts of an hour in which nothing was used: all 0. */
+/** Returns the amounts of an hour without usage: all 0. */
 export function noAmounts(): Amounts {
   return {
     requests: 0n,
@@ -45,14 +49,14 @@ export function noAmounts(): Amounts {
   }
 }
 
-/** Two parts of one hour: everything adds up, the gateways' greatest numbers of connections too. */
+/** Adds two parts of one hour. The gateways' maximums of connections add up too. */
 export function addAmounts(left: Amounts, right: Amounts): Amounts {
   const sum = noAmounts()
   for (const name of amountNames) sum[name] = left[name] + right[name]
   return sum
 }
 
-/** Two different hours: everything adds up, but of the peaks the greater one stays. */
+/** Adds the amounts of two hours. Of the peaks the greater one counts. */
 export function joinAmounts(left: Amounts, right: Amounts): Amounts {
   const connectionsPeak = left.connectionsPeak > right.connectionsPeak ? left.connectionsPeak : right.connectionsPeak
   return { ...addAmounts(left, right), connectionsPeak }

@@ -1,4 +1,4 @@
-// What others may import of `usage/`.
+// The exports of `usage/` that other modules may import.
 export { amountsText } from './amounts-text.ts'
 export { closeAll, closeLedger, type CloseLedgerDeps, settleMilliseconds } from './jobs-close-ledger.ts'
 export type { ClosedUsage, Correction, StoredMonth } from './closed-usage.ts'

@@ -1,4 +1,4 @@
-// Closes hours and months of the ledger as soon as all of them has come; what the leader does from time to time.
+// The leader's job that closes hours and months of the ledger as soon as all their usage has arrived.
 import { hourMilliseconds } from '@tenantry/contract'
 import type { Clock } from '../platform/clock.ts'
 import { nextMonth } from '../platform/months.ts'
@@ -8,32 +8,34 @@ import type { Log } from '../platform/log.ts'
 import { startOfHour } from './hours.ts'
 import type { LedgerClosing, MissingSources, TenantRange } from './ledger-closing.ts'
 
-/** So long after its end an hour closes at the earliest: a source that was just started has been heard of by then. */
+/** The minimum time between the end of an hour and its closing, within which a new source is known. */
 export const settleMilliseconds = 10 * 60_000
-/** Counters are kept after their hour was closed, so that what a source sends against its own word is still told apart from a repeat. */
+/**
+ * Counters are stored for this long after their hour was closed, so that late counts are distinct from repeats.
+ */
 const retentionMilliseconds = 24 * hourMilliseconds
-const tenantsAtOnce = 500
+const tenantBatchSize = 500
 const intervalMilliseconds = 60_000
 
-/** What is left open. */
+/** The open hours and months of the ledger, and the sources that it waits for. */
 interface LedgerState {
-  /** Hours before it are closed, but those that wait for a tenant's own home. */
+  /** The end of the closed hours, except those that wait for a tenant's own home. */
   until: Date
-  /** End of the first month that is over and not closed for all tenants. */
+  /** The end of the first past month that is not closed for all tenants. */
   openMonthEnd: Date | undefined
   missing: MissingSources
 }
 
-/** What the job needs that closes the ledger's hours and months. */
+/** The dependencies of the job that closes the ledger's hours and months. */
 export interface CloseLedgerDeps {
   closing: LedgerClosing
-  /** Told after each pass; undefined when this control plane leads no longer. */
+  /** Receives the state after each pass; undefined when this control plane is no longer the leader. */
   measure: (state: LedgerState | undefined) => void
   clock: Clock
   log: Pick<Log, 'warn'>
 }
 
-/** Runs while this control plane leads. */
+/** Creates the job, which runs while this control plane leads. */
 export function closeLedger(deps: CloseLedgerDeps): (leadership: Leadership) => Promise<void> {
   return ({ epoch, lost }) =>
     repeat(
@@ -45,7 +47,7 @@ export function closeLedger(deps: CloseLedgerDeps): (leadership: Leadership) => 
           deps.measure(await stateOf(deps.closing, now, until))
           return intervalMilliseconds
         },
-        onError: (error) => deps.log.warn({ err: error }, 'the usage ledger could not be closed; it is tried again'),
+        onError: (error) => deps.log.warn({ err: error }, 'could not close the usage ledger; retrying'),
       },
       lost,
     ).finally(() => deps.measure(undefined))
@@ -61,9 +63,9 @@ function settledAt(now: Date): Date {
 }
 
 /**
- * Closes hours, then months, then removes counters that are done with; each in steps that may be interrupted and done
- * again.
- * @returns until when hours are closed
+ * Closes hours, then months, then removes counters that are not needed any more, in steps that can be interrupted and
+ * repeated.
+ * @returns the end of the closed hours
  */
 export async function closeAll(closing: LedgerClosing, now: Date, epoch: bigint, signal?: AbortSignal): Promise<Date> {
   const settled = settledAt(now)
@@ -72,7 +74,7 @@ export async function closeAll(closing: LedgerClosing, now: Date, epoch: bigint,
 
   for (let after: string | undefined = ''; after !== undefined;) {
     signal?.throwIfAborted()
-    after = await closing.closeHours(until, { after, limit: tenantsAtOnce }, epoch)
+    after = await closing.closeHours(until, { after, limit: tenantBatchSize }, epoch)
   }
   const first = await closing.firstOpenMonth()
   for (let month = first; month !== undefined && nextMonth(month) <= until; month = nextMonth(month)) {
@@ -81,18 +83,18 @@ export async function closeAll(closing: LedgerClosing, now: Date, epoch: bigint,
       await closing.closeMonth(month, tenants, epoch)
     }
   }
-  // Hours that an earlier call named: pushes that had begun before it have ended by now.
+  // Pushes that began before an earlier call chose these hours have ended by now.
   const keep = startOfHour(new Date(until.getTime() - retentionMilliseconds))
-  if ((await closing.keptFrom()) >= keep) return until
+  if ((await closing.retainedFrom()) >= keep) return until
   for (const tenants of tenantRanges) {
     signal?.throwIfAborted()
     await closing.removePosted(tenants, epoch)
   }
-  await closing.keepFrom(keep, epoch)
+  await closing.retainFrom(keep, epoch)
   return until
 }
 
-/** By the first hexadecimal digit of their ids. */
+/** The ranges of tenants, by the first hexadecimal digit of their ids. */
 const tenantRanges: readonly TenantRange[] = Array.from({ length: 16 }, (_, digit) => ({
   from: `t_${digit.toString(16)}`,
   to: `t_${(digit + 1).toString(17)}`,

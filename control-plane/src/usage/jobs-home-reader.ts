@@ -1,5 +1,5 @@
-// Reads the homes of all tenants for the ledger: each once an hour, those that are used more often. The control plane asks; nobody
-// can push.
+// Reads the homes of all tenants for the ledger: each once an hour, and more often those that are used. The control
+// plane sends the requests; no other part can push amounts of homes.
 import { hourMilliseconds } from '@tenantry/contract'
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
@@ -11,50 +11,52 @@ import { completeUntil, forGood, heldReading, readingOf, type HomeState } from '
 import type { HomeReading, UsageLedger } from './usage-ledger.ts'
 import type { Isolation } from '../stacks/index.ts'
 
-/** A tenant with what was last read of its home. */
+/** A tenant with the state of its home at the last reading. */
 interface HomeToRead {
   tenantId: string
   regionId: string
   isolation: Isolation
-  /** Its runtime is meant to answer. */
+  /** Whether its runtime is expected to respond. */
   isRunning: boolean
-  /** Nothing counts from then on. */
+  /** The end of the tenant's usage. */
   endedAt: Date | undefined
   state: HomeState | undefined
 }
 
 export interface HomeReadingStore {
   /**
-   * Returns the tenants that are somebody's and have, or had, a home; those that are gone as long as there is a state of
-   * them.
-   * @param tenantId this one alone
+   * Returns the assigned tenants that have, or had, a home. Deleted tenants are included while they have a state.
+   * @param tenantId limits the result to this tenant
    */
   homes(tenantId?: string): Promise<HomeToRead[]>
   save(state: HomeState): Promise<void>
   evict(tenantId: string): Promise<void>
 }
 
-/** What the job needs that reads into the ledger what homes store and which functions ran. */
+/** The dependencies of the job that reads stored bytes and function runs of homes into the ledger. */
 export interface HomeReaderDeps {
   store: HomeReadingStore
   ledger: Pick<UsageLedger, 'recordHome'>
   regions: ReadonlyMap<string, Pick<Region, 'config' | 'runtimeUrls'>>
   probe: CountersProbe & Pick<RegionProbe, 'activity'>
   clock: Clock
-  /** `held`: it was not asked, or did not answer, and stores what it stored. */
+  /**
+   * Receives the outcome of each reading. `held`: the home was not read, or did not respond, and is assumed to store
+   * the same bytes.
+   */
   measure: (outcome: 'read' | 'held' | 'failed') => void
   log: Pick<Log, 'warn'>
 }
 
 const intervalMilliseconds = 60_000
-/** Between two readings of a tenant that is used. */
+/** The time between two readings of a tenant that is used. */
 const activeMilliseconds = 5 * 60_000
-/** A runtime that does not answer for so long keeps no hour open any more; what it tells later is corrected. */
+/** A runtime that does not respond for this long keeps no hour open. What it reports later is corrected. */
 const timeoutMilliseconds = 2 * hourMilliseconds
-const readAtOnce = 8
+const maxConcurrentReads = 8
 const maxHours = 999
 
-/** Runs while this control plane leads. */
+/** Creates the job, which runs while this control plane leads. */
 export function readHomes(deps: HomeReaderDeps): (leadership: Leadership) => Promise<void> {
   const reader = createHomeReader(deps)
   const { clock, log } = deps
@@ -63,16 +65,16 @@ export function readHomes(deps: HomeReaderDeps): (leadership: Leadership) => Pro
       {
         clock,
         work: reader.poll,
-        onError: (error) => log.warn({ err: error }, 'homes could not be read for the ledger; it is tried again'),
+        onError: (error) => log.warn({ err: error }, 'could not read homes for the ledger; retrying'),
       },
       lost,
     )
 }
 
-/** Makes the reader of tenants' homes: `look` reads those that are due, `readNow` one at once. */
+/** Creates the reader of tenants' homes. `poll` reads the homes that are due, `readNow` reads one at once. */
 export function createHomeReader({ store, ledger, regions, probe, clock, measure, log }: HomeReaderDeps) {
-  const keep = async (readings: HomeReading[], state: HomeState): Promise<void> => {
-    // The state comes last: what was recorded is recorded again after a crash, and does no harm.
+  const save = async (readings: HomeReading[], state: HomeState): Promise<void> => {
+    // The state comes last, because repeating a recording after a crash has no effect.
     for (const reading of readings) await ledger.recordHome(reading)
     await store.save(state)
   }
@@ -80,19 +82,19 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
   const hold = async (state: HomeState, until: Date): Promise<void> => {
     if (until <= state.readAt) return
     const held = heldReading(state, until)
-    await keep([held.reading], held.state)
+    await save([held.reading], held.state)
   }
 
-  /** Nothing lies there any more; its hours wait for nobody. */
+  /** Ends the records of a deleted home, whose hours then wait for no source. */
   const end = async (state: HomeState, endedAt: Date): Promise<void> => {
     await hold(state, endedAt)
     await ledger.recordHome({ tenantId: state.tenantId, boot: state.books, hours: [], completeUntil: forGood })
     await store.evict(state.tenantId)
   }
 
-  const request = async (home: HomeToRead, at: Date, signal: AbortSignal) => {
+  const readCounters = async (home: HomeToRead, at: Date, signal: AbortSignal) => {
     const region = regions.get(home.regionId)
-    if (region === undefined) throw new Error(`the region ${home.regionId} is not configured`)
+    if (region === undefined) throw new Error(`The region ${home.regionId} is not configured.`)
     const since =
       home.state === undefined
         ? maxHours
@@ -114,23 +116,22 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
         measure('held')
         return
       }
-      // What happens while it answers is for the next time.
+      // Usage during the request belongs to the next reading.
       const at = clock.now()
-      const counters = await request(home, at, signal)
+      const counters = await readCounters(home, at, signal)
       const { readings, state: next } = readingOf(state, counters, at)
-      await keep(readings, next)
+      await save(readings, next)
       measure('read')
     } catch (cause) {
       signal.throwIfAborted()
       measure(isRunning ? 'failed' : 'held')
-      if (isRunning)
-        log.warn({ tenant: home.tenantId, err: cause }, 'a home could not be read for the ledger; it is tried again')
+      if (isRunning) log.warn({ tenant: home.tenantId, err: cause }, 'could not read a home for the ledger; retrying')
       if (state !== undefined && (!isRunning || clock.now().getTime() - state.readAt.getTime() > timeoutMilliseconds))
         await hold(state, clock.now())
     }
   }
 
-  /** When each tenant was last seen, as far as gateways answer. */
+  /** Returns the time of each tenant's last request, as far as gateways respond. */
   const lastSeen = async (signal: AbortSignal): Promise<Map<string, number>> => {
     const seen = new Map<string, number>()
     const urls = [...regions.values()].flatMap(({ config }) => config.gateway_internal_urls)
@@ -146,7 +147,10 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
     return seen
   }
 
-  /** Once: reads whoever is due. @returns after how many milliseconds to look again */
+  /**
+   * Polls once: reads the homes that are due.
+   * @returns the milliseconds until the next poll
+   */
   const poll = async (signal: AbortSignal): Promise<number> => {
     const [homes, seen] = await Promise.all([store.homes(), lastSeen(signal)])
     const now = clock.now()
@@ -157,7 +161,7 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
         (seen.get(tenantId) ?? 0) > state.readAt.getTime()
       )
     }
-    const queue = new PQueue({ concurrency: readAtOnce })
+    const queue = new PQueue({ concurrency: maxConcurrentReads })
     const errors: unknown[] = []
     for (const home of homes.filter(isDue))
       void queue.add(() =>
@@ -168,7 +172,7 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
     return intervalMilliseconds
   }
 
-  /** One home at once, whether or not it is due. What goes wrong in reading it is logged. */
+  /** Reads one home at once, whether or not it is due. Errors are logged. */
   const readNow = async (tenantId: string, signal: AbortSignal): Promise<void> => {
     for (const home of await store.homes(tenantId)) await read(home, signal)
   }

@@ -1,6 +1,7 @@
-// What the leader does to the ledger. Every write carries its epoch, and is refused when another has taken the lead since.
+// The leader's writes to the ledger. Every write carries the leader's epoch, and is rejected when another control plane
+// leads.
 
-/** Part of all tenants: `from` ≤ id < `to`, so that no write takes all of them at once. */
+/** A range of tenants: `from` ≤ id < `to`. No write covers all tenants at once. */
 export interface TenantRange {
   from: string
   to: string
@@ -12,34 +13,45 @@ export interface MissingSources {
 }
 
 export interface LedgerClosing {
-  /** How far all living sources that count for all tenants are complete; undefined when there is none. */
+  /**
+   * Returns the time until which all active sources that count for all tenants are complete; undefined when there is
+   * none.
+   */
   completeUntil(): Promise<Date | undefined>
-  /** How many living sources are not complete so far: gateways, and homes of tenants that are there. */
+  /** Counts the active sources that are not complete until then: gateways, and homes of existing tenants. */
   missing(until: Date): Promise<MissingSources>
   /**
-   * Books what was counted in hours before `until`: closed hours and corrections. A tenant whose own home is not complete
-   * so far is booked as far as that is.
+   * Posts the counts of hours before `until` as closed hours and corrections. A tenant whose own home is not complete
+   * until then is posted as far as the home is.
    * @param page tenants after an id, at most `limit`
-   * @returns the last tenant looked at, or undefined when there was none left
+   * @returns the last tenant that was processed; undefined when none remains
    * @throws LeadershipLost
    */
   closeHours(until: Date, page: { after: string; limit: number }, epoch: bigint): Promise<string | undefined>
-  /** The first month that some tenant was under a plan in, or used anything in, and has not closed; undefined when there is none. */
+  /**
+   * Returns the first month that is not closed for a tenant with a plan or usage in it; undefined when there is none.
+   */
   firstOpenMonth(): Promise<Date | undefined>
   /**
-   * Closes the month of each tenant that has all of it and no open month before it. Also of tenants that used nothing, but were
-   * under a plan.
-   * @returns of how many
+   * Closes the month of each tenant whose usage is complete and whose earlier months are closed. Tenants with a plan but
+   * without usage are included.
+   * @returns the number of tenants
    * @throws LeadershipLost
    */
   closeMonth(month: Date, tenants: TenantRange, epoch: bigint): Promise<number>
-  /** What comes for hours before this, from sources that had completed them, is a repeat. */
-  keptFrom(): Promise<Date>
   /**
-   * Removes counters of hours before `keptFrom` that are booked, where their source had completed the hour.
+   * Returns the start of the hours whose counters are stored. Counts of earlier hours, from sources that had completed
+   * them, are repeats.
+   */
+  retainedFrom(): Promise<Date>
+  /**
+   * Removes posted counters of hours before `retainedFrom`, where their source had completed the hour.
    * @throws LeadershipLost
    */
   removePosted(tenants: TenantRange, epoch: bigint): Promise<void>
-  /** @throws LeadershipLost */
-  keepFrom(hour: Date, epoch: bigint): Promise<void>
+  /**
+   * Moves the start of the hours whose counters are stored.
+   * @throws LeadershipLost
+   */
+  retainFrom(hour: Date, epoch: bigint): Promise<void>
 }

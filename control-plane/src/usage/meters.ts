@@ -1,4 +1,4 @@
-// Which counters make up which amount of an hour, and which of them are also kept broken down. Pure.
+// Maps counters to the amounts of an hour, and selects the counters that are also stored broken down. Pure.
 import type { AmountName } from './hour-bucket.ts'
 
 const amountOfMeter: Readonly<Record<string, AmountName>> = {
@@ -16,7 +16,7 @@ const amountOfMeter: Readonly<Record<string, AmountName>> = {
 
 const brokenDown = new Set(['requests', 'rejected_requests', 'refused_requests', 'egress_bytes', 'latency'])
 
-/** What a month's counts are broken down by; empty where a meter has no such part. */
+/** The parts that a month's counts are broken down by; empty where a meter has no such part. */
 export interface CellKey {
   meter: string
   group: string
@@ -25,7 +25,7 @@ export interface CellKey {
   bucket: string
 }
 
-/** @returns undefined for a meter that costs nothing */
+/** Returns the amount that a meter adds to; undefined for a meter that is free of charge. */
 export function amountOf(meter: string): AmountName | undefined {
   return amountOfMeter[meter]
 }
@@ -34,7 +34,7 @@ export function isBrokenDown(meter: string): boolean {
   return brokenDown.has(meter)
 }
 
-/** The amounts that a tenant's home tells, and as which meter they are kept. */
+/** The amounts that a tenant's home reports, with the meter that stores each. */
 export const homeMeters = {
   documentByteSeconds: 'document_byte_seconds',
   fileByteSeconds: 'file_byte_seconds',

@@ -1,4 +1,4 @@
-// A month's totals and counts as the API's resources. Pure.
+// Converts a month's totals and counts into the API's resources. Pure.
 import type { TenantStorageUsage } from '@tenantry/contract'
 import type { Plan } from '../plans/index.ts'
 import type { CellKey } from './meters.ts'
@@ -8,15 +8,18 @@ import type { Usage } from './usage-reader.ts'
 
 interface MonthFigures {
   usage: MonthUsage
-  /** Whose limits are shown. */
+  /** The plan whose limits are returned. */
   plan: Plan | undefined
-  /** What the runtime says now. */
+  /** The stored bytes that the runtime reports at present. */
   stored: TenantStorageUsage | undefined
-  /** Of the month so far. */
+  /** The elapsed part of the month. */
   elapsedMilliseconds: number
 }
 
-/** Figures for people: those that may exceed what a JSON reader holds are rounded down to larger units. The hours have them exactly. */
+/**
+ * Returns the resources. Amounts that may be too large for a JSON number are rounded down to larger units; the hours
+ * are exact.
+ */
 export function monthResources({
   usage: { totals, cells },
   plan,
@@ -66,7 +69,8 @@ export function monthResources({
       limit: plan?.realtimeConnections ?? null,
     },
     functions: {
-      // The runtime knows of the month's invocations at once, as far as their records are there; the ledger when the home was read.
+      // The runtime counts the month's invocations at once, while it has their records. The ledger counts them when the
+      // home is read.
       invocations: Math.max(Number(totals.functionInvocations), stored?.function_invocations ?? 0),
       duration_ms: Number(totals.functionMilliseconds),
       cpu_ms: Number(totals.functionCpuMicroseconds / 1000n),

@@ -1,9 +1,11 @@
-// A month's closed hours in few bytes: an hour that only stores what the hour before did takes one. Pure.
+// Packs a month's closed hours into few bytes: an hour that only stores the same bytes as the hour before takes one
+// byte. Pure.
 //
-// version (1), then as varints: index after the last hour, document and file byte-seconds of the last hour; then for each
-// hour: flags, the number of hours skipped before it when bit 0 is set, and a value for each further bit, which are
-// the amounts in their order. A byte-second amount is the zigzag of its difference to the hour before it, and absent when
-// there is none; any other is itself, and absent when it is zero.
+// The format is the version (1), then these varints: the index after the last hour, and the document and file
+// byte-seconds of the last hour. Then follow for each hour: flags, the number of hours skipped before it when bit 0 is
+// set, and a value for each further bit, in the order of the amounts. A byte-second amount is the zigzag of its
+// difference to the hour before, and absent when there is none. Any other amount is its value, and absent when it is
+// zero.
 import { hourMilliseconds } from '@tenantry/contract'
 import { amountNames, noAmounts, type AmountName, type Amounts, type HourBucket } from './hour-bucket.ts'
 import { ByteReader, unzigzag, writeVarint, zigzag } from './varint.ts'
@@ -12,17 +14,17 @@ const version = 1
 const isIntegral = (name: AmountName) => name === 'documentByteSeconds' || name === 'fileByteSeconds'
 
 interface Head {
-  /** Index, from the month's start, of the first hour that may follow. */
+  /** The index, from the month's start, of the first hour that may follow. */
   next: number
   last: Amounts
-  /** Where the hours begin. */
+  /** The offset at which the hours begin. */
   body: number
 }
 
 /**
- * Packs further hours of a month behind those that are packed.
- * @param packed what this has returned before, or nothing for an empty month
- * @param hours of that month, in order, none below zero
+ * Appends hours of a month to those that are packed.
+ * @param packed what this function has returned before, or nothing for an empty month
+ * @param hours hours of that month, in order, with no amount below zero
  * @throws Error for an hour that does not come after all that are packed
  */
 export function appendHours(
@@ -36,7 +38,8 @@ export function appendHours(
   const added: number[] = []
   for (const { hour, amounts } of hours) {
     const index = (hour.getTime() - month.getTime()) / hourMilliseconds
-    if (!Number.isInteger(index) || index < next) throw new Error(`the hour ${hour.toISOString()} does not come next`)
+    if (!Number.isInteger(index) || index < next)
+      throw new Error(`The hour ${hour.toISOString()} does not follow the packed hours.`)
     writeHour(added, index - next, last, amounts)
     next = index + 1
     last = amounts
@@ -46,7 +49,10 @@ export function appendHours(
   return Buffer.concat([Uint8Array.from(head), packed.subarray(body), Uint8Array.from(added)])
 }
 
-/** @throws Error for bytes that `appendHours` didn't make */
+/**
+ * Unpacks hours.
+ * @throws Error for bytes that `appendHours` did not write
+ */
 export function unpackHours(packed: Uint8Array, tenantId: string, month: Date): HourBucket[] {
   const hours: HourBucket[] = []
   const reader = new ByteReader(packed, headOf(packed).body)
@@ -84,7 +90,7 @@ function writeHour(into: number[], skipped: number, last: Amounts, amounts: Amou
 
 function headOf(packed: Uint8Array): Head {
   if (packed.length === 0) return { next: 0, last: noAmounts(), body: 0 }
-  if (packed[0] !== version) throw new Error(`packed hours of version ${packed[0]} are not known`)
+  if (packed[0] !== version) throw new Error(`Packed hours have the unknown version ${packed[0]}.`)
   const reader = new ByteReader(packed, 1)
   const next = reader.small()
   const last = { ...noAmounts(), documentByteSeconds: reader.varint(), fileByteSeconds: reader.varint() }

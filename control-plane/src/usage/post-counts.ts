@@ -1,4 +1,4 @@
-// Books what was counted in a tenant's hours: as closed hours while none after them is closed, else as corrections. Pure.
+// Posts a tenant's counts: as closed hours where no later hour is closed, else as corrections. Pure.
 import { nextMonth, startOfMonth } from '../platform/months.ts'
 import { isNothing } from './amounts-text.ts'
 import type { Correction } from './closed-usage.ts'
@@ -11,9 +11,9 @@ import { appendHours, unpackHours } from './packed-hours.ts'
 /** A month that is not closed. */
 export interface OpenMonth {
   month: Date
-  /** Of `packed-hours.ts`. */
+  /** The packed hours (see `packed-hours.ts`). */
   hours: Uint8Array
-  /** Of the hours, with the corrections that are billed with this very month. */
+  /** The totals of the hours and of the corrections that are billed with this month. */
   totals: Amounts
   cells: Cells
   previous: string
@@ -22,21 +22,21 @@ export interface OpenMonth {
 
 export interface TenantPosting {
   tenantId: string
-  /** Heads of the two chains. */
+  /** The head of the chain of hours. `correctionsHash` is the head of the chain of corrections. */
   hash: string
   correctionsHash: string
-  /** Number of the last correction. */
+  /** The number of the last correction. */
   corrections: number
   lastHour: Date | undefined
-  /** Months before this are closed. */
+  /** The end of the closed months. */
   closedUntil: Date | undefined
-  /** Those that the ledger has from the first hour of the counts on, in order. */
+  /** The months that the ledger has from the first hour of the counts on, in order. */
   months: readonly OpenMonth[]
-  /** Corrections of hours in open months. */
+  /** The corrections of hours in open months. */
   corrected: readonly Pick<Correction, 'hour' | 'amounts'>[]
 }
 
-/** What is new of a counter since it was last booked. */
+/** The change of a counter since it was last posted. */
 export interface Count {
   hour: Date
   key: CellKey
@@ -44,13 +44,16 @@ export interface Count {
 }
 
 export interface Posted {
-  book: TenantPosting
-  /** Changed and new ones. */
+  posting: TenantPosting
+  /** The changed and new months. */
   months: OpenMonth[]
   corrections: Correction[]
 }
 
-/** @param at when it is done */
+/**
+ * Posts counts.
+ * @param at the time of posting
+ */
 export function postCounts(before: TenantPosting, counts: readonly Count[], at: Date): Posted {
   const months = new Map(before.months.map((month) => [month.month.getTime(), month]))
   const changed = new Set<number>()
@@ -58,7 +61,7 @@ export function postCounts(before: TenantPosting, counts: readonly Count[], at: 
   let posting = before
 
   const open = (month: Date): OpenMonth => {
-    // A month that was skipped lies, in the chain, before the first one after it that has hours.
+    // A skipped month is, in the chain, before the first later month that has hours.
     const later = [...months.values()]
       .filter((other) => other.month > month && hasHours(other))
       .sort((a, b) => a.month.getTime() - b.month.getTime())[0]
@@ -114,18 +117,18 @@ export function postCounts(before: TenantPosting, counts: readonly Count[], at: 
     }
   }
   return {
-    book: posting,
+    posting,
     months: [...months.values()].filter(({ month }) => changed.has(month.getTime())),
     corrections,
   }
 }
 
-/** Without any, where it lies in the chain is not settled before it is closed. */
+/** Whether the month has hours. The position in the chain of a month without any is not fixed before it is closed. */
 function hasHours({ hours }: OpenMonth): boolean {
   return hours.length > 0
 }
 
-/** In order of the hours. */
+/** Groups counts by hour, in order. */
 function byHour(counts: readonly Count[]): { hour: Date; amounts: Amounts; cells: Count[] }[] {
   const hours = new Map<number, { hour: Date; amounts: Amounts; cells: Count[] }>()
   for (const count of counts) {
@@ -153,7 +156,10 @@ function correct(
   return { ...link, recordedAt, previous: posting.correctionsHash, hash: correctionLink(posting.correctionsHash, link) }
 }
 
-/** The hour's connections are its bucket's and all its corrections' together; of hours, the greatest number counts. */
+/**
+ * Adds a correction to a month's totals. An hour's connections are the sum of its bucket and its corrections; of the
+ * hours the greatest one counts.
+ */
 function withCorrection(posting: TenantPosting, month: OpenMonth, { hour, amounts }: Correction): OpenMonth {
   const same = (other: { hour: Date }) => other.hour.getTime() === hour.getTime()
   const parts = [...unpackHours(month.hours, posting.tenantId, month.month), ...posting.corrected]
@@ -163,7 +169,7 @@ function withCorrection(posting: TenantPosting, month: OpenMonth, { hour, amount
   return { ...month, totals: joinAmounts(month.totals, { ...amounts, connectionsPeak }) }
 }
 
-/** The months from that of the first hour to that of the last. */
+/** Returns the months from that of the first hour to that of the last. */
 export function monthsBetween(first: Date, last: Date): Date[] {
   const months: Date[] = []
   for (let month = startOfMonth(first); month <= last; month = nextMonth(month)) months.push(month)

@@ -1,4 +1,5 @@
-// A month's usage: counts from the ledger, what is stored from the tenant's runtime, what its services take from their engine.
+// Reads a month's usage: counts from the ledger, stored bytes from the tenant's runtime, the services' usage from their
+// engine.
 import { storedNow, type StoredNowDeps, statusSourceOf, type StatusDeps } from '../health/index.ts'
 import { monthText, nextMonth } from '../platform/months.ts'
 import type { PlanHistory, Plan, PlanStore } from '../plans/index.ts'
@@ -12,17 +13,17 @@ import { dayParts, hourParts } from './usage-parts.ts'
 import type { MonthState, UsageReader, UsageSubject } from './usage-reader.ts'
 
 interface UsageReaderDeps extends StatusDeps, StoredNowDeps {
-  books: UsagePostings
+  postings: UsagePostings
   tenants: Pick<TenantStore, 'get'>
   plans: PlanStore
   history: PlanHistory
 }
 
-/** Makes the reader of usage for the API (specification, section 4.4). */
+/** Creates the reader of usage for the API (specification, section 4.4). */
 export function createUsageReader(deps: UsageReaderDeps): UsageReader {
-  const { books: counters, tenants, history, clock } = deps
+  const { postings, tenants, history, clock } = deps
 
-  /** Before this all hours should be closed. */
+  /** Returns the time before which all hours of the month should be closed. */
   const due = (month: Date) =>
     new Date(
       Math.min(startOfHour(new Date(clock.now().getTime() - settleMilliseconds)).getTime(), nextMonth(month).getTime()),
@@ -35,7 +36,7 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
       tenant_id: id,
       month: monthText(month),
       incomplete,
-      missing_sources: incomplete ? await counters.missing(due(month), id) : [],
+      missing_sources: incomplete ? await postings.missing(due(month), id) : [],
       period: periodOf(month),
     }
   }
@@ -43,7 +44,7 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
   return {
     async subject(id) {
       const tenant = await tenants.get(id)
-      return tenant !== undefined || (await counters.isKnown(id)) ? { id, tenant } : undefined
+      return tenant !== undefined || (await postings.isKnown(id)) ? { id, tenant } : undefined
     },
 
     async read(subject, month) {
@@ -52,7 +53,7 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
       const statusSource =
         tenant !== undefined && now < nextMonth(month) ? await statusSourceOf(deps, tenant) : undefined
       const [usage, plan, stored, components] = await Promise.all([
-        counters.month(id, month),
+        postings.month(id, month),
         planOf(deps, subject, month),
         storedNow(deps, statusSource),
         tenant === undefined || tenant.isolation === 'schema-per-tenant'
@@ -73,7 +74,7 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
     },
 
     async series(subject, month, granularity) {
-      const hours = await counters.hours(subject.id, month)
+      const hours = await postings.hours(subject.id, month)
       return {
         ...(await stateOf(subject, month, hours)),
         granularity,
@@ -83,7 +84,7 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
     },
 
     async page(month, page) {
-      const [found, missing] = await Promise.all([counters.page(month, page), counters.missing(due(month))])
+      const [found, missing] = await Promise.all([postings.page(month, page), postings.missing(due(month))])
       return { month: monthText(month), missing_sources: missing, period: periodOf(month), tenants: found }
     },
   }
@@ -93,7 +94,7 @@ function periodOf(month: Date) {
   return { start: month.toISOString(), end: nextMonth(month).toISOString() }
 }
 
-/** That of the month's end, or of now; before there was the tenant, the one that it has. */
+/** Returns the plan at the month's end, or now; the tenant's present plan for a month before the tenant existed. */
 async function planOf(
   { history, plans }: UsageReaderDeps,
   { id, tenant }: UsageSubject,

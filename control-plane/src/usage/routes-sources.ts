@@ -1,4 +1,4 @@
-// GET /v1/usage/sources and DELETE /v1/usage/sources/{source}: who counts, and who never will again.
+// GET /v1/usage/sources and DELETE /v1/usage/sources/{source}: the sources that count usage, and the retirement of one.
 import { Type, type Static } from 'typebox'
 import { sourceKinds, type UsageSource } from './usage-sources.ts'
 import type { Api } from '../http/api.ts'
@@ -10,27 +10,27 @@ const Maybe = Type.Union([Type.String(), Type.Null()])
 const SourceBody = Type.Object({
   source: Type.String(),
   tenant_id: Type.Union([Type.String(), Type.Null()], {
-    description: 'Of the home of a tenant; null of a gateway, which counts for all',
+    description: 'The tenant, for the source of a home; null for a gateway, which counts for all tenants',
   }),
-  complete_until: Type.String({ description: 'All that it counted in the hours before has come' }),
+  complete_until: Type.String({ description: 'All counts of the hours before have arrived' }),
   first_seen_at: Type.String(),
   last_seen_at: Type.String(),
   retired_at: Maybe,
 })
 
-/** What the routes of the sources of usage are given. */
+/** The dependencies of the routes of the sources of usage. */
 export interface UsageSourcesDeps extends WriteDeps {
   usageSources: UsageSources
 }
 
-/** Adds `/v1/usage/sources`: who counts usage, and how far each is complete. */
+/** Adds `/v1/usage/sources`: the sources that count usage, and how far each is complete. */
 export function addUsageSources(app: Api, deps: UsageSourcesDeps): void {
   app.get(
     '/v1/usage/sources',
     {
       config: { scopes: ['admin', 'read', 'billing'] },
       schema: {
-        summary: 'Who counts usage, and how far each is complete',
+        summary: 'List the sources that count usage, and how far each is complete',
         tags: ['usage'],
         querystring: Type.Object(
           { ...PageQuery, kind: Type.Optional(Type.Enum([...sourceKinds])) },

@@ -19,13 +19,13 @@ import {
   UsagePageBody,
   type ResourceName,
 } from './usage-body.ts'
-import { formTypes, wantedForm } from '../http/wanted-form.ts'
+import { formTypes, responseForm } from '../http/response-form.ts'
 import type { UsageReader } from './usage-reader.ts'
 
 const UsageQuery = Type.Object(
   {
     granularity: Type.Optional(Type.Enum(['hour', 'day'], { description: 'A series instead of sums' })),
-    resource: Type.Optional(Type.Enum([...resourceNames], { description: 'This one alone' })),
+    resource: Type.Optional(Type.Enum([...resourceNames], { description: 'Only this resource' })),
   },
   { additionalProperties: false },
 )
@@ -36,37 +36,37 @@ const PageOfMonth = Type.Object(
   { additionalProperties: false },
 )
 
-/** The body is JSON or CSV, as `Accept` says. */
+/** Describes a response in JSON or CSV, as `Accept` selects. */
 const responses = <Json extends UsageResponses>(json: Json) => ({
   200: {
-    description: 'As `Accept` says',
+    description: 'JSON or CSV, as `Accept` selects',
     content: { [formTypes.json]: { schema: json }, [formTypes.csv]: { schema: Type.String() } },
   },
 })
 type UsageResponses = typeof TenantResponse | typeof UsagePageBody
 const TenantResponse = Type.Union([UsageBody, SeriesBody])
 
-/** What the routes of usage are given. */
+/** The dependencies of the routes of usage. */
 export interface UsageRoutesDeps {
   usage: UsageReader
-  /** The current time. */
+  /** Returns the current time. */
   now: () => Date
 }
 
-/** Adds the routes of usage: that of a tenant in a month, and of all tenants (specification, section 4.4). */
+/** Adds the routes of usage: of a tenant in a month, and of all tenants (specification, section 4.4). */
 export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
   const access = ['admin', 'read', 'billing'] as const
 
-  const response = async (
+  const sendUsage = async (
     request: FastifyRequest,
     reply: FastifyReply,
     id: string,
     month: Date,
     { granularity, resource }: UsageQuery,
   ) => {
-    const form = wantedForm(request, ['json', 'csv'])
+    const form = responseForm(request, ['json', 'csv'])
     const subject = isTenantId(id) ? await deps.usage.subject(id) : undefined
-    if (subject === undefined) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+    if (subject === undefined) throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
     const shown: readonly ResourceName[] = resource === undefined ? resourceNames : [resource]
     if (granularity === undefined) {
       const usage = await deps.usage.read(subject, month)
@@ -88,7 +88,7 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
         response: responses(TenantResponse),
       },
     },
-    async (request, reply) => response(request, reply, request.params.id, startOfMonth(deps.now()), request.query),
+    async (request, reply) => sendUsage(request, reply, request.params.id, startOfMonth(deps.now()), request.query),
   )
 
   app.get(
@@ -97,8 +97,7 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
       config: { scopes: access },
       schema: {
         summary: 'Usage of a month, YYYY-MM',
-        description:
-          'A month before the tenant existed has usage zero. A tenant that is gone has the usage that it had.',
+        description: 'A month before the tenant existed has usage zero. A deleted tenant keeps its usage.',
         tags: ['usage'],
         params: Type.Object({ id: Type.String(), month: Type.String() }),
         querystring: UsageQuery,
@@ -106,7 +105,7 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
       },
     },
     async (request, reply) =>
-      response(request, reply, request.params.id, pastMonth(request.params.month, deps.now()), request.query),
+      sendUsage(request, reply, request.params.id, pastMonth(request.params.month, deps.now()), request.query),
   )
 
   app.get(
@@ -125,9 +124,9 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
     async (request, reply) => {
       const { id } = request.params
       if (request.ofTenant !== undefined && request.ofTenant !== id)
-        throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+        throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
       const { month, ...query } = request.query
-      return response(
+      return sendUsage(
         request,
         reply,
         id,
@@ -149,7 +148,7 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
       },
     },
     async (request, reply) => {
-      const form = wantedForm(request, ['json', 'csv'])
+      const form = responseForm(request, ['json', 'csv'])
       const { month: text } = request.query
       const month = text === undefined ? startOfMonth(deps.now()) : pastMonth(text, deps.now())
       const { limit, cursor } = pageRequest(request.query)
@@ -158,7 +157,7 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
       const last = page.tenants.length > limit ? shown.tenants.at(-1)?.tenantId : undefined
       const next = last === undefined ? null : Buffer.from(last).toString('base64url')
       if (form === 'json') return reply.send(toPageBody(shown, next))
-      // The page's place in the list is no row of it.
+      // CSV has no row for the position of the page, so a header has it.
       if (next !== null)
         void reply.header('link', `</v1/usage?month=${page.month}&limit=${limit}&cursor=${next}>; rel="next"`)
       return reply.type(csvType).send(pageCsv(shown))
@@ -168,18 +167,25 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
 
 const csvType = `${formTypes.csv}; charset=utf-8`
 
-/** @throws ControlError INVALID_PARAMETER */
+/**
+ * Reads a cursor.
+ * @throws ControlError INVALID_PARAMETER
+ */
 function afterCursor(cursor: string | undefined): string {
   if (cursor === undefined) return ''
   const id = Buffer.from(cursor, 'base64url').toString('utf8')
-  if (!isTenantId(id)) throw new ControlError('INVALID_PARAMETER', 'cursor is not one that a list has given')
+  if (!isTenantId(id))
+    throw new ControlError('INVALID_PARAMETER', 'Invalid cursor. It must be the "next_cursor" of an earlier page.')
   return id
 }
 
-/** @throws ControlError INVALID_MONTH, FUTURE_MONTH */
+/**
+ * Reads a month that has begun.
+ * @throws ControlError INVALID_MONTH, FUTURE_MONTH
+ */
 function pastMonth(text: string, now: Date): Date {
   const month = parseMonth(text)
-  if (month === undefined) throw new ControlError('INVALID_MONTH', `month "${text}" must be YYYY-MM`)
-  if (month > now) throw new ControlError('FUTURE_MONTH', `month ${text} has not begun`)
+  if (month === undefined) throw new ControlError('INVALID_MONTH', `Invalid month "${text}". It must be YYYY-MM.`)
+  if (month > now) throw new ControlError('FUTURE_MONTH', `Month ${text} has not begun.`)
   return month
 }

@@ -1,4 +1,4 @@
-// What billing reads of the ledger, on the control database; checked against its chains as it is read.
+// The part of the ledger that billing reads, in the control database. Every read is checked against its chains.
 import type { ClosedMonth, ClosedUsage, StoredMonth } from './closed-usage.ts'
 import { chainOf, chainStart, correctionLink } from './hash-chain.ts'
 import { unpackHours } from './packed-hours.ts'
@@ -15,9 +15,9 @@ interface MonthRow {
   corrections: StoredCorrection[] | null
 }
 
-/** What billing reads of the ledger, on the control database. */
+/** Creates the part of the ledger that billing reads, on the control database. */
 export function createClosedUsage(database: Database): ClosedUsage {
-  // One statement, one snapshot: a correction is never seen without the closing that made it one.
+  // One statement is one snapshot: a correction is never read without the closing that made it one.
   const months = async (tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, StoredMonth>> => {
     const rows = await database.$queryRaw<MonthRow[]>`
       select t.id as tenant_id, m.hours, m.previous, m.hash, m.closed_at, u.hash as head,
@@ -33,12 +33,13 @@ export function createClosedUsage(database: Database): ClosedUsage {
 
     async month(tenantId, month) {
       const stored = (await months([tenantId], month)).get(tenantId)
-      if (stored === undefined) throw new Error('a statement that has a row for each tenant had none')
+      if (stored === undefined) throw new Error('The query has no row for the tenant.')
       return stored.read()
     },
 
     async closedUntil(tenantId, settled) {
-      // As hours are closed: by all gateways, the tenant's own home while it is there, and what was counted and not booked yet.
+      // The same rules as in closing hours: all gateways, the tenant's own home while it exists, and counts that are
+      // not posted yet.
       const [row] = await database.$queryRaw<{ until: Date }[]>`
         select greatest(t.last_hour + interval '1 hour', least(
           ${settled}::timestamptz,
@@ -48,7 +49,7 @@ export function createClosedUsage(database: Database): ClosedUsage {
           (select min(hour) from usage_counters c where c.tenant_id = t.id and dirty and hour > coalesce(t.last_hour, '-infinity'))
         )) as until
         from (select one.id, u.last_hour from (select ${tenantId}::text as id) one left join usage_tenants u on u.tenant_id = one.id) t`
-      if (row === undefined) throw new Error('a statement that always has a row had none')
+      if (row === undefined) throw new Error('The query has no row.')
       return row.until
     },
 
@@ -85,14 +86,17 @@ function storedMonth(row: MonthRow, month: Date): StoredMonth {
   }
 }
 
-/** @throws Error */
+/**
+ * Checks a month against its chains.
+ * @throws Error when one does not match
+ */
 function checked(month: ClosedMonth): ClosedMonth {
   const name = `${month.month.toISOString().slice(0, 7)} of ${month.tenantId}`
   if (chainOf(month.previous, month.hours) !== month.hash)
-    throw new Error(`the closed hours of ${name} do not fit their chain`)
+    throw new Error(`The closed hours of ${name} do not match their chain.`)
   for (const correction of month.corrections) {
     if (correctionLink(correction.previous, correction) !== correction.hash)
-      throw new Error(`correction ${correction.number} of ${name} does not fit its chain`)
+      throw new Error(`Correction ${correction.number} of ${name} does not match its chain.`)
   }
   return month
 }

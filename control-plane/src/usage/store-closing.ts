@@ -1,4 +1,4 @@
-// How the leader closes the ledger's hours and months, on the control database.
+// Closes the ledger's hours and months in the control database, for the leader.
 import { nextMonth } from '../platform/months.ts'
 import { amountsText } from './amounts-text.ts'
 import { chainStart } from './hash-chain.ts'
@@ -11,8 +11,8 @@ import { postTenants } from './store-posting.ts'
 const noTotals = amountsText(noAmounts())
 
 /**
- * How the leader closes hours and months, on the control database. Its writes throw LeadershipLost once another control
- * plane leads.
+ * Creates the leader's part of the ledger, which closes hours and months, on the control database. Its writes throw
+ * LeadershipLost once another control plane leads.
  */
 export function createLedgerClosing(database: Database, now: () => Date): LedgerClosing {
   return {
@@ -33,7 +33,7 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
 
     closeHours: (until, { after, limit }, epoch) =>
       leading(database, epoch, async (transaction) => {
-        // The home of a tenant that is gone tells nothing any more.
+        // The home of a deleted tenant reports nothing more.
         const due = await transaction.$queryRaw<{ tenant_id: string; until: Date }[]>`
           with due as (
             select distinct tenant_id from usage_counters
@@ -68,7 +68,7 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
     closeMonth: (month, { from, to }, epoch) =>
       leading(database, epoch, async (transaction) => {
         const end = nextMonth(month)
-        // A month without hours lies in the chain before the next one that has some, or at the chain's end.
+        // A month without hours is in the chain before the next one with hours, or at the chain's end.
         return transaction.$executeRaw`
           with due as (
             select tenant_id, coalesce(
@@ -104,7 +104,7 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
             hash = case when usage_months.hours = '' then excluded.hash else usage_months.hash end`
       }),
 
-    async keptFrom() {
+    async retainedFrom() {
       const rows = await database.$queryRaw<{ kept_from: Date }[]>`select kept_from from usage_closing`
       return rows[0]?.kept_from ?? new Date(0)
     },
@@ -117,14 +117,17 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
             and s.source = c.source and s.complete_until > c.hour`
       }),
 
-    keepFrom: (hour, epoch) =>
+    retainFrom: (hour, epoch) =>
       leading(database, epoch, async (transaction) => {
         await transaction.$executeRaw`update usage_closing set kept_from = greatest(kept_from, ${hour})`
       }),
   }
 }
 
-/** A new leader waits until the transaction has ended; an old one writes nothing. @throws LeadershipLost */
+/**
+ * Runs a transaction of the leader. A new leader waits for its end; an old one writes nothing.
+ * @throws LeadershipLost
+ */
 async function leading<T>(
   database: Database,
   epoch: bigint,

@@ -1,4 +1,4 @@
-// Corrections as Postgres gives them in JSON.
+// Reads corrections from the JSON that Postgres returns.
 import { parseAmounts } from './amounts-text.ts'
 import type { Correction } from './closed-usage.ts'
 
@@ -13,7 +13,10 @@ export interface StoredCorrection {
   hash: string
 }
 
-/** @throws Error for amounts that nobody here has written */
+/**
+ * Reads a correction's row.
+ * @throws Error for amounts that `amountsText` did not write
+ */
 export function toCorrection(tenantId: string, row: StoredCorrection): Correction {
   const { number, hour, amounts, billed_month: billedMonth, recorded_at: recordedAt, previous, hash } = row
   return {

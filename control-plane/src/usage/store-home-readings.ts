@@ -1,4 +1,4 @@
-// What was last read of tenants' homes, on the control database.
+// Stores the last readings of tenants' homes in the control database.
 import type { HomeReadingStore } from './jobs-home-reader.ts'
 import type { HomeState } from './home-reading.ts'
 import type { Isolation } from '../stacks/index.ts'
@@ -18,7 +18,7 @@ interface Row {
   file_byte_seconds: bigint | null
 }
 
-/** What was last read of each tenant's home, on the control database. */
+/** Creates the store of the last reading of each tenant's home, on the control database. */
 export function createHomeReadingStore(database: Database): HomeReadingStore {
   return {
     async homes(tenantId) {
@@ -56,11 +56,11 @@ export function createHomeReadingStore(database: Database): HomeReadingStore {
 }
 
 function toState(row: Row): HomeState | undefined {
-  const { books: counters, read_at: readAt } = row
-  if (counters === null || readAt === null) return undefined
+  const { books, read_at: readAt } = row
+  if (books === null || readAt === null) return undefined
   return {
     tenantId: row.tenant_id,
-    books: counters,
+    books,
     readAt,
     documentBytes: row.document_bytes ?? 0n,
     fileBytes: row.file_bytes ?? 0n,

@@ -1,11 +1,11 @@
-// What comes into the ledger, on the control database.
+// Writes the counts of sources into the ledger, in the control database.
 import { checkPush } from './checked-push.ts'
 import { startOfHour } from './hours.ts'
 import { homeMeters } from './meters.ts'
 import { homeSource, type HomeAmounts, type UsageLedger } from './usage-ledger.ts'
 import type { Database } from '../platform/database.ts'
 
-interface Recorded {
+interface SourceCounters {
   source: string
   tenantId: string | null
   boot: string
@@ -23,25 +23,28 @@ interface Recorded {
   }[]
 }
 
-/** What comes into the ledger, on the control database. */
+/** Creates the part of the ledger that receives counts, on the control database. */
 export function createUsageLedger(database: Database, now: () => Date): UsageLedger {
   /**
-   * One statement: a source says that it is complete only together with what makes it so. Counters of hours that were
-   * closed, and removed from the table since, are repeats when their source had completed the hour.
+   * Records counts and their source's completeness in one statement, so that neither is stored without the other.
+   * Counts of hours that were closed and removed from the table are repeats when their source had completed the hour.
    */
-  const record = async ({ source, tenantId, boot, completeUntil, isStopped, counters }: Recorded) => {
+  const record = async ({ source, tenantId, boot, completeUntil, isStopped, counters }: SourceCounters) => {
     const at = now()
-    const first = counters.reduce((least, { hour }) => Math.min(least, Date.parse(hour)), startOfHour(at).getTime())
+    const first = counters.reduce(
+      (earliest, { hour }) => Math.min(earliest, Date.parse(hour)),
+      startOfHour(at).getTime(),
+    )
     await database.$executeRaw`
-      with kept as (
+      with retained as (
         select least(kept_from, coalesce((select complete_until from usage_sources where source = ${source}), '-infinity')) as start
         from usage_closing
-      ), counted as (
+      ), inserted as (
         insert into usage_counters (source, boot, tenant_id, hour, meter, "group", method, status_class, bucket, value)
         select ${source}, ${boot}::uuid, tenant_id, hour, meter, "group", method, status_class, bucket, max(value)
         from jsonb_to_recordset(${JSON.stringify(counters)}::jsonb)
           as c(tenant_id text, hour timestamptz, meter text, "group" text, method text, status_class text, bucket text, value bigint)
-        where hour >= (select start from kept)
+        where hour >= (select start from retained)
         group by tenant_id, hour, meter, "group", method, status_class, bucket
         order by tenant_id, hour, meter, "group", method, status_class, bucket
         on conflict (tenant_id, hour, meter, "group", method, status_class, bucket, source, boot)

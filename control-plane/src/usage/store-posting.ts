@@ -1,4 +1,4 @@
-// Takes what is new of some tenants' counters and writes it into their books, in one transaction.
+// Posts new counts of tenants to their hours, months and corrections, in one transaction.
 import { amountsText, parseAmounts } from './amounts-text.ts'
 import {
   postCounts,
@@ -12,7 +12,9 @@ import { chainStart } from './hash-chain.ts'
 import { packCells, unpackCells } from './packed-cells.ts'
 import type { Transaction } from '../platform/database.ts'
 
-/** What is new, summed over the sources; as JSON, because a row each would cost several times as much. */
+/**
+ * New counts, summed over the sources. They are read as JSON, because a row for each would cost several times as much.
+ */
 type NewCounts = {
   hour: number
   meter: string
@@ -23,7 +25,10 @@ type NewCounts = {
   value: string
 }[]
 
-/** @param tenants each with the hour before which its counts are to be booked */
+/**
+ * Posts the new counts of tenants.
+ * @param tenants each with the hour before which its counts are due
+ */
 export async function postTenants(
   transaction: Transaction,
   tenants: readonly { tenantId: string; until: Date }[],
@@ -31,16 +36,16 @@ export async function postTenants(
 ): Promise<void> {
   const counts = await takeCounts(transaction, tenants)
   if (counts.size === 0) return
-  const counters = await readCounters(transaction, counts, at)
+  const postings = await readPostings(transaction, counts, at)
   const posted = [...counts].map(([tenantId, its]) =>
-    postCounts(counters.get(tenantId) ?? newPosting(tenantId), its, at),
+    postCounts(postings.get(tenantId) ?? newPosting(tenantId), its, at),
   )
-  await writeCounters(transaction, posted)
+  await writePostings(transaction, posted)
 }
 
 /**
- * Marks them booked, row by row, in the order in which a push takes them: what is pushed at the same time is either in it or
- * waits for the next time.
+ * Marks counts as posted, row by row, in the order in which pushes lock them. A simultaneous push is either included or
+ * left for the next time.
  */
 async function takeCounts(
   transaction: Transaction,
@@ -55,12 +60,12 @@ async function takeCounts(
       where c.tenant_id = w.tenant_id and c.dirty and c.hour < w.until
       order by c.tenant_id, c.hour, c.meter, c."group", c.method, c.status_class, c.bucket
       for update of c
-    ), booked as (
+    ), posted as (
       update usage_counters c set booked_last = c.value - c.booked, booked = c.value, dirty = false from due where c.ctid = due.row
       returning c.tenant_id, c.hour, c.meter, c."group", c.method, c.status_class, c.bucket, c.booked_last as value
     ), summed as (
       select tenant_id, extract(epoch from hour)::bigint as hour, meter, "group", method, status_class, bucket, sum(value)::text as value
-      from booked group by tenant_id, hour, meter, "group", method, status_class, bucket having sum(value) > 0
+      from posted group by tenant_id, hour, meter, "group", method, status_class, bucket having sum(value) > 0
     )
     select tenant_id, json_agg(json_build_object(
       'hour', hour, 'meter', meter, 'group', "group", 'method', method, 'status_class', status_class, 'bucket', bucket,
@@ -78,7 +83,7 @@ async function takeCounts(
   )
 }
 
-async function readCounters(
+async function readPostings(
   transaction: Transaction,
   counts: ReadonlyMap<string, readonly Count[]>,
   at: Date,
@@ -140,8 +145,8 @@ function newPosting(tenantId: string): TenantPosting {
   }
 }
 
-async function writeCounters(transaction: Transaction, posted: readonly Posted[]): Promise<void> {
-  const heads = posted.map(({ book: posting }) => ({
+async function writePostings(transaction: Transaction, posted: readonly Posted[]): Promise<void> {
+  const heads = posted.map(({ posting }) => ({
     tenant_id: posting.tenantId,
     hash: posting.hash,
     last_hour: posting.lastHour?.toISOString() ?? null,
@@ -156,7 +161,7 @@ async function writeCounters(transaction: Transaction, posted: readonly Posted[]
       hash = excluded.hash, last_hour = excluded.last_hour, corrections = excluded.corrections,
       corrections_hash = excluded.corrections_hash`
 
-  const months = posted.flatMap(({ book: posting, months: changed }) =>
+  const months = posted.flatMap(({ posting, months: changed }) =>
     changed.map((month) => ({
       month: month.month.toISOString(),
       tenant_id: posting.tenantId,

@@ -1,4 +1,4 @@
-// What the API reads of the ledger, on the control database. Each question is one statement: one instant.
+// The API's reads of the ledger in the control database. Each read is one statement, which sees one instant.
 import { nextMonth } from '../platform/months.ts'
 import { parseAmounts } from './amounts-text.ts'
 import { chainStart } from './hash-chain.ts'
@@ -10,7 +10,7 @@ import type { MonthUsage, UsagePostings } from './usage-postings.ts'
 import { toCorrection, type StoredCorrection } from './store-correction-rows.ts'
 import type { Database } from '../platform/database.ts'
 
-/** Hour in seconds, meter, and what is new since it was booked. */
+/** Open amounts: the hour in seconds, the meter, and the change since it was last posted. */
 type OpenAmounts = [hour: number, meter: string, value: string][]
 type OpenCounts = [
   hour: number,
@@ -34,9 +34,9 @@ interface MonthRow {
   corrections: StoredCorrection[] | null
 }
 
-/** What the API reads of the ledger, on the control database. Each read sees one instant. */
+/** Creates the API's part of the ledger, on the control database. Each read sees one instant. */
 export function createUsagePostings(database: Database): UsagePostings {
-  /** Nothing is open in a closed month: what came since is billed with another. */
+  /** Reads a month. A closed month has no open counts, because later ones are billed with another month. */
   const read = async (tenantId: string, month: Date, withHours: boolean) => {
     const rows = await database.$queryRaw<MonthRow[]>`
       select case when ${withHours} then m.hours end as hours, m.totals, m.breakdown, m.previous, m.hash, m.closed_at,
@@ -51,7 +51,7 @@ export function createUsagePostings(database: Database): UsagePostings {
           where c.tenant_id = ${tenantId} and c.hour >= ${month} and c.hour < ${nextMonth(month)}) as corrections
       from (select 1) one left join usage_months m on m.month = ${month} and m.tenant_id = ${tenantId}`
     const row = rows[0]
-    if (row === undefined) throw new Error('a statement that always has a row had none')
+    if (row === undefined) throw new Error('The query has no row.')
     return { row, open: openHours(tenantId, row.open ?? []) }
   }
 

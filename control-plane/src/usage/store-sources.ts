@@ -1,4 +1,4 @@
-// The ledger's sources on the control database.
+// The ledger's sources in the control database.
 import type { UsageSource as SourceRow } from '../../../prisma/client/client.ts'
 import { ControlError } from '../platform/errors.ts'
 import { liveMilliseconds, type UsageSource, type UsageSources } from './usage-sources.ts'
@@ -11,7 +11,7 @@ interface UsageSourcesOptions {
   now: () => Date
 }
 
-/** The ledger's sources on the control database, a page at a time. */
+/** Creates the store of the ledger's sources, on the control database. */
 export function createUsageSources({ database, now }: UsageSourcesOptions): UsageSources {
   return {
     async list(kind, { limit, cursor }) {
@@ -30,19 +30,19 @@ export function createUsageSources({ database, now }: UsageSourcesOptions): Usag
 
     async retire(source, { transaction, audit }) {
       const row = source.includes('\0') ? null : await lockedSource(transaction, source)
-      if (row === null) throw new ControlError('SOURCE_NOT_FOUND', 'there is no such source of usage')
+      if (row === null) throw new ControlError('SOURCE_NOT_FOUND', 'There is no such source of usage.')
       const at = now()
       if (row.retiredAt === null && at.getTime() - row.lastSeenAt.getTime() < liveMilliseconds) {
         throw new ControlError(
           'SOURCE_LIVES',
-          `${source} was heard of at ${row.lastSeenAt.toISOString()}; stop it first`,
+          `The source ${source} last reported at ${row.lastSeenAt.toISOString()}. Stop it first.`,
         )
       }
       const retired = await transaction.usageSource.update({
         where: { source },
         data: { retiredAt: row.retiredAt ?? at },
       })
-      // Who does not come back has no connections. If it does, it is granted anew what is left.
+      // A retired gateway has no connections. If it returns, it is granted slots that are free.
       await freeSlots(transaction, source)
       audit({
         action: 'usage_source.retire',
@@ -59,11 +59,14 @@ async function lockedSource(transaction: Transaction, source: string): Promise<S
   return transaction.usageSource.findUnique({ where: { source } })
 }
 
-/** @throws ControlError INVALID_PARAMETER */
+/**
+ * Reads a cursor.
+ * @throws ControlError INVALID_PARAMETER
+ */
 function decoded(cursor: string): string {
   const source = Buffer.from(cursor, 'base64url').toString('utf8')
   if (source === '' || source.includes('\0') || Buffer.from(source).toString('base64url') !== cursor) {
-    throw new ControlError('INVALID_PARAMETER', 'cursor is not one that a list has given')
+    throw new ControlError('INVALID_PARAMETER', 'Invalid cursor. It must be the "next_cursor" of an earlier page.')
   }
   return source
 }

@@ -1,4 +1,4 @@
-// Usage as JSON and as CSV.
+// The bodies of usage, as JSON and CSV.
 import { Type, type Static } from 'typebox'
 import type { Correction } from './closed-usage.ts'
 import { amountNames, type AmountName, type Amounts } from './hour-bucket.ts'
@@ -6,7 +6,7 @@ import { monthText } from '../platform/months.ts'
 import type { Usage, UsagePage, UsageSeries } from './usage-reader.ts'
 import { csv } from '../http/csv.ts'
 
-/** Resources that usage is broken down by, as the API names them (specification, section 2.6). */
+/** The resources that usage is broken down by, as the API names them (specification, section 2.6). */
 export const resourceNames = ['api_requests', 'storage', 'egress', 'realtime_connections', 'functions'] as const
 export type ResourceName = (typeof resourceNames)[number]
 
@@ -37,14 +37,14 @@ const ComponentUsage = Type.Object({
 const MonthBase = {
   month: Type.String(),
   missing_sources: Type.Array(Type.String(), {
-    description: 'Who may still have counts of hours that should be closed by now',
+    description: 'Sources that may still have counts of hours that should be closed by now',
   }),
   period: Type.Object({ start: Type.String(), end: Type.String() }),
 }
 const TenantMonthBase = {
   tenant_id: Type.String(),
   ...MonthBase,
-  incomplete: Type.Boolean({ description: 'True while counts of the month may still come in' }),
+  incomplete: Type.Boolean({ description: 'True while counts of the month may still arrive' }),
 }
 
 const CorrectionBody = Type.Object({
@@ -74,7 +74,7 @@ export const UsageBody = Type.Object({
           Type.Object({ group: Type.String(), method: Type.String(), status: Type.String(), count: Type.Integer() }),
         ),
         latency_ms: Type.Record(Type.String(), Numbers, {
-          description: 'By group: how many were answered within so many milliseconds, and not within the bound before',
+          description: 'By group: the requests that took at most so many milliseconds, and more than the bound before',
         }),
       }),
       storage: Type.Object({
@@ -100,7 +100,9 @@ export const UsageBody = Type.Object({
   components: Type.Optional(
     Type.Object(
       { postgres: ComponentUsage, runtime: ComponentUsage },
-      { description: 'What its own services take now; null where one does not run or can not be asked' },
+      {
+        description: "The present usage of the tenant's own services; null for a service that does not run or respond",
+      },
     ),
   ),
 })
@@ -125,7 +127,7 @@ export const UsagePageBody = Type.Object({
   tenants: Type.Array(
     Type.Object({
       tenant_id: Type.String(),
-      name: Type.Union([Type.String(), Type.Null()], { description: 'Null of a tenant that is gone' }),
+      name: Type.Union([Type.String(), Type.Null()], { description: 'Null for a deleted tenant' }),
       incomplete: Type.Boolean(),
       amounts: Digits,
     }),
@@ -133,7 +135,7 @@ export const UsagePageBody = Type.Object({
   next_cursor: Type.Union([Type.String(), Type.Null()]),
 })
 
-/** A tenant's usage of a month as the API shows it, with the resources in `shown` alone. */
+/** Returns the body of a tenant's usage of a month, with only the resources in `shown`. */
 export function toUsageBody(
   { resources, corrections, ...usage }: Usage,
   shown: readonly ResourceName[],
@@ -162,7 +164,7 @@ export function toSeriesBody(
   }
 }
 
-/** A page of many tenants' usage as the API shows it; amounts are decimal texts. */
+/** Returns the body of a page of tenants' usage. Amounts are decimal texts. */
 export function toPageBody({ tenants, ...page }: UsagePage, nextCursor: string | null): Static<typeof UsagePageBody> {
   return {
     ...page,
@@ -176,7 +178,7 @@ export function toPageBody({ tenants, ...page }: UsagePage, nextCursor: string |
   }
 }
 
-/** A line a figure: `resource`, `measure` (parts of a breakdown after a dot each), `value`. */
+/** Writes a line for each figure: `resource`, `measure` (with the parts of a breakdown after dots), `value`. */
 export function usageCsv(usage: Usage, shown: readonly ResourceName[]): string {
   return csv(['tenant_id', 'month', 'incomplete', 'resource', 'measure', 'value'], rowsOf(usage, shown))
 }
@@ -189,7 +191,7 @@ function* rowsOf({ tenant_id: id, month, incomplete, resources }: Usage, shown: 
 }
 
 function* leaves(path: string, value: unknown): Generator<readonly [string, string | number | null]> {
-  // Endpoints are named by their parts rather than by their place.
+  // Endpoints are named by their parts rather than by their index.
   if (Array.isArray(value)) {
     for (const { group, method, status, count } of value as Usage['resources']['api_requests']['endpoints'])
       yield [`${path}.${group}.${method}.${status}`, count]
@@ -198,7 +200,7 @@ function* leaves(path: string, value: unknown): Generator<readonly [string, stri
   } else if (typeof value === 'string' || typeof value === 'number' || value === null) yield [path, value]
 }
 
-/** A line an hour or day, then a line a correction. */
+/** Writes a line for each hour or day, then a line for each correction. */
 export function seriesCsv(
   { tenant_id: id, granularity, parts, corrections }: UsageSeries,
   shown: readonly ResourceName[],

@@ -1,8 +1,8 @@
-// What comes into the ledger: the gateways' pushes and the readings of tenants' homes.
+// The input of the ledger: the gateways' pushes and the readings of tenants' homes.
 import type { UsagePush } from '@tenantry/contract'
 import type { Amounts } from './hour-bucket.ts'
 
-/** What a home knows of one of its hours; all are cumulative within the hour. */
+/** The amounts of a home in one hour, cumulative within the hour. */
 export type HomeAmounts = Pick<
   Amounts,
   | 'documentByteSeconds'
@@ -15,25 +15,31 @@ export type HomeAmounts = Pick<
 
 export interface HomeReading {
   tenantId: string
-  /** UUID; another one when the home's own counts may have gone back, as after a restore. What comes under it is added. */
+  /**
+   * The id of the home's counters, a UUID. It changes when they may have gone back, as after a restore. Its amounts are
+   * added.
+   */
   boot: string
   hours: { hour: Date; amounts: HomeAmounts }[]
-  /** Start of a UTC hour: all that was used in the hours before it is in this reading or was recorded before. */
+  /** The start of a UTC hour. All usage of earlier hours is in this reading or was recorded before. */
   completeUntil: Date
 }
 
-/** Takes in what gateways and homes have counted. */
+/** Records the counts of gateways and homes. */
 export interface UsageLedger {
   /**
-   * Repeats and reordering do no harm: the greatest value of a counter stays.
-   * @throws ControlError INVALID_FIELD for an hour that is none, or a boot that is no UUID; nothing was recorded then
+   * Records a push. Repeats and reordering have no effect, because the greatest value of a counter counts.
+   * @throws ControlError INVALID_FIELD for an invalid hour, or a boot that is not a UUID; nothing was recorded then
    */
   record(push: UsagePush): Promise<void>
-  /** As `record`; only for what the control plane read itself. The tenant's hours wait for its home from the first reading on. */
+  /**
+   * Records what the control plane itself has read, like `record`. The tenant's hours wait for its home from the first
+   * reading on.
+   */
   recordHome(reading: HomeReading): Promise<void>
 }
 
-/** How the ledger names the home of a tenant among its sources. */
+/** Returns the name of a tenant's home among the ledger's sources. */
 export function homeSource(tenantId: string): string {
   return `home:${tenantId}`
 }

@@ -1,4 +1,4 @@
-// A month's hours as a series: closed ones with their links, open ones, and days of them. Pure.
+// Converts a month's hours into a series: closed hours with their links, open hours, and days. Pure.
 import { hourMilliseconds } from '@tenantry/contract'
 import { startOfMonth } from '../platform/months.ts'
 import { hourLink } from './hash-chain.ts'
@@ -13,7 +13,7 @@ export function hourParts({ closed, open, previous }: MonthHours): UsagePart[] {
     link = hourLink(before, bucket)
     return { start: bucket.hour, closed: true, amounts: bucket.amounts, link: { previous: before, hash: link } }
   })
-  // What is new in a closed hour is a correction in a moment.
+  // New counts of a closed hour soon become a correction, so they are left out.
   const isClosed = new Set(closed.map(({ hour }) => hour.getTime()))
   return [
     ...parts,
@@ -23,7 +23,7 @@ export function hourParts({ closed, open, previous }: MonthHours): UsagePart[] {
   ].sort((a, b) => a.start.getTime() - b.start.getTime())
 }
 
-/** Days in which anything was used. */
+/** Returns the days with any usage. */
 export function dayParts({ closed, open, corrections, closedAt }: MonthHours): UsagePart[] {
   const hours = new Map<number, Amounts>()
   const own = corrections.filter(({ hour, billedMonth }) => startOfMonth(hour).getTime() === billedMonth.getTime())

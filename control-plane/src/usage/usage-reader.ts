@@ -1,12 +1,12 @@
-// Usage as the API shows it, by resource (specification, sections 2.6 and 4.4).
+// Usage as the API returns it, by resource (specification, sections 2.6 and 4.4).
 import type { Tenant } from '../tenants/index.ts'
 import type { Correction } from './closed-usage.ts'
 import type { Amounts } from './hour-bucket.ts'
 import type { TenantMonth } from './usage-postings.ts'
 
-/** What a service of the tenant's own takes now; null where it does not run or can't be asked. */
+/** The present usage of one of the tenant's own services; null where it does not run or respond. */
 export interface ComponentUsage {
-  /** Since its container was started. */
+  /** The processor time since the container was started. */
   cpu_seconds: number | null
   memory_bytes: number | null
   disk_bytes: number | null
@@ -16,11 +16,11 @@ export interface MonthState {
   tenant_id: string
   /** `YYYY-MM`. */
   month: string
-  /** True while counts of the month may still come in. */
+  /** Whether counts of the month may still arrive. */
   incomplete: boolean
-  /** Sources that may still have counts of hours that should be closed by now. */
+  /** The sources that may still have counts of hours that should be closed by now. */
   missing_sources: string[]
-  /** ISO 8601; start and end (exclusive) of the month, UTC. */
+  /** The start and the end (exclusive) of the month, ISO 8601, UTC. */
   period: { start: string; end: string }
 }
 
@@ -29,19 +29,22 @@ export interface Usage extends MonthState {
     api_requests: {
       count: number
       limit: number | null
-      /** Over a quota or a rate limit; not in `count`. */
+      /** Requests that were rejected by a quota or a rate limit; not in `count`. */
       refused: number
-      /** Rejected before anything of the tenant was touched; not in `count`. */
+      /** Requests that were rejected before they reached the tenant; not in `count`. */
       rejected: number
       rejected_by_status: Record<string, number>
       by_group: Record<string, number>
       by_method: Record<string, number>
       by_status: Record<string, number>
       endpoints: { group: string; method: string; status: string; count: number }[]
-      /** How many requests of a group were answered within so many milliseconds, and not within the bound before; `inf`: later than all. */
+      /**
+       * The requests of a group that took at most so many milliseconds, and more than the bound before. `inf` has no
+       * bound.
+       */
       latency_ms: Record<string, Record<string, number>>
     }
-    /** Current bytes are null for a past month, and when the runtime can't be asked. */
+    /** The stored bytes. Present bytes are null for a past month, and when the runtime does not respond. */
     storage: {
       documents_bytes: number | null
       documents_limit: number | null
@@ -52,13 +55,13 @@ export interface Usage extends MonthState {
       files_byte_hours: number
     }
     egress: { bytes: number; by_group: Record<string, number> }
-    /** Greatest number at once in the month, and the mean over its time so far. */
+    /** The maximum of simultaneous connections in the month, and the mean over its elapsed time. */
     realtime_connections: { peak: number; average: number; limit: number | null }
     functions: { invocations: number | null; duration_ms: number; cpu_ms: number; memory_mib_seconds: number }
   }
-  /** What came for the month's hours after they were closed. */
+  /** The corrections of the month's hours. */
   corrections: Correction[]
-  /** Of a tenant with services of its own. */
+  /** The present usage of the tenant's own services, if it has any. */
   components?: { postgres: ComponentUsage; runtime: ComponentUsage }
 }
 
@@ -66,18 +69,18 @@ export type Granularity = 'hour' | 'day'
 
 export interface UsagePart {
   start: Date
-  /** Whether it can't change any more. */
+  /** Whether the part can't change any more. */
   closed: boolean
   amounts: Amounts
-  /** Of a closed hour: the chain before it and after it. */
+  /** The hashes of the chain before and after a closed hour. */
   link?: { previous: string; hash: string }
 }
 
 export interface UsageSeries extends MonthState {
   granularity: Granularity
   /**
-   * Parts of the series. Hours are as they were closed, and what came later is in the corrections alone; days have the
-   * corrections billed with this very month in them.
+   * The parts of the series. Hours are as they were closed, without corrections; days include the corrections that are
+   * billed with this month.
    */
   parts: UsagePart[]
   corrections: Correction[]
@@ -87,12 +90,12 @@ export interface UsagePage extends Omit<MonthState, 'tenant_id' | 'incomplete'> 
   tenants: TenantMonth[]
 }
 
-/** A tenant, or what is known of one that is gone. */
+/** A tenant. `tenant` is undefined for a deleted one. */
 export type UsageSubject = { id: string; tenant: Tenant | undefined }
 
-/** `month` is the first instant of the month, UTC. */
+/** Reads usage. `month` is the first instant of the month, UTC. */
 export interface UsageReader {
-  /** Undefined when there never was such a tenant. */
+  /** Finds a tenant; undefined when there never was one with this id. */
   subject(tenantId: string): Promise<UsageSubject | undefined>
   read(subject: UsageSubject, month: Date): Promise<Usage>
   series(subject: UsageSubject, month: Date, granularity: Granularity): Promise<UsageSeries>

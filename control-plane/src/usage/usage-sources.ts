@@ -1,4 +1,4 @@
-// Who counts usage, and how far each is complete.
+// The sources that count usage, and how far each is complete.
 import type { Page, PageRequest } from '../platform/page.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 
@@ -7,24 +7,24 @@ type SourceKind = (typeof sourceKinds)[number]
 
 export interface UsageSource {
   source: string
-  /** Of a home. */
+  /** The tenant of a home; undefined for a gateway. */
   tenantId: string | undefined
-  /** All that it counted in the hours before has come. */
+  /** The time before which all counts of the source have arrived. */
   completeUntil: Date
   firstSeenAt: Date
   lastSeenAt: Date
-  /** Hours close without it. */
+  /** The time since which hours close without the source. */
   retiredAt: Date | undefined
 }
 
-/** One that was heard of so lately is still at work. */
+/** A source that reported within this time is active. */
 export const liveMilliseconds = 60_000
 
 export interface UsageSources {
-  /** By their names. */
+  /** Lists sources by their names. */
   list(kind: SourceKind | undefined, page: PageRequest): Promise<Page<UsageSource>>
   /**
-   * Lets hours close without it; until its next push. One that is retired already stays as it is.
+   * Retires a source: hours close without it, until its next push. A retired source stays as it is.
    * @throws ControlError SOURCE_NOT_FOUND, SOURCE_LIVES
    */
   retire(source: string, write: RecordedWrite): Promise<UsageSource>

@@ -1,12 +1,16 @@
-// Whole numbers in as few bytes as they need: seven bits a byte, the lowest first; the last byte is below 128. Pure.
+// Writes whole numbers in as few bytes as they need: seven bits a byte, the lowest first; the last byte is below 128.
+// Pure.
 
-const largestSafe = BigInt(Number.MAX_SAFE_INTEGER)
+const maxSafeInteger = BigInt(Number.MAX_SAFE_INTEGER)
 
-/** @param value not below zero */
+/**
+ * Appends a number.
+ * @param value not below zero
+ */
 export function writeVarint(into: number[], value: bigint | number): void {
   let rest = value
   if (typeof rest === 'bigint') {
-    while (rest > largestSafe) {
+    while (rest > maxSafeInteger) {
       into.push(Number(rest & 127n) | 128)
       rest >>= 7n
     }
@@ -19,7 +23,7 @@ export function writeVarint(into: number[], value: bigint | number): void {
   into.push(rest)
 }
 
-/** Sign and size in one number: 0, -1, 1, -2, … as 0, 1, 2, 3, … */
+/** Encodes the sign and the size in one number: 0, -1, 1 and -2 are 0, 1, 2 and 3. */
 export function zigzag(value: bigint): bigint {
   return value < 0n ? -value * 2n - 1n : value * 2n
 }
@@ -28,7 +32,7 @@ export function unzigzag(value: bigint): bigint {
   return value % 2n === 0n ? value / 2n : -(value + 1n) / 2n
 }
 
-/** Reads one number after the other. */
+/** Reads numbers one after another. */
 export class ByteReader {
   readonly #bytes: Uint8Array
   #at: number
@@ -46,7 +50,10 @@ export class ByteReader {
     return this.#at >= this.#bytes.length
   }
 
-  /** @throws Error where the bytes end within a number */
+  /**
+   * Reads a number.
+   * @throws Error where the bytes end within it
+   */
   varint(): bigint {
     let low = 0
     let scale = 1
@@ -65,7 +72,7 @@ export class ByteReader {
     }
   }
 
-  /** A number that is small by its nature. */
+  /** Reads a number that is always small enough for a JavaScript number. */
   small(): number {
     return Number(this.varint())
   }
@@ -78,7 +85,7 @@ export class ByteReader {
 
   #byte(): number {
     const byte = this.#bytes[this.#at++]
-    if (byte === undefined) throw new Error('packed usage ends within a number')
+    if (byte === undefined) throw new Error('The packed usage ends within a number.')
     return byte
   }
 }

@@ -1,3 +1,3 @@
-// What others may import of `warm-pool/`.
-export { keepWarmPools, type WarmPoolDeps } from './jobs.ts'
+// The exports of `warm-pool/` that other modules may import.
+export { runWarmPools, type WarmPoolDeps } from './jobs.ts'
 export { createWarmPoolStore } from './store.ts'

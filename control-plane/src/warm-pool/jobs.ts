@@ -1,4 +1,4 @@
-// Keeps a region's pool of database stacks that were made in advance: a create claims one, and the pool fills up again.
+// Maintains a region's pool of stacks that are made in advance. Creating a tenant claims one, and the pool is refilled.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
@@ -9,31 +9,31 @@ import { repeat } from '../platform/repeat.ts'
 import type { Log } from '../platform/log.ts'
 import { planPool } from './warm-pool-plan.ts'
 
-/** What the job needs that makes stacks in advance. */
+/** The dependencies of the job that makes stacks in advance. */
 export interface WarmPoolDeps {
   store: WarmPoolStore
   regions: ReadonlyMap<string, Pick<Region, 'config' | 'images'>>
   clock: Clock
   log: Pick<Log, 'info' | 'warn'>
-  /** Told of every look at a region's pool. */
+  /** Receives the counts of each poll of a region's pool. */
   measure: (region: string, counts: Record<WarmTenant['state'], number>) => void
 }
 
-/** What a new tenant has by default that gets a database of its own. */
+/** The default plan and isolation of new tenants with a database of their own. */
 const plan = 'Pro'
 const isolation = 'database-per-tenant'
 const pollMilliseconds = 2_000
 const imagesMilliseconds = 10_000
-const firstDelay = 5_000
-const maxDelay = 300_000
+const minDelayMilliseconds = 5_000
+const maxDelayMilliseconds = 300_000
 
-/** Runs while this control plane leads. */
-export function keepWarmPools(deps: WarmPoolDeps): (leadership: Leadership) => Promise<void> {
+/** Creates the job, which runs while this control plane leads. */
+export function runWarmPools(deps: WarmPoolDeps): (leadership: Leadership) => Promise<void> {
   return async (leadership) => {
     const pools = [...deps.regions.values()]
       .filter(({ config }) => config.engine === 'docker')
       .map((region) => createWarmPool(region, deps, leadership.epoch))
-    await Promise.all(pools.map((pool) => pool.keep(leadership.lost)))
+    await Promise.all(pools.map((pool) => pool.run(leadership.lost)))
   }
 }
 
@@ -47,7 +47,7 @@ export function createWarmPool(
   let failures = 0
   let notBefore = 0
 
-  /** Undefined when the engine can't say: nothing would come of making one then. */
+  /** Returns the present images; undefined when the engine can't report them, and new stacks would fail too. */
   const presentImages = (signal: AbortSignal) =>
     size === 0
       ? undefined
@@ -56,17 +56,17 @@ export function createWarmPool(
   const countFailures = (tenants: readonly WarmTenant[]) => {
     if (tenants.some(({ state }) => state === 'failed')) {
       failures++
-      notBefore = clock.now().getTime() + Math.min(firstDelay * 2 ** (failures - 1), maxDelay)
+      notBefore = clock.now().getTime() + Math.min(minDelayMilliseconds * 2 ** (failures - 1), maxDelayMilliseconds)
     } else if (tenants.filter(({ state }) => state === 'warm').length >= size) failures = 0
   }
 
   const make = async () => {
     const id = `t_${randomBytes(10).toString('hex')}`
     await store.addWarm({ id, name: warmName(id), plan, region: regionId, isolation, secrets: newSecrets() }, epoch)
-    log.info({ region: regionId, tenant: id }, 'a stack is made in advance')
+    log.info({ region: regionId, tenant: id }, 'making a stack in advance')
   }
 
-  /** Once: looks at the pool and begins what is missing. */
+  /** Polls once: reads the pool, and begins to make or remove stacks. */
   const poll = async (signal: AbortSignal): Promise<void> => {
     const tenants = await store.warmTenants(regionId)
     measure(regionId, countStates(tenants))
@@ -80,14 +80,14 @@ export function createWarmPool(
     })
     for (const id of todo.remove) {
       if (await store.removeWarm(id, epoch))
-        log.info({ region: regionId, tenant: id }, 'a stack made in advance is removed')
+        log.info({ region: regionId, tenant: id }, 'removing a stack that was made in advance')
     }
     for (let made = 0; made < todo.make; made++) await make()
   }
 
   return {
     poll,
-    keep: (signal: AbortSignal): Promise<void> =>
+    run: (signal: AbortSignal): Promise<void> =>
       repeat(
         {
           clock,
@@ -95,8 +95,7 @@ export function createWarmPool(
             await poll(signal)
             return pollMilliseconds
           },
-          onError: (error) =>
-            log.warn({ region: regionId, err: error }, 'the warm pool could not be looked after; it is tried again'),
+          onError: (error) => log.warn({ region: regionId, err: error }, 'could not poll the warm pool; retrying'),
         },
         signal,
       ),

@@ -1,5 +1,5 @@
-// Tenants made in advance, in the control database. Every write is the leader's (`LeadershipLost` when it is not any more) and
-// raises the generation, so that the reconciler carries it out.
+// Stores tenants that are made in advance in the control database. Only the leader may write (`LeadershipLost`
+// otherwise). Every write increments the generation, so that the reconciler carries it out.
 import { randomUUID } from 'node:crypto'
 import type { Database } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
@@ -9,9 +9,9 @@ import { recordWanted, type SecretKind } from '../tenants/index.ts'
 
 export interface WarmTenant {
   id: string
-  /** `leaving`: it is being removed, and something of it may still be on the engine. */
+  /** The tenant's state. `leaving`: it is being removed, and parts of it may still be on the engine. */
   state: 'pending' | 'warm' | 'failed' | 'leaving'
-  /** Digests; undefined before its services are first made. */
+  /** The images' digests; undefined before its services are first created. */
   images: { postgres: string; runtime: string } | undefined
 }
 
@@ -25,18 +25,21 @@ interface NewWarmTenant {
 }
 
 export interface WarmPoolStore {
-  /** Oldest first. */
+  /** Lists the tenants of the pool, oldest first. */
   warmTenants(regionId: string): Promise<WarmTenant[]>
   addWarm(tenant: NewWarmTenant, epoch: bigint): Promise<void>
-  /** Its data is destroyed at once. @returns false when somebody has claimed it by now */
+  /**
+   * Removes a tenant and its data.
+   * @returns false when it has been claimed
+   */
   removeWarm(tenantId: string, epoch: bigint): Promise<boolean>
 }
 
-/** The store of tenants made in advance, on the control database; `seal` closes their secrets. */
+/** Creates the store of tenants made in advance, on the control database. `seal` encrypts their secrets. */
 export function createWarmPoolStore(database: Database, seal: Seal, now: () => Date): WarmPoolStore {
   return {
     async warmTenants(regionId) {
-      // One that was claimed has another name.
+      // A claimed tenant has another name.
       const rows = await database.$queryRaw<
         { id: string; state: WarmTenant['state']; postgres: string | null; runtime: string | null }[]
       >`

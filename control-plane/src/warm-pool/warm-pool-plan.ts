@@ -1,4 +1,4 @@
-// Which tenants made in advance a region should lose, and how many it should get. Pure.
+// Decides which tenants of the pool to remove, and how many to make. Pure.
 import type { WarmTenant } from './store.ts'
 
 interface PoolPlan {
@@ -8,29 +8,37 @@ interface PoolPlan {
 
 interface PoolWanted {
   size: number
-  /** What new tenants get; undefined when the engine does not say: then nothing is out of date. */
+  /**
+   * The images of new tenants; undefined when the engine does not report them, so that no tenant counts as outdated.
+   */
   images: WarmTenant['images']
-  /** False while nothing new may be begun, e.g. soon after a failure. */
+  /** Whether new tenants may be begun. False, for example, shortly after a failure. */
   mayMake: boolean
 }
 
-/** At once in the making or being removed: what customers wait for comes first. */
+/**
+ * The maximum number of tenants that are being made or removed at the same time, so that customers' operations come
+ * first.
+ */
 export const maxMoving = 2
 
-/** @param tenants all of the pool, oldest first */
+/**
+ * Plans the pool.
+ * @param tenants all tenants of the pool, oldest first
+ */
 export function planPool(tenants: readonly WarmTenant[], { size, images, mayMake }: PoolWanted): PoolPlan {
   const failed = tenants.filter(({ state }) => state === 'failed')
   const good = tenants.filter(({ state }) => state === 'warm' || state === 'pending')
   const worth = (tenant: WarmTenant) => (tenant.state === 'warm' ? 2 : 0) + (isOutdated(tenant, images) ? 0 : 1)
-  const stored = good.toSorted((a, b) => worth(b) - worth(a))
-  const surplus = stored.splice(size)
-  // What is removed still takes room on the engine.
+  const retained = good.toSorted((a, b) => worth(b) - worth(a))
+  const surplus = retained.splice(size)
+  // A tenant that is being removed still takes space on the engine.
   const moving = tenants.filter(({ state }) => state === 'pending' || state === 'leaving').length + failed.length
   const outdated =
-    stored.length === size && moving === 0 ? stored.filter((tenant) => isOutdated(tenant, images)).slice(0, 1) : []
+    retained.length === size && moving === 0 ? retained.filter((tenant) => isOutdated(tenant, images)).slice(0, 1) : []
   return {
     remove: [...failed, ...surplus, ...outdated].map(({ id }) => id),
-    make: mayMake ? Math.max(0, Math.min(size - stored.length, maxMoving - moving)) : 0,
+    make: mayMake ? Math.max(0, Math.min(size - retained.length, maxMoving - moving)) : 0,
   }
 }
 

@@ -1,4 +1,4 @@
-// What others may import of `watch/`.
+// The public interface of `watch/`.
 export { requestTls } from './routes-tls-ask.ts'
 export { internalRoutes } from './routes.ts'
 export { createHostNames } from './store-host-names.ts'

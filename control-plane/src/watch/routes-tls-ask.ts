@@ -1,5 +1,5 @@
-// GET /internal/v1/tls/ask: may a certificate be got for this host name? Asked by the proxy in front of the gateway before
-// each new one, so that nobody makes it ask a certificate authority for names that are not ours.
+// GET /internal/v1/tls/ask: reports whether a certificate may be obtained for a host name. The proxy in front of the
+// gateway calls it before each new certificate, so that no client can make it request certificates for foreign names.
 import type { FastifyPluginAsync } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
@@ -8,7 +8,7 @@ import type { RegionConfig } from '../regions/index.ts'
 interface RequestTlsDeps {
   regions: readonly Pick<RegionConfig, 'id' | 'domain' | 'gateway_url'>[]
   hosts: {
-    /** Is there a tenant of this name in the region? */
+    /** Whether a tenant of the region has this name. */
     has(name: string, region: string): Promise<boolean>
   }
 }
@@ -16,7 +16,10 @@ interface RequestTlsDeps {
 const Query = Type.Object({ domain: Type.String({ minLength: 1, maxLength: 253 }) }, { additionalProperties: false })
 type Query = Static<typeof Query>
 
-/** Answers 404 for every other name, whatever is wrong with it. No key: it tells nothing that the host itself does not. */
+/**
+ * Adds the route. It responds with 404 to every other name, for any reason. It needs no key, because the host itself
+ * reveals the same.
+ */
 export function requestTls({ regions, hosts }: RequestTlsDeps): FastifyPluginAsync {
   return async (app) => {
     app.get<{ Querystring: Query }>(
@@ -29,18 +32,18 @@ export function requestTls({ regions, hosts }: RequestTlsDeps): FastifyPluginAsy
           const name = tenantNameOf(domain, region)
           if (name !== undefined && (await hosts.has(name, region.id))) return { domain }
         }
-        throw new ControlError('NOT_FOUND', 'there is nothing here')
+        throw new ControlError('NOT_FOUND', 'There is no such host.')
       },
     )
   }
 }
 
-/** Where tenants are served by path. */
+/** Whether a domain is one at which tenants are served by path. */
 function isOwnName(domain: string, region: RequestTlsDeps['regions'][number]): boolean {
   return domain === region.domain || domain === new URL(region.gateway_url).hostname
 }
 
-/** The one label before the region's domain. */
+/** Returns the one label before the region's domain. */
 function tenantNameOf(domain: string, { domain: parent }: RequestTlsDeps['regions'][number]): string | undefined {
   const name = domain.endsWith(`.${parent}`) ? domain.slice(0, -parent.length - 1) : ''
   return /^[a-z][a-z0-9-]{0,62}$/.test(name) ? name : undefined

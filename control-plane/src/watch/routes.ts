@@ -1,4 +1,4 @@
-// Routes for the installation's other parts: the watches of gateways and runtimes, the gateways' counters, and their call to wake.
+// Routes for the installation's other parts: the watches of gateways and runtimes, and the gateways' counters and wake calls.
 import { UsagePush, internalPaths, type UsageResponse } from '@tenantry/contract'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { WriteDeps } from '../http/idempotency.ts'
@@ -6,7 +6,7 @@ import { foundTenant, type TenantStore } from '../tenants/index.ts'
 import type { UsageLedger } from '../usage/index.ts'
 import type { WatchHub, WatchKind } from './watch-hub.ts'
 
-/** A watcher that leaves more changes than this unread is cut off; it will connect again and take the whole set. */
+/** Maximum number of unread bytes of a watch. A slower watcher is disconnected; it reconnects and reads the whole set. */
 const maxUnreadBytes = 16 * 1024 * 1024
 
 interface InternalRoutesDeps extends WriteDeps {
@@ -17,8 +17,8 @@ interface InternalRoutesDeps extends WriteDeps {
 }
 
 /**
- * Plugin with the routes for the installation's other parts: the watches, the push of usage, a tenant's own usage and
- * the call to wake.
+ * Creates the plugin with the routes for the installation's other parts: the watches, the push of usage and the wake
+ * call.
  */
 export function internalRoutes({ hub, ledger, tenants, record, now }: InternalRoutesDeps): FastifyPluginAsync {
   return async (app) => {
@@ -29,7 +29,7 @@ export function internalRoutes({ hub, ledger, tenants, record, now }: InternalRo
         reply.hijack()
         const { raw } = reply
         raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
-        // The whole set, which comes first, may be larger than that.
+        // The whole set, which comes first, may exceed the limit.
         let allowed: number | undefined
         const leave = await hub
           .watch(
@@ -70,7 +70,7 @@ export function internalRoutes({ hub, ledger, tenants, record, now }: InternalRo
       { config: { scopes: access }, schema: { hide: true } },
       async (request, reply) => {
         const tenant = await foundTenant({ tenants }, request.params.id)
-        // Many requests may call for one tenant: only the first of them has anything to write.
+        // Many requests may wake one tenant. Only the first one has to write.
         if (tenant.desired === 'paused') await record({ keyId: 'gateway' }, (write) => tenants.wake(tenant.id, write))
         return reply.status(202).send({ accepted: true })
       },

@@ -1,4 +1,4 @@
-// What watches tell of tenants: routes for gateways, manifests for runtimes.
+// The content of watches: routes for gateways, manifests for runtimes.
 import type { Route, RoutePhase, TenantManifest } from '@tenantry/contract'
 import type { RegionConfig } from '../regions/index.ts'
 import { dedicatedDatabase, loginUrl } from '../homes/index.ts'
@@ -13,9 +13,12 @@ import { toHeldRate } from '../quotas/index.ts'
 const withAll = { plan: true, sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } } as const
 type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>
 
-const batch = 500
+const batchSize = 500
 
-/** `maxUploadBytes` of one upload when a bucket sets no limit (specification, section 8). */
+/**
+ * Creates the source of watches. @param maxUploadBytes of one upload if its bucket sets no limit (specification,
+ * section 8)
+ */
 export function createPublishedSource(
   database: Database,
   seal: Seal,
@@ -31,7 +34,7 @@ export function createPublishedSource(
       tenant_id: row.id,
       name: row.name,
       generation: row.generation,
-      // A check constraint holds it to the phases.
+      // A check constraint limits this column to the phases.
       phase: row.routePhase as RoutePhase,
       dedicated,
       runtimes: dedicated ? [`http://${componentAlias(row.id, 'runtime')}:${ports.runtime}`] : region.runtime_urls,
@@ -45,7 +48,7 @@ export function createPublishedSource(
       },
       ...(row.desired === 'suspended'
         ? {
-            reason: row.suspendReason ?? 'the tenant is suspended by its operator',
+            reason: row.suspendReason ?? 'The operator has suspended the tenant.',
             payment_required: row.paymentRequired,
           }
         : {}),
@@ -89,7 +92,7 @@ export function createPublishedSource(
         const rows = await database.tenant.findMany({
           where: { id: { gt: after } },
           orderBy: { id: 'asc' },
-          take: batch,
+          take: batchSize,
           include: withAll,
         })
         for (const row of rows) {
@@ -97,7 +100,7 @@ export function createPublishedSource(
           if (entry !== undefined) yield entry
           after = row.id
         }
-        if (rows.length < batch) return
+        if (rows.length < batchSize) return
       }
     },
     async some(tenantIds) {

@@ -1,37 +1,37 @@
-// The writing end of the watches: one copy of what is published, kept current by the change feed, told to every watcher.
+// The sender of watches: the change feed keeps one copy of the published entries current, and every watcher receives it.
 import type { Route, TenantManifest, WatchLine } from '@tenantry/contract'
 import type { Change } from '../platform/change-feed.ts'
 
 export interface Published {
   tenantId: string
   route: Route
-  /** Undefined as long as there is no home to serve. */
+  /** Manifest of the home; undefined until the home exists. */
   manifest: TenantManifest | undefined
 }
 
-/** Reads what watches are to be sent of tenants. */
+/** Reads the published entries of tenants. */
 export interface PublishedSource {
-  /** Of all tenants, in no order. */
+  /** Yields the entries of all tenants, in no order. */
   all(): AsyncIterable<Published>
-  /** Those of the tenants asked for that there are. */
+  /** Returns the entries of those of the tenants that exist. */
   some(tenantIds: ReadonlySet<string>): Promise<Published[]>
 }
 
 export type WatchKind = 'route' | 'manifest'
 
-/** Takes lines; returns false when it is not keeping up and must be cut off. */
+/** Receives lines; returns false if it is too slow and must be disconnected. */
 type Watcher = (text: string) => boolean
 
-/** Holds what is published of all tenants in memory and sends it, and then each change, to every watch. */
+/** Stores the published entries of all tenants in memory, and sends them, and then each change, to every watch. */
 export class WatchHub {
   readonly #source: PublishedSource
   readonly #onError: (error: Error) => void
   readonly #entries = new Map<string, Published>()
-  /** With the one tenant that it may hear of; undefined: all. */
+  /** Watchers with the tenant to which each is limited; undefined for all tenants. */
   readonly #watchers: Record<WatchKind, Map<Watcher, string | undefined>> = { route: new Map(), manifest: new Map() }
   #stale = new Set<string>()
   #reload = true
-  #wasWhole = false
+  #wasComplete = false
   #refreshing: Promise<void> | undefined
 
   constructor(source: PublishedSource, onError: (error: Error) => void) {
@@ -39,7 +39,7 @@ export class WatchHub {
     this.#onError = onError
   }
 
-  /** To be called for everything the change feed tells. */
+  /** Handles every event of the change feed. */
   readonly onChange = (change: Change | 'resync'): void => {
     if (change === 'resync') this.#reload = true
     else if (change.kind === 'observed') return
@@ -48,34 +48,34 @@ export class WatchHub {
   }
 
   /**
-   * Gives the whole set, then what changes; until the returned function is called.
-   * @param ofTenant of this tenant alone
-   * @throws Error when the set can't be read
+   * Sends the whole set and then the changes, until the returned function is called.
+   * @param ofTenant tenant to which the watch is limited
+   * @throws Error if the set cannot be read
    */
   async watch(kind: WatchKind, watcher: Watcher, ofTenant?: string): Promise<() => void> {
     await this.#refresh()
-    // A part of the set, ended with `synced`, would take all other tenants away. One that was whole once is good still.
-    if (!this.#wasWhole) throw new Error('what is published is not known now')
+    // An incomplete set that ends with `synced` would remove all other tenants. A set that was complete once is still valid.
+    if (!this.#wasComplete) throw new Error('The published entries are not available.')
     let text = ''
     for (const entry of this.#entries.values()) {
       const value = entry[kind]
       if (value !== undefined && concerns(ofTenant, entry.tenantId)) text += line({ type: 'put', entry: value })
     }
-    // No await between the copy and the subscription: nothing can fall between.
+    // No await separates the copy from the subscription, so that no change is missed between them.
     this.#watchers[kind].set(watcher, ofTenant)
     watcher(text + line({ type: 'synced' }))
     return () => this.#watchers[kind].delete(watcher)
   }
 
-  /** Sends a sign of life to every watch; to be called every `watchPingSeconds`. */
+  /** Sends a heartbeat to every watch. The caller repeats it every `watchPingSeconds`. */
   ping(): void {
     for (const kind of ['route', 'manifest'] as const) this.#report(kind, undefined, line({ type: 'ping' }))
   }
 
-  /** One at a time; what becomes stale meanwhile is read by the next round. */
+  /** Refreshes the entries, one call at a time. The next round reads entries that become stale meanwhile. */
   #refresh(): Promise<void> {
     this.#refreshing ??= (async () => {
-      // Not before this is assigned: with nothing to do, the end below would come first.
+      // The work must not begin before this assignment: with nothing to do, the reset below would come first.
       await Promise.resolve()
       try {
         while (this.#reload || this.#stale.size > 0) {
@@ -84,7 +84,7 @@ export class WatchHub {
         }
       } catch (cause) {
         this.#reload = true
-        this.#onError(new Error('what is published could not be read', { cause }))
+        this.#onError(new Error('The published entries could not be read.', { cause }))
       } finally {
         this.#refreshing = undefined
       }
@@ -101,21 +101,21 @@ export class WatchHub {
       this.#put(entry)
     }
     for (const tenantId of this.#entries.keys()) if (!seen.has(tenantId)) this.#remove(tenantId)
-    this.#wasWhole = true
+    this.#wasComplete = true
   }
 
   async #readSome(): Promise<void> {
-    const requested = this.#stale
+    const ids = this.#stale
     this.#stale = new Set()
-    const found = await this.#source.some(requested).catch((cause: unknown) => {
-      for (const tenantId of requested) this.#stale.add(tenantId)
+    const found = await this.#source.some(ids).catch((cause: unknown) => {
+      for (const tenantId of ids) this.#stale.add(tenantId)
       throw cause
     })
     for (const entry of found) {
-      requested.delete(entry.tenantId)
+      ids.delete(entry.tenantId)
       this.#put(entry)
     }
-    for (const tenantId of requested) this.#remove(tenantId)
+    for (const tenantId of ids) this.#remove(tenantId)
   }
 
   #put(entry: Published): void {
@@ -135,7 +135,7 @@ export class WatchHub {
       this.#report(kind, tenantId, line({ type: 'remove', tenant_id: tenantId }))
   }
 
-  /** `tenantId` is whom it is about; undefined: everybody. */
+  /** Sends a line to the watchers of a tenant. @param tenantId tenant of the line; undefined for all */
   #report(kind: WatchKind, tenantId: string | undefined, text: string): void {
     for (const [watcher, ofTenant] of this.#watchers[kind]) {
       if (concerns(ofTenant, tenantId) && !watcher(text)) this.#watchers[kind].delete(watcher)

@@ -1,4 +1,4 @@
-// What others may import of `webhooks/`.
+// The exports of `webhooks/` that other modules may import.
 export { type DispatcherDeps, dispatchWebhooks } from './jobs.ts'
 export type { OperatorEvent } from './operator-event.ts'
 export { addWebhookRoutes, type WebhookRoutesDeps } from './routes.ts'

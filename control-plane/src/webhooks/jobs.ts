@@ -1,4 +1,4 @@
-// Brings events to the operators' endpoints: at least once each, tried again until it is given up.
+// Sends events to the operators' endpoints, each at least once, with retries until it is given up.
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
 import { repeat } from '../platform/repeat.ts'
@@ -9,14 +9,14 @@ import type { Send } from './send-message.ts'
 import { messageBody, messageHeaders } from './webhook-message.ts'
 import type { DueDelivery, WebhookBacklog, WebhookOutbox } from './webhook-store.ts'
 
-/** What the job needs that sends operators' webhooks. */
+/** The dependencies of the job that sends operators' webhooks. */
 export interface DispatcherDeps {
   outbox: WebhookOutbox
   send: Send
   clock: Clock
-  /** Uniform in [0, 1), for the spread of repeats. */
+  /** Returns a random number in [0, 1), for the spread of retries. */
   random: () => number
-  /** Told from time to time; undefined when this control plane leads no longer. */
+  /** Receives the backlog from time to time; undefined when this control plane is no longer the leader. */
   measure: (backlog: WebhookBacklog | undefined) => void
   log: Pick<Log, 'info' | 'warn'>
 }
@@ -24,11 +24,11 @@ export interface DispatcherDeps {
 const intervalMilliseconds = 1_000
 const measureMilliseconds = 15_000
 const evictMilliseconds = 3_600_000
-/** Of one endpoint in a round: a slow one holds up nobody else for long. */
-const eachAtOnce = 4
-const sentAtOnce = 16
+/** The maximum number of messages to one endpoint in a round, so that a slow one does not delay the others for long. */
+const maxPerEndpoint = 4
+const maxConcurrentSends = 16
 
-/** Runs while this control plane leads. */
+/** Creates the job, which runs while this control plane leads. */
 export function dispatchWebhooks(deps: DispatcherDeps): (leadership: Leadership) => Promise<void> {
   const { clock, log } = deps
   const dispatcher = createDispatcher(deps)
@@ -37,7 +37,7 @@ export function dispatchWebhooks(deps: DispatcherDeps): (leadership: Leadership)
       {
         clock,
         work: dispatcher.poll,
-        onError: (error) => log.warn({ err: error }, 'webhooks could not be sent; it is tried again'),
+        onError: (error) => log.warn({ err: error }, 'could not send webhooks; retrying'),
       },
       lost,
     ).finally(() => deps.measure(undefined))
@@ -51,22 +51,25 @@ export function createDispatcher({ outbox, send, clock, random, measure, log }: 
     const { event, url, secrets, attempts } = delivery
     const body = messageBody(event)
     const result = await send(url, body, messageHeaders(event.id, body, secrets, clock.now()), signal)
-    // Given up by us: nothing is known of it, and it is sent again.
+    // The result of an aborted attempt is unknown, so the message is sent again.
     if (signal.aborted) return
     const verdict = verdictOf(result, attempts + 1, random())
     await outbox.record(delivery, result, verdict)
     if (verdict.state === 'dead')
       log.warn(
         { webhook: delivery.endpointId, event: event.id, type: event.type, status: result.status, error: result.error },
-        'a webhook was given up',
+        'gave up a webhook message',
       )
   }
 
-  /** Once: new events, and all that is due. @returns after how many milliseconds to look again */
+  /**
+   * Polls once: dispatches new events and sends all that is due.
+   * @returns the milliseconds until the next poll
+   */
   const poll = async (signal: AbortSignal): Promise<number> => {
-    const fresh = await outbox.dispatch()
-    const due = await outbox.due(eachAtOnce)
-    const queue = new PQueue({ concurrency: sentAtOnce })
+    const eventCount = await outbox.dispatch()
+    const due = await outbox.due(maxPerEndpoint)
+    const queue = new PQueue({ concurrency: maxConcurrentSends })
     const errors: unknown[] = []
     for (const delivery of due)
       void queue.add(() => deliver(delivery, signal).catch((error: unknown) => errors.push(error)))
@@ -80,7 +83,7 @@ export function createDispatcher({ outbox, send, clock, random, measure, log }: 
       measure(await outbox.backlog())
       measured = clock.now().getTime()
     }
-    return fresh + due.length > 0 ? 0 : intervalMilliseconds
+    return eventCount + due.length > 0 ? 0 : intervalMilliseconds
   }
 
   return { poll }

@@ -1,6 +1,6 @@
-// What an operator's webhooks are told. Field names of `data` are those of the message.
+// The events that operators' webhooks receive. The field names of `data` are those of the message.
 
-/** Amounts that may pass 2^53 (bytes, micro-units of money) are decimal texts. */
+/** An event for operators. Amounts that may exceed 2^53 (bytes, micro-units of money) are decimal texts. */
 export type OperatorEvent =
   | { type: 'tenant.ready' | 'tenant.failed' | 'tenant.suspended'; tenantId: string; data: TenantEventData }
   | { type: 'tenant.repaired'; tenantId: string; data: RepairEventData }
@@ -9,7 +9,10 @@ export type OperatorEvent =
 
 type OperatorEventType = OperatorEvent['type']
 
-/** `tenant.*` is written by the statement that records a tenant's status; `quota.warning` is at 80 %, `quota.reached` at 100 %. */
+/**
+ * The types of events. The statement that records a tenant's status writes `tenant.*`. `quota.warning` is at 80 %,
+ * `quota.reached` at 100 %.
+ */
 export const operatorEventTypes = [
   'tenant.ready',
   'tenant.failed',
@@ -27,7 +30,7 @@ interface TenantEventData {
   region: string
   status: 'ready' | 'failed' | 'suspended'
   previous_status: string
-  /** Why; null where all is well. */
+  /** The reason; null where there is no error. */
   reason: string | null
 }
 
@@ -42,16 +45,16 @@ interface RepairEventData {
 
 interface QuotaEventData {
   tenant_id: string
-  /** As usage and quotas name it, e.g. `api_requests`. */
+  /** The name of the resource in usage and quotas, e.g. `api_requests`. */
   resource: string
-  /** 80 or 100. */
+  /** The percentage, 80 or 100. */
   percent: number
-  /** Decimal texts. */
+  /** The used amount, a decimal text like `limit`. */
   used: string
   limit: string
-  /** `YYYY-MM`; null for what is not counted by month. */
+  /** The month, `YYYY-MM`; null for resources that are not counted by month. */
   month: string | null
-  /** When the counting begins anew, ISO 8601; null for what is not counted by month. */
+  /** The time at which the count begins again, ISO 8601; null for resources that are not counted by month. */
   resets_at: string | null
 }
 
@@ -59,10 +62,10 @@ interface InvoiceEventData {
   tenant_id: string
   invoice_id: string
   number: string
-  /** `YYYY-MM`. */
+  /** The month, `YYYY-MM`. */
   month: string
-  /** ISO 4217. */
+  /** The code of ISO 4217. */
   currency: string
-  /** Total to be paid in micro-units of the currency, tax included; a decimal text. */
+  /** The total to be paid in micro-units of the currency, tax included; a decimal text. */
   total_micro: string
 }

@@ -1,4 +1,4 @@
-// /v1/webhooks: where operators want to be told of events, and what became of each message.
+// Routes of /v1/webhooks: the endpoints that receive events, and the state of each message.
 import { randomBytes } from 'node:crypto'
 import { Type } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
@@ -21,7 +21,7 @@ const Description = Type.String({ maxLength: 200, pattern: textPattern })
 const Types = Type.Array(Type.Enum([...operatorEventTypes]), {
   uniqueItems: true,
   maxItems: 100,
-  description: 'Types of events that it wants; none: all',
+  description: 'Types of events to send; all when empty',
 })
 
 const WebhookBody = Type.Object({
@@ -31,13 +31,13 @@ const WebhookBody = Type.Object({
   types: Type.Array(Type.String()),
   enabled: Type.Boolean(),
   disabled_reason: Type.Union([Type.Enum(['operator', 'gone']), Type.Null()], {
-    description: '`gone`: it answered 410',
+    description: '`gone`: the endpoint responded with 410',
   }),
   created_at: Type.String(),
 })
 const WebhookWithSecret = Type.Object({
   ...WebhookBody.properties,
-  secret: Type.String({ description: 'Shown here only' }),
+  secret: Type.String({ description: 'Returned only here' }),
 })
 
 const DeliveryBody = Type.Object({
@@ -55,12 +55,12 @@ const DeliveryBody = Type.Object({
   created_at: Type.String(),
 })
 
-/** What the routes of webhooks are given. */
+/** The dependencies of the routes of webhooks. */
 export interface WebhookRoutesDeps extends ResponseDeps {
   webhooks: WebhookStore
-  /** The first address of the URL's host that webhooks may not be sent to. */
+  /** Returns the first address of the URL's host that webhooks may not be sent to. */
   forbiddenAddress(url: string): Promise<string | undefined>
-  /** The current time. */
+  /** Returns the current time. */
   now: () => Date
 }
 
@@ -90,8 +90,8 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
       return respondOnce(deps, context, reply, async (record) => {
         const secret = newSecret()
         const endpoint = { url: await checkedUrl(deps, url), description, types, secret }
-        const response = (made: WebhookEndpoint) => ({ ...present(made), secret })
-        return response(await record((write) => deps.webhooks.create(endpoint, write), response))
+        const toBody = (made: WebhookEndpoint) => ({ ...present(made), secret })
+        return toBody(await record((write) => deps.webhooks.create(endpoint, write), toBody))
       })
     },
   )
@@ -124,7 +124,7 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: 'Change a webhook, or stop and begin to send to it',
+        summary: 'Change a webhook, or disable and enable it',
         tags,
         params: Id,
         querystring: NoQuery,
@@ -153,7 +153,7 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: 'Remove a webhook with what is on its way to it',
+        summary: 'Remove a webhook with its pending messages',
         tags,
         params: Id,
         querystring: NoQuery,
@@ -172,7 +172,7 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: "Replace a webhook's secret",
-        description: 'Messages are signed with the former one too, for `overlap_seconds` more (default 86400).',
+        description: 'Messages are also signed with the former secret for another `overlap_seconds` (default 86400).',
         tags,
         params: Id,
         querystring: NoQuery,
@@ -189,9 +189,9 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
       return respondOnce(deps, context, reply, async (record) => {
         const secret = newSecret()
         const formerUntil = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 86_400) * 1000)
-        const response = (changed: WebhookEndpoint) => ({ ...present(changed), secret })
+        const toBody = (changed: WebhookEndpoint) => ({ ...present(changed), secret })
         const { id } = request.params
-        return response(await record((write) => deps.webhooks.rotate(id, secret, formerUntil, write), response))
+        return toBody(await record((write) => deps.webhooks.rotate(id, secret, formerUntil, write), toBody))
       })
     },
   )
@@ -201,7 +201,7 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
     {
       config: { scopes: ['admin', 'read'] },
       schema: {
-        summary: 'Messages to a webhook, oldest first; `state=dead` are those that were given up',
+        summary: 'Messages to a webhook, oldest first; `state=dead` lists those that were given up',
         tags,
         params: Id,
         querystring: Type.Object(
@@ -222,7 +222,7 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: 'Send all that was given up once more',
+        summary: 'Send all messages that were given up again',
         tags,
         params: Id,
         querystring: NoQuery,
@@ -242,7 +242,7 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: 'Send one message once more',
+        summary: 'Send one message again',
         tags,
         params: Type.Object({ id: Type.String(), delivery: Type.String() }),
         querystring: NoQuery,
@@ -263,19 +263,22 @@ function newSecret(): string {
   return `${webhookSecretPrefix}${randomBytes(32).toString('base64')}`
 }
 
-/** @throws ControlError INVALID_FIELD, FORBIDDEN_ADDRESS */
+/**
+ * Checks an endpoint's URL.
+ * @throws ControlError INVALID_FIELD, FORBIDDEN_ADDRESS
+ */
 async function checkedUrl(deps: Pick<WebhookRoutesDeps, 'forbiddenAddress'>, text: string): Promise<string> {
   const url = URL.parse(text)
   if (url === null || !['http:', 'https:'].includes(url.protocol))
-    throw new ControlError('INVALID_FIELD', 'field "url" must be an http or https URL')
+    throw new ControlError('INVALID_FIELD', 'Field "url" must be an http or https URL.')
   if (url.username !== '' || url.password !== '' || url.hash !== '')
-    throw new ControlError('INVALID_FIELD', 'field "url" must have no user, password or fragment')
+    throw new ControlError('INVALID_FIELD', 'Field "url" must have no user, password or fragment.')
   const forbidden = await deps.forbiddenAddress(url.href)
   if (forbidden !== undefined) {
     const means = url.hostname.includes(forbidden) ? '' : `, which resolves to ${forbidden}`
     throw new ControlError(
       'FORBIDDEN_ADDRESS',
-      `field "url": host "${url.hostname.slice(0, 100)}"${means}, is not a public address. ` +
+      `Field "url": the host "${url.hostname.slice(0, 100)}"${means}, is not a public address. ` +
         'Allowed: public addresses, and the networks in TENANTRY_WEBHOOKS_MAY_REACH.',
     )
   }

@@ -1,5 +1,5 @@
-// One attempt to deliver a message. A name is resolved once, all of its addresses are looked at, and the connection goes to one of
-// them; redirects are not followed, and of the answer nothing but its status is read.
+// Makes one attempt to deliver a message. A name is resolved once, all of its addresses are checked, and the connection
+// goes to one of them. Redirects are not followed, and only the status of the response is read.
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
@@ -19,33 +19,33 @@ export type Send = (
 
 const maxErrorLength = 200
 
-/** Never throws: what went wrong is the result. */
+/** Creates the function that sends messages. It never throws: errors are in its result. */
 export function createSend({ timeoutMilliseconds, ...deps }: SendDeps): Send {
   return async (url, body, headers, signal) => {
-    const inTime = AbortSignal.any([signal, AbortSignal.timeout(timeoutMilliseconds)])
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(timeoutMilliseconds)])
     try {
       const parsed = new URL(url)
-      const target = await before(inTime, targetOf(parsed, deps))
-      if (target === undefined) return { status: undefined, error: 'the name has no address' }
+      const target = await unlessAborted(deadline, targetOf(parsed, deps))
+      if (target === undefined) return { status: undefined, error: 'The host name has no address.' }
       if ('forbidden' in target)
-        return { status: undefined, error: 'the host has an address of a network that messages may not go to' }
-      const status = await post(parsed, target.address, body, headers, inTime)
-      const isTaken = status >= 200 && status < 300
-      return { status, error: isTaken ? undefined : `it answered ${status}` }
+        return { status: undefined, error: 'The host has an address in a network that webhooks may not be sent to.' }
+      const status = await post(parsed, target.address, body, headers, deadline)
+      const isDelivered = status >= 200 && status < 300
+      return { status, error: isDelivered ? undefined : `The endpoint responded with ${status}.` }
     } catch (error) {
-      if (inTime.aborted && !signal.aborted)
-        return { status: undefined, error: `there was no answer within ${timeoutMilliseconds / 1000} s` }
+      if (deadline.aborted && !signal.aborted)
+        return { status: undefined, error: `The endpoint did not respond within ${timeoutMilliseconds / 1000} s.` }
       return {
         status: undefined,
-        error: (error instanceof Error ? error.message : 'the connection failed').slice(0, maxErrorLength),
+        error: (error instanceof Error ? error.message : 'The connection failed.').slice(0, maxErrorLength),
       }
     }
   }
 }
 
-async function before<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const over = Promise.withResolvers<never>()
-  const abort = () => over.reject(new Error('given up'))
+  const abort = () => over.reject(new Error('The attempt was aborted.'))
   signal.addEventListener('abort', abort, { once: true })
   try {
     return await Promise.race([work, over.promise])
@@ -69,7 +69,7 @@ function post(
       agent: false,
       signal,
       headers: { ...headers, 'content-length': Buffer.byteLength(body) },
-      // Connects to what was looked at, whatever the name means by now.
+      // The connection goes to the checked address, even if the name has changed since.
       lookup: (_hostname, options, done) =>
         options.all === true ? done(null, [{ address, family }]) : done(null, address, family),
     })

@@ -1,10 +1,11 @@
-// The outbox of operators' webhooks: events are written in the transaction of what they tell.
+// The outbox of operators' webhooks. Events are written in the transaction of the change that they report.
 import type { OperatorEvent } from './operator-event.ts'
 import type { Transaction } from '../platform/database.ts'
 
 /**
- * Writes an event; it is sent after the transaction has committed, at least once to each endpoint that wants its type.
- * @param once what is told once: while an event with the same text is kept (90 days), this one is not written
+ * Writes an event. After the commit it is sent at least once to each endpoint that wants its type.
+ * @param once the key of an event that is sent once: while an event with the same key is stored (90 days), this one is
+ *   not written
  * @returns whether it was written
  */
 export async function emitOperatorEvent(

@@ -1,11 +1,11 @@
-// What is on its way to operators' webhooks, on the control database, as the leader uses it.
+// The outbox of operators' webhooks in the control database, for the leader.
 import type { Seal } from '../platform/seal.ts'
 import type { WebhookOutbox } from './webhook-store.ts'
 import type { Database } from '../platform/database.ts'
 import { secretsOf } from './store-rows.ts'
 
-const eventsAtOnce = 500
-const deliveriesAtOnce = 64
+const eventBatchSize = 500
+const deliveryBatchSize = 64
 const retentionMilliseconds = 90 * 86_400_000
 
 interface DueRow {
@@ -22,34 +22,34 @@ interface DueRow {
   data: unknown
 }
 
-/** What is on its way to operators' webhooks, on the control database; `seal` opens the endpoints' secrets. */
+/** Creates the outbox of operators' webhooks, on the control database. `seal` opens the endpoints' secrets. */
 export function createWebhookOutbox(database: Database, seal: Seal, now: () => Date): WebhookOutbox {
   return {
     async dispatch() {
       const [row] = await database.$queryRaw<{ events: number }[]>`
-        with fresh as (
+        with new_events as (
           update operator_events set handed_out = true
-          where id in (select id from operator_events where not handed_out order by at, id limit ${eventsAtOnce} for update skip locked)
+          where id in (select id from operator_events where not handed_out order by at, id limit ${eventBatchSize} for update skip locked)
           returning id, type
-        ), made as (
+        ), deliveries as (
           insert into webhook_deliveries (id, event_id, endpoint_id, next_at, created_at)
-          select gen_random_uuid(), fresh.id, e.id, ${now()}, ${now()} from fresh, webhook_endpoints e
-          where e.disabled is null and (e.types = '[]' or jsonb_exists(e.types, fresh.type))
+          select gen_random_uuid(), new_events.id, e.id, ${now()}, ${now()} from new_events, webhook_endpoints e
+          where e.disabled is null and (e.types = '[]' or jsonb_exists(e.types, new_events.type))
           on conflict do nothing
         )
-        select count(*)::int as events from fresh`
+        select count(*)::int as events from new_events`
       return row?.events ?? 0
     },
 
-    async due(each) {
+    async due(maxPerEndpoint) {
       const rows = await database.$queryRaw<DueRow[]>`
         select d.id, d.endpoint_id, d.attempts, e.url, e.secret, e.former_secret, e.former_until, v.id as event_id, v.type, v.at, v.data
         from webhook_endpoints e, lateral (
           select * from webhook_deliveries
-          where endpoint_id = e.id and state = 'pending' and next_at <= ${now()} order by next_at, id limit ${each}
+          where endpoint_id = e.id and state = 'pending' and next_at <= ${now()} order by next_at, id limit ${maxPerEndpoint}
         ) d join operator_events v on v.id = d.event_id
         where e.disabled is null
-        order by d.next_at, d.id limit ${deliveriesAtOnce}`
+        order by d.next_at, d.id limit ${deliveryBatchSize}`
       return rows.map((row) => ({
         id: row.id,
         endpointId: row.endpoint_id,
@@ -67,7 +67,7 @@ export function createWebhookOutbox(database: Database, seal: Seal, now: () => D
     async record({ id, endpointId, attempts }, { status, error }, verdict) {
       const at = now()
       const nextAt = new Date(at.getTime() + (verdict.state === 'pending' ? verdict.afterMilliseconds : 0))
-      // It may have been replayed meanwhile: then it is sent once more.
+      // If the message was replayed meanwhile, it is sent again.
       const recorded = database.webhookDelivery.updateMany({
         where: { id, attempts, state: 'pending' },
         data: {

@@ -1,4 +1,4 @@
-// Rows of webhooks as the control plane's own types.
+// Converts rows of webhooks into values.
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Seal } from '../platform/seal.ts'
@@ -17,7 +17,7 @@ export function toEndpoint(row: Prisma.WebhookEndpointGetPayload<object>): Webho
     url: row.url,
     description: row.description,
     types: Value.Parse(Types, row.types),
-    // Check constraints hold these to their values.
+    // Check constraints limit these to their values.
     disabled: (row.disabled as WebhookEndpoint['disabled'] | null) ?? undefined,
     createdAt: row.createdAt,
   }
@@ -40,7 +40,7 @@ export function toDelivery(row: Prisma.WebhookDeliveryGetPayload<{ include: type
   }
 }
 
-/** Newest first; the former one as long as it signs. */
+/** Returns an endpoint's secrets, newest first. The former one is included while it signs. */
 export function secretsOf(
   row: { id: string; secret: Uint8Array; formerSecret: Uint8Array | null; formerUntil: Date | null },
   seal: Seal,

@@ -1,4 +1,4 @@
-// Operators' webhooks on the control database, as the API uses them.
+// The API's store of operators' webhooks in the control database.
 import { randomUUID } from 'node:crypto'
 import { ControlError } from '../platform/errors.ts'
 import type { Seal } from '../platform/seal.ts'
@@ -16,15 +16,15 @@ interface WebhookStoreOptions {
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Operators' webhooks on the control database, as the API uses them. */
+/** Creates the API's store of operators' webhooks, on the control database. */
 export function createWebhookStore({ database, seal, now }: WebhookStoreOptions): WebhookStore {
   const found = async (from: Pick<Transaction, 'webhookEndpoint'>, id: string) => {
     const row = uuids.test(id) ? await from.webhookEndpoint.findUnique({ where: { id } }) : null
-    if (row === null) throw new ControlError('WEBHOOK_NOT_FOUND', 'there is no such webhook')
+    if (row === null) throw new ControlError('WEBHOOK_NOT_FOUND', 'There is no such webhook.')
     return row
   }
 
-  /** Who else changes it waits for the end of the transaction. */
+  /** Locks a webhook until the end of the transaction. */
   const locked = async (transaction: Transaction, id: string) => {
     if (uuids.test(id)) await lock(transaction, `webhook:${id}`)
     return found(transaction, id)
@@ -101,7 +101,7 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
         count === 0
           ? null
           : await transaction.webhookDelivery.findUnique({ where: { id: deliveryId }, include: withEvent })
-      if (row === null) throw new ControlError('DELIVERY_NOT_FOUND', 'the webhook has no such delivery')
+      if (row === null) throw new ControlError('DELIVERY_NOT_FOUND', 'The webhook has no such delivery.')
       audit({ action: 'webhook.replay', target: id, detail: { delivery: deliveryId } })
       return toDelivery(row)
     },

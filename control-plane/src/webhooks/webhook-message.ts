@@ -1,4 +1,4 @@
-// An event as the message that an endpoint gets: body, headers and signature, in the form of Standard Webhooks. Pure.
+// Writes an event as the message that an endpoint receives: body, headers and signature, as in Standard Webhooks. Pure.
 import { createHmac } from 'node:crypto'
 
 export interface SentEvent {
@@ -8,17 +8,18 @@ export interface SentEvent {
   data: unknown
 }
 
-/** Of a secret's text: the key is in base64 behind it. */
+/** The prefix of a secret's text. The key follows in base64. */
 export const webhookSecretPrefix = 'whsec_'
 
-/** The same bytes at each attempt. */
+/** Returns the body, which is the same at each attempt. */
 export function messageBody({ type, at, data }: SentEvent): string {
   return JSON.stringify({ type, timestamp: at.toISOString(), data })
 }
 
 /**
- * @param secrets each signs: a receiver may know the former or the new one
- * @param now of this attempt: receivers refuse messages of another time
+ * Returns the headers of an attempt.
+ * @param secrets the secrets that sign: a receiver may know the former or the new one
+ * @param now the time of this attempt; receivers reject messages of another time
  */
 export function messageHeaders(
   id: string,

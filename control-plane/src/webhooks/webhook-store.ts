@@ -1,4 +1,4 @@
-// Operators' webhooks: endpoints, and what is on its way to them.
+// Operators' webhooks: endpoints, deliveries, and the leader's outbox.
 import type { Page, PageRequest } from '../platform/page.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { AttemptResult, Verdict } from './delivery-plan.ts'
@@ -8,9 +8,9 @@ export interface WebhookEndpoint {
   id: string
   url: string
   description: string
-  /** None: all. */
+  /** The types of events that it receives; all when empty. */
   types: string[]
-  /** Why nothing is sent to it; undefined: it is sent to. */
+  /** The reason why nothing is sent to it; undefined when it is enabled. */
   disabled: 'operator' | 'gone' | undefined
   createdAt: Date
 }
@@ -30,31 +30,40 @@ export interface WebhookDelivery {
   event: SentEvent
   state: DeliveryState
   attempts: number
-  /** Of one that is pending. */
+  /** The time of the next attempt, when the delivery is pending. */
   nextAt: Date | undefined
   last: { at: Date; status: number | undefined; error: string | undefined } | undefined
   createdAt: Date
 }
 
-/** As the API uses it. Every write is audited. */
+/** The API's store of webhooks. Every write is audited. */
 export interface WebhookStore {
   create(
     endpoint: { url: string; description: string; types: string[]; secret: string },
     write: RecordedWrite,
   ): Promise<WebhookEndpoint>
-  /** Oldest first. */
+  /** Lists webhooks, oldest first. */
   list(): Promise<WebhookEndpoint[]>
-  /** @throws ControlError WEBHOOK_NOT_FOUND, as all below */
+  /**
+   * Returns a webhook.
+   * @throws ControlError WEBHOOK_NOT_FOUND, as all methods below
+   */
   get(id: string): Promise<WebhookEndpoint>
   change(id: string, change: EndpointChange, write: RecordedWrite): Promise<WebhookEndpoint>
-  /** With what is on its way to it. */
+  /** Removes a webhook with its pending messages. */
   remove(id: string, write: RecordedWrite): Promise<void>
-  /** Messages are signed with the former secret too, until `formerUntil`. */
+  /** Replaces the secret. Messages are signed with the former secret too, until `formerUntil`. */
   rotate(id: string, secret: string, formerUntil: Date, write: RecordedWrite): Promise<WebhookEndpoint>
   deliveries(id: string, state: DeliveryState | undefined, page: PageRequest): Promise<Page<WebhookDelivery>>
-  /** It is sent once more, from the first attempt on. @throws ControlError DELIVERY_NOT_FOUND */
+  /**
+   * Sends a message again, beginning with the first attempt.
+   * @throws ControlError DELIVERY_NOT_FOUND
+   */
   replay(id: string, deliveryId: string, write: RecordedWrite): Promise<WebhookDelivery>
-  /** All that were given up. @returns how many */
+  /**
+   * Sends all messages that were given up again.
+   * @returns their number
+   */
   replayDead(id: string, write: RecordedWrite): Promise<number>
 }
 
@@ -62,29 +71,32 @@ export interface DueDelivery {
   id: string
   endpointId: string
   url: string
-  /** Newest first. */
+  /** The secrets that sign, newest first. */
   secrets: string[]
   event: SentEvent
-  /** So far. */
+  /** The number of attempts so far. */
   attempts: number
 }
 
-/** Of endpoints that are enabled. */
+/** The backlog of enabled endpoints. */
 export interface WebhookBacklog {
   pending: number
   dead: number
-  /** When the oldest that is pending was made. */
+  /** The creation time of the oldest pending delivery. */
   oldest: Date | undefined
 }
 
-/** As the leader uses it. */
+/** The leader's outbox. */
 export interface WebhookOutbox {
-  /** Makes the deliveries of new events. @returns how many events there were */
+  /**
+   * Creates the deliveries of new events.
+   * @returns the number of events
+   */
   dispatch(): Promise<number>
-  /** Of each endpoint at most `each`, the longest due first. */
-  due(each: number): Promise<DueDelivery[]>
+  /** Returns due deliveries, the longest due first, at most `maxPerEndpoint` for each endpoint. */
+  due(maxPerEndpoint: number): Promise<DueDelivery[]>
   record(delivery: DueDelivery, result: AttemptResult, verdict: Verdict): Promise<void>
   backlog(): Promise<WebhookBacklog>
-  /** Events that are older than they are kept, with their deliveries. */
+  /** Deletes events that are past their retention time, with their deliveries. */
   evictOld(): Promise<void>
 }

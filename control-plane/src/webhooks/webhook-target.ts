@@ -1,19 +1,19 @@
-// Which address a webhook's messages go to, and whether they may: asked when an operator names the URL, and at each delivery,
-// because a name may mean another address by then.
+// Checks the address that a webhook's messages go to: when an operator sets the URL, and at each delivery, because a
+// name may resolve to another address by then.
 import { isIP } from 'node:net'
 import { isReachable, type Networks } from '@tenantry/contract'
 
 export interface TargetDeps {
-  /** Private networks that messages may go to nevertheless. */
+  /** The private networks that messages may be sent to. */
   reachable: Networks
-  /** All addresses of a name. */
+  /** Returns all addresses of a name. */
   resolve: (hostname: string) => Promise<string[]>
 }
 
 export type Target = { address: string } | { forbidden: string }
 
 /**
- * A name is resolved once; each of its addresses must be allowed, and the caller connects to the one that is returned.
+ * Returns the address to connect to. A name is resolved once, and each of its addresses must be allowed.
  * @returns undefined for a name without any address
  * @throws what `resolve` throws
  */
@@ -26,12 +26,12 @@ export async function targetOf({ hostname }: URL, { reachable, resolve }: Target
   return address === undefined ? undefined : { address }
 }
 
-/** How long an operator's request waits for a name to be resolved. */
+/** The timeout for resolving a name in an operator's request. */
 const resolveMilliseconds = 2_000
 
 /**
- * The first address of the URL's host that messages may not go to. A name that does not resolve (in time) has none: it
- * may be registered before it is in the DNS, and the check at each delivery decides.
+ * Creates a function that returns the first address of the URL's host that messages may not go to. A name that does not
+ * resolve (in time) has none: it may be registered before it is in the DNS, and the check at each delivery decides.
  */
 export function createTargetCheck(deps: TargetDeps): (url: string) => Promise<string | undefined> {
   return async (url) => {

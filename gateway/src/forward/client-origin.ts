@@ -1,4 +1,4 @@
-// Where a request comes from: what its connection shows, or, from a proxy that the operator trusts, what that proxy says. Pure.
+// Finds out where a request comes from: its connection's address, or the one that a trusted proxy reports. Pure.
 import { isIP } from 'node:net'
 import { ipv4Number, isWithin, type Ipv4Range } from '../tenants/ipv4-range.ts'
 import { isHost, type RequestHead } from './request-head.ts'
@@ -10,7 +10,10 @@ interface ClientOrigin {
   host: string
 }
 
-/** @param peer address at the other end of the connection */
+/**
+ * Returns the origin of a request.
+ * @param peer the address at the other end of the connection
+ */
 export function clientOrigin(
   peer: string,
   head: Pick<RequestHead, 'host' | 'forwarded'>,
@@ -19,7 +22,7 @@ export function clientOrigin(
   const { host, forwarded } = head
   const own: ClientOrigin = { address: plain(peer), proto: 'http', host }
   if (!isTrusted(peer, trusted)) return own
-  // Each proxy adds to the right; so does the one whose word is taken.
+  // Each proxy appends to the right, and so does the trusted one.
   const proto = forwarded.proto.split(',').at(-1)?.trim()
   const through = forwarded.host.split(',').at(-1)?.trim() ?? ''
   return {
@@ -29,7 +32,7 @@ export function clientOrigin(
   }
 }
 
-/** The right-most address that is no trusted proxy's; what stands further left is the word of whoever has it. */
+/** Returns the right-most address that is not a trusted proxy's. Any client can forge the entries further left. */
 function clientAddress(peer: string, list: string, trusted: readonly Ipv4Range[]): string {
   let nearest = peer
   for (const entry of list.split(',').toReversed()) {
@@ -46,7 +49,7 @@ function isTrusted(address: string, trusted: readonly Ipv4Range[]): boolean {
   return number !== undefined && trusted.some((range) => isWithin(range, number))
 }
 
-/** IPv4 as such, however it is carried. */
+/** Returns the IPv4 address of an IPv4-mapped IPv6 address, and any other address unchanged. */
 function plain(address: string): string {
   return /^::ffff:\d+\.\d+\.\d+\.\d+$/i.test(address) ? address.slice('::ffff:'.length) : address
 }

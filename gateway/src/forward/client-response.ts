@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Rejection } from '../errors.ts'
 import { beginRejection } from '../http/rejection.ts'
 import type { Limits } from '../limits.ts'
-import { endBeforeRequest } from './leftover.ts'
+import { endBeforeRequest } from './end-before-request.ts'
 import type { PassedBytes } from './passed-bytes.ts'
 import { ReaderWait, type ReaderEvents } from './reader-wait.ts'
 import { RequestBody } from './request-body.ts'
@@ -17,27 +17,27 @@ interface ClientResponseOptions {
   hasBody: boolean
   passed: PassedBytes
   limits: Limits
-  /** Whether the gateway is stopping: connections end with their current response. */
+  /** Whether the gateway is stopping, so that connections end with their current response. */
   isClosing: () => boolean
 }
 
 /**
- * Whether the connection may serve another request. Until a client that expects `100 Continue` got it, nobody knows
- * whether its next bytes are the body or another request.
+ * Whether the connection may serve another request. Until a client that expects `100 Continue` receives it, the gateway
+ * cannot know whether the next bytes are the body or another request.
  */
 type Reuse = 'allowed' | 'awaits-continue' | 'never'
 
 export class ClientResponse {
   readonly #options: ClientResponseOptions
   #reuse: Reuse = 'allowed'
-  /** The request's body, when it is being sent to a runtime. */
+  /** The request's body while it is being sent to a runtime. */
   #body: RequestBody | undefined
-  /** Of a client that did not take a chunk at once. */
+  /** The wait for a client that did not accept a chunk at once. */
   #readerWait: ReaderWait | undefined
 
   constructor(options: ClientResponseOptions) {
     this.#options = options
-    // A client that leaves is noticed on its connection; writing on meanwhile must not end the process.
+    // The gateway notices on the connection that a client has left. Until then a failing write must not end the process.
     options.response.on('error', ignore)
   }
 
@@ -54,14 +54,17 @@ export class ClientResponse {
     return this.#reuse !== 'allowed' || this.#options.isClosing()
   }
 
-  /** @param onIdle called when the client stops sending */
+  /**
+   * Opens the request's body.
+   * @param onIdle called when the client stops sending
+   */
   openBody(onIdle: () => void): RequestBody {
     const { request, passed, limits } = this.#options
     this.#body = new RequestBody(request, { idleTimeout: limits.bodyIdleTimeout, passed, onIdle })
     return this.#body
   }
 
-  /** The client sends its body after `sendContinue` only. */
+  /** Notes that the client sends its body only after `sendContinue`. */
   awaitContinue(): void {
     if (this.#reuse === 'allowed') this.#reuse = 'awaits-continue'
   }
@@ -71,12 +74,12 @@ export class ClientResponse {
     this.#options.response.writeContinue()
   }
 
-  /** The connection serves no other request, whatever has come on it. */
+  /** Makes the connection serve no further request, whatever has arrived on it. */
   neverReuse(): void {
     this.#reuse = 'never'
   }
 
-  /** Passes on an interim response (1xx) to a client that can read one. */
+  /** Forwards an interim response (1xx) to a client that can read it. */
   inform(status: number, headers: ResponseHeaders): void {
     const { request, response } = this.#options
     if (request.httpVersion !== '1.1' || status === 100 || status === 101) return
@@ -85,7 +88,11 @@ export class ClientResponse {
     response.writeInformation(status, interim)
   }
 
-  /** @param headers name, value, … @returns false when the head cannot be written: nothing went out */
+  /**
+   * Writes the head.
+   * @param headers name, value, …
+   * @returns false when the head cannot be written, and nothing was sent
+   */
   writeHead(status: number, headers: string[]): boolean {
     try {
       this.#options.response.writeHead(status, headers)
@@ -95,37 +102,43 @@ export class ClientResponse {
     }
   }
 
-  /** Sends the head before there is any of the body. */
+  /** Sends the head before any of the body. */
   flushHead(): void {
     this.#options.response.flushHeaders()
   }
 
-  /** @returns the body, still to be written */
+  /**
+   * Writes the head of a rejection.
+   * @returns the body, which the caller must write
+   */
   writeRejectionHead(rejection: Rejection): Buffer {
     const { response, requestId } = this.#options
     return beginRejection(response, rejection, requestId, this.isLast)
   }
 
-  /** @returns false when the client takes no more for now: see `awaitReader` */
+  /**
+   * Writes a chunk of the body.
+   * @returns false when the client accepts no more for now: see `awaitReader`
+   */
   write(chunk: Buffer): boolean {
     return this.#options.response.write(chunk)
   }
 
-  /** Calls `readerReady` whenever the client takes more from now on, or else `readerIdle` after a while. */
+  /** Calls `readerReady` whenever the client accepts more, or `readerIdle` when it accepts nothing for too long. */
   awaitReader(reader: ReaderEvents): void {
     const { response, limits } = this.#options
     this.#readerWait ??= new ReaderWait(response, limits.readerIdleTimeout, reader)
     this.#readerWait.start()
   }
 
-  /** No more of the request is read for a runtime, and no reader is waited for. */
+  /** Stops reading the request's body for a runtime, and stops waiting for the reader. */
   release(): void {
     this.#readerWait?.stop()
     this.#body?.destroy()
   }
 
   /**
-   * Ends the response after `release`, and reads on what is left of the request.
+   * Ends the response after `release`, and reads the remaining request.
    * @param last the last chunk of the body
    * @param hasLength whether the client knows the body's length
    */
@@ -136,12 +149,12 @@ export class ClientResponse {
     else response.end(last)
   }
 
-  /** Cuts the connection, so that nobody takes a part for the whole. */
+  /** Destroys the connection, so that the client cannot mistake a part for the whole. */
   destroy(): void {
     this.#options.response.destroy()
   }
 
-  /** Leaves the connection to another protocol. */
+  /** Detaches the connection from HTTP, for another protocol. */
   detach(): void {
     const { request, response } = this.#options
     response.detachSocket(request.socket)

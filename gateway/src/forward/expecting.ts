@@ -1,5 +1,5 @@
-// Requests with `Expect: 100-continue`: the client's body is asked for only when the runtime asks for it, so that a
-// refused upload is refused before its first byte.
+// Requests with `Expect: 100-continue`: the gateway requests the client's body only when the runtime does, so that an
+// upload can be rejected before its first byte.
 import type { IncomingMessage } from 'node:http'
 import { rejections } from '../errors.ts'
 import { isUnreachable, rejectionFor } from './failures.ts'
@@ -15,15 +15,15 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
   response.awaitContinue()
   const upstream = options.upstreams.choose(call.route.runtimes, undefined)
   if (upstream === undefined) {
-    if (!call.again()) response.fail(rejections.runtimeUnreachable)
+    if (!call.retryLater()) response.fail(rejections.runtimeUnreachable)
     return
   }
   const framing = head.contentLength === undefined ? ['transfer-encoding', 'chunked'] : []
   let body: RequestBody | undefined
   const {
     call: single,
-    progressed,
-    response: result,
+    onProgress,
+    headReceived,
   } = openSingleCall({
     upstream,
     method: call.request.method ?? 'POST',
@@ -36,8 +36,8 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
     onFailed: (error) => {
       clearTimeout(timer)
       if (isUnreachable(error)) {
-        options.upstreams.isDown(upstream)
-        if (body === undefined && call.again()) return
+        options.upstreams.markDown(upstream)
+        if (body === undefined && call.retryLater()) return
       }
       if (!response.isOver) options.onError?.(error, call)
       response.fail(rejectionFor(error))
@@ -45,24 +45,24 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
   })
   const connection: Abortable = { abort: (reason) => single.destroy(reason) }
   response.waitFor(connection)
-  const goOn = () => {
+  const sendBody = () => {
     clearTimeout(timer)
     if (body !== undefined) return
     body = response.requestBody()
     if (body === undefined) return
     body.pipe(single)
-    body.on('data', progressed)
+    body.on('data', onProgress)
   }
-  const timer = setTimeout(goOn, limits.continueTimeout)
-  single.on('continue', goOn)
+  const timer = setTimeout(sendBody, limits.continueTimeout)
+  single.on('continue', sendBody)
   single.on('information', ({ statusCode, headers }) => {
-    progressed()
+    onProgress()
     const interim: ResponseHeaders = headers
     response.inform(statusCode, interim)
   })
   single.on('response', (message: IncomingMessage) => {
     clearTimeout(timer)
-    result()
+    headReceived()
     passResponse(single, message, response, limits)
   })
 }

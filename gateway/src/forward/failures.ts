@@ -1,31 +1,31 @@
-// What went wrong on the runtime's side → how the gateway says so, and whether asking again does no harm.
+// Maps failures of a runtime's connection to the gateway's rejections, and decides whether another attempt is harmless.
 import { rejections, type Rejection } from '../errors.ts'
 
-/** No connection came about, for whatever reason: its name is not known, nobody listens, no network leads there. */
+/** The error of a connection that could not be opened: an unknown host name, no listener, no network route. */
 export class NotConnectedError extends Error {
-  /** The cause's. */
+  /** The code of the cause. */
   readonly code: string
 
   constructor(cause: Error) {
-    super(`no connection: ${cause.message}`, { cause })
+    super(`The connection could not be opened: ${cause.message}`, { cause })
     this.code = codeOf(cause)
   }
 }
 
-/** The route names the runtime no longer, and its pool took nothing more. */
+/** Codes of a pool that was closed because no route names its runtime any more. */
 const released = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED'])
 const broken = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
-/** Ours, and the system's: no file descriptor is left. */
+/** The gateway's own limit, and the operating system's limits of file descriptors. */
 const busy = new Set(['RUNTIME_SOCKETS', 'EMFILE', 'ENFILE'])
 const late = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
 
-/** No byte of the request reached the runtime. */
+/** Whether no byte of the request reached the runtime. */
 export function isUnreachable(error: Error): boolean {
   const code = codeOf(error)
   return (error instanceof NotConnectedError && !busy.has(code)) || released.has(code)
 }
 
-/** The connection ended: perhaps an idle one that the runtime closed at that very moment. */
+/** Whether the connection broke, perhaps an idle one that the runtime was just closing. */
 export function isBroken(error: Error): boolean {
   return !(error instanceof NotConnectedError) && broken.has(codeOf(error))
 }

@@ -1,5 +1,5 @@
-// One forwarded request and its response: what a runtime, the client, the tenant's quota and the gateway do to it, in
-// the states of `response-state.ts`. Touches no socket: that is `client-response.ts`.
+// One forwarded request and its response: the effects of the runtime, the client, the tenant's quota and the gateway in the
+// states of `response-state.ts`. Uses no socket directly: see `client-response.ts`.
 import { rejections, type Rejection } from '../errors.ts'
 import type { Admission, TenantGate } from '../quota/quota.ts'
 import type { ClientResponse } from './client-response.ts'
@@ -40,12 +40,12 @@ interface ForwardedResponseOptions {
   passed: PassedBytes
   tenantId: string
   requestId: string
-  /** Called once, when nothing more happens on either side. */
+  /** Called once, when the request is over on both sides. */
   onOver: (response: ForwardedResponse) => void
 }
 
-/** What an HTTP log elsewhere calls 499: the client left before there was a response. */
-const clientLeft = 499
+/** The status of a request whose client left before the response began, like nginx's 499. */
+const clientClosedRequest = 499
 
 export class ForwardedResponse implements ReaderEvents {
   readonly #options: ForwardedResponseOptions
@@ -59,53 +59,53 @@ export class ForwardedResponse implements ReaderEvents {
     return this.#state === over
   }
 
-  /** Whether no head of a runtime has come yet, and none was made: the request may be sent again. */
+  /** Whether no head of a runtime has arrived and none was made, so that the request may be sent again. */
   get awaitsHead(): boolean {
     return awaitsHead(this.#state)
   }
 
-  // The way to a runtime.
+  // Progress towards a runtime.
 
-  /** The request waits for its tenant's quota. */
+  /** Notes that the request waits for its tenant's quota. */
   queue(wait: Abortable): void {
     this.#state = queue(this.#state, wait)
   }
 
-  /** The tenant's quota admits the request. */
+  /** Notes that the tenant's quota admits the request. */
   admit(admission: Admission | undefined): void {
     if (this.isOver) return
     this.#state = admit(this.#state)
     this.#options.account.admit(admission)
   }
 
-  /** The admitted request waits: for its tenant to wake, for a later try, for a connection or for a slot. */
+  /** Notes that the admitted request waits for its tenant to wake, for a later try, for a connection or for a slot. */
   waitFor(wait: Abortable): void {
     this.#state = waitFor(this.#state, wait)
   }
 
-  /** The wait has ended by itself. */
+  /** Ends the wait. */
   proceed(): void {
     this.#state = proceed(this.#state)
   }
 
-  /** From now on a runtime may have some of the request. */
+  /** Notes that from now on a runtime may have some of the request. */
   forwardedTo(call: Abortable): void {
     this.#state = forward(this.#state, call)
   }
 
-  /** The client's body for a runtime. A client that stops sending it gets a 408. */
+  /** Opens the client's body for a runtime. A client that stops sending it receives a 408. */
   takeBody(): RequestBody {
     requireAdmitted(this.#state, 'send its body')
     return this.#options.client.openBody(() => this.giveUpAndClose(rejections.bodyTimeout))
   }
 
-  /** The client waits for `100 Continue`: its body is asked for by `requestBody` only. */
+  /** Notes that the client waits for `100 Continue` before it sends its body. `requestBody` requests the body. */
   awaitContinue(): void {
     requireAdmitted(this.#state, 'await its body')
     if (!this.isOver) this.#options.client.awaitContinue()
   }
 
-  /** Asks the client for its body, unless the response is there. */
+  /** Requests the body from the client, unless the response has begun. */
   requestBody(): RequestBody | undefined {
     if (!this.awaitsHead) return undefined
     const body = this.takeBody()
@@ -113,14 +113,14 @@ export class ForwardedResponse implements ReaderEvents {
     return body
   }
 
-  // What comes from the runtime.
+  // Events of the runtime.
 
-  /** An interim response (1xx). One that comes late is dropped. */
+  /** Forwards an interim response (1xx). One that arrives too late is dropped. */
   inform(status: number, headers: ResponseHeaders): void {
     if (this.#state.phase === 'forwarded') this.#options.client.inform(status, headers)
   }
 
-  /** The runtime's head. An event stream waits here for its slot. */
+  /** Begins the response with the runtime's head. An event stream waits here for its slot. */
   begin(status: number, response: ResponseHeaders, source: ResponseSource): void {
     const state = this.#state
     if (state.phase === 'over') return
@@ -133,7 +133,7 @@ export class ForwardedResponse implements ReaderEvents {
     }
     const slot = gate.open(() => ({
       go: () => this.#slotDecided(true),
-      reject: (rejection) => this.#slotRejected(rejection),
+      reject: (rejection) => this.#rejectSlot(rejection),
     }))
     if (slot === undefined) this.#send(status, head, source, true)
     else if (typeof slot === 'function') {
@@ -148,7 +148,7 @@ export class ForwardedResponse implements ReaderEvents {
       const { client, account, passed } = this.#options
       account.egress(chunk.length)
       passed.add(chunk.length)
-      // The last chunk and the end in one write.
+      // The last chunk and the end go out in one write.
       if (passBytes(state, chunk.length)) this.#conclude(chunk, true)
       else if (!client.write(chunk)) {
         state.source.pause()
@@ -160,7 +160,7 @@ export class ForwardedResponse implements ReaderEvents {
 
   end(): void {
     if (this.#state.phase === 'awaiting-slot') {
-      // It has ended already, and needs no slot.
+      // The stream has already ended and needs no slot.
       this.#state.leave()
       this.#slotDecided(false)
     }
@@ -169,7 +169,7 @@ export class ForwardedResponse implements ReaderEvents {
     else if (state.phase !== 'over') throw new IllegalTransitionError('end its response', state)
   }
 
-  /** The connection continues in another protocol; nothing more comes through here. */
+  /** Ends the exchange because the connection continues in another protocol. */
   switchProtocols(): void {
     if (this.isOver) return
     requireForwarded(this.#state, 'switch protocols')
@@ -179,8 +179,8 @@ export class ForwardedResponse implements ReaderEvents {
   }
 
   /**
-   * The runtime's side failed. The client is told while that is possible; else its connection is cut, so that nobody
-   * takes a part for the whole.
+   * Ends the request after a failure of the runtime's side. The client receives an error while that is possible. Otherwise
+   * its connection is destroyed, so that it cannot mistake a part for the whole.
    */
   fail(rejection: Rejection): void {
     if (this.#state.phase !== 'sending') {
@@ -191,7 +191,7 @@ export class ForwardedResponse implements ReaderEvents {
     this.#options.client.destroy()
   }
 
-  // What comes from the client.
+  // Events of the client.
 
   readerReady(): void {
     if (this.#state.phase === 'sending') this.#state.source.resume()
@@ -201,20 +201,20 @@ export class ForwardedResponse implements ReaderEvents {
     this.giveUp(rejections.badGateway)
   }
 
-  /** The client's connection is closed. */
+  /** Ends the request because the client's connection is closed. */
   clientGone(): void {
     const state = this.#state
     if (state.phase === 'over') return
     const { account } = this.#options
     if (state.phase === 'queued') account.countRejected()
-    else if (state.phase !== 'sending') account.count(clientLeft, wasForwarded(state))
+    else if (state.phase !== 'sending') account.count(clientClosedRequest, wasForwarded(state))
     this.#finish()
-    abortableOf(state)?.abort(new Error('the client left'))
+    abortableOf(state)?.abort(new Error('The client closed the connection.'))
   }
 
   /**
-   * What follows on the client's connection cannot be read.
-   * @returns whether it was part of this request, which was refused: not when the request is whole or its response begun
+   * Rejects the request because its client's connection carries bytes that are not valid HTTP.
+   * @returns false when the request is whole or its response has begun, so that the bytes belong to something else
    */
   rejectUnreadable(rejection: Rejection): boolean {
     if (!this.awaitsHead || this.#options.client.hasWholeRequest) return false
@@ -222,13 +222,13 @@ export class ForwardedResponse implements ReaderEvents {
     return true
   }
 
-  // What the gateway does by itself.
+  // Actions of the gateway itself.
 
-  /** The gateway responds by itself. Only before the runtime's head was sent. */
+  /** Sends a response of the gateway's own. Possible only before the runtime's head was sent. */
   reject(rejection: Rejection): void {
     const state = this.#state
     if (state.phase === 'over') return
-    if (state.phase === 'sending') throw new IllegalTransitionError('be refused', state)
+    if (state.phase === 'sending') throw new IllegalTransitionError('be rejected', state)
     const { client, account } = this.#options
     const body = client.writeRejectionHead(rejection)
     if (rejection.isQuota === true) account.countRejected()
@@ -237,28 +237,31 @@ export class ForwardedResponse implements ReaderEvents {
     this.#conclude(body, true)
   }
 
-  /** The same, and the connection serves no other request. */
+  /** Sends a response of the gateway's own, after which the connection serves no further request. */
   rejectAndClose(rejection: Rejection): void {
     if (this.isOver) return
     this.#options.client.neverReuse()
     this.reject(rejection)
   }
 
-  /** The gateway gives up on the request: tells the client while that is possible, and lets go of the runtime. */
+  /** Gives up the request: sends the client an error while that is possible, and aborts the runtime's call. */
   giveUp(rejection: Rejection): void {
     const abortable = abortableOf(this.#state)
     this.fail(rejection)
     abortable?.abort(new Error(rejection.message))
   }
 
-  /** The same, and the connection serves no other request. */
+  /** Gives up the request, after which the connection serves no further one. */
   giveUpAndClose(rejection: Rejection): void {
     if (this.isOver) return
     this.#options.client.neverReuse()
     this.giveUp(rejection)
   }
 
-  /** @param hasSlot false: the stream has ended already */
+  /**
+   * Sends the head after the wait for a slot.
+   * @param hasSlot false when the stream has already ended
+   */
   #slotDecided(hasSlot: boolean): void {
     const state = this.#state
     if (state.phase !== 'awaiting-slot') return
@@ -268,13 +271,13 @@ export class ForwardedResponse implements ReaderEvents {
     if (hasSlot) this.readerReady()
   }
 
-  #slotRejected(rejection: Rejection): void {
+  #rejectSlot(rejection: Rejection): void {
     if (this.#state.phase !== 'awaiting-slot') return
     this.#state = slotDecided(this.#state)
     this.giveUp(rejection)
   }
 
-  /** Counts the request: all that is counted by status is known, and nothing has ended yet. */
+  /** Sends the head and counts the request. Its status and its slot are known here, and nothing has ended yet. */
   #send(status: number, head: ResponseHead, source: ResponseSource, hasSlot: boolean): void {
     const { client, account, gate } = this.#options
     if (client.isLast) head.headers.push('connection', 'close')
@@ -282,7 +285,7 @@ export class ForwardedResponse implements ReaderEvents {
     if (!client.writeHead(status, head.headers)) {
       if (hasSlot) gate.closed()
       this.reject(rejections.badGateway)
-      source.abort(new Error('the response has a head that cannot be passed on'))
+      source.abort(new Error('The head of the response cannot be forwarded.'))
       return
     }
     account.count(status, !head.isRejected)
@@ -292,36 +295,42 @@ export class ForwardedResponse implements ReaderEvents {
     if (hasSlot) client.flushHead()
   }
 
-  /** @returns closes it */
+  /**
+   * Registers the stream.
+   * @returns a function that closes it
+   */
   #openStream(): () => void {
     const { account, gate, live, tenantId } = this.#options
     account.streamOpened()
-    const notLive = live.add(tenantId, () => this.giveUp(rejections.badGateway))
+    const removeLive = live.add(tenantId, () => this.giveUp(rejections.badGateway))
     return () => {
       gate.closed()
-      notLive()
+      removeLive()
       account.streamClosed()
     }
   }
 
-  /** @param hasLength whether the client knows the body's length */
+  /**
+   * Ends the response.
+   * @param hasLength whether the client knows the body's length
+   */
   #conclude(last: Buffer | undefined, hasLength: boolean): void {
     const { client, account } = this.#options
-    // Lets go of the request first: whoever reads on must be the only one.
-    this.#letGo()
-    // No response ends before it is counted for good.
-    account.kept(() => {
+    // Releases the request first, because only one reader may consume its remaining body.
+    this.#release()
+    // No response ends before its counters are durable.
+    account.whenWritten(() => {
       this.#options.onOver(this)
       client.end(last, hasLength)
     })
   }
 
   #finish(): void {
-    this.#letGo()
+    this.#release()
     this.#options.onOver(this)
   }
 
-  #letGo(): void {
+  #release(): void {
     const state = this.#state
     this.#state = over
     this.#options.account.ended()

@@ -1,4 +1,5 @@
-// Sends a request to one of its tenant's runtimes and brings the answer back: the common way, over pooled connections.
+// Forwards a request to one of its tenant's runtimes over pooled connections and returns the response, as for most
+// requests.
 import type { IncomingMessage } from 'node:http'
 import { basePathHeader, internalTokenHeader, requestIdHeader, tenantHeader, type Route } from '@tenantry/contract'
 import type { Dispatcher } from 'undici'
@@ -15,7 +16,7 @@ import type { ResponseHeaders } from './response-head.ts'
 import type { RuntimeTokens } from './runtime-tokens.ts'
 import type { Upstream, Upstreams } from './upstreams.ts'
 
-/** One request, read, resolved and routed. */
+/** One request that was read, resolved and routed. */
 export interface Call {
   head: RequestHead
   resolved: Resolved
@@ -24,23 +25,26 @@ export interface Call {
   requestId: string
   request: IncomingMessage
   response: ForwardedResponse
-  /** Its runtime could not be reached, and nothing of the request was sent: whether it will be sent again. */
-  again: () => boolean
+  /**
+   * Decides, after a runtime could not be reached and nothing of the request was sent, whether the request is sent again
+   * later.
+   */
+  retryLater: () => boolean
 }
 
 export interface ForwarderOptions {
   upstreams: Upstreams
   tokens: RuntimeTokens
   limits: Limits
-  /** Proxies whose word about their clients is taken. */
+  /** Proxies whose forwarding headers are trusted. */
   trustedProxies: readonly Ipv4Range[]
   onError?: (error: Error, call: Call) => void
 }
 
-/** What has been tried for one request. */
+/** The attempts that were made for one request. */
 interface Attempts {
   unreachable: Upstream[]
-  /** An idle connection that the runtime closed at that very moment is excused once. */
+  /** Whether an attempt failed on an idle connection that the runtime was just closing, which is excused once. */
   staleExcused: boolean
 }
 
@@ -61,7 +65,7 @@ export class Forwarder {
     const { head, request, response, group } = call
     const upstream = this.#options.upstreams.choose(call.route.runtimes, attempts.unreachable)
     if (upstream === undefined) {
-      if (!call.again()) response.fail(rejections.runtimeUnreachable)
+      if (!call.retryLater()) response.fail(rejections.runtimeUnreachable)
       return
     }
     const body = head.hasBody ? response.takeBody() : null
@@ -73,19 +77,19 @@ export class Forwarder {
       headersTimeout: responseTimeoutOf(group, this.#options.limits),
     }
     const handler = new PooledCall(response, (error) => {
-      const mayRequest = response.awaitsHead && body?.started !== true
-      const next = mayRequest ? this.#next(call, attempts, upstream, error) : undefined
+      const mayRetry = response.awaitsHead && body?.isStarted !== true
+      const next = mayRetry ? this.#next(call, attempts, upstream, error) : undefined
       if (next !== undefined) this.#attempt(call, headers, next)
-      else if (!mayRequest || !isUnreachable(error) || !call.again()) this.#failed(call, error)
+      else if (!mayRetry || !isUnreachable(error) || !call.retryLater()) this.#failed(call, error)
     })
     const pool = head.wantsEventStream ? upstream.streams : upstream.calls
     pool.dispatch(options, handler)
   }
 
-  /** Whether, and with what left out, asking once more does no harm: nothing was sent, or nothing can change by it. */
+  /** Returns the state of another attempt when that is harmless: nothing was sent, or the request changes nothing. */
   #next(call: Call, attempts: Attempts, upstream: Upstream, error: Error): Attempts | undefined {
     if (isUnreachable(error)) {
-      this.#options.upstreams.isDown(upstream)
+      this.#options.upstreams.markDown(upstream)
       if (call.route.runtimes.length <= attempts.unreachable.length + 1) return undefined
       return { ...attempts, unreachable: [...attempts.unreachable, upstream] }
     }
@@ -102,12 +106,12 @@ export class Forwarder {
 /** Safe methods (RFC 9110, 9.2.1). */
 const repeatable = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** The milliseconds that a runtime has for a response's head. Functions have their own limit. */
+/** Returns the milliseconds that a runtime has for a response's head. Functions have their own limit. */
 export function responseTimeoutOf(group: Group, limits: Limits): number {
   return group === 'functions' ? limits.functionResponseTimeout : limits.responseTimeout
 }
 
-/** The client's end-to-end headers and what the gateway alone may say. */
+/** Returns the client's end-to-end headers with those that only the gateway may set. */
 export function runtimeHeaders(
   call: Call,
   { tokens, trustedProxies }: Pick<ForwarderOptions, 'tokens' | 'trustedProxies'>,
@@ -135,7 +139,7 @@ export function runtimeHeaders(
   return headers
 }
 
-/** undici's callbacks → the client's side. */
+/** Translates undici's callbacks to the client's side. */
 class PooledCall implements Dispatcher.DispatchHandler {
   readonly #response: ForwardedResponse
   readonly #onFailed: (error: Error) => void
@@ -147,7 +151,7 @@ class PooledCall implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     if (this.#response.isOver) {
-      controller.abort(new Error('the client left'))
+      controller.abort(new Error('The client closed the connection.'))
       return
     }
     this.#response.forwardedTo(controller)

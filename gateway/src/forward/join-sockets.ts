@@ -1,9 +1,12 @@
-// Two connections made one: bytes both ways untouched, at the pace of the slower side, until either ends.
+// Joins two connections: passes bytes both ways unchanged, at the pace of the slower side, until either ends.
 import type { Socket } from 'node:net'
 
 const probeMilliseconds = 60_000
 
-/** @param onToClient asked of every piece whether it goes to the client; who says no ends both sides */
+/**
+ * Joins two sockets.
+ * @param onToClient decides for each chunk whether it goes to the client; false destroys both sides
+ */
 export function joinSockets(client: Socket, server: Socket, onToClient: (chunk: Buffer) => boolean): void {
   for (const socket of [client, server]) {
     socket.setTimeout(0)
@@ -14,7 +17,7 @@ export function joinSockets(client: Socket, server: Socket, onToClient: (chunk: 
   pass(server, client, onToClient)
 }
 
-/** Bytes, backpressure and the end from one side to the other. */
+/** Passes bytes, backpressure and the end from one side to the other. */
 function pass(from: Socket, to: Socket, passes: (chunk: Buffer) => boolean): void {
   from.on('data', (chunk: Buffer) => {
     if (passes(chunk) && !to.write(chunk)) from.pause()

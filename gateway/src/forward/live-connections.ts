@@ -1,21 +1,24 @@
-// Connections that stay open (upgrades, event streams, SQL sessions), by tenant: they end when the tenant is suspended
-// or gone, and with the gateway.
+// Long-lived connections (upgrades, event streams, SQL sessions) by tenant. They end when the tenant is suspended or
+// deleted, and with the gateway.
 
 export class LiveConnections {
   readonly #tenants = new Map<string, Set<() => void>>()
 
-  /** @returns to be called when the connection has ended by itself */
+  /**
+   * Registers a connection.
+   * @returns a function to call when the connection has ended by itself
+   */
   add(tenantId: string, end: () => void): () => void {
     let ends = this.#tenants.get(tenantId)
     if (ends === undefined) {
       ends = new Set()
       this.#tenants.set(tenantId, ends)
     }
-    const those = ends
-    those.add(end)
+    const tenantEnds = ends
+    tenantEnds.add(end)
     return () => {
-      those.delete(end)
-      if (those.size === 0 && this.#tenants.get(tenantId) === those) this.#tenants.delete(tenantId)
+      tenantEnds.delete(end)
+      if (tenantEnds.size === 0 && this.#tenants.get(tenantId) === tenantEnds) this.#tenants.delete(tenantId)
     }
   }
 

@@ -1,10 +1,10 @@
-// The wait for a client that takes less of a response than comes: until it takes more, for so long at most.
+// The wait for a client that accepts a response more slowly than it arrives, with a time limit.
 import type { ServerResponse } from 'node:http'
 
 export interface ReaderEvents {
-  /** The client takes more. */
+  /** Called when the client accepts more. */
   readerReady(): void
-  /** The client has taken nothing for too long. */
+  /** Called when the client has accepted nothing for too long. */
   readerIdle(): void
 }
 
@@ -13,7 +13,10 @@ export class ReaderWait {
   readonly #onIdle: () => void
   #timer: NodeJS.Timeout | undefined
 
-  /** @param idleTimeout milliseconds */
+  /**
+   * Watches a response.
+   * @param idleTimeout milliseconds
+   */
   constructor(response: ServerResponse, idleTimeout: number, reader: ReaderEvents) {
     this.#idleTimeout = idleTimeout
     this.#onIdle = () => reader.readerIdle()

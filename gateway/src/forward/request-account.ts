@@ -1,4 +1,4 @@
-// What one request is counted as: once, by the status that its client got or would have got.
+// Counts one request once, by the status that its client received or would have received.
 import type { TenantMeter } from '../meter/meter.ts'
 import type { Admission } from '../quota/quota.ts'
 import type { Group } from '../resolve/group.ts'
@@ -9,12 +9,15 @@ export class RequestAccount {
   readonly #method: string
   readonly #elapsed: () => number
   readonly #since: number
-  /** What the tenant's quota has admitted the request by. */
+  /** The quota's admission, which is settled when the request ends. */
   #admission: Admission | undefined
   /** The bytes of the response are egress when the request is billable. */
   #outcome: 'uncounted' | 'billable' | 'free' = 'uncounted'
 
-  /** The request is in progress from now until `ended`. @param elapsed milliseconds, monotonic */
+  /**
+   * Starts the account of a request, which is in progress until `ended`.
+   * @param elapsed milliseconds, monotonic
+   */
   constructor(meter: TenantMeter, group: Group, method: string, elapsed: () => number) {
     this.#meter = meter
     this.#group = group
@@ -24,12 +27,18 @@ export class RequestAccount {
     this.#since = elapsed()
   }
 
-  /** @param admission what the request is to settle; undefined when nothing is deducted for it */
+  /**
+   * Notes the quota's decision.
+   * @param admission what the request settles later; undefined when nothing is deducted for it
+   */
   admit(admission: Admission | undefined): void {
     this.#admission = admission
   }
 
-  /** @param isBillable whether a runtime has served the request, or may have served it */
+  /**
+   * Counts the request.
+   * @param isBillable whether a runtime has served the request, or may have served it
+   */
   count(status: number, isBillable: boolean): void {
     this.#close(isBillable ? 'billable' : 'free')
     if (isBillable) this.#meter.request(this.#group, this.#method, status, this.#elapsed() - this.#since)
@@ -37,24 +46,27 @@ export class RequestAccount {
     this.#admission?.settle(isBillable)
   }
 
-  /** Instead of `count`: a quota or a rate limit does not allow the request, or the client left before it did. */
+  /**
+   * Counts the request as rejected, instead of `count`: a quota or a rate limit did not admit it, or the client left
+   * before.
+   */
   countRejected(): void {
     this.#close('free')
-    this.#meter.refused(this.#group)
+    this.#meter.quotaRejected(this.#group)
     this.#admission?.settle(false)
   }
 
-  /** Bytes of the response's body, once the request is counted. */
+  /** Counts bytes of the response's body. The request must be counted already. */
   egress(bytes: number): void {
     if (this.#outcome === 'billable') this.#meter.egress(this.#group, bytes)
   }
 
-  /** Continues once all that was counted until now will survive the gateway's death. */
-  kept(goOn: () => void): void {
-    this.#meter.kept(goOn)
+  /** Calls the function when everything counted so far will survive a crash of the gateway. */
+  whenWritten(next: () => void): void {
+    this.#meter.whenWritten(next)
   }
 
-  /** The response is a stream that stays open until `streamClosed`. */
+  /** Notes that the response is a stream, which stays open until `streamClosed`. */
   streamOpened(): void {
     this.#meter.opened()
   }

@@ -1,13 +1,13 @@
-// A client's body on its way to a runtime. Stands between the two so that the end of the one is not the end of the other.
+// A client's body on its way to a runtime. It separates the two streams, so that the end of one does not end the other.
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { PassedBytes } from './passed-bytes.ts'
 
 interface RequestBodyOptions {
-  /** Milliseconds between two pieces. */
+  /** The maximum number of milliseconds between two chunks. */
   idleTimeout: number
   passed: PassedBytes
-  /** The client sends nothing although there is room. */
+  /** Called when the client sends nothing although the gateway would read it. */
   onIdle: () => void
 }
 
@@ -21,12 +21,12 @@ export class RequestBody extends Readable {
     super({ highWaterMark: 64 * 1024 })
     this.#request = request
     this.#options = options
-    // Whoever reads this body ends it with an error when the runtime fails; the answer's side hears of that by itself.
+    // The reader ends this body with an error when the runtime fails, which the response's side handles by itself.
     this.on('error', () => undefined)
   }
 
-  /** Whether any of the body may have been taken: then the request cannot be sent a second time. */
-  get started(): boolean {
+  /** Whether any of the body may have been read, so that the request cannot be sent a second time. */
+  get isStarted(): boolean {
     return this.#timer !== undefined
   }
 

@@ -1,39 +1,42 @@
-// Reads a client's request head strictly, once: what contradicts itself is refused, what is not for a runtime is left out.
+// Reads a client's request head strictly, once: rejects contradictions and drops headers that are not for a runtime.
 import { internalHeaderPrefix, requestIdHeader } from '@tenantry/contract'
 import { rejections, type Rejection } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 
-/** What came in, as `node:http` gives it. */
+/** The head as `node:http` reports it. */
 interface RawHead {
   httpVersion: string
   url: string
-  /** Name, value, name, value … */
+  /** The headers as a list of names and values. */
   rawHeaders: readonly string[]
 }
 
 export interface RequestHead {
   /** The one Host header. */
   host: string
-  /** Path and query as sent; of an absolute target, what follows the authority. */
+  /** The path and query as sent; for an absolute target, what follows the authority. */
   path: string
-  /** End-to-end headers of the client: name, value, … without Host, Content-Length and whatever the gateway sets. */
+  /** End-to-end headers of the client (name, value, …) without Host, Content-Length and those that the gateway sets. */
   headers: string[]
-  /** Digits, or undefined when there is none. */
+  /** Digits, or undefined without the header. */
   contentLength: string | undefined
   hasBody: boolean
-  /** The client's own request id, when it is usable. */
+  /** The client's own request ID, when it is valid. */
   requestId: string | undefined
-  /** The protocols asked for in `Upgrade`. */
+  /** The protocols that the client requests with `Upgrade`. */
   upgrade: string | undefined
   wantsEventStream: boolean
-  /** What the client says under `x-forwarded-*`, repeated headers joined by commas: to be believed of trusted proxies alone. */
+  /**
+   * The client's `x-forwarded-*` headers, repeated ones joinValues by commas. They are trustworthy only from trusted proxies.
+   */
   forwarded: { for: string; proto: string; host: string }
 }
 
 /**
- * Refused: no, several or odd Hosts; lengths given twice or in two ways; any transfer coding but `chunked`; a target
- * that is neither a path nor an absolute URL of that host; too long URLs and headers.
- * Left out: hop-by-hop headers, headers named by Connection, all of `x-tenantry-*`, all forms of `forwarded`.
+ * Reads a request head.
+ * Rejects: a missing, repeated or malformed Host; a length that is given twice or in two ways; any transfer coding but
+ * `chunked`; a target that is neither a path nor an absolute URL of that host; URLs and headers that are too long.
+ * Drops: hop-by-hop headers, headers named by Connection, all of `x-tenantry-*`, all forms of `forwarded`.
  */
 export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Rejection {
   if (raw.url.length > limits.urlBytes) return rejections.urlTooLong
@@ -81,13 +84,13 @@ export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Rej
         if (value.toLowerCase() !== '100-continue') return rejections.expectationFailed
         break
       case 'x-forwarded-for':
-        forwarded.for = joined(forwarded.for, value)
+        forwarded.for = joinValues(forwarded.for, value)
         break
       case 'x-forwarded-proto':
-        forwarded.proto = joined(forwarded.proto, value)
+        forwarded.proto = joinValues(forwarded.proto, value)
         break
       case 'x-forwarded-host':
-        forwarded.host = joined(forwarded.host, value)
+        forwarded.host = joinValues(forwarded.host, value)
         break
       case 'accept':
         if (value.includes('text/event-stream')) wantsEventStream = true
@@ -115,7 +118,7 @@ export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Rej
   }
 }
 
-/** @param text of a Host header, or the like */
+/** Whether the text is a valid value of a Host header. */
 export function isHost(text: string): boolean {
   return validHost.test(text)
 }
@@ -124,7 +127,7 @@ export function isRejection(value: RequestHead | Rejection): value is Rejection 
   return 'status' in value
 }
 
-/** Hop-by-hop (RFC 9110, 7.6.1), and what only the gateway may say about a client. */
+/** Hop-by-hop headers (RFC 9110, 7.6.1), and those that only the gateway may set. */
 const notForRuntimes = new Set([
   'keep-alive',
   'proxy-connection',
@@ -144,11 +147,11 @@ const zeros = /^0+$/
 const validHost = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$/
 const usableId = /^[A-Za-z0-9._:/+=-]{1,128}$/
 
-function joined(before: string, value: string): string {
+function joinValues(before: string, value: string): string {
   return before === '' ? value : `${before},${value}`
 }
 
-/** Drops what Connection names; the usual options name no header. */
+/** Drops the headers that Connection names. The usual options name no header. */
 function withoutNamed(headers: string[], connection: string): string[] {
   const named = connection
     .toLowerCase()
@@ -156,15 +159,15 @@ function withoutNamed(headers: string[], connection: string): string[] {
     .map((option) => option.trim())
     .filter((option) => option !== '' && option !== 'keep-alive' && option !== 'close' && option !== 'upgrade')
   if (named.length === 0) return headers
-  const stored: string[] = []
+  const remaining: string[] = []
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const name = headers[at] ?? ''
-    if (!named.includes(name.toLowerCase())) stored.push(name, headers[at + 1] ?? '')
+    if (!named.includes(name.toLowerCase())) remaining.push(name, headers[at + 1] ?? '')
   }
-  return stored
+  return remaining
 }
 
-/** `http://host/path` is what a client sends to a proxy; its host must be the Host header's. */
+/** Returns the path of `http://host/path`, which clients send to a proxy. The host must equal the Host header. */
 function pathOfAbsolute(url: string, host: string): string | undefined {
   const match = /^https?:\/\/([^/?#]+)(.*)$/is.exec(url)
   if (match?.[1]?.toLowerCase() !== host.toLowerCase()) return undefined

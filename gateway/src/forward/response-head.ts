@@ -1,26 +1,26 @@
-// The head of a runtime's answer as the client gets it.
+// The head of a runtime's response as the client receives it.
 import { internalHeaderPrefix, rejectedHeader, requestIdHeader } from '@tenantry/contract'
 
 export interface ResponseHead {
   /** Name, value, … for `writeHead`. */
   headers: string[]
-  /** Bytes that the body has, when the runtime said so and a body follows. */
+  /** The number of bytes of the body, when the runtime states it and a body follows. */
   length: number | undefined
   isEventStream: boolean
   /** Whether the runtime rejected the request before it touched anything of the tenant. */
   isRejected: boolean
 }
 
-/** No more than an error needs: a response that carries more is no rejection, whatever the runtime says. */
+/** The maximum size of a rejection's body. A larger response is not a rejection, whatever the runtime states. */
 const maxRejectionBytes = 4_096
 
-/** What a runtime's headers look like, from either client: repeated ones are arrays. */
+/** A runtime's headers as either HTTP client reports them: repeated ones are arrays. */
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>
 
 /**
- * Leaves out hop-by-hop headers, headers named by Connection, `x-tenantry-*` and the runtime's own request id;
- * framing is made anew by the server, so Content-Length stays only where the body is not chunked.
- * @param response lower-case names
+ * Makes the client's head. Drops hop-by-hop headers, headers named by Connection, `x-tenantry-*` and the runtime's own
+ * request ID. The server frames the body again, so Content-Length stays only where the body is not chunked.
+ * @param response headers with lower-case names
  */
 export function responseHead(response: ResponseHeaders, requestId: string, status: number): ResponseHead {
   const headers = [requestIdHeader, requestId]

@@ -1,14 +1,14 @@
-// The states of one forwarded request, from its arrival to the end of its response, and the transitions between them.
-// Pure: `forwarded-response.ts` acts on them. An event that comes after the end is ignored; one in any other state that
-// does not expect it is a defect, and throws.
+// The states of one forwarded request, from its arrival to the end of its response, and the transitions between them. Pure:
+// `forwarded-response.ts` acts on them. An event after the end is ignored; in any other state, an unexpected event is a
+// defect and throws.
 import type { ResponseHead } from './response-head.ts'
 
-/** Something in progress that the gateway can let go of: a wait, a connection, a call to a runtime. */
+/** Something in progress that the gateway can abort: a wait, a connection, a call to a runtime. */
 export interface Abortable {
   abort(reason: Error): void
 }
 
-/** A runtime's response, whose body comes at the client's pace: undici's controller, or the like of it. */
+/** A runtime's response whose body is read at the client's pace, such as undici's controller. */
 export interface ResponseSource extends Abortable {
   pause(): void
   resume(): void
@@ -32,23 +32,23 @@ interface Admitted {
 }
 
 /**
- * Some of the request may have reached a runtime: what came of it there is the tenant's to pay. It stays forwarded while
- * it waits for the next try.
+ * Some of the request may have reached a runtime, so the tenant pays for it. It stays forwarded while it waits for the next
+ * try.
  */
 interface Forwarded {
   readonly phase: 'forwarded'
   readonly waitsFor: Abortable | undefined
 }
 
-/** The head of an event stream has come, and waits for one of the tenant's slots for connections. */
+/** The head of an event stream has arrived, and waits for one of the tenant's connection slots. */
 interface AwaitingSlot {
   readonly phase: 'awaiting-slot'
   readonly source: ResponseSource
   readonly status: number
   readonly head: ResponseHead
-  /** Takes it from those who wait for a slot. */
+  /** Leaves the queue for a slot. */
   readonly leave: () => void
-  /** What has come of the body meanwhile. */
+  /** The chunks of the body that have arrived in the meantime. */
   readonly chunks: Buffer[]
 }
 
@@ -56,9 +56,9 @@ interface AwaitingSlot {
 interface Sending {
   readonly phase: 'sending'
   readonly source: ResponseSource
-  /** Bytes of the body still to come, when the runtime said how many. */
+  /** The number of bytes of the body that are still to come, when the runtime stated the length. */
   remaining: number | undefined
-  /** Of an event stream: releases its slot, and takes it off the live connections. */
+  /** Releases an event stream's slot, and removes it from the live connections. */
   readonly closeStream: (() => void) | undefined
 }
 
@@ -69,72 +69,78 @@ interface Over {
 
 export type ResponseState = Received | Queued | Admitted | Forwarded | AwaitingSlot | Sending | Over
 
-/** A defect of the gateway: an event came in a state that does not expect it. */
+/** The error of a defect of the gateway: an event arrived in a state that does not expect it. */
 export class IllegalTransitionError extends Error {
   constructor(event: string, { phase }: ResponseState) {
     super(`A forwarded request cannot ${event} in the state "${phase}".`)
   }
 }
 
-// Most requests wait for nothing: these states are made once.
+// Most requests wait for nothing, so these states are created once.
 export const received: Received = { phase: 'received' }
 export const over: Over = { phase: 'over' }
 const admitted: Admitted = { phase: 'admitted', waitsFor: undefined }
 const forwarded: Forwarded = { phase: 'forwarded', waitsFor: undefined }
 
-/** The tenant's quota decides later. */
+/** Queues the request until the tenant's quota decides. */
 export function queue(state: ResponseState, waitsFor: Abortable): ResponseState {
   if (state.phase === 'received') return { phase: 'queued', waitsFor }
   return ignoredWhenOver(state, 'be queued')
 }
 
-/** The tenant's quota has admitted the request. */
+/** Admits the request. */
 export function admit(state: ResponseState): ResponseState {
   if (state.phase === 'received' || state.phase === 'queued') return admitted
   return ignoredWhenOver(state, 'be admitted')
 }
 
-/** The request waits for its tenant, for a later try, for a connection, or for a runtime it was sent to before. */
+/** Lets the request wait for its tenant, for a later try, for a connection, or for a runtime it was sent to before. */
 export function waitFor(state: ResponseState, waitsFor: Abortable): ResponseState {
   if (state.phase === 'admitted' || state.phase === 'forwarded') return { phase: state.phase, waitsFor }
   return ignoredWhenOver(state, 'wait')
 }
 
-/** What the request has waited for is there. */
+/** Ends the request's wait. */
 export function proceed(state: ResponseState): ResponseState {
   if (state.phase === 'admitted') return admitted
   if (state.phase === 'forwarded') return forwarded
   return ignoredWhenOver(state, 'proceed')
 }
 
-/** From now on a runtime may have some of the request. */
+/** Notes that from now on a runtime may have some of the request. */
 export function forward(state: ResponseState, call: Abortable): ResponseState {
   if (state.phase === 'admitted' || state.phase === 'forwarded') return { phase: 'forwarded', waitsFor: call }
   return ignoredWhenOver(state, 'be forwarded')
 }
 
-/** @throws IllegalTransitionError unless the request is admitted and its response has not begun, or it is over */
+/**
+ * Checks the state.
+ * @throws IllegalTransitionError unless the request is admitted and its response has not begun, or it is over
+ */
 export function requireAdmitted(state: ResponseState, event: string): void {
   if (state.phase !== 'admitted' && state.phase !== 'forwarded') ignoredWhenOver(state, event)
 }
 
-/** @throws IllegalTransitionError unless the request was forwarded, and its response has not begun */
+/**
+ * Checks the state.
+ * @throws IllegalTransitionError unless the request was forwarded, and its response has not begun
+ */
 export function requireForwarded(state: ResponseState, event: string): void {
   if (state.phase !== 'forwarded') throw new IllegalTransitionError(event, state)
 }
 
-/** The head of an event stream is there, but no slot for it. */
+/** Lets an event stream wait for a slot after its head has arrived. */
 export function awaitSlot(state: ResponseState, wait: Omit<AwaitingSlot, 'phase' | 'chunks'>): AwaitingSlot {
   requireForwarded(state, 'await a slot')
   return { phase: 'awaiting-slot', ...wait, chunks: [] }
 }
 
-/** The wait for a slot is over: the head goes out now, or a refusal does. */
+/** Ends the wait for a slot. The head or a rejection follows. */
 export function slotDecided({ source }: AwaitingSlot): Forwarded {
   return { phase: 'forwarded', waitsFor: source }
 }
 
-/** The head went to the client. */
+/** Notes that the head went to the client. */
 export function send(
   state: ResponseState,
   source: ResponseSource,
@@ -145,14 +151,17 @@ export function send(
   return { phase: 'sending', source, remaining, closeStream }
 }
 
-/** Bytes of the body go to the client. @returns whether they are its last */
+/**
+ * Notes bytes of the body that go to the client.
+ * @returns whether they are the last ones
+ */
 export function passBytes(state: Sending, bytes: number): boolean {
   if (state.remaining === undefined) return false
   state.remaining -= bytes
   return state.remaining === 0
 }
 
-/** Whether no head of a runtime has come yet: the request may be sent again, and its body may be asked for. */
+/** Whether no head of a runtime has arrived, so that the request may be sent again and its body may be requested. */
 export function awaitsHead({ phase }: ResponseState): boolean {
   return phase === 'received' || phase === 'queued' || phase === 'admitted' || phase === 'forwarded'
 }
@@ -162,7 +171,7 @@ export function wasForwarded({ phase }: ResponseState): boolean {
   return phase === 'forwarded' || phase === 'awaiting-slot' || phase === 'sending'
 }
 
-/** What is let go of when the request ends now. */
+/** Returns what is aborted when the request ends now. */
 export function abortableOf(state: ResponseState): Abortable | undefined {
   switch (state.phase) {
     case 'queued':

@@ -1,4 +1,4 @@
-// The connections to all runtimes together: as many as leave file descriptors for the rest of the gateway.
+// Limits the connections to all runtimes together, so that the rest of the gateway has file descriptors.
 import { connect, type Socket } from 'node:net'
 import { buildConnector } from 'undici'
 import { NotConnectedError } from './failures.ts'
@@ -7,7 +7,7 @@ export class RuntimeSocketsError extends Error {
   readonly code = 'RUNTIME_SOCKETS'
 
   constructor() {
-    super('as many connections to runtimes are open as may be')
+    super('The maximum number of connections to runtimes is open.')
   }
 }
 
@@ -19,9 +19,12 @@ export class RuntimeSockets {
     this.#max = max
   }
 
-  /** For a pool. @param timeout milliseconds to connect */
-  connector(timeout: number): buildConnector.connector {
-    const connectNow = connector(timeout)
+  /**
+   * Creates a pool's connector.
+   * @param timeoutMs milliseconds to connect
+   */
+  connector(timeoutMs: number): buildConnector.connector {
+    const connectNow = connector(timeoutMs)
     return (options, callback) => {
       if (this.#open >= this.#max) {
         queueMicrotask(() => callback(new RuntimeSocketsError(), null))
@@ -37,7 +40,10 @@ export class RuntimeSockets {
     }
   }
 
-  /** @throws RuntimeSocketsError */
+  /**
+   * Opens a connection outside of the pools.
+   * @throws RuntimeSocketsError at the maximum
+   */
   connect(host: string, port: number): Socket {
     if (this.#open >= this.#max) throw new RuntimeSocketsError()
     this.#open++
@@ -45,9 +51,12 @@ export class RuntimeSockets {
   }
 }
 
-/** undici's, whose every failure is a NotConnectedError. @param timeout milliseconds */
-export function connector(timeout: number): buildConnector.connector {
-  const connectNow = buildConnector({ timeout })
+/**
+ * Creates undici's connector, whose every failure is a NotConnectedError.
+ * @param timeoutMs milliseconds
+ */
+export function connector(timeoutMs: number): buildConnector.connector {
+  const connectNow = buildConnector({ timeout: timeoutMs })
   return (options, callback) => {
     connectNow(options, (...outcome) => {
       const [error] = outcome

@@ -1,9 +1,9 @@
-// Which token a runtime is shown: a tenant's own runtime never gets to see the installation's.
+// Chooses the token that a runtime receives. A tenant's own runtime never receives the installation's.
 import { tenantToken, type Route } from '@tenantry/contract'
 
 export class RuntimeTokens {
   readonly #internalToken: string
-  /** Of dedicated routes; a route that has changed is another object. */
+  /** Tokens of dedicated routes. A changed route is another object. */
   readonly #derived = new WeakMap<Route, string>()
 
   constructor(internalToken: string) {

@@ -1,5 +1,5 @@
-// One request to a runtime over a connection of its own, for what pooled connections cannot do: upgrades and
-// the wait for `100 Continue`.
+// One request to a runtime over its own connection, for what pooled connections cannot do: upgrades and the wait for
+// `100 Continue`.
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { errors } from 'undici'
 import { rejections } from '../errors.ts'
@@ -14,7 +14,7 @@ interface SingleCallOptions {
   upstream: Upstream
   method: string
   path: string
-  /** Name, value, … with everything but Host. */
+  /** Name, value, … with all headers but Host. */
   headers: readonly string[]
   limits: Limits
   /** The time that the runtime has for the response's head, in milliseconds, from the last progress of the request. */
@@ -28,15 +28,16 @@ interface SingleCallOptions {
 
 interface SingleCall {
   call: ClientRequest
-  /** Restarts the time for the response's head: a piece of the body was sent, or an interim response arrived. */
-  progressed: () => void
-  /** Ends the time for the response's head. The caller calls it when the head has arrived. */
-  response: () => void
+  /** Restarts the timer for the response's head after a chunk of the body was sent or an interim response arrived. */
+  onProgress: () => void
+  /** Stops the timer for the response's head. The caller calls it when the head has arrived. */
+  headReceived: () => void
 }
 
 /**
- * Opens the connection and sends the head. Failures are NotConnectedErrors, or carry undici's codes for timeouts or the
- * system's. The time limits are those that undici keeps on pooled connections.
+ * Opens the connection and sends the head. Failures are NotConnectedErrors, or have undici's codes for timeouts or the
+ * system's.
+ * The time limits are the same as those of pooled connections.
  */
 export function openSingleCall(options: SingleCallOptions): SingleCall {
   const { upstream, limits } = options
@@ -50,10 +51,10 @@ export function openSingleCall(options: SingleCallOptions): SingleCall {
     maxHeaderSize: 64 * 1024,
   })
   let isConnected = false
-  let hasResponded = false
+  let hasHead = false
   let timer = setTimeout(() => call.destroy(new errors.ConnectTimeoutError()), limits.connectTimeout)
-  const response = () => {
-    hasResponded = true
+  const headReceived = () => {
+    hasHead = true
     clearTimeout(timer)
   }
   const expired = () => {
@@ -68,20 +69,20 @@ export function openSingleCall(options: SingleCallOptions): SingleCall {
       timer = setTimeout(expired, options.responseTimeoutMs)
     })
   })
-  call.on('close', response)
+  call.on('close', headReceived)
   call.on('error', (error) => {
-    // Without a connection there is no close.
-    response()
+    // An attempt without a connection emits no close.
+    headReceived()
     options.onFailed(isConnected ? error : new NotConnectedError(error))
   })
   call.flushHeaders()
-  const progressed = () => {
-    if (isConnected && !hasResponded) timer.refresh()
+  const onProgress = () => {
+    if (isConnected && !hasHead) timer.refresh()
   }
-  return { call, progressed, response }
+  return { call, onProgress, headReceived }
 }
 
-/** Passes the runtime's ordinary response on to the client. A runtime that stops sending it is cut off. */
+/** Forwards the runtime's ordinary response to the client. A runtime that stops sending it is disconnected. */
 export function passResponse(
   call: ClientRequest,
   message: IncomingMessage,
@@ -95,7 +96,7 @@ export function passResponse(
     timer = setTimeout(() => response.giveUp(rejections.runtimeTimeout), limits.responseIdleTimeout)
   }
   const source: ResponseSource = {
-    // No time passes for the runtime while the client takes nothing.
+    // The runtime's time limit does not run while the client accepts nothing.
     pause: () => {
       stopTimer()
       message.pause()
@@ -117,7 +118,7 @@ export function passResponse(
   message.on('close', stopTimer)
 }
 
-/** The headers of an answer, repeated ones as arrays. */
+/** Returns the headers of a response, repeated ones as arrays. */
 export function responseHeaders(message: IncomingMessage): ResponseHeaders {
   const headers: Record<string, string | string[]> = {}
   for (const [name, values] of Object.entries(message.headersDistinct)) {

@@ -1,4 +1,4 @@
-// WebSocket and any other upgrade: the handshake is the runtime's, after it bytes go both ways untouched.
+// Forwards WebSockets and any other upgrade: the runtime does the handshake, then bytes pass both ways unchanged.
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { rejections, type Rejection } from '../errors.ts'
@@ -15,7 +15,7 @@ import { responseHeaders, openSingleCall, passResponse } from './single-call.ts'
 /** The client's connection after its handshake request. */
 export interface ClientEnd {
   socket: Socket
-  /** What it has sent already beyond the request. */
+  /** Bytes that it has sent beyond the request. */
   head: Buffer
 }
 
@@ -29,10 +29,10 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
   const { response, head } = call
   const upstream = options.upstreams.choose(call.route.runtimes, undefined)
   if (upstream === undefined) {
-    if (!call.again()) response.fail(rejections.runtimeUnreachable)
+    if (!call.retryLater()) response.fail(rejections.runtimeUnreachable)
     return
   }
-  const { call: single, response: result } = openSingleCall({
+  const { call: single, headReceived } = openSingleCall({
     upstream,
     method: call.request.method ?? 'GET',
     path: call.resolved.path,
@@ -42,8 +42,8 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
     onConnected: () => response.forwardedTo(connection),
     onFailed: (error) => {
       if (isUnreachable(error)) {
-        options.upstreams.isDown(upstream)
-        if (call.again()) return
+        options.upstreams.markDown(upstream)
+        if (call.retryLater()) return
       }
       if (!response.isOver) options.onError?.(error, call)
       response.fail(rejectionFor(error))
@@ -52,7 +52,7 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
   const connection: Abortable = { abort: (reason) => single.destroy(reason) }
   response.waitFor(connection)
   single.on('upgrade', (message: IncomingMessage, socket: Socket, first: Buffer) => {
-    result()
+    headReceived()
     if (response.isOver) {
       socket.destroy()
       return
@@ -65,30 +65,30 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
       }
       response.switchProtocols()
       client.socket.write(switchingHead(message, call.requestId), 'latin1')
-      goOn(call, client, { socket, head: first }, options)
+      joinConnections(call, client, { socket, head: first }, options)
     }
-    const turnAway = (rejection: Rejection) => {
+    const reject = (rejection: Rejection) => {
       socket.destroy()
       response.reject(rejection)
     }
-    const location = options.gate.open(() => {
-      // Nothing is read of it meanwhile. One that breaks is noticed when it goes on.
+    const slot = options.gate.open(() => {
+      // Nothing is read from the runtime during the wait. `switched` notices a broken connection.
       socket.on('error', ignore)
-      return { go: switched, reject: turnAway }
+      return { go: switched, reject }
     })
-    if (location === undefined) switched()
-    else if (typeof location !== 'function') turnAway(location)
+    if (slot === undefined) switched()
+    else if (typeof slot !== 'function') reject(slot)
     else
       response.waitFor({
         abort: () => {
-          location()
+          slot()
           socket.destroy()
         },
       })
   })
-  // The runtime answered as to an ordinary request: refused, or it doesn't speak the protocol.
+  // The runtime sent an ordinary response, because it rejects the request or does not speak the protocol.
   single.on('response', (message: IncomingMessage) => {
-    result()
+    headReceived()
     passResponse(single, message, response, options.limits)
   })
 }
@@ -101,13 +101,13 @@ function switchingHead(message: IncomingMessage, requestId: string): string {
   return `${text}\r\n`
 }
 
-function goOn(call: Call, client: ClientEnd, runtime: ClientEnd, options: UpgradedOptions): void {
+function joinConnections(call: Call, client: ClientEnd, runtime: ClientEnd, options: UpgradedOptions): void {
   const { meter, gate, live } = options
-  const notLive = live.add(call.route.tenant_id, () => client.socket.destroy())
+  const removeLive = live.add(call.route.tenant_id, () => client.socket.destroy())
   meter.began()
   meter.opened()
   client.socket.on('close', () => {
-    notLive()
+    removeLive()
     gate.closed()
     meter.closed()
     meter.ended()

@@ -1,4 +1,4 @@
-// The connections to the runtimes: pools by base URL, kept as long as a route names them.
+// The connections to the runtimes: pools by base URL, which exist as long as a route names them.
 import type { Socket } from 'node:net'
 import { Pool, type Dispatcher } from 'undici'
 import type { Limits } from '../limits.ts'
@@ -7,32 +7,35 @@ import { RuntimeSockets } from './runtime-sockets.ts'
 /** One runtime as the gateway reaches it. */
 export interface Upstream {
   readonly origin: string
-  /** Host and port, and a connection to them beside the pools. @throws RuntimeSocketsError */
+  /**
+   * The host, the port, and a function that opens a connection outside of the pools.
+   * @throws RuntimeSocketsError at the maximum
+   */
   readonly hostname: string
   readonly port: number
   readonly connect: () => Socket
   readonly calls: Dispatcher
-  /** Long answers have their own pool, because a pool searches all its connections for a free one. */
+  /** The pool for long responses. They have their own, because a pool searches all its connections for a free one. */
   readonly streams: Dispatcher
-  /** Milliseconds on the same clock as `now`: until then others are asked first. */
+  /** Milliseconds on the clock of `now` until which other runtimes have precedence; 0 while the runtime is reachable. */
   downUntil: number
 }
 
-interface Held {
+interface HeldUpstream {
   upstream: Upstream | undefined
   routes: number
 }
 
-/** How long a runtime that could not be reached is asked last. */
+/** The time for which other runtimes have precedence over one that could not be reached. */
 const downMilliseconds = 1_000
-/** How long a connection is kept for the next request. */
+/** The time for which an idle connection waits for the next request. */
 const idleMilliseconds = 4_000
 
 export class Upstreams {
   readonly #limits: Limits
   readonly #now: () => number
   readonly #sockets: RuntimeSockets
-  readonly #held = new Map<string, Held>()
+  readonly #held = new Map<string, HeldUpstream>()
   #turn = 0
 
   /** @param now milliseconds, monotonic */
@@ -42,7 +45,7 @@ export class Upstreams {
     this.#sockets = new RuntimeSockets(limits.runtimeSockets)
   }
 
-  /** A route named these runtimes, and no longer names those. A pool that nobody names ends with its last answer. */
+  /** Updates the runtimes that routes name. A pool without a route ends with its last response. */
   changed(added: readonly string[], removed: readonly string[]): void {
     for (const url of added) {
       const held = this.#held.get(url)
@@ -58,8 +61,8 @@ export class Upstreams {
   }
 
   /**
-   * The next runtime in turn, one that answered lately before one that did not.
-   * @param tried origins that failed for this very request
+   * Chooses the next runtime in turn. Reachable runtimes come before unreachable ones.
+   * @param tried runtimes that failed for this request
    */
   choose(urls: readonly string[], tried: readonly Upstream[] | undefined): Upstream | undefined {
     let fallback: Upstream | undefined
@@ -73,11 +76,11 @@ export class Upstreams {
     return fallback
   }
 
-  isDown(upstream: Upstream): void {
+  markDown(upstream: Upstream): void {
     upstream.downUntil = this.#now() + downMilliseconds
   }
 
-  /** Cuts what is still under way. */
+  /** Destroys all pools, with the requests in progress. */
   async destroy(): Promise<void> {
     const pools = [...this.#held.values()].flatMap(({ upstream }) =>
       upstream ? [upstream.calls, upstream.streams] : [],
@@ -104,7 +107,7 @@ function open(url: string, limits: Limits, sockets: RuntimeSockets): Upstream | 
       headersTimeout: limits.responseTimeout,
       bodyTimeout: limits.responseIdleTimeout,
       keepAliveTimeout: idleMilliseconds,
-      // A runtime may ask for longer, and would keep connections from others.
+      // A runtime may request a longer time, which would keep connections from others.
       keepAliveMaxTimeout: idleMilliseconds,
       maxHeaderSize: 64 * 1024,
     })

@@ -1,12 +1,12 @@
-// What is under way on one client connection, so that its end, or nonsense on it, reaches every request it carries.
+// The requests in progress on one client connection, so that its end or invalid bytes on it reach each of them.
 import type { Rejection } from '../errors.ts'
 import type { ForwardedResponse } from '../forward/forwarded-response.ts'
 
 export class Connection {
-  /** One, unless the client pipelines. */
+  /** The responses in progress: one, unless the client pipelines. */
   readonly #responses = new Set<ForwardedResponse>()
-  /** Whether the connection was refused as a whole: whatever else comes on it is not answered. */
-  refused = false
+  /** Whether the connection was rejected as a whole, so that no further request on it gets a response. */
+  isRejected = false
 
   open(response: ForwardedResponse): void {
     this.#responses.add(response)
@@ -25,8 +25,8 @@ export class Connection {
   }
 
   /**
-   * The rest of the connection is unreadable while a request is under way: its body, or what follows it.
-   * @returns whether the refusal went out in that request's place
+   * Rejects the request in progress, because the rest of the connection is not valid HTTP.
+   * @returns whether the rejection was sent as that request's response
    */
   rejectLast(rejection: Rejection): boolean {
     const [only, ...more] = this.#responses

@@ -1,4 +1,4 @@
-// What happens to one request at the public door: read strictly, find the tenant, refuse or forward.
+// Handles one public HTTP request: reads it strictly, finds its tenant, and rejects or forwards it.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { rejectionOfPhase, rejections, type Rejection } from '../errors.ts'
 import { ClientResponse } from '../forward/client-response.ts'
@@ -6,7 +6,7 @@ import { forwardExpecting } from '../forward/expecting.ts'
 import { ForwardedResponse } from '../forward/forwarded-response.ts'
 import { Forwarder, type Call, type ForwarderOptions } from '../forward/forwarder.ts'
 import { laterTries } from '../forward/later-tries.ts'
-import { endBeforeRequest } from '../forward/leftover.ts'
+import { endBeforeRequest } from '../forward/end-before-request.ts'
 import type { LiveConnections } from '../forward/live-connections.ts'
 import type { PassedBytes } from '../forward/passed-bytes.ts'
 import { RequestAccount } from '../forward/request-account.ts'
@@ -23,7 +23,7 @@ import type { Connection } from './connection.ts'
 import { beginRejection } from './rejection.ts'
 
 export interface HttpHandlerOptions extends ForwarderOptions {
-  /** Tenants are served at `{name}.{domain}`. Lower case. */
+  /** The domain, in lower case, below which tenants are served: `{name}.{domain}`. */
   domain: string
   routes: RouteTable
   meter: Meter
@@ -32,17 +32,17 @@ export interface HttpHandlerOptions extends ForwarderOptions {
   passed: PassedBytes
   waiting: WaitingRoom
   newRequestId: () => string
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
 }
 
-/** How the client wants to go on after its request head. */
-export type Mode = 'ordinary' | 'expecting' | ClientEnd
+/** The mode of a request: with a body if any, with a body after `100 Continue`, or with a change of the connection's protocol. */
+export type RequestMode = 'ordinary' | 'expecting' | ClientEnd
 
-/** Not yet known whether and when it is forwarded. */
-type PendingRequest = Omit<Call, 'again'>
+/** A request that is not yet forwarded, so that it cannot be retried. */
+type PendingRequest = Omit<Call, 'retryLater'>
 
-/** The hands that count the tenant's requests, and that let them in. */
+/** The meter that counts one tenant's requests, and the gate that admits them. */
 interface TenantControls {
   meter: TenantMeter
   gate: TenantGate
@@ -60,14 +60,14 @@ export class HttpHandler {
     this.#forwarder = new Forwarder(options)
   }
 
-  handle(request: IncomingMessage, response: ServerResponse, connection: Connection, mode: Mode): void {
+  handle(request: IncomingMessage, response: ServerResponse, connection: Connection, mode: RequestMode): void {
     const { domain, routes, limits, meter, quota, live, passed, newRequestId, elapsed } = this.#options
     const head = readRequestHead(
       { httpVersion: request.httpVersion, url: request.url ?? '', rawHeaders: request.rawHeaders },
       limits,
     )
     if (isRejection(head)) {
-      connection.refused = true
+      connection.isRejected = true
       response.end(beginRejection(response, head, newRequestId(), true))
       return
     }
@@ -86,7 +86,7 @@ export class HttpHandler {
       return
     }
     const group = groupOf(resolved.path)
-    const counted: TenantControls = { meter: meter.tenant(route.tenant_id), gate: quota.gate(route) }
+    const controls: TenantControls = { meter: meter.tenant(route.tenant_id), gate: quota.gate(route) }
     const forwarded = new ForwardedResponse({
       client: new ClientResponse({
         request,
@@ -97,8 +97,8 @@ export class HttpHandler {
         limits,
         isClosing: this.#isClosing,
       }),
-      account: new RequestAccount(counted.meter, group, request.method ?? '', elapsed),
-      gate: counted.gate,
+      account: new RequestAccount(controls.meter, group, request.method ?? '', elapsed),
+      gate: controls.gate,
       live,
       passed,
       tenantId: route.tenant_id,
@@ -108,74 +108,77 @@ export class HttpHandler {
     connection.open(forwarded)
     const call: PendingRequest = { head, resolved, route, group, requestId, request, response: forwarded }
     if (isInternalPath(resolved.path)) reject(forwarded, mode, rejections.notFound)
-    else this.#admit(call, mode, counted)
+    else this.#admit(call, mode, controls)
   }
 
-  /** A request that its phase refuses uses no quota. Nothing of its body is read while it waits for the quota. */
-  #admit(call: PendingRequest, mode: Mode, counted: TenantControls): void {
+  /**
+   * Admits a request by its quota, unless the tenant's phase rejects it without using quota. The body is not read during
+   * the wait.
+   */
+  #admit(call: PendingRequest, mode: RequestMode, controls: TenantControls): void {
     const { response } = call
     const phase = rejectionOfPhase(call.route)
     if (phase !== undefined && phase !== rejections.tenantWaking) {
       reject(response, mode, phase)
       return
     }
-    const entry = counted.gate.enter(() => ({
+    const entry = controls.gate.enter(() => ({
       go: () => {
-        response.admit(counted.gate.admission)
+        response.admit(controls.gate.admission)
         const route = this.#options.routes.get(call.route.tenant_id)
         if (route === undefined) reject(response, mode, rejections.tenantNotFound)
-        else this.#serve({ ...call, route }, mode, counted)
+        else this.#serve({ ...call, route }, mode, controls)
       },
       reject: (rejection) => reject(response, mode, rejection),
     }))
     if (entry === undefined) {
-      response.admit(counted.gate.admission)
-      this.#serve(call, mode, counted)
+      response.admit(controls.gate.admission)
+      this.#serve(call, mode, controls)
     } else if (typeof entry === 'function') response.queue({ abort: entry })
     else reject(response, mode, entry)
   }
 
-  /** By the phase of its route. */
-  #serve(call: PendingRequest, mode: Mode, counted: TenantControls): void {
+  /** Forwards, holds or rejects an admitted request by the phase of its tenant's route. */
+  #serve(call: PendingRequest, mode: RequestMode, controls: TenantControls): void {
     const rejection = rejectionOfPhase(call.route)
-    if (rejection === undefined) this.#forward(this.#patiently(call, mode, counted), mode, counted)
-    else if (rejection === rejections.tenantWaking) this.#hold(call, mode, counted)
+    if (rejection === undefined) this.#forward(this.#withRetries(call, mode, controls), mode, controls)
+    else if (rejection === rejections.tenantWaking) this.#hold(call, mode, controls)
     else reject(call.response, mode, rejection)
   }
 
-  /** Later tries go where the route leads by then. */
-  #patiently(call: PendingRequest, mode: Mode, counted: TenantControls): Call {
+  /** Adds later tries, which follow the route of their time. */
+  #withRetries(call: PendingRequest, mode: RequestMode, controls: TenantControls): Call {
     const { routes, limits, elapsed } = this.#options
-    const again = laterTries(call.response, limits, elapsed, () => {
+    const retryLater = laterTries(call.response, limits, elapsed, () => {
       const route = routes.get(call.route.tenant_id)
       if (route === undefined) reject(call.response, mode, rejections.tenantNotFound)
-      else if (rejectionOfPhase(route) === undefined) this.#forward({ ...call, route, again }, mode, counted)
-      else this.#serve({ ...call, route }, mode, counted)
+      else if (rejectionOfPhase(route) === undefined) this.#forward({ ...call, route, retryLater }, mode, controls)
+      else this.#serve({ ...call, route }, mode, controls)
     })
-    return { ...call, again }
+    return { ...call, retryLater }
   }
 
-  #forward(call: Call, mode: Mode, counted: TenantControls): void {
+  #forward(call: Call, mode: RequestMode, controls: TenantControls): void {
     if (mode === 'ordinary') this.#forwarder.forward(call)
-    else if (mode !== 'expecting') forwardUpgrade(call, mode, { ...this.#options, ...counted })
+    else if (mode !== 'expecting') forwardUpgrade(call, mode, { ...this.#options, ...controls })
     else if (call.head.hasBody) forwardExpecting(call, this.#options)
     else this.#forwarder.forward(call)
   }
 
-  /** Nothing of the request's body is read until the tenant is awake. */
-  #hold(call: PendingRequest, mode: Mode, counted: TenantControls): void {
+  /** Holds the request until the tenant is awake. Its body is not read before. */
+  #hold(call: PendingRequest, mode: RequestMode, controls: TenantControls): void {
     const { response } = call
     const leave = this.#options.waiting.wait(call.route.tenant_id, {
       go: (route) => {
         response.proceed()
-        this.#serve({ ...call, route }, mode, counted)
+        this.#serve({ ...call, route }, mode, controls)
       },
       reject: (rejection) => reject(response, mode, rejection),
     })
     response.waitFor({ abort: leave })
   }
 
-  /** The gateway's own health, at an address of no tenant. */
+  /** Responds with the gateway's own health, at an address that belongs to no tenant. */
   #health(response: ServerResponse, requestId: string): void {
     const { routes } = this.#options
     const body = JSON.stringify({ status: 'healthy', routes: routes.size, routes_synced: routes.synced })
@@ -197,8 +200,8 @@ function isHealth(request: IncomingMessage, head: RequestHead): boolean {
   return (request.method === 'GET' || request.method === 'HEAD') && /^\/health(?:\?|$)/.test(head.path)
 }
 
-function reject(response: ForwardedResponse, mode: Mode, rejection: Rejection): void {
-  // Whether a body follows that nobody asked for is not known.
+function reject(response: ForwardedResponse, mode: RequestMode, rejection: Rejection): void {
+  // The client may send a body after all, which the gateway could not distinguish from another request.
   if (mode === 'expecting') response.rejectAndClose(rejection)
   else response.reject(rejection)
 }

@@ -1,4 +1,4 @@
-// Answers of the internal server's own.
+// Responses of the internal server itself.
 import type { ServerResponse } from 'node:http'
 import { errorBody, type Rejection } from '../errors.ts'
 

@@ -1,5 +1,6 @@
-// The server for the other parts of the installation: liveness, routes and activity of this gateway, and the relay
-// between the control plane and the tenants' own runtimes. Tenants' runtimes reach it: whose call it is decides.
+// The server for the other parts of the installation: liveness, routes and activity of this gateway, and the relay between
+// the control plane and the tenants' own runtimes. Tenants' runtimes can reach it, so the token decides what a caller may
+// do.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { internalPaths, internalTokenHeader, isTenantId, tenantOfToken, type AppliedRoute } from '@tenantry/contract'
@@ -20,7 +21,7 @@ interface InternalServerOptions {
   limits: Limits
 }
 
-/** Milliseconds. Nobody sends a body here. */
+/** The time limit of a request in milliseconds. No caller sends a body here. */
 const requestMilliseconds = 30_000
 
 export function createInternalServer(options: InternalServerOptions): Server {
@@ -43,9 +44,9 @@ export function createInternalServer(options: InternalServerOptions): Server {
     else {
       const tenantId = tenantOfToken(internalToken, token)
       const isWatch = request.url === internalPaths.watchManifests && request.method === 'GET'
-      const requested = request.method === 'GET' ? ownUsagePath.exec(request.url ?? '')?.[1] : undefined
+      const requestedTenantId = request.method === 'GET' ? ownUsagePath.exec(request.url ?? '')?.[1] : undefined
       if (tenantId !== undefined && isWatch) void options.relay.watchManifest(tenantId, token, response)
-      else if (tenantId !== undefined && requested === tenantId)
+      else if (tenantId !== undefined && requestedTenantId === tenantId)
         void options.relay.requestOwnUsage(token, request.url ?? '', request.headers.accept, response)
       else rejectInternal(response, rejections.internalTokenWrong)
     }
@@ -56,11 +57,11 @@ export function createInternalServer(options: InternalServerOptions): Server {
 
 function serveInstallation(request: IncomingMessage, response: ServerResponse, options: InternalServerOptions): void {
   const { method = '', url: path = '' } = request
-  const ofRuntime = runtimePath.exec(path)
-  const [, tenantId = '', module = ''] = ofRuntime ?? []
-  const served = module === 'data' ? 'DELETE' : 'GET'
-  if (method !== served) rejectInternal(response, rejections.internalMethodNotAllowed)
-  else if (ofRuntime !== null) void options.relay.requestRuntime(tenantId, served, path, response)
+  const runtimeMatch = runtimePath.exec(path)
+  const [, tenantId = '', module = ''] = runtimeMatch ?? []
+  const allowedMethod = module === 'data' ? 'DELETE' : 'GET'
+  if (method !== allowedMethod) rejectInternal(response, rejections.internalMethodNotAllowed)
+  else if (runtimeMatch !== null) void options.relay.requestRuntime(tenantId, allowedMethod, path, response)
   else if (path === internalPaths.activity) respondInternally(response, 200, options.meter.activity())
   else {
     const route = path.startsWith(routePrefix) ? routeOf(path.slice(routePrefix.length), options.routes) : undefined
@@ -74,11 +75,11 @@ function serveInstallation(request: IncomingMessage, response: ServerResponse, o
 }
 
 /**
- * What the control plane asks of a tenant's own runtime: `internalPaths.tenantHealth`, `tenantUsage`, `tenantRecords`,
- * `tenantStorageState`, `tenantData`.
+ * Matches the paths of a tenant's own runtime that the control plane calls: `internalPaths.tenantHealth`, `tenantUsage`,
+ * `tenantRecords`, `tenantStorageState`, `tenantData`.
  */
 const runtimePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/(health|usage|books|storage|data)(?:\?hours=\d{1,3})?$/
-/** A tenant's own runtime asks for its tenant. */
+/** Matches the path on which a tenant's own runtime requests its tenant's usage. */
 const ownUsagePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/own-usage(?:\?[\w=&%-]{0,500})?$/
 const routePrefix = internalPaths.route('')
 
@@ -86,7 +87,7 @@ function routeOf(tenantId: string, routes: RouteTable) {
   return isTenantId(tenantId) ? routes.get(tenantId) : undefined
 }
 
-/** Of equal length whatever was sent, so that they can be compared in constant time. */
+/** Hashes a token, because a comparison in constant time needs values of equal length. */
 function digest(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }

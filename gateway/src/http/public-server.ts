@@ -1,11 +1,11 @@
-// The public door's server: node:http within our limits, its events wired to the door.
+// The public server: node:http within our limits, with its events connected to the HTTP handler.
 import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { rejections, type Rejection } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import { Connection } from './connection.ts'
-import type { HttpHandler, Mode } from './http-handler.ts'
+import type { HttpHandler, RequestMode } from './http-handler.ts'
 import { writeRawRejection } from './rejection.ts'
 
 interface PublicServerOptions {
@@ -15,8 +15,8 @@ interface PublicServerOptions {
   onError: (error: Error) => void
 }
 
-/** Milliseconds that a refused connection has to take its answer. */
-const lastWordsMilliseconds = 1_000
+/** The milliseconds for which a rejected connection stays open so that the client can read the response. */
+const rejectionReadMilliseconds = 1_000
 
 export function createPublicServer(options: PublicServerOptions): Server {
   const { handler, limits, newRequestId } = options
@@ -31,7 +31,7 @@ export function createPublicServer(options: PublicServerOptions): Server {
     return connection
   }
   const server = createServer({
-    // The door itself tells too long URLs from too large headers; the parser only has to let both come that far.
+    // The HTTP handler distinguishes too long URLs from too large headers. The parser only has to accept both.
     maxHeaderSize: limits.urlBytes + 2 * limits.headerBytes,
     requireHostHeader: false,
     insecureHTTPParser: false,
@@ -44,25 +44,25 @@ export function createPublicServer(options: PublicServerOptions): Server {
     shouldUpgradeCallback: isUpgrade,
   })
   server.maxConnections = limits.connections
-  const handle = (request: IncomingMessage, response: ServerResponse, mode: Mode) => {
+  const handle = (request: IncomingMessage, response: ServerResponse, mode: RequestMode) => {
     const connection = connectionOf(request.socket)
-    if (connection.refused) return
+    if (connection.isRejected) return
     try {
       handler.handle(request, response, connection, mode)
     } catch (cause) {
-      // A defect costs the one connection on which it shows.
-      options.onError(new Error('a request was not handled', { cause }))
+      // A defect ends only the connection on which it occurs.
+      options.onError(new Error('The gateway failed to handle a request.', { cause }))
       request.socket.destroy()
     }
   }
   server.on('request', (request, response) => handle(request, response, 'ordinary'))
   server.on('checkContinue', (request, response) => handle(request, response, 'expecting'))
-  // The door refuses whatever else is expected.
+  // The HTTP handler rejects every other expectation.
   server.on('checkExpectation', (request, response) => handle(request, response, 'ordinary'))
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', () => socket.destroy())
     if (!connectionOf(socket).isIdle) {
-      // Answers to earlier requests are still to come on a connection that wants to be something else.
+      // Responses to earlier requests are still to come on the connection, so it cannot switch protocols.
       socket.destroy()
       return
     }
@@ -71,7 +71,8 @@ export function createPublicServer(options: PublicServerOptions): Server {
     try {
       response.assignSocket(socket)
     } catch {
-      // The answer before this one has been written, but the server has not let go of it yet: as above.
+      // The previous response has been written, but the server has not released it yet, so the connection cannot switch
+      // protocols.
       socket.destroy()
       return
     }
@@ -82,8 +83,8 @@ export function createPublicServer(options: PublicServerOptions): Server {
   server.on('clientError', (error: Error, socket: Duplex) => {
     const connection = connectionOf(socket)
     const rejection = rejectionOf(error)
-    if (connection.refused) return
-    connection.refused = true
+    if (connection.isRejected) return
+    connection.isRejected = true
     if (rejection === undefined || !socket.writable) socket.destroy()
     else if (connection.isIdle) rejectRaw(socket, rejection)
     else if (!connection.rejectLast(rejection)) socket.destroy()
@@ -91,14 +92,14 @@ export function createPublicServer(options: PublicServerOptions): Server {
   const rejectRaw = (socket: Duplex, rejection: Rejection) => {
     socket.on('error', () => socket.destroy())
     writeRawRejection(socket, rejection, newRequestId())
-    setTimeout(() => socket.destroy(), lastWordsMilliseconds).unref()
+    setTimeout(() => socket.destroy(), rejectionReadMilliseconds).unref()
   }
   return server
 }
 
 /**
- * An upgrade is a GET without a body. HTTP/2 over clear text is never upgraded to: through it requests would pass
- * that nobody reads; such a request is served as it is.
+ * Whether the request is for an upgrade: a GET without a body. The gateway never upgrades to HTTP/2 over clear text,
+ * because it could not read the requests inside. It serves such a request as HTTP/1.1.
  */
 function isUpgrade(request: IncomingMessage): boolean {
   const { headers } = request
@@ -107,7 +108,10 @@ function isUpgrade(request: IncomingMessage): boolean {
   return !/(?:^|[\s,])h2c?(?:[\s,]|$)/i.test(headers.upgrade ?? '')
 }
 
-/** @returns undefined when there is nobody to tell */
+/**
+ * Maps a client's connection error.
+ * @returns undefined when no client can receive a response
+ */
 function rejectionOf(error: Error): Rejection | undefined {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   if (code === 'ECONNRESET' || code === 'EPIPE') return undefined

@@ -1,11 +1,14 @@
-// The gateway's own answers, in the one error form: on a response, or raw on a connection that has none.
+// The gateway's own responses in the one error form: on a response, or raw on a connection without one.
 import type { ServerResponse } from 'node:http'
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { requestIdHeader } from '@tenantry/contract'
 import { errorBody, type Rejection } from '../errors.ts'
 
-/** Writes the head. @returns the body, still to be written */
+/**
+ * Writes the head of a rejection.
+ * @returns the body, which the caller must write
+ */
 export function beginRejection(
   response: ServerResponse,
   rejection: Rejection,
@@ -17,7 +20,7 @@ export function beginRejection(
   return body
 }
 
-/** For what could not be read as a request at all. Ends the connection. */
+/** Writes the rejection of bytes that are not a valid request, and ends the connection. */
 export function writeRawRejection(socket: Duplex, rejection: Rejection, requestId: string): void {
   const body = JSON.stringify(errorBody(rejection))
   const lines = headers(rejection, Buffer.byteLength(body), requestId, true)
@@ -36,7 +39,7 @@ function headers(rejection: Rejection, length: number, requestId: string, close:
     'no-store',
     requestIdHeader,
     requestId,
-    // A page must be able to read why it was refused; as with a runtime's answers, no cookies are involved.
+    // Browser pages must be able to read the rejection. As in a runtime's responses, no cookies are involved.
     'access-control-allow-origin',
     '*',
     'access-control-expose-headers',

@@ -1,25 +1,25 @@
-// Cumulative counters by hour, which of them the control plane does not know yet, and which the journal has not got.
-// No I/O: the pusher and the journal take the changed cells and bring them where they go.
+// Cumulative counters by hour, with those that the control plane or the journal does not have yet. No I/O: the pusher and
+// the journal take the changed cells.
 import { hourMilliseconds, type Counter, type CounterKey, type Meter } from '@tenantry/contract'
 
 /** One counter of one hour. `value` only ever grows. */
 export interface Cell {
   readonly key: CounterKey
-  /** Number of its hour since 1970. */
+  /** The number of its hour since 1970. */
   readonly hour: number
   value: number
-  /** What the control plane has acknowledged. */
+  /** The value that the control plane has acknowledged. */
   acknowledged: number
-  /** Whether it stands in the list of what is to be pushed. */
-  listed: boolean
-  /** Whether it stands in the list of what is to be written to the journal. */
-  unwritten: boolean
-  /** The journal's: the last segment that knows the cell, and by what number. */
+  /** Whether the cell is in the list of cells to push. */
+  isListed: boolean
+  /** Whether the cell is in the list of cells to write to the journal. */
+  isUnwritten: boolean
+  /** The last journal segment that has the cell, and the cell's number in it. */
   segment: number
   number: number
 }
 
-/** What a meter is broken down by; a part left out is empty. */
+/** The dimensions of a meter; an omitted one is empty. */
 export interface Breakdown {
   group?: string
   method?: string
@@ -37,49 +37,52 @@ interface CurrentHour {
 export class CounterStore {
   readonly #now: () => number
   readonly #cellLimit: number
-  /** Undefined until anything is counted: by then the clock may have been set. */
+  /** Undefined until the first count, because the clock may be set until then. */
   #current: CurrentHour | undefined
-  /** Of hours that are over: what is not acknowledged, the oldest hour first. */
+  /** The unacknowledged cells of closed hours, the oldest hour first. */
   readonly #closed = new Map<number, Set<Cell>>()
   #changed: Cell[] = []
-  #unwritten: Cell[] = []
+  #isUnwritten: Cell[] = []
   #onUnwritten: (() => void) | undefined
   #closedCells = 0
 
   /**
-   * @param now milliseconds since 1970; a clock that steps back goes on counting in the latest hour
-   * @param cellLimit above it the oldest closed hours are given up: the one case in which counts are lost
+   * Creates an empty store.
+   * @param now milliseconds since 1970; after a step back, counting continues in the latest hour
+   * @param cellLimit number of cells above which the oldest closed hours are dropped, the one case in which counts are lost
    */
   constructor(now: () => number, cellLimit: number) {
     this.#now = now
     this.#cellLimit = cellLimit
   }
 
-  /** Cells held in memory. */
+  /** The number of cells in memory. */
   get size(): number {
     return (this.#current?.cells ?? 0) + this.#closedCells
   }
 
-  /** Raises a sum. */
+  /** Increments a sum. */
   add(tenantId: string, meter: Meter, breakdown: Breakdown, amount: number): void {
-    if (amount > 0) this.#raise(this.#cell(tenantId, meter, breakdown), amount)
+    if (amount > 0) this.#increment(this.#cell(tenantId, meter, breakdown), amount)
   }
 
-  /** Raises a maximum to `value` unless it is there already. */
-  atLeast(tenantId: string, meter: Meter, breakdown: Breakdown, value: number): void {
+  /** Increments a maximum to `value` unless it is that high already. */
+  addMaximum(tenantId: string, meter: Meter, breakdown: Breakdown, value: number): void {
     const cell = this.#cell(tenantId, meter, breakdown)
-    if (value > cell.value) this.#raise(cell, value - cell.value)
+    if (value > cell.value) this.#increment(cell, value - cell.value)
   }
 
-  /** Takes up to `limit` changed cells; each must be given back to `acknowledge` or `refused`. */
+  /** Takes up to `limit` changed cells. The caller must return each to `acknowledge` or `putBack`. */
   take(limit: number): Cell[] {
     const taken = this.#changed.length <= limit ? this.#changed : this.#changed.slice(0, limit)
     this.#changed = this.#changed.length <= limit ? [] : this.#changed.slice(limit)
-    for (const cell of taken) cell.listed = false
+    for (const cell of taken) cell.isListed = false
     return taken
   }
 
-  /** The control plane has stored these values; whatever grew meanwhile is changed again already. */
+  /**
+   * Notes that the control plane has stored these values. Cells that have grown in the meantime are already isListed again.
+   */
   acknowledge(counters: readonly Counter[], cells: readonly Cell[]): void {
     cells.forEach((cell, index) => {
       cell.acknowledged = Math.max(cell.acknowledged, counters[index]?.value ?? 0)
@@ -90,25 +93,25 @@ export class CounterStore {
     })
   }
 
-  /** Not stored, or nobody knows: they stay to be sent. */
-  refused(cells: readonly Cell[]): void {
+  /** Lists cells again that the control plane has not stored, or may not have stored. */
+  putBack(cells: readonly Cell[]): void {
     for (const cell of cells) this.#list(cell)
   }
 
-  /** From now on `onUnwritten` is told when something was counted and nothing else waited to be taken for the journal. */
-  journalled(onUnwritten: () => void): void {
+  /** Sets the function that is called when something was counted and nothing else waited to be taken for the journal. */
+  onUnwritten(onUnwritten: () => void): void {
     this.#onUnwritten = onUnwritten
   }
 
-  /** Takes what the journal has not got. */
+  /** Takes the cells that the journal does not have. */
   takeUnwritten(): Cell[] {
-    const taken = this.#unwritten
-    if (taken.length > 0) this.#unwritten = []
-    for (const cell of taken) cell.unwritten = false
+    const taken = this.#isUnwritten
+    if (taken.length > 0) this.#isUnwritten = []
+    for (const cell of taken) cell.isUnwritten = false
     return taken
   }
 
-  /** What is not acknowledged, of all hours. */
+  /** Returns the unacknowledged cells of all hours. */
   open(): Cell[] {
     const open = [...this.#closed.values()].flatMap((cells) => [...cells])
     for (const cells of this.#current?.tenants.values() ?? []) {
@@ -117,7 +120,10 @@ export class CounterStore {
     return open
   }
 
-  /** @returns number of an hour: all that was counted before it is acknowledged, and nothing more will be */
+  /**
+   * Returns the first incomplete hour.
+   * @returns number of an hour: all counts before it are acknowledged, and no more will come
+   */
   completeUntil(): number {
     const current = this.#hour().number
     let oldest = current
@@ -126,8 +132,8 @@ export class CounterStore {
   }
 
   /**
-   * Gives up the oldest closed hours until the limit is kept.
-   * @returns how many cells with unacknowledged counts were lost
+   * Drops the oldest closed hours until the store is within its limit.
+   * @returns the number of cells whose unacknowledged counts were lost
    */
   enforceLimit(): number {
     let lost = 0
@@ -158,8 +164,8 @@ export class CounterStore {
       hour: hour.number,
       value: 0,
       acknowledged: 0,
-      listed: false,
-      unwritten: false,
+      isListed: false,
+      isUnwritten: false,
       segment: -1,
       number: 0,
     }
@@ -168,21 +174,21 @@ export class CounterStore {
     return cell
   }
 
-  #raise(cell: Cell, amount: number): void {
+  #increment(cell: Cell, amount: number): void {
     cell.value += amount
     this.#list(cell)
-    if (cell.unwritten || this.#onUnwritten === undefined) return
-    cell.unwritten = true
-    if (this.#unwritten.push(cell) === 1) this.#onUnwritten()
+    if (cell.isUnwritten || this.#onUnwritten === undefined) return
+    cell.isUnwritten = true
+    if (this.#isUnwritten.push(cell) === 1) this.#onUnwritten()
   }
 
   #list(cell: Cell): void {
-    if (cell.listed) return
-    cell.listed = true
+    if (cell.isListed) return
+    cell.isListed = true
     this.#changed.push(cell)
   }
 
-  /** The hour that is counted in. */
+  /** Returns the current hour. */
   #hour(): CurrentHour {
     const number = Math.floor(this.#now() / hourMilliseconds)
     if (this.#current !== undefined && number <= this.#current.number) return this.#current
@@ -191,7 +197,7 @@ export class CounterStore {
     return this.#current
   }
 
-  /** What is acknowledged of an hour that is over can't change any more. */
+  /** Closes an hour. Its acknowledged cells cannot change any more. */
   #close({ number, tenants }: CurrentHour): void {
     const open = new Set<Cell>()
     for (const cells of tenants.values())
@@ -202,7 +208,7 @@ export class CounterStore {
   }
 }
 
-/** ISO 8601. */
+/** Returns the start of an hour in ISO 8601. */
 export function startOfHour(number: number): string {
   return new Date(number * hourMilliseconds).toISOString()
 }

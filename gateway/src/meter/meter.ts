@@ -1,47 +1,63 @@
-// What the forwarding side tells about a tenant's requests, turned into counters.
+// Turns what the forwarding side reports about tenants' requests into counters.
 import { latencyBounds, type Activity, type TenantActivity } from '@tenantry/contract'
 import type { Group } from '../resolve/group.ts'
 import type { Breakdown, CounterStore } from './counter-store.ts'
 
-/** The counting hand of one tenant. */
+/** The meter of one tenant. */
 export interface TenantMeter {
   /**
-   * Counts a request that the tenant's runtime has served or may have served; called once for each, before its answer
-   * ends. `status` is the HTTP status the client got or would have got, `milliseconds` the time from the request's head
-   * to the answer's.
+   * Counts a request that the tenant's runtime has served or may have served. Called once for each, before its response
+   * ends.
+   * `status` is the HTTP status that the client received or would have received, `milliseconds` the time from the request's
+   * head to the response's.
    */
   request(group: Group, method: string, status: number, milliseconds: number): void
-  /** Instead of `request`: rejected before anything of the tenant was touched, which uses no quota and costs nothing. */
+  /**
+   * Counts, instead of `request`, a request that was rejected before it reached anything of the tenant. It uses no quota
+   * and is free.
+   */
   rejected(group: Group, method: string, status: number): void
-  /** Instead of `request`: refused for a quota or a rate limit, which uses no quota and costs nothing. */
-  refused(group: Group): void
-  /** Bytes of an answer's body, an upgraded connection or an SQL session, handed to the client's connection. */
+  /** Counts, instead of `request`, a request that a quota or a rate limit rejected. It uses no quota and is free. */
+  quotaRejected(group: Group): void
+  /**
+   * Counts bytes of a response's body, an upgraded connection or an SQL session that are written to the client's
+   * connection.
+   */
   egress(group: Group, bytes: number): void
-  /** A connection that stays (WebSocket or other upgrade, event stream, SQL session) was opened; ends with `closed`. */
+  /**
+   * Notes that a long-lived connection (WebSocket or other upgrade, event stream, SQL session) was opened. It ends with
+   * `closed`.
+   */
   opened(): void
   closed(): void
-  /** Something is under way for the tenant (a request, an upgraded connection, an SQL session); ends with `ended`. */
+  /**
+   * Notes that work for the tenant (a request, an upgraded connection, an SQL session) is in progress. It ends with
+   * `ended`.
+   */
   began(): void
   ended(): void
-  /** Goes on once all that was counted until now will survive the gateway's death: within this turn of the event loop. */
-  kept(goOn: () => void): void
+  /**
+   * Calls the function when everything counted so far will survive a crash of the gateway, within this turn of the event
+   * loop.
+   */
+  whenWritten(next: () => void): void
 }
 
 interface MeterOptions {
   store: CounterStore
-  /** Milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   now: () => number
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
-  /** See TenantMeter. Without a journal, at once. */
-  kept?: (goOn: () => void) => void
+  /** Implements `whenWritten` of TenantMeter. Without a journal, functions are called at once. */
+  whenWritten?: (next: () => void) => void
 }
 
 export class Meter {
   readonly #options: MeterOptions
   readonly #since: number
   readonly #tenants = new Map<string, MeteredTenant>()
-  /** Tenants with connections that stay. */
+  /** Tenants with long-lived connections. */
   readonly #connected = new Set<MeteredTenant>()
 
   constructor(options: MeterOptions) {
@@ -58,18 +74,18 @@ export class Meter {
     return tenant
   }
 
-  /** A tenant that is gone needs no hand; its counters stay until they are pushed. */
+  /** Evicts a deleted tenant's meter. Its counters stay until they are pushed. */
   evict(tenantId: string): void {
     this.#tenants.delete(tenantId)
   }
 
-  /** The start, and the tenants of which there was anything since. */
+  /** Reports the gateway's start, and the tenants that were active since. */
   activity(): Activity {
     const tenants = Object.fromEntries([...this.#tenants].map(([id, tenant]) => [id, tenant.activity()]))
     return { since: new Date(this.#since).toISOString(), tenants }
   }
 
-  /** To be called each second: connections that stay open count in every hour they see, for as long as they see of it. */
+  /** Counts the time of long-lived connections, in every hour in which they are open. Called each second. */
   tick(): void {
     for (const tenant of this.#connected) tenant.connected()
   }
@@ -79,10 +95,10 @@ class MeteredTenant implements TenantMeter {
   readonly #id: string
   readonly #options: MeterOptions
   readonly #connected: Set<MeteredTenant>
-  readonly kept: (goOn: () => void) => void
-  /** Connections that stay, and until when their time is counted (whole milliseconds, monotonic). */
+  readonly whenWritten: (next: () => void) => void
+  /** The number of long-lived connections, and the time until which theirs is counted (whole milliseconds, monotonic). */
   #open = 0
-  #countedUntil = 0
+  #accountedUntil = 0
   #inProgress = 0
   #lastAt: number
 
@@ -91,7 +107,7 @@ class MeteredTenant implements TenantMeter {
     this.#options = options
     this.#lastAt = options.now()
     this.#connected = connected
-    this.kept = options.kept ?? ((goOn) => goOn())
+    this.whenWritten = options.whenWritten ?? ((next) => next())
   }
 
   request(group: Group, method: string, status: number, milliseconds: number): void {
@@ -104,7 +120,7 @@ class MeteredTenant implements TenantMeter {
     this.#options.store.add(this.#id, 'rejected_requests', breakdownOf(group, method, status), 1)
   }
 
-  refused(group: Group): void {
+  quotaRejected(group: Group): void {
     this.#options.store.add(this.#id, 'refused_requests', { group }, 1)
   }
 
@@ -115,7 +131,7 @@ class MeteredTenant implements TenantMeter {
   opened(): void {
     if (this.#open === 0) {
       this.#connected.add(this)
-      this.#countedUntil = Math.round(this.#options.elapsed())
+      this.#accountedUntil = Math.round(this.#options.elapsed())
     }
     this.#countTime()
     this.#open++
@@ -147,18 +163,18 @@ class MeteredTenant implements TenantMeter {
   }
 
   #countPeak(): void {
-    this.#options.store.atLeast(this.#id, 'connections_peak', {}, this.#open)
+    this.#options.store.addMaximum(this.#id, 'connections_peak', {}, this.#open)
   }
 
-  /** In the hour in which it ends: with a tick each second an hour is right to the second. */
+  /** Counts the open connections' time in the current hour. With a tick each second, an hour is exact to the second. */
   #countTime(): void {
     const until = Math.round(this.#options.elapsed())
-    this.#options.store.add(this.#id, 'connection_milliseconds', {}, this.#open * (until - this.#countedUntil))
-    this.#countedUntil = until
+    this.#options.store.add(this.#id, 'connection_milliseconds', {}, this.#open * (until - this.#accountedUntil))
+    this.#accountedUntil = until
   }
 }
 
-/** Methods counted by name; the rest of HTTP's registry counts together, so that a client cannot multiply counters. */
+/** Methods that are counted by name. All others count together, so that a client cannot create counters. */
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 function breakdownOf(group: Group, method: string, status: number): Breakdown {

@@ -1,4 +1,4 @@
-// All that counts: store, meter, journal, clock and pushes, put together in the order in which they must begin and end.
+// Assembles the metering: store, meter, journal, clock and pushes, which must begin and end in a certain order.
 import { join } from 'node:path'
 import { pause } from '@tenantry/contract'
 import type { ControlPlane } from '../control-call.ts'
@@ -13,9 +13,9 @@ interface MeteringOptions extends ControlPlane {
   /** The gateway's own directory, and its stable name. */
   data: string
   source: string
-  /** Milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   now: () => number
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
   newId: () => string
   onError: (error: Error) => void
@@ -23,30 +23,30 @@ interface MeteringOptions extends ControlPlane {
   pushInterval?: number
   /** Milliseconds for which the first routes wait for the hour. */
   clockWait?: number
-  /** Counters held at most; see CounterStore. */
+  /** The maximum number of counters; see CounterStore. */
   counterLimit?: number
 }
 
 export interface Metering {
   readonly meter: Meter
-  /** Of this start. */
+  /** The ID of this start. */
   readonly boot: string
-  /** Of earlier starts: those of which counts are still to be acknowledged. */
+  /** Lists the IDs of earlier starts whose counts are not all acknowledged. */
   readonly unfinished: () => readonly string[]
   /** Begins to push. */
   run(): void
-  /** Waits until the hour is known, but for no longer than is fair to those who want to be served. */
+  /** Waits until the hour is known, but no longer than `clockWait`, because clients wait to be served. */
   clockKnown(signal: AbortSignal): Promise<void>
-  /** Asks for the hour where it was never heard. Never throws, and never takes long. */
+  /** Requests the hour when it was never received. Never throws, and never takes long. */
   requestHour(): Promise<void>
-  /** Pushes the last counts and ends; what was not acknowledged stays in the journal. Nothing may be counted any more. */
+  /** Pushes the last counts and ends. Unacknowledged counts stay in the journal. Nothing may be counted any more. */
   stop(): Promise<void>
 }
 
 const defaultCounterLimit = 500_000
 const defaultClockWait = 5_000
 
-/** From here on everything that is counted is kept. Never throws for a disk that does not take it. */
+/** Opens the metering, which stores everything counted from now on. Never throws for a disk that cannot be written. */
 export async function openMetering(options: MeteringOptions): Promise<Metering> {
   const {
     data,
@@ -66,7 +66,7 @@ export async function openMetering(options: MeteringOptions): Promise<Metering> 
   const store = new CounterStore(clock.now, counterLimit)
   const replays = await earlier(directory, source, onError)
   const journal = new Journal({ directory, source, boot, store, elapsed, onError })
-  const meter = new Meter({ store, now, elapsed, kept: journal.kept })
+  const meter = new Meter({ store, now, elapsed, whenWritten: journal.whenWritten })
   const pusher = new UsagePusher({
     control: { controlUrl, internalToken, fetch },
     source,
@@ -96,11 +96,11 @@ export async function openMetering(options: MeteringOptions): Promise<Metering> 
     async clockKnown(signal) {
       if (clock.known) return
       const known = new AbortController()
-      await Promise.race([clock.onceKnown, pause(clockWait, AbortSignal.any([signal, known.signal]))])
+      await Promise.race([clock.whenKnown, pause(clockWait, AbortSignal.any([signal, known.signal]))])
       known.abort()
     },
     requestHour: async () => {
-      // Who does not answer now is asked with each push.
+      // After a failure, each push requests it again.
       if (!clock.known) await pusher.hello()
     },
     async stop() {
@@ -113,17 +113,19 @@ export async function openMetering(options: MeteringOptions): Promise<Metering> 
   }
 }
 
-/** A journal that can't be read costs the counts in it, not the service. */
+/** Reads the journals of earlier starts. An unreadable journal loses its counts but does not stop the service. */
 async function earlier(directory: string, source: string, onError: (error: Error) => void): Promise<Replay[]> {
   const replays = await readJournals(directory, source, onError).catch((cause: unknown) => {
-    onError(new Error('the journals of earlier starts can not be read', { cause }))
+    onError(new Error('The journals of earlier starts cannot be read.', { cause }))
     return []
   })
-  const [some, none] = [
+  const [withCounts, withoutCounts] = [
     replays.filter(({ counters }) => counters.length > 0),
     replays.filter(({ counters }) => counters.length === 0),
   ]
-  for (const replay of none)
-    await removeReplay(replay).catch((cause: unknown) => onError(new Error('a journal was not removed', { cause })))
-  return some
+  for (const replay of withoutCounts)
+    await removeReplay(replay).catch((cause: unknown) =>
+      onError(new Error('A journal could not be removed.', { cause })),
+    )
+  return withCounts
 }

@@ -1,5 +1,5 @@
-// Brings the counters to the control plane: each second what changed, cumulative, again and again until acknowledged;
-// what earlier starts left in their journals, under their names; and takes the control plane's clock from the answers.
+// Pushes the counters to the control plane: each second the changed ones, cumulative, until they are acknowledged; and
+// those of earlier starts' journals, under the names of those starts. Takes the control plane's clock from the responses.
 import {
   hourMilliseconds,
   internalPaths,
@@ -9,7 +9,7 @@ import {
   type Counter,
   type UsagePush,
 } from '@tenantry/contract'
-import { respondAs, ControlRejected, postToControl, type ControlPlane } from '../control-call.ts'
+import { readResponse, ControlStatusError, postToControl, type ControlPlane } from '../control-call.ts'
 import type { ControlClock } from './control-clock.ts'
 import { startOfHour, type CounterStore } from './counter-store.ts'
 import { removeReplay, type Replay } from './journal/replay.ts'
@@ -19,27 +19,30 @@ interface UsagePusherOptions {
   control: ControlPlane
   /** The gateway's stable name. */
   source: string
-  /** Fresh for each start: the counters begin at zero with it. */
+  /** The ID of this start, whose counters begin at zero. */
   boot: string
   store: CounterStore
   meter: Pick<Meter, 'tick'>
   clock: ControlClock
-  /** What earlier starts counted. */
+  /** The counts of earlier starts. */
   replays: readonly Replay[]
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
   onError?: (error: Error) => void
   /** Milliseconds between two pushes; doubled after each failure, up to `slowest`. */
   interval?: number
   slowest?: number
-  /** Milliseconds for one push; and for all of the last ones together. */
+  /** Milliseconds for one push, and for all of the last ones together. */
   timeout?: number
 }
 
 const countersPerPush = 2_000
-/** Intervals after which a gateway without anything to say says so, so that its clock stays right and it is known to live. */
+/**
+ * The number of intervals after which a gateway without changes pushes, so that its clock stays right and it is known to
+ * live.
+ */
 const silentIntervals = 10
-/** At the start; milliseconds. */
+/** The timeout of the first request for the time, in milliseconds. */
 const helloTimeout = 1_000
 
 export class UsagePusher {
@@ -48,9 +51,9 @@ export class UsagePusher {
   readonly #slowest: number
   readonly #timeout: number
   #replays: Replay[]
-  /** The hour that was last said to be complete, and when anything was last said. */
+  /** The last hour that was reported as complete, and the time of the last push. */
   #completeUntil = 0
-  #reportedAt = -Infinity
+  #pushedAt = -Infinity
   readonly #outage = new Outage()
 
   constructor(options: UsagePusherOptions) {
@@ -61,12 +64,12 @@ export class UsagePusher {
     this.#replays = [...options.replays]
   }
 
-  /** Earlier boots of which not all is acknowledged. */
+  /** The IDs of earlier starts whose counts are not all acknowledged. */
   get unfinished(): readonly string[] {
     return this.#replays.map(({ boot }) => boot)
   }
 
-  /** Before anything is counted: asks for the time. Never throws, and never takes long. */
+  /** Requests the time before anything is counted. Never throws, and never takes long. */
   async hello(): Promise<void> {
     await this.#push({ ...this.#origin, counters: [] }, AbortSignal.timeout(helloTimeout)).catch((cause: unknown) =>
       this.#failed(cause),
@@ -74,8 +77,8 @@ export class UsagePusher {
   }
 
   /**
-   * Pushes until aborted, then what is left, for as long as one push may take. Never throws.
-   * @returns whether all that this start has counted was acknowledged
+   * Pushes until aborted, then the remaining counters, within the time of one push. Never throws.
+   * @returns whether all counts of this start were acknowledged
    */
   async run(signal: AbortSignal): Promise<boolean> {
     const isStopped = () => signal.aborted
@@ -87,16 +90,16 @@ export class UsagePusher {
       delay = (await this.#drain(signal)) ? this.#interval : Math.min(delay * 2, this.#slowest)
       const lost = this.#options.store.enforceLimit()
       if (lost > 0)
-        this.#options.onError?.(new Error(`${lost} counters were given up: too many wait for the control plane`))
+        this.#options.onError?.(new Error(`${lost} counters were dropped because too many wait for the control plane.`))
     }
     const signalOfEnd = AbortSignal.timeout(this.#timeout)
     const isDrained = await this.#drain(signalOfEnd)
-    const owesNothing = this.#options.store.open().length === 0
-    if (isDrained && owesNothing) await this.#reportStopped(signalOfEnd)
-    return owesNothing
+    const hasNothingOpen = this.#options.store.open().length === 0
+    if (isDrained && hasNothingOpen) await this.#reportStopped(signalOfEnd)
+    return hasNothingOpen
   }
 
-  /** Hours need not wait for a gateway that is gone and owes nothing. */
+  /** Reports the stop, because the control plane need not keep hours open for a stopped gateway without open counts. */
   async #reportStopped(signal: AbortSignal): Promise<void> {
     const push: UsagePush = {
       ...this.#origin,
@@ -105,7 +108,7 @@ export class UsagePusher {
       stopped: true,
     }
     await this.#push(push, signal).catch((cause: unknown) =>
-      this.#options.onError?.(new Error('the stop was not told to the control plane', { cause })),
+      this.#options.onError?.(new Error('The stop could not be reported to the control plane.', { cause })),
     )
   }
 
@@ -113,14 +116,17 @@ export class UsagePusher {
     return { source: this.#options.source, boot: this.#options.boot }
   }
 
-  /** @returns whether all that was there to say was acknowledged */
+  /**
+   * Pushes everything.
+   * @returns whether all of it was acknowledged
+   */
   async #drain(signal: AbortSignal): Promise<boolean> {
     try {
       await this.#pushChanged(signal)
       await this.#pushReplays(signal)
       const isChanged =
         this.#complete() > this.#completeUntil ||
-        this.#options.elapsed() - this.#reportedAt >= silentIntervals * this.#interval
+        this.#options.elapsed() - this.#pushedAt >= silentIntervals * this.#interval
       if (isChanged) await this.#pushOwn([], signal)
       return true
     } catch (cause) {
@@ -131,7 +137,7 @@ export class UsagePusher {
 
   #failed(cause: unknown): void {
     if (this.#outage.failed(this.#options.elapsed()))
-      this.#options.onError?.(new Error('usage was not pushed', { cause }))
+      this.#options.onError?.(new Error('Usage could not be pushed.', { cause }))
   }
 
   async #pushChanged(signal: AbortSignal): Promise<void> {
@@ -143,16 +149,16 @@ export class UsagePusher {
       try {
         await this.#pushOwn(counters, signal)
       } catch (cause) {
-        store.refused(cells)
+        store.putBack(cells)
         throw cause
       }
       store.acknowledge(counters, cells)
-      // What changed during this push can wait for the next.
+      // Changes during this push can wait for the next one.
       if (cells.length < countersPerPush) return
     }
   }
 
-  /** Under the names of those who counted: whatever of it is known already changes nothing. */
+  /** Pushes the counts of earlier starts under their names. Counts that the control plane already has change nothing. */
   async #pushReplays(signal: AbortSignal): Promise<void> {
     for (let replay = this.#replays[0]; replay !== undefined; replay = this.#replays[0]) {
       const { source, boot, counters } = replay
@@ -160,7 +166,7 @@ export class UsagePusher {
         await this.#push({ source, boot, counters: counters.slice(at, at + countersPerPush) }, signal)
       }
       await removeReplay(replay).catch((cause: unknown) =>
-        this.#options.onError?.(new Error('a journal was not removed', { cause })),
+        this.#options.onError?.(new Error('A journal could not be removed.', { cause })),
       )
       this.#replays.shift()
     }
@@ -172,7 +178,10 @@ export class UsagePusher {
     this.#completeUntil = complete
   }
 
-  /** @returns number of the hour before which nothing is open, of this start and of earlier ones */
+  /**
+   * Returns the first incomplete hour.
+   * @returns number of the hour before which this start and earlier ones have no open counts
+   */
   #complete(): number {
     let until = this.#options.store.completeUntil()
     for (const { counters } of this.#replays) {
@@ -185,17 +194,17 @@ export class UsagePusher {
     const { control, clock, elapsed } = this.#options
     const requestedAt = elapsed()
     const response = await postToControl(control, internalPaths.usage, {
-      timeout: this.#timeout,
+      timeoutMs: this.#timeout,
       signal,
       body: push,
     }).catch(async (cause: unknown) => {
-      // To the second, which is better than nothing.
-      if (cause instanceof ControlRejected && !clock.known) await clock.received(cause.date, requestedAt)
+      // The `Date` header is exact only to the second, which is better than nothing.
+      if (cause instanceof ControlStatusError && !clock.known) await clock.received(cause.date, requestedAt)
       throw cause
     })
-    const { now } = await respondAs(UsageResponse, response)
+    const { now } = await readResponse(UsageResponse, response)
     await clock.received(now, requestedAt)
-    this.#reportedAt = elapsed()
+    this.#pushedAt = elapsed()
     this.#outage.over()
   }
 }

@@ -1,11 +1,11 @@
-// What the door tells an SQL client that it does not let in: PostgreSQL's ErrorResponse. Pure.
+// The errors that the Postgres proxy sends to SQL clients, as PostgreSQL's ErrorResponse. Pure.
 import type { Rejection } from '../errors.ts'
 
-/** A refusal in SQL's terms. */
+/** A rejection in SQL's terms. */
 export interface SqlRejection {
   /** SQLSTATE. */
   readonly code: string
-  /** Public text; never names addresses or other tenants. */
+  /** The public message, which never names addresses or other tenants. */
   readonly message: string
 }
 
@@ -14,26 +14,31 @@ const cannotConnectNow = '57P03'
 
 export const sqlRejections = {
   unreadable: { code: '08P01', message: 'The startup packet is not valid, or of a protocol other than 3.' },
-  /** The same for whoever is no tenant's user, whose tenant is not there, or whose database is not served. */
+  /**
+   * One message for an unknown user, a missing tenant and a database that is not served, so that it reveals nothing.
+   */
   unknownUser: { code: invalidAuthorization, message: 'No database is served to this user.' },
   tlsRequired: { code: invalidAuthorization, message: 'Only encrypted connections are served (sslmode=require).' },
-  tooManyLogins: { code: '53300', message: 'Too many logins are under way already.' },
-  tooManySessions: { code: '53300', message: 'Too many sessions are open already.' },
+  tooManyLogins: { code: '53300', message: 'Too many logins are already in progress.' },
+  tooManySessions: { code: '53300', message: 'Too many sessions are already open.' },
   connectionsUnknown: {
     code: '53300',
-    message: 'Whether the plan has room for one more connection cannot be found out for now.',
+    message: 'The gateway currently cannot check whether the plan allows another connection.',
   },
-  connectionsTaken: { code: '53300', message: 'The plan allows no more connections at once than are open already.' },
+  connectionsTaken: {
+    code: '53300',
+    message: 'The maximum number of connections that the plan allows is already open.',
+  },
   unreachable: { code: cannotConnectNow, message: 'The database cannot be reached for now.' },
 } as const satisfies Record<string, SqlRejection>
 
-/** How a tenant's refusal over HTTP reads here: one that lasts, or one that is worth another try. */
+/** Translates a tenant's HTTP rejection to SQL: a lasting one, or one that may be retried. */
 export function sqlRejection({ status, message }: Rejection): SqlRejection {
   if (status === 404) return sqlRejections.unknownUser
   return { code: status < 500 ? invalidAuthorization : cannotConnectNow, message }
 }
 
-/** The same of one more session that the tenant's quota has no room for, or none that is known of. */
+/** Translates the rejection of a session by the tenant's connection quota, which is used up or not known. */
 export function sqlRejectionOfSession({ code }: Rejection): SqlRejection {
   return code === 'QUOTA_CONNECTIONS' ? sqlRejections.connectionsTaken : sqlRejections.connectionsUnknown
 }

@@ -1,25 +1,25 @@
-// A session whose server has let it in, and that may have to wait for its place among the tenant's connections: until it has
-// one, nothing of what the server says goes on to the client.
+// A session that its server has admitted, and that may have to wait for a connection slot of the tenant. Until it has one,
+// the server's bytes are not sent to the client.
 import type { Socket } from 'node:net'
 import type { SqlRejection } from './fatal.ts'
 
-/** Told once, of a session that waits. */
+/** Receives the decision on a waiting session, once. */
 export interface WaitingSession {
-  goOn(): void
-  refused(rejection: SqlRejection): void
+  proceed(): void
+  reject(rejection: SqlRejection): void
 }
 
 interface HeldSessionOptions {
   client: Socket
   server: Socket
   admit: (waiting: WaitingSession) => 'admitted' | 'waits' | SqlRejection
-  /** Says it to the client and ends its connection. */
+  /** Sends the rejection to the client and ends its connection. */
   reject: (rejection: SqlRejection) => void
 }
 
 /**
- * @returns asked of every piece of the server's bytes whether it goes to the client now; `admittedAt` is where in it the server
- * has said that it lets the client in
+ * Creates a function that decides for each chunk of the server whether it goes to the client now. `admittedAt` is the
+ * position in the chunk at which the server has admitted the client.
  */
 export function heldSession({
   client,
@@ -34,23 +34,23 @@ export function heldSession({
       return false
     }
     if (admittedAt === undefined) return true
-    const rejected = (rejection: SqlRejection) => {
-      // As PostgreSQL does when a login has as many sessions as it may: after the password.
+    const rejectSession = (rejection: SqlRejection) => {
+      // PostgreSQL, too, rejects a login with too many sessions only after the password.
       client.write(chunk.subarray(0, admittedAt))
       reject(rejection)
       server.destroy()
     }
-    const goOn = () => {
+    const proceed = () => {
       for (const part of held ?? []) client.write(part)
       held = undefined
       server.resume()
     }
-    const outcome = admit({ goOn, refused: rejected })
+    const outcome = admit({ proceed, reject: rejectSession })
     if (outcome === 'admitted') return true
     if (outcome === 'waits') {
       held = [chunk]
       server.pause()
-    } else rejected(outcome)
+    } else rejectSession(outcome)
     return false
   }
 }

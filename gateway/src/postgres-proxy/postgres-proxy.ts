@@ -1,4 +1,4 @@
-// The door to the tenants' databases: finds the tenant by the SQL user, and passes bytes to the Postgres that has them.
+// The Postgres proxy: finds the tenant by the SQL user, and passes bytes to the Postgres that has the tenant's database.
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { createSecureContext } from 'node:tls'
 import { isTenantId, type Route } from '@tenantry/contract'
@@ -17,7 +17,7 @@ import { SessionSlots, type Leave } from './session-slots.ts'
 import { SessionStart } from './session-start.ts'
 
 interface PostgresProxyOptions {
-  /** 0 takes a free one. */
+  /** The port; 0 selects a free one. */
   port: number
   routes: RouteTable
   waiting: WaitingRoom
@@ -25,46 +25,49 @@ interface PostgresProxyOptions {
   quota: Quota
   live: LiveConnections
   limits: Limits
-  /** Certificate chain and key in PEM; without them the door speaks in the clear. */
+  /** The certificate chain and its key in PEM. Without them the proxy does not use TLS. */
   tls?: { cert: string; key: string }
 }
 
-/** A connection whose client no Postgres has let in yet. */
-interface Outsider {
+/** A connection whose client no Postgres has admitted yet. */
+interface UnauthenticatedClient {
   address: string
-  /** Starts and stops the time after which it is cut. */
-  expedite: () => void
-  wait: () => void
-  /** Another stranger may take its place. */
+  /** Starts the timer after which the connection is destroyed, and stops it. */
+  startTimer: () => void
+  stopTimer: () => void
+  /** Releases the slot for unauthenticated clients. */
   leave: Leave
 }
 
-/** A client that may try its password. */
+/** A client that is about to authenticate with its tenant's Postgres. */
 interface Login {
   client: Socket
-  /** Its startup packet. */
+  /** The client's startup packet. */
   packet: Buffer
   tenantId: string
-  unauthenticated: Outsider
-  /** Of its place among the tenant's logins. */
+  unauthenticated: UnauthenticatedClient
+  /** Releases the slot among the tenant's logins. */
   leave: Leave
 }
 
-/** Milliseconds that a refused client has to take its answer. */
-const lastWordsMilliseconds = 1_000
+/** The milliseconds for which a rejected connection stays open so that the client can read the error. */
+const rejectionReadMilliseconds = 1_000
 
 export class PostgresProxy {
-  /** Made, not yet listening. */
+  /** The server, which does not listen yet. */
   readonly server: Server
   readonly port: number
   readonly #options: PostgresProxyOptions
   readonly #secureContext: ReturnType<typeof createSecureContext> | undefined
   readonly #clients = new Set<Socket>()
   readonly #slots: SessionSlots
-  /** Where the session with this cancel key is, `host:port`. */
+  /** The addresses (`host:port`) of the servers with open sessions, by the sessions' cancel keys. */
   readonly #cancelKeys = new Map<string, string>()
 
-  /** @throws when the certificate or its key is none */
+  /**
+   * Creates the proxy.
+   * @throws Error when the certificate or its key is invalid
+   */
   constructor(options: PostgresProxyOptions) {
     this.#options = options
     this.port = options.port
@@ -74,7 +77,7 @@ export class PostgresProxy {
     this.server.maxConnections = options.limits.sqlSessions + options.limits.sqlUnauthenticated
   }
 
-  /** Ends every session. */
+  /** Stops listening and ends every session. */
   close(): void {
     this.server.close()
     for (const client of this.#clients) client.destroy()
@@ -92,27 +95,27 @@ export class PostgresProxy {
     raw.on('close', () => this.#clients.delete(raw))
     const greeting = await greet(raw, limits.startupBytes, this.#secureContext)
     if (greeting.kind === 'gone') raw.destroy()
-    else if (greeting.kind === 'refused') reject(greeting.client, greeting.rejection)
+    else if (greeting.kind === 'rejected') reject(greeting.client, greeting.rejection)
     else if (greeting.kind === 'cancel') this.#cancel(greeting.client, greeting.packet, greeting.key)
     else this.#enter(unauthenticated, greeting.client, greeting.packet, greeting.user)
   }
 
-  #unauthenticated(raw: Socket): Outsider | undefined {
+  #unauthenticated(raw: Socket): UnauthenticatedClient | undefined {
     const address = raw.remoteAddress ?? ''
     const leave = this.#slots.unauthenticated(address)
     if (leave === undefined) return undefined
     let timer: NodeJS.Timeout | undefined
-    const wait = () => clearTimeout(timer)
-    const expedite = () => {
+    const stopTimer = () => clearTimeout(timer)
+    const startTimer = () => {
       if (!raw.destroyed) timer = setTimeout(() => raw.destroy(), this.#options.limits.loginTimeout)
     }
-    expedite()
-    raw.on('close', wait)
+    startTimer()
+    raw.on('close', stopTimer)
     raw.on('close', leave)
-    return { address, expedite, wait, leave }
+    return { address, startTimer, stopTimer, leave }
   }
 
-  #enter(unauthenticated: Outsider, client: Socket, packet: Buffer, user: string): void {
+  #enter(unauthenticated: UnauthenticatedClient, client: Socket, packet: Buffer, user: string): void {
     if (client.destroyed) return
     const { routes } = this.#options
     const tenantId = tenantOfUser(user)
@@ -141,10 +144,10 @@ export class PostgresProxy {
   #count(client: Socket, tenantId: string): void {
     const { live } = this.#options
     const meter = this.#options.meter.tenant(tenantId)
-    const notLive = live.add(tenantId, () => client.destroy())
+    const removeLive = live.add(tenantId, () => client.destroy())
     meter.began()
     client.on('close', () => {
-      notLive()
+      removeLive()
       meter.ended()
     })
   }
@@ -157,11 +160,11 @@ export class PostgresProxy {
       return
     }
     client.on('close', leaveWake)
-    unauthenticated.wait()
+    unauthenticated.stopTimer()
     const leaveRoom = this.#options.waiting.wait(tenantId, {
       go: (awake) => {
         leaveWake()
-        unauthenticated.expedite()
+        unauthenticated.startTimer()
         this.#open(login, awake)
       },
       reject: (why) => reject(client, sqlRejection(why)),
@@ -203,13 +206,16 @@ export class PostgresProxy {
     joinSockets(client, server, (chunk) => {
       if (client.destroyed) return false
       meter.egress('other', chunk.length)
-      const { admittedAt, cancelKey } = start.poll(chunk)
-      if (cancelKey !== undefined) this.#remember(client, cancelKey, address)
+      const { admittedAt, cancelKey } = start.read(chunk)
+      if (cancelKey !== undefined) this.#storeCancelKey(client, cancelKey, address)
       return passes(chunk, admittedAt)
     })
   }
 
-  /** The client is no stranger any longer, once there is room for its session. @param waiting is told when it had to wait for that */
+  /**
+   * Admits the session of a client that its Postgres has admitted, if there is a slot for it.
+   * @param waiting receives the decision when the session has to wait
+   */
   #admit(login: Login, waiting: WaitingSession): 'admitted' | 'waits' | SqlRejection {
     const { client, tenantId, unauthenticated } = login
     const route = this.#options.routes.get(tenantId)
@@ -218,15 +224,15 @@ export class PostgresProxy {
     const leaveSession = this.#slots.session(tenantId)
     if (leaveSession === undefined) return sqlRejections.tooManySessions
     const slot = gate.open(() => {
-      unauthenticated.wait()
+      unauthenticated.stopTimer()
       return {
         go: () => {
           this.#begin(login, gate, leaveSession)
-          waiting.goOn()
+          waiting.proceed()
         },
         reject: (why) => {
           leaveSession()
-          waiting.refused(sqlRejectionOfSession(why))
+          waiting.reject(sqlRejectionOfSession(why))
         },
       }
     })
@@ -245,7 +251,7 @@ export class PostgresProxy {
 
   #begin({ client, tenantId, unauthenticated, leave }: Login, gate: TenantGate, leaveSession: () => void): void {
     const meter = this.#options.meter.tenant(tenantId)
-    unauthenticated.wait()
+    unauthenticated.stopTimer()
     unauthenticated.leave()
     leave()
     meter.opened()
@@ -256,14 +262,14 @@ export class PostgresProxy {
     })
   }
 
-  #remember(client: Socket, cancelKey: string, address: string): void {
-    // A server that claims another session's key gets none of that session's cancellations.
+  #storeCancelKey(client: Socket, cancelKey: string, address: string): void {
+    // A server that reports another session's key receives none of that session's cancellations.
     if (this.#cancelKeys.has(cancelKey)) return
     this.#cancelKeys.set(cancelKey, address)
     client.on('close', () => this.#cancelKeys.delete(cancelKey))
   }
 
-  /** Passes the order on; whether it had an effect is never said, as with PostgreSQL itself. */
+  /** Forwards a cancellation. As with PostgreSQL itself, the client does not learn whether it had an effect. */
   #cancel(client: Socket, packet: Buffer, key: string): void {
     const address = this.#cancelKeys.get(key)
     if (address === undefined) {
@@ -281,7 +287,10 @@ export class PostgresProxy {
     server.resume()
   }
 
-  /** Within `connectTimeout`, or an error. @param address `host:port` */
+  /**
+   * Connects within `connectTimeout`, or destroys the socket with an error.
+   * @param address `host:port`
+   */
   #connect(address: string): Socket {
     const colon = address.lastIndexOf(':')
     const server = connect({
@@ -289,7 +298,7 @@ export class PostgresProxy {
       port: Number(address.slice(colon + 1)),
     })
     const timer = setTimeout(
-      () => server.destroy(new Error('no connection in time')),
+      () => server.destroy(new Error('The connection was not established in time.')),
       this.#options.limits.connectTimeout,
     )
     const connected = () => clearTimeout(timer)
@@ -299,7 +308,7 @@ export class PostgresProxy {
   }
 }
 
-/** The one user of a tenant that comes in here: `t_<hex>_admin`. */
+/** Returns the tenant of the one user that may log in here: `t_<hex>_admin`. */
 function tenantOfUser(user: string): string | undefined {
   const tenantId = user.endsWith('_admin') ? user.slice(0, -'_admin'.length) : ''
   return isTenantId(tenantId) ? tenantId : undefined
@@ -307,7 +316,7 @@ function tenantOfUser(user: string): string | undefined {
 
 function reject(client: Socket, rejection: SqlRejection): void {
   client.end(fatalMessage(rejection))
-  // Unread bytes at the end would cost the answer.
+  // Unread bytes at the end would reset the connection, and the client would lose the error.
   client.resume()
-  setTimeout(() => client.destroy(), lastWordsMilliseconds).unref()
+  setTimeout(() => client.destroy(), rejectionReadMilliseconds).unref()
 }

@@ -1,35 +1,38 @@
-// How many may stand before the tenants' databases, and how many be in: whoever has only heard of a tenant takes no place
-// of those whom its Postgres has let in, and one address takes none of another's.
+// Limits the SQL clients that are logging in and those with sessions. Clients that know only a tenant's name take no slot
+// of clients that the tenant's Postgres has admitted, and one address takes no slot of another.
 import type { Limits } from '../limits.ts'
 
-/** Gives the place back. Harmless when called again. */
+/** Releases the slot. Idempotent. */
 export type Leave = () => void
 
-/** Places that are taken, by whom they are counted for. */
-type Taken = Map<string, number>
+/** The number of slots in use by key. */
+type SlotCounts = Map<string, number>
 
-type Bound = readonly [taken: Taken, key: string, most: number]
+type SlotLimit = readonly [counts: SlotCounts, key: string, max: number]
 
-/** Each method takes a place, or returns undefined when none is free. */
+/** Counts slots. Each method takes a slot, or returns undefined when none is free. */
 export class SessionSlots {
   readonly #limits: Limits
-  readonly #unauthenticatedClients: Taken = new Map()
-  readonly #logins: Taken = new Map()
-  readonly #loginsFrom: Taken = new Map()
-  readonly #waiting: Taken = new Map()
-  readonly #sessions: Taken = new Map()
-  readonly #allSessions: Taken = new Map()
+  readonly #unauthenticatedClients: SlotCounts = new Map()
+  readonly #logins: SlotCounts = new Map()
+  readonly #loginsFrom: SlotCounts = new Map()
+  readonly #waiting: SlotCounts = new Map()
+  readonly #sessions: SlotCounts = new Map()
+  readonly #allSessions: SlotCounts = new Map()
 
   constructor(limits: Limits) {
     this.#limits = limits
   }
 
-  /** A connection whose client no Postgres has let in yet. */
+  /** Takes a slot for a connection whose client no Postgres has admitted yet. */
   unauthenticated(address: string): Leave | undefined {
     return take([[this.#unauthenticatedClients, address, this.#limits.sqlUnauthenticatedPerAddress]])
   }
 
-  /** A client that has named the tenant and nothing else: it waits for it to wake, or for its Postgres to let it in. */
+  /**
+   * Takes a slot for a client that has only named a tenant, and waits for it to wake or for its Postgres to admit the
+   * client.
+   */
   login(tenantId: string, address: string): Leave | undefined {
     const { sqlLoginsPerTenant, sqlLoginsPerTenantAndAddress } = this.#limits
     return take([
@@ -38,12 +41,12 @@ export class SessionSlots {
     ])
   }
 
-  /** A login for which a paused tenant is woken. */
+  /** Takes a slot for a login that waits for a paused tenant to wake. */
   wake(address: string): Leave | undefined {
     return take([[this.#waiting, address, this.#limits.sqlWaitingPerAddress]])
   }
 
-  /** A client that the tenant's Postgres has let in. */
+  /** Takes a slot for a client that the tenant's Postgres has admitted. */
   session(tenantId: string): Leave | undefined {
     const { sqlSessionsPerTenant, sqlSessions } = this.#limits
     return take([
@@ -53,18 +56,18 @@ export class SessionSlots {
   }
 }
 
-/** A place within each of the bounds, or none at all. */
-function take(bounds: readonly Bound[]): Leave | undefined {
-  if (bounds.some(([taken, key, max]) => (taken.get(key) ?? 0) >= max)) return undefined
-  for (const [taken, key] of bounds) taken.set(key, (taken.get(key) ?? 0) + 1)
+/** Takes a slot within each of the limits, or none at all. */
+function take(limits: readonly SlotLimit[]): Leave | undefined {
+  if (limits.some(([counts, key, max]) => (counts.get(key) ?? 0) >= max)) return undefined
+  for (const [counts, key] of limits) counts.set(key, (counts.get(key) ?? 0) + 1)
   let isTaken = true
   return () => {
     if (!isTaken) return
     isTaken = false
-    for (const [taken, key] of bounds) {
-      const left = (taken.get(key) ?? 0) - 1
-      if (left > 0) taken.set(key, left)
-      else taken.delete(key)
+    for (const [counts, key] of limits) {
+      const remaining = (counts.get(key) ?? 0) - 1
+      if (remaining > 0) counts.set(key, remaining)
+      else counts.delete(key)
     }
   }
 }

@@ -1,32 +1,39 @@
-// The first packet of an SQL client, read strictly (PostgreSQL's protocol 3, "Start-up"). Pure.
+// Reads the first packet of an SQL client strictly (PostgreSQL's protocol 3, "Start-up"). Pure.
 
 type StartupPacket =
-  /** The client would go on in TLS, or in GSSAPI encryption, if the server can. */
+  /** A request for TLS or for GSSAPI encryption, if the server supports it. */
   | { kind: 'tls' }
   | { kind: 'gss' }
-  /** Another session's query is to be cancelled: process id and secret as that session was told, in hexadecimal. */
+  /** A request to cancel another session's query, with the process ID and secret of that session in hexadecimal. */
   | { kind: 'cancel'; key: string }
   | { kind: 'login'; user: string }
   | { kind: 'unreadable' }
 
-/** Of the length word, which counts itself, and of the code after it. */
+/** The size of the length word, which counts itself. The code after it has the same size. */
 export const lengthBytes = 4
 const headBytes = 8
 
-/** PostgreSQL's own bound: a longer key is none. */
+/** PostgreSQL's own limit of a cancel key's size. */
 const maxKeyBytes = 4 + 256
 const cancelCode = 80_877_102
 const tlsCode = 80_877_103
 const gssCode = 80_877_104
 const protocolMajor = 3
 
-/** @returns the whole packet's length by its first four bytes; undefined when that is out of bounds */
+/**
+ * Reads the packet's length.
+ * @param start the first four bytes of the packet
+ * @returns the length of the whole packet; undefined when it is out of bounds
+ */
 export function packetLength(start: Buffer, max: number): number | undefined {
   const length = start.readUInt32BE(0)
   return length < headBytes || length > max ? undefined : length
 }
 
-/** @param packet whole, with its length */
+/**
+ * Reads a packet.
+ * @param packet the whole packet, with its length
+ */
 export function readStartupPacket(packet: Buffer): StartupPacket {
   const code = packet.readUInt32BE(lengthBytes)
   const rest = packet.subarray(headBytes)
@@ -43,13 +50,13 @@ export function readStartupPacket(packet: Buffer): StartupPacket {
 }
 
 /**
- * The one `user` among the parameters: names and values that end in a zero byte each, and a zero byte at the end of all.
- * PostgreSQL takes the last of several users; whoever names several wants one to be looked at and another to be used.
+ * Returns the only `user` among the parameters: names and values that end in a zero byte each, and a zero byte at the end
+ * of all. PostgreSQL uses the last of several users, so that the proxy could check one user and Postgres admit another.
  */
 function onlyUser(parameters: Buffer): string | undefined {
   if (parameters.at(-1) !== 0) return undefined
   const texts = parameters.toString('latin1').slice(0, -1).split('\0')
-  // Each value ends in a zero byte too, so that an empty text follows the last.
+  // Each value ends in a zero byte too, so that an empty text follows the last one.
   if (texts.pop() !== '' || texts.length % 2 !== 0) return undefined
   let user: string | undefined
   for (let at = 0; at < texts.length; at += 2) {

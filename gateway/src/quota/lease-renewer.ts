@@ -1,39 +1,45 @@
-// Leases of all tenants with a monthly quota: asks the control plane for more before they run out, gives back what others
-// want, and says once a second what was used. Slots for connections go with the same calls.
+// The leases of all tenants with a monthly quota: requests more before they run out, releases what others need, and reports
+// the use each second. Connection slots are renewed with the same calls.
 import { internalPaths, LeaseResponse, Outage, pause, type LeaseCall } from '@tenantry/contract'
-import { respondAs, postToControl, type ControlPlane } from '../control-call.ts'
-import { Lease, type RenewLease, type MonthClock, type Waiter } from './lease.ts'
+import { readResponse, postToControl, type ControlPlane } from '../control-call.ts'
+import { Lease, type StoreLease, type MonthClock, type Waiter } from './lease.ts'
 import type { PersistedFile, PersistedLease, PersistedSlots } from './persisted-lease.ts'
-import { enterQueue } from './queue-waiter.ts'
+import { enterQueue } from './enter-queue.ts'
 import { SlotRenewer } from './slot-renewer.ts'
-import type { Taken } from './taken.ts'
+import type { TakeOutcome } from './take-outcome.ts'
 
 interface LeaseRenewerOptions {
   control: ControlPlane
-  /** As in usage pushes. */
+  /** The gateway's stable name and the ID of this start, as in usage pushes. */
   source: string
   boot: string
-  /** Earlier incarnations of which counts are still to be acknowledged. */
+  /** Lists earlier boots whose counts are not all acknowledged. */
   unfinished: () => readonly string[]
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
-  /** Milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   now: () => number
-  /** Where what is left is kept for the next incarnation. */
+  /** The file that persists remaining leases for the next boot. */
   file: PersistedFile<PersistedLease>
   slotFile: PersistedFile<PersistedSlots>
   onError: (error: Error) => void
-  /** Requests that wait for a lease at once: of one tenant, and in all. */
+  /** The maximum number of requests that wait for a lease: of one tenant, and in total. */
   waitingPerTenant: number
   waiting: number
-  /** Milliseconds for which one waits at most, between two calls with nothing urgent, and for one call. */
+  /**
+   * Milliseconds: the maximum wait of a request, the time between two calls when nothing is urgent, and the timeout of one
+   * call.
+   */
   maxWait?: number
   interval?: number
   timeout?: number
 }
 
 const reportsPerCall = 500
-/** Milliseconds between two calls while others give back, or after one that granted less than waits. */
+/**
+ * Milliseconds between two calls while other gateways release leases, or after a call that granted fewer than are waited
+ * for.
+ */
 const pendingInterval = 50
 
 export class LeaseRenewer {
@@ -47,14 +53,14 @@ export class LeaseRenewer {
   #sequence = 0
   #wake: (() => void) | undefined
   #isWanted = false
-  /** Until then it is not asked again: the control plane did not answer. */
+  /** The time before which the control plane is not called again after a failure. */
   #notBefore = -Infinity
-  /** Since when it has not answered. */
+  /** The time of the first failure of the current outage. */
   #failingSince: number | undefined
   readonly #outage = new Outage()
   #closed = false
-  /** Whether nothing is left of earlier incarnations. */
-  #settled = false
+  /** Whether the counts of all earlier boots are acknowledged. */
+  #isSettled = false
 
   constructor(options: LeaseRenewerOptions) {
     this.#options = options
@@ -62,7 +68,7 @@ export class LeaseRenewer {
     this.#interval = options.interval ?? 1_000
     this.#timeout = options.timeout ?? 2_000
     const { waiting, waitingPerTenant, elapsed, slotFile: file } = options
-    const isAway = (now: number) => this.#closed || this.#isCutOff(now)
+    const isUnavailable = (now: number) => this.#closed || this.#isCutOff(now)
     this.slots = new SlotRenewer({
       waiting,
       waitingPerTenant,
@@ -70,56 +76,63 @@ export class LeaseRenewer {
       file,
       maxWait: this.#maxWait,
       want: () => this.#want(),
-      isAway,
+      isUnavailable,
     })
   }
 
-  /** Goes on with what an earlier incarnation has left. */
+  /** Restores the leases that an earlier boot has persisted. */
   load(): void {
     const { file, now, elapsed } = this.#options
     const [wallNow, monotonicNow] = [now(), elapsed()]
-    for (const left of file.load(({ ends_at: endsAt }) => endsAt > wallNow)) {
-      const lease = this.#made(left.tenant_id, left.limit)
+    for (const persisted of file.load(({ ends_at: endsAt }) => endsAt > wallNow)) {
+      const lease = this.#createLease(persisted.tenant_id, persisted.limit)
       lease.inherit(
-        left,
-        { month: left.month, endsAt: monotonicNow + left.ends_at - wallNow, wall: () => undefined },
+        persisted,
+        { month: persisted.month, endsAt: monotonicNow + persisted.ends_at - wallNow, wall: () => undefined },
         monotonicNow,
       )
     }
     this.slots.load()
   }
 
-  /** The lease of a tenant whose plan allows so many requests a month; one for as long as the tenant is known. */
+  /**
+   * Returns the lease of a tenant whose plan allows `limit` requests a month. A tenant has one lease as long as it is
+   * known.
+   */
   lease(tenantId: string, limit: number): Lease {
     let lease = this.#leases.get(tenantId)
     if (lease === undefined) {
-      lease = this.#made(tenantId, limit)
+      lease = this.#createLease(tenantId, limit)
     } else if (lease.limit !== limit) lease.changeLimit(limit)
     return lease
   }
 
-  /** The tenant is served from now on, or no longer: then nothing is asked for in advance. */
+  /** Notes whether the tenant is served. For other tenants nothing is requested in advance. */
   serve(lease: Lease, isServed: boolean): void {
     lease.serve(isServed)
     if (lease.isLow) this.#want()
   }
 
-  /** The tenant has no quota any longer, or is gone. */
-  drop(tenantId: string, isGone: boolean): void {
+  /** Drops the lease of a tenant that was deleted or no longer has a quota. */
+  drop(tenantId: string, isDeleted: boolean): void {
     const lease = this.#leases.get(tenantId)
     if (lease === undefined) return
     lease.release()
-    if (isGone) this.#leases.delete(tenantId)
-    for (const waiter of this.#left(lease.admitAll())) waiter.go()
+    if (isDeleted) this.#leases.delete(tenantId)
+    for (const waiter of this.#dequeue(lease.admitAll())) waiter.go()
   }
 
-  /** @param now milliseconds, monotonic @param waiter is made when the request has to wait */
-  take(lease: Lease, now: number, waiter: () => Waiter): { taken: Taken; leave?: () => void } {
+  /**
+   * Takes one request of the lease.
+   * @param now milliseconds, monotonic
+   * @param waiter creates the waiter when the request has to wait
+   */
+  take(lease: Lease, now: number, waiter: () => Waiter): { outcome: TakeOutcome; leave?: () => void } {
     if (lease.waiters.size === 0 && lease.take(now)) {
       if (lease.isLow) this.#want()
       return admit
     }
-    if (lease.isExhausted(now) || (this.#isUnanswered && lease.state === 'exhausted')) return exhausted
+    if (lease.isExhausted(now) || (this.#isWithoutControl && lease.state === 'exhausted')) return exhausted
     if (this.#closed || this.#isCutOff(now)) return unknown
     if (this.#waiting >= this.#options.waiting || lease.waiters.size >= this.#options.waitingPerTenant) return full
     this.#waiting++
@@ -127,34 +140,34 @@ export class LeaseRenewer {
       waiters: lease.waiters,
       maxWait: this.#maxWait,
       isExhausted: () => lease.state === 'exhausted',
-      onRemaining: () => this.#waiting--,
+      onLeave: () => this.#waiting--,
     })
     this.#want()
-    return { taken: 'waits', leave }
+    return { outcome: 'waits', leave }
   }
 
-  /** As `Lease.settle`. */
+  /** Settles an admitted request, as `Lease.settle` does. */
   settle(lease: Lease, term: object, isUsed: boolean): void {
-    for (const waiter of this.#left(lease.settle(term, isUsed))) waiter.go()
+    for (const waiter of this.#dequeue(lease.settle(term, isUsed))) waiter.go()
   }
 
-  /** Calls until aborted; then gives all back. Never throws. */
+  /** Calls the control plane until aborted, then releases everything. Never throws. */
   async run(signal: AbortSignal): Promise<void> {
     const isStopped = () => signal.aborted
     while (!isStopped()) {
       const next =
-        this.#settled && this.#leases.size === 0 && this.slots.isIdle ? 'when wanted' : await this.#call(false)
+        this.#isSettled && this.#leases.size === 0 && this.slots.isIdle ? 'when wanted' : await this.#call(false)
       if (isStopped()) break
       if (next === 'soon') await pause(pendingInterval, signal)
-      else await this.#rest(signal)
+      else await this.#waitForNext(signal)
     }
     this.#closed = true
     this.#rejectAll()
     if (this.#leases.size === 0 && this.slots.isIdle) return
-    // What was given back is lost to the next incarnation, whether anybody heard of it or not.
+    // Released leases are lost to the next boot, even when the control plane does not receive the release.
     await this.#call(false)
     for (const lease of this.#leases.values()) {
-      if (this.#failingSince !== undefined) lease.rest()
+      if (this.#failingSince !== undefined) lease.storeFree()
       else lease.release()
     }
     if (this.#failingSince !== undefined) return
@@ -162,17 +175,17 @@ export class LeaseRenewer {
     await this.#call(true)
   }
 
-  #made(tenantId: string, limit: number): Lease {
+  #createLease(tenantId: string, limit: number): Lease {
     const { file, boot, now, elapsed } = this.#options
-    const keep: RenewLease = ({ endsAt, owner, ...left }) =>
-      file.write({ tenant_id: tenantId, ...left, ends_at: now() + endsAt - elapsed(), owner: owner ?? boot })
-    const lease = new Lease(tenantId, limit, keep)
+    const store: StoreLease = ({ endsAt, owner, ...remaining }) =>
+      file.write({ tenant_id: tenantId, ...remaining, ends_at: now() + endsAt - elapsed(), owner: owner ?? boot })
+    const lease = new Lease(tenantId, limit, store)
     this.#leases.set(tenantId, lease)
     return lease
   }
 
-  /** Whether nobody can say for now that there is more than was known last. */
-  get #isUnanswered(): boolean {
+  /** Whether the control plane currently cannot grant more than was last known. */
+  get #isWithoutControl(): boolean {
     return this.#closed || this.#failingSince !== undefined
   }
 
@@ -185,28 +198,31 @@ export class LeaseRenewer {
     this.#wake?.()
   }
 
-  /** Until something is wanted, or the interval is over. */
-  async #rest(signal: AbortSignal): Promise<void> {
+  /** Waits until a call is wanted, or the interval is over. */
+  async #waitForNext(signal: AbortSignal): Promise<void> {
     if (!this.#isWanted || this.#options.elapsed() < this.#notBefore) {
-      const rested = new AbortController()
+      const wanted = new AbortController()
       this.#wake = () => {
-        if (this.#options.elapsed() >= this.#notBefore) rested.abort()
+        if (this.#options.elapsed() >= this.#notBefore) wanted.abort()
       }
-      await pause(this.#interval, AbortSignal.any([signal, rested.signal]))
+      await pause(this.#interval, AbortSignal.any([signal, wanted.signal]))
       this.#wake = undefined
     }
-    // What this turn of the event loop still asks for goes with the same call.
+    // The requests of this turn of the event loop are part of the same call.
     await new Promise((resolve) => setImmediate(resolve))
   }
 
-  /** @returns when those who wait need another */
+  /**
+   * Calls the control plane.
+   * @returns when waiting requests need the next call
+   */
   async #call(stopping: boolean): Promise<'soon' | 'when wanted'> {
     const { control, elapsed, source, boot, unfinished, onError } = this.#options
     this.#isWanted = false
-    const reported = this.#due()
-    const reports = reported.map((lease) => lease.report())
-    // At the end, so that those who always have news keep nobody else from being told of.
-    for (const lease of reported) {
+    const reportedLeases = this.#due()
+    const reports = reportedLeases.map((lease) => lease.report())
+    // Reported leases move to the end, so that those that always change do not keep others from being reportedLeases.
+    for (const lease of reportedLeases) {
       this.#leases.delete(lease.tenantId)
       this.#leases.set(lease.tenantId, lease)
     }
@@ -215,38 +231,39 @@ export class LeaseRenewer {
     const sentAt = elapsed()
     let isPending: boolean
     try {
-      const response = await respondAs(
+      const response = await readResponse(
         LeaseResponse,
-        await postToControl(control, internalPaths.leases, { timeout: this.#timeout, body: call }),
+        await postToControl(control, internalPaths.leases, { timeoutMs: this.#timeout, body: call }),
       )
-      if (!response.accepted) throw new Error(`the leases of ${source} were ended: another gateway bears its name`)
+      if (!response.accepted)
+        throw new Error(`The leases of ${source} were ended, because another gateway has the same name.`)
       this.#notBefore = -Infinity
       this.#failingSince = undefined
       this.#outage.over()
-      this.#settled = call.unfinished.length === 0
-      for (const lease of reported) lease.reported()
+      this.#isSettled = call.unfinished.length === 0
+      for (const lease of reportedLeases) lease.reportAccepted()
       this.#apply(response, call, sentAt)
       isPending = this.slots.apply(response, slots)
     } catch (cause) {
-      for (const lease of reported) lease.changed = true
+      for (const lease of reportedLeases) lease.changed = true
       this.slots.failed(slots)
       const now = elapsed()
-      if (this.#outage.failed(now)) onError(new Error("tenants' requests could not be leased", { cause }))
+      if (this.#outage.failed(now)) onError(new Error("Tenants' requests could not be leased.", { cause }))
       this.#failingSince ??= now
       this.#notBefore = now + this.#interval
-      // A control plane that is being started anew is back in a moment: so long they may wait.
+      // A control plane that is restarting is back soon, so requests may wait for `maxWait` before they are rejected.
       for (const lease of this.#leases.values()) if (lease.state === 'exhausted') this.#exhaust(lease)
       if (this.#isCutOff(now)) this.#rejectAll()
       else if (this.#waiting + this.slots.waiting > 0) this.#isWanted = true
       return 'when wanted'
     }
-    isPending ||= reported.some((lease) => lease.state === 'pending' && lease.waiters.size > 0)
-    const isMore = reported.length === reportsPerCall || slots.length === reportsPerCall
+    isPending ||= reportedLeases.some((lease) => lease.state === 'pending' && lease.waiters.size > 0)
+    const isMore = reportedLeases.length === reportsPerCall || slots.length === reportsPerCall
     if (!isPending && (this.#waiting + this.slots.waiting > 0 || isMore)) this.#isWanted = true
     return isPending ? 'soon' : 'when wanted'
   }
 
-  /** Leases to be reported in the next call, those of requests that wait first. */
+  /** Returns the leases to report in the next call, those with waiting requests first. */
   #due(): Lease[] {
     const due = [...this.#leases.values()].filter((lease) => lease.isLow || lease.changed)
     if (due.length <= reportsPerCall) return due
@@ -259,7 +276,7 @@ export class LeaseRenewer {
     const wallAtSending = Date.parse(response.now)
     const clock: MonthClock = {
       month: response.month,
-      // The answer was made after the call was sent: the month ends here a little early rather than late.
+      // The response was made after the call was sent, so the month ends here a little early rather than late.
       endsAt: sentAt + Date.parse(response.resets_at) - wallAtSending,
       wall: (at) => wallAtSending + at - sentAt,
     }
@@ -268,10 +285,10 @@ export class LeaseRenewer {
       const lease = this.#leases.get(grant.tenant_id)
       if (lease === undefined) continue
       const going = lease.granted(grant, reports.get(grant.tenant_id)?.used ?? 0, clock, now)
-      for (const waiter of this.#left(going)) waiter.go()
+      for (const waiter of this.#dequeue(going)) waiter.go()
       if (grant.state === 'exhausted') this.#exhaust(lease)
     }
-    for (const lease of this.#leases.values()) lease.reportedMonth(response.month)
+    for (const lease of this.#leases.values()) lease.checkMonth(response.month)
     for (const tenantId of response.recalled) {
       this.#leases.get(tenantId)?.release()
       this.#isWanted = true
@@ -279,21 +296,21 @@ export class LeaseRenewer {
   }
 
   #exhaust(lease: Lease): void {
-    for (const waiter of this.#left(lease.leaveAll())) waiter.exhausted()
+    for (const waiter of this.#dequeue(lease.leaveAll())) waiter.exhausted()
   }
 
   #rejectAll(): void {
     this.slots.rejectAll()
-    for (const lease of this.#leases.values()) for (const waiter of this.#left(lease.leaveAll())) waiter.unknown()
+    for (const lease of this.#leases.values()) for (const waiter of this.#dequeue(lease.leaveAll())) waiter.unknown()
   }
 
-  #left(waiters: Waiter[]): Waiter[] {
+  #dequeue(waiters: Waiter[]): Waiter[] {
     this.#waiting -= waiters.length
     return waiters
   }
 }
 
-const admit = { taken: 'taken' } as const
-const exhausted = { taken: 'exhausted' } as const
-const unknown = { taken: 'unknown' } as const
-const full = { taken: 'full' } as const
+const admit = { outcome: 'taken' } as const
+const exhausted = { outcome: 'exhausted' } as const
+const unknown = { outcome: 'unknown' } as const
+const full = { outcome: 'full' } as const

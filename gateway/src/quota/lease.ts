@@ -1,92 +1,112 @@
-// One tenant's share of its monthly requests: what this gateway may let in without asking, and who waits for more. No I/O.
+// One tenant's lease of its monthly requests: what this gateway may admit without a call, and the requests that wait for
+// more. No I/O.
 import { hourMilliseconds, hourOf, type LeaseGrant, type LeaseReport } from '@tenantry/contract'
 import type { PersistedLease } from './persisted-lease.ts'
 
-/** A request that waits. One of the three is called, once, unless it leaves before. */
+/** A request that waits. One of the three functions is called, once, unless the request leaves before. */
 export interface Waiter {
   go(): void
   exhausted(): void
-  /** Nobody could say in time. */
+  /** Called when the control plane did not respond in time. */
   unknown(): void
 }
 
-/** The month as the control plane's clock has it, along the gateway's monotonic one, in milliseconds. */
+/** The control plane's month along the gateway's monotonic clock, in milliseconds. */
 export interface MonthClock {
   month: string
   endsAt: number
-  /** Of the control plane's clock at a moment of the monotonic one; undefined while that is not known. */
+  /** Returns the control plane's time at a monotonic time; undefined while it is not known. */
   wall(elapsed: number): number | undefined
 }
 
-/** `endsAt` is of the monotonic clock; `owner` is absent when the control plane has granted it to this very incarnation. */
-export type RenewLease = (
-  left: Pick<PersistedLease, 'month' | 'limit' | 'free' | 'spent'> & { endsAt: number; owner: string | undefined },
+/**
+ * Stores the remaining lease. `endsAt` is monotonic; `owner` is undefined when the control plane granted the lease to this
+ * boot.
+ */
+export type StoreLease = (
+  remaining: Pick<PersistedLease, 'month' | 'limit' | 'free' | 'spent'> & { endsAt: number; owner: string | undefined },
 ) => void
 
 const exhaustedMilliseconds = 1_000
-/** What is let in so shortly after an hour's begin may be counted in the hour before: it is taken for both. */
+/**
+ * The milliseconds after an hour's begin in which a request may be counted in the hour before, so that it is reported for
+ * both.
+ */
 const hourMargin = 250
-const smallestSlice = 20
+const minSlice = 20
 const maxReserved = 64
 const firstSliceLimit = 10_000
-const greatestSlice = 50_000
-/** Milliseconds: a slice that is used up faster is followed by a larger one, one that lasts longer by a smaller one. */
+const maxSlice = 50_000
+/**
+ * Milliseconds. A larger slice follows one that is used up faster than `fast`, a smaller slice one that lasts longer than
+ * `slow`.
+ */
 const fast = 2_000
 const slow = 20_000
 
 export class Lease {
   readonly tenantId: string
-  /** Another one in each month. */
+  /** An object that identifies the month, and is replaced in each. */
   term: object = {}
-  readonly #keep: RenewLease
+  readonly #store: StoreLease
   readonly waiters = new Set<Waiter>()
-  /** Whether its counts changed since they were last reported. */
+  /** Whether the counts changed since they were last reported. */
   changed = false
   state: LeaseGrant['state'] | 'unknown' = 'unknown'
-  /** Whether the tenant is served: then a part of each month is asked for before its first request. */
+  /** Whether the tenant is served, so that a part of each month is requested before its first request. */
   #isServed = false
-  /** Of the plan, and what all gateways together have used, as far as they had said at the last answer. */
+  /** The plan's limit, and the use of all gateways that had been reported when the last response was made. */
   limit: number
   #usedElsewhere = 0
   #month: string | undefined
   #granted = 0
-  /** Requests that were counted. It only grows. */
+  /** The number of counted requests, which only grows. */
   #used = 0
-  /** Requests that were let in and are not counted yet: they hold a part of the lease. */
+  /** The number of admitted requests that are not counted yet. They hold a part of the lease. */
   #pending = 0
-  /** What was written down as used: a part is ahead of the use, so that few requests wait for the disk. */
+  /** The stored number of used requests. It is ahead of the use, so that few requests wait for the disk. */
   #reserved = 0
   #inherited: LeaseReport['inherited']
-  /** Whether something was given back since the last report: what is granted in answer to that was asked for before. */
-  #gaveBack = false
+  /**
+   * Whether a part was released since the last report. A grant in response to that report was then requested before the
+   * release.
+   */
+  #hasReleased = false
   #usedBefore = 0
   #hour: string | undefined
-  /** When hour or month end. */
+  /** The time at which the hour or the month ends. */
   #turnAt = -Infinity
   #clock: MonthClock | undefined
   #slice: number
   #grantedAt = -Infinity
   #isLow = false
-  /** False after nothing was granted in advance: it is near its end, and asked for only by those who wait. */
+  /**
+   * False after nothing was granted in advance. The month's quota is nearly used up, so only waiting requests request more.
+   */
   #requestsAhead = true
-  /** Until then it is not asked again whether others gave back, or lost, what they had. */
+  /**
+   * The time until which the control plane is not called again to find out whether other gateways released or lost leases.
+   */
   #exhaustedUntil = -Infinity
 
-  /** @param keep writes down what is left, before it is used */
-  constructor(tenantId: string, limit: number, keep: RenewLease = () => undefined) {
+  /**
+   * Creates an empty lease.
+   * @param store stores what remains before it is used
+   */
+  constructor(tenantId: string, limit: number, store: StoreLease = () => undefined) {
     this.tenantId = tenantId
     this.limit = limit
-    this.#keep = keep
+    this.#store = store
     this.#slice = firstSlice(limit)
   }
 
-  /** Whether it should be asked for more. */
+  /** Whether more should be requested. */
   get isLow(): boolean {
     return this.#isLow || this.waiters.size > 0 || (this.#isServed && !this.isHeld)
   }
 
   /**
-   * Whether requests are served without the control plane: something is left, or the control plane has reported that nothing
+   * Whether requests are served without the control plane: a part remains, or the control plane has reported that nothing
    * can be leased in advance.
    */
   get isHeld(): boolean {
@@ -105,23 +125,27 @@ export class Lease {
     return this.#used + this.#pending
   }
 
-  /** Of the whole month, as far as this gateway knows. */
+  /** The use of the whole month by all gateways, as far as this one knows. */
   get usedInAll(): number {
     return this.#usedElsewhere + this.#taken
   }
 
-  /** The tenant is served from now on, or no longer. */
+  /** Notes whether the tenant is served. */
   serve(isServed: boolean): void {
     if (isServed && !this.#isServed && this.free <= 0) this.state = 'unknown'
     this.#isServed = isServed
   }
 
-  /** Milliseconds until the month's end; undefined before anything was granted. */
+  /** Returns the milliseconds until the month's end; undefined before the first grant. */
   resetIn(now: number): number | undefined {
     return this.#clock === undefined ? undefined : Math.max(0, this.#clock.endsAt - now)
   }
 
-  /** @param now milliseconds, monotonic @returns whether the request is let in; then `settle` follows, once */
+  /**
+   * Takes one request.
+   * @param now milliseconds, monotonic
+   * @returns whether the request is admitted; then the caller calls `settle` once
+   */
   take(now: number): boolean {
     if (now >= this.#turnAt) this.#turn(now)
     if (this.free <= 0) return false
@@ -132,9 +156,9 @@ export class Lease {
   }
 
   /**
-   * A request that was let in has been counted: it used one of the month's, or was rejected and used none.
-   * @param term in which it was let in; one of an earlier month was used with that month
-   * @returns those who waited and may go in its place
+   * Settles an admitted request: it used one of the month's, or was rejected and used none.
+   * @param term the term in which it was admitted; a request of an earlier month was used with that month
+   * @returns the waiters that may proceed instead
    */
   settle(term: object, isUsed: boolean): Waiter[] {
     if (term !== this.term) return []
@@ -145,35 +169,37 @@ export class Lease {
     return []
   }
 
-  /** Lets all go who wait, whatever is left. */
+  /** Admits all waiters, whatever remains. */
   admitAll(): Waiter[] {
     return this.#admit(this.waiters.size)
   }
 
-  /** Nothing is let in any more until it is granted anew. */
+  /** Releases what remains. Nothing is admitted until the next grant. */
   release(): void {
     this.#isLow = false
-    // Also when there is nothing: something may be on its way, or was lost on it.
-    this.#gaveBack = true
+    // Released even when nothing remains, because a grant may be on its way or may have been lost.
+    this.#hasReleased = true
     this.changed = true
     if (this.free === 0) return
     this.#granted = this.#taken
     this.#reserved = this.#taken
-    this.#writeDown()
+    this.#storeRemaining()
   }
 
-  /** The control plane says which month it is: its clock was set, or this machine stood still, where that is another one. */
-  reportedMonth(month: string): void {
+  /**
+   * Ends the term when the control plane reports another month, because its clock was set or this machine was suspended.
+   */
+  checkMonth(month: string): void {
     if (this.#month !== undefined && this.#month !== month && this.#turnAt !== Infinity) this.#end()
   }
 
-  /** Nothing more will be let in: all that is not used is the next incarnation's, if nobody takes it back. */
-  rest(): void {
+  /** Stores what is not used for the next boot, because this one admits no more requests. */
+  storeFree(): void {
     this.#reserved = this.#taken
-    this.#writeDown()
+    this.#storeRemaining()
   }
 
-  /** Goes on with what an earlier incarnation has left; the hours are told apart once the control plane's clock is known. */
+  /** Continues with the lease of an earlier boot. Hours are separated once the control plane's clock is known. */
   inherit({ owner, free, spent, limit, month }: PersistedLease, clock: MonthClock, now: number): void {
     this.limit = limit
     this.#month = month
@@ -186,7 +212,7 @@ export class Lease {
     this.#setTurn(now)
   }
 
-  /** The plan allows another number now. */
+  /** Changes the plan's limit. */
   changeLimit(limit: number): void {
     this.release()
     this.limit = limit
@@ -196,7 +222,7 @@ export class Lease {
 
   report(): LeaseReport {
     this.changed = false
-    this.#gaveBack = false
+    this.#hasReleased = false
     const waiting = this.waiters.size
     const request = this.isLow ? Math.max(waiting, Math.ceil(this.#slice) - this.free) : 0
     const month = this.#month === undefined ? {} : { month: this.#month }
@@ -215,17 +241,21 @@ export class Lease {
     }
   }
 
-  /** A report of it was accepted. */
-  reported(): void {
+  /** Notes that the control plane accepted the last report. */
+  reportAccepted(): void {
     if (this.#inherited === undefined) return
     this.#inherited = undefined
-    this.#writeDown()
+    this.#storeRemaining()
   }
 
-  /** @param reported `used` of the report that this answers @returns those who waited and may go */
-  granted({ granted, limit, used, state }: LeaseGrant, reported: number, clock: MonthClock, now: number): Waiter[] {
+  /**
+   * Applies a grant.
+   * @param reportedUse `used` of the report that this grant responds to
+   * @returns the waiters that may proceed
+   */
+  granted({ granted, limit, used, state }: LeaseGrant, reportedUse: number, clock: MonthClock, now: number): Waiter[] {
     this.#isLow = false
-    if (this.#gaveBack) {
+    if (this.#hasReleased) {
       this.changed = true
       return []
     }
@@ -241,42 +271,42 @@ export class Lease {
       this.#usedElsewhere = used
       this.#beginHour(clock.wall(now))
       this.#usedBefore = 0
-    } else this.#usedElsewhere = Math.max(0, used - reported)
+    } else this.#usedElsewhere = Math.max(0, used - reportedUse)
     this.#requestsAhead = granted > this.#granted
     if (this.#requestsAhead) {
       const lasted = now - this.#grantedAt
       this.#grantedAt = now
-      if (lasted < fast) this.#slice = Math.min(this.#slice * 2, greatestSlice)
+      if (lasted < fast) this.#slice = Math.min(this.#slice * 2, maxSlice)
       else if (lasted > slow) this.#slice = Math.max(this.#slice / 2, firstSlice(limit))
     }
     const isLess = granted < this.#granted
     this.limit = limit
     this.#granted = granted
-    // The control plane does not know of what an earlier incarnation has left: there may be more to be had.
+    // The control plane does not know the remaining lease of an earlier boot, so more may be available.
     if (isLess && this.free <= 0) this.state = 'unknown'
     this.#clock = clock
     this.#setTurn(now)
     const going = this.#admit(Math.max(0, this.free))
     if (this.#taken > this.#reserved) this.#reserve()
-    else this.#writeDown()
+    else this.#storeRemaining()
     return going
   }
 
-  /** Takes all out who wait. */
+  /** Removes all waiters. */
   leaveAll(): Waiter[] {
     return this.#leave(this.waiters.size)
   }
 
   #reserve(): void {
     this.#reserved = Math.min(this.#granted, this.#taken + Math.min(maxReserved, Math.floor(this.free / 8)))
-    this.#writeDown()
+    this.#storeRemaining()
   }
 
-  #writeDown(): void {
+  #storeRemaining(): void {
     if (this.#month === undefined || this.#clock === undefined) return
     const owner = this.#inherited?.boot
     const free = Math.max(0, this.#granted - this.#reserved)
-    this.#keep({
+    this.#store({
       month: this.#month,
       endsAt: this.#clock.endsAt,
       limit: this.limit,
@@ -286,7 +316,7 @@ export class Lease {
     })
   }
 
-  /** Lets in so many of those who wait, at most. */
+  /** Admits up to `count` waiters. */
   #admit(count: number): Waiter[] {
     const going = this.#leave(count)
     this.#pending += going.length
@@ -309,7 +339,7 @@ export class Lease {
     this.#setTurn(now)
   }
 
-  /** The month is over: nothing is let in before it is granted anew. */
+  /** Ends the month. Nothing is admitted until the next grant. */
   #end(): void {
     this.#used = this.#taken
     this.#beginTerm()
@@ -342,5 +372,5 @@ export class Lease {
 }
 
 function firstSlice(limit: number): number {
-  return Math.min(Math.max(Math.ceil(limit / 100), smallestSlice), firstSliceLimit)
+  return Math.min(Math.max(Math.ceil(limit / 100), minSlice), firstSliceLimit)
 }

@@ -1,5 +1,5 @@
-// What is left of the leases, or of the slots, on disk: a gateway that is started anew while the control plane is away goes on
-// with it.
+// Files of the remaining leases or slots, so that a gateway that restarts during an outage of the control plane can
+// continue.
 import { appendFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { Type, type Static } from 'typebox'
@@ -7,37 +7,41 @@ import { Value } from 'typebox/value'
 
 const Count = Type.Integer({ minimum: 0 })
 
-/** Of one tenant. */
+/** The remaining lease of one tenant. */
 export const PersistedLease = Type.Object({
   tenant_id: Type.String(),
   month: Type.String(),
-  /** End of the month, milliseconds since 1970 of the gateway's own clock. */
+  /** The end of the month in milliseconds since 1970 of the gateway's own clock. */
   ends_at: Type.Number(),
   limit: Count,
-  /** The incarnation that the control plane has granted it to. */
+  /** The boot that the control plane granted the lease to. */
   owner: Type.String(),
-  /** What a later incarnation may let in; and what incarnations after the owner have let in of it, or might have. */
+  /**
+   * The number that a later boot may admit, and the number that boots after the owner have admitted or may have admitted.
+   */
   free: Count,
   spent: Count,
 })
 export type PersistedLease = Static<typeof PersistedLease>
 
-/** Slots for connections, of one tenant. */
+/** The connection slots of one tenant. */
 export const PersistedSlots = Type.Object({ tenant_id: Type.String(), limit: Count, held: Count })
 export type PersistedSlots = Static<typeof PersistedSlots>
 
 interface PersistedFileOptions<Persisted> {
   path: string
-  /** Another one after a crash of the machine, which may have cost the last lines: then the file is not believed. */
+  /**
+   * The machine's boot ID. It changes with a crash of the machine, which can lose the last lines; then the file is ignored.
+   */
   machineBoot: string
   read: (line: unknown) => Persisted | undefined
-  /** Whether it says that nothing is left. */
-  isNothing: (left: Persisted) => boolean
+  /** Whether the entry has nothing left to use. */
+  isEmpty: (entry: Persisted) => boolean
   onError: (error: Error) => void
 }
 
 const Header = Type.Object({ machine_boot: Type.String() })
-const linesAtMost = 20_000
+const maxLines = 20_000
 
 type FileOptions = Pick<PersistedFileOptions<never>, 'path' | 'machineBoot' | 'onError'>
 
@@ -45,7 +49,7 @@ export function leaseFile(options: FileOptions): PersistedFile<PersistedLease> {
   return new PersistedFile({
     ...options,
     read: (line) => (Value.Check(PersistedLease, line) ? line : undefined),
-    isNothing: ({ free, spent }) => free === 0 && spent === 0,
+    isEmpty: ({ free, spent }) => free === 0 && spent === 0,
   })
 }
 
@@ -53,14 +57,16 @@ export function slotFile(options: FileOptions): PersistedFile<PersistedSlots> {
   return new PersistedFile({
     ...options,
     read: (line) => (Value.Check(PersistedSlots, line) ? line : undefined),
-    isNothing: ({ held }) => held === 0,
+    isEmpty: ({ held }) => held === 0,
   })
 }
 
-/** The last line of a tenant holds. Written so that it never says more than there is, whenever the process dies. */
+/**
+ * A file of entries in which a tenant's last line is valid. It never has more than may be used, whenever the process ends.
+ */
 export class PersistedFile<Persisted extends { tenant_id: string }> {
   readonly #options: PersistedFileOptions<Persisted>
-  #left = new Map<string, Persisted>()
+  #entries = new Map<string, Persisted>()
   #lines = 0
   #isBroken = false
 
@@ -68,21 +74,24 @@ export class PersistedFile<Persisted extends { tenant_id: string }> {
     this.#options = options
   }
 
-  /** @returns what was left and holds still; unreadable lines end what is believed */
-  load(holds: (left: Persisted) => boolean = () => true): Persisted[] {
+  /**
+   * Loads the entries.
+   * @returns the valid, non-empty entries before the first unreadable line
+   */
+  load(isValid: (entry: Persisted) => boolean = () => true): Persisted[] {
     for (const line of this.#read()) {
-      if (holds(line) && !this.#options.isNothing(line)) this.#left.set(line.tenant_id, line)
-      else this.#left.delete(line.tenant_id)
+      if (isValid(line) && !this.#options.isEmpty(line)) this.#entries.set(line.tenant_id, line)
+      else this.#entries.delete(line.tenant_id)
     }
     this.#rewrite()
-    return [...this.#left.values()]
+    return [...this.#entries.values()]
   }
 
-  write(left: Persisted): void {
-    if (this.#options.isNothing(left)) this.#left.delete(left.tenant_id)
-    else this.#left.set(left.tenant_id, left)
-    if (++this.#lines > linesAtMost) this.#rewrite()
-    else this.#try(() => appendFileSync(this.#options.path, `${JSON.stringify(left)}\n`))
+  write(entry: Persisted): void {
+    if (this.#options.isEmpty(entry)) this.#entries.delete(entry.tenant_id)
+    else this.#entries.set(entry.tenant_id, entry)
+    if (++this.#lines > maxLines) this.#rewrite()
+    else this.#try(() => appendFileSync(this.#options.path, `${JSON.stringify(entry)}\n`))
   }
 
   get #name(): string {
@@ -97,15 +106,15 @@ export class PersistedFile<Persisted extends { tenant_id: string }> {
       return []
     }
     const [first = '', ...lines] = text.split('\n')
-    const header = parsed(first)
+    const header = parseJson(first)
     if (!Value.Check(Header, header) || header.machine_boot !== this.#options.machineBoot) return []
-    // A line that was not written to its end was followed by no admission.
-    return lines.slice(0, -1).flatMap((line) => this.#options.read(parsed(line)) ?? [])
+    // An incomplete line was written before the admission that it would have preceded.
+    return lines.slice(0, -1).flatMap((line) => this.#options.read(parseJson(line)) ?? [])
   }
 
   #rewrite(): void {
     const { path, machineBoot } = this.#options
-    const lines = [{ machine_boot: machineBoot }, ...this.#left.values()].map((line) => `${JSON.stringify(line)}\n`)
+    const lines = [{ machine_boot: machineBoot }, ...this.#entries.values()].map((line) => `${JSON.stringify(line)}\n`)
     this.#lines = 0
     this.#try(() => {
       writeFileSync(`${path}.new`, lines.join(''), { mode: 0o600 })
@@ -113,14 +122,14 @@ export class PersistedFile<Persisted extends { tenant_id: string }> {
     })
   }
 
-  /** A file that can't be written to would say more than there is: better none. */
+  /** Removes a file that cannot be written, because it would have more than may still be used. */
   #try(work: () => void): void {
     try {
       work()
-      if (this.#isBroken) this.#options.onError(new Error(`${this.#name} is kept on disk again`))
+      if (this.#isBroken) this.#options.onError(new Error(`The file ${this.#name} is stored again.`))
       this.#isBroken = false
     } catch (cause) {
-      if (!this.#isBroken) this.#options.onError(new Error(`${this.#name} could not be kept on disk`, { cause }))
+      if (!this.#isBroken) this.#options.onError(new Error(`The file ${this.#name} could not be stored.`, { cause }))
       this.#isBroken = true
       this.#lines = Infinity
       rmSync(this.#options.path, { force: true })
@@ -128,7 +137,7 @@ export class PersistedFile<Persisted extends { tenant_id: string }> {
   }
 }
 
-function parsed(line: string): unknown {
+function parseJson(line: string): unknown {
   try {
     return JSON.parse(line)
   } catch {

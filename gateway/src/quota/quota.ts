@@ -1,5 +1,5 @@
-// What each tenant may ask of this gateway: its rate, its requests of the month and its connections, in one object that a
-// request finds with one lookup.
+// The limits of each tenant at this gateway: its rate, its requests of the month and its connections, in one object per
+// tenant.
 import type { Route, RouteLimits } from '@tenantry/contract'
 import type { Rejection } from '../errors.ts'
 import type { Lease } from './lease.ts'
@@ -16,13 +16,13 @@ import type { Slots } from './slots.ts'
 
 interface QuotaOptions {
   leases: LeaseRenewer
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
-  /** Milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   now: () => number
 }
 
-/** A request, or a connection, that waits for its turn. One of the two is called, once, unless it leaves before. */
+/** A request or a connection in the queue. One of the two functions is called, once, unless it leaves before. */
 interface QueueEntry {
   go(): void
   reject(rejection: Rejection): void
@@ -30,7 +30,10 @@ interface QueueEntry {
 
 /** One of the month's requests, which a request holds until it is counted. */
 export interface Admission {
-  /** Called once. @param isUsed false gives it back */
+  /**
+   * Settles the request, once.
+   * @param isUsed false releases it
+   */
   settle(isUsed: boolean): void
 }
 
@@ -52,7 +55,7 @@ export class Quota {
     return gate
   }
 
-  /** The route of a tenant is another now, or gone. One that is ready gets its first lease and slots at once. */
+  /** Applies a change of a tenant's route. A tenant that is ready receives its first lease and slots at once. */
   changed(tenantId: string, route: Route | undefined): void {
     const isServed = route?.phase === 'ready'
     const known = this.#gates.get(tenantId)
@@ -110,8 +113,10 @@ export class TenantGate {
   }
 
   /**
-   * @returns undefined when the request is let in; a refusal; or what takes the request back from those who wait, when
-   * the entrant will be told
+   * Admits a request.
+   * @param entry creates the entry when the request has to wait
+   * @returns undefined when the request is admitted; a rejection; or a function that removes the waiting request from the
+   * queue
    */
   enter(entry: () => QueueEntry): Rejection | (() => void) | undefined {
     const rate = this.#rate
@@ -124,13 +129,13 @@ export class TenantGate {
       if (wait > 0) return rateLimited(rate.limit.per_second, rate.limit.burst, wait, wall())
     }
     if (lease === undefined) return undefined
-    const { taken, leave } = leases.take(lease, now, () => this.#waiter(lease, entry()))
-    if (taken === 'taken') return undefined
-    if (taken === 'waits' && leave !== undefined) return leave
-    return taken === 'exhausted' ? this.#usedUp(lease) : requestsNotLeased
+    const { outcome, leave } = leases.take(lease, now, () => this.#waiter(lease, entry()))
+    if (outcome === 'taken') return undefined
+    if (outcome === 'waits' && leave !== undefined) return leave
+    return outcome === 'exhausted' ? this.#usedUp(lease) : requestsNotLeased
   }
 
-  /** What a request that is let in at this moment is let in by; undefined when nothing is deducted for it. */
+  /** The admission of a request at this moment; undefined when nothing is deducted for it. */
   get admission(): Admission | undefined {
     const lease = this.#lease
     if (lease === undefined) return undefined
@@ -139,22 +144,23 @@ export class TenantGate {
   }
 
   /**
-   * One more connection that stays; from the moment it is let in until `closed` it takes room.
-   * @returns as `enter`
+   * Opens a long-lived connection, which holds a slot from its admission until `closed`.
+   * @returns undefined when the connection is admitted; a rejection; or a function that removes the waiting connection from
+   * the queue
    */
   open(entry: () => QueueEntry): Rejection | (() => void) | undefined {
     const slots = this.#slots
-    const { taken, leave } = this.#options.leases.slots.take(slots, () => {
-      const one = entry()
+    const { outcome, leave } = this.#options.leases.slots.take(slots, () => {
+      const queued = entry()
       return {
-        go: () => one.go(),
-        exhausted: () => one.reject(connectionsTaken(slots.limit, slots.openInAll)),
-        unknown: () => one.reject(connectionsNotLeased),
+        go: () => queued.go(),
+        exhausted: () => queued.reject(connectionsTaken(slots.limit, slots.openInAll)),
+        unknown: () => queued.reject(connectionsNotLeased),
       }
     })
-    if (taken === 'taken') return undefined
-    if (taken === 'waits' && leave !== undefined) return leave
-    return taken === 'exhausted' ? connectionsTaken(slots.limit, slots.openInAll) : connectionsNotLeased
+    if (outcome === 'taken') return undefined
+    if (outcome === 'waits' && leave !== undefined) return leave
+    return outcome === 'exhausted' ? connectionsTaken(slots.limit, slots.openInAll) : connectionsNotLeased
   }
 
   closed(): void {
@@ -190,7 +196,7 @@ export class TenantGate {
   }
 }
 
-/** A month has no fixed number of seconds, so its window is left out. */
+/** Returns the policy header's value. A month has no fixed number of seconds, so its window is omitted. */
 function policyOf(rate: RouteLimits['rate'], requests: number | null): string {
   const parts: string[] = []
   if (rate !== null) parts.push(`"rate";q=${rate.burst};w=${Math.max(1, Math.ceil(rate.burst / rate.per_second))}`)

@@ -1,12 +1,12 @@
-// A steady rate with room for bursts, as one number: the generic cell rate algorithm. No clock of its own.
+// A steady rate with bursts as one number: the generic cell rate algorithm. The caller provides the time.
 import type { RateLimit } from '@tenantry/contract'
 
 export class RateGate {
   readonly limit: RateLimit
-  /** Milliseconds that one request takes of the rate, and that a whole burst does. */
+  /** The milliseconds of the rate that one request costs, and those that a whole burst costs. */
   readonly #cost: number
   readonly #room: number
-  /** When all that was let in will have been paid for. */
+  /** The monotonic time at which the rate has covered all admitted requests. */
   #paidAt = -Infinity
 
   constructor(limit: RateLimit) {
@@ -16,24 +16,25 @@ export class RateGate {
   }
 
   /**
+   * Takes one request.
    * @param now milliseconds, monotonic
-   * @returns 0 when the request is let in; else the milliseconds until one would be
+   * @returns 0 when the request is admitted; otherwise the milliseconds until one would be
    */
   take(now: number): number {
     const paidAt = Math.max(this.#paidAt, now) + this.#cost
     const over = paidAt - now - this.#room
-    // A rounding error is no request too many.
+    // A rounding error must not reject a request.
     if (over > this.#cost / 1_000) return over
     this.#paidAt = paidAt
     return 0
   }
 
-  /** Requests that would be let in at once. */
+  /** Returns the number of requests that would be admitted at once. */
   remaining(now: number): number {
     return Math.max(0, Math.floor((this.#room - Math.max(0, this.#paidAt - now)) / this.#cost + 0.001))
   }
 
-  /** Milliseconds until a whole burst would be let in again. */
+  /** Returns the milliseconds until a whole burst would be admitted again. */
   resetIn(now: number): number {
     return Math.max(0, this.#paidAt - now)
   }

@@ -1,60 +1,60 @@
-// Slots of all tenants with a quota of connections that stay: who may open one, who waits, and what the calls about leases
-// say of them.
+// The connection slots of all tenants with a quota of long-lived connections: which connections may open or wait, and the
+// reports of slots in the calls for leases.
 import type { LeaseResponse, SlotReport } from '@tenantry/contract'
 import type { Waiter } from './lease.ts'
-import type { Taken } from './taken.ts'
+import type { TakeOutcome } from './take-outcome.ts'
 import type { PersistedFile, PersistedSlots } from './persisted-lease.ts'
-import { enterQueue } from './queue-waiter.ts'
+import { enterQueue } from './enter-queue.ts'
 import { Slots } from './slots.ts'
 
 interface SlotRenewerOptions {
-  /** Where what is held is kept for the next incarnation. */
+  /** The file that persists held slots for the next boot. */
   file: PersistedFile<PersistedSlots>
-  /** Connections that wait at once: of one tenant, and in all. */
+  /** The maximum number of connections that wait: of one tenant, and in total. */
   waitingPerTenant: number
   waiting: number
-  /** Milliseconds for which one waits at most. */
+  /** The maximum wait of a connection in milliseconds. */
   maxWait: number
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
-  /** The control plane should be called soon. */
+  /** Requests a call of the control plane. */
   want: () => void
-  /** Whether it does not answer, and nobody should wait for it. */
-  isAway: (now: number) => boolean
+  /** Whether the control plane does not respond, and no connection should wait for it. */
+  isUnavailable: (now: number) => boolean
 }
 
 export class SlotRenewer {
   readonly #options: SlotRenewerOptions
-  /** Those of which something is open, held, awaited or to be told. */
+  /** Slots of tenants with open or waiting connections, held slots or changes to report. */
   readonly #active = new Map<string, Slots>()
-  /** What the file says of each. */
-  readonly #stored = new Map<string, number>()
+  /** The number of held slots in the file, by tenant. */
+  readonly #storedHeld = new Map<string, number>()
   #waiting = 0
-  #response = false
+  #hasResponse = false
 
   constructor(options: SlotRenewerOptions) {
     this.#options = options
   }
 
-  /** Goes on with what an earlier incarnation has left. */
+  /** Restores the slots that an earlier boot has persisted. */
   load(): void {
     for (const { tenant_id: id, limit, held } of this.#options.file.load()) {
       const slots = new Slots(id)
       slots.inherit(held, limit)
       this.#active.set(id, slots)
-      this.#stored.set(id, held)
+      this.#storedHeld.set(id, held)
     }
   }
 
-  /** For the last call, which says so; the next incarnation finds nothing. */
+  /** Releases all slots before the last call, which reports the release. The next boot inherits none. */
   releaseAll(): void {
     for (const slots of this.#active.values()) {
       slots.releaseAll()
-      this.#keep(slots)
+      this.#store(slots)
     }
   }
 
-  /** Whether there is nothing to tell and nothing to give back. */
+  /** Whether there is nothing to report and nothing to release. */
   get isIdle(): boolean {
     return this.#active.size === 0
   }
@@ -67,16 +67,19 @@ export class SlotRenewer {
     return this.#active.get(tenantId) ?? new Slots(tenantId)
   }
 
-  /** @param limit of the plan; null: none */
+  /**
+   * Changes the limit.
+   * @param limit the plan's limit; null without one
+   */
   limit(slots: Slots, limit: number | null): void {
-    for (const waiter of this.#left(slots.changeLimit(limit ?? Infinity, this.#options.elapsed()))) waiter.go()
-    this.#keep(slots)
+    for (const waiter of this.#dequeue(slots.changeLimit(limit ?? Infinity, this.#options.elapsed()))) waiter.go()
+    this.#store(slots)
     if (!slots.changed || (slots.open === 0 && slots.held === 0)) return
     this.#active.set(slots.tenantId, slots)
     this.#options.want()
   }
 
-  /** The tenant is served from now on, or no longer: then nothing is asked for in advance. */
+  /** Notes whether the tenant is served. For other tenants nothing is requested in advance. */
   serve(slots: Slots, isServed: boolean): void {
     slots.serve(isServed)
     if (!slots.isLow) return
@@ -84,64 +87,72 @@ export class SlotRenewer {
     this.#options.want()
   }
 
-  /** @param waiter is made when the connection has to wait; told to go, it is open */
-  take(slots: Slots, waiter: () => Waiter): { taken: Taken; leave?: () => void } {
-    const { elapsed, isAway, waiting, waitingPerTenant, maxWait, want } = this.#options
+  /**
+   * Takes a slot for a connection, which is then open.
+   * @param waiter creates the waiter when the connection has to wait; its `go` reports that the connection is open
+   */
+  take(slots: Slots, waiter: () => Waiter): { outcome: TakeOutcome; leave?: () => void } {
+    const { elapsed, isUnavailable, waiting, waitingPerTenant, maxWait, want } = this.#options
     const now = elapsed()
     if (slots.waiters.size === 0 && slots.take(now)) {
       if (slots.limit !== Infinity) this.#active.set(slots.tenantId, slots)
       if (slots.isLow) want()
-      return { taken: 'taken' }
+      return { outcome: 'taken' }
     }
-    if (slots.isExhausted(now)) return { taken: 'exhausted' }
-    if (isAway(now)) return { taken: 'unknown' }
-    if (this.#waiting >= waiting || slots.waiters.size >= waitingPerTenant) return { taken: 'full' }
+    if (slots.isExhausted(now)) return { outcome: 'exhausted' }
+    if (isUnavailable(now)) return { outcome: 'unknown' }
+    if (this.#waiting >= waiting || slots.waiters.size >= waitingPerTenant) return { outcome: 'full' }
     this.#active.set(slots.tenantId, slots)
     this.#waiting++
     const leave = enterQueue(waiter(), {
       waiters: slots.waiters,
       maxWait,
       isExhausted: () => slots.state === 'exhausted',
-      onRemaining: () => this.#waiting--,
+      onLeave: () => this.#waiting--,
     })
     want()
-    return { taken: 'waits', leave }
+    return { outcome: 'waits', leave }
   }
 
   close(slots: Slots): void {
     const next = slots.close()
-    if (next !== undefined) for (const waiter of this.#left([next])) waiter.go()
+    if (next !== undefined) for (const waiter of this.#dequeue([next])) waiter.go()
     if (slots.isRecalled) this.#options.want()
   }
 
-  /** At most so many; what is not needed is given back with them while the control plane answers. */
+  /** Makes up to `max` reports. They release unneeded slots while the control plane responds. */
   reports(max: number): SlotReport[] {
     const now = this.#options.elapsed()
-    const reported = [...this.#active.values()].filter((slots) => slots.hasChanges(now, this.#response)).slice(0, max)
-    return reported.map((slots) => {
-      const report = slots.report(now, this.#response)
-      // At the end, so that those who always have news keep nobody else from being told of.
+    const slotsToReport = [...this.#active.values()]
+      .filter((slots) => slots.hasChanges(now, this.#hasResponse))
+      .slice(0, max)
+    return slotsToReport.map((slots) => {
+      const report = slots.report(now, this.#hasResponse)
+      // Reported slots move to the end, so that those that always change do not keep others from being reported.
       this.#active.delete(slots.tenantId)
       this.#active.set(slots.tenantId, slots)
-      // Before it is somebody else's.
-      this.#keep(slots)
+      // Stored before another gateway can receive the released slots.
+      this.#store(slots)
       return report
     })
   }
 
-  /** @returns whether those who wait need another call soon */
+  /**
+   * Applies the response.
+   * @returns whether waiting connections need another call soon
+   */
   apply(response: LeaseResponse, reports: readonly SlotReport[]): boolean {
     const now = this.#options.elapsed()
-    this.#response = true
-    const reported = new Map(reports.map((report) => [report.tenant_id, report]))
+    this.#hasResponse = true
+    const reportsByTenant = new Map(reports.map((report) => [report.tenant_id, report]))
     let isPending = false
     for (const grant of response.slots) {
       const slots = this.#active.get(grant.tenant_id)
       if (slots === undefined) continue
-      const going = this.#left(slots.granted(grant, reported.get(grant.tenant_id)?.open ?? 0, now))
-      this.#keep(slots)
+      const going = this.#dequeue(slots.granted(grant, reportsByTenant.get(grant.tenant_id)?.open ?? 0, now))
+      this.#store(slots)
       for (const waiter of going) waiter.go()
-      if (grant.state === 'exhausted') for (const waiter of this.#left(slots.leaveAll())) waiter.exhausted()
+      if (grant.state === 'exhausted') for (const waiter of this.#dequeue(slots.leaveAll())) waiter.exhausted()
       isPending ||= grant.state === 'pending' && slots.waiters.size > 0
     }
     const recalled = new Set(response.slots_recalled)
@@ -149,37 +160,38 @@ export class SlotRenewer {
       slots.isRecalled = recalled.has(slots.tenantId)
       if (slots.isRecalled && slots.held > slots.open) this.#options.want()
       const isOver = slots.open === 0 && slots.held === 0 && !slots.isLow && !slots.changed
-      if (isOver || (slots.limit === Infinity && reported.has(slots.tenantId))) this.#active.delete(slots.tenantId)
+      if (isOver || (slots.limit === Infinity && reportsByTenant.has(slots.tenantId)))
+        this.#active.delete(slots.tenantId)
     }
     return isPending
   }
 
-  /** What was told must be told again. */
+  /** Notes that the reports may not have arrived and must be repeated. */
   failed(reports: readonly SlotReport[]): void {
-    this.#response = false
+    this.#hasResponse = false
     for (const { tenant_id: id } of reports) {
       const slots = this.#active.get(id)
       if (slots !== undefined) slots.changed = true
     }
   }
 
-  /** Nobody waits for a tenant that is not served any longer. */
+  /** Rejects the waiting connections of a tenant that is no longer served. */
   reject(tenantId: string): void {
-    for (const waiter of this.#left(this.#active.get(tenantId)?.leaveAll() ?? [])) waiter.unknown()
+    for (const waiter of this.#dequeue(this.#active.get(tenantId)?.leaveAll() ?? [])) waiter.unknown()
   }
 
   rejectAll(): void {
-    for (const slots of this.#active.values()) for (const waiter of this.#left(slots.leaveAll())) waiter.unknown()
+    for (const slots of this.#active.values()) for (const waiter of this.#dequeue(slots.leaveAll())) waiter.unknown()
   }
 
-  #keep({ tenantId, limit, held }: Slots): void {
-    if ((this.#stored.get(tenantId) ?? 0) === held) return
-    if (held === 0) this.#stored.delete(tenantId)
-    else this.#stored.set(tenantId, held)
+  #store({ tenantId, limit, held }: Slots): void {
+    if ((this.#storedHeld.get(tenantId) ?? 0) === held) return
+    if (held === 0) this.#storedHeld.delete(tenantId)
+    else this.#storedHeld.set(tenantId, held)
     this.#options.file.write({ tenant_id: tenantId, limit: limit === Infinity ? 0 : limit, held })
   }
 
-  #left(waiters: Waiter[]): Waiter[] {
+  #dequeue(waiters: Waiter[]): Waiter[] {
     this.#waiting -= waiters.length
     return waiters
   }

@@ -1,34 +1,35 @@
-// One tenant's share of its connections that stay: how many this gateway may have open, how many are, and who waits. No I/O.
+// One tenant's share of its long-lived connections: how many this gateway may open, how many are open, and the waiters. No
+// I/O.
 import type { SlotGrant, SlotReport } from '@tenantry/contract'
 import type { Waiter } from './lease.ts'
 
 const exhaustedMilliseconds = 1_000
-/** Slots without a connection are kept for those that come and go: as many as were open within two of these times. */
+/** Spare slots are held for short connections, according to the maximum number of open ones within two of these windows. */
 const windowMilliseconds = 5_000
 const maxSpare = 50
 
 export class Slots {
   readonly tenantId: string
   readonly waiters = new Set<Waiter>()
-  /** Of the plan; Infinity: none. */
+  /** The plan's limit; Infinity without one. */
   limit = Infinity
   state: SlotGrant['state'] | 'unknown' = 'unknown'
-  /** Whether what it holds or has open changed since it was last reported. */
+  /** Whether held slots or open connections changed since they were last reported. */
   changed = false
-  /** Whether the tenant is served: then some slots are asked for before its first connection, and kept. */
+  /** Whether the tenant is served, so that some slots are requested before its first connection, and held. */
   #isServed = false
-  /** Whether others want what is not in use here. */
+  /** Whether other gateways need unused slots. */
   isRecalled = false
   #open = 0
   #held = 0
   #openElsewhere = 0
   #isLow = false
-  /** Whether the last report does not hold any longer: what is granted in answer to it was asked for before. */
-  #isReportOld = false
-  /** False after nothing was granted in advance: then it is asked for only by those who wait. */
+  /** Whether the state has changed since the last report, so that a grant in response to it is outdated. */
+  #isReportStale = false
+  /** False after nothing was granted in advance. Then only waiting connections request slots. */
   #requestsAhead = true
   #exhaustedUntil = -Infinity
-  /** The most that were open in this window of time and in the one before. */
+  /** The maximum number of open connections in this window and in the one before. */
   #peak = 0
   #peakBefore = 0
   #windowSince = -Infinity
@@ -45,41 +46,41 @@ export class Slots {
     return this.#held
   }
 
-  /** At all gateways, as far as this one knows. */
+  /** The number of open connections at all gateways, as far as this one knows. */
   get openInAll(): number {
     return this.#openElsewhere + this.#open
   }
 
-  /** The tenant is served from now on, or no longer. */
+  /** Notes whether the tenant is served. */
   serve(isServed: boolean): void {
     if (isServed && !this.#isServed && this.#held <= this.#open) {
       this.state = 'unknown'
       this.#requestsAhead = true
-      this.#isReportOld = true
+      this.#isReportStale = true
     }
     this.#isServed = isServed
   }
 
-  /** Goes on with what an earlier incarnation has left: the connections of that one are closed. */
+  /** Continues with the slots of an earlier boot, whose connections are closed. */
   inherit(held: number, limit: number): void {
     this.limit = limit
     this.#held = held
     this.changed = true
   }
 
-  /** Nothing is opened any more. */
+  /** Releases all slots. No connection opens any more. */
   releaseAll(): void {
     this.#held = 0
   }
 
-  /** Whether it should be asked for more. */
+  /** Whether more should be requested. */
   get isLow(): boolean {
     return this.#isLow || this.waiters.size > 0 || (this.#isServed && !this.isHeld)
   }
 
   /**
-   * Whether connections are opened without the control plane: a slot is left, there is no limit, or the control plane has
-   * reported that none can be had in advance.
+   * Whether connections are opened without the control plane: a slot remains, there is no limit, or the control plane has
+   * reported that no slot is available in advance.
    */
   get isHeld(): boolean {
     return this.limit === Infinity || this.#held > this.#open || this.state !== 'unknown'
@@ -89,16 +90,23 @@ export class Slots {
     return this.#open >= this.limit || (this.state === 'exhausted' && now < this.#exhaustedUntil)
   }
 
-  /** @param now milliseconds, monotonic @returns whether there is room for one more, which is open from then on */
+  /**
+   * Takes a slot.
+   * @param now milliseconds, monotonic
+   * @returns whether there is one for another connection, which is open from then on
+   */
   take(now: number): boolean {
     if (this.limit !== Infinity && this.#open >= Math.min(this.#held, this.limit)) return false
-    this.#opens(1, now)
+    this.#countOpened(1, now)
     this.#isLow =
       this.#requestsAhead && !this.isRecalled && this.limit !== Infinity && this.#held - this.#open < this.#spare / 2
     return true
   }
 
-  /** @returns who has waited for it */
+  /**
+   * Closes a connection.
+   * @returns the waiter that receives its slot
+   */
   close(): Waiter | undefined {
     this.#open--
     this.changed = true
@@ -109,17 +117,17 @@ export class Slots {
     return next
   }
 
-  /** Whether there is something to tell: slots that are not needed any longer are given back with a report. */
-  hasChanges(now: number, mayGiveBack: boolean): boolean {
-    const owes = this.limit !== Infinity && this.#open > this.#held
-    return this.changed || this.isLow || owes || (mayGiveBack && this.#needed(now) < this.#held)
+  /** Whether there is something to report, such as unneeded slots, which are released with a report. */
+  hasChanges(now: number, mayRelease: boolean): boolean {
+    const isOverdrawn = this.limit !== Infinity && this.#open > this.#held
+    return this.changed || this.isLow || isOverdrawn || (mayRelease && this.#needed(now) < this.#held)
   }
 
-  /** What it says it keeps, it goes by from then on, whether the report arrives or not. */
-  report(now: number, mayGiveBack: boolean): SlotReport {
+  /** Makes a report. The slots that it states as held are valid from then on, whether the report arrives or not. */
+  report(now: number, mayRelease: boolean): SlotReport {
     this.changed = false
-    this.#isReportOld = false
-    if (mayGiveBack) this.#held = Math.min(this.#held, this.#needed(now))
+    this.#isReportStale = false
+    if (mayRelease) this.#held = Math.min(this.#held, this.#needed(now))
     const waiting = Math.max(0, this.#open + this.waiters.size - this.#held)
     const ahead = this.isLow && this.#requestsAhead && !this.isRecalled ? this.#spare : 0
     this.#isLow = false
@@ -131,10 +139,14 @@ export class Slots {
     return { tenant_id: this.tenantId, open: this.#open, keep: this.#held, ask: request, waiting }
   }
 
-  /** @param reported `open` of the report that this answers @returns those who waited and may go */
-  granted({ held, open, state }: SlotGrant, reported: number, now: number): Waiter[] {
-    this.#openElsewhere = Math.max(0, open - reported)
-    if (this.#isReportOld) {
+  /**
+   * Applies a grant.
+   * @param reportedOpen `open` of the report that this grant responds to
+   * @returns the waiters that may proceed
+   */
+  granted({ held, open, state }: SlotGrant, reportedOpen: number, now: number): Waiter[] {
+    this.#openElsewhere = Math.max(0, open - reportedOpen)
+    if (this.#isReportStale) {
       this.changed = true
       return []
     }
@@ -146,20 +158,23 @@ export class Slots {
     return this.#leave(Math.min(held, this.limit) - this.#open, now)
   }
 
-  /** Takes all out who wait, without a place. */
+  /** Removes all waiters, without a slot. */
   leaveAll(): Waiter[] {
     const leaving = [...this.waiters]
     this.waiters.clear()
     return leaving
   }
 
-  /** The plan has another number now. @returns those who waited and may go */
+  /**
+   * Changes the plan's limit.
+   * @returns the waiters that may proceed
+   */
   changeLimit(limit: number, now: number): Waiter[] {
     if (limit === this.limit) return []
     if (this.limit !== Infinity && limit < this.limit) {
-      // All gateways together may hold more than it allows.
+      // All gateways together may hold more slots than the new limit allows.
       this.#held = Math.min(this.#held, this.#open)
-      this.#isReportOld = true
+      this.#isReportStale = true
     }
     this.limit = limit
     this.state = 'unknown'
@@ -168,22 +183,22 @@ export class Slots {
     return limit === Infinity ? this.#leave(this.waiters.size, now) : []
   }
 
-  /** Those who wait get a place as far as there are some. */
+  /** Removes up to `slots` waiters from the queue and opens their connections. */
   #leave(slots: number, now: number): Waiter[] {
     const leaving = [...this.waiters].slice(0, Math.max(0, slots))
     for (const waiter of leaving) this.waiters.delete(waiter)
-    if (leaving.length > 0) this.#opens(leaving.length, now)
+    if (leaving.length > 0) this.#countOpened(leaving.length, now)
     return leaving
   }
 
-  #opens(count: number, now: number): void {
+  #countOpened(count: number, now: number): void {
     this.#turn(now)
     this.#open += count
     this.changed = true
     this.#peak = Math.max(this.#peak, this.#open)
   }
 
-  /** As many as are held at most: what is open, and what may soon be again. */
+  /** Returns the number of slots to hold: those of open connections, and those that may be needed soon. */
   #needed(now: number): number {
     if (this.limit === Infinity) return 0
     if (this.isRecalled || this.#open >= this.limit) return this.#open
@@ -200,7 +215,7 @@ export class Slots {
     this.#windowSince = now
   }
 
-  /** Held beyond what is open, so that the next few need not wait. */
+  /** The number of slots to hold beyond the open connections, so that the next few connections need not wait. */
   get #spare(): number {
     return this.limit === Infinity
       ? 0

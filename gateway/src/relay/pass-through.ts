@@ -1,4 +1,4 @@
-// One call between two other parts passed on: its answer at the pace of the slower side, the end of either as that of both.
+// Forwards one call between two other parts: the response at the pace of the slower side; the end of either side ends both.
 import type { ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { internalTokenHeader } from '@tenantry/contract'
@@ -9,17 +9,17 @@ import { rejectInternal } from '../http/internal-response.ts'
 interface PassedCall {
   method: 'GET' | 'DELETE'
   url: string
-  /** What the called part knows the caller by. */
+  /** The token that authenticates the caller. */
   token: string
-  /** In which form the caller wants the answer. */
+  /** The media types that the caller accepts. */
   accept?: string
-  /** Milliseconds to the head of the answer, and between two pieces of it. */
+  /** Milliseconds to the head of the response, and between two chunks of it. */
   headTimeout: number
   idleTimeout: number
   rejectionFor: (error: Error) => Rejection
 }
 
-/** Returns when the answer has ended on both sides. Never throws. */
+/** Forwards the call, and returns when the response has ended on both sides. Never throws. */
 export async function passThrough(call: PassedCall, response: ServerResponse, dispatcher: Dispatcher): Promise<void> {
   const gone = new AbortController()
   response.on('close', () => gone.abort())
@@ -37,7 +37,7 @@ export async function passThrough(call: PassedCall, response: ServerResponse, di
     response.flushHeaders()
     await pipeline(result.body, response)
   } catch (cause) {
-    // A part must not pass for the whole.
+    // A client must not mistake a part for the whole.
     if (response.headersSent) response.destroy()
     else rejectInternal(response, call.rejectionFor(cause instanceof Error ? cause : new Error(String(cause))))
   }

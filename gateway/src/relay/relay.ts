@@ -1,4 +1,5 @@
-// Between the control plane, which is on no tenant's network, and the tenants' own runtimes, which are on no other.
+// Relays calls between the control plane, which is on no tenant's network, and tenants' own runtimes, which are on no
+// other.
 import type { ServerResponse } from 'node:http'
 import { internalPaths, watchPingSeconds } from '@tenantry/contract'
 import { Agent } from 'undici'
@@ -21,7 +22,7 @@ interface RelayOptions {
 export class Relay {
   readonly #options: RelayOptions
   readonly #agent: Agent
-  /** Open watches by tenant. */
+  /** The number of open watches by tenant. */
   readonly #watches = new Map<string, number>()
 
   constructor(options: RelayOptions) {
@@ -29,7 +30,7 @@ export class Relay {
     this.#agent = new Agent({ connect: connector(options.limits.connectTimeout), keepAliveTimeout: 4_000 })
   }
 
-  /** A tenant's runtime → control plane: that tenant's manifest, for as long as both stay. */
+  /** Relays a tenant's runtime's watch of its manifest to the control plane, until either side ends it. */
   async watchManifest(tenantId: string, token: string, response: ServerResponse): Promise<void> {
     const { controlUrl, limits } = this.#options
     const open = this.#watches.get(tenantId) ?? 0
@@ -50,15 +51,15 @@ export class Relay {
       response,
       this.#agent,
     )
-    const left = (this.#watches.get(tenantId) ?? 0) - 1
-    if (left > 0) this.#watches.set(tenantId, left)
+    const remaining = (this.#watches.get(tenantId) ?? 0) - 1
+    if (remaining > 0) this.#watches.set(tenantId, remaining)
     else this.#watches.delete(tenantId)
   }
 
   /**
-   * Asks the control plane, on behalf of a tenant's runtime, what the tenant has used.
-   * @param path of `internalPaths.ownUsage`, of that tenant
-   * @param accept the caller's
+   * Requests a tenant's usage from the control plane on behalf of the tenant's runtime.
+   * @param path a path of `internalPaths.ownUsage` of that tenant
+   * @param accept the caller's Accept header
    */
   async requestOwnUsage(
     token: string,
@@ -79,7 +80,10 @@ export class Relay {
     await passThrough(call, response, this.#agent)
   }
 
-  /** Control plane → a tenant's own runtime. @param path of `internalPaths`, of that tenant */
+  /**
+   * Relays a call of the control plane to a tenant's own runtime.
+   * @param path a path of `internalPaths` of that tenant
+   */
   async requestRuntime(
     tenantId: string,
     method: 'GET' | 'DELETE',
@@ -108,7 +112,7 @@ export class Relay {
     await passThrough(call, response, this.#agent)
   }
 
-  /** Cuts what is under way. */
+  /** Destroys all connections, with the calls in progress. */
   destroy(): Promise<void> {
     return this.#agent.destroy()
   }

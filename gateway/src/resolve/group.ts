@@ -1,9 +1,12 @@
-// Which of the service's areas a tenant's path belongs to: for the meter and for how long an answer may take.
+// Maps a tenant's path to the module that serves it, for metering and for the response timeout.
 
-/** As in `CounterKey.group`. */
+/** The groups of `CounterKey.group`. */
 export type Group = 'storage' | 'rest' | 'functions' | 'other'
 
-/** @param path as the runtime sees it */
+/**
+ * Returns the group of a path.
+ * @param path the path as the runtime receives it
+ */
 export function groupOf(path: string): Group {
   if (path.startsWith('/storage/')) return 'storage'
   if (path.startsWith('/rest/')) return 'rest'

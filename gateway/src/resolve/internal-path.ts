@@ -1,8 +1,9 @@
-// Keeps the parts' own calls off the public door: they carry the same token that every forwarded request carries.
+// Recognises the paths of the parts' own calls, which the public server rejects because every forwarded request has the
+// same token.
 
 /**
- * Whether a runtime might take the path for one of `/internal/…`, however it is written: encoded, with empty or
- * dot segments, with backslashes, in any case. Refuses too much rather than too little; no public path begins so.
+ * Whether a runtime might read the path as one of `/internal/…`, however it is written: encoded, with empty or dot
+ * segments, with backslashes, in any case. Matches too much rather than too little; no public path begins like this.
  */
 export function isInternalPath(path: string): boolean {
   if (plainPath.test(path)) return false
@@ -16,14 +17,14 @@ export function isInternalPath(path: string): boolean {
   return segments[0]?.toLowerCase() === 'internal'
 }
 
-/** The public areas with no dot segment and nothing encoded: the common case, decided without taking it apart. */
+/** Matches paths of the public modules without dot segments and encoding: the common case, decided without parsing. */
 const plainPath = /^\/(?:storage|rest|functions|admin|events)\/(?!.*\.\.)[^%\\]*$/
 
 function decodeTwice(text: string): string {
   return decode(decode(text))
 }
 
-/** Never throws: what is no escape stays as it is. Bytes beyond ASCII don't matter here. */
+/** Decodes percent escapes. Never throws: an invalid escape stays unchanged. Bytes beyond ASCII don't matter here. */
 function decode(text: string): string {
   return text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }

@@ -1,7 +1,7 @@
-// Host and path → which tenant is meant and what its runtime is asked for. Pure.
+// Finds the addressed tenant and its runtime's path from a request's host and path. Pure.
 
 export interface Resolved {
-  /** What stands where a tenant's name would; perhaps of no tenant. */
+  /** The text in the position of a tenant's name; possibly of no tenant. */
   name: string
   /** The path and query for the runtime: the client's own bytes, never decoded or normalised. */
   path: string
@@ -10,10 +10,10 @@ export interface Resolved {
 }
 
 /**
- * A host below the domain (`acme.localhost:8080`, any case, with or without the trailing dot) decides alone;
- * any other host is that of the installation, where tenants stand under `/t/{name}`.
+ * Resolves a request's address. A host below the domain (`acme.localhost:8080`, any case, with or without the trailing dot)
+ * is sufficient. Any other host is the installation's, which has tenants under `/t/{name}`.
  * @param domain lower case, without a leading or trailing dot
- * @returns undefined when no tenant is addressed
+ * @returns undefined when the request addresses no tenant
  */
 export function resolve(host: string, path: string, domain: string): Resolved | undefined {
   const label = labelBelow(host, domain)
@@ -29,7 +29,7 @@ export function resolve(host: string, path: string, domain: string): Resolved | 
   }
 }
 
-/** What stands before `.{domain}`, or undefined when the host is not below the domain. */
+/** Returns the text before `.{domain}`, or undefined when the host is not below the domain. */
 function labelBelow(host: string, domain: string): string | undefined {
   let end = host.length
   const colon = host.lastIndexOf(':')
@@ -44,11 +44,11 @@ function labelBelow(host: string, domain: string): string | undefined {
 function nameEnd(path: string): number {
   for (let at = 3; at < path.length; at++) {
     const code = path.charCodeAt(at)
-    if (code === slash || code === question) return at
+    if (code === slash || code === questionMark) return at
   }
   return path.length
 }
 
 const dot = 0x2e
 const slash = 0x2f
-const question = 0x3f
+const questionMark = 0x3f

@@ -1,18 +1,18 @@
-// The routes of all tenants by id and by name: the control plane's watch, an index, and a copy on disk.
+// The routes of all tenants by ID and by name: the control plane's watch, an index, and a copy on disk.
 import { Route, WatchedTable } from '@tenantry/contract'
 
 interface RouteTableOptions {
-  /** Absolute URL of the watch of routes. */
+  /** The absolute URL of the watch of routes. */
   url: string
   internalToken: string
-  /** Where the last known routes are kept, for a start without a control plane. */
+  /** The file of the last known routes, for a start without a control plane. */
   file: string
   fetch: typeof globalThis.fetch
   /** Called when the set of runtimes of any tenant may have changed. */
   onRuntimes?: (added: readonly string[], removed: readonly string[]) => void
-  /** Called when a tenant is no longer served; `isGone` when it never will be. */
-  onUnserved?: (tenantId: string, isGone: boolean) => void
-  /** Called after every change, last of all; `undefined` when the tenant is gone. */
+  /** Called when a tenant is no longer served; `isDeleted` when it never will be. */
+  onUnserved?: (tenantId: string, isDeleted: boolean) => void
+  /** Called after every change, as the last callback; `undefined` when the tenant was deleted. */
   onChanged?: (tenantId: string, route: Route | undefined) => void
   onError?: (error: Error) => void
 }
@@ -20,9 +20,9 @@ interface RouteTableOptions {
 export class RouteTable {
   readonly #table: WatchedTable<Route>
   readonly #byName = new Map<string, Route>()
-  /** What each tenant is listed under and with which runtimes, so that a change can take the old back. */
+  /** The indexed route of each tenant, so that a change can undo its effects. */
   readonly #listed = new Map<string, Route>()
-  /** Names that two tenants claimed at once: when one lets go, the other must be found again. */
+  /** Names that two tenants claimed at the same time: when one releases the name, the other must be indexed again. */
   readonly #contested = new Set<string>()
   readonly #onRuntimes: RouteTableOptions['onRuntimes']
   readonly #onUnserved: RouteTableOptions['onUnserved']
@@ -48,7 +48,7 @@ export class RouteTable {
     return this.#table.load()
   }
 
-  /** Follows the control plane until aborted. */
+  /** Watches the control plane until aborted. */
   run(signal: AbortSignal): Promise<void> {
     return this.#table.run(signal)
   }
@@ -57,7 +57,7 @@ export class RouteTable {
     return this.#table.get(tenantId)
   }
 
-  /** The tenant that bears the name now; a deleted tenant bears none. */
+  /** Returns the route of the tenant that has the name now; a deleted tenant has none. */
   named(name: string): Route | undefined {
     return this.#byName.get(name)
   }

@@ -1,19 +1,20 @@
-// How many connections a tenant's container may hold open at one listener: whatever runs in it, others are served.
+// Limits the open connections of a tenant's container at one listener, so that no container can keep others from being
+// served.
 import type { Server, Socket } from 'node:net'
 import { ipv4Number, isWithin, type Ipv4Range } from './ipv4-range.ts'
 
-/** Where the tenants' containers are. */
+/** The addresses of the tenants' containers. */
 export interface TenantAddresses {
   readonly range: Ipv4Range
-  /** The part of it that is the region's own: the control plane, and the host whose proxy stands in front. */
+  /** The part of the range that is the region's own: the control plane, and the host whose proxy is in front. */
   readonly except?: Ipv4Range
 }
 
 interface ConnectionBoundsOptions {
   addresses: TenantAddresses
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
-  /** Called for a connection beyond the bound, at most once a minute for each address. */
+  /** Called for a connection beyond the limit, at most once a minute for each address. */
   onRejected: (listener: string, address: string) => void
 }
 
@@ -21,14 +22,17 @@ const reportMilliseconds = 60_000
 
 export class ConnectionBounds {
   readonly #options: ConnectionBoundsOptions
-  /** When each address was told of last, oldest first. */
-  readonly #reported = new Map<number, number>()
+  /** The time of the last report of each address, oldest first. */
+  readonly #reportedAt = new Map<number, number>()
 
   constructor(options: ConnectionBoundsOptions) {
     this.#options = options
   }
 
-  /** @param max open connections of one address */
+  /**
+   * Limits the connections to a listener.
+   * @param max the maximum number of open connections of one address
+   */
   apply(listener: string, server: Server, max: number): void {
     const open = new Map<number, number>()
     server.on('connection', (socket: Socket) => {
@@ -43,8 +47,8 @@ export class ConnectionBounds {
       }
       open.set(address, before + 1)
       socket.on('close', () => {
-        const left = (open.get(address) ?? 0) - 1
-        if (left > 0) open.set(address, left)
+        const remaining = (open.get(address) ?? 0) - 1
+        if (remaining > 0) open.set(address, remaining)
         else open.delete(address)
       })
     })
@@ -59,12 +63,12 @@ export class ConnectionBounds {
 
   #report(listener: string, address: number, text: string): void {
     const now = this.#options.elapsed()
-    for (const [other, at] of this.#reported) {
+    for (const [other, at] of this.#reportedAt) {
       if (now - at < reportMilliseconds) break
-      this.#reported.delete(other)
+      this.#reportedAt.delete(other)
     }
-    if (this.#reported.has(address)) return
-    this.#reported.set(address, now)
+    if (this.#reportedAt.has(address)) return
+    this.#reportedAt.set(address, now)
     this.#options.onRejected(listener, text)
   }
 }

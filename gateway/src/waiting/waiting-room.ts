@@ -1,11 +1,11 @@
-// Where requests and SQL logins wait for their paused tenant: in order, bounded, each until its deadline, while the
-// control plane is asked to wake the tenant.
+// The queue of requests and SQL logins for paused tenants: in order, bounded, each until its deadline, while the control
+// plane is requested to wake the tenant.
 import { pause, type Route } from '@tenantry/contract'
 import { rejectionOfPhase, rejections, type Rejection } from '../errors.ts'
 import type { Limits } from '../limits.ts'
-import { WakeRejected, type Wake } from './wake.ts'
+import { WakeRejectedError, type Wake } from './wake.ts'
 
-/** Who waits. One of the two is called, once, unless it leaves before. */
+/** A waiting request or login. One of the two functions is called, once, unless it leaves before. */
 export interface WaitingRequest {
   go(route: Route): void
   reject(rejection: Rejection): void
@@ -17,15 +17,18 @@ interface WaitingRoomOptions {
   onError: (error: Error) => void
 }
 
-/** The requests of one tenant in the order they came, with their deadlines. */
+/** The requests of one tenant in the order of their arrival, with their deadlines. */
 interface Room {
   requests: Map<WaitingRequest, NodeJS.Timeout>
   waking: AbortController
 }
 
-/** Milliseconds: asked again after a failure, doubled each time, and while a wake that was accepted shows no effect. */
-const firstRetry = 100
-const slowestRetry = 2_000
+/**
+ * Milliseconds before a failed wake is retried, doubled each time up to `maxRetryMs`, which also applies while a wake has
+ * no effect.
+ */
+const firstRetryMs = 100
+const maxRetryMs = 2_000
 
 export class WaitingRoom {
   readonly #options: WaitingRoomOptions
@@ -37,11 +40,14 @@ export class WaitingRoom {
     this.#options = options
   }
 
-  /** @returns to be called by a guest who leaves by itself; harmless afterwards */
+  /**
+   * Lets a request wait.
+   * @returns a function that the request calls when it leaves by itself; harmless afterwards
+   */
   wait(tenantId: string, request: WaitingRequest): () => void {
     const { limits } = this.#options
-    const seated = this.#rooms.get(tenantId)?.requests.size ?? 0
-    if (this.#closed || this.#waiting >= limits.waiting || seated >= limits.waitingPerTenant) {
+    const waitingForTenant = this.#rooms.get(tenantId)?.requests.size ?? 0
+    if (this.#closed || this.#waiting >= limits.waiting || waitingForTenant >= limits.waitingPerTenant) {
       request.reject(this.#closed ? rejections.tenantWaking : rejections.tooManyWaiting)
       return () => undefined
     }
@@ -56,7 +62,7 @@ export class WaitingRoom {
     return leave
   }
 
-  /** The route of a tenant is another now, or gone. */
+  /** Applies a change of a tenant's route: admits or rejects the waiting requests. */
   changed(tenantId: string, route: Route | undefined): void {
     if (route === undefined) {
       this.#rejectAll(tenantId, rejections.tenantNotFound)
@@ -68,7 +74,7 @@ export class WaitingRoom {
       this.#rejectAll(tenantId, rejection)
   }
 
-  /** Nobody waits any longer, and nobody will. */
+  /** Rejects all waiting requests, and every later one. */
   close(): void {
     this.#closed = true
     for (const tenantId of [...this.#rooms.keys()]) this.#rejectAll(tenantId, rejections.tenantWaking)
@@ -81,17 +87,17 @@ export class WaitingRoom {
     return room
   }
 
-  /** One for each tenant with requests, as long as it has any. Never throws. */
+  /** Wakes one tenant, as long as it has waiting requests. Never throws. */
   async #wake(tenantId: string, signal: AbortSignal): Promise<void> {
     const isOver = () => signal.aborted
-    for (let delay = firstRetry; !isOver(); delay = Math.min(delay * 2, slowestRetry)) {
+    for (let delay = firstRetryMs; !isOver(); delay = Math.min(delay * 2, maxRetryMs)) {
       try {
         await this.#options.wake(tenantId, signal)
-        delay = slowestRetry
+        delay = maxRetryMs
       } catch (cause) {
         if (isOver()) return
-        this.#options.onError(new Error(`tenant ${tenantId} was not woken`, { cause }))
-        if (cause instanceof WakeRejected) {
+        this.#options.onError(new Error(`The tenant ${tenantId} could not be woken.`, { cause }))
+        if (cause instanceof WakeRejectedError) {
           this.#rejectAll(tenantId, rejections.wakeRejected)
           return
         }
@@ -104,7 +110,7 @@ export class WaitingRoom {
     for (const request of this.#empty(tenantId)) request.reject(rejection)
   }
 
-  /** Takes all requests out; leaving afterwards does nothing. */
+  /** Removes all requests. Leaving afterwards has no effect. */
   #empty(tenantId: string): WaitingRequest[] {
     const room = this.#rooms.get(tenantId)
     if (room === undefined) return []

@@ -1,12 +1,12 @@
-// Asks the control plane to wake a paused tenant.
+// Requests the control plane to wake a paused tenant.
 import { internalPaths } from '@tenantry/contract'
-import { ControlRejected, postToControl, type ControlPlane } from '../control-call.ts'
+import { ControlStatusError, postToControl, type ControlPlane } from '../control-call.ts'
 
-/** Returns when the control plane has taken the order; the tenant is awake when its route says so. */
+/** Requests a wake, and returns when the control plane has accepted it. The tenant is awake when its route is ready. */
 export type Wake = (tenantId: string, signal: AbortSignal) => Promise<void>
 
-/** The control plane will not wake the tenant: asking again at once changes nothing. */
-export class WakeRejected extends Error {}
+/** The error of a wake that the control plane rejected, so that an immediate retry is useless. */
+export class WakeRejectedError extends Error {}
 
 const timeoutMilliseconds = 5_000
 
@@ -14,12 +14,12 @@ export function wakeThrough(control: ControlPlane): Wake {
   return async (tenantId, signal) => {
     try {
       const response = await postToControl(control, internalPaths.wake(tenantId), {
-        timeout: timeoutMilliseconds,
+        timeoutMs: timeoutMilliseconds,
         signal,
       })
       await response.body?.cancel()
     } catch (cause) {
-      throw cause instanceof ControlRejected && cause.status < 500 ? new WakeRejected(cause.message) : cause
+      throw cause instanceof ControlStatusError && cause.status < 500 ? new WakeRejectedError(cause.message) : cause
     }
   }
 }

@@ -1,4 +1,5 @@
-// One installation a data directory: a name in the kernel that dies with its holder, and a file that says who that is.
+// Allows one installation per data directory: a kernel name that disappears with its process, and a file that
+// identifies the process.
 import { once } from 'node:events'
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
@@ -12,23 +13,23 @@ export class DataDirectoryInUse extends Error {}
 const Holder = Type.Object({ pid: Type.Integer(), startTime: Type.String(), bootId: Type.String() })
 
 /**
- * The kernel's name decides between two that start at the same moment; the file is what a message can name, and also
- * holds where that name isn't seen (another network namespace). A holder that is gone holds nothing.
- * @returns a function that gives the lock back
- * @throws DataDirectoryInUse with the pid of the installation that runs
+ * Locks a data directory. The kernel's name decides between concurrent starts. The file is for messages, and for other
+ * network namespaces, where that name is not visible. A process that has ended holds no lock.
+ * @returns a function that releases the lock
+ * @throws DataDirectoryInUse with the PID of the running installation
  */
 export async function lockDataDirectory(directory: string): Promise<() => Promise<void>> {
   const file = join(directory, 'lock')
   const self = await identityOf(process.pid)
-  if (self === undefined) throw new Error('/proc is needed to lock the data directory')
+  if (self === undefined) throw new Error('The lock of the data directory needs /proc.')
   const { dev, ino } = await stat(directory)
   const name = await takeName(`\0tenantry-${dev}-${ino}`)
   const holder = await readHolder(file)
   if (name === undefined || (holder !== undefined && (await isAlive(holder)))) {
     name?.close()
-    const caller = holder !== undefined && (await isAlive(holder)) ? ` (process ${holder.pid})` : ''
+    const processText = holder !== undefined && (await isAlive(holder)) ? ` (process ${holder.pid})` : ''
     throw new DataDirectoryInUse(
-      `${directory} is in use by an installation that runs${caller}. Stop that one, or choose another directory with --data DIR.`,
+      `${directory} is in use by another installation${processText}. Stop that one, or choose another directory with --data DIR.`,
     )
   }
   await writeFile(`${file}.next`, JSON.stringify(self), { mode: 0o644 })
@@ -39,7 +40,7 @@ export async function lockDataDirectory(directory: string): Promise<() => Promis
   }
 }
 
-/** An abstract socket: taken by one process, freed by the kernel when that ends in whatever way. */
+/** Takes an abstract socket, which one process can have, and which the kernel frees whenever that process ends. */
 async function takeName(name: string): Promise<Server | undefined> {
   const server = createServer((socket) => socket.destroy())
   server.listen({ path: name })

@@ -1,4 +1,4 @@
-// How much of a service's output reaches the log: bursts, and a steady rate, of lines and of bytes.
+// Limits the output of a service in the log: a burst and a steady rate, of lines and of bytes.
 
 export interface LogLimits {
   burstLines: number
@@ -7,7 +7,7 @@ export interface LogLimits {
   bytesPerSecond: number
 }
 
-/** A start with all its lines fits in; a tenant that makes Postgres log without end does not. */
+/** Limits that admit all lines of a start, but not those of a tenant that makes Postgres log without end. */
 export const defaultLogLimits: LogLimits = {
   burstLines: 2_000,
   linesPerSecond: 200,
@@ -22,7 +22,7 @@ export class LogBudget {
   #bytes: number
   #filledAt: number
 
-  /** @param elapsed milliseconds of a clock that only goes forward */
+  /** @param elapsed milliseconds of a monotonic clock */
   constructor(limits: LogLimits, elapsed: () => number) {
     this.#limits = limits
     this.#elapsed = elapsed
@@ -31,7 +31,7 @@ export class LogBudget {
     this.#filledAt = elapsed()
   }
 
-  /** Takes one line from the budget; false when there is no room for it. */
+  /** Takes one line from the budget. @returns false if it exceeds the budget */
   admits(bytes: number): boolean {
     this.#refill()
     if (this.#lines < 1 || this.#bytes < bytes) return false

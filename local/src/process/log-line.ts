@@ -1,4 +1,5 @@
-// A line of a service's output → a line of the log: JSON keeps its level and fields, anything else is the text. Pure.
+// Converts a line of a service's output to a line of the log. JSON retains its level and fields; any other line is a
+// message. Pure.
 
 export type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
 
@@ -12,7 +13,7 @@ const levels = new Set(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
 const byNumber: Record<number, string> = { 10: 'trace', 20: 'debug', 30: 'info', 40: 'warn', 50: 'error', 60: 'fatal' }
 
 export function readServiceLine(service: string, line: string): LogLine {
-  // Postgres writes no JSON: what looks like it was put there by somebody's statement.
+  // Postgres writes no JSON, so a line like it comes from a client's statement.
   const { level, message, details } = service === 'postgres' ? readPostgresLine(line) : readLine(line)
   return { level, message: printable(message), details }
 }
@@ -23,13 +24,13 @@ function readLine(line: string): LogLine {
       const { level, msg, time, pid, hostname, service, ...details } = JSON.parse(line) as Record<string, unknown>
       return { level: levelOf(level), message: typeof msg === 'string' ? msg : '', details }
     } catch {
-      // No JSON after all.
+      // The line is not JSON.
     }
   }
   return { level: 'info', message: line, details: {} }
 }
 
-/** `LOG:  text` */
+/** Parses `LOG:  text`. */
 function readPostgresLine(line: string): LogLine {
   const match = /^(DEBUG\d?|LOG|INFO|NOTICE|WARNING|ERROR|FATAL|PANIC|DETAIL|HINT|STATEMENT|CONTEXT):\s+(.*)$/.exec(
     line,
@@ -52,7 +53,7 @@ function levelOf(value: unknown): Level {
   return typeof name === 'string' && levels.has(name) ? (name as Level) : 'info'
 }
 
-/** Control characters could move the cursor of the operator's terminal, or worse. */
+/** Replaces control characters, which could control the operator's terminal. */
 function printable(text: string): string {
   return text.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, '\ufffd')
 }

@@ -1,5 +1,5 @@
-// A service's output as lines of the log. Tenants can make services write anything, so a line is cut at 64 KB, the rate is
-// limited, and no output is an error.
+// Copies a service's output to the log. Tenants can make services write any output, so a line is cut at 64 KB, the rate
+// is limited, and no output is an error.
 import type { Readable } from 'node:stream'
 import type { Logger } from 'pino'
 import { LineSplitter, type SplitLine } from '@tenantry/contract'
@@ -7,7 +7,7 @@ import { defaultLogLimits, LogBudget, type LogLimits } from './log-budget.ts'
 import { readServiceLine } from './log-line.ts'
 
 const maxLogLineBytes = 64 * 1024
-/** Dropped lines are reported this long after the first of them. */
+/** Delay between the first dropped line and its report. */
 const reportMilliseconds = 1_000
 
 export class ServiceLog {
@@ -23,8 +23,8 @@ export class ServiceLog {
   }
 
   /**
-   * Copies a stream's lines into the log. Resolves when the stream is over, however it ends.
-   * @param onLine called with the text of each line that is not empty, dropped ones too
+   * Copies a stream's lines to the log. Resolves when the stream has ended or failed.
+   * @param onLine called with the text of each line that is not empty, dropped ones included
    */
   follow(stream: Readable, onLine: (text: string) => void = () => undefined): Promise<void> {
     const splitter = new LineSplitter(maxLogLineBytes)
@@ -32,7 +32,7 @@ export class ServiceLog {
       stream.on('data', (chunk: Buffer) => {
         for (const line of splitter.push(chunk)) this.#take(line, onLine)
       })
-      // A pipe that breaks is the end of a process, which the supervisor sees by itself.
+      // A broken pipe means that the process has ended, which the supervisor observes itself.
       stream.on('error', () => undefined)
       stream.once('close', () => {
         const last = splitter.end()
@@ -55,14 +55,14 @@ export class ServiceLog {
     this.#log[level](isCut ? { ...details, cut: true } : details, message)
   }
 
-  /** Counts a line; the first of them leads to a report of all that follow shortly. */
+  /** Counts a dropped line. The first one schedules a report of all that follow shortly. */
   #drop(): void {
     this.#dropped++
     if (this.#dropped > 1) return
     setTimeout(() => {
       this.#log.warn(
         { dropped: this.#dropped },
-        `${this.#dropped} lines of the service were dropped, because it writes too many`,
+        `${this.#dropped} lines of the service were dropped, because it writes too many.`,
       )
       this.#dropped = 0
     }, reportMilliseconds).unref()

@@ -1,4 +1,4 @@
-// Ports: which are free, and who holds one that is not.
+// Ports: finds free ones, and the program that uses another.
 import { once } from 'node:events'
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -19,15 +19,15 @@ export async function isFree(port: number, host = '127.0.0.1'): Promise<boolean>
   }
 }
 
-/** The first free port from `from` on that `taken` does not hold. */
+/** Returns the first free port from `from` on that is not in `taken`. */
 export async function nextFree(from: number, taken: ReadonlySet<number>): Promise<number> {
   for (let port = from; port < 65_536; port++) {
     if (!taken.has(port) && (await isFree(port))) return port
   }
-  throw new Error(`no port from ${from} on is free`)
+  throw new Error(`No port from ${from} on is free.`)
 }
 
-/** `name (process 123)` of whoever listens on a port, as far as /proc shows it. */
+/** Returns `name (process 123)` of the program that listens on a port, if /proc shows it. */
 export async function holderOf(port: number): Promise<string | undefined> {
   const inodes = new Set<string>()
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {

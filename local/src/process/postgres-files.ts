@@ -1,16 +1,16 @@
-// The embedded Postgres on disk: binaries from npm, a data directory made by initdb, its settings.
+// The embedded Postgres on disk: binaries from npm, a data directory that initdb creates, and its settings.
 import { execFile } from 'node:child_process'
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { asIdentity, giveTo, type Identity } from './unprivileged.ts'
+import { asIdentity, setOwner, type Identity } from './unprivileged.ts'
 
 const run = promisify(execFile)
 
 export interface PostgresBinaries {
   postgres: string
   initdb: string
-  /** Directory that holds the binaries with their libraries. */
+  /** Directory of the binaries with their libraries. */
   root: string
 }
 
@@ -22,28 +22,28 @@ export async function postgresBinaries(): Promise<PostgresBinaries> {
     return { postgres: binaries.postgres, initdb: binaries.initdb, root: dirname(dirname(binaries.postgres)) }
   } catch (cause) {
     throw new Error(
-      `no Postgres binaries for ${process.platform}-${process.arch}: the package ${name} is not installed`,
+      `The Postgres binaries for ${process.platform}-${process.arch} are missing: the package ${name} is not installed.`,
       { cause },
     )
   }
 }
 
-/** Makes the data directory when there is none. A half-made one, left by a kill during initdb, is made anew. */
+/** Creates a missing data directory. An incomplete one, after a kill during initdb, is created again. */
 export async function initialiseDataDirectory(options: {
   binaries: PostgresBinaries
   directory: string
   superuserPassword: string
   identity: Identity | undefined
-}): Promise<'made' | 'found'> {
+}): Promise<'created' | 'existing'> {
   const { binaries, directory, superuserPassword, identity } = options
   const marker = join(directory, 'tenantry.complete')
-  if (await exists(marker)) return 'found'
+  if (await exists(marker)) return 'existing'
   await rm(directory, { recursive: true, force: true })
   await mkdir(directory, { recursive: true, mode: 0o700 })
-  await giveTo(directory, identity)
+  await setOwner(directory, identity)
   const passwordFile = `${directory}.password`
   await writeFile(passwordFile, superuserPassword, { mode: 0o600 })
-  await giveTo(passwordFile, identity)
+  await setOwner(passwordFile, identity)
   try {
     const { command, args } = await asIdentity(identity, [binaries.root, dirname(directory)], {
       command: binaries.initdb,
@@ -69,10 +69,10 @@ export async function initialiseDataDirectory(options: {
     await rm(passwordFile, { force: true })
   }
   await writeFile(marker, '')
-  return 'made'
+  return 'created'
 }
 
-/** Settings given on the command line, so that they follow the version of this program, not of the data. */
+/** Returns settings for the command line, so that they depend on this program's version and not on the data. */
 export function postgresArguments(directory: string, port: number, settings: Record<string, string> = {}): string[] {
   const all: Record<string, string> = {
     listen_addresses: '127.0.0.1',
@@ -80,13 +80,13 @@ export function postgresArguments(directory: string, port: number, settings: Rec
     unix_socket_directories: '',
     max_connections: '200',
     shared_buffers: '128MB',
-    // A home has some thirty relations and a dropped one takes a lock on each.
+    // A home has about thirty relations, and its removal locks each of them.
     max_locks_per_transaction: '256',
     password_encryption: 'scram-sha-256',
     logging_collector: 'off',
     log_line_prefix: '',
     log_checkpoints: 'off',
-    // Statements of tenants may hold personal data, and are theirs.
+    // Statements of tenants may contain personal data.
     log_min_error_statement: 'panic',
     ...settings,
   }
@@ -94,8 +94,8 @@ export function postgresArguments(directory: string, port: number, settings: Rec
 }
 
 /**
- * Removes a `postmaster.pid` that no Postgres stands behind: an empty one (left by a power cut), or one whose number
- * was given to another program since. Postgres would refuse to start over either.
+ * Removes a `postmaster.pid` without a running Postgres: an empty one after a power failure, or one whose PID another
+ * program has now. Postgres would not start with either.
  */
 export async function removeStaleLock(directory: string): Promise<void> {
   const file = join(directory, 'postmaster.pid')

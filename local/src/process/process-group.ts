@@ -1,4 +1,4 @@
-// Ending a process group: asked first, killed when it does not listen.
+// Ends a process group: it receives a signal, and is killed after a time limit.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { allProcesses } from './process-identity.ts'
 
@@ -7,31 +7,31 @@ const pollMilliseconds = 10
 
 interface EndGroupOptions {
   signal: NodeJS.Signals
-  /** How long the group may take over it. */
+  /** Time limit of the group after the signal. */
   milliseconds: number
-  /** Aborted: no more patience. */
+  /** Signal that ends the wait, so that the group is killed at once. */
   expedite?: AbortSignal
-  /** Asked once more with this one, for a second, before SIGKILL. */
+  /** Further signal, with a time limit of one second, before SIGKILL. */
   lastSignal?: NodeJS.Signals
 }
 
 /**
- * Returns when nothing of the group is left.
- * @throws Error when some of it can't be killed (another user's, or stuck in the kernel)
+ * Returns when no process of the group remains.
+ * @throws Error if a process cannot be killed (another user's, or blocked in the kernel)
  */
 export async function endGroup(group: number, options: EndGroupOptions): Promise<void> {
   const { signal, milliseconds, expedite, lastSignal } = options
   signalGroup(group, signal)
-  if (await gone(group, milliseconds, expedite)) return
+  if (await hasEnded(group, milliseconds, expedite)) return
   if (lastSignal !== undefined) {
     signalGroup(group, lastSignal)
-    if (await gone(group, 1_000)) return
+    if (await hasEnded(group, 1_000)) return
   }
   signalGroup(group, 'SIGKILL')
-  if (!(await gone(group, killWaitMilliseconds))) throw new Error(`process group ${group} can't be ended`)
+  if (!(await hasEnded(group, killWaitMilliseconds))) throw new Error(`The process group ${group} could not be ended.`)
 }
 
-async function gone(group: number, milliseconds: number, expedite?: AbortSignal): Promise<boolean> {
+async function hasEnded(group: number, milliseconds: number, expedite?: AbortSignal): Promise<boolean> {
   const deadline = performance.now() + milliseconds
   for (;;) {
     if (!(await hasMembers(group))) return true
@@ -46,11 +46,11 @@ async function hasMembers(group: number): Promise<boolean> {
   } catch (cause) {
     if (hasCode(cause, 'ESRCH')) return false
   }
-  // The kernel counts zombies, which nobody may come to collect.
+  // The kernel includes zombies, which may never be reaped.
   return (await groupMembers(group)).length > 0
 }
 
-/** Pids of the processes in a group. */
+/** Returns the PIDs of the processes in a group. */
 export async function groupMembers(group: number): Promise<number[]> {
   return (await allProcesses()).filter((stat) => stat.group === group).map((stat) => stat.pid)
 }
@@ -59,7 +59,7 @@ function signalGroup(group: number, signal: NodeJS.Signals): void {
   signalProcess(-group, signal)
 }
 
-/** Signals a process, or with a negative number a group. One that is gone, or not ours to signal, is no error. */
+/** Signals a process or, with a negative number, a group. One that has ended, or belongs to another user, is not an error. */
 export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)

@@ -1,15 +1,15 @@
-// Telling one process from another that later got the same number: the kernel's start time of it.
+// Identifies a process by its PID and the kernel's start time, because PIDs are reused.
 import { readFile, readdir } from 'node:fs/promises'
 
 export interface ProcessIdentity {
   pid: number
   /** Field 22 of /proc/<pid>/stat: clock ticks since boot. */
   startTime: string
-  /** The machine's boot; a start time means nothing across boots. */
+  /** ID of the machine's boot. Start times of different boots are not comparable. */
   bootId: string
 }
 
-/** What /proc/<pid>/stat says of a process that runs; undefined when there is none, or it is a zombie. */
+/** The content of /proc/<pid>/stat for a process that is not a zombie. */
 interface ProcessStat {
   pid: number
   name: string
@@ -20,7 +20,7 @@ interface ProcessStat {
 
 export async function statOf(pid: number): Promise<ProcessStat | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  // The name, in parentheses, may hold blanks and parentheses itself.
+  // The name, in parentheses, may contain blanks and parentheses.
   const end = stat.lastIndexOf(')')
   const fields = stat.slice(end + 2).split(' ')
   const startTime = fields[19]
@@ -34,7 +34,7 @@ export async function statOf(pid: number): Promise<ProcessStat | undefined> {
   }
 }
 
-/** All processes that /proc shows. */
+/** Returns all processes that /proc shows. */
 export async function allProcesses(): Promise<ProcessStat[]> {
   const found: ProcessStat[] = []
   for (const entry of await readdir('/proc')) {
@@ -45,7 +45,7 @@ export async function allProcesses(): Promise<ProcessStat[]> {
   return found
 }
 
-/** The command line of a process as its arguments; empty when it is gone. */
+/** Returns the command line of a process as its arguments; empty if it has ended. */
 export async function commandLineOf(pid: number): Promise<string[]> {
   const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
   return text.split('\0').slice(0, -1)

@@ -1,4 +1,4 @@
-// Which processes an installation runs, on disk: so that the next run finds, and ends, what this one may leave behind.
+// Records the processes of an installation on disk, so that the next run finds and ends those that this one may leave.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Logger } from 'pino'
@@ -26,7 +26,7 @@ export class RunRecords {
     this.#directory = directory
   }
 
-  /** The whole record or none: it is renamed into place. */
+  /** Writes a record atomically by a rename. */
   async write(service: string, record: RunRecord): Promise<void> {
     const file = this.#file(service)
     await writeFile(`${file}.next`, JSON.stringify(record))
@@ -37,7 +37,7 @@ export class RunRecords {
     await rm(this.#file(service), { force: true })
   }
 
-  /** Ends whatever an earlier run left, in the order in which it would have stopped it. */
+  /** Ends the processes that an earlier run left, in their stop order. */
   async endOrphans(log: Logger): Promise<void> {
     await mkdir(this.#directory, { recursive: true })
     const records: { service: string; record: RunRecord }[] = []
@@ -55,12 +55,13 @@ export class RunRecords {
   }
 
   async #endOrphan(service: string, record: RunRecord, log: Logger): Promise<void> {
-    const report = () => log.info({ service, pid: record.pid }, 'ending what an earlier run left behind')
+    const report = () => log.info({ service, pid: record.pid }, 'A process of an earlier run is ended.')
     if (await isAlive(record)) {
       report()
       await endGroup(record.pid, { signal: record.stopSignal, milliseconds: orphanMilliseconds })
     } else if (record.bootId === (await bootId()) && (await statOf(record.pid)) === undefined) {
-      // A dead leader's children may live on. Its number may also have been another group's since, so they must look it.
+      // Children of a dead leader may still run. The PID may also have been another group's since, so the children's
+      // commands must match.
       const members = await groupMembers(record.pid)
       for (const pid of members) {
         if ((await commandLineOf(pid))[0] !== record.command && (await statOf(pid))?.name !== basename(record.command))
@@ -72,7 +73,7 @@ export class RunRecords {
     await this.remove(service)
   }
 
-  /** Undefined for one that a crash tore, or another version wrote. */
+  /** Reads a record; undefined for an incomplete one, or one of another version. */
   async #read(file: string): Promise<RunRecord | undefined> {
     try {
       const record: unknown = JSON.parse(await readFile(join(this.#directory, file), 'utf8'))

@@ -1,5 +1,6 @@
-// Keeps services running as child processes: starts them, restarts what dies with growing delay, stops them in order.
-// Each is the leader of a process group of its own, recorded on disk, so that a later run finds what this one left.
+// Supervises services as child processes: it starts them, restarts those that end with a growing delay, and stops them
+// in order. Each leads its own process group, which is recorded on disk, so that a later run finds the processes that
+// this one left.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { ConfigurationError, configurationExitCode, pause } from '@tenantry/contract'
 import type { Logger } from 'pino'
@@ -15,46 +16,46 @@ export interface ProcessService {
   args: string[]
   cwd: string
   environment: Record<string, string>
-  /** Directories it reads and writes; see `asIdentity`. */
+  /** Directories that it reads and writes; see `asIdentity`. */
   needs: string[]
-  /** Resolves to true once the service answers. */
+  /** Resolves to true once the service responds. */
   ready: (signal: AbortSignal) => Promise<boolean>
   stopSignal: 'SIGTERM' | 'SIGINT'
-  /** Services of the lowest number are stopped first. */
+  /** Position in the stop order; the lowest is stopped first. */
   stopOrder: number
-  /** Time to stop by itself before it is killed. */
+  /** Time limit after the stop signal, after which it is killed. */
   stopMilliseconds: number
-  /** Before each start, for what a crash may have left. */
+  /** Called before each start, to repair the effects of a crash. */
   prepare?: () => Promise<void>
 }
 
 interface SupervisorOptions {
-  /** Where the records of running services are. */
+  /** Directory of the records of running services. */
   runDirectory: string
   identity: Identity | undefined
   log: Logger
-  /** Called when a service that ran before does not start again because its configuration is wrong; it stays down. */
+  /** Called when a service that ran before cannot restart because of its configuration. It stays stopped. */
   onConfigurationError?: (error: ConfigurationError) => void
   readyMilliseconds?: number
 }
 
-const firstDelay = 100
-const maxDelay = 10_000
-/** A service that ran so long has earned a short delay again. */
+const firstDelayMilliseconds = 100
+const maxDelayMilliseconds = 10_000
+/** Run time after which the delay is short again. */
 const steadyMilliseconds = 30_000
-/** A service that has ended is waited for so long to close its output. */
-const lastWordsMilliseconds = 1_000
+/** Time limit for the output of a service that has ended. */
+const outputMilliseconds = 1_000
 
 interface Running {
   service: ProcessService
   log: ServiceLog
-  /** Undefined when nothing of its latest process is left. */
+  /** Latest process; undefined if none of its group remains. */
   child: ChildProcess | undefined
   stopping: AbortController
-  /** Ends when the service is stopped for good. */
+  /** Resolves when the service has stopped. */
   loop: Promise<void>
   exited: Promise<void>
-  /** Ends when all that its latest process wrote has been read. */
+  /** Resolves when all output of the latest process has been read. */
   output: Promise<unknown>
   lastErrorLine: string
 }
@@ -70,18 +71,19 @@ export class Supervisor {
     this.#records = new RunRecords(options.runDirectory)
   }
 
-  /** Ends whatever services an earlier run left behind. */
+  /** Ends services that an earlier run left. */
   async endOrphans(): Promise<void> {
     await this.#records.endOrphans(this.#options.log)
   }
 
   /**
-   * Starts a service and returns once it answers.
-   * @throws ConfigurationError when its configuration is wrong
-   * @throws Error when it does not answer in time, or ends before
+   * Starts a service and returns once it responds.
+   * @throws ConfigurationError if its configuration is wrong
+   * @throws Error if it does not respond in time, or ends before
    */
   async start(service: ProcessService): Promise<void> {
-    if (this.#isStopped) throw new Error(`the service ${service.name} is not started: all of them are being stopped`)
+    if (this.#isStopped)
+      throw new Error(`The service ${service.name} cannot start while all services are being stopped.`)
     const stopping = new AbortController()
     const log = new ServiceLog(service.name, this.#options.log)
     const running: Running = {
@@ -101,19 +103,19 @@ export class Supervisor {
       if (stopping.signal.aborted) return
       throw (
         (await configurationErrorOf(running)) ??
-        new Error(`the service ${service.name} ended while it was started; its log above says why`)
+        new Error(`The service ${service.name} ended during its start. Its log above contains the reason.`)
       )
     })
-    const response = untilReady(
+    const isReady = waitUntilReady(
       service,
       AbortSignal.any([stopping.signal, AbortSignal.timeout(readyMilliseconds)]),
       readyMilliseconds,
     )
-    await Promise.race([died, response])
-    running.loop = this.#keep(running)
+    await Promise.race([died, isReady])
+    running.loop = this.#supervise(running)
   }
 
-  /** Stops all services, each in its turn. `hurry` kills what still runs. */
+  /** Stops all services in their order. `expedite` kills remaining processes. */
   async stop(expedite: AbortSignal): Promise<void> {
     this.#isStopped = true
     for (const running of this.#running.splice(0).sort((a, b) => a.service.stopOrder - b.service.stopOrder)) {
@@ -127,35 +129,35 @@ export class Supervisor {
     }
   }
 
-  /** Restarts the service whenever it ends, until it is stopped. Never throws: nobody would start it again. */
-  async #keep(running: Running): Promise<void> {
+  /** Restarts the service whenever it ends, until it is stopped. Never throws, because nothing else would restart it. */
+  async #supervise(running: Running): Promise<void> {
     const { service, stopping } = running
     const { log } = this.#options
-    let delay = firstDelay
+    let delay = firstDelayMilliseconds
     for (;;) {
       const begin = performance.now()
       await running.exited
       if (isAborted(stopping.signal)) return
-      const wrong = await configurationErrorOf(running)
-      if (wrong !== undefined) {
-        log.error({ service: service.name }, 'a service is not started again: its configuration is wrong')
-        this.#options.onConfigurationError?.(wrong)
+      const configurationError = await configurationErrorOf(running)
+      if (configurationError !== undefined) {
+        log.error({ service: service.name }, 'A service is not restarted, because its configuration is wrong.')
+        this.#options.onConfigurationError?.(configurationError)
         return
       }
-      if (performance.now() - begin > steadyMilliseconds) delay = firstDelay
+      if (performance.now() - begin > steadyMilliseconds) delay = firstDelayMilliseconds
       try {
         log.warn(
           { service: service.name, code: running.child?.exitCode, signal: running.child?.signalCode, delay },
-          'a service ended by itself; it is started again',
+          'A service ended by itself and is restarted.',
         )
-        await endRest(running)
+        await endRemaining(running)
         await pause(delay, stopping.signal)
         if (isAborted(stopping.signal)) return
         await this.#spawn(running)
       } catch (error) {
-        log.error({ service: service.name, err: error }, 'a service could not be started; it is tried again')
+        log.error({ service: service.name, err: error }, 'A service could not be started. The start is retried.')
       }
-      delay = Math.min(delay * 2, maxDelay)
+      delay = Math.min(delay * 2, maxDelayMilliseconds)
     }
   }
 
@@ -163,13 +165,13 @@ export class Supervisor {
     const { service, stopping } = running
     await service.prepare?.()
     const { command, args } = await asIdentity(this.#options.identity, service.needs, service)
-    // A stop that came meanwhile has found no process to end.
+    // A stop during these steps found no process to end.
     if (stopping.signal.aborted) return
     const child = spawn(command, args, {
       cwd: service.cwd,
       env: service.environment,
       stdio: ['ignore', 'pipe', 'pipe'],
-      // A group of its own: the terminal's ^C is the supervisor's to pass on.
+      // Its own group, because the supervisor passes the terminal's ^C on.
       detached: true,
     })
     running.child = child
@@ -193,30 +195,32 @@ export class Supervisor {
   }
 }
 
-/** The last line of standard error, when it ended because of its configuration: a restart would end the same way. */
+/**
+ * Returns the last line of standard error if the configuration ended the service. A restart would end in the same way.
+ */
 async function configurationErrorOf(running: Running): Promise<ConfigurationError | undefined> {
   if (running.child?.exitCode !== configurationExitCode) return undefined
-  await Promise.race([running.output, pause(lastWordsMilliseconds)])
+  await Promise.race([running.output, pause(outputMilliseconds)])
   return new ConfigurationError(`${running.service.name}: ${running.lastErrorLine}`)
 }
 
-/** What the service had started (executors, backends) must not live on beside the new one. */
-async function endRest(running: Running): Promise<void> {
+/** Ends processes of the service (executors, backends), which must not run alongside the new ones. */
+async function endRemaining(running: Running): Promise<void> {
   if (running.child?.pid === undefined) return
   await endGroup(running.child.pid, { signal: 'SIGKILL', milliseconds: 2_000 })
-  // Its number may be another process' from now on.
+  // Another process may get this PID from now on.
   running.child = undefined
 }
 
-async function untilReady(service: ProcessService, signal: AbortSignal, milliseconds: number): Promise<void> {
+async function waitUntilReady(service: ProcessService, signal: AbortSignal, milliseconds: number): Promise<void> {
   for (;;) {
     if (await service.ready(signal).catch(() => false)) return
-    if (signal.aborted) throw new Error(`the service ${service.name} did not answer within ${milliseconds / 1000} s`)
+    if (signal.aborted) throw new Error(`The service ${service.name} did not respond within ${milliseconds / 1000} s.`)
     await pause(10, signal)
   }
 }
 
-/** Read anew, because it changes while one waits. */
+/** Reads the signal again, because it can change during a wait. */
 function isAborted(signal: AbortSignal): boolean {
   return signal.aborted
 }

@@ -1,5 +1,5 @@
-// Running a service as another user than root. Postgres refuses root, and nothing that faces a network should be it.
-// A normal user's installation runs everything as that user and needs none of this.
+// Runs a service as another user than root. Postgres rejects root, and no program that faces a network should be root.
+// An installation of a normal user runs everything as that user and needs none of this.
 import { execFile } from 'node:child_process'
 import { chown, readFile, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** System user that the services of a root-started installation run as. */
+/** System user of the services of an installation that root starts. */
 const serviceUser = 'tenantry'
 
 export interface Identity {
@@ -20,7 +20,10 @@ export interface Command {
   args: string[]
 }
 
-/** Undefined when this process is no root: then services keep its identity. Makes the user when it is missing. */
+/**
+ * Returns the services' identity, and creates the user if it is missing; undefined if this process is not root and
+ * services keep its identity.
+ */
 export async function serviceIdentity(): Promise<Identity | undefined> {
   if (process.getuid?.() !== 0) return undefined
   const known = await findUser(serviceUser)
@@ -35,17 +38,17 @@ export async function serviceIdentity(): Promise<Identity | undefined> {
       },
     )
   } catch (cause) {
-    // Two installations may start at once; whoever came second finds the user made.
+    // Two installations may start at once. The second one finds the user.
     if ((await findUser(serviceUser)) === undefined) {
       throw new Error(
-        `Postgres does not run as root, and the system user "${serviceUser}" could not be made. ` +
-          `Make it (useradd --system ${serviceUser}) or start as a normal user.`,
+        `Postgres does not run as root, and the system user "${serviceUser}" could not be created. ` +
+          `Create it (useradd --system ${serviceUser}) or start as a normal user.`,
         { cause },
       )
     }
   }
   const made = await findUser(serviceUser)
-  if (made === undefined) throw new Error(`the system user "${serviceUser}" was made but is not in /etc/passwd`)
+  if (made === undefined) throw new Error(`The system user "${serviceUser}" was created but is not in /etc/passwd.`)
   return made
 }
 
@@ -57,15 +60,15 @@ async function findUser(name: string): Promise<Identity | undefined> {
   return undefined
 }
 
-/** Gives a directory to the identity. Only the directory itself: what lies in it was made by its owner. */
-export async function giveTo(directory: string, identity: Identity | undefined): Promise<void> {
+/** Sets the owner of a directory, and not of its content, which its creator owns. */
+export async function setOwner(directory: string, identity: Identity | undefined): Promise<void> {
   if (identity !== undefined) await chown(directory, identity.uid, identity.gid)
 }
 
 /**
- * The command that runs `command` as the identity. When an ancestor of a directory it needs is closed to
- * others (a clone below `/root`, say), the command gets a mount namespace of its own, in which that ancestor
- * shows nothing but the directories named: same paths, and no change to the machine's own tree.
+ * Returns a command that runs `command` as the identity. If others cannot enter an ancestor of a needed directory, for
+ * example of a clone below `/root`, the command gets its own mount namespace. In it, that ancestor contains only the
+ * named directories under the same paths, and the machine's own tree does not change.
  */
 export async function asIdentity(
   identity: Identity | undefined,
@@ -108,7 +111,10 @@ export async function asIdentity(
   }
 }
 
-/** $1 how many closed ancestors; for each: itself, how many directories follow, then these; at last the command. */
+/**
+ * Script. Its arguments are the number of closed ancestors; for each of them its path, the number of its directories,
+ * and these; and finally the command.
+ */
 const openAncestorsScript = `
 set -e
 groups=$1; shift
@@ -125,7 +131,7 @@ umount -l "$stage"; rmdir "$stage" 2>/dev/null || true
 cd /
 exec "$@"`
 
-/** Directories by the topmost directory above them that others may not pass; those that all may reach are left out. */
+/** Groups directories by the topmost ancestor that others cannot enter, and omits those that others can reach. */
 async function closedAncestors(directories: string[]): Promise<Map<string, string[]>> {
   const closed = new Map<string, string[]>()
   for (const directory of directories) {

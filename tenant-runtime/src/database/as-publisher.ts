@@ -1,12 +1,15 @@
-// The rights of the ddl login itself, within a transaction that has the owner's: what a reload publishes is in tables of the
+// Runs work with the rights of the ddl login itself, within a transaction of the owner. A reload writes to tables of the
 // service, which the owner may not change.
 import type pg from 'pg'
 
-/** @param client of `ScopedDatabase.withOwner` */
+/**
+ * Runs the work.
+ * @param client the client of `ScopedDatabase.withOwner`
+ */
 export async function asPublisher<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   await client.query('set local role none')
   const result = await work()
-  // The login's own setting: the owner.
+  // The login's own setting is the owner.
   await client.query('reset role')
   return result
 }

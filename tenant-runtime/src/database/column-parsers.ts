@@ -1,21 +1,25 @@
-// Columns of a result: from Postgres' text to the values that the rest of the runtime sees.
+// Parsers of a result's columns: from Postgres' text to the values that the rest of the runtime uses.
 import pg from 'pg'
 
 const int8 = 20
 const timestamptz = 1184
 
-/** What makes a value of a text, for a type's id. */
+/**
+ * Returns the parser of a type's texts.
+ * @param type the type's OID
+ */
 export function parserOf(type: number): (text: string) => unknown {
-  // Counts and sizes: all of ours lie far below 2^53.
+  // All of our counts and sizes are far below 2^53.
   if (type === int8) return Number
   if (type === timestamptz) return isoTime
-  // Its declared types know only the built-in ids, and call what a parser makes `any`.
+  // The declared types only know the built-in OIDs, and return `any` for a parser's result.
   return (pg.types.getTypeParser as (id: number) => (text: string) => unknown)(type)
 }
 
 /**
- * Postgres' text of a time in ISO 8601 with milliseconds; null for what has no such form. Sessions run in UTC with ISO dates,
- * so that mostly only the blank, the milliseconds and the short offset differ: a listing has hundreds of them.
+ * Converts Postgres' text of a time to ISO 8601 with milliseconds; null when it has no such form. Sessions run in UTC with
+ * ISO dates, so that mostly only the blank, the milliseconds and the short offset differ. This fast path matters for
+ * listings.
  */
 export function isoTime(text: string): string | null {
   if (text.length <= 26 && text[4] === '-' && text.endsWith('+00'))

@@ -1,6 +1,6 @@
-// Every connection of this runtime to Postgres. A connection belongs to one tenant's login role for all its life;
-// each tenant may have a few, all tenants together no more than the cap. When the cap is reached, the connection
-// that has been idle longest is closed for whoever needs one.
+// All connections of this runtime to Postgres. A connection belongs to one tenant's login role for its whole life. Each
+// tenant may have a few, and all tenants together no more than a maximum, at which the connection that has been idle
+// longest is closed for a tenant that needs one.
 import pg from 'pg'
 import { guardMessages } from './message-guard.ts'
 import { RuntimeError } from '../errors.ts'
@@ -11,15 +11,15 @@ import { StreamSlots } from './stream-slots.ts'
 export interface ConnectionLimits {
   total: number
   perTenant: number
-  /** A connection unused for so long is closed. */
+  /** The time after which an idle connection is closed. */
   idleMilliseconds: number
-  /** The longest wait for a connection before 503. */
+  /** The maximum wait for a connection, after which the request receives a 503. */
   waitMilliseconds: number
-  /** Requests of one tenant that may wait; more are refused at once. */
+  /** The maximum number of waiting requests of one tenant. Further ones are rejected at once. */
   maxWaiting: number
   connectMilliseconds: number
   statementMilliseconds: number
-  /** A long answer whose reader takes nothing for so long is cut off; so is one that has taken so long in all. */
+  /** The time limits for reading a long response: without any progress, and in total. */
   reading: ReadingTime
 }
 
@@ -37,11 +37,11 @@ export const defaultConnectionLimits: ConnectionLimits = {
 export interface Connection {
   readonly client: pg.Client
   readonly prepared: PreparedStatements
-  /** On the clock of `Connections`: its tenant's turn with it began then. */
+  /** The time on the clock of `Connections` at which its tenant's turn with it began. */
   readonly openedAt: number
 }
 
-/** So long a tenant may go on with a connection while another has none. */
+/** The time for which a tenant may continue to use a connection while another tenant has none. */
 const turnMilliseconds = 100
 
 interface Login {
@@ -57,25 +57,25 @@ interface Waiter {
 
 interface Pool {
   login: Login
-  /** Open and opening. */
+  /** The number of open and opening connections. */
   count: number
   idle: { connection: Connection; since: number }[]
   waiting: Set<Waiter>
 }
 
 export class Connections {
-  /** Taken by those that read a long answer: a part of the connections, so that the rest goes on. */
+  /** Slots for reading long responses, which may use a part of the connections, so that the rest remains available. */
   readonly streams: StreamSlots
   readonly #limits: ConnectionLimits
   readonly #now: () => number
   readonly #pools = new Map<string, Pool>()
   readonly #sweep: NodeJS.Timeout
-  /** Ended by Postgres or the network, and perhaps not yet given back. */
+  /** Connections that Postgres or the network ended, and that may not be released yet. */
   readonly #broken = new WeakSet<Connection>()
   #total = 0
   #closed = false
 
-  /** `now` in milliseconds, monotonic. */
+  /** Creates the pools. `now` returns monotonic milliseconds. */
   constructor(limits: ConnectionLimits, now: () => number = () => performance.now()) {
     this.#limits = limits
     this.#now = now
@@ -84,7 +84,7 @@ export class Connections {
     this.#sweep.unref()
   }
 
-  /** Open connections, and requests that wait for one. */
+  /** Returns the number of open and idle connections, and of requests that wait for one. */
   get load(): { open: number; idle: number; waiting: number } {
     let idle = 0
     let waiting = 0
@@ -99,9 +99,12 @@ export class Connections {
     return this.#limits.reading
   }
 
-  /** @throws RuntimeError DATABASE_BUSY when none gets free in time, DATABASE_UNAVAILABLE when Postgres can't be reached */
+  /**
+   * Acquires a connection.
+   * @throws RuntimeError DATABASE_BUSY when none is released in time, DATABASE_UNAVAILABLE when Postgres cannot be reached
+   */
   async acquire(login: Login): Promise<Connection> {
-    if (this.#closed) throw new RuntimeError('DATABASE_UNAVAILABLE', 'the service is stopping')
+    if (this.#closed) throw new RuntimeError('DATABASE_UNAVAILABLE', 'The service is stopping.')
     const pool = this.#poolOf(login)
     const idle = pool.idle.pop()
     if (idle !== undefined) return idle.connection
@@ -109,7 +112,7 @@ export class Connections {
     return this.#wait(pool)
   }
 
-  /** Gives a connection back; `reusable: false` closes it. */
+  /** Releases a connection; `reusable: false` closes it. */
   release(login: Login, connection: Connection, reusable: boolean): void {
     const pool = this.#pools.get(login.tenantId)
     if (!reusable || this.#broken.has(connection) || this.#closed || pool?.login.url !== login.url) {
@@ -118,7 +121,7 @@ export class Connections {
     }
     const [waiter] = pool.waiting
     if (waiter !== undefined && this.#isTurnOver(pool, connection)) {
-      this.#lastInLine(login.tenantId, pool)
+      this.#moveToEnd(login.tenantId, pool)
       void this.#discard(login.tenantId, connection)
       return
     }
@@ -130,7 +133,9 @@ export class Connections {
     this.#openForWaiting()
   }
 
-  /** Closes what a tenant holds; called when it is gone or its password changed. Busy ones close when given back. */
+  /**
+   * Closes a tenant's connections after its deletion or a change of its password. Busy ones close when they are released.
+   */
   evict(tenantId: string): void {
     const pool = this.#pools.get(tenantId)
     if (pool === undefined) return
@@ -138,14 +143,14 @@ export class Connections {
     for (const { connection } of pool.idle.splice(0)) void this.#discard(tenantId, connection)
   }
 
-  /** Refuses new work and closes every idle connection; busy ones close when given back. */
+  /** Rejects new work and closes every idle connection. Busy ones close when they are released. */
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#sweep)
     const ending: Promise<void>[] = []
     for (const [tenantId, pool] of this.#pools) {
       for (const waiter of pool.waiting)
-        this.#reject(pool, waiter, new RuntimeError('DATABASE_UNAVAILABLE', 'the service is stopping'))
+        this.#reject(pool, waiter, new RuntimeError('DATABASE_UNAVAILABLE', 'The service is stopping.'))
       for (const { connection } of pool.idle.splice(0)) ending.push(this.#discard(tenantId, connection))
     }
     await Promise.all(ending)
@@ -164,7 +169,7 @@ export class Connections {
     return pool
   }
 
-  /** True when a connection may be opened now; makes room by closing the one idle longest. */
+  /** Whether a connection may be opened now. Makes room by closing the one that has been idle longest. */
   #mayOpen(pool: Pool): boolean {
     if (pool.count >= this.#limits.perTenant) return false
     if (this.#total < this.#limits.total) return true
@@ -181,7 +186,9 @@ export class Connections {
     return true
   }
 
-  /** True when somebody waits who has fewer connections even after getting this one, or none at all. */
+  /**
+   * Whether another tenant waits that has no connection, or would have fewer than this one even with another connection.
+   */
   #isTurnOver(pool: Pool, connection: Connection): boolean {
     if (this.#total < this.#limits.total || this.#now() - connection.openedAt < turnMilliseconds) return false
     for (const other of this.#pools.values()) {
@@ -190,8 +197,8 @@ export class Connections {
     return false
   }
 
-  /** So that no tenant is served twice while another waits. */
-  #lastInLine(tenantId: string, pool: Pool): void {
+  /** Moves a tenant behind all others, so that no tenant is served twice while another waits. */
+  #moveToEnd(tenantId: string, pool: Pool): void {
     this.#pools.delete(tenantId)
     this.#pools.set(tenantId, pool)
   }
@@ -208,9 +215,9 @@ export class Connections {
       options: [
         `-c statement_timeout=${this.#limits.statementMilliseconds}`,
         '-c idle_in_transaction_session_timeout=10000',
-        // A query whose caller is gone is not worth finishing.
+        // Postgres ends a query whose caller has left.
         '-c client_connection_check_interval=2000',
-        // Nor one of a host that is gone: its transaction would hold its locks for hours.
+        // It also ends the session of a lost host, whose transaction would otherwise hold its locks for hours.
         '-c tcp_keepalives_idle=30',
         '-c tcp_keepalives_interval=10',
         '-c tcp_keepalives_count=3',
@@ -220,33 +227,37 @@ export class Connections {
       ].join(' '),
     })
     const connection: Connection = { client, prepared: new PreparedStatements(), openedAt: this.#now() }
-    // An idle connection that Postgres ends (restart, terminate) must neither crash us nor be handed out.
+    // An idle connection that Postgres ends (restart, terminate) must neither crash the runtime nor be reused.
     client.on('error', () => this.#lost(login.tenantId, connection))
     client.on('end', () => this.#lost(login.tenantId, connection))
     try {
       await client.connect()
-      // Its end may have come with the last words of the login.
-      if (this.#broken.has(connection)) throw new Error('the connection was ended as soon as it was there')
+      // The connection may have ended together with the login.
+      if (this.#broken.has(connection)) throw new Error('Postgres ended the connection right after the login.')
       guardMessages(client)
       return connection
     } catch (cause) {
-      this.#evictOne(login.tenantId)
+      this.#removeOne(login.tenantId)
       client.end().catch(() => undefined)
       this.#openForWaiting()
-      throw new RuntimeError('DATABASE_UNAVAILABLE', 'the database does not answer', { cause })
+      throw new RuntimeError('DATABASE_UNAVAILABLE', 'The database does not respond.', { cause })
     }
   }
 
   #wait(pool: Pool): Promise<Connection> {
     if (pool.waiting.size >= this.#limits.maxWaiting) {
-      return Promise.reject(new RuntimeError('DATABASE_BUSY', 'too many requests wait for the database'))
+      return Promise.reject(new RuntimeError('DATABASE_BUSY', 'Too many requests wait for the database.'))
     }
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
         resolve,
         reject,
         timer: setTimeout(() => {
-          this.#reject(pool, waiter, new RuntimeError('DATABASE_BUSY', 'no database connection became free in time'))
+          this.#reject(
+            pool,
+            waiter,
+            new RuntimeError('DATABASE_BUSY', 'No database connection became available in time.'),
+          )
         }, this.#limits.waitMilliseconds),
       }
       pool.waiting.add(waiter)
@@ -265,34 +276,36 @@ export class Connections {
     waiter.reject(error)
   }
 
-  /** After room was made: opens a connection for some tenant that waits, tenants in turn. */
+  /** Opens a connection for a waiting tenant after one was closed. Tenants take turns. */
   #openForWaiting(): void {
     for (const [tenantId, pool] of this.#pools) {
       const [waiter] = pool.waiting
       if (waiter === undefined || this.#closed || !this.#mayOpen(pool)) continue
       clearTimeout(waiter.timer)
       pool.waiting.delete(waiter)
-      this.#lastInLine(tenantId, pool)
+      this.#moveToEnd(tenantId, pool)
       this.#open(pool).then(
         (connection) => waiter.resolve(connection),
         (error: unknown) =>
-          waiter.reject(error instanceof Error ? error : new Error('no connection', { cause: error })),
+          waiter.reject(
+            error instanceof Error ? error : new Error('The connection could not be opened.', { cause: error }),
+          ),
       )
       return
     }
   }
 
-  /** Closes a connection and lets whoever waits have its place. */
+  /** Closes a connection and opens one for a waiting request. */
   #discard(tenantId: string, connection: Connection): Promise<void> {
     const ended = this.#drop(tenantId, connection)
     this.#openForWaiting()
     return ended
   }
 
-  /** Closes a connection whose place is taken already. */
+  /** Closes a connection whose slot is already in use. */
   #drop(tenantId: string, connection: Connection): Promise<void> {
     connection.client.removeAllListeners('end')
-    this.#evictOne(tenantId)
+    this.#removeOne(tenantId)
     return connection.client.end().catch(() => undefined)
   }
 
@@ -305,7 +318,7 @@ export class Connections {
     void this.#discard(tenantId, connection)
   }
 
-  #evictOne(tenantId: string): void {
+  #removeOne(tenantId: string): void {
     this.#total--
     const pool = this.#pools.get(tenantId)
     if (pool === undefined) return

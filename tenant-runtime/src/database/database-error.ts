@@ -1,48 +1,55 @@
-// What Postgres said, as an error of ours: the one place that maps SQLSTATEs and constraint names.
+// Maps errors of Postgres to the runtime's: the one module for SQLSTATEs and constraint names.
 import { RuntimeError, type ErrorCode } from '../errors.ts'
-import { MessageTooLong } from './message-guard.ts'
+import { MessageTooLongError } from './message-guard.ts'
 import { RoundTripError } from './round-trip-error.ts'
 
-/** Constraint or SQLSTATE → the error to show. Areas add theirs on top of the general ones. */
+/** Maps a constraint's name or an SQLSTATE to the error for the client. Modules add theirs to the general ones. */
 export type ErrorMap = Record<string, (error: RoundTripError) => RuntimeError>
 
 const general: ErrorMap = {
-  '23502': (error) => shown('MISSING_FIELD', `${error.column ?? 'a required field'} is required`, error),
-  '23503': (error) => shown('CONFLICT', 'the record refers to one that is not there, or is referred to', error),
-  '23505': (error) => shown('DUPLICATE', 'a record with this key exists already', error),
-  '23514': (error) => shown('INVALID_FIELD', 'a value is outside what its field allows', error),
-  '42501': (error) => shown('ROW_DENIED', 'the row-level security policy does not allow this', error),
-  '57014': (error) => shown('STATEMENT_TIMEOUT', 'the database took too long', error),
-  '53100': (error) => shown('STORAGE_FULL', 'the database has no room left', error),
+  '23502': (error) =>
+    clientError(
+      'MISSING_FIELD',
+      error.column === undefined ? 'A required field is missing.' : `Field "${error.column}" is required.`,
+      error,
+    ),
+  '23503': (error) =>
+    clientError('CONFLICT', 'The record references a missing one, or another record references it.', error),
+  '23505': (error) => clientError('DUPLICATE', 'A record with this key already exists.', error),
+  '23514': (error) => clientError('INVALID_FIELD', 'A value is outside the range that its field allows.', error),
+  '42501': (error) => clientError('ROW_DENIED', 'The row-level security policy does not allow this.', error),
+  '57014': (error) => clientError('STATEMENT_TIMEOUT', 'The database did not finish the statement in time.', error),
+  '53100': (error) => clientError('STORAGE_FULL', 'The database has no space left.', error),
 }
 
-/** Class of SQLSTATE (first two digits) → error, for what is not listed one by one. */
+/** Maps the class of an SQLSTATE (its first two digits) to an error, for those that are not listed above. */
 const byClass: ErrorMap = {
-  '08': (error) => shown('DATABASE_UNAVAILABLE', 'the database connection was lost', error),
-  '22': (error) => shown('INVALID_FIELD', 'a value does not fit its type', error),
-  '40': (error) => shown('DATABASE_BUSY', 'the change conflicted with another one; try again', error),
-  '53': (error) => shown('DATABASE_BUSY', 'the database has no resources left', error),
-  '54': (error) => shown('INVALID_FIELD', 'a value is larger than the database can take', error),
-  '55': (error) => shown('DATABASE_BUSY', 'the records are in use; try again', error),
-  '57': (error) => shown('DATABASE_UNAVAILABLE', 'the database is restarting', error),
+  '08': (error) => clientError('DATABASE_UNAVAILABLE', 'The database connection was lost.', error),
+  '22': (error) => clientError('INVALID_FIELD', 'A value does not match its type.', error),
+  '40': (error) => clientError('DATABASE_BUSY', 'The change conflicted with another one. Retry the request.', error),
+  '53': (error) => clientError('DATABASE_BUSY', 'The database has no resources left.', error),
+  '54': (error) => clientError('INVALID_FIELD', 'A value is larger than the database allows.', error),
+  '55': (error) => clientError('DATABASE_BUSY', 'The records are in use. Retry the request.', error),
+  '57': (error) => clientError('DATABASE_UNAVAILABLE', 'The database is restarting.', error),
 }
 
-function shown(code: ErrorCode, message: string, cause: RoundTripError): RuntimeError {
+function clientError(code: ErrorCode, message: string, cause: RoundTripError): RuntimeError {
   return new RuntimeError(code, message, { cause })
 }
 
-/** Turns anything thrown by the database into a RuntimeError; other errors pass as they are. */
-export function databaseError(error: unknown, module: ErrorMap = {}): unknown {
+/** Maps a RoundTripError to a RuntimeError, and returns other errors unchanged. */
+export function databaseError(error: unknown, moduleErrors: ErrorMap = {}): unknown {
   if (!(error instanceof RoundTripError)) return error
-  if (error.cause instanceof MessageTooLong)
-    return shown('ANSWER_TOO_LARGE', 'the answer is too large; ask for fewer or smaller records', error)
-  if (error.sqlstate === undefined) return shown('DATABASE_UNAVAILABLE', 'the database connection was lost', error)
+  if (error.cause instanceof MessageTooLongError)
+    return clientError('ANSWER_TOO_LARGE', 'The response is too large. Request fewer or smaller records.', error)
+  if (error.sqlstate === undefined)
+    return clientError('DATABASE_UNAVAILABLE', 'The database connection was lost.', error)
   const make =
-    module[error.constraint ?? ''] ??
-    module[error.sqlstate] ??
+    moduleErrors[error.constraint ?? ''] ??
+    moduleErrors[error.sqlstate] ??
     general[error.sqlstate] ??
     byClass[error.sqlstate.slice(0, 2)]
   return make === undefined
-    ? new RuntimeError('INTERNAL', 'the database refused the statement', { cause: error })
+    ? new RuntimeError('INTERNAL', 'The database rejected the statement.', { cause: error })
     : make(error)
 }

@@ -1,5 +1,5 @@
-// Quick reading statements of several callers as one trip: each caller's context is set once, and what one caller asks
-// several times is asked once. Pure.
+// Combines quick reading statements of several callers into one round trip. Each caller's context is set once, and repeated
+// statements of a caller run once. Pure.
 import { isSameCaller, type RlsContext } from '../tenancy/rls-context.ts'
 import { toWire, type ScopedStatements, type Statement } from './statement.ts'
 
@@ -10,39 +10,39 @@ export interface Lookup {
 
 interface Part extends ScopedStatements {
   statements: Statement[]
-  /** Where a statement of this text and these values stands. */
-  slots: Map<string, number>
+  /** The position of a statement in `statements`, by its text and values. */
+  positions: Map<string, number>
 }
 
 interface SharedLookups {
   parts: readonly ScopedStatements[]
-  /** From the parts' results, all in a row, to those of the lookups. */
-  deal: <Result>(results: readonly Result[]) => (Result | undefined)[]
+  /** Distributes the results of all parts, in their order, to the lookups. */
+  distribute: <Result>(results: readonly Result[]) => (Result | undefined)[]
 }
 
 export function shareLookups(lookups: readonly Lookup[]): SharedLookups {
   const parts: Part[] = []
-  const responses = lookups.map(({ context, statement }) => {
+  const positions = lookups.map(({ context, statement }) => {
     let part = parts.find((part) => isSameCaller(part.context, context))
     if (part === undefined) {
-      part = { context, statements: [], slots: new Map() }
+      part = { context, statements: [], positions: new Map() }
       parts.push(part)
     }
-    const question = JSON.stringify([statement.text, statement.values.map(toWire)])
-    const slot = part.slots.get(question) ?? part.statements.push(statement) - 1
-    part.slots.set(question, slot)
-    return { part, place: slot }
+    const key = JSON.stringify([statement.text, statement.values.map(toWire)])
+    const position = part.positions.get(key) ?? part.statements.push(statement) - 1
+    part.positions.set(key, position)
+    return { part, position }
   })
   return {
     parts,
-    deal(results) {
+    distribute(results) {
       const begin = new Map<Part, number>()
       let count = 0
       for (const part of parts) {
         begin.set(part, count)
         count += part.statements.length
       }
-      return responses.map(({ part, place: slot }) => results[(begin.get(part) ?? 0) + slot])
+      return positions.map(({ part, position }) => results[(begin.get(part) ?? 0) + position])
     },
   }
 }

@@ -1,4 +1,4 @@
-// The statements that one connection has prepared.
+// -
 
 export interface Field {
   name: string
@@ -16,7 +16,7 @@ const maxPrepared = 256
 /** The statements that one connection has prepared, least recently used first. */
 export class PreparedStatements {
   readonly #known = new Map<string, Prepared>()
-  /** Names that must be closed before anything else: dropped ones, and ones whose Parse may have failed. */
+  /** Names that must be closed before anything else: those of dropped statements, and those whose Parse may have failed. */
   #closing: string[] = []
   #count = 0
 

@@ -1,13 +1,16 @@
-// What went wrong on a trip to Postgres.
+// The error of a round trip to Postgres.
 import pg from 'pg'
 
-/** What is certain after a failure: the connection is clean; nothing of the transaction has happened, and nothing will. */
-interface Certain {
+/**
+ * The known facts after a failure: whether the connection is clean, and whether the transaction has no effect and never
+ * will.
+ */
+interface Certainty {
   reusable: boolean
   undone: boolean
 }
 
-/** Thrown for whatever Postgres or the connection said. */
+/** The error of a round trip, from Postgres or from the connection. */
 export class RoundTripError extends Error {
   readonly reusable: boolean
   readonly undone: boolean
@@ -17,9 +20,9 @@ export class RoundTripError extends Error {
   readonly column: string | undefined
   readonly table: string | undefined
 
-  constructor(cause: unknown, { reusable, undone }: Certain) {
+  constructor(cause: unknown, { reusable, undone }: Certainty) {
     super(cause instanceof Error ? cause.message : String(cause), { cause })
-    this.name = 'TripError'
+    this.name = 'RoundTripError'
     this.reusable = reusable
     this.undone = undone
     const error = cause instanceof pg.DatabaseError ? cause : undefined
@@ -31,7 +34,7 @@ export class RoundTripError extends Error {
   }
 }
 
-/** A prepared statement whose tables were changed under it: preparing it anew is all it takes. */
+/** Whether the tables of a prepared statement were changed, so that preparing it again is sufficient. */
 export function isStalePlan(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '0A000' && /cached plan/.test(error.message)
 }

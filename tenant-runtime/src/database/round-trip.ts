@@ -1,6 +1,7 @@
-// Several statements in one round trip: Bind and Execute for each, a single Sync for all. Postgres runs everything
-// up to a Sync as one implicit transaction, so either all of it happens or nothing, and what `set_config(…, true)`
-// set is gone afterwards. node-postgres accepts such a sequence as a "submittable".
+// Runs several statements in one round trip: Bind and Execute for each, a single Sync for all. Postgres runs everything up
+// to a Sync as one implicit transaction, so either all of it happens or nothing, and settings of `set_config(…, true)` end
+// with it.
+// node-postgres accepts such a sequence as a "submittable".
 import pg from 'pg'
 import type { PreparedStatements } from './prepared-statements.ts'
 import { SentStatements } from './sent-statements.ts'
@@ -30,7 +31,7 @@ export class RoundTrip {
       this.#sent.begin(wire)
       for (const statement of this.#statements) this.#sent.send(wire, statement)
     } finally {
-      // Without a Sync the connection would wait for ever, whatever went wrong above.
+      // Without a Sync the connection would wait for ever after an error above.
       wire.sync()
       wire.stream.uncork()
     }
@@ -54,27 +55,27 @@ export class RoundTrip {
   }
 
   handlePortalSuspended(): void {
-    throw new Error('a portal without a row limit was suspended')
+    throw new Error('Postgres suspended a portal without a row limit.')
   }
 
   handleCopyInResponse(wire: Wire & { sendCopyFail(message: string): void }): void {
-    wire.sendCopyFail('COPY is not offered here')
+    wire.sendCopyFail('COPY is not supported here.')
   }
 
   handleCopyData(): void {
-    // Rows of COPY … TO STDOUT, which no statement of ours uses, are of no interest.
+    // Rows of COPY … TO STDOUT, which none of our statements uses, are ignored.
   }
 
   handleReadyForQuery(): void {
     this.#settle.resolve(this.#sent.results)
   }
 
-  /** From Postgres (ReadyForQuery follows, unless it ends the session) or from a connection that broke. */
+  /** Handles an error from Postgres, which sends ReadyForQuery unless it ends the session, or from a broken connection. */
   handleError(error: unknown, wire: Wire): void {
     this.#sent.failed(error)
     if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR') {
-      // On a connection that was known to be broken nothing was sent. Postgres commits at the Sync, which it reads after the
-      // last statement: a session that it ends before never gets there.
+      // Nothing was sent on a connection that was known to be broken. Postgres commits at the Sync, which it reads after
+      // the last statement, so a session that ends before a statement's result never commits.
       const undone =
         !this.#isSubmitted || (error instanceof pg.DatabaseError && this.#sent.results.length < this.#statements.length)
       this.#settle.reject(new RoundTripError(error, { reusable: false, undone }))

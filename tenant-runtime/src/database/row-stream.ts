@@ -1,9 +1,9 @@
-// The rows of a streamed trip as one text for an HTTP answer, in pieces: each is fetched when the client has taken the one
-// before, and all is given up when it takes nothing for too long.
+// The rows of a streamed round trip as one text for an HTTP response, in chunks. Each chunk is fetched when the client has
+// read the previous one, and the stream is cancelled when the client reads nothing for too long.
 import { Readable } from 'node:stream'
 import type { StreamedRoundTrip } from './streamed-round-trip.ts'
 
-/** What stands around the rows and between them: `[`, `,` and `]` make a JSON array of rows that are JSON. */
+/** The texts around and between the rows: `[`, `,` and `]` make a JSON array of rows that are JSON. */
 export interface Frame {
   begin: string
   between: string
@@ -11,14 +11,14 @@ export interface Frame {
 }
 
 export interface ReadingTime {
-  /** The longest time without the reader's taking anything. */
+  /** The maximum time without any progress of the reader. */
   stallMilliseconds: number
-  /** The longest time in all. */
+  /** The maximum time in total. */
   maxMilliseconds: number
 }
 
-/** Told to whoever writes the answer, which is cut off. */
-export class SlowReader extends Error {}
+/** The error of a response whose client reads too slowly. The response is cut off. */
+export class SlowReaderError extends Error {}
 
 export class RowStream extends Readable {
   readonly #roundTrip: StreamedRoundTrip
@@ -27,33 +27,36 @@ export class RowStream extends Readable {
   readonly #end: NodeJS.Timeout
   #stall: NodeJS.Timeout
   #isFirst = true
-  /** Fetched already. */
+  /** Rows that are already fetched. */
   #ahead: { rows: string[] | undefined } | undefined
 
-  /** `first` is what the trip's first `next` has given. */
+  /** Creates the stream. `first` is the result of the round trip's first `next`. */
   constructor(
     roundTrip: StreamedRoundTrip,
     first: string[] | undefined,
     frame: Frame,
     { stallMilliseconds, maxMilliseconds }: ReadingTime,
   ) {
-    // Texts as they are: of buffers made of them, megabytes would wait for the garbage collector.
+    // Texts are pushed unchanged, because buffers of them would leave megabytes to the garbage collector.
     super({ encoding: 'utf8' })
     this.#roundTrip = roundTrip
     this.#frame = frame
     this.#ahead = { rows: first }
     this.#stallMilliseconds = stallMilliseconds
-    this.#end = setTimeout(() => this.destroy(new SlowReader('the answer was not read in time')), maxMilliseconds)
+    this.#end = setTimeout(
+      () => this.destroy(new SlowReaderError('The client did not read the response in time.')),
+      maxMilliseconds,
+    )
     this.#stall = this.#awaitReader()
-    // Who reads is told of errors; as long as nobody does, they must not end the process.
+    // Readers receive errors. Without a reader, an error must not end the process.
     this.on('error', () => undefined)
-    // Also while nobody reads.
+    // Reported even while no reader has called `next`.
     roundTrip.done.catch((error: unknown) => this.#fail(error))
   }
 
   #awaitReader(): NodeJS.Timeout {
     return setTimeout(
-      () => this.destroy(new SlowReader('nothing of the answer was read for too long')),
+      () => this.destroy(new SlowReaderError('The client read nothing of the response for too long.')),
       this.#stallMilliseconds,
     )
   }
@@ -63,20 +66,20 @@ export class RowStream extends Readable {
     const ahead = this.#ahead
     this.#ahead = undefined
     if (ahead !== undefined) {
-      this.#show(ahead.rows)
+      this.#pushRows(ahead.rows)
       return
     }
     this.#roundTrip.next().then(
-      (rows) => this.#show(rows),
+      (rows) => this.#pushRows(rows),
       (error: unknown) => this.#fail(error),
     )
   }
 
   #fail(error: unknown): void {
-    this.destroy(error instanceof Error ? error : new Error('the rows ended', { cause: error }))
+    this.destroy(error instanceof Error ? error : new Error('The rows ended with an error.', { cause: error }))
   }
 
-  #show(rows: string[] | undefined): void {
+  #pushRows(rows: string[] | undefined): void {
     if (this.destroyed) return
     const { begin, between, end } = this.#frame
     const before = this.#isFirst ? begin : rows === undefined ? '' : between
@@ -93,8 +96,8 @@ export class RowStream extends Readable {
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     clearTimeout(this.#stall)
     clearTimeout(this.#end)
-    // Nothing happens to a trip that has come to its end.
-    this.#roundTrip.cancel(error ?? new Error('the answer is not wanted any more'))
+    // A round trip that has ended ignores this.
+    this.#roundTrip.cancel(error ?? new Error('The response is no longer needed.'))
     done(error)
   }
 }

@@ -1,12 +1,12 @@
-// The only way to a tenant's data: statements in a caller's context, one transaction, one round trip; an answer of any length
-// in as many as it takes.
+// The only access to a tenant's data: statements in a caller's context, in one transaction and one round trip; a response
+// of unlimited length takes several round trips.
 import type { Readable } from 'node:stream'
 import pg from 'pg'
 import { contextSettings, type RlsContext } from '../tenancy/rls-context.ts'
 import { RuntimeError } from '../errors.ts'
 import type { Connections } from './connections.ts'
 import { shareLookups, type Lookup } from './lookups.ts'
-import { MessageTooLong } from './message-guard.ts'
+import { MessageTooLongError } from './message-guard.ts'
 import { RoundTrip } from './round-trip.ts'
 import { RowStream, type Frame } from './row-stream.ts'
 import { sweepSession } from './session-sweep.ts'
@@ -21,16 +21,16 @@ const setContext =
 
 interface HomeLogins {
   tenantId: string
-  /** URL of the runtime's login. */
+  /** The URL of the runtime's login. */
   url: string
-  /** URL of the ddl login. */
+  /** The URL of the ddl login. */
   ddlUrl: string
 }
 
 interface StreamedResponse {
-  /** Results of the statements before the last. */
+  /** The results of the statements before the last. */
   before: Result[]
-  /** The last one's rows in their frame. Destroy it to give up. */
+  /** The last statement's rows in their frame. The caller may destroy it to cancel the transaction. */
   body: Readable
 }
 
@@ -38,8 +38,8 @@ export class ScopedDatabase {
   readonly #connections: Connections
   readonly #home: HomeLogins
   readonly #lookups = new SharedRoundTrips<Lookup, Result>(async (lookups) => {
-    const { parts, deal } = shareLookups(lookups)
-    return deal(await this.runTogether(parts, { onlyReads: true }))
+    const { parts, distribute } = shareLookups(lookups)
+    return distribute(await this.runTogether(parts, { onlyReads: true }))
   })
 
   constructor(connections: Connections, home: HomeLogins) {
@@ -52,19 +52,19 @@ export class ScopedDatabase {
   }
 
   /**
-   * Runs the statements in the caller's context as one transaction. Results stand in the statements' order.
-   * @throws TripError with Postgres' SQLSTATE (map it with `databaseError`), RuntimeError when there is no connection
+   * Runs the statements in the caller's context as one transaction. Results have the order of the statements.
+   * @throws RoundTripError with Postgres' SQLSTATE (map it with `databaseError`), RuntimeError when there is no connection
    */
   async run(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
     return this.runTogether([{ context, statements }])
   }
 
-  /** `run` for statements that change nothing: a connection that breaks is made up for with another, once. */
+  /** Runs statements that change nothing as `run` does. After a broken connection, they are repeated once on another. */
   read(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
     return this.runTogether([{ context, statements }], { onlyReads: true })
   }
 
-  /** The same for several callers at once: one transaction, in which the statements of each part run in its own context. */
+  /** Runs statements of several callers in one transaction, those of each part in its own context. */
   async runTogether(parts: readonly ScopedStatements[], { onlyReads = false } = {}): Promise<Result[]> {
     const scoped = parts.flatMap(({ context, statements }) => [this.#settingOf(context), ...statements])
     const results = await this.#roundTrip(scoped, (error, milliseconds) =>
@@ -73,28 +73,29 @@ export class ScopedDatabase {
     return results.filter((_, n) => scoped[n]?.text !== setContext)
   }
 
-  /** The same, of which nothing stays: the results are what would have been. */
+  /** Runs the statements as `run` does and rolls them back. The results are those of a real run. */
   async dryRun(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
     const parts = [{ context, statements: [sql('begin'), ...statements, sql('rollback')] }]
     return (await this.runTogether(parts)).slice(1, -1)
   }
 
-  /** `run` for a single statement. */
+  /** Runs a single statement as `run` does. */
   async query(context: RlsContext, text: string, ...values: Statement['values'][number][]): Promise<Result> {
     const [result] = await this.run(context, sql(text, ...values))
     return result ?? { rows: [], count: 0 }
   }
 
-  /** `run` for one quick reading statement, which shares its trip with others that wait for one. */
+  /** Runs one quick reading statement as `run` does, in a round trip shared with others that wait for one. */
   lookUp(context: RlsContext, statement: Statement): Promise<Result> {
     return this.#lookups.run({ context, statement })
   }
 
   /**
-   * `run` for an answer of any length: the rows of `last`, which has a single column of text, come as `body` is read. What is
-   * thrown is thrown before the first of them; an error behind them destroys `body`, and then it was not all of the answer.
-   * Only what is read to its end is committed. `signal` gives up, at any time.
-   * @throws what `run` throws; RuntimeError DATABASE_BUSY when too many are being read
+   * Runs statements as `run` does, with a response of unlimited length: the rows of `last`, which has a single column of
+   * text, are fetched while `body` is read. Errors before the first row are thrown. A later error destroys `body`, whose
+   * content is then incomplete. The transaction is committed only when `body` is read to its end. `signal` cancels at any
+   * time.
+   * @throws the errors of `run`; RuntimeError DATABASE_BUSY when too many responses are being read
    */
   async stream(
     context: RlsContext,
@@ -128,10 +129,10 @@ export class ScopedDatabase {
   }
 
   /**
-   * A statement that others wrote, with rows of a single column of text: whatever it does, nothing of it stays in the session
-   * (`session-sweep.ts`). More than `maxBytes` of rows undo it. `signal` gives up, at any time; only what is read to its end is
-   * committed.
-   * @throws what `run` throws
+   * Runs a tenant's own statement, with rows of a single column of text. None of its effects stay in the session
+   * (`session-sweep.ts`). More than `maxBytes` of rows undo it. `signal` cancels at any time. The transaction is committed
+   * only when all rows are read.
+   * @throws the errors of `run`
    */
   async queryForeign(
     context: RlsContext,
@@ -148,7 +149,7 @@ export class ScopedDatabase {
     return rows
   }
 
-  /** Until the first rows are there. `released` settles when the connection is given back. */
+  /** Runs the statements until the first rows are available. `released` settles when the connection is released. */
   async #beginStream(
     before: readonly Statement[],
     last: Statement,
@@ -185,7 +186,10 @@ export class ScopedDatabase {
     return sql(setContext, ...contextSettings(this.#home.tenantId, context))
   }
 
-  /** @param mayRepeat asked once, with what went wrong and how long it had taken on its connection */
+  /**
+   * Runs one round trip.
+   * @param mayRepeat decides once, by the error and the time it took on its connection, whether the statements run again
+   */
   async #roundTrip(
     statements: Statement[],
     mayRepeat: (error: RoundTripError, milliseconds: number) => boolean,
@@ -206,7 +210,7 @@ export class ScopedDatabase {
       if (!(error instanceof RoundTripError) || !mayRepeat(error, performance.now() - begun)) throw error
     } finally {
       if (reusable && statements.some(({ isForeign }) => isForeign === true)) {
-        // Nobody waits for it, but for who would have the connection.
+        // Only the next user of the connection has to wait for the sweep.
         void sweepSession(connection).then((isClean) => this.#connections.release(login, connection, isClean))
       } else this.#connections.release(login, connection, reusable)
     }
@@ -214,10 +218,10 @@ export class ScopedDatabase {
   }
 
   /**
-   * One transaction with the owner's rights, for `POST /admin/reload-schemas` alone: a connection of its own that
-   * is closed afterwards. What it publishes is written with `asPublisher`. The service context holds in it, so that
-   * system collections can be read.
-   * @throws TripError for what Postgres or the connection says and `work` lets pass
+   * Runs one transaction with the owner's rights, only for `POST /admin/reload-schemas`, on its own connection, which is
+   * closed afterwards. The results of a reload are written with `asPublisher`. The transaction has the service context, so
+   * that system collections can be read.
+   * @throws RoundTripError for an error of Postgres or the connection that `work` does not handle
    */
   async withOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
     const client = new pg.Client({
@@ -232,7 +236,7 @@ export class ScopedDatabase {
     try {
       await client.connect()
     } catch (cause) {
-      throw new RuntimeError('DATABASE_UNAVAILABLE', 'the database does not answer', { cause })
+      throw new RuntimeError('DATABASE_UNAVAILABLE', 'The database does not respond.', { cause })
     }
     try {
       await client.query('begin')
@@ -251,12 +255,12 @@ export class ScopedDatabase {
   }
 }
 
-/** What a session is told that ends, or whose statement is cancelled. */
+/** SQLSTATEs of a session that ends, or whose statement is cancelled. */
 const endings = new Set(['57P01', '57P02', '57P05', '57014'])
-/** What has run longer may be what it was ended for. */
+/** A statement that has run longer may be the reason for the session's end. */
 const briefMilliseconds = 1_000
 
-/** True when nothing of it has happened, or it changes nothing, and it was right but came at a bad moment. */
+/** Whether the statements had no effect or change nothing, and failed for a temporary reason. */
 function isWorthRepeating(
   { undone, sqlstate, cause }: RoundTripError,
   milliseconds: number,
@@ -264,6 +268,6 @@ function isWorthRepeating(
 ): boolean {
   if (isStalePlan(cause)) return true
   if (milliseconds > briefMilliseconds) return false
-  if (cause instanceof MessageTooLong) return false
+  if (cause instanceof MessageTooLongError) return false
   return (undone || onlyReads) && (sqlstate === undefined || endings.has(sqlstate))
 }

@@ -1,5 +1,5 @@
-// The statements of a trip on their way: made into messages, prepared ones where the connection knows them, and their
-// results gathered in order as they come back.
+// The statements of a round trip: sends them as messages, as prepared statements where the connection knows them, and
+// collects their results in order.
 import { parserOf } from './column-parsers.ts'
 import type { Prepared, PreparedStatements } from './prepared-statements.ts'
 import { toWire, type Result, type Row, type Statement } from './statement.ts'
@@ -12,10 +12,10 @@ interface FieldDescription {
 }
 
 export class SentStatements {
-  /** Of the statements that have come to their end. */
+  /** The results of the completed statements. */
   readonly results: Result[] = []
   readonly #prepared: PreparedStatements
-  readonly #sent: { text: string; prepared: Prepared }[] = []
+  readonly #statements: { text: string; prepared: Prepared }[] = []
   readonly #fresh: string[] = []
   #rows: Row[] = []
 
@@ -23,20 +23,20 @@ export class SentStatements {
     this.#prepared = prepared
   }
 
-  /** First of all: what is prepared no longer is closed. */
+  /** Closes statements that are no longer prepared. Called before all other messages. */
   begin(wire: Wire): void {
     for (const name of this.#prepared.takeClosing()) wire.close({ type: 'S', name })
   }
 
-  /** Has it run to its end. */
+  /** Sends a statement that runs to its end. */
   send(wire: Wire, statement: Statement): void {
     const prepared = this.open(wire, statement, '')
     if (prepared.fields === undefined) wire.describe({ type: 'P', name: '' })
     wire.execute({ portal: '' })
-    this.#sent.push({ text: statement.text, prepared })
+    this.#statements.push({ text: statement.text, prepared })
   }
 
-  /** Binds it to a portal; what that gives is the caller's, and none of the results. */
+  /** Binds a statement to a portal. Its rows go to the caller and are not part of the results. */
   open(wire: Wire, statement: Statement, portal: string): Prepared {
     const { prepared, fresh } = this.#take(statement)
     if (fresh) wire.parse({ text: statement.text, name: prepared.name })
@@ -52,13 +52,13 @@ export class SentStatements {
   }
 
   described(fields: FieldDescription[]): void {
-    const prepared = this.#sent[this.results.length]?.prepared
+    const prepared = this.#statements[this.results.length]?.prepared
     if (prepared !== undefined)
       prepared.fields = fields.map(({ name, dataTypeID }) => ({ name, parse: parserOf(dataTypeID) }))
   }
 
   row(texts: (string | null)[]): void {
-    const fields = this.#sent[this.results.length]?.prepared.fields ?? []
+    const fields = this.#statements[this.results.length]?.prepared.fields ?? []
     const row: Row = {}
     for (let n = 0; n < fields.length; n++) {
       const field = fields[n]
@@ -68,10 +68,13 @@ export class SentStatements {
     this.#rows.push(row)
   }
 
-  /** @param tag as Postgres tells of a command's end, with the number of rows last */
+  /**
+   * Completes a statement.
+   * @param tag Postgres' command tag, which ends with the number of rows
+   */
   completed(tag: string): void {
-    // A command without rows is described by NoData, which node-postgres keeps to itself.
-    const prepared = this.#sent[this.results.length]?.prepared
+    // A command without rows is described by NoData, which node-postgres does not report.
+    const prepared = this.#statements[this.results.length]?.prepared
     if (prepared !== undefined) prepared.fields ??= []
     const count = /(\d+)$/.exec(tag)
     this.results.push({ rows: this.#rows, count: count === null ? 0 : Number(count[1]) })
@@ -79,12 +82,12 @@ export class SentStatements {
   }
 
   /**
-   * Drops what a failed round trip leaves in doubt: statements parsed in it may or may not exist now, and a stale one is
-   * no good. `opened` is the statement that was being run, if it was none of those sent.
+   * Drops statements whose state is unknown after a failed round trip: those parsed in it may or may not exist now, and a
+   * stale one is useless. `opened` is the running statement, if it is not one of those sent.
    */
   failed(error: unknown, opened?: Statement): void {
     for (const text of this.#fresh) this.#prepared.drop(text)
-    const failed = opened ?? this.#sent[this.results.length]
+    const failed = opened ?? this.#statements[this.results.length]
     if (failed !== undefined && isStalePlan(error)) this.#prepared.drop(failed.text)
   }
 }

@@ -1,15 +1,15 @@
-// One trip for all who wait for one: what comes while a trip is under way goes into the next, as one transaction.
+// Combines jobs into shared round trips: jobs that arrive during a round trip run together in the next, as one transaction.
 import { RuntimeError } from '../errors.ts'
 import { RoundTripError } from './round-trip-error.ts'
 
-/** In one transaction. */
+/** The maximum number of jobs in one transaction. */
 const maxTogether = 64
-/** More are refused at once. */
+/** The maximum number of waiting jobs. Further ones are rejected at once. */
 const maxWaiting = 1_024
-/** So long a trip waits for half of those that are on their way. */
+/** The time for which a round trip waits for half of the expected jobs. */
 const gatherMilliseconds = 2
 
-interface Waiting<Job, Outcome> {
+interface WaitingJob<Job, Outcome> {
   job: Job
   resolve: (outcome: Outcome) => void
   reject: (error: unknown) => void
@@ -17,28 +17,31 @@ interface Waiting<Job, Outcome> {
 
 export class SharedRoundTrips<Job, Outcome> {
   readonly #roundTrip: (jobs: Job[]) => Promise<readonly (Outcome | undefined)[]>
-  readonly #onTheirWay: () => number
-  #queue: Waiting<Job, Outcome>[] = []
+  readonly #countExpected: () => number
+  #queue: WaitingJob<Job, Outcome>[] = []
   #draining = false
   #arrived: (() => void) | undefined
 
   /**
-   * `trip` is one transaction; its outcomes are in the order of the jobs. `onTheirWay` returns how many jobs will come
-   * soon, those that wait here included.
+   * Creates an empty queue. `roundTrip` is one transaction; its outcomes are in the order of the jobs. `countExpected`
+   * returns how many jobs will arrive soon, including those that wait here.
    */
   constructor(
     roundTrip: (jobs: Job[]) => Promise<readonly (Outcome | undefined)[]>,
-    onTheirWay: () => number = () => 0,
+    countExpected: () => number = () => 0,
   ) {
     this.#roundTrip = roundTrip
-    this.#onTheirWay = onTheirWay
+    this.#countExpected = countExpected
   }
 
-  /** @throws what `trip` throws for this job; of others in the same transaction nothing is seen */
+  /**
+   * Runs a job.
+   * @throws the error of `roundTrip` for this job, without errors of other jobs in the same transaction
+   */
   run(job: Job): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       if (this.#queue.length >= maxWaiting) {
-        reject(new RuntimeError('DATABASE_BUSY', 'too many requests wait for the database'))
+        reject(new RuntimeError('DATABASE_BUSY', 'Too many requests wait for the database.'))
         return
       }
       this.#queue.push({ job, resolve, reject })
@@ -50,16 +53,16 @@ export class SharedRoundTrips<Job, Outcome> {
   async #drain(): Promise<void> {
     this.#draining = true
     while (this.#queue.length > 0) {
-      // Whoever's request has arrived by now comes along.
+      // Jobs of requests that have arrived by now are included.
       await new Promise(setImmediate)
       if (!this.#isWorthwhile()) await this.#gather()
-      await this.#together(this.#queue.splice(0, maxTogether))
+      await this.#runTogether(this.#queue.splice(0, maxTogether))
     }
     this.#draining = false
   }
 
   #isWorthwhile(): boolean {
-    return this.#queue.length >= Math.min(maxTogether, this.#onTheirWay() / 2)
+    return this.#queue.length >= Math.min(maxTogether, this.#countExpected() / 2)
   }
 
   #gather(): Promise<void> {
@@ -76,13 +79,15 @@ export class SharedRoundTrips<Job, Outcome> {
     })
   }
 
-  /** When Postgres refuses one, nothing of the transaction has happened: the halves are tried by themselves. */
-  async #together(group: Waiting<Job, Outcome>[]): Promise<void> {
+  /**
+   * Runs jobs together. When Postgres rejects the transaction, nothing of it has happened, so each half is tried by itself.
+   */
+  async #runTogether(group: WaitingJob<Job, Outcome>[]): Promise<void> {
     try {
       const outcomes = await this.#roundTrip(group.map(({ job }) => job))
       for (const [n, { resolve, reject }] of group.entries()) {
         const outcome = outcomes[n]
-        if (outcome === undefined) reject(new Error('a job of the group has no outcome'))
+        if (outcome === undefined) reject(new Error('A job of the group has no outcome.'))
         else resolve(outcome)
       }
     } catch (error) {
@@ -91,19 +96,19 @@ export class SharedRoundTrips<Job, Outcome> {
         return
       }
       const half = group.length >> 1
-      await this.#together(group.slice(0, half))
-      await this.#together(group.slice(half))
+      await this.#runTogether(group.slice(0, half))
+      await this.#runTogether(group.slice(half))
     }
   }
 }
 
-/** True when nothing of the transaction has happened, and nothing will: it was refused, or never begun. */
-export function isDecided(error: unknown): boolean {
+/** Whether the transaction has no effect and never will: Postgres rejected it, or it never began. */
+export function hasNoEffect(error: unknown): boolean {
   return isRejected(error) || (error instanceof RuntimeError && error.code === 'DATABASE_BUSY')
 }
 
-/** By Postgres itself: said by the error, or by the cause of what it was made. */
+/** Whether Postgres itself rejected the transaction, according to the error or its cause. */
 function isRejected(error: unknown): boolean {
-  const reported = error instanceof RoundTripError ? error : error instanceof Error ? error.cause : undefined
-  return reported instanceof RoundTripError && reported.reusable
+  const roundTripError = error instanceof RoundTripError ? error : error instanceof Error ? error.cause : undefined
+  return roundTripError instanceof RoundTripError && roundTripError.reusable
 }

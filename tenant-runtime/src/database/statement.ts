@@ -1,4 +1,4 @@
-// A statement and its result: all that the rest of the runtime knows of Postgres' protocol.
+// Statements and their results, independent of Postgres' protocol.
 import type { RlsContext } from '../tenancy/rls-context.ts'
 
 export type Value = string | number | bigint | boolean | null | Buffer
@@ -6,13 +6,16 @@ export type Value = string | number | bigint | boolean | null | Buffer
 export interface Statement {
   text: string
   values: readonly Value[]
-  /** `once` for texts that will hardly come again: they are not kept as prepared statements. */
+  /** `once` for texts that will hardly be repeated, so that no prepared statement is stored. */
   prepare?: 'once'
-  /** Runs what others wrote, and what may do anything: nothing of it may stay in the session (`session-sweep.ts`). */
+  /**
+   * True for a tenant's own statement, which may do anything. None of its effects may stay in the session
+   * (`session-sweep.ts`).
+   */
   isForeign?: boolean
 }
 
-/** What one caller asks for. */
+/** The statements of one caller. */
 export interface ScopedStatements {
   context: RlsContext
   statements: readonly Statement[]
@@ -22,11 +25,11 @@ export type Row = Record<string, unknown>
 
 export interface Result {
   rows: Row[]
-  /** Rows returned or touched, from the command tag. */
+  /** The number of rows returned or changed, from the command tag. */
   count: number
 }
 
-/** `sql('select …', a, b)`: a statement that is kept prepared on each connection. */
+/** Creates a statement, for example `sql('select …', a, b)`. Each connection stores it as a prepared statement. */
 export function sql(text: string, ...values: Value[]): Statement {
   return { text, values }
 }

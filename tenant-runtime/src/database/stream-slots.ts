@@ -1,4 +1,4 @@
-// How many long answers may be read at once: each holds a connection for as long as its reader takes.
+// Limits how many long responses are read at once, because each holds a connection for as long as its reader needs.
 import { RuntimeError } from '../errors.ts'
 
 interface StreamLimits {
@@ -15,13 +15,17 @@ export class StreamSlots {
     this.#limits = limits
   }
 
-  /** @returns what gives the place back; once is enough. @throws RuntimeError DATABASE_BUSY */
+  /**
+   * Takes a slot.
+   * @returns a function that releases it, idempotent
+   * @throws RuntimeError DATABASE_BUSY
+   */
   take(tenantId: string): () => void {
     const taken = this.#taken.get(tenantId) ?? 0
     if (taken >= this.#limits.perTenant || this.#total >= this.#limits.total) {
       throw new RuntimeError(
         'DATABASE_BUSY',
-        'too many long answers are being read; try again, or ask for fewer records',
+        'Too many long responses are being read. Retry the request, or request fewer records.',
       )
     }
     this.#taken.set(tenantId, taken + 1)
@@ -31,9 +35,9 @@ export class StreamSlots {
       if (!isTaken) return
       isTaken = false
       this.#total--
-      const left = (this.#taken.get(tenantId) ?? 1) - 1
-      if (left === 0) this.#taken.delete(tenantId)
-      else this.#taken.set(tenantId, left)
+      const remaining = (this.#taken.get(tenantId) ?? 1) - 1
+      if (remaining === 0) this.#taken.delete(tenantId)
+      else this.#taken.set(tenantId, remaining)
     }
   }
 }

@@ -1,8 +1,8 @@
-// A transaction whose last statement's rows are fetched piece by piece, as somebody asks for them: its portal runs for some
-// rows and is suspended, and only then is there the next Execute. The Sync, which ends the implicit transaction and with it
-// all that `set_config(…, true)` set, comes when the last row is there.
+// A transaction whose last statement's rows are fetched in chunks, as the caller requests them. Its portal runs for some
+// rows and is suspended until the next Execute. The Sync, which ends the implicit transaction and with it all settings of
+// `set_config(…, true)`, is sent after the last row.
 import pg from 'pg'
-import { MessageTooLong } from './message-guard.ts'
+import { MessageTooLongError } from './message-guard.ts'
 import type { PreparedStatements } from './prepared-statements.ts'
 import { SentStatements } from './sent-statements.ts'
 import { sql, type Result, type Statement } from './statement.ts'
@@ -10,29 +10,32 @@ import { RoundTripError } from './round-trip-error.ts'
 import type { Wire } from './wire.ts'
 
 const portal = 'rows'
-/** Of a piece; what Postgres sends beyond it waits in the sockets' buffers. */
+/** The size of a chunk. Further bytes from Postgres wait in the sockets' buffers. */
 const chunkBytes = 128 * 1024
-/** Of the first fetch. Later ones fetch what a piece holds, by the size of the rows before. */
+/** The number of rows of the first fetch. Later ones fetch what fits a chunk, by the size of the rows before. */
 const firstRows = 64
 const maxRows = 2_000
 
 /**
- * Follows each fetch: with a statement that ends, Postgres' clock for the statement's timeout is stopped. It would run on
- * while the portal is suspended, and then hit whoever reads slowly rather than a query that is slow.
+ * A statement that follows each fetch, because the end of a statement stops Postgres' clock of the statement timeout.
+ * Otherwise the clock would run while the portal is suspended, and end the query of a slow reader instead of a slow query.
  */
 const stopClock = sql('select where false')
 
 export class StreamedRoundTrip {
-  /** Resolves when the transaction is committed. @throws TripError that says whether the connection is clean */
+  /**
+   * Resolves when the transaction is committed.
+   * @throws RoundTripError that states whether the connection is clean
+   */
   readonly done: Promise<void>
   readonly #before: readonly Statement[]
   readonly #last: Statement
   readonly #sent: SentStatements
   readonly #settle: { resolve: () => void; reject: (error: RoundTripError) => void }
   #wire: Wire | undefined
-  /** Of the whole trip: `ending` from the Sync on. */
+  /** The state of the whole round trip: `ending` after the Sync. */
   #state: 'executing' | 'suspended' | 'ending' | 'over' = 'executing'
-  /** Of the last statement, while what follows its Execute is still under way. */
+  /** The state of the last statement's portal, while the messages after its Execute are in progress. */
   #portal: 'running' | 'suspended' | 'ended' = 'running'
   #hasBeenSuspended = false
   #failure: RoundTripError | undefined
@@ -40,13 +43,13 @@ export class StreamedRoundTrip {
   #rows: string[] = []
   #bytes = 0
   #isPaused = false
-  #fetch = { most: firstRows, rows: 0, bytes: 0 }
-  /** Bytes that may still come. */
-  #room: number
+  #fetch = { max: firstRows, rows: 0, bytes: 0 }
+  /** The number of bytes that may still come. */
+  #remainingBytes: number
 
-  /** `last` has a single column, of text. Of more than `maxBytes` nothing is committed. */
+  /** Creates the round trip. `last` has a single column of text. More than `maxBytes` of its rows prevent the commit. */
   constructor(before: readonly Statement[], last: Statement, prepared: PreparedStatements, maxBytes = Infinity) {
-    this.#room = maxBytes
+    this.#remainingBytes = maxBytes
     this.#before = before
     this.#last = last
     this.#sent = new SentStatements(prepared)
@@ -55,14 +58,14 @@ export class StreamedRoundTrip {
     this.#settle = { resolve: () => resolve(undefined), reject }
   }
 
-  /** Of the statements before the last: complete when the first rows are there. */
+  /** The results of the statements before the last, complete when the first rows are available. */
   get results(): readonly Result[] {
     return this.#sent.results
   }
 
   /**
-   * Some more rows; undefined when there are none left and the transaction is committed. One call at a time.
-   * @throws TripError as `done` does
+   * Returns some more rows; undefined when none remain and the transaction is committed. One call at a time.
+   * @throws RoundTripError as `done` does
    */
   next(): Promise<string[] | undefined> {
     return new Promise((resolve, reject) => {
@@ -72,7 +75,7 @@ export class StreamedRoundTrip {
     })
   }
 
-  /** Gives up: the connection is closed, which undoes everything. */
+  /** Cancels the round trip: closes the connection, which undoes everything. */
   cancel(reason: unknown): void {
     this.#fail(new RoundTripError(reason, { reusable: false, undone: false }))
   }
@@ -93,16 +96,16 @@ export class StreamedRoundTrip {
     if (wire === undefined) return
     this.#state = 'executing'
     this.#portal = 'running'
-    const { most: max, rows, bytes } = this.#fetch
+    const { max, rows, bytes } = this.#fetch
     const fitting = Math.floor((chunkBytes * rows) / Math.max(1, bytes))
-    this.#fetch = { most: Math.max(1, Math.min(fitting, 8 * max, maxRows)), rows: 0, bytes: 0 }
+    this.#fetch = { max: Math.max(1, Math.min(fitting, 8 * max, maxRows)), rows: 0, bytes: 0 }
     wire.stream.cork()
     this.#execute(wire)
     wire.stream.uncork()
   }
 
   #execute(wire: Wire): void {
-    wire.execute({ portal, rows: this.#fetch.most })
+    wire.execute({ portal, rows: this.#fetch.max })
     this.#sent.open(wire, stopClock, '')
     wire.execute({ portal: '' })
     wire.flush()
@@ -148,10 +151,13 @@ export class StreamedRoundTrip {
       return
     }
     const text = message.fields[0] ?? ''
-    if (this.#room !== Infinity && (this.#room -= Buffer.byteLength(text) + 1) < 0) {
-      // Before the Sync, without which nothing is committed.
+    if (this.#remainingBytes !== Infinity && (this.#remainingBytes -= Buffer.byteLength(text) + 1) < 0) {
+      // This is before the Sync, without which nothing is committed.
       this.#fail(
-        new RoundTripError(new MessageTooLong('the rows are more than are taken'), { reusable: false, undone: true }),
+        new RoundTripError(new MessageTooLongError('The rows exceed the maximum size.'), {
+          reusable: false,
+          undone: true,
+        }),
       )
       return
     }
@@ -193,11 +199,11 @@ export class StreamedRoundTrip {
   }
 
   handleCopyInResponse(wire: Wire & { sendCopyFail(message: string): void }): void {
-    wire.sendCopyFail('COPY is not offered here')
+    wire.sendCopyFail('COPY is not supported here.')
   }
 
   handleCopyData(): void {
-    // Rows of COPY … TO STDOUT, which no statement of ours uses, are of no interest.
+    // Rows of COPY … TO STDOUT, which none of our statements uses, are ignored.
   }
 
   handleReadyForQuery(): void {
@@ -207,11 +213,11 @@ export class StreamedRoundTrip {
     this.#serve()
   }
 
-  /** From Postgres, or from a connection that broke. */
+  /** Handles an error from Postgres or from a broken connection. */
   handleError(error: unknown, wire: Wire): void {
     if (this.#state === 'over') return
     this.#sent.failed(error, this.#isBefore ? undefined : this.#last)
-    // Once Postgres has waited for us, it may have more to say than the answer to what was sent last.
+    // After a suspension, Postgres may send more than the response to the last message.
     if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR' || this.#hasBeenSuspended) {
       // Without the Sync nothing is committed, however the connection ends.
       this.#fail(new RoundTripError(error, { reusable: false, undone: this.#state !== 'ending' }))

@@ -1,13 +1,13 @@
-// The messages of Postgres' protocol that trips send.
+// The messages of Postgres' protocol that round trips send.
 
-/** What node-postgres hands a submittable; its own types leave the protocol messages out. */
+/** The connection that node-postgres passes to a submittable, with the protocol messages that its own types omit. */
 export interface Wire {
   stream: { cork(): void; uncork(): void; pause(): void; resume(): void; destroy(): void }
   parse(message: { text: string; name: string }): void
-  /** Without a portal's name, to the one that the next Bind replaces. */
+  /** Binds to a portal; without a name, to the unnamed one, which the next Bind replaces. */
   bind(message: { portal?: string; statement: string; values: (string | Buffer | null)[] }): void
   describe(message: { type: 'P'; name: string }): void
-  /** At most so many rows; without `rows`, all. */
+  /** Executes up to `rows` rows; without `rows`, all. */
   execute(message: { portal: string; rows?: number }): void
   close(message: { type: 'S'; name: string }): void
   sync(): void

@@ -1,7 +1,9 @@
 // The event log of a home (specification, section 6): the row of a change, written in the change's own transaction.
 import { sql, type Statement } from '../database/statement.ts'
 
-/** The transaction's time as events tell it, for statements that write their event themselves. */
+/**
+ * An SQL expression of the transaction's time in the format of events, for statements that write their event themselves.
+ */
 export const eventTime = `to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 export function eventStatement(type: string, ownerId: string | null, payload: Record<string, unknown>): Statement {

@@ -1,11 +1,11 @@
-// What is read of a home's event log: how far it is final, and what a caller may see of it.
+// Reads a home's event log: up to where it is final, and the events that a caller may see.
 import { sql } from '../database/statement.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { reached, type Poll, type Watermark } from './watermark.ts'
 
 export interface EventFilter {
-  /** Undefined: all. */
+  /** Undefined means all. */
   types: readonly string[] | undefined
   buckets: readonly string[] | undefined
   collections: readonly string[] | undefined
@@ -19,21 +19,24 @@ interface StoredEvent {
 
 export interface EventPage {
   events: StoredEvent[]
-  /** There are no more of them. */
+  /** Whether there are no more events. */
   isLast: boolean
 }
 
 const maxEvents = 200
-/** Of text, but for the last event: a page is held in memory for each subscriber. */
+/** The maximum bytes of a page's texts, except for the last event. A page is held in memory for each subscriber. */
 const pageBytes = 2 * 1024 * 1024
 
-/** The sequences that number what can be followed. Whoever takes a number of one has changed something before. */
+/** The sequences that number what can be followed. A transaction takes a number only after another change. */
 export type LogSequence = 'event_log_seq_seq' | 'function_logs_seq_seq'
 
-/** Undefined when there is nothing that the watermark does not say. A look at a log that grows takes a transaction's id. */
+/**
+ * Polls the log. Returns undefined when there is nothing beyond the watermark. A poll of a growing log takes a transaction
+ * ID.
+ */
 export async function readLog({ database }: Tenant, mark: Watermark, sequence: LogSequence): Promise<Poll | undefined> {
   const context: RlsContext = { role: 'service', reason: 'events' }
-  // Before the first number is given out, it is the one that the sequence names.
+  // Before the first number is assigned, `last_value` is that number.
   const { rows } = await database.query(
     context,
     `select (case when is_called then last_value else last_value - 1 end)::text as last from ${sequence}`,
@@ -43,13 +46,13 @@ export async function readLog({ database }: Tenant, mark: Watermark, sequence: L
   const [id, snapshot] = await database.run(
     context,
     sql('select pg_current_xact_id()::text as later'),
-    // Each statement has a snapshot of its own.
+    // Each statement has its own snapshot.
     sql('select pg_snapshot_xmin(pg_current_snapshot())::text as ended'),
   )
   return { last, later: BigInt(String(id?.rows[0]?.['later'])), ended: BigInt(String(snapshot?.rows[0]?.['ended'])) }
 }
 
-/** The next entries after `after`, `upTo` included, that the caller may see. */
+/** Reads the next entries after `after`, up to and including `upTo`, that the caller may see. */
 export async function readEvents(
   { database }: Tenant,
   context: RlsContext,
@@ -78,8 +81,8 @@ export async function readEvents(
   return { events, isLast: events.length === Number(rows[0]?.['found'] ?? 0) && events.length < maxEvents }
 }
 
-/** Up to which number events may be gone. A page that was read before may lack some of them. */
-export async function goneUpTo({ database }: Tenant): Promise<bigint> {
+/** Returns the number up to which events may have been deleted. A page that was read before may lack some of them. */
+export async function deletedUpTo({ database }: Tenant): Promise<bigint> {
   const { rows } = await database.lookUp(
     { role: 'service', reason: 'events' },
     sql('select up_to::text as up_to from event_log_gone'),
@@ -87,7 +90,7 @@ export async function goneUpTo({ database }: Tenant): Promise<bigint> {
   return BigInt(String(rows[0]?.['up_to']))
 }
 
-/** Names as a JSON array; null for no filter. */
+/** Returns names as a JSON array; null for no filter. */
 export function listed(names: readonly string[] | undefined): string | null {
   return names === undefined ? null : JSON.stringify(names)
 }

@@ -1,72 +1,83 @@
-// Keeps the event log within its bounds: the oldest events go, a batch at a time. Up to where they are gone is written in the
-// transaction that removes them.
+// Keeps the event log within its limits by deleting the oldest events in batches. The transaction that deletes them also
+// stores up to where they are deleted.
 import { sql } from '../database/statement.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 
 export interface EventBounds {
-  /** Older ones go. */
+  /** The number of days after which events are deleted. */
   days: number
-  /** Of the newest, as they are stored; what is beyond that goes. */
+  /** The maximum stored size of the newest events. Older ones are deleted. */
   bytes: number
-  /** Removed in one transaction. */
+  /** The maximum number of events that one transaction deletes. */
   batch: number
 }
 
 export const eventBounds: EventBounds = { days: 7, bytes: 256 * 1024 * 1024, batch: 10_000 }
 
-/** Milliseconds between two looks at a tenant's log. */
-const betweenPolls = 3_600_000
+/** Milliseconds between two polls of a tenant's log. */
+const pollIntervalMs = 3_600_000
 
 const context = { role: 'service', reason: 'old events' } as const
 
 export class EventRetention {
   readonly #elapsed: () => number
   readonly #onError: (error: Error) => void
-  /** When each log was last looked at, by its tenant. */
-  readonly #polled = new Map<string, number>()
+  /** The time of the last poll of each log, by tenant. */
+  readonly #polledAt = new Map<string, number>()
   readonly #polling = new Set<Promise<void>>()
 
-  /** @param elapsed milliseconds, monotonic */
+  /**
+   * Creates the job.
+   * @param elapsed milliseconds, monotonic
+   */
   constructor(elapsed: () => number, onError: (error: Error) => void) {
     this.#elapsed = elapsed
     this.#onError = onError
   }
 
-  /** To be called now and then. Looks at the log if it was not looked at for an hour. Never throws. */
+  /** Deletes old events of a log that was not polled for an hour. Called regularly. Never throws. */
   poll(tenant: Tenant): void {
     const now = this.#elapsed()
-    if (now - (this.#polled.get(tenant.id) ?? -Infinity) < betweenPolls) return
-    this.#polled.set(tenant.id, now)
+    if (now - (this.#polledAt.get(tenant.id) ?? -Infinity) < pollIntervalMs) return
+    this.#polledAt.set(tenant.id, now)
     const polling = trimEvents(tenant)
       .then(
         () => undefined,
-        (cause: unknown) => this.#onError(new Error(`${tenant.id}: old events are still there`, { cause })),
+        (cause: unknown) =>
+          this.#onError(new Error(`Old events of the tenant ${tenant.id} could not be deleted.`, { cause })),
       )
       .finally(() => this.#polling.delete(polling))
     this.#polling.add(polling)
   }
 
-  /** Until every look is over that has begun. */
+  /** Waits until every poll that has begun is over. */
   async idle(): Promise<void> {
     await Promise.all(this.#polling)
   }
 
   evict(tenantId: string): void {
-    this.#polled.delete(tenantId)
+    this.#polledAt.delete(tenantId)
   }
 }
 
-/** @returns how many events were removed */
+/**
+ * Deletes events beyond the limits.
+ * @returns the number of deleted events
+ */
 export async function trimEvents(tenant: Tenant, { days, bytes, batch }: EventBounds = eventBounds): Promise<number> {
-  // What is too old goes first: weighing a log that has grown for long takes longer than a statement may.
+  // Events that are too old are deleted first, because summing up the sizes of a long log takes longer than the statement
+  // timeout.
   const old = await remove(tenant, '0', { days, batch })
   const beyond = await lastBeyond(tenant, bytes)
   return old + (beyond === '0' ? 0 : await remove(tenant, beyond, { days, batch }))
 }
 
-/** @returns number of the last event that the newest so many bytes leave no room for; `0`: there is none */
+/**
+ * Finds the newest event beyond the size limit.
+ * @returns the number of the event; `0` when all fit
+ */
 async function lastBeyond({ database }: Tenant, bytes: number): Promise<string> {
-  // What was removed leaves room that is used again: a table that is large may have few events.
+  // Space of deleted events is reused, so a large table may have few events.
   const { rows } = await database.query(
     context,
     `select (case when pg_table_size('event_log') <= $1::bigint then 0 else coalesce(
@@ -78,7 +89,7 @@ async function lastBeyond({ database }: Tenant, bytes: number): Promise<string> 
   return String(rows[0]?.['beyond'])
 }
 
-/** Those up to a number, and those that are too old. */
+/** Deletes events up to a number, and those that are too old. */
 async function remove(
   { database }: Tenant,
   beyond: string,

@@ -1,48 +1,51 @@
-// One subscriber: what the log has for them, as server-sent events, page by page as they take it. Nothing is read ahead
-// of the reader, so nothing is buffered without bound.
+// Sends a log's entries to one subscriber as server-sent events, page by page as the client reads them. Nothing is read
+// ahead of the client, so the buffers are bounded.
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EventPage } from './event-reader.ts'
 
 export interface Subscription {
-  /** Of the answer, beside its own. */
+  /** Headers of the response, in addition to its own. */
   headers: Readonly<Record<string, string>>
-  /** The last entry that the subscriber has; undefined for whoever wants what comes from now on. */
+  /** The last entry that the subscriber has; undefined when they want only new entries. */
   after: bigint | undefined
-  /** Up to where the log is final, as soon as that is beyond `after`. */
+  /** Resolves to the position up to which the log is final, when that is beyond `after`. */
   beyond(after: bigint, signal: AbortSignal): Promise<bigint>
-  /** At most a page of what the subscriber may see. Tried again when it fails. @throws Ended when there is no going on */
+  /**
+   * Reads a page of the entries that the subscriber may see. A failure is retried.
+   * @throws StreamEndedError when the stream must end
+   */
   read(after: bigint, upTo: bigint): Promise<EventPage>
-  /** Asked with each heartbeat. Undefined: they may go on. */
-  objection(): Promise<End | undefined>
+  /** Checks the subscription at each heartbeat. Undefined lets it continue. */
+  check(): Promise<End | undefined>
 }
 
-/** Why a stream ended: sent as its last event. */
+/** The reason for the end of a stream, which is sent as its last event. */
 export interface End {
   code: 'SLOW_READER' | 'INVALID_TOKEN' | 'TENANT_CHANGED' | 'STOPPING' | 'EVENTS_GONE'
   message: string
 }
 
 export interface Pace {
-  /** Milliseconds. */
+  /** Milliseconds between heartbeats. */
   heartbeat: number
-  /** A reader that takes nothing for so long is cut off; they may come again with the last id they have. */
+  /** The milliseconds after which a client that reads nothing is disconnected. It may connect again with its last ID. */
   timeout: number
-  /** What is still unread then, and the reason behind it, is kept so long for them. */
-  farewell: number
-  /** Until a database that did not answer is asked again. */
-  again: number
+  /** The milliseconds for which unread events and the reason of the end remain available to the client. */
+  drainTimeout: number
+  /** The milliseconds before a database that did not respond is queried again. */
+  retryDelay: number
 }
 
-const defaultPace: Pace = { heartbeat: 15_000, timeout: 30_000, farewell: 30_000, again: 1_000 }
+const defaultPace: Pace = { heartbeat: 15_000, timeout: 30_000, drainTimeout: 30_000, retryDelay: 1_000 }
 
 const slowReader: End = {
   code: 'SLOW_READER',
-  message: 'what was sent was not read in time; connect again with the last id',
+  message: 'The events were not read in time. Connect again with the last ID.',
 }
 
-export class Ended extends Error {
+export class StreamEndedError extends Error {
   readonly end: End
 
   constructor(end: End) {
@@ -51,17 +54,17 @@ export class Ended extends Error {
   }
 }
 
-/** Returns when it is over; never throws. `signal` aborts with `Ended` to say why. */
+/** Sends entries until the stream ends. Never throws. `signal` aborts with `StreamEndedError` to state the reason. */
 export async function followEvents(
   raw: ServerResponse,
   subscription: Subscription,
   signal: AbortSignal,
   pace: Pace = defaultPace,
 ): Promise<void> {
-  const left = new AbortController()
-  raw.once('close', () => left.abort(new Error('the reader has left')))
+  const ended = new AbortController()
+  raw.once('close', () => ended.abort(new Error('The client closed the connection.')))
   if (raw.destroyed) return
-  const over = AbortSignal.any([signal, left.signal])
+  const over = AbortSignal.any([signal, ended.signal])
   raw.writeHead(200, {
     ...subscription.headers,
     'content-type': 'text/event-stream; charset=utf-8',
@@ -70,12 +73,12 @@ export async function followEvents(
     'x-accel-buffering': 'no',
   })
   raw.write('retry: 2000\n\n')
-  // An id without data is no event: it moves the place from which the reader would come again.
-  let location = ':'
+  // An ID without data is not an event. It moves the position from which the client would continue.
+  let position = ':'
   const beating = setInterval(() => {
-    if (!raw.writableNeedDrain) raw.write(`${location}\n\n`)
-    subscription.objection().then(
-      (end) => end && left.abort(new Ended(end)),
+    if (!raw.writableNeedDrain) raw.write(`${position}\n\n`)
+    subscription.check().then(
+      (end) => end && ended.abort(new StreamEndedError(end)),
       () => undefined,
     )
   }, pace.heartbeat)
@@ -86,25 +89,25 @@ export async function followEvents(
       const upTo = await subscription.beyond(after, over)
       while (after < upTo) {
         const page = await subscription.read(after, upTo).catch((error: unknown) => {
-          if (error instanceof Ended) throw error
+          if (error instanceof StreamEndedError) throw error
           return undefined
         })
         over.throwIfAborted()
         if (page === undefined) {
-          await sleep(pace.again, undefined, { signal: over }).catch(() => over.throwIfAborted())
+          await sleep(pace.retryDelay, undefined, { signal: over }).catch(() => over.throwIfAborted())
           continue
         }
         for (const { seq, payload } of page.events) {
           if (!raw.write(`id: ${seq}\ndata: ${payload}\n\n`)) await drained(raw, over, pace.timeout)
           after = seq
-          location = `id: ${seq}`
+          position = `id: ${seq}`
         }
         if (page.isLast) after = upTo
-        location = `id: ${after}`
+        position = `id: ${after}`
       }
     }
   } catch (error) {
-    finish(raw, error instanceof Ended ? error.end : undefined, pace.farewell)
+    finish(raw, error instanceof StreamEndedError ? error.end : undefined, pace.drainTimeout)
   } finally {
     clearInterval(beating)
   }
@@ -114,17 +117,17 @@ async function drained(raw: ServerResponse, over: AbortSignal, timeout: number):
   const late = AbortSignal.timeout(timeout)
   await once(raw, 'drain', { signal: AbortSignal.any([over, late]) }).catch((error: unknown) => {
     over.throwIfAborted()
-    throw late.aborted ? new Ended(slowReader) : error
+    throw late.aborted ? new StreamEndedError(slowReader) : error
   })
 }
 
-/** The reason goes out behind what is still unread; who does not read that either is cut off. */
-function finish(raw: ServerResponse, end: End | undefined, farewell: number): void {
+/** Sends the reason after the unread events, and disconnects a client that does not read it in time. */
+function finish(raw: ServerResponse, end: End | undefined, drainTimeout: number): void {
   if (end === undefined) {
     raw.destroy()
     return
   }
   raw.end(`event: end\ndata: ${JSON.stringify(end)}\n\n`)
-  const cut = setTimeout(() => raw.destroy(), farewell)
+  const cut = setTimeout(() => raw.destroy(), drainTimeout)
   raw.once('close', () => clearTimeout(cut))
 }

@@ -1,59 +1,59 @@
-// Those who follow a log of a tenant's as server-sent events: how many there may be, one feed for all of a tenant's, and
-// their end when the tenant changes, the service stops or their credentials are no longer good.
+// The followers of tenants' logs as server-sent events: their maximum number, one feed for all followers of a tenant, and
+// their end when the tenant changes, the service stops or their credentials are no longer valid.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RuntimeError } from '../errors.ts'
 import { corsHeaders } from '../http/cors.ts'
 import { credentialsOf, type Authenticator } from '../tenancy/authenticate.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { readLog, type EventPage, type LogSequence } from './event-reader.ts'
-import { Ended, followEvents, type End, type Pace, type Subscription } from './follow-events.ts'
+import { StreamEndedError, followEvents, type End, type Pace, type Subscription } from './follow-events.ts'
 import { TenantFeed } from './tenant-feed.ts'
 
 interface FollowersOptions {
-  /** Numbers the log's rows. */
+  /** The sequence that numbers the log's rows. */
   sequence: LogSequence
-  /** What is followed, for messages. */
+  /** The followed entries, for messages. */
   what: string
-  /** Of one tenant at once, in this process. */
-  most: number
+  /** The maximum number of followers of one tenant in this process. */
+  maxFollowers: number
   authenticator: Authenticator
   tenantOf: (tenantId: string) => Tenant | undefined
   pace?: Pace | undefined
-  /** A row may hold several entries; then an entry's place is the row's number times this, and more. */
+  /** The number of entries that a row may hold. The positions of its entries begin at the row's number times this. */
   positionsPerRow?: bigint
 }
 
-interface Following {
-  /** The last entry that they have; undefined for whoever wants what comes from now on. */
+interface FollowRequest {
+  /** The last entry that the follower has; undefined when they want only new entries. */
   last: bigint | undefined
-  /** Entries behind `after`, `upTo` included. */
+  /** Reads entries after `after`, up to and including `upTo`. */
   read(after: bigint, upTo: bigint): Promise<EventPage>
 }
 
-interface Followed {
+interface FollowedTenant {
   feed: TenantFeed
   subscribers: number
   over: AbortController
 }
 
-const changed: End = { code: 'TENANT_CHANGED', message: 'the tenant has changed; connect again with the last id' }
-const stopping: End = { code: 'STOPPING', message: 'the service is stopping; connect again with the last id' }
+const changed: End = { code: 'TENANT_CHANGED', message: 'The tenant has changed. Connect again with the last ID.' }
+const stopping: End = { code: 'STOPPING', message: 'The service is stopping. Connect again with the last ID.' }
 
 export class Followers {
   readonly #options: FollowersOptions
-  readonly #slots: bigint
-  readonly #followed = new Map<string, Followed>()
+  readonly #positionsPerRow: bigint
+  readonly #followed = new Map<string, FollowedTenant>()
 
   constructor(options: FollowersOptions) {
     this.#options = options
-    this.#slots = options.positionsPerRow ?? 1n
+    this.#positionsPerRow = options.positionsPerRow ?? 1n
   }
 
   /**
-   * Answers the request until its end.
+   * Responds to the request until its end.
    * @throws RuntimeError INVALID_EVENT_ID, TOO_MANY_SUBSCRIBERS
    */
-  async serve(request: FastifyRequest, reply: FastifyReply, { last, ...following }: Following): Promise<void> {
+  async serve(request: FastifyRequest, reply: FastifyReply, { last, ...entries }: FollowRequest): Promise<void> {
     const { tenant } = request
     const known = this.#enter(tenant)
     const { feed, over } = known
@@ -62,16 +62,17 @@ export class Followers {
       if (last !== undefined && last > newest)
         throw new RuntimeError(
           'INVALID_EVENT_ID',
-          `the log ends before the event ${last}: it may have been restored; connect without Last-Event-ID`,
+          `The log ends before the event ${last}, perhaps after a restore. Connect without Last-Event-ID.`,
         )
       void reply.hijack()
       const subscription: Subscription = {
         headers: corsHeaders(request),
         after: last,
-        // The row of the next place may be the one that they have read in part.
-        beyond: async (after, signal) => this.#lastPosition(await feed.beyond((after + 1n) / this.#slots - 1n, signal)),
-        read: (after, upTo) => following.read(after, upTo),
-        objection: this.#objector(request),
+        // The row of the next position may be the one that the follower has read in part.
+        beyond: async (after, signal) =>
+          this.#lastPosition(await feed.beyond((after + 1n) / this.#positionsPerRow - 1n, signal)),
+        read: (after, upTo) => entries.read(after, upTo),
+        check: this.#createCheck(request),
       }
       await followEvents(reply.raw, subscription, over.signal, this.#options.pace)
     } finally {
@@ -79,63 +80,66 @@ export class Followers {
     }
   }
 
-  /** Something may have been written. */
+  /** Notifies the followers that new entries may have been written. */
   notify(tenantId: string): void {
     this.#followed.get(tenantId)?.feed.notify()
   }
 
-  /** The tenant has changed or is gone. */
+  /** Ends the tenant's streams, because it has changed or was deleted. */
   evict(tenantId: string): void {
     this.#end(tenantId, changed)
   }
 
-  /** Until the service stops. */
+  /** Waits until the service stops, and ends all streams. */
   async run(signal: AbortSignal): Promise<void> {
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
     for (const tenantId of [...this.#followed.keys()]) this.#end(tenantId, stopping)
   }
 
-  /** Of a row's entries. */
+  /** Returns the position of a row's last entry. */
   #lastPosition(row: bigint): bigint {
-    return row * this.#slots + this.#slots - 1n
+    return row * this.#positionsPerRow + this.#positionsPerRow - 1n
   }
 
-  #enter(tenant: Tenant): Followed {
-    const { sequence, most: max, what } = this.#options
+  #enter(tenant: Tenant): FollowedTenant {
+    const { sequence, maxFollowers, what } = this.#options
     const known = this.#followed.get(tenant.id) ?? {
       feed: new TenantFeed((mark) => readLog(tenant, mark, sequence)),
       subscribers: 0,
       over: new AbortController(),
     }
-    if (known.subscribers >= max)
-      throw new RuntimeError('TOO_MANY_SUBSCRIBERS', `${max} subscribers follow this tenant's ${what} already`)
+    if (known.subscribers >= maxFollowers)
+      throw new RuntimeError(
+        'TOO_MANY_SUBSCRIBERS',
+        `The maximum of ${maxFollowers} subscribers to this tenant's ${what} is reached.`,
+      )
     this.#followed.set(tenant.id, known)
     known.subscribers++
     return known
   }
 
-  #leave(tenantId: string, known: Followed): void {
+  #leave(tenantId: string, known: FollowedTenant): void {
     known.subscribers--
     if (known.subscribers === 0 && this.#followed.get(tenantId) === known) this.#followed.delete(tenantId)
   }
 
   #end(tenantId: string, reason: End): void {
-    this.#followed.get(tenantId)?.over.abort(new Ended(reason))
+    this.#followed.get(tenantId)?.over.abort(new StreamEndedError(reason))
     this.#followed.delete(tenantId)
   }
 
-  /** Looks whether the credentials still belong to whom they belonged to. */
-  #objector({ tenant: { id }, rls, headers }: FastifyRequest): () => Promise<End | undefined> {
+  /** Returns a function that checks whether the credentials are still valid and still belong to the same user. */
+  #createCheck({ tenant: { id }, rls, headers }: FastifyRequest): () => Promise<End | undefined> {
     const { authenticator, tenantOf } = this.#options
     const credentials = credentialsOf(headers)
     return async () => {
-      // As it is now: keys may have been rotated. One that is gone is ended by whoever tells of it.
+      // The tenant as it is now, because its keys may have been rotated. The streams of a deleted tenant end by `evict`.
       const tenant = tenantOf(id)
       if (tenant === undefined) return undefined
       try {
         const context = await authenticator.authenticate(tenant, credentials)
         if (JSON.stringify(context) === JSON.stringify(rls)) return undefined
-        return { code: 'INVALID_TOKEN', message: 'the credentials belong to somebody else now; connect again' }
+        return { code: 'INVALID_TOKEN', message: 'The credentials now belong to another user. Connect again.' }
       } catch (error) {
         if (!(error instanceof RuntimeError) || error.status >= 500) throw error
         return { code: 'INVALID_TOKEN', message: error.message }

@@ -1,11 +1,11 @@
-// How far one tenant's event log is final, for all who follow it in this process: looked at when something was written
-// here, and now and then for what others write. When nobody follows, nobody looks.
+// The position up to which one tenant's log is final, for all of its followers in this process. The log is polled after
+// writes of this process, and regularly for those of others, but only while it has followers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { advance, reached, unknownWatermark, type Poll, type Watermark } from './watermark.ts'
 
-/** Milliseconds between two looks: at least, and without a reason. */
-const shortest = 5
-const max = 500
+/** Milliseconds: the minimum between two polls, and the maximum without a notification. */
+const minPollMs = 5
+const maxPollMs = 500
 
 interface Waiter {
   after: bigint
@@ -24,22 +24,22 @@ export class TenantFeed {
     this.#poll = poll
   }
 
-  /** Something may have been written. */
+  /** Notifies the feed that new entries may have been written. */
   notify(): void {
     this.#wasNotified = true
     this.#wake()
   }
 
   /**
-   * Returns the last number of the log; what comes first then is behind it, or not final yet.
-   * @throws RuntimeError when the database does not answer
+   * Polls the log and returns its last number. Later entries have greater numbers, or are not final yet.
+   * @throws RuntimeError when the database does not respond
    */
   async poll(): Promise<bigint> {
     await this.#advance()
     return reached(this.#watermark)
   }
 
-  /** Resolves when the log is final beyond `after`, and up to where; rejects when the signal aborts. */
+  /** Resolves to the position up to which the log is final, when that is beyond `after`. Rejects when the signal aborts. */
   beyond(after: bigint, signal: AbortSignal): Promise<bigint> {
     if (signal.aborted) return Promise.reject(signal.reason as Error)
     if (this.#watermark.final > after) return Promise.resolve(this.#watermark.final)
@@ -63,20 +63,23 @@ export class TenantFeed {
     })
   }
 
-  /** Never throws: a database that does not answer is looked at again, and who follows sees only that nothing comes. */
+  /**
+   * Polls while there are waiters. Never throws: after a failure the database is polled again, and followers only receive
+   * nothing.
+   */
   async #run(): Promise<void> {
     this.#isRunning = true
-    let delay = max
+    let delay = maxPollMs
     while (this.#waiters.size > 0) {
       this.#wasNotified = false
       const { pending } = this.#watermark
       await this.#advance().catch(() => undefined)
       for (const waiter of [...this.#waiters])
         if (this.#watermark.final > waiter.after) waiter.resolve(this.#watermark.final)
-      // Transactions that are running end soon, or take their time.
-      if (this.#watermark.pending === undefined) delay = max
-      else delay = this.#watermark.pending === pending ? Math.min(delay * 2, max) : shortest
-      await sleep(shortest)
+      // Running transactions either end soon, or take much longer.
+      if (this.#watermark.pending === undefined) delay = maxPollMs
+      else delay = this.#watermark.pending === pending ? Math.min(delay * 2, maxPollMs) : minPollMs
+      await sleep(minPollMs)
       if (this.#isQuiet()) await this.#pause(delay)
     }
     this.#isRunning = false
@@ -91,7 +94,7 @@ export class TenantFeed {
     return !this.#wasNotified && this.#waiters.size > 0
   }
 
-  /** Until the time is over or somebody pokes. */
+  /** Waits until the time is over or `notify` is called. */
   #pause(milliseconds: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, milliseconds)

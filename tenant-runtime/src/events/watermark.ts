@@ -1,32 +1,32 @@
-// Up to which entry the event log is final. Entries get their numbers before their transactions commit, so that a lower
-// one may show up after a higher one; a reader must not pass it by. Pure.
+// Computes up to which entry the event log is final. Entries receive their numbers before their transactions commit, so a
+// lower number may become visible after a higher one, and a reader must not skip it. Pure.
 
 export interface Poll {
-  /** The last number that was given out. */
+  /** The last number that was assigned. */
   last: bigint
-  /** The id of a transaction that began after that number was read. */
+  /** The ID of a transaction that began after that number was read. */
   later: bigint
-  /** From a snapshot made after that: every transaction with a lower id has ended. */
+  /** The lowest ID of running transactions in a later snapshot: every transaction with a lower ID has ended. */
   ended: bigint
 }
 
 export interface Watermark {
-  /** No entry up to this number can appear any more. */
+  /** No further entry up to this number can become visible. */
   final: bigint
-  /** What is final as soon as every transaction before `later` has ended. */
+  /** The number that is final when every transaction before `later` has ended. */
   pending: { last: bigint; later: bigint } | undefined
 }
 
 export const unknownWatermark: Watermark = { final: -1n, pending: undefined }
 
-/** Up to where the log was looked at. */
+/** Returns the number up to which the log was polled. */
 export function reached({ final, pending }: Watermark): bigint {
   return pending?.last ?? final
 }
 
 /**
- * A transaction has its id before it takes numbers, because its change comes before its event. So whoever has taken a
- * number up to `last` has an id before `later`.
+ * Advances the watermark. A transaction has its ID before it takes numbers, because its change precedes its event. So a
+ * transaction that has taken a number up to `last` has an ID before `later`.
  */
 export function advance(mark: Watermark, { last, later, ended }: Poll): Watermark {
   if (mark.pending !== undefined && ended < mark.pending.later) return mark

@@ -1,4 +1,4 @@
-// Functions in the tenant's database. Only the service role manages them; an invocation looks them up on its behalf.
+// Functions in the tenant's database. Only the service role manages them; invocations read them as the service role.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { databaseError, type ErrorMap } from '../database/database-error.ts'
 import type { Row, Value } from '../database/statement.ts'
@@ -10,14 +10,14 @@ import { withinLimits, type FunctionConfig, type FunctionRecord, type Trigger } 
 
 const errors: ErrorMap = {
   function_name_taken: (cause) =>
-    new RuntimeError('FUNCTION_EXISTS', 'a function of this name exists already', { cause }),
+    new RuntimeError('FUNCTION_EXISTS', 'A function of this name already exists.', { cause }),
 }
 
 export const functionColumns =
   'f.id, f.name, f.description, f.trigger_type, f.wasm_hash, f.config, f.enabled, f.created_at, f.updated_at'
 
 export function toFunction(row: Row): FunctionRecord {
-  // Columns and checks of the table hold these to their types.
+  // The table's columns and checks ensure these types.
   return {
     id: String(row['id']),
     name: String(row['name']),
@@ -43,15 +43,19 @@ interface NewFunction {
   wasm: Buffer
 }
 
-/** `change` returns the functions it touched; each is told of in the same statement. */
-function reported(type: string, change: string, others = ''): string {
-  return `with f as (${change}), ${others} told as (
+/**
+ * Returns a statement that changes functions and writes an event for each.
+ * @param change SQL that returns the functions it changes
+ * @param others further CTEs, each with a comma at its end
+ */
+function withEvents(type: string, change: string, others = ''): string {
+  return `with f as (${change}), ${others} events as (
     insert into event_log (type, payload) select '${type}', jsonb_build_object('type', '${type}', 'name', f.name,
       'wasm_hash', f.wasm_hash, 'enabled', f.enabled, 'timestamp', ${eventTime}) from f)
     select ${functionColumns} from f`
 }
 
-/** @throws RuntimeError FUNCTION_EXISTS */
+/** Stores a new function. @throws RuntimeError FUNCTION_EXISTS */
 export async function insertFunction(
   tenant: Tenant,
   context: RlsContext,
@@ -62,7 +66,7 @@ export async function insertFunction(
   const { rows } = await query(
     tenant,
     context,
-    reported('functions.deployed', change),
+    withEvents('functions.deployed', change),
     name,
     description,
     JSON.stringify(trigger),
@@ -70,7 +74,7 @@ export async function insertFunction(
     wasm,
     JSON.stringify(config),
   )
-  return one(rows[0])
+  return toFunctionOrThrow(rows[0])
 }
 
 interface FunctionWithRuns extends FunctionRecord {
@@ -78,7 +82,7 @@ interface FunctionWithRuns extends FunctionRecord {
   lastInvocation: string | null
 }
 
-/** @throws RuntimeError NO_SUCH_FUNCTION */
+/** Finds a function and counts its invocations. @throws RuntimeError NO_SUCH_FUNCTION */
 export async function findFunction(tenant: Tenant, context: RlsContext, name: string): Promise<FunctionWithRuns> {
   const { rows } = await query(
     tenant,
@@ -89,13 +93,13 @@ export async function findFunction(tenant: Tenant, context: RlsContext, name: st
   )
   const last = rows[0]?.['last']
   return {
-    ...one(rows[0]),
+    ...toFunctionOrThrow(rows[0]),
     invocationCount: Number(rows[0]?.['count']),
     lastInvocation: typeof last === 'string' ? last : null,
   }
 }
 
-/** @throws RuntimeError NO_SUCH_FUNCTION */
+/** Checks that a function exists. @throws RuntimeError NO_SUCH_FUNCTION */
 export async function expectFunction(tenant: Tenant, context: RlsContext, name: string): Promise<void> {
   const { rows } = await query(tenant, context, 'select 1 from functions where name = $1', name)
   if (rows.length === 0) throw noSuchFunction()
@@ -106,7 +110,7 @@ export async function listFunctions(tenant: Tenant, context: RlsContext): Promis
   return rows.map(toFunction)
 }
 
-/** @throws RuntimeError NO_SUCH_FUNCTION */
+/** Finds a function's id by its name. @throws RuntimeError NO_SUCH_FUNCTION */
 export async function functionId(tenant: Tenant, context: RlsContext, name: string): Promise<string> {
   const { rows } = await query(tenant, context, 'select id from functions where name = $1', name)
   if (rows[0] === undefined) throw noSuchFunction()
@@ -122,8 +126,8 @@ interface FunctionChange {
 }
 
 /**
- * Writes the whole of a function anew, if it is still as it was read.
- * @throws RuntimeError CONFLICT when somebody else changed it meanwhile, NO_SUCH_FUNCTION
+ * Replaces all fields of a function if it has not changed since it was read.
+ * @throws RuntimeError CONFLICT if another request changed it meanwhile
  */
 export async function updateFunction(
   tenant: Tenant,
@@ -139,7 +143,7 @@ export async function updateFunction(
   const { rows } = await query(
     tenant,
     context,
-    reported('functions.updated', update),
+    withEvents('functions.updated', update),
     JSON.stringify(change.config),
     change.description,
     JSON.stringify(change.trigger),
@@ -150,28 +154,28 @@ export async function updateFunction(
     before.updatedAt,
   )
   if (rows[0] === undefined)
-    throw new RuntimeError('CONFLICT', 'the function was changed by another request meanwhile; read it and try again')
+    throw new RuntimeError('CONFLICT', 'Another request has changed the function. Read it again and retry.')
   return toFunction(rows[0])
 }
 
-/** @throws RuntimeError NO_SUCH_FUNCTION */
+/** Deletes a function and its deliveries. @throws RuntimeError NO_SUCH_FUNCTION */
 export async function deleteFunction(tenant: Tenant, context: RlsContext, name: string): Promise<FunctionRecord> {
   const { rows } = await query(
     tenant,
     context,
-    reported(
+    withEvents(
       'functions.deleted',
       'delete from functions where name = $1 returning *',
-      'left_over as (delete from function_deliveries d using f where d.function_id = f.id),',
+      'deliveries as (delete from function_deliveries d using f where d.function_id = f.id),',
     ),
     name,
   )
-  return one(rows[0])
+  return toFunctionOrThrow(rows[0])
 }
 
 /**
- * The function as it is now, with its module.
- * @throws RuntimeError NO_SUCH_FUNCTION; HOST_FUNCTION_ERROR when the bytes are not those of the hash (FUNC-I2)
+ * Reads a function with its module.
+ * @throws RuntimeError NO_SUCH_FUNCTION; HOST_FUNCTION_ERROR if the bytes do not match the hash (FUNC-I2)
  */
 export async function loadFunction(tenant: Tenant, id: string): Promise<{ fn: FunctionRecord; wasm: Buffer }> {
   const { rows } = await tenant.database.query(
@@ -179,13 +183,14 @@ export async function loadFunction(tenant: Tenant, id: string): Promise<{ fn: Fu
     `select ${functionColumns}, f.wasm_data from functions f where f.id = $1`,
     id,
   )
-  const fn = one(rows[0])
+  const fn = toFunctionOrThrow(rows[0])
   return { fn, wasm: checkedModule(rows[0]?.['wasm_data'], fn.wasmHash) }
 }
 
 /**
- * The module's bytes, which must be those of the hash (FUNC-I2).
- * @throws RuntimeError NO_SUCH_FUNCTION when another module took its place
+ * Reads a module's bytes.
+ * @throws RuntimeError NO_SUCH_FUNCTION if another module has replaced it; HOST_FUNCTION_ERROR if the bytes do not match
+ *   the hash (FUNC-I2)
  */
 export async function loadModule(tenant: Tenant, { id, wasmHash }: FunctionRecord): Promise<Buffer> {
   const { rows } = await tenant.database.query(
@@ -200,16 +205,16 @@ export async function loadModule(tenant: Tenant, { id, wasmHash }: FunctionRecor
 
 function checkedModule(data: unknown, wasmHash: string): Buffer {
   if (!Buffer.isBuffer(data) || !timingSafeEqual(Buffer.from(hashOf(data)), Buffer.from(wasmHash))) {
-    throw new RuntimeError('HOST_FUNCTION_ERROR', 'the stored module is not the one that was deployed; deploy it again')
+    throw new RuntimeError('HOST_FUNCTION_ERROR', 'The stored module does not match its hash. Deploy it again.')
   }
   return data
 }
 
 export function noSuchFunction(): RuntimeError {
-  return new RuntimeError('NO_SUCH_FUNCTION', 'there is no such function, or it is disabled')
+  return new RuntimeError('NO_SUCH_FUNCTION', 'The function does not exist or is disabled.')
 }
 
-function one(row: Row | undefined): FunctionRecord {
+function toFunctionOrThrow(row: Row | undefined): FunctionRecord {
   if (row === undefined) throw noSuchFunction()
   return toFunction(row)
 }

@@ -6,12 +6,12 @@ import { reservedCollections } from '../rest/registry/system-collections.ts'
 import { checkHost } from './host/http-hosts.ts'
 import { pageBytes } from './module/abi.ts'
 import { checkSchedule } from './triggers/schedule.ts'
-import { objectionToSecret } from './triggers/webhook-signature.ts'
+import { secretError } from './triggers/webhook-signature.ts'
 
 const Operation = Type.Enum(['Insert', 'Update', 'Delete'])
 const closed = { additionalProperties: false } as const
 
-/** Externally tagged (docs/functions.md). */
+/** A trigger, as an externally tagged union (docs/functions.md). */
 export const Trigger = Type.Union([
   Type.Literal('Http'),
   Type.Object(
@@ -42,14 +42,14 @@ const maxHosts = 32
 const roles = ['caller', 'service_role'] as const
 
 export interface FunctionConfig {
-  /** Seconds. */
+  /** Maximum run time in seconds. */
   timeout: number
-  /** Bytes. */
+  /** Maximum memory in bytes. */
   max_memory: number
   environment: Record<string, string>
-  /** In whose name its host calls are: whoever called it, or the service role. */
+  /** The role of its host calls: that of the function's caller, or the service role. */
   role: 'caller' | 'service_role'
-  /** Hosts that it may fetch from. */
+  /** Hosts from which the function may fetch. */
   http_hosts: string[]
 }
 
@@ -73,42 +73,43 @@ export interface FunctionRecord {
   updatedAt: string
 }
 
-/** What can be the name of a function. */
+/** Whether a text is a valid name of a function. */
 export function isName(name: string): boolean {
   return name.length <= 64 && /^[a-z][a-z0-9_-]*$/.test(name)
 }
 
 export function checkName(name: string): string {
-  if (name.length < 1 || name.length > 64) throw invalid('field "name" must have 1 to 64 characters')
-  if (!isName(name)) throw invalid('field "name" must start with a lowercase letter and hold only a-z, 0-9, _ and -')
+  if (name.length < 1 || name.length > 64) throw invalid('Field "name" must have 1 to 64 characters.')
+  if (!isName(name))
+    throw invalid('Field "name" must start with a lowercase letter and contain only a-z, 0-9, _ and -.')
   return name
 }
 
 export function checkDescription(description: string): string {
   if (description.length > 4_096 || description.includes('\0'))
-    throw invalid('field "description" must have at most 4096 characters, none of them NUL')
+    throw invalid('Field "description" must have at most 4096 characters, without NUL.')
   return description
 }
 
 export function checkTrigger(value: unknown, now: Date): Trigger {
   if (!Value.Check(Trigger, value)) {
     throw invalid(
-      'field "trigger" must be "Http", {"Database":{"table":…,"operation":"Insert"|"Update"|"Delete"}}, ' +
-        '{"Schedule":{"cron":…,"timezone"?:…,"missed"?:"run"|"skip"}} or {"Webhook":{"secret":…}}',
+      'Field "trigger" must be "Http", {"Database":{"table":…,"operation":"Insert"|"Update"|"Delete"}}, ' +
+        '{"Schedule":{"cron":…,"timezone"?:…,"missed"?:"run"|"skip"}} or {"Webhook":{"secret":…}}.',
     )
   }
   if (value === 'Http') return value
   if ('Schedule' in value) checkSchedule(value.Schedule, now)
   if ('Database' in value && reservedCollections.has(value.Database.table))
     throw invalid(
-      `field "trigger": "${value.Database.table}" is the service's own; a collection or a table of yours is wanted`,
+      `Field "trigger": "${value.Database.table}" is a table of the service. Use a collection or a table of your own.`,
     )
-  const objection = 'Webhook' in value ? objectionToSecret(value.Webhook.secret) : undefined
-  if (objection !== undefined) throw invalid(`field "trigger": ${objection}`)
+  const error = 'Webhook' in value ? secretError(value.Webhook.secret) : undefined
+  if (error !== undefined) throw invalid(`Field "trigger": ${error}`)
   return value
 }
 
-/** A stored trigger; undefined for a text that is none, which only SQL of the tenant's own can have made of it. */
+/** Parses a stored trigger. @returns undefined for an invalid text, which only the tenant's own SQL can have written */
 export function storedTrigger(text: string, now: Date): Trigger | undefined {
   try {
     return checkTrigger(JSON.parse(text), now)
@@ -117,7 +118,7 @@ export function storedTrigger(text: string, now: Date): Trigger | undefined {
   }
 }
 
-/** A stored configuration within the limits, whatever was made of it in the tenant's own table. */
+/** Clamps a stored configuration to the limits, because the tenant can change the table. */
 export function withinLimits(config: FunctionConfig): FunctionConfig {
   const stored: Readonly<Record<string, unknown>> = { ...config }
   const clamp = (name: 'timeout' | 'max_memory') =>
@@ -132,13 +133,13 @@ export function withinLimits(config: FunctionConfig): FunctionConfig {
   }
 }
 
-/** A configuration with the given members changed, as a merge patch: `null` takes a variable away. */
+/** Applies a merge patch to a configuration; `null` removes a variable. @throws RuntimeError INVALID_FUNCTION */
 export function mergeConfig(before: FunctionConfig, change: unknown): FunctionConfig {
   const { timeout, max_memory, environment, role, http_hosts, ...others } = asObject(change, 'config')
   const [unknown] = Object.keys(others)
   if (unknown !== undefined)
     throw invalid(
-      `field "config" has no member "${unknown.slice(0, 100)}"; it has timeout, max_memory, environment, role and http_hosts`,
+      `Unknown field "config.${unknown.slice(0, 100)}". Allowed: timeout, max_memory, environment, role, http_hosts.`,
     )
   return {
     timeout: integer(timeout, before.timeout, 'timeout', 'seconds'),
@@ -151,20 +152,20 @@ export function mergeConfig(before: FunctionConfig, change: unknown): FunctionCo
 
 function checkRole(value: unknown): FunctionConfig['role'] {
   const role = roles.find((known) => known === value)
-  if (role === undefined) throw invalid('field "config.role" must be "caller" or "service_role"')
+  if (role === undefined) throw invalid('Field "config.role" must be "caller" or "service_role".')
   return role
 }
 
 function checkHosts(value: unknown): string[] {
   if (!Array.isArray(value) || value.length > maxHosts)
-    throw invalid(`field "config.http_hosts" must be a list of at most ${maxHosts}`)
+    throw invalid(`Field "config.http_hosts" must be a list of at most ${maxHosts} hosts.`)
   return value.map((host: unknown) => {
-    if (typeof host !== 'string') throw invalid('field "config.http_hosts" must hold texts')
+    if (typeof host !== 'string') throw invalid('Field "config.http_hosts" must be a list of strings.')
     try {
       return checkHost(host)
     } catch (cause) {
       if (cause instanceof SyntaxError)
-        throw new RuntimeError('INVALID_FUNCTION', `field "config.http_hosts": ${cause.message}`, { cause })
+        throw new RuntimeError('INVALID_FUNCTION', `Field "config.http_hosts": ${cause.message}`, { cause })
       throw cause
     }
   })
@@ -180,9 +181,9 @@ function isHost(value: unknown): value is string {
 
 function integer(value: unknown, before: number, name: 'timeout' | 'max_memory', unit: string): number {
   if (value === undefined) return before
-  const [least, max] = limits[name]
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > max) {
-    throw invalid(`field "config.${name}" must be an integer from ${least} to ${max} (${unit})`)
+  const [min, max] = limits[name]
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
+    throw invalid(`Field "config.${name}" must be an integer from ${min} to ${max} (${unit}).`)
   }
   return value
 }
@@ -191,34 +192,34 @@ function mergeEnvironment(before: Record<string, string>, change: unknown): Reco
   if (change === undefined) return before
   const merged = new Map(Object.entries(before))
   for (const [name, value] of Object.entries(asObject(change, 'config.environment'))) {
-    const shown = `field "config.environment.${name.slice(0, 100)}"`
+    const shown = `Field "config.environment.${name.slice(0, 100)}"`
     if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name))
-      throw invalid(`${shown}: a name has letters, digits and _, and no digit first`)
-    if (name.startsWith('TENANTRY_')) throw invalid(`${shown}: names that begin with TENANTRY_ are set by the host`)
+      throw invalid(`${shown}: A name must have only letters, digits and _, and no digit first.`)
+    if (name.startsWith('TENANTRY_')) throw invalid(`${shown}: Names that begin with TENANTRY_ are reserved.`)
     if (value === null) {
       merged.delete(name)
       continue
     }
-    if (typeof value !== 'string' || value.includes('\0')) throw invalid(`${shown} must be a string without NUL`)
+    if (typeof value !== 'string' || value.includes('\0')) throw invalid(`${shown} must be a string without NUL.`)
     merged.set(name, value)
   }
   const bytes = [...merged].reduce((sum, [name, value]) => sum + Buffer.byteLength(name) + Buffer.byteLength(value), 0)
   if (bytes > maxEnvironmentBytes)
-    throw invalid(`field "config.environment" has ${bytes} bytes; at most ${maxEnvironmentBytes} are taken`)
+    throw invalid(`Field "config.environment" has ${bytes} bytes. At most ${maxEnvironmentBytes} are allowed.`)
   return Object.fromEntries(merged)
 }
 
-/** @throws RuntimeError when a module starts with more than the function may have */
+/** Checks that the module's initial memory is within the function's limit. @throws RuntimeError INVALID_FUNCTION */
 export function checkFits(memory: { initial: number } | undefined, config: FunctionConfig): void {
   const needed = (memory?.initial ?? 0) * pageBytes
   if (needed > config.max_memory) {
-    throw invalid(`the module starts with ${needed} bytes of memory, but "config.max_memory" is ${config.max_memory}`)
+    throw invalid(`The module starts with ${needed} bytes of memory, but "config.max_memory" is ${config.max_memory}.`)
   }
 }
 
 function asObject(value: unknown, field: string): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw invalid(`field "${field}" must be an object`)
+    throw invalid(`Field "${field}" must be an object.`)
   return value as Record<string, unknown>
 }
 

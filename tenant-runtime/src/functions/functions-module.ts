@@ -1,4 +1,4 @@
-// Functions (specification, section 1.3) as an area of the runtime.
+// Functions (specification, section 1.3) as a module of the runtime.
 import { lookup } from 'node:dns/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Pace } from '../events/follow-events.ts'
@@ -26,48 +26,48 @@ import { Dispatcher } from './triggers/dispatcher.ts'
 import { installTriggers } from './triggers/table-triggers.ts'
 import { addWebhookRoute } from './triggers/webhook-routes.ts'
 
-/** Of the logs of one tenant, at once. */
+/** Concurrent followers of one tenant's logs. */
 const maxFollowers = 100
 
 export interface FunctionsModuleOptions {
   limits?: Partial<PoolLimits>
   authenticator: Authenticator
-  /** Of those who follow logs. */
+  /** The pace at which logs are read for followers. */
   followPace?: Pace | undefined
   now: () => Date
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
   onError: (error: Error) => void
-  /** The storage area's. */
+  /** The files of the storage module. */
   files: FileStore
-  /** A function may have changed something of a tenant's. */
+  /** Called after a function may have changed a tenant's data. */
   onWrite: (tenantId: string) => void
-  /** Told of each run whose end was written. */
+  /** Called after the end of a run was written. */
   onEnd?: InvokeDeps['onEnd']
-  /** Private networks that functions may reach all the same. */
+  /** Private networks that functions may reach. */
   reachable: Networks
-  /** All addresses of a name, as the machine resolves it. */
+  /** Returns all addresses of a host name; by default, those of the system's resolver. */
   resolve?: (hostname: string) => Promise<string[]>
-  /** Whether functions can reach anything beyond the networks of this machine; by its routes without. */
+  /** Whether functions can reach anything beyond the machine's own networks; by default, whether it has a default route. */
   hasWayOut?: () => Promise<boolean>
-  /** Told at the start what the machine allows to shut executors off from. */
+  /** Called at the start with the confinement that the machine allows for executors. */
   onConfinement?: (confinement: Confinement) => void
   tenants: () => Iterable<Tenant>
   tenantOf: (tenantId: string) => Tenant | undefined
-  /** Other runtimes serve the same tenants, and may change their functions. */
+  /** Whether other runtimes serve the same tenants and may change their functions. */
   hasSiblings?: boolean
   dispatchPace?: Partial<DispatchPace>
-  /** From 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   random: () => number
 }
 
 export interface FunctionsModule extends RuntimeModule {
-  /** Something of the tenant's may have been written. */
+  /** Notifies the module that the tenant's data may have changed. */
   notify(tenantId: string): void
 }
 
-/** A function that another runtime has deployed is started by its trigger here, too, after so much time. */
-const siblingsMilliseconds = 60_000
+/** Time after which triggers of functions that another runtime deployed are found. */
+const siblingRecheckMilliseconds = 60_000
 
 export function createFunctionsModule(options: FunctionsModuleOptions): FunctionsModule {
   const {
@@ -95,7 +95,7 @@ export function createFunctionsModule(options: FunctionsModuleOptions): Function
   const followers = new Followers({
     sequence: 'function_logs_seq_seq',
     what: 'logs',
-    most: maxFollowers,
+    maxFollowers,
     positionsPerRow: positionsPerRun,
     authenticator: options.authenticator,
     tenantOf,
@@ -121,10 +121,10 @@ export function createFunctionsModule(options: FunctionsModuleOptions): Function
     elapsed,
     random,
     onError,
-    recheckMilliseconds: hasSiblings ? siblingsMilliseconds : undefined,
+    recheckMilliseconds: hasSiblings ? siblingRecheckMilliseconds : undefined,
     pace: { ...defaultDispatchPace, ...dispatchPace },
     async invoke(tenant, call) {
-      if (log === undefined) throw new Error('nothing is dispatched before the routes are there')
+      if (log === undefined) throw new Error('A trigger was dispatched before the routes were added.')
       return (await invoke(deps, tenant, { ...call, log })).status
     },
   })
@@ -133,9 +133,9 @@ export function createFunctionsModule(options: FunctionsModuleOptions): Function
     const has = (kind: 'Database' | 'Schedule') =>
       triggers.some((trigger) => typeof trigger === 'object' && kind in trigger)
     if (has('Database')) {
-      // The function is as it was asked for; its table follows, now or when the dispatcher comes to it.
+      // The function is stored. If its table's trigger can't be installed now, the dispatcher retries it.
       await installTriggers(tenant).catch((cause: unknown) =>
-        onError(new Error(`${tenant.id}: a table's trigger waits`, { cause })),
+        onError(new Error(`${tenant.id}: A table's trigger could not be installed. It is retried.`, { cause })),
       )
     }
     if (has('Database') || has('Schedule')) dispatcher.changed(tenant.id)
@@ -152,7 +152,7 @@ export function createFunctionsModule(options: FunctionsModuleOptions): Function
       await app.register(async (calls) => addWebhookRoute(calls, deps))
     },
     notify: (tenantId) => dispatcher.notify(tenantId),
-    // The other areas work without.
+    // The other modules of the runtime work without a confinement.
     start: () => findConfinement().then(onConfinement, onError),
     async run(signal) {
       await Promise.all([dispatcher.run(signal), followers.run(signal)])

@@ -1,4 +1,4 @@
-// Browsers: preflights on all paths, and what a page may read of our answers.
+// CORS for browsers: preflights on all paths, and the headers that a page may read of responses.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
@@ -9,8 +9,9 @@ const exposed =
 const allowedByDefault = 'authorization, apikey, content-type, prefer, range, x-client-info, x-upsert'
 
 /**
- * Credentials are tokens in headers, never cookies, so any origin may call. What a browser has kept of a call without
- * an origin (an image of a page) must not be given to a script, which would find no permission in it.
+ * Returns the CORS headers. Credentials are tokens in headers, never cookies, so any origin may call. A browser must not
+ * give a script a response that it cached for a request without an origin (an image of a page), because that has no CORS
+ * permission.
  */
 export function corsHeaders({ headers: { origin } }: FastifyRequest): Record<string, string> {
   return {
@@ -25,13 +26,13 @@ export function addCors(app: FastifyInstance): void {
     reply.headers(corsHeaders(request))
     if (typeof vary === 'string') reply.header('vary', `${vary}, Origin`)
   })
-  app.options('/*', { config: { access: 'anyone' } }, async (request, reply) => {
-    const requested = request.headers['access-control-request-headers']
+  app.options('/*', { config: { access: 'public' } }, async (request, reply) => {
+    const requestedHeaders = request.headers['access-control-request-headers']
     return reply
       .status(204)
       .header('access-control-allow-origin', '*')
       .header('access-control-allow-methods', methods)
-      .header('access-control-allow-headers', requested ?? allowedByDefault)
+      .header('access-control-allow-headers', requestedHeaders ?? allowedByDefault)
       .header('access-control-max-age', '86400')
       .send()
   })

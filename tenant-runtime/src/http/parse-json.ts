@@ -1,11 +1,14 @@
-// JSON of strangers: refused before anything is made of it when it is nested beyond reason, holds more values than any
-// honest body, or a `__proto__` key. One pass over the text, because building first and looking afterwards costs seconds.
+// Parses JSON from clients. Rejects it before parsing when it is nested too deeply, has more values than any legitimate
+// body, or has a `__proto__` key. One pass over the text, because checking the parsed value would take seconds.
 
-const deepest = 64
+const maxDepth = 64
 const maxValues = 500_000
 const maxKeyLength = '__proto__'.length * 6
 
-/** @throws SyntaxError that says what is wrong */
+/**
+ * Parses the text.
+ * @throws SyntaxError that states what is wrong
+ */
 export function parseJson(text: string): unknown {
   checkText(text)
   return JSON.parse(text)
@@ -26,16 +29,16 @@ function checkText(text: string): void {
           isKey(text, at + 1) &&
           isProto(text.slice(begin, at + 1))
         ) {
-          throw new SyntaxError('the key "__proto__" is refused')
+          throw new SyntaxError('The key "__proto__" is not allowed.')
         }
         break
       }
       case 0x2c:
-        if (++values > maxValues) throw new SyntaxError(`JSON of more than ${maxValues} values is refused`)
+        if (++values > maxValues) throw new SyntaxError(`The JSON has more than ${maxValues} values.`)
         break
       case 0x5b:
       case 0x7b:
-        if (++depth > deepest) throw new SyntaxError(`JSON nested deeper than ${deepest} is refused`)
+        if (++depth > maxDepth) throw new SyntaxError(`The JSON is nested deeper than ${maxDepth} levels.`)
         break
       case 0x5d:
       case 0x7d:
@@ -44,7 +47,7 @@ function checkText(text: string): void {
   }
 }
 
-/** Where the string ends that begins at `at`; the text's length when it never does. */
+/** Returns the end of the string that begins at `at`, or the text's length when it is not terminated. */
 function endOfString(text: string, at: number): number {
   for (at++; at < text.length && text.charCodeAt(at) !== 0x22; at++) if (text.charCodeAt(at) === 0x5c) at++
   return at
@@ -57,7 +60,7 @@ function isKey(text: string, after: number): boolean {
   return colon.test(text)
 }
 
-/** However it is escaped. */
+/** Whether the key is `__proto__`, however it is escaped. */
 function isProto(quoted: string): boolean {
   try {
     return JSON.parse(quoted) === '__proto__'

@@ -1,30 +1,31 @@
-// What the core puts on every request before an area's handler runs, and what every route must declare.
+// The members that the core adds to every request before a module's handler runs, and the access that every route must
+// declare.
 import type {} from 'fastify'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 
 /**
- * Who may call a route; the start fails for a route that does not say. Row-level security decides about rows
- * and objects on top of it.
- * - `anyone`         anonymous callers too
+ * The callers that a route admits. The start fails for a route that does not declare it. Row-level security decides about
+ * rows and objects in addition.
+ * - `public`         anonymous callers too
  * - `authenticated`  a signed-in user or the service role, else 401
  * - `service`        the service role alone, else 401 or 403
  * - `signed`         the URL's own signature; the handler checks it, and then sets `admitted`
  * - `internal`       another part of the installation, for no tenant
- * - `live`           anybody, even without the internal token
+ * - `live`           all clients, even without the internal token
  */
-export type Access = 'anyone' | 'authenticated' | 'service' | 'signed' | 'internal' | 'live'
+export type Access = 'public' | 'authenticated' | 'service' | 'signed' | 'internal' | 'live'
 
 declare module 'fastify' {
   interface FastifyRequest {
     tenant: Tenant
     rls: RlsContext
     /**
-     * Whether the caller may call the route. Until it is true, nothing of the tenant's data is read for the response, and an
-     * error is sent as a rejection (`rejectedHeader`), which costs the tenant nothing.
+     * Whether the caller may call the route. Until it is true, the response uses none of the tenant's data, and an error is
+     * sent as a rejection (`rejectedHeader`), which is free for the tenant.
      */
     admitted: boolean
-    /** URL prefix under which the client sees the tenant: empty, or `/t/<name>`. */
+    /** The URL prefix under which the client sees the tenant: empty, or `/t/<name>`. */
     basePath: string
   }
   interface FastifyContextConfig {

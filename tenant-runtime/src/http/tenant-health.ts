@@ -1,5 +1,5 @@
-// A tenant's health from where its requests are served: the database answers as its own login, the service's tables
-// are whole, and each area is well.
+// A tenant's health where its requests are served: the database responds to its own login, the service's tables are
+// complete, and each module is healthy.
 import { internalPaths, type ComponentHealth, type TenantHealth, type TenantStorageUsage } from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
 import { RoundTripError } from '../database/round-trip-error.ts'
@@ -14,15 +14,15 @@ interface TenantHealthOptions {
 }
 
 export function addTenantHealth(app: FastifyInstance, { modules, tenantOf, now }: TenantHealthOptions): void {
-  const found = (tenantId: string): Tenant => {
+  const servedTenant = (tenantId: string): Tenant => {
     const tenant = tenantOf(tenantId)
-    if (tenant === undefined) throw new RuntimeError('NOT_FOUND', 'this runtime does not serve the tenant')
+    if (tenant === undefined) throw new RuntimeError('NOT_FOUND', 'This runtime does not serve the tenant.')
     return tenant
   }
 
   const healthOf = async (tenant: Tenant): Promise<TenantHealth> => {
     const signal = AbortSignal.timeout(5_000)
-    // First, so that the areas find its connection free.
+    // The database is checked first, so that the modules find its connection idle.
     const database = await databaseHealth(tenant, now)
     const others = await Promise.all(modules.map((module) => module.health(tenant, signal)))
     const of = (name: RuntimeModule['name']): ComponentHealth =>
@@ -35,7 +35,7 @@ export function addTenantHealth(app: FastifyInstance, { modules, tenantOf, now }
     return { tenant_id: tenant.id, generation: tenant.generation, status, components }
   }
 
-  app.get('/health', { config: { access: 'anyone' } }, async (request, reply) => {
+  app.get('/health', { config: { access: 'public' } }, async (request, reply) => {
     const health = await healthOf(request.tenant)
     return reply
       .status(health.status === 'healthy' ? 200 : 503)
@@ -44,13 +44,13 @@ export function addTenantHealth(app: FastifyInstance, { modules, tenantOf, now }
   app.get<{ Params: { id: string } }>(
     internalPaths.tenantHealth(':id'),
     { config: { access: 'internal' } },
-    async (request) => healthOf(found(request.params.id)),
+    async (request) => healthOf(servedTenant(request.params.id)),
   )
   app.get<{ Params: { id: string } }>(
     internalPaths.tenantUsage(':id'),
     { config: { access: 'internal' } },
     async (request) => {
-      const tenant = found(request.params.id)
+      const tenant = servedTenant(request.params.id)
       const parts = await Promise.all(modules.map((module) => module.usage(tenant)))
       const none: TenantStorageUsage = {
         tenant_id: tenant.id,
@@ -67,7 +67,7 @@ export function addTenantHealth(app: FastifyInstance, { modules, tenantOf, now }
     { config: { access: 'internal' } },
     async (request) => {
       if (tenantOf(request.params.id) !== undefined)
-        throw new RuntimeError('CONFLICT', 'the tenant is still served here')
+        throw new RuntimeError('CONFLICT', 'This runtime still serves the tenant.')
       await Promise.all(modules.map((module) => module.removeData(request.params.id, AbortSignal.timeout(50_000))))
       return { removed: true }
     },
@@ -75,9 +75,9 @@ export function addTenantHealth(app: FastifyInstance, { modules, tenantOf, now }
   app.get(internalPaths.live, { config: { access: 'live' } }, () => ({ status: 'live' }))
 }
 
-/** A home that was whole is not compared again so soon: that takes longer than all else that is asked here. */
-const wholeMs = 5_000
-const wholeUntil = new WeakMap<Tenant, number>()
+/** The time for which a complete home is not checked again, because that takes longer than all other checks. */
+const completeMs = 5_000
+const completeUntil = new WeakMap<Tenant, number>()
 
 async function databaseHealth(tenant: Tenant, now: () => Date): Promise<ComponentHealth> {
   const unhealthy = (message: string): ComponentHealth => ({
@@ -86,30 +86,30 @@ async function databaseHealth(tenant: Tenant, now: () => Date): Promise<Componen
     message,
   })
   try {
-    const isKnown = (wholeUntil.get(tenant) ?? 0) > now().getTime()
+    const isKnown = (completeUntil.get(tenant) ?? 0) > now().getTime()
     const { rows } = await tenant.database.query(
       { role: 'service', reason: 'health' },
-      isKnown ? 'select 1 as problem from schemas where false' : 'select problem from home_problems() as problem',
+      isKnown ? 'select 1 as violation from schemas where false' : 'select violation from home_problems() as violation',
     )
-    if (!isKnown && rows.length === 0) wholeUntil.set(tenant, now().getTime() + wholeMs)
+    if (!isKnown && rows.length === 0) completeUntil.set(tenant, now().getTime() + completeMs)
     if (rows.length === 0) return { status: 'healthy', observed_at: now().toISOString() }
     return unhealthy(damage(rows.map(({ problem }) => String(problem))))
   } catch (error) {
     return unhealthy(
-      isUndefined(error) ? damage(['the function "home_problems" is missing']) : 'the database does not answer',
+      isUndefined(error) ? damage(['the function "home_problems" is missing']) : 'The database does not respond.',
     )
   }
 }
 
 const maxMessageLength = 500
 
-/** Names what is wrong, as far as there is room. */
+/** Describes the damage, up to the maximum length. The control plane recognises the beginning of the message. */
 function damage(errors: readonly string[]): string {
   const message = `the home is damaged: ${errors.join('; ')}`
   return message.length <= maxMessageLength ? message : `${message.slice(0, maxMessageLength - 1)}…`
 }
 
-/** The function that looks for damage, or what it looks at, is gone. */
+/** Whether the function that finds damage, or a table that it reads, is missing. */
 function isUndefined(error: unknown): boolean {
   return error instanceof RoundTripError && (error.sqlstate === '42883' || error.sqlstate === '42P01')
 }

@@ -1,4 +1,5 @@
-// Before any handler: the call comes from our gateway, for a tenant we serve, from a caller who may call this route.
+// Runs before any handler: checks that the call comes from our gateway, for a tenant of this runtime, and from a caller
+// that may call the route.
 import { timingSafeEqual } from 'node:crypto'
 import { basePathHeader, internalTokenHeader, rejectedHeader, tenantHeader } from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
@@ -18,14 +19,14 @@ export function addTenantScope(
   app: FastifyInstance,
   { internalToken, tenantOf, authenticator }: TenantScopeOptions,
 ): void {
-  // Fastify wants the members declared; the hook below sets them before any handler reads them.
+  // Fastify requires declared members. The hook below sets them before any handler reads them.
   app.decorateRequest('tenant', null as never)
   app.decorateRequest('rls', null as never)
   app.decorateRequest('admitted', false)
   app.decorateRequest('basePath', '')
   app.addHook('onRoute', (route) => {
     if (route.config?.access === undefined)
-      throw new Error(`${String(route.method)} ${route.url} does not say who may call it`)
+      throw new Error(`${String(route.method)} ${route.url} does not declare who may call it.`)
   })
   app.addHook('onRequest', async (request) => {
     const access = request.routeOptions.config.access
@@ -34,17 +35,17 @@ export function addTenantScope(
     if (access === 'internal') return
     const tenantId = request.headers[tenantHeader]
     const tenant = typeof tenantId === 'string' ? tenantOf(tenantId) : undefined
-    if (tenant === undefined) throw new RuntimeError('TENANT_UNKNOWN', 'the tenant is not served here yet')
+    if (tenant === undefined) throw new RuntimeError('TENANT_UNKNOWN', 'This runtime does not serve the tenant yet.')
     request.tenant = tenant
     const basePath = request.headers[basePathHeader]
     request.basePath = typeof basePath === 'string' ? basePath : ''
-    // A preflight carries no credentials; a signed URL needs none, and whatever came with it has no say.
+    // A preflight has no credentials. A signed URL needs none, and any others are ignored.
     request.rls =
       request.method === 'OPTIONS' || access === 'signed'
         ? anonymous
         : await authenticator.authenticate(tenant, credentialsOf(request.headers))
     if (access === undefined) return
-    // A caller who is known has valid credentials, whatever they are good for.
+    // An identified caller has valid credentials, even if they are not sufficient for this route.
     request.admitted = access !== 'signed' && request.rls.role !== 'anon'
     checkAccess(access, request.rls)
     request.admitted = access !== 'signed'
@@ -54,20 +55,23 @@ export function addTenantScope(
   })
 }
 
-function checkToken(given: string | string[] | undefined, wanted: string): void {
+function checkToken(given: string | string[] | undefined, expected: string): void {
   const ok =
     typeof given === 'string' &&
-    given.length === wanted.length &&
-    timingSafeEqual(Buffer.from(given), Buffer.from(wanted))
-  if (!ok) throw new RuntimeError('FORBIDDEN', 'this is not a public door')
+    given.length === expected.length &&
+    timingSafeEqual(Buffer.from(given), Buffer.from(expected))
+  if (!ok) throw new RuntimeError('FORBIDDEN', 'This address is not public.')
 }
 
 function checkAccess(access: Access, context: RlsContext): void {
   if (access === 'authenticated' && context.role === 'anon') {
-    throw new RuntimeError('UNAUTHORIZED', 'this needs a signed-in user: send "Authorization: Bearer <token>"')
+    throw new RuntimeError(
+      'UNAUTHORIZED',
+      'This request requires a signed-in user. Send "Authorization: Bearer <token>".',
+    )
   }
   if (access === 'service' && context.role === 'anon')
-    throw new RuntimeError('UNAUTHORIZED', 'this needs the service role: send the secret key')
+    throw new RuntimeError('UNAUTHORIZED', 'This request requires the service role. Send the secret key.')
   if (access === 'service' && context.role === 'authenticated')
-    throw new RuntimeError('FORBIDDEN', 'only the service role may do this')
+    throw new RuntimeError('FORBIDDEN', 'Only the service role may do this.')
 }

@@ -1,5 +1,5 @@
-// A home's books → what was used in each hour, checked against what the runtime has seen itself. Pure. Amounts are whole numbers;
-// hours are their starts in milliseconds since 1970.
+// Computes the usage of each hour from a home's counters, and checks it against the usage that the runtime observed. Pure.
+// Amounts are whole numbers; hours are their starts in milliseconds since 1970.
 import { hourMilliseconds } from '@tenantry/contract'
 
 export interface RunAmounts {
@@ -9,7 +9,7 @@ export interface RunAmounts {
   functionMemoryKibMilliseconds: bigint
 }
 
-/** A value of the time integral: microseconds since 1970, bytes times microseconds. */
+/** A value of the time integral: `at` in microseconds since 1970, `value` in bytes times microseconds. */
 export interface Point {
   at: bigint
   value: bigint
@@ -23,15 +23,15 @@ export const noRuns: RunAmounts = {
 }
 
 export function plusRuns(one: RunAmounts, other: RunAmounts): RunAmounts {
-  return combined(one, other, (a, b) => a + b)
+  return combine(one, other, (a, b) => a + b)
 }
 
-/** Never below nothing. */
+/** Subtracts amounts, with 0 as the minimum. */
 export function minusRuns(one: RunAmounts, other: RunAmounts): RunAmounts {
-  return combined(one, other, (a, b) => greater(a - b, 0n))
+  return combine(one, other, (a, b) => maxOf(a - b, 0n))
 }
 
-function combined(one: RunAmounts, other: RunAmounts, of: (a: bigint, b: bigint) => bigint): RunAmounts {
+function combine(one: RunAmounts, other: RunAmounts, of: (a: bigint, b: bigint) => bigint): RunAmounts {
   return {
     functionInvocations: of(one.functionInvocations, other.functionInvocations),
     functionMilliseconds: of(one.functionMilliseconds, other.functionMilliseconds),
@@ -40,17 +40,18 @@ function combined(one: RunAmounts, other: RunAmounts, of: (a: bigint, b: bigint)
   }
 }
 
-const greater = (a: bigint, b: bigint) => (a > b ? a : b)
+const maxOf = (a: bigint, b: bigint) => (a > b ? a : b)
 
 /**
- * Byte-seconds of one hour, so far. The hours' whole numbers add up to the integral's.
- * @param points in the order of time, the first where the books began, the last now; between two the integral grows evenly
+ * Returns the byte-seconds of one hour until now. The whole numbers of all hours sum up to those of the integral.
+ * @param points in the order of time, from the beginning of the counters until now; the integral grows evenly between two
+ * of them
  */
 export function byteSeconds(points: readonly Point[], hour: number): bigint {
   const from = BigInt(hour) * 1000n
   const amount =
     valueAt(points, from + BigInt(hourMilliseconds) * 1000n) / 1_000_000n - valueAt(points, from) / 1_000_000n
-  return greater(amount, 0n)
+  return maxOf(amount, 0n)
 }
 
 function valueAt(points: readonly Point[], at: bigint): bigint {
@@ -62,22 +63,23 @@ function valueAt(points: readonly Point[], at: bigint): bigint {
 }
 
 /**
- * Records as the runtime has seen them be written, where some are gone: the greater counts. Where clocks differ a little, runs
- * next to an hour's edge are in another hour of the records: all together they are there, or something is gone.
- * @param from hour from which on `records` are; what was seen in it may be in the hour before
+ * Checks the stored runs against the observed ones, because a tenant can delete stored runs: the maxOf amounts count.
+ * Clocks may differ a little, so runs near an hour's end may be stored in the next hour. So hours are compared only when
+ * the sums differ.
+ * @param from first hour of `records`; runs observed in it may be stored in the hour before
  */
 export function checkedRuns(
   records: ReadonlyMap<number, RunAmounts>,
-  seen: ReadonlyMap<number, RunAmounts>,
+  observed: ReadonlyMap<number, RunAmounts>,
   from: number,
 ): ReadonlyMap<number, RunAmounts> {
-  const recent = new Map([...seen].filter(([hour]) => hour > from))
+  const recent = new Map([...observed].filter(([hour]) => hour > from))
   const sum = (hours: ReadonlyMap<number, RunAmounts>) => [...hours.values()].reduce(plusRuns, noRuns)
-  const [recorded, witnessed] = [sum(records), sum(recent)]
+  const [storedSum, observedSum] = [sum(records), sum(recent)]
   const names = Object.keys(noRuns) as (keyof RunAmounts)[]
-  if (names.every((name) => recorded[name] >= witnessed[name])) return records
+  if (names.every((name) => storedSum[name] >= observedSum[name])) return records
   const hours = new Set([...records.keys(), ...recent.keys()])
   return new Map(
-    [...hours].map((hour) => [hour, combined(records.get(hour) ?? noRuns, recent.get(hour) ?? noRuns, greater)]),
+    [...hours].map((hour) => [hour, combine(records.get(hour) ?? noRuns, recent.get(hour) ?? noRuns, maxOf)]),
   )
 }

@@ -1,4 +1,4 @@
-// What tenants use, as an area of the runtime: the control plane reads their homes' books here.
+// Tenants' usage as a module of the runtime: the control plane reads the counters of homes here.
 import { internalPaths } from '@tenantry/contract'
 import { RuntimeError } from '../errors.ts'
 import type { RuntimeModule } from '../tenancy/runtime-module.ts'
@@ -10,9 +10,9 @@ import type { ObservedRunsFile } from './observed-runs-file.ts'
 interface MeteringModuleOptions extends CountersReaderDeps, UsageRoutesDeps {
   now: () => Date
   tenantOf: (tenantId: string) => Tenant | undefined
-  /** A home is read: each at least once an hour, unless its tenant is paused. */
+  /** Called when a home is read, at least once an hour unless its tenant is paused. */
   onRead: (tenant: Tenant) => void
-  /** Keeps `runs` over restarts. */
+  /** Persists `runs` across restarts. */
   observedFile: Pick<ObservedRunsFile, 'load' | 'run'>
 }
 
@@ -27,10 +27,10 @@ export function createMeteringModule(options: MeteringModuleOptions): RuntimeMod
         { config: { access: 'internal' } },
         async (request) => {
           const tenant = tenantOf(request.params.id)
-          if (tenant === undefined) throw new RuntimeError('NOT_FOUND', 'this runtime does not serve the tenant')
+          if (tenant === undefined) throw new RuntimeError('NOT_FOUND', 'This runtime does not serve the tenant.')
           const { hours = '0' } = request.query
           if (!/^\d{1,3}$/.test(hours))
-            throw new RuntimeError('BAD_REQUEST', 'query parameter "hours" must be from 0 to 999')
+            throw new RuntimeError('BAD_REQUEST', 'Query parameter "hours" must be from 0 to 999.')
           onRead(tenant)
           return counters.read(tenant, Number(hours))
         },
@@ -43,9 +43,9 @@ export function createMeteringModule(options: MeteringModuleOptions): RuntimeMod
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
     usage: async () => ({}),
     evict(tenantId) {
-      // What was seen of a tenant that has only changed, or is told of anew, is still true.
+      // The observed usage of a tenant that has only changed remains valid.
       if (tenantOf(tenantId) === undefined) options.runs.evict(tenantId)
-      // It may be another home by now.
+      // The tenant may have another home now.
       counters.evict(tenantId)
     },
     removeData: async () => undefined,

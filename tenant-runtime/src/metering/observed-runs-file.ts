@@ -1,4 +1,4 @@
-// Keeps what the runtime has seen of runs over its restarts: a file of lines to which what is new is added, at most once a second.
+// Persists the observed runs across restarts: a file of lines to which changes are appended, at most once a second.
 import { appendFile, mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { isMissingFile, pause } from '@tenantry/contract'
@@ -11,12 +11,12 @@ interface ObservedRunsFileOptions {
 }
 
 const intervalMilliseconds = 1_000
-/** Beyond it, and twice what there is to say, the file is written anew. */
-const smallestBytes = 1_000_000
+/** The file is rewritten when it exceeds this size and twice its last complete content. */
+const minRewriteBytes = 1_000_000
 
 export class ObservedRunsFile {
   readonly #options: ObservedRunsFileOptions
-  /** Of the file, and when it was last written anew; undefined while it does not hold all that it should. */
+  /** The size of the file, undefined while it does not have all content; and its size after the last rewrite. */
   #bytes: number | undefined
   #wholeBytes = 0
   #isReported = false
@@ -25,20 +25,20 @@ export class ObservedRunsFile {
     this.#options = options
   }
 
-  /** Goes on from what is there. A missing file is an empty one; of a torn one all whole lines count. Never throws. */
+  /** Loads the file. A missing file counts as empty, and all whole lines of a torn one count. Never throws. */
   async load(): Promise<void> {
     const { path, observed, onError } = this.#options
     try {
       const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '')
       const unreadable = observed.load(lines)
       if (unreadable > 0)
-        onError(new Error(`${unreadable} of ${lines.length} lines about functions' runs could not be read`))
+        onError(new Error(`${unreadable} of ${lines.length} lines of observed runs could not be read.`))
     } catch (cause) {
-      if (!isMissingFile(cause)) onError(new Error("what was seen of functions' runs could not be read", { cause }))
+      if (!isMissingFile(cause)) onError(new Error('The observed runs could not be read.', { cause }))
     }
   }
 
-  /** Writes until aborted, and once more then. Never throws. */
+  /** Writes until aborted, and once more at the end. Never throws. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.save()
@@ -47,22 +47,25 @@ export class ObservedRunsFile {
     await this.save()
   }
 
-  /** What is new; all of it when the file is not whole, or has grown. What a full disk refuses is tried again the next time. */
+  /**
+   * Writes the changes, or all content when the file is incomplete or has grown too much. A failed write is retried the
+   * next time.
+   */
   async save(): Promise<void> {
     const { path, observed, onError } = this.#options
     const changes = textOf(observed.changes())
     const bytes = this.#bytes
     if (bytes !== undefined && changes === '') return
     try {
-      // Until it has ended nobody knows how much of it is there.
+      // Until the write has ended, it is unknown how much of it the file has.
       this.#bytes = undefined
-      if (bytes !== undefined && bytes + changes.length <= Math.max(smallestBytes, 2 * this.#wholeBytes)) {
+      if (bytes !== undefined && bytes + changes.length <= Math.max(minRewriteBytes, 2 * this.#wholeBytes)) {
         await appendFile(path, changes, { mode: 0o600 })
         this.#bytes = bytes + changes.length
       } else await this.#rewrite()
       this.#isReported = false
     } catch (cause) {
-      if (!this.#isReported) onError(new Error("what was seen of functions' runs could not be kept", { cause }))
+      if (!this.#isReported) onError(new Error('The observed runs could not be stored.', { cause }))
       this.#isReported = true
     }
   }

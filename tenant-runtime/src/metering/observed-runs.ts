@@ -1,33 +1,34 @@
-// What functions' runs took, as the runtime itself has seen it: a tenant's SQL can change records of runs, and not this. No I/O;
-// what changes is given out as lines, of which a later start makes the same again.
+// The usage of functions' runs as the runtime itself observed it. A tenant's SQL can change the stored runs, but not this.
+// No I/O:
+// changes are returned as lines, from which a later start restores them.
 import { hourOf } from '@tenantry/contract'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { minusRuns, noRuns, plusRuns, type RunAmounts } from './book-hours.ts'
 
-/** Of a run that has ended. */
+/** A run that has ended. */
 interface EndedRun {
-  /** `at`: milliseconds since 1970. */
+  /** `at` in milliseconds since 1970. */
   begun: { at: number }
   durationMilliseconds: number
   cpuMicroseconds: number
-  /** Bytes. */
+  /** The maximum memory in bytes. */
   memoryPeak: number
 }
 
-/** By the hours' starts in milliseconds since 1970. */
+/** Amounts by the hours' starts in milliseconds since 1970. */
 type Hours = ReadonlyMap<number, RunAmounts>
 
-interface Seen {
+interface ObservedTenant {
   hours: Map<number, RunAmounts>
-  /** What the home's books of this id were told of it; undefined before they were read. */
-  told: { books: string; hours: Hours } | undefined
+  /** The amounts that were reported under the ID of the home's counters; undefined before the first report. */
+  reported: { countersId: string; hours: Hours } | undefined
 }
 
 const hoursRetained = 48
 
 const Digits = Type.String({ pattern: '^[0-9]{1,40}$' })
-const SeenLine = Type.Object({
+const HourLine = Type.Object({
   tenant_id: Type.String(),
   hour: Type.Integer({ minimum: 0 }),
   runs: Type.Object({
@@ -39,13 +40,16 @@ const SeenLine = Type.Object({
 })
 const ReportedLine = Type.Object({ tenant_id: Type.String(), told: Type.String() })
 const GoneLine = Type.Object({ tenant_id: Type.String(), gone: Type.Literal(true) })
-/** An hour's sum; that all before it was told to these books; that the tenant is gone. */
-const Line = Type.Union([SeenLine, ReportedLine, GoneLine])
+/**
+ * A line of the file: an hour's sum; or the report of all lines before it under a counters ID; or the deletion of the
+ * tenant.
+ */
+const Line = Type.Union([HourLine, ReportedLine, GoneLine])
 type Line = Static<typeof Line>
 
 export class ObservedRuns {
-  readonly #tenants = new Map<string, Seen>()
-  /** What is to be written down: lines, and then hours of tenants that have changed since. */
+  readonly #tenants = new Map<string, ObservedTenant>()
+  /** The changes to store: lines, followed by the changed hours of tenants. */
   #lines: Line[] = []
   readonly #changed = new Map<string, Set<number>>()
 
@@ -66,25 +70,26 @@ export class ObservedRuns {
   }
 
   /**
-   * What is told to the control plane under a home's books. Where they are other ones than the last time, as of a home from a
-   * backup, what was told under those is counted already, and stays theirs.
+   * Returns the hours to report to the control plane under the ID of a home's counters. When the ID differs from the last
+   * one, as after a restore, the control plane has already counted the amounts reported under the old ID, so they are
+   * subtracted.
    */
-  report(tenantId: string, counters: string): Hours {
+  report(tenantId: string, countersId: string): Hours {
     const seen = this.#tenants.get(tenantId)
     if (seen === undefined) return new Map()
-    this.#write(tenantId, { tenant_id: tenantId, told: counters })
-    reportTo(seen, counters)
+    this.#write(tenantId, { tenant_id: tenantId, told: countersId })
+    reportTo(seen, countersId)
     return new Map(seen.hours)
   }
 
-  /** The tenant is gone. */
+  /** Evicts a deleted tenant. */
   evict(tenantId: string): void {
     if (!this.#tenants.delete(tenantId)) return
     this.#changed.delete(tenantId)
     this.#lines.push({ tenant_id: tenantId, gone: true })
   }
 
-  /** What is new since the last time, in order. */
+  /** Returns the lines of all changes since the last call, in order. */
   changes(): string[] {
     for (const tenantId of [...this.#changed.keys()]) this.#write(tenantId)
     const lines = this.#lines
@@ -92,19 +97,22 @@ export class ObservedRuns {
     return lines.map((line) => JSON.stringify(line))
   }
 
-  /** All of it. */
+  /** Returns the lines of the whole content. */
   lines(): string[] {
     return [...this.#tenants]
-      .flatMap(([tenantId, { hours, told: reported }]) => [
+      .flatMap(([tenantId, { hours, reported }]) => [
         ...(reported === undefined
           ? []
-          : [...linesOf(tenantId, reported.hours), { tenant_id: tenantId, told: reported.books }]),
+          : [...linesOf(tenantId, reported.hours), { tenant_id: tenantId, told: reported.countersId }]),
         ...linesOf(tenantId, hours),
       ])
       .map((line) => JSON.stringify(line))
   }
 
-  /** Goes on from lines of an earlier start. @returns how many could not be read */
+  /**
+   * Restores the lines of an earlier start.
+   * @returns the number of unreadable lines
+   */
   load(lines: readonly string[]): number {
     let unreadable = 0
     for (const text of lines) {
@@ -119,13 +127,13 @@ export class ObservedRuns {
     return unreadable
   }
 
-  #seen(tenantId: string): Seen {
+  #seen(tenantId: string): ObservedTenant {
     let seen = this.#tenants.get(tenantId)
-    if (seen === undefined) this.#tenants.set(tenantId, (seen = { hours: new Map(), told: undefined }))
+    if (seen === undefined) this.#tenants.set(tenantId, (seen = { hours: new Map(), reported: undefined }))
     return seen
   }
 
-  /** The tenant's hours that have changed, and what follows from them. */
+  /** Adds lines of the tenant's changed hours, and further lines after them. */
   #write(tenantId: string, ...more: Line[]): void {
     const { hours } = this.#seen(tenantId)
     const changed = [...(this.#changed.get(tenantId) ?? [])].flatMap((hour): [number, RunAmounts][] => [
@@ -136,12 +144,12 @@ export class ObservedRuns {
   }
 }
 
-function reportTo(seen: Seen, counters: string): void {
-  if (seen.told !== undefined && seen.told.books !== counters) {
-    for (const [hour, amounts] of seen.told.hours)
+function reportTo(seen: ObservedTenant, countersId: string): void {
+  if (seen.reported !== undefined && seen.reported.countersId !== countersId) {
+    for (const [hour, amounts] of seen.reported.hours)
       seen.hours.set(hour, minusRuns(seen.hours.get(hour) ?? noRuns, amounts))
   }
-  seen.told = { books: counters, hours: new Map(seen.hours) }
+  seen.reported = { countersId, hours: new Map(seen.hours) }
 }
 
 function linesOf(tenantId: string, hours: Iterable<readonly [number, RunAmounts]>): Line[] {

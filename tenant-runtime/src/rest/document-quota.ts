@@ -1,47 +1,51 @@
-// The plan's quota of documents (specification, section 8), kept without a counter that every write would wait for: what the
-// tables take is looked at now and then, and what was written since is added.
+// The plan's quota of documents (specification, section 8), without a counter that every write would wait for: the size of
+// the tables is measured regularly, and later writes are added to it.
 import { sql, type Row, type Statement } from '../database/statement.ts'
 import { RuntimeError } from '../errors.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
-import { countedAsDocuments, reservedCollections } from './registry/system-collections.ts'
+import { documentTables, reservedCollections } from './registry/system-collections.ts'
 import { identifier } from './sql/names.ts'
 
-/** Bytes that a record takes beside its values: its header, and its entries in indexes. */
+/** The bytes of a record in addition to its values: its header and its entries in indexes. */
 const recordOverhead = 64
 
 /**
- * Bytes of a body are not those of the table: what is left is given out by halves, with a look after each, so that tables
- * which grow by up to twice of what was sent stay within the quota but for this much.
+ * The minimum number of accepted bytes before a measurement. The bytes of a body differ from those in the table. So at most
+ * half of the remaining quota is used between two measurements, and tables that grow by up to twice of the sent bytes
+ * exceed the quota by this much at most.
  */
-const smallStep = 64 * 1024
+const minStepBytes = 64 * 1024
 
-/** What a write brings. */
+/** The size of a write. */
 export interface Writing {
-  /** Of the body. */
+  /** The bytes of the body. */
   bytes: number
   records: number
 }
 
 interface QuotaPace {
-  /** Milliseconds after which what is known is looked at again while the tenant writes. */
-  fresh: number
-  /** Between two looks for a tenant who has no room left and has changed nothing. */
-  again: number
+  /** The milliseconds after which the size is measured again while the tenant writes. */
+  maxAge: number
+  /** The milliseconds between two measurements for a tenant that has used up its quota and has changed nothing. */
+  retryDelay: number
 }
 
-const defaultQuotaPace: QuotaPace = { fresh: 5_000, again: 1_000 }
+const defaultQuotaPace: QuotaPace = { maxAge: 5_000, retryDelay: 1_000 }
 
-interface Book {
-  /** Bytes, at the last look; undefined before the first. */
+interface DocumentUsage {
+  /** The bytes at the last measurement; undefined before the first. */
   used: number | undefined
   checkedAt: number
-  /** Of the last look, in milliseconds. */
+  /** The duration of the last measurement in milliseconds. */
   duration: number
-  /** Bytes that were accepted since it began, and of those that were being written then. */
+  /**
+   * The bytes that were accepted since the last measurement began, including writes in progress at that time; and the bytes
+   * of all writes in progress.
+   */
   since: number
   writing: number
-  /** Something has been written or deleted since. */
+  /** Whether records were written or deleted since the last measurement began. */
   hasChanged: boolean
   polling: Promise<number> | undefined
 }
@@ -49,17 +53,20 @@ interface Book {
 export class DocumentQuota {
   readonly #now: () => number
   readonly #pace: QuotaPace
-  readonly #books = new Map<string, Book>()
+  readonly #usages = new Map<string, DocumentUsage>()
 
-  /** @param now in milliseconds */
+  /**
+   * Creates the quota.
+   * @param now milliseconds
+   */
   constructor(now: () => number, pace: QuotaPace = defaultQuotaPace) {
     this.#now = now
     this.#pace = pace
   }
 
   /**
-   * Does the work if there is room for it. What it has written counts at once.
-   * @param times how often the body was written: to so many records
+   * Does the work if the quota allows it. Its bytes count at once.
+   * @param times the number of records that the body was written to
    * @throws RuntimeError QUOTA_EXCEEDED with `limit` and `used`
    */
   async write<T>(
@@ -70,63 +77,64 @@ export class DocumentQuota {
   ): Promise<T> {
     const limit = tenant.limits.document_bytes
     if (limit === null) return work()
-    const book = this.#postingOf(tenant.id)
+    const usage = this.#usageOf(tenant.id)
     const wanted = bytes + records * recordOverhead
-    await this.#admit(tenant, book, limit, wanted)
+    await this.#admit(tenant, usage, limit, wanted)
     try {
       const done = await work()
-      book.since += wanted * Math.max(0, times(done) - 1)
+      usage.since += wanted * Math.max(0, times(done) - 1)
       return done
     } finally {
-      book.writing -= wanted
-      book.hasChanged = true
+      usage.writing -= wanted
+      usage.hasChanged = true
     }
   }
 
-  /** There may be room again. */
+  /** Notes that records were deleted, so that the next measurement may find less. */
   freed(tenantId: string): void {
-    const book = this.#books.get(tenantId)
-    if (book !== undefined) book.hasChanged = true
+    const usage = this.#usages.get(tenantId)
+    if (usage !== undefined) usage.hasChanged = true
   }
 
-  /** Bytes that the tenant's documents take, as the quota has it. */
+  /** Returns the bytes of the tenant's documents, as the quota counts them. */
   async used(tenant: Tenant): Promise<number> {
-    return this.#poll(tenant, this.#postingOf(tenant.id))
+    return this.#serviceContext(tenant, this.#usageOf(tenant.id))
   }
 
   evict(tenantId: string): void {
-    this.#books.delete(tenantId)
+    this.#usages.delete(tenantId)
   }
 
-  /** Checked and booked in one go: many may wait for the same look. */
-  async #admit(tenant: Tenant, book: Book, limit: number, wanted: number): Promise<void> {
-    if (book.used === undefined) await this.#poll(tenant, book)
-    const left = () => limit - (book.used ?? 0)
-    const accepted = () => book.since + wanted
-    const age = this.#now() - book.checkedAt
-    if (accepted() > Math.max(left() / 2, smallStep) || accepted() > left()) {
-      // Whoever is refused and asks again changes nothing by it; only SQL could have.
-      if (book.hasChanged || age >= Math.max(this.#pace.again, 20 * book.duration)) await this.#poll(tenant, book)
-      if (accepted() > left()) {
-        const used = (book.used ?? 0) + book.since
+  /** Checks and counts a write without a pause in between, because several writes may wait for the same measurement. */
+  async #admit(tenant: Tenant, usage: DocumentUsage, limit: number, wanted: number): Promise<void> {
+    if (usage.used === undefined) await this.#serviceContext(tenant, usage)
+    const remaining = () => limit - (usage.used ?? 0)
+    const accepted = () => usage.since + wanted
+    const age = this.#now() - usage.checkedAt
+    if (accepted() > Math.max(remaining() / 2, minStepBytes) || accepted() > remaining()) {
+      // A client that repeats a rejected request changes nothing. Only SQL could have deleted records in the meantime.
+      if (usage.hasChanged || age >= Math.max(this.#pace.retryDelay, 20 * usage.duration))
+        await this.#serviceContext(tenant, usage)
+      if (accepted() > remaining()) {
+        const used = (usage.used ?? 0) + usage.since
         throw new RuntimeError(
           'QUOTA_EXCEEDED',
-          `the tenant's documents take ${used} of ${limit} bytes, and there is no room for this`,
+          `The tenant's documents use ${used} of ${limit} bytes. The quota does not allow this write.`,
           { extra: { limit, used } },
         )
       }
-    } else if (age >= this.#pace.fresh) {
-      // Nobody waits for it; what went wrong is seen by whoever needs to know.
-      this.#poll(tenant, book).catch(() => undefined)
+    } else if (age >= this.#pace.maxAge) {
+      // No request waits for this measurement. A failure repeats where the result is needed.
+      this.#serviceContext(tenant, usage).catch(() => undefined)
     }
-    book.since += wanted
-    book.writing += wanted
+    usage.since += wanted
+    usage.writing += wanted
   }
 
-  #postingOf(tenantId: string): Book {
-    const known = this.#books.get(tenantId)
+  #usageOf(tenantId: string): DocumentUsage {
+    const known = this.#usages.get(tenantId)
     if (known !== undefined) return known
-    const book: Book = {
+    const usage: DocumentUsage = {
       used: undefined,
       checkedAt: 0,
       duration: 0,
@@ -135,47 +143,47 @@ export class DocumentQuota {
       hasChanged: false,
       polling: undefined,
     }
-    this.#books.set(tenantId, book)
-    return book
+    this.#usages.set(tenantId, usage)
+    return usage
   }
 
-  /** One look at a time; whoever needs one meanwhile waits for it. */
-  #poll(tenant: Tenant, book: Book): Promise<number> {
-    book.polling ??= this.#measure(tenant, book).finally(() => (book.polling = undefined))
-    return book.polling
+  /** Measures the size. Callers during a measurement wait for it. */
+  #serviceContext(tenant: Tenant, usage: DocumentUsage): Promise<number> {
+    usage.polling ??= this.#measure(tenant, usage).finally(() => (usage.polling = undefined))
+    return usage.polling
   }
 
-  async #measure(tenant: Tenant, book: Book): Promise<number> {
+  async #measure(tenant: Tenant, usage: DocumentUsage): Promise<number> {
     const began = this.#now()
-    const [before, writing] = [book.since, book.writing]
-    book.hasChanged = false
+    const [before, writing] = [usage.since, usage.writing]
+    usage.hasChanged = false
     const used = await measureDocuments(tenant)
-    book.used = used
-    book.since += writing - before
-    book.checkedAt = this.#now()
-    book.duration = book.checkedAt - began
+    usage.used = used
+    usage.since += writing - before
+    usage.checkedAt = this.#now()
+    usage.duration = usage.checkedAt - began
     return used
   }
 }
 
-const poll: RlsContext = { role: 'service', reason: 'quota' }
+const serviceContext: RlsContext = { role: 'service', reason: 'quota' }
 
 interface TableSize {
   name: string
-  /** Of the heap, in pages. */
+  /** The number of pages of the heap. */
   pages: number
-  /** With what is stored beside the heap. */
+  /** The bytes of the table, including values outside of the heap. */
   bytes: number
   indexBytes: number
   columns: string[]
-  /** The service sees every record. */
+  /** Whether the table is a collection, of which the service sees every record. */
   isCollection: boolean
 }
 
-/** Reserved for the interface; a table that has its name is the tenant's. */
+/** A name that is reserved for the interface. A table with this name is the tenant's. */
 const pathOnly = 'rpc'
 
-/** Every table of the home that is not the service's own, whoever made it, and what waits to be told to functions. */
+/** Selects every table of the home that is not the service's own, and the queue of functions' deliveries. */
 const sizes = sql(
   `select c.relname as name, pg_relation_size(c.oid) / current_setting('block_size')::bigint as pages,
      pg_table_size(c.oid) as bytes, pg_indexes_size(c.oid) as index_bytes,
@@ -184,7 +192,7 @@ const sizes = sql(
    from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'm')
      and (not $1::jsonb ? c.relname::text or $2::jsonb ? c.relname::text and pg_relation_size(c.oid) > 0)`,
   JSON.stringify([...reservedCollections].filter((name) => name !== pathOnly)),
-  JSON.stringify([...countedAsDocuments]),
+  JSON.stringify([...documentTables]),
 )
 
 function tableSize(row: Row): TableSize {
@@ -199,36 +207,36 @@ function tableSize(row: Row): TableSize {
   }
 }
 
-/** Part of its quota from which on a tenant's deleted records are told from those that are there. */
-const closeToFull = 0.8
-/** Of tables that matter: others are taken as they are. */
+/** The part of the quota from which on the space of deleted records is measured. */
+const minSampledUse = 0.8
+/** The maximum number of sampled tables. Others count with their whole size. */
 const maxSampled = 20
-const smallestSampled = 64 * 1024
+const minSampledBytes = 64 * 1024
 const sampledPages = 400
 
 async function measureDocuments({ database, limits }: Tenant): Promise<number> {
-  const { rows } = await database.query(poll, sizes.text, ...sizes.values)
+  const { rows } = await database.query(serviceContext, sizes.text, ...sizes.values)
   const tables = rows.map(tableSize)
   const whole = tables.reduce((sum, { bytes, indexBytes }) => sum + bytes + indexBytes, 0)
-  if (limits.document_bytes === null || whole <= limits.document_bytes * closeToFull) return whole
-  // Postgres keeps the room of deleted records for new ones: the files do not shrink, but there is room.
+  if (limits.document_bytes === null || whole <= limits.document_bytes * minSampledUse) return whole
+  // Postgres reuses the space of deleted records: the files do not shrink, but the tenant can write.
   const sampled = tables
-    .filter(({ isCollection, bytes }) => isCollection && bytes >= smallestSampled)
+    .filter(({ isCollection, bytes }) => isCollection && bytes >= minSampledBytes)
     .sort((one, other) => other.bytes - one.bytes)
     .slice(0, maxSampled)
   if (sampled.length === 0) return whole
-  const found = await database.run(poll, ...sampled.map(sampleStatement))
+  const found = await database.run(serviceContext, ...sampled.map(sampleStatement))
   return sampled.reduce((sum, table, n) => sum - emptyBytes(table, found[n]?.rows[0]), whole)
 }
 
-/** Records, what they take in their pages and what beside them, of some of the pages: always the same ones. */
+/** Samples some of the pages, always the same ones: counts records, and their bytes inside and outside of pages. */
 function sampleStatement({ name, pages, columns }: TableSize): Statement {
   const sum = (ofColumn: (size: string) => string) =>
     columns.map((column) => ofColumn(`coalesce(pg_column_size(${identifier(column)}), 0)`)).join(' + ')
   const inPage = sum((size) => `case when ${size} > ${maxInPage} then ${pointer} else ${size} end`)
-  const alongside = sum((size) => `case when ${size} > ${maxInPage} then ${size} + ${chunkOverhead} else 0 end`)
+  const outOfLine = sum((size) => `case when ${size} > ${maxInPage} then ${size} + ${chunkOverhead} else 0 end`)
   return {
-    text: `select count(*) as records, coalesce(sum(${inPage}), 0) as in_page, coalesce(sum(${alongside}), 0) as beside
+    text: `select count(*) as records, coalesce(sum(${inPage}), 0) as in_page, coalesce(sum(${outOfLine}), 0) as out_of_line
            from ${identifier(name)} tablesample system (${partOf(pages) * 100}) repeatable (1)`,
     values: [],
     prepare: 'once',
@@ -239,27 +247,27 @@ function partOf(pages: number): number {
   return Math.min(1, sampledPages / Math.max(1, pages))
 }
 
-/** How Postgres lays out records: a longer value stands beside its record, in pieces of a quarter of a page. */
+/** Postgres' layout of records: a longer value is stored outside of its record, in chunks of a quarter of a page. */
 const maxInPage = 2_000
 const pointer = 18
 const chunkOverhead = 40
 const pageBytes = 8_192
 const roomInPage = 8_168
-/** Header, line pointer and alignment of a record. */
+/** The bytes of a record's header, line pointer and alignment. */
 const heapOverhead = 32
-/** Of long values: the header of each piece, and the index that finds them. */
-const chunks = 1.04
+/** The factor for long values: the header of each chunk, and the index that finds them. */
+const chunkFactor = 1.04
 
 function emptyBytes({ pages, bytes, indexBytes }: TableSize, row: Row | undefined): number {
-  const [records, inPage, alongside] = ['records', 'in_page', 'beside'].map((name) => Number(row?.[name] ?? 0))
-  const live = packedBytes(records ?? 0, inPage ?? 0, alongside ?? 0) / partOf(pages)
+  const [records, inPage, outOfLine] = ['records', 'in_page', 'out_of_line'].map((name) => Number(row?.[name] ?? 0))
+  const live = packedBytes(records ?? 0, inPage ?? 0, outOfLine ?? 0) / partOf(pages)
   const empty = Math.max(0, 1 - live / bytes)
   return Math.round(empty * (bytes + indexBytes))
 }
 
-/** What so many records take where nothing has been deleted. */
-function packedBytes(records: number, inPage: number, alongside: number): number {
+/** Returns the bytes of records without any deletions between them. */
+function packedBytes(records: number, inPage: number, outOfLine: number): number {
   if (records === 0) return 0
   const perPage = Math.max(1, Math.floor(roomInPage / (inPage / records + heapOverhead)))
-  return (records / perPage) * pageBytes + alongside * chunks
+  return (records / perPage) * pageBytes + outOfLine * chunkFactor
 }

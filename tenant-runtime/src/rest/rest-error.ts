@@ -1,16 +1,16 @@
-// Errors of the REST interface: the service's form and PostgREST's in one body.
+// Errors of the REST interface: the service's format and PostgREST's in one body.
 import { nearest } from '@tenantry/contract'
 import { RuntimeError, type ErrorCode } from '../errors.ts'
 
 interface RestErrorParts {
-  /** PostgREST's code or an SQLSTATE: the one clients compare. */
+  /** PostgREST's code or an SQLSTATE, which clients compare. */
   code: string
   message: string
-  /** In words; of something ambiguous, what there is to choose from. */
+  /** An explanation; for an ambiguous name, the alternatives. */
   details?: string | readonly Record<string, string>[]
   hint?: string
   cause?: unknown
-  /** Where a tenant's own code says which. */
+  /** The status that a tenant's own code requests. */
   status?: number
 }
 
@@ -25,8 +25,8 @@ export function restError(
   })
 }
 
-/** For an error's parts: the name that was meant, perhaps. */
+/** Returns the hint of an error about an unknown name, if a known one is similar. */
 export function didYouMean(name: string, known: Iterable<string>): { hint?: string } {
   const meant = nearest(name, known)
-  return meant === undefined ? {} : { hint: `did you mean "${meant}"?` }
+  return meant === undefined ? {} : { hint: `Did you mean "${meant}"?` }
 }

@@ -1,4 +1,4 @@
-// The generated REST interface (specification, section 4.3) as an area of the runtime.
+// The generated REST interface (specification, section 4.3) as a module of the runtime.
 import type pg from 'pg'
 import type { RuntimeModule } from '../tenancy/runtime-module.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
@@ -14,21 +14,21 @@ import { addRoutineRoutes } from './routes/routine-routes.ts'
 
 interface RestModuleOptions {
   now: () => Date
-  /** Other runtimes serve the same tenants, and may reload their schemas. */
+  /** Whether other runtimes serve the same tenants, and may reload their schemas. */
   hasSiblings?: boolean
-  /** `Prefer: tx=rollback` is heard: for development. */
+  /** Whether `Prefer: tx=rollback` is allowed, for development. */
   allowsRollback?: boolean
-  /** Told within a reload, in its transaction, once the tables are as they will be. */
+  /** Called within a reload, in its transaction, when the tables are complete. */
   onTables?: (client: pg.Client) => Promise<void>
   onError?: (error: Error) => void
 }
 
 interface RestModule extends RuntimeModule {
-  /** Bytes that the tenant's documents take, as the quota has it. */
+  /** Returns the bytes of the tenant's documents, as the quota counts them. */
   documentBytes: (tenant: Tenant) => Promise<number>
 }
 
-/** A reload that another runtime has made takes effect here within so much time. */
+/** Milliseconds within which a reload of another runtime takes effect here. */
 const siblingsReloadMilliseconds = 500
 
 export function createRestModule({

@@ -1,29 +1,34 @@
-// What storage clients can ask for and there is none of: refused by name, so that nobody takes another answer for it.
+// Features of storage clients that Tenantry does not have. Each is rejected by name, so that no client mistakes another
+// response for the feature.
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
 import { RuntimeError } from '../errors.ts'
 
 /** Versions, lifecycles and transformations are excluded by the specification (section 1.6). */
-export function featureAbsent(what: string): RuntimeError {
-  return new RuntimeError('FeatureNotEnabled', none(what))
+export function featureAbsent(feature: string): RuntimeError {
+  return new RuntimeError('FeatureNotEnabled', messageFor(feature))
 }
 
-function none(what: string): string {
-  return `there are no ${what} here`
+function messageFor(feature: string): string {
+  return `Storage does not support ${feature}.`
 }
 
-/** @throws RuntimeError FeatureNotEnabled: the current object must not be taken for the version that is meant */
+/**
+ * Rejects a request for a version, because the current object may be another one.
+ * @throws RuntimeError FeatureNotEnabled
+ */
 export function rejectVersion(versionId: string | null | undefined): void {
   if (versionId !== undefined && versionId !== null) throw featureAbsent('versions of objects')
 }
 
-/** What storage clients can add to a listing; only the defaults are possible. */
+/** Options that storage clients can add to a listing. Only their defaults are supported. */
 export const VersionOptions = {
   noncurrentVersions: Type.Optional(Type.String()),
   deleteMarkers: Type.Optional(Type.String()),
   exactMatch: Type.Optional(Type.Boolean()),
 }
 
+/** Rejects a listing of versions. @throws RuntimeError FeatureNotEnabled */
 export function rejectVersions({
   noncurrentVersions,
   deleteMarkers,
@@ -41,10 +46,10 @@ export function rejectVersions({
     throw featureAbsent('versions of objects')
 }
 
-/** Its clients read errors of a form of their own. */
+/** Routes of the Iceberg catalogue, whose clients read errors in another form. */
 const catalogue = '/storage/v1/iceberg/v1/*'
 
-const absent: readonly (readonly [url: string, what: string])[] = [
+const absent: readonly (readonly [url: string, feature: string])[] = [
   ['/storage/v1/render/image/*', 'transformations of images'],
   ['/storage/v1/bucket/:key/lifecycle', 'lifecycles of buckets'],
   ['/storage/v1/vector/*', 'vector buckets'],
@@ -54,17 +59,17 @@ const absent: readonly (readonly [url: string, what: string])[] = [
 ]
 
 export function addAbsentFeatureRoutes(app: FastifyInstance): void {
-  for (const [url, what] of absent) {
+  for (const [url, feature] of absent) {
     app.route({
       method: ['GET', 'POST', 'PUT', 'DELETE'],
       url,
-      config: { access: 'anyone' },
+      config: { access: 'public' },
       handler: async () => {
         throw url === catalogue
-          ? new RuntimeError('FeatureNotEnabled', none(what), {
-              extra: { error: { message: none(what), type: 'FeatureNotEnabled', code: 400 } },
+          ? new RuntimeError('FeatureNotEnabled', messageFor(feature), {
+              extra: { error: { message: messageFor(feature), type: 'FeatureNotEnabled', code: 400 } },
             })
-          : featureAbsent(what)
+          : featureAbsent(feature)
       },
     })
   }

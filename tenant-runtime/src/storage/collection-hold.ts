@@ -1,9 +1,9 @@
-// Holds the removal of old blobs of a tenant for a time: while a backup is taken, every blob that its database refers to
-// must stay, even when it is let go of meanwhile. A hold that is not renewed ends by itself.
+// Suspends the removal of a tenant's old blobs for a time. While a backup is taken, every blob that its database refers to
+// must stay, even if an object is deleted meanwhile. A hold that is not renewed expires.
 
 export class CollectionHold {
   readonly #now: () => number
-  /** Tenant → until when, in milliseconds. */
+  /** Tenant → end of its hold, in milliseconds. */
   readonly #until = new Map<string, number>()
   readonly #removals = new Map<string, Set<Promise<void>>>()
 
@@ -11,7 +11,7 @@ export class CollectionHold {
     this.#now = now
   }
 
-  /** From the moment this returns nothing is removed. `seconds` from now; a hold that lasts longer already stays. */
+  /** Suspends removals for `seconds` from now. When it returns, none is running. A hold that ends later is not shortened. */
   async hold(tenantId: string, seconds: number): Promise<void> {
     this.#until.set(tenantId, Math.max(this.#until.get(tenantId) ?? 0, this.#now() + seconds * 1000))
     await Promise.allSettled([...(this.#removals.get(tenantId) ?? [])])
@@ -21,18 +21,18 @@ export class CollectionHold {
     this.#until.delete(tenantId)
   }
 
-  /** @returns false when the tenant is held: nothing was done then */
+  /** Runs a removal unless the tenant is held. @returns false if it is held */
   async unlessHeld(tenantId: string, removal: () => Promise<void>): Promise<boolean> {
     if ((this.#until.get(tenantId) ?? 0) > this.#now()) return false
-    const under = this.#removals.get(tenantId) ?? new Set()
-    this.#removals.set(tenantId, under)
+    const running = this.#removals.get(tenantId) ?? new Set()
+    this.#removals.set(tenantId, running)
     const removing = removal()
-    under.add(removing)
+    running.add(removing)
     try {
       await removing
     } finally {
-      under.delete(removing)
-      if (under.size === 0) this.#removals.delete(tenantId)
+      running.delete(removing)
+      if (running.size === 0) this.#removals.delete(tenantId)
     }
     return true
   }

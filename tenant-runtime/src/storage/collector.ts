@@ -1,24 +1,25 @@
-// Removes blobs that nothing refers to any more, after the commit that let go of them; and sweeps up what a crash left.
+// Removes blobs that no row refers to: those of deleted objects after the commit, and those that a crash left.
 import { pause } from '@tenantry/contract'
 import { sql } from '../database/statement.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import type { BlobBackend } from './backend/backend.ts'
-import { bookkeeping } from './bookkeeping.ts'
+import { recordsContext } from './records-context.ts'
 import { CollectionHold } from './collection-hold.ts'
 import type { StorageFailpoint } from './failpoints.ts'
-import { ObservedFiles, type SeenFiles } from './observed-files.ts'
+import { ObservedFiles, type FilesOfTenant } from './observed-files.ts'
 import { storeError } from './store-id.ts'
 
 const batch = 200
 /**
- * Longer than any upload may take: an intent or a file of this age belongs to no living one. With two sightings by the
- * sweeps below, what is orphaned is gone within the hour (specification, section 8).
+ * Age of an intent or a file that no running upload owns; longer than any upload may take. Two sweeps must find an orphan
+ * before it is removed, which still happens within the hour (specification, section 8).
  */
 const abandonedMilliseconds = 35 * 60_000
 const sweepMilliseconds = 12 * 60_000
-/** More orphans than this part of all files are no accident of ours; somebody must look. */
-const maxOrphans = 0.05
-const fewFiles = 20
+/** Largest share of files that crashes may have orphaned. With more orphans nothing is removed until an operator has investigated. */
+const maxOrphanShare = 0.05
+/** Number of orphans that are removed whatever their share is. */
+const minSuspiciousOrphans = 20
 
 interface CollectorOptions {
   backend: BlobBackend
@@ -33,31 +34,34 @@ interface CollectorOptions {
 
 interface SweepReport {
   files: number
-  /** Uploads that were begun and never ended. */
+  /** Uploads that began and never ended. */
   abandoned: number
   /** Files that no row refers to. */
   orphans: number
   removed: number
-  refused: string | undefined
+  /** The reason why nothing was removed, as a sentence. */
+  stopReason: string | undefined
 }
 
-/** Files that should be gone: those without a row, and those that were let go of. */
+/** Files that are to be removed. */
 export interface Remains {
+  /** Files without a row. */
   orphans: number
+  /** Files whose objects were deleted or overwritten. */
   waiting: number
 }
 
 export class Collector {
   readonly #options: CollectorOptions
   readonly #working = new Map<string, { again: boolean; done: Promise<void> }>()
-  /** Orphans that were seen once; only what is seen again by a later sweep is removed. */
+  /** Orphans that one sweep has found. They are removed if a later sweep finds them again. */
   readonly #suspects = new Map<string, Set<string>>()
-  /** Tenants whose last sweep found nothing to come back for, and who have written nothing since. */
+  /** Tenants that need no sweep: the last one found nothing, and no upload has begun since. */
   readonly #clean = new Set<string>()
   readonly #hold: CollectionHold
   readonly #sweeping = new Map<string, Promise<SweepReport>>()
-  /** What the last sweep left, where it left something. */
-  readonly #left = new Map<string, Remains>()
+  /** Files that the last sweep did not remove; only tenants that have some. */
+  readonly #remains = new Map<string, Remains>()
   readonly #observed = new ObservedFiles()
 
   constructor(options: CollectorOptions) {
@@ -65,25 +69,25 @@ export class Collector {
     this.#hold = new CollectionHold(options.now)
   }
 
-  /** The tenant begins to write: from now on there may be something to sweep up. */
-  expect(tenant: Tenant): void {
+  /** Marks the tenant for the next sweep, because an upload begins or files remain. */
+  markForSweep(tenant: Tenant): void {
     this.#clean.delete(tenant.id)
   }
 
-  /** From the moment this returns no blob of the tenant's is removed, for `seconds`. */
+  /** Suspends the removal of the tenant's blobs for `seconds`. When it returns, no removal is running. */
   async hold(tenant: Tenant, seconds: number): Promise<void> {
     await this.#hold.hold(tenant.id, seconds)
   }
 
-  /** What was held up is done now. */
+  /** Ends a hold and removes what waited for its end. */
   release(tenant: Tenant): void {
     this.#hold.release(tenant.id)
     this.wake(tenant)
   }
 
-  /** There may be something to collect; returns at once. */
+  /** Starts to collect the tenant's old blobs; returns at once. */
   wake(tenant: Tenant): void {
-    this.expect(tenant)
+    this.markForSweep(tenant)
     const working = this.#working.get(tenant.id)
     if (working !== undefined) {
       working.again = true
@@ -98,7 +102,7 @@ export class Collector {
           await this.collect(tenant)
         } while (state.again as boolean)
       } catch (cause) {
-        this.#options.onError(new Error('old blobs could not be removed; it is tried again', { cause }))
+        this.#options.onError(new Error('Old blobs could not be removed. The next sweep retries it.', { cause }))
       } finally {
         this.#working.delete(tenant.id)
       }
@@ -106,15 +110,15 @@ export class Collector {
   }
 
   /**
-   * Removes what stands in `blob_gc`: first the file, then the row, so that a crash in between is only work done twice.
-   * Does nothing as long as the store isn't the database's own.
+   * Removes the blobs that `blob_gc` lists: first the file, then the row, so that after a crash in between the removal is
+   * only repeated. Does nothing unless the store belongs to the database.
    */
   async collect(tenant: Tenant): Promise<void> {
     const { backend, failpoint } = this.#options
     const linger = backend.lingerMilliseconds
     for (;;) {
       const [store, old] = await tenant.database.run(
-        bookkeeping,
+        recordsContext,
         sql('select store_id::text from storage_usage'),
         sql(
           `select blob_id from blob_gc g where not exists (select from storage_objects o where o.blob_id = g.blob_id)
@@ -134,78 +138,81 @@ export class Collector {
           }
         }))
       if (!removed) {
-        // The next sweep comes back for it, should nobody release the hold, or the store come back.
-        this.expect(tenant)
+        // The next sweep retries it if the hold expires without a release, or the store is mounted again.
+        this.markForSweep(tenant)
         return
       }
       await failpoint('collect.after-unlink')
       if (rows.length > 0) {
         await tenant.database.query(
-          bookkeeping,
+          recordsContext,
           'delete from blob_gc where blob_id in (select jsonb_array_elements_text($1::jsonb)::uuid)',
           JSON.stringify(rows.map((row) => row['blob_id'])),
         )
       }
       if (rows.length < batch) break
     }
-    // What is still read, perhaps, is for a later sweep.
-    if (linger > 0 && (await this.waiting(tenant)) > 0) this.expect(tenant)
+    // Downloads may still read the younger ones; a later sweep removes them.
+    if (linger > 0 && (await this.waiting(tenant)) > 0) this.markForSweep(tenant)
   }
 
-  /** Finds what no row refers to. Removes only what an earlier sweep found as well, and nothing when in doubt. One at a time. */
+  /**
+   * Finds files that no row refers to, and removes those that an earlier sweep found as well; none if there are
+   * suspiciously many. Concurrent calls share one sweep.
+   */
   async sweep(tenant: Tenant): Promise<SweepReport> {
     const running =
-      this.#sweeping.get(tenant.id) ?? this.#sweepAndNote(tenant).finally(() => this.#sweeping.delete(tenant.id))
+      this.#sweeping.get(tenant.id) ?? this.#sweepAndRecord(tenant).finally(() => this.#sweeping.delete(tenant.id))
     this.#sweeping.set(tenant.id, running)
     return running
   }
 
-  async #sweepAndNote(tenant: Tenant): Promise<SweepReport> {
+  async #sweepAndRecord(tenant: Tenant): Promise<SweepReport> {
     const report = await this.#sweep(tenant)
-    const left = { orphans: report.orphans - report.removed, waiting: await this.waiting(tenant) }
-    if (left.orphans + left.waiting > 0) this.#left.set(tenant.id, left)
-    else this.#left.delete(tenant.id)
+    const remains = { orphans: report.orphans - report.removed, waiting: await this.waiting(tenant) }
+    if (remains.orphans + remains.waiting > 0) this.#remains.set(tenant.id, remains)
+    else this.#remains.delete(tenant.id)
     return report
   }
 
-  /** What the last sweeps have left, by tenant. */
+  /** Files that the last sweeps did not remove, by tenant. */
   remains(): ReadonlyMap<string, Remains> {
-    return this.#left
+    return this.#remains
   }
 
   /**
-   * What the store shows, whatever the tenant's tables say: they are the tenant's.
+   * Returns what sweeps have found in the store. It does not depend on the tenant's tables, which the tenant can change.
    * @returns undefined before the first sweep
    */
-  seen(tenantId: string): SeenFiles | undefined {
-    return this.#observed.of(tenantId)
+  observedFiles(tenantId: string): FilesOfTenant | undefined {
+    return this.#observed.get(tenantId)
   }
 
-  /** The tenant is gone, or served elsewhere. */
+  /** Drops what is known of a tenant that was deleted or is served by another runtime. */
   evict(tenantId: string): void {
     this.#observed.evict(tenantId)
-    this.#left.delete(tenantId)
+    this.#remains.delete(tenantId)
     this.#suspects.delete(tenantId)
     this.#clean.delete(tenantId)
   }
 
-  /** What a sweep would find now. Nothing is changed. */
+  /** Reports what a sweep would find now, and changes nothing. */
   async examine(tenant: Tenant): Promise<SweepReport> {
     const { rows } = await tenant.database.query(
-      bookkeeping,
+      recordsContext,
       'select count(*)::int as n from blob_intents where created_at < now() - make_interval(secs => $1)',
       this.#age / 1000,
     )
     const report = { ...nothing, abandoned: Number(rows[0]?.['n']) }
     const error = await storeError(this.#options.backend, tenant)
-    if (error !== undefined) return { ...report, refused: error }
+    if (error !== undefined) return { ...report, stopReason: error }
     const { files, orphans } = await this.#survey(tenant)
-    return { ...report, files, orphans: orphans.length, refused: doubt(files, orphans.length) }
+    return { ...report, files, orphans: orphans.length, stopReason: tooManyOrphans(files, orphans.length) }
   }
 
-  /** How many blobs were let go of and are not removed yet. */
+  /** Counts the blobs of deleted and overwritten objects that are not removed yet. */
   async waiting({ database }: Tenant): Promise<number> {
-    const { rows } = await database.query(bookkeeping, 'select count(*)::int as n from blob_gc')
+    const { rows } = await database.query(recordsContext, 'select count(*)::int as n from blob_gc')
     return Number(rows[0]?.['n'])
   }
 
@@ -216,10 +223,10 @@ export class Collector {
   async #sweep(tenant: Tenant): Promise<SweepReport> {
     const { backend } = this.#options
     const report: SweepReport = { ...nothing }
-    // What begins while this looks is for the next one.
+    // An upload that begins during this sweep is for the next one.
     this.#clean.add(tenant.id)
     const [abandoned, open] = await tenant.database.run(
-      bookkeeping,
+      recordsContext,
       sql(
         `with gone as (delete from blob_intents where created_at < now() - make_interval(secs => $1) returning blob_id)
          insert into blob_gc (blob_id) select blob_id from gone on conflict do nothing returning blob_id`,
@@ -227,24 +234,24 @@ export class Collector {
       ),
       sql('select 1 from blob_intents limit 1'),
     )
-    if ((open?.rows.length ?? 0) > 0) this.expect(tenant)
+    if ((open?.rows.length ?? 0) > 0) this.markForSweep(tenant)
     report.abandoned = abandoned?.count ?? 0
     await this.collect(tenant)
     const error = await storeError(backend, tenant)
     if (error !== undefined) {
-      this.expect(tenant)
-      return { ...report, refused: error }
+      this.markForSweep(tenant)
+      return { ...report, stopReason: error }
     }
     const before = await reportedBytes(tenant)
     const { files, young, orphans, bytes } = await this.#survey(tenant)
-    // A file may come or go meanwhile.
-    this.#observed.note(tenant.id, bytes, Math.max(before, await reportedBytes(tenant)), this.#options.now())
+    // Files may be added or removed during the survey, so the larger of two readings counts.
+    this.#observed.record(tenant.id, bytes, Math.max(before, await reportedBytes(tenant)), this.#options.now())
     Object.assign(report, { files, orphans: orphans.length })
-    if (young > 0) this.expect(tenant)
-    const rejected = doubt(files, orphans.length)
-    if (rejected !== undefined) {
-      this.expect(tenant)
-      return { ...report, refused: rejected }
+    if (young > 0) this.markForSweep(tenant)
+    const stopReason = tooManyOrphans(files, orphans.length)
+    if (stopReason !== undefined) {
+      this.markForSweep(tenant)
+      return { ...report, stopReason }
     }
     const suspected = this.#suspects.get(tenant.id) ?? new Set()
     await this.#hold.unlessHeld(tenant.id, async () => {
@@ -257,13 +264,13 @@ export class Collector {
     const suspects = new Set(orphans.filter((blobId) => !suspected.has(blobId)))
     if (suspects.size > 0) this.#suspects.set(tenant.id, suspects)
     else this.#suspects.delete(tenant.id)
-    if (orphans.length > 0) this.expect(tenant)
+    if (orphans.length > 0) this.markForSweep(tenant)
     return report
   }
 
   /**
-   * All files; of those that are old enough to be nobody's, the ones that no row refers to, and the bytes of the others. What waits to
-   * be removed is not among these: a backup may hold it for long.
+   * Counts all files. Of those that no running upload owns, returns the orphans and the bytes of files that rows refer to.
+   * Files that wait for their removal are in neither: a backup may hold them for long.
    */
   async #survey(tenant: Tenant): Promise<{ files: number; young: number; orphans: string[]; bytes: number }> {
     let [files, young] = [0, 0]
@@ -282,7 +289,7 @@ export class Collector {
     const found: { orphans: string[]; waiting: string[] } = { orphans: [], waiting: [] }
     for (let from = 0; from < blobIds.length; from += 1000) {
       const { rows } = await tenant.database.query(
-        bookkeeping,
+        recordsContext,
         `select f.blob_id, g.blob_id is not null as is_known, coalesce(g.created_at <= now(), false) as waits
          from (select jsonb_array_elements_text($1::jsonb)::uuid as blob_id) f left join blob_gc g using (blob_id)
          where not exists (select from storage_objects o where o.blob_id = f.blob_id)
@@ -297,10 +304,7 @@ export class Collector {
     return found
   }
 
-  /**
-   * Sweeps every tenant soon after the start, and again as long as there is something to come back for; returns when
-   * aborted and idle.
-   */
+  /** Sweeps the tenants that need it shortly after the start and then regularly. Returns when aborted and idle. */
   async run(signal: AbortSignal): Promise<void> {
     const every = this.#options.sweepMilliseconds ?? sweepMilliseconds
     const stopped = () => signal.aborted
@@ -311,11 +315,11 @@ export class Collector {
         if (this.#clean.has(tenant.id)) continue
         try {
           const report = await this.sweep(tenant)
-          if (report.refused !== undefined)
-            this.#options.onError(new Error(`${tenant.id}: nothing is swept: ${report.refused}`))
+          if (report.stopReason !== undefined)
+            this.#options.onError(new Error(`${tenant.id}: The sweep removes nothing. ${report.stopReason}`))
         } catch (cause) {
-          this.expect(tenant)
-          this.#options.onError(new Error(`${tenant.id} could not be swept`, { cause }))
+          this.markForSweep(tenant)
+          this.#options.onError(new Error(`${tenant.id}: The sweep failed.`, { cause }))
         }
       }
       await pause(every, signal)
@@ -330,14 +334,14 @@ export class Collector {
 }
 
 async function reportedBytes({ database }: Tenant): Promise<number> {
-  const { rows } = await database.query(bookkeeping, 'select file_bytes::text from storage_usage')
+  const { rows } = await database.query(recordsContext, 'select file_bytes::text from storage_usage')
   return Number(rows[0]?.['file_bytes'] ?? 0)
 }
 
-const nothing: SweepReport = { files: 0, abandoned: 0, orphans: 0, removed: 0, refused: undefined }
+const nothing: SweepReport = { files: 0, abandoned: 0, orphans: 0, removed: 0, stopReason: undefined }
 
-/** Why nothing is removed. */
-function doubt(files: number, orphans: number): string | undefined {
-  if (orphans <= fewFiles || orphans <= files * maxOrphans) return undefined
-  return `${orphans} of ${files} files have no row: too many to be left by crashes`
+/** Returns why nothing is removed if there are more orphans than crashes leave. */
+function tooManyOrphans(files: number, orphans: number): string | undefined {
+  if (orphans <= minSuspiciousOrphans || orphans <= files * maxOrphanShare) return undefined
+  return `${orphans} of ${files} files have no row, which is more than crashes leave.`
 }

@@ -1,4 +1,4 @@
-// Named points of storage's protocol, where tests kill, throw or hang.
+// Named points of the storage protocol, at which tests kill the process, throw or hang.
 
 export const storageFailpointNames = [
   'upload.before-intent',
@@ -24,10 +24,10 @@ export const storageFailpointNames = [
 ] as const
 type StorageFailpointName = (typeof storageFailpointNames)[number]
 
-/** Called at a boundary; does nothing unless it is armed. */
+/** Runs at a named point, and does nothing unless the point is armed. */
 export type StorageFailpoint = (name: StorageFailpointName) => void | Promise<void>
 
-/** A change that is one transaction, between its two points. */
+/** Runs a change that is one transaction, with a point before and one after its commit. */
 export async function atCommit<T>(
   failpoint: StorageFailpoint,
   change: 'delete' | 'delete-many' | 'move' | 'empty' | 'bucket-delete',
@@ -40,7 +40,7 @@ export async function atCommit<T>(
 }
 
 /**
- * Reads `name=kill:count,…`: at the `count`th pass (default 1) of the point the process is killed.
+ * Parses `name=kill:count,…`. The process is killed when the point is passed for the `count`th time (default 1).
  * @throws Error for an unknown name
  */
 export function parseStorageFailpoints(text: string, kill: () => void): StorageFailpoint {
@@ -48,13 +48,13 @@ export function parseStorageFailpoints(text: string, kill: () => void): StorageF
   for (const part of text.split(',').filter((part) => part !== '')) {
     const match = /^([a-z.-]+)=kill(?::(\d+))?$/.exec(part)
     if (match?.[1] === undefined || !storageFailpointNames.some((name) => name === match[1]))
-      throw new Error(`unknown failpoint: ${part}`)
+      throw new Error(`Unknown failpoint "${part.slice(0, 100)}".`)
     armed.set(match[1], Number(match[2] ?? 1))
   }
   return (name) => {
-    const left = armed.get(name)
-    if (left === undefined) return
-    if (left === 1) kill()
-    armed.set(name, left - 1)
+    const remaining = armed.get(name)
+    if (remaining === undefined) return
+    if (remaining === 1) kill()
+    armed.set(name, remaining - 1)
   }
 }

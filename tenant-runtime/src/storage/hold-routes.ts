@@ -1,5 +1,5 @@
-// The internal call of a backup: nothing of the tenant's blobs is removed for a while. It is made from inside the
-// container, and no gateway passes it on.
+// The internal route with which a backup suspends the removal of a tenant's blobs. Backups call it from inside the
+// container; gateways do not forward it.
 import type { FastifyInstance } from 'fastify'
 import { RuntimeError } from '../errors.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
@@ -9,9 +9,9 @@ const path = '/internal/v1/tenants/:id/hold'
 const maxSeconds = 600
 
 export function addHoldRoutes(app: FastifyInstance, collector: Collector, tenants: () => Iterable<Tenant>): void {
-  const found = (tenantId: string): Tenant => {
+  const findTenant = (tenantId: string): Tenant => {
     for (const tenant of tenants()) if (tenant.id === tenantId) return tenant
-    throw new RuntimeError('NOT_FOUND', 'this runtime does not serve the tenant')
+    throw new RuntimeError('NOT_FOUND', 'This runtime does not serve the tenant.')
   }
   const schema = {
     body: {
@@ -25,12 +25,12 @@ export function addHoldRoutes(app: FastifyInstance, collector: Collector, tenant
     path,
     { config: { access: 'internal' }, schema },
     async (request) => {
-      await collector.hold(found(request.params.id), request.body.seconds)
+      await collector.hold(findTenant(request.params.id), request.body.seconds)
       return { held: true }
     },
   )
   app.delete<{ Params: { id: string } }>(path, { config: { access: 'internal' } }, async (request) => {
-    collector.release(found(request.params.id))
+    collector.release(findTenant(request.params.id))
     return { held: false }
   })
 }

@@ -1,10 +1,10 @@
-// Moves a tenant's blobs from one store of a pair to the other while runtimes serve it, and proves that they got there.
+// Moves a tenant's blobs from the fallback of a pair of stores to its primary while runtimes serve it, and verifies them.
 //
-//   1  the two stores are paired: from then on what is new goes to the primary
-//   2  what rows refer to is copied, until a pass finds nothing more; a copy that differs from its row is not made
-//   3  every blob is read back from the primary and compared with its row
+//   1  Pair the two stores. From then on new blobs go to the primary.
+//   2  Copy the blobs that rows refer to, until a pass finds no more. A blob that differs from its row is not copied.
+//   3  Read every blob from the primary and compare it with its row.
 //
-// Each step may end midway and be begun again. Nothing is taken away from the old store: `dropOldStore` does that.
+// Each step may stop midway and be repeated. Nothing is removed from the old store; `dropOldStore` does that.
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { RuntimeError } from '../errors.ts'
@@ -16,22 +16,22 @@ import { storeError } from './store-id.ts'
 
 const moving: RlsContext = { role: 'service', reason: 'moving of blobs' }
 const pageRows = 500
-const atOnce = 4
+const concurrency = 4
 
 export interface MoveReport {
-  /** Of the tenant's, when they were last looked at. */
+  /** The tenant's objects at the last pass. */
   objects: number
-  /** By this run. */
+  /** Blobs that this run copied. */
   copied: number
   copiedBytes: number
-  /** What is wrong with objects, in words: their files were lost or damaged before. */
-  problems: string[]
+  /** A sentence for each object whose file was lost or damaged before. */
+  errors: string[]
 }
 
 interface MoveOptions {
   pair: PairedBackend
   tenant: Tenant
-  /** Waits between two looks at uploads that began before the move. */
+  /** Waits between two checks for uploads that began before the move. */
   pause: () => Promise<void>
   signal: AbortSignal
   onProgress: (report: Readonly<MoveReport>) => void
@@ -44,11 +44,14 @@ interface Row {
   sha256: string
 }
 
-/** @throws RuntimeError STORAGE_UNAVAILABLE; Error when the stores are not the database's, or it is aborted */
+/**
+ * Moves and verifies a tenant's blobs.
+ * @throws RuntimeError STORAGE_UNAVAILABLE; Error if the stores belong to another database, or on abort
+ */
 export async function moveTenant({ pair, tenant, pause, signal, onProgress }: MoveOptions): Promise<MoveReport> {
-  const report: MoveReport = { objects: 0, copied: 0, copiedBytes: 0, problems: [] }
+  const report: MoveReport = { objects: 0, copied: 0, copiedBytes: 0, errors: [] }
   await ensureOwn(pair, tenant)
-  // One that began in the primary has nothing elsewhere.
+  // A tenant that began in the primary has no blobs in the fallback.
   if ((await pair.fallback.storeId(tenant.id)) !== undefined) {
     await pair.pair(tenant.id, await storeIdOf(tenant))
     await copyAll({ pair, tenant, pause, signal, onProgress }, report)
@@ -56,29 +59,29 @@ export async function moveTenant({ pair, tenant, pause, signal, onProgress }: Mo
   await eachRow(tenant, signal, async (row) => {
     report.objects++
     const error = await errorInPrimary(pair, tenant, row)
-    if (error !== undefined) report.problems.push(error)
+    if (error !== undefined) report.errors.push(error)
   })
   return report
 }
 
 /**
- * Removes what the old store has of a tenant that was moved.
- * @throws Error when something of it was not
+ * Removes a moved tenant's blobs from the old store.
+ * @throws Error if any of them is not moved yet
  */
 export async function dropOldStore({ pair, tenant, pause, signal }: Omit<MoveOptions, 'onProgress'>): Promise<void> {
   await ensureOwn(pair, tenant)
   const fallback = await pair.fallback.storeId(tenant.id)
   if (fallback === undefined) return
-  if ((await pair.primary.storeId(tenant.id)) !== fallback) throw new Error('its files are not moved yet')
-  const begun = await now(tenant)
-  // One of these may write to the old store still, if it is older than the move.
-  while (await hasIntentsBefore(tenant, begun)) {
+  if ((await pair.primary.storeId(tenant.id)) !== fallback) throw new Error("The tenant's files are not moved yet.")
+  const startedAt = await now(tenant)
+  // An upload that is older than the move may still write to the old store.
+  while (await hasIntentsBefore(tenant, startedAt)) {
     signal.throwIfAborted()
     await pause()
   }
   await eachRow(tenant, signal, async ({ objectId, blobId }) => {
     if (!(await has(pair, tenant, blobId)) && (await refersTo(tenant, blobId)))
-      throw new Error(`the file of the object ${objectId} is not moved yet`)
+      throw new Error(`The file of the object ${objectId} is not moved yet.`)
   })
   await pair.dropFallback(tenant.id)
 }
@@ -89,11 +92,11 @@ async function ensureOwn(pair: PairedBackend, tenant: Tenant): Promise<void> {
 }
 
 async function copyAll({ pair, tenant, pause, signal, onProgress }: MoveOptions, report: MoveReport): Promise<void> {
-  const paired = await now(tenant)
+  const pairedAt = await now(tenant)
   for (;;) {
     signal.throwIfAborted()
-    // Asked before the pass: what such an upload has written in the old store is found by the pass after its end.
-    const mayGrow = await hasIntentsBefore(tenant, paired)
+    // Read before the pass: the pass after the end of such an upload finds what it has written to the old store.
+    const mayGrow = await hasIntentsBefore(tenant, pairedAt)
     const before = report.copied
     await eachRow(tenant, signal, async (row) => {
       if (!(await copy(pair, tenant, row))) return
@@ -106,13 +109,13 @@ async function copyAll({ pair, tenant, pause, signal, onProgress }: MoveOptions,
   }
 }
 
-/** @returns false when it was there, or can't be had: the reading back tells which */
+/** Copies a blob. @returns false if the primary has it, or it can't be read; the verification shows which */
 async function copy(pair: PairedBackend, tenant: Tenant, row: Row): Promise<boolean> {
   if (await has(pair, tenant, row.blobId)) return false
   const source = await pair.fallback.open(tenant.id, row.blobId)
   if (source === undefined) return false
   try {
-    // Half of it, from a run that was killed.
+    // A run that was killed may have left a part of it.
     await pair.primary.remove(tenant.id, row.blobId)
     await pair.primary.put(tenant.id, row.blobId, Readable.from(asInRow(source, row), { objectMode: false }), row.size)
   } catch (cause) {
@@ -121,14 +124,14 @@ async function copy(pair: PairedBackend, tenant: Tenant, row: Row): Promise<bool
   } finally {
     await source.close()
   }
-  // It was let go of meanwhile, and whoever removed it may have come too early for the copy.
+  // If the object was deleted meanwhile, its blob may have been removed before the copy was made.
   if (!(await refersTo(tenant, row.blobId))) await pair.primary.remove(tenant.id, row.blobId)
   return true
 }
 
 class Damaged extends Error {}
 
-/** The blob's bytes; fails at their end when they are not what the row says, so that what takes them keeps nothing. */
+/** Reads the blob's bytes. @throws Damaged at their end if they differ from the row, so that the receiver discards them */
 async function* asInRow(blob: OpenBlob, { size, sha256 }: Row): AsyncGenerator<Buffer> {
   const hash = createHash('sha256')
   let bytes = 0
@@ -139,22 +142,25 @@ async function* asInRow(blob: OpenBlob, { size, sha256 }: Row): AsyncGenerator<B
       yield chunk
     }
   }
-  if (bytes !== size || hash.digest('hex') !== sha256) throw new Damaged('not what its row says')
+  if (bytes !== size || hash.digest('hex') !== sha256) throw new Damaged('The file differs from its row.')
 }
 
-/** In words; nothing is wrong with an object that is gone meanwhile. */
+/** Describes what is wrong with an object's blob in the primary; undefined if nothing is or the object was deleted meanwhile. */
 async function errorInPrimary(pair: PairedBackend, tenant: Tenant, row: Row): Promise<string | undefined> {
   const found = await check(await pair.primary.open(tenant.id, row.blobId), row)
   if (found === 'whole') return undefined
-  const left = found === 'absent' ? await check(await pair.fallback.open(tenant.id, row.blobId), row) : found
+  const state = found === 'absent' ? await check(await pair.fallback.open(tenant.id, row.blobId), row) : found
   if (!(await refersTo(tenant, row.blobId))) return undefined
-  switch (left) {
+  switch (state) {
     case 'damaged':
-      return `the file of the object ${row.objectId} is not what its row says`
+      return `The file of the object ${row.objectId} differs from its row.`
     case 'absent':
-      return `the object ${row.objectId} has no file`
+      return `The object ${row.objectId} has no file.`
     case 'whole':
-      return `the object ${row.objectId} was written to ${pair.fallback.name} after the move began: does a runtime have other settings?`
+      return (
+        `The object ${row.objectId} was written to ${pair.fallback.name} after the move began. ` +
+        'Check that all runtimes have the same settings.'
+      )
   }
 }
 
@@ -172,7 +178,7 @@ async function check(blob: OpenBlob | undefined, row: Row): Promise<'whole' | 'd
   }
 }
 
-/** A blob that ends before its row says so, or that is removed while it is read. */
+/** Whether a blob is shorter than its row states, or was removed while it was read. */
 function isMissing(cause: unknown): boolean {
   return cause instanceof RuntimeError && cause.code === 'FILE_MISSING'
 }
@@ -183,7 +189,7 @@ async function has(pair: PairedBackend, tenant: Tenant, blobId: string): Promise
   return blob !== undefined
 }
 
-/** All objects, some at once. One that is made meanwhile is found or not; its blob is in the primary. */
+/** Runs `work` for all objects concurrently. It may miss objects created meanwhile, whose blobs are in the primary. */
 async function eachRow(tenant: Tenant, signal: AbortSignal, work: (row: Row) => Promise<void>): Promise<void> {
   let after = '00000000-0000-0000-0000-000000000000'
   for (;;) {
@@ -201,7 +207,7 @@ async function eachRow(tenant: Tenant, signal: AbortSignal, work: (row: Row) => 
     }))
     after = waiting.at(-1)?.blobId ?? after
     const isLast = rows.length < pageRows
-    const workers = Array.from({ length: atOnce }, async () => {
+    const workers = Array.from({ length: concurrency }, async () => {
       for (let row = waiting.shift(); row !== undefined; row = waiting.shift()) {
         signal.throwIfAborted()
         await work(row)
@@ -210,7 +216,7 @@ async function eachRow(tenant: Tenant, signal: AbortSignal, work: (row: Row) => 
     try {
       await Promise.all(workers)
     } finally {
-      // After a failure nothing goes on behind the caller's back.
+      // After a failure, no worker is running when this returns.
       waiting.length = 0
       await Promise.allSettled(workers)
     }
@@ -228,13 +234,13 @@ async function storeIdOf(tenant: Tenant): Promise<string> {
   return String(rows[0]?.['store_id'])
 }
 
-/** By the database's clock, as it is written. */
+/** Returns the time of the database's clock as a text that Postgres reads. */
 async function now(tenant: Tenant): Promise<string> {
   const { rows } = await tenant.database.query(moving, 'select now()::text as now')
   return String(rows[0]?.['now'])
 }
 
-/** Uploads that began then, and may have been told then to write to the old store. */
+/** Whether an upload is running that began before `time`, and so may write to the old store. */
 async function hasIntentsBefore(tenant: Tenant, time: string): Promise<boolean> {
   // Times of intents are rounded.
   const { rows } = await tenant.database.query(

@@ -1,22 +1,22 @@
-// The one place where a URL's text becomes an object's path. Decoded once; kept byte for byte. Pure.
+// Converts URLs to objects' paths. A path is decoded once and then stored byte for byte. Pure.
 import { RuntimeError } from '../errors.ts'
 
-/** Bytes of UTF-8: what the table takes. */
+/** Longest path that the table takes, in bytes of UTF-8. */
 export const maxPathLength = 1_024
 
-/** With any beginning of a path before it, greater than every path that begins so. */
-export const behindAll = '\u{10FFFF}'.repeat(maxPathLength / 4 + 1)
+/** A suffix that sorts any prefix of a path after every path with that prefix. */
+export const afterAllPaths = '\u{10FFFF}'.repeat(maxPathLength / 4 + 1)
 
-/** The raw rest of the URL's path behind `prefix`, which has `depth` segments: `["bucket", "a/b%20c"]`. */
+/** Returns what follows `prefix` in the URL's path, still encoded: `bucket/a/b%20c`. */
 export function rawRest(url: string, prefix: string): string {
   const end = url.search(/[?#]/)
   return (end < 0 ? url : url.slice(0, end)).slice(prefix.length)
 }
 
-/** `bucket/path…`, still encoded, to its two parts. */
+/** Splits and decodes an encoded `bucket/path…`. @throws RuntimeError INVALID_PATH */
 export function splitTarget(raw: string): { bucket: string; path: string } {
   const slash = raw.indexOf('/')
-  if (slash <= 0) throw new RuntimeError('INVALID_PATH', 'the URL must name a bucket and a path')
+  if (slash <= 0) throw new RuntimeError('INVALID_PATH', 'The URL must name a bucket and a path.')
   return { bucket: decodeOnce(raw.slice(0, slash)), path: checkPath(decodeOnce(raw.slice(slash + 1))) }
 }
 
@@ -24,11 +24,13 @@ function decodeOnce(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch (cause) {
-    throw new RuntimeError('INVALID_PATH', 'the URL holds a percent sign that encodes nothing', { cause })
+    throw new RuntimeError('INVALID_PATH', 'The URL contains a percent sign that is not part of an encoding.', {
+      cause,
+    })
   }
 }
 
-/** @throws RuntimeError INVALID_PATH that says why */
+/** Validates a path. @throws RuntimeError INVALID_PATH with the reason */
 export function checkPath(path: string): string {
   const error =
     path === ''
@@ -36,28 +38,28 @@ export function checkPath(path: string): string {
       : Buffer.byteLength(path) > maxPathLength
         ? `is longer than ${maxPathLength} bytes`
         : !path.isWellFormed()
-          ? 'holds half of a character'
+          ? 'contains an unpaired surrogate'
           : /[\x00-\x1f\x7f-\x9f]/.test(path)
-            ? 'holds a control character'
+            ? 'contains a control character'
             : path.includes('\\')
-              ? 'holds a backslash'
+              ? 'contains a backslash'
               : path.split('/').some((segment) => segment === '.' || segment === '..')
-                ? 'holds a segment "." or ".."'
+                ? 'contains a segment "." or ".."'
                 : path.split('/').some((segment) => segment === '')
-                  ? 'holds an empty segment'
+                  ? 'contains an empty segment'
                   : undefined
-  if (error !== undefined) throw new RuntimeError('INVALID_PATH', `the object's path ${error}`)
+  if (error !== undefined) throw new RuntimeError('INVALID_PATH', `The object's path ${error}.`)
   return path
 }
 
-/** For a path that is to be made. @throws RuntimeError INVALID_PATH that says why */
+/** Validates the path of a new object. @throws RuntimeError INVALID_PATH with the reason */
 export function checkNewPath(path: string, maxBytes: number): string {
   if (Buffer.byteLength(checkPath(path)) > maxBytes)
-    throw new RuntimeError('INVALID_PATH', `the object's path is longer than ${maxBytes} bytes`)
+    throw new RuntimeError('INVALID_PATH', `The object's path is longer than ${maxBytes} bytes.`)
   return path
 }
 
-/** A path as a URL needs it. */
+/** Encodes a path for a URL. */
 export function encodePath(path: string): string {
   return path.split('/').map(encodeURIComponent).join('/')
 }

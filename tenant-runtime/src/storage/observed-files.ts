@@ -1,39 +1,41 @@
-// Files that lie in the store although the home speaks of fewer bytes, as sweeps have found them: the home's tables are the tenant's.
+// Bytes that sweeps have found in the store beyond those that the home reports. A tenant can change its home's tables.
 import { hourMilliseconds, hourOf } from '@tenantry/contract'
 
-/** Of one tenant. */
-export interface SeenFiles {
+/** The files of one tenant. */
+export interface FilesOfTenant {
   /** Bytes that the last sweep found. */
   readonly bytes: number
-  /** Bytes times milliseconds that were found unsaid, by the hours' starts in milliseconds since 1970. */
-  readonly unsaid: ReadonlyMap<number, bigint>
+  /** Bytes times milliseconds that the home did not report, by the hours' starts in milliseconds since 1970. */
+  readonly unreported: ReadonlyMap<number, bigint>
 }
 
-interface Stored {
+interface Observation {
   bytes: number
   at: number
-  unsaid: Map<number, bigint>
+  unreported: Map<number, bigint>
 }
 
-const hoursRetained = 48
+const maxHours = 48
 
 export class ObservedFiles {
-  readonly #tenants = new Map<string, Stored>()
+  readonly #tenants = new Map<string, Observation>()
 
   /**
-   * What two sweeps have both found was there from the one to the other.
-   * @param found bytes in the store @param said bytes as the home has them, the most of before and after the look
+   * Records what a sweep found. Bytes that two sweeps have found count for the time between them.
+   * @param foundBytes bytes in the store
+   * @param reportedBytes bytes that the home reports; the larger value of before and after the sweep
    * @param at milliseconds since 1970
    */
-  note(tenantId: string, found: number, reported: number, at: number): void {
+  record(tenantId: string, foundBytes: number, reportedBytes: number, at: number): void {
     const before = this.#tenants.get(tenantId)
-    const unsaid = before?.unsaid ?? new Map<number, bigint>()
-    if (before !== undefined && found > reported) add(unsaid, Math.min(before.bytes, found), before.at, at)
-    while (unsaid.size > hoursRetained) unsaid.delete(Math.min(...unsaid.keys()))
-    this.#tenants.set(tenantId, { bytes: found, at, unsaid })
+    const unreported = before?.unreported ?? new Map<number, bigint>()
+    if (before !== undefined && foundBytes > reportedBytes)
+      add(unreported, Math.min(before.bytes, foundBytes), before.at, at)
+    while (unreported.size > maxHours) unreported.delete(Math.min(...unreported.keys()))
+    this.#tenants.set(tenantId, { bytes: foundBytes, at, unreported })
   }
 
-  of(tenantId: string): SeenFiles | undefined {
+  get(tenantId: string): FilesOfTenant | undefined {
     return this.#tenants.get(tenantId)
   }
 
@@ -42,9 +44,9 @@ export class ObservedFiles {
   }
 }
 
-function add(unsaid: Map<number, bigint>, bytes: number, from: number, until: number): void {
+function add(unreported: Map<number, bigint>, bytes: number, from: number, until: number): void {
   for (let hour = hourOf(from); hour < until; hour += hourMilliseconds) {
     const milliseconds = Math.floor(Math.min(until, hour + hourMilliseconds) - Math.max(from, hour))
-    unsaid.set(hour, (unsaid.get(hour) ?? 0n) + BigInt(bytes) * BigInt(milliseconds))
+    unreported.set(hour, (unreported.get(hour) ?? 0n) + BigInt(bytes) * BigInt(milliseconds))
   }
 }

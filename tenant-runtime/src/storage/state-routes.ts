@@ -1,9 +1,9 @@
-// What the control plane asks of the stores of this runtime's tenants: answered from memory, so that asking costs no database anything.
+// Reports the state of the tenants' stores to the control plane. It is held in memory, so that a request queries no database.
 import { internalPaths, type StorageState, type TenantStorageState } from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
 import type { Collector } from './collector.ts'
 
-/** @param phantoms objects found without their file since the start, by tenant */
+/** @param phantoms number of objects found without their file since the start, by tenant */
 export function addStateRoutes(
   app: FastifyInstance,
   collector: Collector,
@@ -16,12 +16,12 @@ export function addStateRoutes(
   const stateOfAll = (tenantIds: Iterable<string>): StorageState => ({
     tenants: Object.fromEntries([...tenantIds].map((id) => [id, stateOf(id)])),
   })
-  const reported = () => new Set([...phantoms.keys(), ...collector.remains().keys()])
+  const reportedTenants = () => new Set([...phantoms.keys(), ...collector.remains().keys()])
 
-  app.get(internalPaths.storageState, { config: { access: 'internal' } }, () => stateOfAll(reported()))
+  app.get(internalPaths.storageState, { config: { access: 'internal' } }, () => stateOfAll(reportedTenants()))
   app.get<{ Params: { id: string } }>(
     internalPaths.tenantStorageState(':id'),
     { config: { access: 'internal' } },
-    ({ params }) => stateOfAll(reported().has(params.id) ? [params.id] : []),
+    ({ params }) => stateOfAll(reportedTenants().has(params.id) ? [params.id] : []),
   )
 }

@@ -1,12 +1,12 @@
-// Denials, which say who may; and what Postgres says of a storage statement, in storage's own words.
+// Errors of storage: denials, which name who has the permission, and the storage errors for those of Postgres.
 import type { ErrorMap } from '../database/database-error.ts'
 import { RuntimeError } from '../errors.ts'
 import type { Policy } from './buckets/bucket.ts'
 
-/** What clients look for in a denial; who may do it stands behind. */
+/** Text by which clients recognise a denial. The roles with the permission follow it. */
 const violates = 'new row violates row-level security policy'
 
-/** Uploading into a bucket that is not the caller's. */
+/** The error for an upload into another user's bucket. */
 export function uploadDenied(policy: Policy): RuntimeError {
   return new RuntimeError(
     'ACCESS_DENIED',
@@ -14,7 +14,7 @@ export function uploadDenied(policy: Policy): RuntimeError {
   )
 }
 
-/** Changing an object of somebody else's. */
+/** The error for a change of another user's object. */
 export function objectDenied(what: 'overwrite' | 'delete' | 'move'): RuntimeError {
   return new RuntimeError(
     'ACCESS_DENIED',
@@ -22,7 +22,7 @@ export function objectDenied(what: 'overwrite' | 'delete' | 'move'): RuntimeErro
   )
 }
 
-/** Changing, emptying or deleting a bucket of somebody else's. */
+/** The error for a change of another user's bucket. */
 export function bucketDenied(what: 'change' | 'empty' | 'delete'): RuntimeError {
   return new RuntimeError('ACCESS_DENIED', `${violates}: only the bucket's owner or the service role may ${what} it`)
 }
@@ -36,9 +36,9 @@ export const storageErrors: ErrorMap = {
       `${violates}: only the object's owner in an authenticated bucket, the bucket's owner or the service role may write here`,
       { cause },
     ),
-  // The bucket was deleted while the object was on its way into it.
+  // The bucket was deleted during the upload.
   '23503': (cause) => new RuntimeError('NoSuchBucket', 'Bucket not found', { cause }),
   TS404: (cause) => new RuntimeError('NoSuchBucket', 'Bucket not found', { cause }),
   TS413: (cause) => new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size', { cause }),
-  TS415: (cause) => new RuntimeError('MIME_NOT_ALLOWED', 'the bucket does not allow this mime type', { cause }),
+  TS415: (cause) => new RuntimeError('MIME_NOT_ALLOWED', 'The bucket does not allow this media type.', { cause }),
 }

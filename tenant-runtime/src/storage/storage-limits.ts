@@ -1,11 +1,11 @@
-// What is taken at most of any tenant (specification, section 8). The size of a file is a limit of the tenant's manifest.
+// Limits that apply to all tenants (specification, section 8). The maximum size of a file is in the tenant's manifest.
 
 export interface StorageLimits {
-  /** Bytes of UTF-8 of a path that is made; those that are there stay within reach. */
+  /** Longest path of a new object, in bytes of UTF-8. Existing objects with longer paths stay readable. */
   pathBytes: number
-  /** Validity of a signed URL when nobody says. */
+  /** Default validity of a signed URL. */
   signedSeconds: number
-  /** Validity of a signed URL at most. */
+  /** Longest validity of a signed URL. */
   maxSignedSeconds: number
 }
 

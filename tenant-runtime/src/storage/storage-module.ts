@@ -1,4 +1,4 @@
-// File storage (specification, section 1.1) as an area of the runtime.
+// File storage (specification, section 1.1) as a module of the runtime.
 import { randomUUID } from 'node:crypto'
 import type { RuntimeModule } from '../tenancy/runtime-module.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
@@ -9,7 +9,7 @@ import { addBucketRoutes } from './buckets/bucket-routes.ts'
 import { Collector } from './collector.ts'
 import type { StorageFailpoint } from './failpoints.ts'
 import { addHoldRoutes } from './hold-routes.ts'
-import { BlobMemory } from './objects/blob-memory.ts'
+import { BlobCache } from './objects/blob-cache.ts'
 import { addObjectRoutes } from './objects/object-routes.ts'
 import { addRemoveRoutes } from './objects/remove-routes.ts'
 import { StoredFiles } from './objects/stored-files.ts'
@@ -34,18 +34,18 @@ export interface StorageModuleOptions {
 
 export interface StorageModule extends RuntimeModule {
   readonly collector: Collector
-  /** For other parts of the runtime. */
+  /** Files for other modules of the runtime. */
   readonly files: StoredFiles
   /** Objects found without their file since the start. */
   readonly phantoms: () => number
-  /** Resolves when nothing is being collected, and no intent stands that no upload has. */
+  /** Resolves when no collection is running and the database holds no intents in advance. */
   idle(): Promise<void>
 }
 
 export function createStorageModule(options: StorageModuleOptions): StorageModule {
   const { backend, failpoint, limits = defaultStorageLimits, now, onError } = options
   const collector = new Collector(options)
-  const memory = new BlobMemory()
+  const cache = new BlobCache()
   const freshBlobId = blobIds(randomUUID)
   const records = uploadRecords(freshBlobId)
   const idle = async () => {
@@ -55,9 +55,9 @@ export function createStorageModule(options: StorageModuleOptions): StorageModul
   const phantoms = new Map<string, number>()
   const onPhantom = (tenantId: string, objectId: string) => {
     phantoms.set(tenantId, (phantoms.get(tenantId) ?? 0) + 1)
-    onError(new Error(`${tenantId}: the object ${objectId} has no file`))
+    onError(new Error(`${tenantId}: The object ${objectId} has no file.`))
   }
-  const deps = { backend, memory, collector, failpoint, limits, onPhantom, now, freshBlobId, books: records }
+  const deps = { backend, cache, collector, failpoint, limits, onPhantom, now, freshBlobId, records }
   return {
     name: 'storage',
     collector,
@@ -86,7 +86,7 @@ export function createStorageModule(options: StorageModuleOptions): StorageModul
           ? { status: 'healthy', observed_at }
           : { status: 'unhealthy', observed_at, message: error }
       } catch {
-        return { status: 'unhealthy', observed_at, message: 'the storage does not answer' }
+        return { status: 'unhealthy', observed_at, message: 'The storage does not respond.' }
       }
     },
     async usage(tenant) {
@@ -102,7 +102,7 @@ export function createStorageModule(options: StorageModuleOptions): StorageModul
     },
     async removeData(tenantId) {
       phantoms.delete(tenantId)
-      memory.evict(tenantId)
+      cache.evict(tenantId)
       await backend.removeTenant(tenantId)
     },
   }

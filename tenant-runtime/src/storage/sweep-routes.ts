@@ -1,4 +1,4 @@
-// The service role's look at what crashes may have left in the store, and its order to sweep it up now.
+// The route with which the service role reports or removes the files that crashes have left in the store.
 import type { FastifyInstance } from 'fastify'
 import { Type, type Static } from 'typebox'
 import type { Collector } from './collector.ts'
@@ -8,7 +8,7 @@ const Body = Type.Union([
   Type.Object({ dry_run: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
 ])
 
-/** @param phantoms objects of the tenant that were found without their file since the start */
+/** @param phantoms number of the tenant's objects that were found without their file since the start */
 export function addSweepRoutes(
   app: FastifyInstance,
   collector: Collector,
@@ -19,13 +19,9 @@ export function addSweepRoutes(
     { config: { access: 'service' }, schema: { body: Body } },
     async ({ tenant, body }) => {
       const dry = body?.dry_run ?? false
-      const {
-        files,
-        abandoned,
-        orphans,
-        removed,
-        refused: rejected,
-      } = dry ? await collector.examine(tenant) : await collector.sweep(tenant)
+      const { files, abandoned, orphans, removed, stopReason } = dry
+        ? await collector.examine(tenant)
+        : await collector.sweep(tenant)
       return {
         dry_run: dry,
         files,
@@ -34,7 +30,7 @@ export function addSweepRoutes(
         orphans,
         removed,
         phantoms: phantoms(tenant.id),
-        refused: rejected ?? null,
+        refused: stopReason ?? null,
       }
     },
   )

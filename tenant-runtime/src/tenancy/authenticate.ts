@@ -1,4 +1,5 @@
-// From a request's credentials to the caller's context (specification, section 5). No SQL before a token is good.
+// Authenticates a request's credentials and returns the caller's context (specification, section 5). A token is verifyToken
+// before any SQL.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { TenantManifest } from '@tenantry/contract'
@@ -17,38 +18,41 @@ export function credentialsOf({ authorization, apikey }: IncomingHttpHeaders): C
   return { authorization, apikey: typeof apikey === 'string' ? apikey : undefined }
 }
 
-/** Verified tokens are remembered so long at most, so that a rotation takes effect within a second. */
-const rememberMilliseconds = 1_000
-const maxRemembered = 10_000
+/** The maximum time for which verifyToken tokens are cached, so that a rotation takes effect within a second. */
+const cacheMilliseconds = 1_000
+const maxCachedTokens = 10_000
 const maxTokenLength = 8_192
 
-interface Remembered {
+interface VerifiedToken {
   context: RlsContext
   until: number
 }
 
-/** Issuer and audiences that a token may name; one without them is taken for any of the tenant's. */
+/** The issuers and audiences that a token may name. A token without them is accepted for any of the tenant's. */
 const audiences = (tenant: Tenant) => ['authenticated', tenant.id, tenant.name]
 const issuers = (tenant: Tenant) => ['tenantry', tenant.id, tenant.name]
 
 export class Authenticator {
   readonly #now: () => number
-  #remembered = new Map<string, Remembered>()
-  #older = new Map<string, Remembered>()
+  #verifyToken = new Map<string, VerifiedToken>()
+  #older = new Map<string, VerifiedToken>()
 
-  /** `now` in milliseconds since the epoch. */
+  /** Creates an authenticator. `now` returns milliseconds since the epoch. */
   constructor(now: () => number) {
     this.#now = now
   }
 
-  /** @throws RuntimeError INVALID_TOKEN, UNAUTHORIZED */
+  /**
+   * Authenticates the credentials.
+   * @throws RuntimeError INVALID_TOKEN, UNAUTHORIZED
+   */
   async authenticate(tenant: Tenant, { authorization, apikey }: Credentials): Promise<RlsContext> {
     const bearer = readBearer(authorization)
     if (bearer === undefined) {
-      // Only an API key: the secret one is the service, a text of another form is an anonymous caller.
+      // There is only an API key: the secret key is the service's; a text of another form is an anonymous caller.
       return apikey === undefined ? anonymous : (ofApiKey(tenant, apikey) ?? anonymous)
     }
-    const known = this.#known(tenant, bearer)
+    const known = this.#cached(tenant, bearer)
     if (known !== undefined) return known
     const context = ofApiKey(tenant, bearer)
     if (context !== undefined) return context
@@ -56,33 +60,33 @@ export class Authenticator {
     return this.#verify(tenant, bearer)
   }
 
-  /** Whoever was verified by this token a moment ago. */
-  #known(tenant: Tenant, token: string): RlsContext | undefined {
+  /** Returns the context of a token that was verifyToken recently. */
+  #cached(tenant: Tenant, token: string): RlsContext | undefined {
     const key = keyOf(tenant, token)
-    const known = this.#remembered.get(key) ?? this.#older.get(key)
+    const known = this.#verifyToken.get(key) ?? this.#older.get(key)
     return known !== undefined && known.until > this.#now() ? known.context : undefined
   }
 
   async #verify(tenant: Tenant, token: string): Promise<RlsContext> {
-    if (token.length > maxTokenLength) throw new RuntimeError('INVALID_TOKEN', 'the token is too long')
-    const payload = await verified(tenant, token, this.#now())
+    if (token.length > maxTokenLength) throw new RuntimeError('INVALID_TOKEN', 'The token is too long.')
+    const payload = await verifyToken(tenant, token, this.#now())
     const context = toContext(payload)
     const expires = Number(payload['exp']) * 1000
-    this.#remember(keyOf(tenant, token), { context, until: Math.min(expires, this.#now() + rememberMilliseconds) })
+    this.#store(keyOf(tenant, token), { context, until: Math.min(expires, this.#now() + cacheMilliseconds) })
     return context
   }
 
-  /** Two generations of entries: when the newer is full it becomes the older, and what was older is gone. */
-  #remember(key: string, entry: Remembered): void {
-    if (this.#remembered.size >= maxRemembered) {
-      this.#older = this.#remembered
-      this.#remembered = new Map()
+  /** Stores an entry. When the newer of two maps is full, it replaces the older one. */
+  #store(key: string, entry: VerifiedToken): void {
+    if (this.#verifyToken.size >= maxCachedTokens) {
+      this.#older = this.#verifyToken
+      this.#verifyToken = new Map()
     }
-    this.#remembered.set(key, entry)
+    this.#verifyToken.set(key, entry)
   }
 }
 
-/** The generation changes with every rotation, and with it what was verified before. */
+/** Returns a cache key, which changes with the generation, and so with every rotation. */
 function keyOf(tenant: Tenant, token: string): string {
   return `${tenant.id}:${tenant.generation}:${tenant.manifest.jwt_secrets.length}:${token}`
 }
@@ -91,15 +95,15 @@ function readBearer(header: string | undefined): string | undefined {
   if (header === undefined) return undefined
   const match = /^Bearer[ ]+(\S+)[ ]*$/i.exec(header)
   if (match?.[1] === undefined)
-    throw new RuntimeError('INVALID_TOKEN', 'the Authorization header must be "Bearer <token>"')
+    throw new RuntimeError('INVALID_TOKEN', 'The Authorization header must be "Bearer <token>".')
   return match[1]
 }
 
 const apiKeyForm = /^tn_(publishable|secret)_/
 
 /**
- * What an API key proves; undefined for a text that is no API key.
- * @throws RuntimeError INVALID_TOKEN for one that has the form of a key and is none of the tenant's
+ * Returns the context of an API key; undefined for a text that is not an API key.
+ * @throws RuntimeError INVALID_TOKEN for a text that has the form of a key but is not one of the tenant's
  */
 function ofApiKey(tenant: Tenant, text: string): RlsContext | undefined {
   const kind = apiKeyKind(tenant, text)
@@ -127,7 +131,10 @@ function service(reason: string): RlsContext {
 
 const importedKeys = new WeakMap<TenantManifest, Promise<CryptoKey[]>>()
 
-/** The manifest's secrets, newest first; to make a key of one takes as long as to verify a token with it. */
+/**
+ * Returns the manifest's secrets as keys, newest first. They are cached, because importing one takes as long as verifying a
+ * token.
+ */
 function keysOf({ manifest }: Tenant): Promise<CryptoKey[]> {
   const imported = importedKeys.get(manifest)
   if (imported !== undefined) return imported
@@ -140,7 +147,7 @@ function keysOf({ manifest }: Tenant): Promise<CryptoKey[]> {
   return importing
 }
 
-async function verified(tenant: Tenant, token: string, now: number): Promise<Record<string, unknown>> {
+async function verifyToken(tenant: Tenant, token: string, now: number): Promise<Record<string, unknown>> {
   const wrong = malformed(token)
   if (wrong !== undefined) throw new RuntimeError('INVALID_TOKEN', wrong)
   let error: unknown
@@ -153,21 +160,21 @@ async function verified(tenant: Tenant, token: string, now: number): Promise<Rec
         ...(hasClaim(token, 'aud') ? { audience: audiences(tenant) } : {}),
         ...(hasClaim(token, 'iss') ? { issuer: issuers(tenant) } : {}),
       })
-      // Headers that would let a token name its own key.
+      // These headers would let a token name its own key.
       for (const name of ['jku', 'jwk', 'x5u', 'x5c', 'crit']) {
         if (name in protectedHeader)
-          throw new RuntimeError('INVALID_TOKEN', `the token's header "${name}" is not accepted`)
+          throw new RuntimeError('INVALID_TOKEN', `The token's header "${name}" is not accepted.`)
       }
       return payload
     } catch (cause) {
       if (cause instanceof RuntimeError) throw cause
-      // A wrong signature may be right under the secret before; anything else is wrong under each.
+      // The signature may be valid with the previous secret. Any other error is the same with each of them.
       error = cause
       if (!(cause instanceof joseErrors.JWSSignatureVerificationFailed)) break
     }
   }
   const expired = error instanceof joseErrors.JWTExpired
-  throw new RuntimeError('INVALID_TOKEN', expired ? 'the token has expired' : 'the token is not valid', {
+  throw new RuntimeError('INVALID_TOKEN', expired ? 'The token has expired.' : 'The token is not valid.', {
     cause: error,
   })
 }
@@ -185,7 +192,7 @@ function toContext(payload: Record<string, unknown>): RlsContext {
   const { role = 'authenticated' } = payload
   if (role === 'service_role') return service('service token')
   if (role === 'anon') return anonymous
-  if (role !== 'authenticated') throw new RuntimeError('INVALID_TOKEN', 'the token names an unknown role')
+  if (role !== 'authenticated') throw new RuntimeError('INVALID_TOKEN', 'The token has an unknown role.')
   const subject = payload['sub']
   if (
     typeof subject !== 'string' ||
@@ -194,7 +201,7 @@ function toContext(payload: Record<string, unknown>): RlsContext {
     subject.includes('\0') ||
     !subject.isWellFormed()
   ) {
-    throw new RuntimeError('INVALID_TOKEN', 'the token has no subject ("sub")')
+    throw new RuntimeError('INVALID_TOKEN', 'The token has no subject ("sub").')
   }
   return { role: 'authenticated', userId: subject, claims: claimsText(payload) }
 }

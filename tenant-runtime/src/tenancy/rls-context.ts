@@ -1,20 +1,20 @@
-// Who asks: the one value that every access to a tenant's data takes (specification, section 5).
+// The context of a caller, which every access to a tenant's data requires (specification, section 5).
 
 export type RlsContext =
   | { readonly role: 'anon' }
   | { readonly role: 'authenticated'; readonly userId: string; readonly claims: string }
-  /** The explicit bypass: `reason` says which key or which part of the runtime uses it, and goes to the log. */
+  /** The explicit bypass. `reason` names the key or the part of the runtime that uses it, for the log. */
   | { readonly role: 'service'; readonly reason: string }
 
 export const anonymous: RlsContext = { role: 'anon' }
 
-/** True for two whose settings are the same. */
+/** Whether two contexts have the same settings. */
 export function isSameCaller(one: RlsContext, other: RlsContext): boolean {
   if (one.role !== 'authenticated' || other.role !== 'authenticated') return one.role === other.role
   return one.userId === other.userId && one.claims === other.claims
 }
 
-/** The settings that the policies in the home read, as `set_config` values. */
+/** Returns the settings that the home's policies read, as values for `set_config`. */
 export function contextSettings(
   tenantId: string,
   context: RlsContext,

@@ -1,4 +1,4 @@
-// What an area of the runtime (storage, REST, functions, events) is to the core.
+// The interface of the runtime's modules (storage, REST, functions, events, metering) to the core.
 import type { ComponentHealth, TenantStorageUsage } from '@tenantry/contract'
 import type { FastifyPluginAsync } from 'fastify'
 import type { Tenant } from './tenant.ts'
@@ -6,17 +6,17 @@ import type { Tenant } from './tenant.ts'
 export interface RuntimeModule {
   readonly name: 'storage' | 'rest' | 'functions' | 'events' | 'metering'
   readonly routes: FastifyPluginAsync
-  /** Once, before the runtime listens; throws when the area can't work. */
+  /** Starts the module, once, before the runtime listens. Rejects when the module cannot work. */
   start(): Promise<void>
-  /** Background work; returns when aborted and drained. */
+  /** Runs background work, and returns when it is aborted and drained. */
   run(signal: AbortSignal): Promise<void>
-  /** Once nothing is served any more. */
+  /** Closes the module after the last request. */
   close(): Promise<void>
   health(tenant: Tenant, signal: AbortSignal): Promise<ComponentHealth>
-  /** The area's part of what the tenant has stored. */
+  /** Returns the module's part of the tenant's stored usage. */
   usage(tenant: Tenant): Promise<Partial<Omit<TenantStorageUsage, 'tenant_id'>>>
-  /** Drops what is held in memory of a tenant that is gone or has changed. */
+  /** Evicts a tenant from memory that was deleted or has changed. */
   evict(tenantId: string): void
-  /** Destroys what the area keeps outside the tenant's database. Idempotent. */
+  /** Deletes the data that the module stores outside the tenant's database. Idempotent. */
   removeData(tenantId: string, signal: AbortSignal): Promise<void>
 }

@@ -1,4 +1,4 @@
-// The tenants this runtime serves, from the manifests' watch.
+// The tenants of this runtime, from the watch of manifests.
 import { TenantManifest, WatchedTable, internalPaths } from '@tenantry/contract'
 import type { Connections } from '../database/connections.ts'
 import { ScopedDatabase } from '../database/scoped-database.ts'
@@ -7,11 +7,11 @@ import type { Tenant } from './tenant.ts'
 interface TenantRegistryOptions {
   controlUrl: string
   internalToken: string
-  /** Copy of the manifests on disk, so that a start without a control plane serves. */
+  /** The file with a copy of the manifests, so that the runtime can start without a control plane. */
   file: string
   connections: Connections
   fetch: typeof globalThis.fetch
-  /** Told when a tenant changed or is gone: whatever is held of it must be dropped. */
+  /** Called when a tenant changed or was deleted, so that its data in memory must be evicted. */
   onChange: (tenantId: string) => void
   onError: (error: Error) => void
 }
@@ -19,7 +19,7 @@ interface TenantRegistryOptions {
 export class TenantRegistry {
   readonly #table: WatchedTable<TenantManifest>
   readonly #connections: Connections
-  /** Made when first asked for: of a thousand tenants most are quiet. */
+  /** Tenants, which are created on first use, because most of a thousand are inactive. */
   readonly #tenants = new Map<string, Tenant>()
 
   constructor({ controlUrl, internalToken, file, connections, fetch, onChange, onError }: TenantRegistryOptions) {
@@ -40,7 +40,7 @@ export class TenantRegistry {
     })
   }
 
-  /** The tenant as its newest manifest describes it; undefined for one that this runtime does not serve. */
+  /** Returns the tenant as its newest manifest describes it; undefined for one that this runtime does not serve. */
   get(tenantId: string): Tenant | undefined {
     const known = this.#tenants.get(tenantId)
     if (known !== undefined) return known
@@ -62,7 +62,7 @@ export class TenantRegistry {
     return tenant
   }
 
-  /** All tenants, for background work. */
+  /** Returns all tenants, for background work. */
   *all(): Generator<Tenant> {
     for (const { tenant_id } of this.#table.values()) {
       const tenant = this.get(tenant_id)
@@ -70,7 +70,7 @@ export class TenantRegistry {
     }
   }
 
-  /** True once this runtime knows its tenants, from the control plane or from disk. */
+  /** Whether this runtime knows its tenants, from the control plane or from disk. */
   get filled(): boolean {
     return this.#table.synced || this.#table.size > 0
   }
@@ -80,7 +80,7 @@ export class TenantRegistry {
     return this.#table.load()
   }
 
-  /** Follows the control plane's watch until the signal aborts. */
+  /** Watches the control plane until the signal aborts. */
   run(signal: AbortSignal): Promise<void> {
     return this.#table.run(signal)
   }

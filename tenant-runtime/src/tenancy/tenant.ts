@@ -1,4 +1,4 @@
-// One tenant as the runtime serves it: its manifest, and the only way to its data.
+// One tenant as the runtime serves it: its manifest, and the only access to its data.
 import type { Limits, TenantManifest } from '@tenantry/contract'
 import type { ScopedDatabase } from '../database/scoped-database.ts'
 
@@ -8,6 +8,6 @@ export interface Tenant {
   readonly generation: number
   readonly limits: Limits
   readonly database: ScopedDatabase
-  /** Keys, token secrets and the signing secret: for `tenancy/` and `storage/signing` only. */
+  /** The manifest with keys, token secrets and the signing secret: only for `tenancy/` and `storage/signing`. */
   readonly manifest: TenantManifest
 }

@@ -1,20 +1,23 @@
-// Whether a token is written in the one way there is (RFC 7515): base64url without padding and stray bits, and JSON objects
-// that name each member once. Two readers of anything else may not read the same.
+// Checks that a token has its only canonical form (RFC 7515): base64url without padding and stray bits, and JSON objects
+// without duplicate members. Different parsers could read any other form differently.
 
-/** Undefined for a good one, else what is wrong. The signature is another matter. */
+/** Returns what is wrong with a token's form; undefined for a valid one. The signature is not checked. */
 export function malformed(token: string): string | undefined {
   const parts = token.split('.')
-  if (parts.length !== 3 || !parts.every(isCanonical)) return 'the token is not three parts of base64url'
+  if (parts.length !== 3 || !parts.every(isCanonical)) return 'The token is not three parts of base64url.'
   const objects = parts.slice(0, 2).map((part) => Buffer.from(part, 'base64url').toString('utf8'))
-  // Some readers pass over a mark of byte order, others find no JSON behind it.
-  if (!objects.every((json) => /^[ \t\r\n]*\{/.test(json))) return 'the token holds something that is no object'
-  if (objects.some(hasTwins)) return 'the token names a member twice'
+  // Some parsers skip a byte order mark, and others find no JSON after it.
+  if (!objects.every((json) => /^[ \t\r\n]*\{/.test(json))) return 'The token has a part that is not a JSON object.'
+  if (objects.some(hasDuplicates)) return 'The token has a duplicate member.'
   return undefined
 }
 
-/** A signed payload as JSON text that Postgres takes: without NUL and halves of characters, which its texts can't hold. */
+/**
+ * Returns a signed payload as JSON text that Postgres accepts: without NUL and unpaired surrogates, which its texts cannot
+ * have.
+ */
 export function claimsText(payload: unknown): string {
-  // A backslash that stands for itself comes first, so that what follows it is no escape.
+  // An escaped backslash matches first, so that the text after it is not an escape.
   return JSON.stringify(payload).replace(/\\\\|\\u0000|\\ud[89a-f][0-9a-f]{2}/g, (escape) =>
     escape === '\\\\' ? escape : escape === '\\u0000' ? '' : '\ufffd',
   )
@@ -26,8 +29,8 @@ function isCanonical(part: string): boolean {
 
 const tokens = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}[\]]/gs
 
-/** True when a member of the outermost object stands there twice, however it is escaped. */
-function hasTwins(json: string): boolean {
+/** Whether a member of the outermost object is duplicated, however it is escaped. */
+function hasDuplicates(json: string): boolean {
   const names = new Set<string>()
   let depth = 0
   for (const [token, colon] of json.matchAll(tokens)) {
@@ -42,7 +45,9 @@ function hasTwins(json: string): boolean {
   return false
 }
 
-/** As it stands when it is no JSON: then the whole is none, and refused for that. */
+/**
+ * Returns the unescaped name, or the text unchanged when it is not valid JSON. Then the whole token is rejected as invalid.
+ */
 function unescaped(quoted: string): string {
   try {
     return String(JSON.parse(quoted))

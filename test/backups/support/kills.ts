@@ -1,11 +1,11 @@
-// A control plane that is killed in the middle of what it does with a backup, and started again.
+// Kills the control plane in the middle of an operation on a backup, and starts it again.
 import type { Test } from 'tap'
 import { until } from '#test/support/until.ts'
 import { createOwner, ended, furnish, seen, startBackupPlatform, type BackupPlatform } from './tenants.ts'
 
 const megabyte = 2 ** 20
 
-/** A tenant with a complete backup. */
+/** Starts a platform with a tenant that has a complete backup. */
 export async function startKills(t: Test) {
   const platform = await startBackupPlatform(t)
   const ada = await createOwner(platform, 'ada')
@@ -16,10 +16,10 @@ export async function startKills(t: Test) {
   await platform.stopControlPlanes()
   let plane = await platform.startControlPlane()
 
-  /** Asks for it, and kills the control plane when the work has come to that step. */
+  /** Sends the request, kills the control plane when the operation reaches the step, and waits for the operation's end. */
   const interrupted = async (step: string, path: string, body?: unknown) => {
     const response = await platform.call('POST', path, body)
-    await atStep(platform, response, step)
+    await untilStep(platform, response, step)
     await plane.kill()
     plane = await platform.startControlPlane()
     return { response, operation: await ended(platform, response) }
@@ -27,8 +27,8 @@ export async function startKills(t: Test) {
   return { platform, ada, before, backupId: String(taken.body['id']), interrupted }
 }
 
-/** Until the operation has come to a step, or has ended: then the step was too quick to be met. */
-async function atStep(
+/** Waits until the operation reaches the step, or ends because the step was too quick to observe. */
+async function untilStep(
   platform: BackupPlatform,
   { body }: { body: Record<string, unknown> },
   step: string,

@@ -1,4 +1,4 @@
-// Tenants with a home worth backing up, and what can be seen of it from outside.
+// Creates tenants whose homes contain every kind of data, and reads their content as their users do.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ import {
 import { query } from '#test/support/postgres.ts'
 
 export interface BackupPlatform extends DockerPlatform {
-  /** Of the backups, one for each below the installation's. */
+  /** The installation's directory, with one directory for each backup. */
   directory: string
 }
 
@@ -61,13 +61,13 @@ export async function createOwner(platform: DockerPlatform, name: string): Promi
   return owner
 }
 
-/** Waits until the operation of an answer has ended. */
+/** Waits until the operation in a response has ended, and returns it. */
 export async function ended(
   platform: DockerPlatform,
   response: ApiResponse,
   seconds = 120,
 ): Promise<Record<string, unknown>> {
-  if (response.status !== 202) throw new Error(`answered ${response.status}: ${JSON.stringify(response.body)}`)
+  if (response.status !== 202) throw new Error(`response ${response.status}: ${JSON.stringify(response.body)}`)
   const { id } = response.body['operation'] as { id: string }
   const deadline = Date.now() + seconds * 1000
   for (;;) {
@@ -78,10 +78,10 @@ export async function ended(
   }
 }
 
-/** Text that stands in rows and files, and nowhere in a backup. */
+/** Text that occurs in rows and files, and must not occur in a backup. */
 export const canary = `canary-${randomBytes(12).toString('hex')}`
 
-/** Everything a home may hold: collections, rows, own SQL of every kind, files. */
+/** Adds collections, rows, SQL objects of every kind and files to the tenant's home. */
 export async function furnish(platform: DockerPlatform, { name, key, url }: Owner, largeBytes: number): Promise<void> {
   await json(platform, name, key, 'POST', '/rest/v1/schemas', {
     name: 'notes',
@@ -95,14 +95,14 @@ export async function furnish(platform: DockerPlatform, { name, key, url }: Owne
   await json(platform, name, key, 'POST', '/admin/reload-schemas', {})
   for (const title of [canary, 'second', 'ünï\tcode \\ "quoted" \n line'])
     await json(platform, name, key, 'POST', '/rest/v1/notes', { owner: 'u1', title })
-  await query(url, ownSql)
+  await query(url, customSql)
   await json(platform, name, key, 'POST', '/storage/v1/bucket', { name: 'papers', policy: 'private' })
   await put(platform, name, key, 'papers/letter.txt', canary)
   await put(platform, name, key, 'papers/empty.bin', '')
   await put(platform, name, key, 'papers/large.bin', largeContent(largeBytes))
 }
 
-const ownSql = `
+const customSql = `
 create type mood as enum ('fine', 'grim');
 create domain short as text check (length(value) < 100);
 create sequence tickets start 41 increment 7;
@@ -118,7 +118,7 @@ create index by_amount on "Odd ""names""" (amount) where amount > 10;
 alter table "Odd ""names""" enable row level security;
 create policy fine_only on "Odd ""names""" for select using (how = 'fine');
 create view totals as select how, sum(amount) as amount from "Odd ""names""" group by how;
-create materialized view kept_totals as select count(*) as rows from "Odd ""names""";
+create materialized view stored_totals as select count(*) as rows from "Odd ""names""";
 create table children (id bigint primary key, parent bigint not null references "Odd ""names""" on delete cascade);
 insert into "Odd ""names""" (amount, how, body, raw, ratio, tags)
   select n, case when n % 2 = 0 then 'fine' else 'grim' end::mood, jsonb_build_object('n', n),
@@ -126,7 +126,7 @@ insert into "Odd ""names""" (amount, how, body, raw, ratio, tags)
   from generate_series(1, 500) as n;
 insert into children select n, n from generate_series(1, 100) as n;
 select next_ticket(), next_ticket();
-refresh materialized view kept_totals;
+refresh materialized view stored_totals;
 `
 
 export function largeContent(bytes: number): Buffer {
@@ -134,7 +134,7 @@ export function largeContent(bytes: number): Buffer {
   return Buffer.alloc(bytes, block)
 }
 
-/** What a tenant's users see: texts that are equal when nothing was lost. */
+/** Returns the content that a tenant's users see. Two results are equal when nothing was lost. */
 export async function seen(platform: DockerPlatform, { name, key, url }: Owner): Promise<Record<string, unknown>> {
   const get = async (path: string) => {
     const response = await platform.tenantCall(name, 'GET', path, { key })
@@ -160,7 +160,7 @@ export async function seen(platform: DockerPlatform, { name, key, url }: Owner):
     children: await query(url, 'select count(*) from children'),
     sequence: await query(url, 'select last_value, is_called from tickets'),
     totals: await query(url, 'select * from totals order by how'),
-    kept: await query(url, 'select * from kept_totals'),
+    materialized: await query(url, 'select * from stored_totals'),
     policies: await query(
       url,
       'select tablename, policyname, permissive, cmd from pg_policies where schemaname = current_schema() order by 1, 2',
@@ -187,7 +187,7 @@ export async function json(
     type: 'application/json',
   })
   const text = await response.text()
-  if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}: ${text}`)
+  if (!response.ok) throw new Error(`${method} ${path} returned ${response.status}: ${text}`)
   return text === '' ? undefined : JSON.parse(text)
 }
 
@@ -203,18 +203,18 @@ export async function put(
     body: content,
     type: 'application/octet-stream',
   })
-  if (!response.ok) throw new Error(`${path} was answered ${response.status}: ${await response.text()}`)
+  if (!response.ok) throw new Error(`${path} returned ${response.status}: ${await response.text()}`)
   await response.body?.cancel()
 }
 
-/** Every file below a directory, by its path. */
+/** Returns every file below a directory, by its path. */
 export async function filesBelow(directory: string): Promise<Map<string, Buffer>> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
   return new Map(await Promise.all(files.map(async (file) => [file, await readFile(file)] as const)))
 }
 
-/** Names of what scratch homes have on the engine. */
+/** Returns the names of the scratch homes' containers and volumes on the engine. */
 export async function scratchObjects(platform: DockerPlatform): Promise<string[]> {
   const { containers, volumes } = await platform.host.observe(
     { installation: platform.installation },

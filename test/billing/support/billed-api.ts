@@ -1,4 +1,4 @@
-// The control plane with prices, and months that end when a test says so: usage is pushed as gateways do, and closed as the leader does.
+// The control plane with prices. A test pushes usage as gateways do, and ends months as the leader does.
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import { createClosing } from '#control-plane/billing/jobs.ts'
@@ -11,16 +11,16 @@ import { internalToken, startApi, type TestApi } from '#test/support/control-pla
 import { billingConfig } from './prices.ts'
 
 export interface BilledApi extends TestApi {
-  /** Start of the month that the test began in, and of the next. */
+  /** Start of the month in which the test began; `next` is the start of the next month. */
   month: Date
   next: Date
-  /** Counts requests in an hour, more than there were. @param source another one's counts are added */
+  /** Pushes a new count of requests in an hour, greater than the count before. @param source counts of different sources add up */
   count(tenantId: string, hour: Date, requests: number, source?: string): Promise<void>
-  /** The clock goes to that time, every source is complete until then, and the ledger closes what can be closed. */
+  /** Moves the clock to a time, completes all sources up to its hour, and closes all hours that can be closed. */
   closeUntil(at: Date): Promise<void>
-  /** The leader's look at the months, once. */
+  /** Runs the leader's check for missing invoices once. */
   makeInvoices(epoch?: bigint): Promise<void>
-  /** Of the leader that there is now. */
+  /** Returns the epoch of the current leader. */
   epoch(): Promise<bigint>
   warnings: string[]
 }
@@ -48,7 +48,7 @@ export async function startBilledApi(t: Test): Promise<BilledApi> {
       headers: { 'x-tenantry-internal': internalToken },
       body,
     })
-    if (response.status !== 200) throw new Error(`the push was answered ${response.status}: ${response.text}`)
+    if (response.status !== 200) throw new Error(`the push failed with ${response.status}: ${response.text}`)
   }
   const epoch = async () => BigInt(String((await api.sql('select epoch from installation'))[0]?.['epoch']))
   return Object.assign(api, {
@@ -77,7 +77,7 @@ export async function startBilledApi(t: Test): Promise<BilledApi> {
     async closeUntil(at: Date) {
       api.clock.ahead = at.getTime() - Date.now()
       for (const source of sources) await push([], new Date(Math.floor(at.getTime() / 3_600_000) * 3_600_000), source)
-      // The controller may be taking the lead at this moment.
+      // The controller may take the lead at this moment, so the epoch is read here.
       await closeAll(closing, now(), await epoch())
     },
     async makeInvoices(as?: bigint) {

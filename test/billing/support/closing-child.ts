@@ -1,4 +1,4 @@
-// The leader's look at the months as a process of its own, which a test may kill: closing-child.ts URL NOW
+// Runs the leader's check for missing invoices once in its own process, which a test may kill: closing-child.ts URL NOW
 import { createClosing } from '#control-plane/billing/jobs.ts'
 import { systemClock } from '#control-plane/platform/clock.ts'
 import { openBilling } from '#control-plane/billing/billing-stores.ts'

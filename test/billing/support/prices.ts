@@ -1,4 +1,4 @@
-// A file of prices with every kind of price, and amounts to rate with it.
+// A prices file with every kind of price, and usage amounts for tests of rating.
 import { noAmounts, type Amounts } from '#control-plane/usage/hour-bucket.ts'
 import { readBillingConfig } from '#control-plane/billing/billing-config.ts'
 
@@ -48,7 +48,7 @@ export const pricesFile = {
 
 export const billingConfig = readBillingConfig(JSON.stringify(pricesFile))
 
-/** The list that holds from January to August 2026. */
+/** Returns the price list that is valid from January to August 2026. */
 export function firstList() {
   const list = billingConfig.lists[0]
   if (list === undefined) throw new Error('the file has no price list')

@@ -1,5 +1,5 @@
-// What a month costs, computed a second time and in another way: from the file of prices as it was written, by counting
-// up what each further unit costs, with fractions instead of prorated bounds. Shares no code with the product.
+// Computes the cost of a month in a second way, without code of the product: from the text of the prices file, by summing
+// up the price of each unit, with fractions instead of prorated bounds.
 import type { Amounts } from '#control-plane/usage/hour-bucket.ts'
 import { pricesFile } from './prices.ts'
 
@@ -13,7 +13,7 @@ export interface ReferencePeriod {
   since: Date
   until: Date
 }
-/** What an invoice's lines are rounded to, in millionths. */
+/** The unit to which lines of an invoice are rounded, in millionths. */
 export const cent = 10_000n
 
 interface Price {
@@ -34,9 +34,9 @@ const amountOf: Record<string, keyof Amounts> = {
   function_memory: 'functionMemoryKibMilliseconds',
 }
 const secondsOf = (at: Date) => BigInt(Math.floor(at.getTime() / 1000))
-const least = (a: bigint, b: bigint) => (a < b ? a : b)
+const min = (a: bigint, b: bigint) => (a < b ? a : b)
 const max = (a: bigint, b: bigint) => (a > b ? a : b)
-/** The multiple of `step` that is nearest to the quotient. */
+/** Returns the multiple of `step` that is nearest to the quotient. */
 const nearest = (above: bigint, below: bigint, step: bigint) => ((above + (below * step) / 2n) / (below * step)) * step
 const millionths = (text: string) => {
   const [whole = '0', rest = ''] = text.split('.')
@@ -60,7 +60,7 @@ function sizeOf(unit: string, length: bigint): bigint {
   return size
 }
 
-/** Net millionths that a month costs, when each of its lines is rounded to a multiple of `step`. */
+/** Returns the net cost of a month in millionths, with each line rounded to a multiple of `step`. */
 export function referenceCost(
   month: Date,
   periods: readonly ReferencePeriod[],
@@ -75,7 +75,7 @@ export function referenceCost(
       plan,
       weakerIsolation,
       from: max(begin, secondsOf(since)),
-      to: least(end, secondsOf(until)),
+      to: min(end, secondsOf(until)),
     }))
     .filter(({ from, to }) => to > from)
   let cost = 0n
@@ -86,12 +86,12 @@ export function referenceCost(
     let own = 0n
     let minimum = 0n
     for (const model of ['', 'schema-per-tenant']) {
-      const { fee, minimum: least = '0' } = feeOf(prices, model)
+      const { fee, minimum: minimumFee = '0' } = feeOf(prices, model)
       const seconds = mine
         .filter(({ weakerIsolation }) => weakerIsolation === model)
         .reduce((sum, { from, to }) => sum + to - from, 0n)
       own += nearest(millionths(fee) * seconds, end - begin, step)
-      minimum += millionths(least) * seconds
+      minimum += millionths(minimumFee) * seconds
     }
     for (const [resource, price] of Object.entries<Price>(prices.resources)) {
       const name = amountOf[resource]
@@ -123,7 +123,7 @@ function hourSums(usage: readonly ReferenceUsage[], name: keyof Amounts): Map<nu
   return sums
 }
 
-/** The plan's part of an hour: what falls on its seconds when the amount is spread over the seconds that had any plan. */
+/** Returns a plan's part of an hour's amount, which is spread evenly over the seconds that had any plan. */
 function partOf(
   hour: bigint,
   amount: bigint,
@@ -133,12 +133,12 @@ function partOf(
   const inHour = spans.filter(({ from, to }) => from < hour + 3600n && to > hour)
   if (inHour.length === 0) return (spans.findLast(({ to }) => to <= hour) ?? spans[0])?.plan === plan ? amount : 0n
   const covered = (until: bigint) =>
-    inHour.reduce((sum, { from, to }) => sum + max(0n, least(to, until) - max(from, hour)), 0n)
+    inHour.reduce((sum, { from, to }) => sum + max(0n, min(to, until) - max(from, hour)), 0n)
   const whole = covered(hour + 3600n)
   const upTo = (until: bigint) => (amount * covered(until)) / whole
   return inHour
     .filter((span) => span.plan === plan)
-    .reduce((sum, { from, to }) => sum + upTo(least(to, hour + 3600n)) - upTo(max(from, hour)), 0n)
+    .reduce((sum, { from, to }) => sum + upTo(min(to, hour + 3600n)) - upTo(max(from, hour)), 0n)
 }
 
 function priceOf(
@@ -155,7 +155,7 @@ function priceOf(
     ...tiers.map(({ up_to: upTo }) => (upTo === undefined ? max(total, edge(included)) : edge(upTo))),
   ]
   return tiers.reduce((sum, { price }, index) => {
-    const inTier = least(total, edges[index + 1] ?? 0n) - least(total, edges[index] ?? 0n)
+    const inTier = min(total, edges[index + 1] ?? 0n) - min(total, edges[index] ?? 0n)
     return sum + nearest(inTier * millionths(price), size, step)
   }, 0n)
 }

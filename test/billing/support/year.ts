@@ -1,4 +1,4 @@
-// A year of a tenant that did not exist, from a seed: hours of usage, changes of plan, suspensions, and counts that came late.
+// Simulates a tenant's year from a seed: hours of usage, plan changes, suspensions, and late counts.
 import type { AdjustmentFact } from '#control-plane/billing/adjustment.ts'
 import { chainOf, chainStart, correctionLink } from '#control-plane/usage/hash-chain.ts'
 import type { ClosedMonth, Correction } from '#control-plane/usage/closed-usage.ts'
@@ -11,7 +11,7 @@ export interface SimulatedYear {
   tenantId: string
   periods: PlanPeriod[]
   months: ClosedMonth[]
-  /** Credits and charges by hand, each with the month whose invoice is the first to be made after it was given. */
+  /** Manual credits and charges, each with the month of the first invoice created after it. */
   adjustments: (AdjustmentFact & { billedMonth: Date })[]
 }
 
@@ -22,12 +22,12 @@ const yearEnd = new Date('2027-01-01T00:00:00Z')
 const monthOf = (at: Date) => new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1))
 
 export function simulateYear(random: Random, tenantId: string): SimulatedYear {
-  const within = (from: Date, to: Date) =>
+  const randomDate = (from: Date, to: Date) =>
     new Date(from.getTime() + Math.floor(random() * (to.getTime() - from.getTime())))
-  const created = within(yearStart, new Date('2026-04-01T00:00:00Z'))
-  const gone = random() < 0.3 ? within(new Date('2026-10-01T00:00:00Z'), yearEnd) : yearEnd
-  const periods = planPeriods(random, created, gone, within)
-  const suspensions = Array.from({ length: 3 }, () => within(created, gone)).map((from) => ({
+  const created = randomDate(yearStart, new Date('2026-04-01T00:00:00Z'))
+  const gone = random() < 0.3 ? randomDate(new Date('2026-10-01T00:00:00Z'), yearEnd) : yearEnd
+  const periods = planPeriods(random, created, gone, randomDate)
+  const suspensions = Array.from({ length: 3 }, () => randomDate(created, gone)).map((from) => ({
     from,
     to: new Date(from.getTime() + random() * 10 * 86_400_000),
   }))
@@ -39,15 +39,20 @@ export function simulateYear(random: Random, tenantId: string): SimulatedYear {
   for (let at = firstHour; at < gone.getTime(); at += hourMilliseconds) {
     const hour = new Date(at)
     stored = stored < 0n ? 0n : stored + BigInt(Math.floor((random() - 0.45) * 1e8))
-    hours.push({ tenantId, hour, amounts: suspended(hour) ? retained(stored) : used(random, stored) })
+    hours.push({ tenantId, hour, amounts: suspended(hour) ? storageOnly(stored) : used(random, stored) })
   }
   const months = closedMonths(tenantId, hours, lateCounts(random, tenantId, hours))
-  return { tenantId, periods, months, adjustments: givenByHand(random, within, created) }
+  return { tenantId, periods, months, adjustments: manualAdjustments(random, randomDate, created) }
 }
 
-function planPeriods(random: Random, created: Date, gone: Date, within: (from: Date, to: Date) => Date): PlanPeriod[] {
-  const changes = Array.from({ length: 8 }, () => within(created, gone)).sort((a, b) => a.getTime() - b.getTime())
-  // Two changes of one hour, of one second, and one at a month's first instant.
+function planPeriods(
+  random: Random,
+  created: Date,
+  gone: Date,
+  randomDate: (from: Date, to: Date) => Date,
+): PlanPeriod[] {
+  const changes = Array.from({ length: 8 }, () => randomDate(created, gone)).sort((a, b) => a.getTime() - b.getTime())
+  // Adds two changes in one hour, two in one second, and one at the first instant of a month.
   const again = changes[2]
   if (again !== undefined) changes.push(new Date(again.getTime() + 400), new Date(again.getTime() + 900_000))
   const starts = [created, ...changes, new Date('2026-07-01T00:00:00Z')]
@@ -62,14 +67,14 @@ function planPeriods(random: Random, created: Date, gone: Date, within: (from: D
     .filter(({ since, until }) => since < until)
 }
 
-function retained(stored: bigint): Amounts {
+function storageOnly(stored: bigint): Amounts {
   return { ...noAmounts(), documentByteSeconds: stored * 3600n, fileByteSeconds: stored * 12_345n }
 }
 
 function used(random: Random, stored: bigint): Amounts {
   const upTo = (max: number) => BigInt(Math.floor(random() ** 4 * max))
   return {
-    ...retained(stored),
+    ...storageOnly(stored),
     requests: upTo(300_000),
     egressBytes: upTo(3e9),
     connectionsPeak: upTo(100),
@@ -81,7 +86,7 @@ function used(random: Random, stored: bigint): Amounts {
   }
 }
 
-/** Corrections billed with the month of their hour, or one or two months later. */
+/** Returns corrections that are billed with the month of their hour, or one or two months later. */
 function lateCounts(random: Random, tenantId: string, hours: readonly HourBucket[]): Correction[] {
   let previous = chainStart
   return Array.from({ length: 40 }, () => {
@@ -104,13 +109,13 @@ function lateCounts(random: Random, tenantId: string, hours: readonly HourBucket
     })
 }
 
-/** Some of a millionth, some larger than all of a month; invoices are made two hours after the month's end. */
-function givenByHand(
+/** Returns adjustments from a millionth to more than a month's cost. Invoices are created two hours after a month's end. */
+function manualAdjustments(
   random: Random,
-  within: (from: Date, to: Date) => Date,
+  randomDate: (from: Date, to: Date) => Date,
   created: Date,
 ): SimulatedYear['adjustments'] {
-  return Array.from({ length: 20 }, () => within(created, new Date(yearEnd.getTime() + 2 * hourMilliseconds)))
+  return Array.from({ length: 20 }, () => randomDate(created, new Date(yearEnd.getTime() + 2 * hourMilliseconds)))
     .sort((a, b) => a.getTime() - b.getTime())
     .map((createdAt, index) => {
       const size = 1n + BigInt(Math.floor(random() ** 6 * 5e9))

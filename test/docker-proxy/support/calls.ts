@@ -1,4 +1,4 @@
-// Calls as our own client makes them: their containers, networks, volumes and commands; and what the rules make of a call.
+// Calls of our own client, with their containers, networks, volumes and commands, and what the rules return for a call.
 import type { ContainerSpec } from '#control-plane/engines/container-host.ts'
 import { containerBody } from '#control-plane/engines/docker-container-body.ts'
 import type { Claim } from '#docker-proxy/claims.ts'
@@ -6,8 +6,8 @@ import { readCall } from '#docker-proxy/calls.ts'
 import type { ProxyRules } from '#docker-proxy/proxy-rules.ts'
 import { parseRange } from '#control-plane/stacks/subnets.ts'
 
-/** As the door's refusals are thrown. */
-export const rejected = { name: 'Refused' }
+/** The error that the proxy throws when it rejects a call. */
+export const rejected = { name: 'Rejected' }
 
 export const installation = '6c1f0b7e-2f0a-4a53-9b5a-2f6f6f1f8f11'
 export const stack = 't_0123456789abcdef0123'
@@ -73,7 +73,7 @@ export function json(value: unknown): Json {
   return JSON.parse(JSON.stringify(value)) as Json
 }
 
-/** A copy with the value at a path of dots replaced. */
+/** Returns a copy in which the value at a dotted path is replaced. */
 export function changed(body: Json, path: string, value: unknown): Json {
   const copy = structuredClone(body)
   const keys = path.split('.')
@@ -91,7 +91,7 @@ export function helperBody(of: ContainerSpec): Json {
   return { ...body, HostConfig: { ...host, ReadonlyRootfs: false, Mounts: mounts } }
 }
 
-/** What goes on for this call. @throws Refused */
+/** Returns what the proxy sends for a call. @throws Error when the proxy rejects the call */
 export function passed(
   method: string,
   path: string,

@@ -1,4 +1,4 @@
-// A door of a test's own in front of the test's engine, and a host that knows nothing but the door.
+// A Docker proxy in front of the test's Engine, and a host that connects only to the proxy.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { request, type IncomingMessage } from 'node:http'
@@ -13,24 +13,24 @@ import { parseRange } from '#control-plane/stacks/subnets.ts'
 import { engineSocket, openScene, type Scene } from '#test/support/docker.ts'
 
 export interface ProxyScene extends Scene {
-  /** Through the door. */
+  /** The host that connects to the proxy. */
   proxy: DockerHost
-  /** One call to the door as anybody could write it. */
-  knock(method: string, path: string, body?: unknown): Promise<{ status: number; text: string }>
-  /** What the door has refused. */
+  /** Sends one call to the proxy, as any client could write it. */
+  sendCall(method: string, path: string, body?: unknown): Promise<{ status: number; text: string }>
+  /** The messages of rejected calls. */
   rejections: string[]
   socketPath: string
 }
 
-/** @param engine path of the socket that the door stands before */
+/** @param engine path of the socket that the proxy connects to */
 export async function openProxy(
   t: Test,
   changes: Partial<ProxyRules> = {},
   engine = engineSocket(),
 ): Promise<ProxyScene> {
   const scene = openScene(t)
-  const directory = await mkdtemp(join(tmpdir(), 'tenantry-door-'))
-  const socketPath = join(directory, 'door.sock')
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-docker-proxy-'))
+  const socketPath = join(directory, 'proxy.sock')
   const rules: ProxyRules = {
     installation: scene.installation,
     attachedContainers: [],
@@ -55,11 +55,11 @@ export async function openProxy(
     proxy,
     rejections,
     socketPath,
-    knock: (method, path, body) => knock(socketPath, method, path, body),
+    sendCall: (method, path, body) => sendCall(socketPath, method, path, body),
   }
 }
 
-async function knock(
+async function sendCall(
   socketPath: string,
   method: string,
   path: string,

@@ -9,7 +9,7 @@ export interface ShellSession {
   follow(block: string, text: string, meanwhile: () => Promise<void>): Promise<string>
 }
 
-/** curl as the documentation shows it prints an error's body and exits with 0; here, a status of 400 or more fails the block. */
+/** The documentation's curl prints an error's body and exits with 0; here, a status of 400 or more fails the block. */
 const prologue = `
 set -euo pipefail
 curl() { command curl --fail-with-body --no-progress-meter "$@"; }

@@ -1,6 +1,6 @@
-// Pieces of AssemblyScript that the tests' functions share.
+// AssemblyScript code that the functions of several tests share.
 
-/** `readAll()`: standard input, whole. */
+/** The function `readAll`, which returns the whole standard input. */
 export const readAll = `
 function readAll(): string {
   const chunk = new ArrayBuffer(1000)

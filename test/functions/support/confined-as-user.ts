@@ -1,4 +1,4 @@
-// Run as a user that is not root: starts an executor, and tells how it is confined and what its process is.
+// Runs as a user that is not root: starts an executor, and prints its confinement and the state of its process.
 import { readFile } from 'node:fs/promises'
 import { findConfinement } from '#tenant-runtime/functions/executor/confinement.ts'
 import { Executor } from '#tenant-runtime/functions/executor/executor.ts'

@@ -1,4 +1,4 @@
-// Runs where a guest's executor would, and tells on standard output what it can reach. Its orders come on standard input.
+// Runs in the place of an executor, and prints what it can reach. Its settings come on standard input.
 import { spawn } from 'node:child_process'
 import { Buffer } from 'node:buffer'
 import { readFileSync, readSync, readdirSync, writeFileSync } from 'node:fs'
@@ -7,8 +7,8 @@ import { networkInterfaces } from 'node:os'
 import { setInterval } from 'node:timers'
 import { Worker } from 'node:worker_threads'
 
-const orders = Buffer.alloc(65_536)
-const { port, secret, others, writable } = JSON.parse(orders.toString('utf8', 0, readSync(0, orders)))
+const settings = Buffer.alloc(65_536)
+const { port, secret, others, writable } = JSON.parse(settings.toString('utf8', 0, readSync(0, settings)))
 
 const attempt = (work) => {
   try {
@@ -26,7 +26,7 @@ const settled = (start) =>
     }
   })
 
-const told = {
+const report = {
   environment: process.env,
   uid: attempt(() => process.getuid()),
   interfaces: attempt(
@@ -39,7 +39,7 @@ const told = {
     connect(port, '127.0.0.1', () => resolve('connected')).on('error', (error) => resolve(error.code)),
   ),
   listen: await settled((resolve) => {
-    // Node says this no from a callback of its own.
+    // Node reports this denial from a callback.
     process.once('uncaughtException', (error) => resolve(error.code))
     createServer()
       .on('error', (error) => resolve(error.code))
@@ -55,9 +55,9 @@ const told = {
       .on('exit', () => resolve('ran')),
   ),
   worker: attempt(() => (process.permission === undefined ? 'not tried' : new Worker('', { eval: true }).threadId)),
-  // oxlint-disable-next-line typescript/no-implied-eval -- what is tried here must be refused
+  // oxlint-disable-next-line typescript/no-implied-eval -- the probe tests that this is denied
   code: attempt(() => new Function('return 1')()),
 }
-process.stdout.write(JSON.stringify(told))
-// Stays, to be looked at from outside.
+process.stdout.write(JSON.stringify(report))
+// The probe stays alive, so that tests can read the state of its process.
 setInterval(() => undefined, 60_000)

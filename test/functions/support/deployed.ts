@@ -1,9 +1,9 @@
-// Deploying and calling functions as a tenant's developer does; and the processes that run them.
+// Deploys and calls functions as a tenant's developer does, and finds the processes that run them.
 import { readFile, readdir } from 'node:fs/promises'
 import type { ApiResponse, TestTenant } from '#test/support/runtime.ts'
 import { executorProgram } from '#tenant-runtime/functions/executor/executor-program.ts'
 
-export type Asker = Pick<TestTenant, 'request'>
+export type Requester = Pick<TestTenant, 'request'>
 
 export interface Deployment {
   name: string
@@ -12,7 +12,10 @@ export interface Deployment {
   config?: unknown
 }
 
-export function deploy(tenant: Asker, { name, wasm, trigger = 'Http', config = {} }: Deployment): Promise<ApiResponse> {
+export function deploy(
+  tenant: Requester,
+  { name, wasm, trigger = 'Http', config = {} }: Deployment,
+): Promise<ApiResponse> {
   return sendForm(tenant, 'POST', '/functions/v1/deploy', {
     name,
     trigger: JSON.stringify(trigger),
@@ -21,16 +24,16 @@ export function deploy(tenant: Asker, { name, wasm, trigger = 'Http', config = {
   })
 }
 
-/** @throws Error when it is not taken */
-export async function deployFunction(tenant: Asker, deployment: Deployment): Promise<string> {
+/** @throws Error when the deployment is rejected */
+export async function deployFunction(tenant: Requester, deployment: Deployment): Promise<string> {
   const response = await deploy(tenant, deployment)
   if (response.status !== 201) throw new Error(`the function was not deployed: ${response.text}`)
   return String(response.json()['id'])
 }
 
-/** As the service unless another is named; undefined is nobody. Bytes are sent as files. */
+/** Sends a form as the service, or as another role in `as`; undefined sends no token. Bytes are sent as files. */
 export async function sendForm(
-  tenant: Asker,
+  tenant: Requester,
   method: string,
   path: string,
   parts: Record<string, string | Uint8Array<ArrayBuffer>>,
@@ -49,11 +52,11 @@ export async function sendForm(
   })
 }
 
-export function invoke(tenant: Asker, name: string, body: string | Buffer = '', as = 'ada'): Promise<ApiResponse> {
+export function invoke(tenant: Requester, name: string, body: string | Buffer = '', as = 'ada'): Promise<ApiResponse> {
   return tenant.request('POST', `/functions/v1/invoke/${name}`, { as, body, headers: { 'content-type': 'text/plain' } })
 }
 
-/** Pids of the executors that a runtime has started, as it knows them. */
+/** Returns the IDs of the executors' processes that a runtime has started, as the runtime knows them. */
 export async function executorsOf(runtime: number): Promise<number[]> {
   const read = (entry: string, file: string) => readFile(`/proc/${entry}/${file}`, 'utf8').catch(() => '')
   const program = executorProgram().file
@@ -67,7 +70,7 @@ export async function executorsOf(runtime: number): Promise<number[]> {
   return pids
 }
 
-/** By -9. One that has ended meanwhile is no matter. */
+/** Sends SIGKILL to processes. Ignores those that have ended. */
 export function killAll(pids: readonly number[]): void {
   for (const pid of pids) {
     try {
@@ -78,11 +81,11 @@ export function killAll(pids: readonly number[]): void {
   }
 }
 
-/** Pids of the processes in which guests run: the executors', or what these have started for it. */
-export async function attachedContainersOf(runtime: number): Promise<number[]> {
-  const attachedContainerOf = async (pid: number): Promise<number> => {
+/** Returns the IDs of the processes in which modules run: the executors, or the last processes that these have started. */
+export async function moduleProcessesOf(runtime: number): Promise<number[]> {
+  const lastProcessOf = async (pid: number): Promise<number> => {
     const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
-    return children.trim() === '' ? pid : attachedContainerOf(Number(children.split(' ')[0]))
+    return children.trim() === '' ? pid : lastProcessOf(Number(children.split(' ')[0]))
   }
-  return Promise.all((await executorsOf(runtime)).map(attachedContainerOf))
+  return Promise.all((await executorsOf(runtime)).map(lastProcessOf))
 }

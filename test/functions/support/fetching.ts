@@ -1,4 +1,4 @@
-// Fetching as a function does, from servers on this machine that remember what they were asked.
+// Fetches as a function does, from servers on this machine that record their requests.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Test } from 'tap'
 import { readNetworks } from '@tenantry/contract'
@@ -9,19 +9,19 @@ import { listen } from '#test/support/listen.ts'
 
 export const none = readNetworks([])
 
-interface Seen {
+interface ReceivedRequest {
   method: string | undefined
   url: string | undefined
   headers: IncomingMessage['headers']
   body: string
 }
 
-/** A server on this machine that remembers what it was asked. */
+/** Starts a server on this machine that records its requests. */
 export async function serve(
   t: Test,
-  result: (request: Seen, response: ServerResponse) => void,
-): Promise<{ port: number; seen: Seen[]; server: Server }> {
-  const seen: Seen[] = []
+  respond: (request: ReceivedRequest, response: ServerResponse) => void,
+): Promise<{ port: number; seen: ReceivedRequest[]; server: Server }> {
+  const seen: ReceivedRequest[] = []
   const server = createServer((request, response) => {
     let body = ''
     request
@@ -30,7 +30,7 @@ export async function serve(
       .once('end', () => {
         const one = { method: request.method, url: request.url, headers: request.headers, body }
         seen.push(one)
-        result(one, response)
+        respond(one, response)
       })
   })
   return { port: await listen(t, server), seen, server }
@@ -38,7 +38,7 @@ export async function serve(
 
 const loopback = readNetworks(['127.0.0.0/8'])
 
-/** As a function would ask; every name is this machine unless `resolve` says more. */
+/** Fetches as a function does. Every name resolves to this machine unless `resolve` is given. */
 export async function fetchFrom(
   request: object | string,
   {

@@ -1,19 +1,19 @@
-// What hostile modules are made of: sections, bodies and lists of any length, which no compiler writes.
+// The parts of hostile modules: sections, bodies and lists of any length, which no compiler writes.
 import { u32Bytes } from '#tenant-runtime/functions/module/reader.ts'
 import { command, constant, drop, i32, magic, name, vector } from './wasm.ts'
 
-export type Ending = 'refused' | 'stopped' | 'failed' | 'harmless'
+export type Ending = 'rejected' | 'stopped' | 'failed' | 'harmless'
 
 export interface Hostile {
   what: string
   wasm: () => Uint8Array<ArrayBuffer>
   /**
-   * `refused`: at the deployment, with a 4xx; `stopped`: by the deadline; `failed`: a failure of the function alone;
-   * `harmless`: it ends as it would anywhere.
+   * The expected end of the module. `rejected`: at the deployment, with a 4xx status; `stopped`: by the deadline; `failed`: with an
+   * error of the function alone; `harmless`: as any other function.
    */
   ends: Ending | readonly Ending[]
-  /** Of the refusal or failure. */
-  reports?: RegExp
+  /** The expected message of the rejection or failure. */
+  message?: RegExp
   input?: Buffer
 }
 
@@ -50,7 +50,7 @@ export function long(id: number, ...parts: Bytes[]): Uint8Array {
   return joined([id, ...u32Bytes(content.length)], content)
 }
 
-/** `count` entries that are the same, or each its own. */
+/** Returns a vector of `count` entries, which are equal or depend on their index. */
 export function list(count: number, chunk: Bytes | ((index: number) => Bytes)): Uint8Array {
   return joined(u32Bytes(count), times(count, chunk))
 }
@@ -61,11 +61,11 @@ export function body(locals: readonly (readonly [count: number, type: number])[]
 }
 
 interface Parts {
-  /** Beside the first, which takes and gives nothing. */
+  /** The types after the first, which has no parameters and no results. */
   types?: readonly (readonly number[])[]
-  /** Content of each section that is there. */
+  /** The content of each section that exists. */
   sections?: Partial<Record<number, Bytes>>
-  /** The first is `_start`. */
+  /** The first body is that of `_start`. */
   bodies?: readonly Uint8Array[]
   exports?: Bytes
   tail?: Bytes
@@ -90,7 +90,7 @@ export function program({
   return joined(magic, ...order.map((id) => (all[id] === undefined ? [] : long(id, all[id]))), tail)
 }
 
-/** Calls a function of WASI again and again. */
+/** Returns a module that calls a function of WASI without end. */
 export function flood(imported: string, code: readonly number[]): Uint8Array<ArrayBuffer> {
   return command({ memory: [0, 16], imports: [imported], code: [...loop, ...code, ...call(0), drop, ...again] })
 }
@@ -101,7 +101,7 @@ export const wide = [
   ...vector(Array.from({ length: 1_000 }, () => [i32])),
 ]
 const store = (at: number, value: number) => [...constant(at), ...constant(value), 0x36, 2, 0]
-/** One vector of `length` bytes at 1,000 lies at 0. */
+/** Stores one vector at 0, which describes `length` bytes at 1,000. */
 export const oneVector = (length: number) => [...store(0, 1_000), ...store(4, length)]
 export const wasiImport = (imported: string, kind: readonly number[]) =>
   program({ sections: { 2: vector([[...name('wasi_snapshot_preview1'), ...name(imported), ...kind]]) } })

@@ -1,6 +1,6 @@
-// Modules that are made to harm whoever takes, compiles or runs them, with what must come of each.
+// Modules that attack the runtime which deploys, compiles or runs them, with the expected end of each.
 import type { Hostile } from './hostile-module-parts.ts'
 import { hostileWhenRun } from './hostile-when-run.ts'
-import { hostileWhenTaken } from './hostile-when-taken.ts'
+import { hostileWhenDeployed } from './hostile-when-deployed.ts'
 
-export const hostile: readonly Hostile[] = [...hostileWhenTaken, ...hostileWhenRun]
+export const hostile: readonly Hostile[] = [...hostileWhenDeployed, ...hostileWhenRun]

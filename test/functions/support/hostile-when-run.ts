@@ -1,4 +1,4 @@
-// Modules that are made to harm whoever runs them, without an end or with a bad one.
+// Modules that attack the runtime when it runs them: some never end, others end with an error.
 import { u32Bytes } from '#tenant-runtime/functions/module/reader.ts'
 import {
   again,
@@ -18,7 +18,7 @@ import {
 import { command, constant, drop, forever, grow, name, unreachable, vector } from './wasm.ts'
 
 export const hostileWhenRun: readonly Hostile[] = [
-  // What never ends.
+  // Modules that never end.
   { what: 'an endless loop', wasm: () => command({ code: forever }), ends: 'stopped' },
   {
     what: 'an endless start',
@@ -142,7 +142,7 @@ export const hostileWhenRun: readonly Hostile[] = [
     ends: 'stopped',
   },
   {
-    what: 'lines of log that are empty, for ever',
+    what: 'empty lines of log, for ever',
     wasm: () =>
       flood('fd_write', [
         ...oneVector(1),
@@ -159,7 +159,7 @@ export const hostileWhenRun: readonly Hostile[] = [
     ends: 'stopped',
   },
   {
-    what: 'writes out of a million places at once, for ever',
+    what: 'writes from a million vectors at once, for ever',
     wasm: () => flood('fd_write', [...constant(2), ...constant(0), ...constant(1_000_000), ...constant(16)]),
     ends: 'stopped',
   },
@@ -174,13 +174,13 @@ export const hostileWhenRun: readonly Hostile[] = [
       }),
     ends: 'stopped',
   },
-  // What ends by itself, and badly.
+  // Modules that end by themselves.
   {
     what: 'output without end',
     wasm: () =>
       flood('fd_write', [...oneVector(60_000), ...constant(1), ...constant(0), ...constant(1), ...constant(16)]),
     ends: 'failed',
-    reports: /wrote more than 6291456 bytes/,
+    message: /wrote more than 6291456 bytes/,
   },
   {
     what: 'output of single bytes without end',
@@ -191,7 +191,7 @@ export const hostileWhenRun: readonly Hostile[] = [
     what: 'recursion without end',
     wasm: () => command({ code: call(0) }),
     ends: 'failed',
-    reports: /trapped: Maximum call stack/,
+    message: /trapped: Maximum call stack/,
   },
   {
     what: 'recursion with a thousand parameters',
@@ -209,32 +209,32 @@ export const hostileWhenRun: readonly Hostile[] = [
         ],
       }),
     ends: 'failed',
-    reports: /trapped: Maximum call stack/,
+    message: /trapped: Maximum call stack/,
   },
   {
-    what: 'an exception that nobody catches',
+    what: 'an uncaught exception',
     wasm: () => program({ sections: { 13: vector([[0, 0]]) }, bodies: [body([], [0x08, 0])] }),
     ends: 'failed',
-    reports: /trapped/,
+    message: /trapped/,
   },
   {
     what: 'data beyond its memory',
     wasm: () => program({ sections: { 11: vector([[0, ...constant(65_535), end, 2, 1, 1]]) } }),
     ends: 'failed',
-    reports: /trapped.*data segment/,
+    message: /trapped.*data segment/,
   },
   {
     what: 'an element beyond its table',
     wasm: () => program({ sections: { 4: vector([[0x70, 0, 1]]), 9: vector([[0, ...constant(5), end, 1, 0]]) } }),
     ends: 'failed',
-    reports: /trapped.*table/,
+    message: /trapped.*table/,
   },
-  { what: 'a trap', wasm: () => command({ code: [unreachable] }), ends: 'failed', reports: /trapped: unreachable/ },
+  { what: 'a trap', wasm: () => command({ code: [unreachable] }), ends: 'failed', message: /trapped: unreachable/ },
   {
     what: 'an exit with the largest code',
     wasm: () => command({ imports: ['proc_exit'], code: [...constant(-1), ...call(0)] }),
     ends: 'failed',
-    reports: /exited with code/,
+    message: /exited with code/,
   },
   {
     what: 'a signal to itself',

@@ -1,4 +1,4 @@
-// Invocations as the store is told of them, and their records.
+// Ended invocations as the store receives them, and their records.
 import type { TestTenant } from '#test/support/runtime.ts'
 
 export const recordsOf = (tenant: TestTenant) =>

@@ -1,13 +1,13 @@
-// A tenant with notes, and a function that is told of their changes.
+// A tenant with notes, and a function that receives their changes.
 import { compileSource } from '#examples/functions/compile.ts'
 import { startRuntime, type RuntimeOptions, type TestTenant } from '#test/support/runtime.ts'
 import { readAll } from './assemblyscript.ts'
 
-/** Writes what it was told to its log, where the test reads it; what it is told with the text `broken` fails it. */
+/** A function that fails for a change with the text `broken`, and returns 422 for the text `rejected`. */
 export const listener = await compileSource(`${readAll}
-const told = readAll()
-const isBroken = told.includes('"broken"') && !process.env.has('REPAIRED')
-if (told.includes('"refused"')) process.stdout.write('Status: 422\\n\\nno')
+const input = readAll()
+const isBroken = input.includes('"broken"') && !process.env.has('REPAIRED')
+if (input.includes('"rejected"')) process.stdout.write('Status: 422\\n\\nno')
 else process.stdout.write('ok')
 if (isBroken) { process.stderr.write('it can not take this'); process.exit(1) }
 `)

@@ -1,13 +1,16 @@
-// A tenant with notes of two users, and functions that make host calls for whoever calls them.
+// A tenant with notes of two users, and functions that make host calls for their callers.
 import type { Test } from 'tap'
 import { startRuntime, type RuntimeOptions, type TestRuntime, type TestTenant } from '#test/support/runtime.ts'
-import { compileAsker } from './asker.ts'
+import { compileHostCaller } from './host-caller.ts'
 import { deployFunction } from './deployed.ts'
 
 export const canary = 'canary-7d1f20'
-const asker = compileAsker()
+const hostCaller = compileHostCaller()
 
-/** A tenant with notes of their owners, and a function for its callers (`asker`) and one that has the service role (`master`). */
+/**
+ * Starts a tenant with a note of each owner, a function with its caller's role (`host-caller`) and one with the service
+ * role (`master`).
+ */
 export async function setUp(
   t: Test,
   options: RuntimeOptions = {},
@@ -28,7 +31,7 @@ export async function setUp(
   t.equal((await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
   for (const [caller, text] of [
     ['ada', 'the lamp is lit'],
-    ['ben', 'the door is shut'],
+    ['ben', 'the window is shut'],
   ] as const) {
     t.equal(
       (await tenant.request('POST', '/rest/v1/notes', { as: caller, body: { owner_id: caller, text } })).status,
@@ -36,11 +39,11 @@ export async function setUp(
     )
   }
   await deployFunction(tenant, {
-    name: 'asker',
-    wasm: await asker,
+    name: 'host-caller',
+    wasm: await hostCaller,
     config: { timeout: 5, environment: { SECRET: canary } },
   })
-  await deployFunction(tenant, { name: 'master', wasm: await asker, config: { timeout: 5, role: 'service_role' } })
+  await deployFunction(tenant, { name: 'master', wasm: await hostCaller, config: { timeout: 5, role: 'service_role' } })
   return { runtime, tenant }
 }
 

@@ -1,4 +1,4 @@
-// Another runtime's functions, for a tenant that one serves already: what two do on one home.
+// The functions of a second runtime, for a tenant that another runtime serves.
 import pino from 'pino'
 import type { Test } from 'tap'
 import { ExecutorPool, defaultPoolLimits } from '#tenant-runtime/functions/executor/pool.ts'
@@ -13,20 +13,20 @@ import { openTenant } from './open-tenant.ts'
 
 export interface SecondRuntime {
   notify(): void
-  /** Invocations that it has ended well. */
+  /** Returns the number of invocations that it has finished. */
   done(): number
-  /** As it is asked to. */
+  /** Stops the dispatcher, and closes the executors and connections. */
   stop(): Promise<void>
 }
 
 export interface SecondOptions {
   now: () => Date
   dispatch: Partial<DispatchPace>
-  /** After so many milliseconds it looks for what the other has deployed; never without. */
+  /** The interval after which it checks what the other runtime has deployed. It never checks without one. */
   recheckMilliseconds?: number
 }
 
-/** It knows what the tenant has when it starts, and what it looks for later. */
+/** Starts a dispatcher. It knows the functions that the tenant has at the start, and those that it finds when it checks. */
 export function secondRuntime(
   t: Test,
   served: TestTenant,
@@ -36,7 +36,7 @@ export function secondRuntime(
   const onError = (error: Error) => t.comment(error.message)
   const pool = new ExecutorPool(defaultPoolLimits, onError)
   const reject = async (): Promise<never> => {
-    throw new Error('functions of this test ask for nothing')
+    throw new Error('functions of this test make no host calls')
   }
   const host = {
     files: { get: reject, put: reject, remove: reject },

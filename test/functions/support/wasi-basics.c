@@ -1,4 +1,4 @@
-// One command with many manners; the variable WISH says which. It prints what it found, one fact a line.
+// A command with several modes, which the variable WISH selects. It prints one fact a line.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// WebAssembly by hand: modules that no compiler would make.
+// Encodes WebAssembly modules by hand, including ones that no compiler would write.
 import { wasiFunctions, type WasiName } from '#tenant-runtime/functions/module/abi.ts'
 import { u32Bytes } from '#tenant-runtime/functions/module/reader.ts'
 
@@ -24,25 +24,25 @@ export function bytes(...parts: readonly (readonly number[])[]): Uint8Array<Arra
 }
 
 export interface CommandOptions {
-  /** Code of `_start`, without its end. */
+  /** The code of `_start`, without its end. */
   code?: readonly number[]
-  /** Groups of locals: how many, of which type. */
+  /** The groups of locals: their number and their type. */
   locals?: readonly (readonly [count: number, type: number])[]
-  /** Functions it imports, of WASI or of `importModule`; each takes and gives what `importType` says. */
+  /** The names of imported functions, of WASI or of `importModule`. */
   imports?: readonly string[]
   importModule?: string
   /** Parameters and results of the imports, as a function type. */
   importType?: readonly number[]
-  /** Limits of the memory, as they stand in the file. */
+  /** The limits of the memory, as the file encodes them. */
   memory?: readonly number[]
-  /** Limits of each table. */
+  /** The limits of each table. */
   tables?: readonly (readonly number[])[]
-  /** Sections that stand before the types. */
+  /** The sections before the types. */
   before?: readonly number[]
   exportName?: string
 }
 
-/** A command with one function of its own, `_start`. */
+/** Returns a command with one function of its own, `_start`. */
 export function command({
   code = [],
   locals = [],
@@ -75,7 +75,7 @@ export function command({
   )
 }
 
-/** Of a function of WASI; one of none for what is no such function. */
+/** Returns the type of a function of WASI, or an empty type for another name. */
 export function wasiType(imported: string): number[] {
   const [parameters = '', results = ''] = (
     Object.hasOwn(wasiFunctions, imported) ? wasiFunctions[imported as WasiName] : ':'
@@ -84,7 +84,7 @@ export function wasiType(imported: string): number[] {
   return [0x60, ...types(parameters), ...types(results)]
 }
 
-/** i32.const */
+/** Returns the code of `i32.const`. */
 export function constant(value: number): number[] {
   const out: number[] = [0x41]
   for (let rest = value | 0; ;) {
@@ -98,6 +98,6 @@ export function constant(value: number): number[] {
 
 export const drop = 0x1a
 export const forever = [0x03, 0x40, 0x0c, 0x00, 0x0b]
-/** memory.grow */
+/** The code of `memory.grow`. */
 export const grow = [0x40, 0x00]
 export const unreachable = 0x00

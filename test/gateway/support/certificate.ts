@@ -1,10 +1,10 @@
-// A certificate for tests, made in place so that no private key is kept anywhere: self-signed, P-256, valid for 2020–2049.
+// A self-signed certificate for tests (P-256, valid from 2020 to 2049), created in memory so that no private key is stored.
 import { generateKeyPairSync, sign } from 'node:crypto'
 
 const commonName = Buffer.from('0603550403', 'hex')
 const ecdsaWithSha256 = der(0x30, Buffer.from('06082a8648ce3d040302', 'hex'))
 
-/** Both in PEM. */
+/** Returns the certificate and its key in PEM. */
 export function selfSigned(): { cert: string; key: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const name = der(0x30, der(0x31, der(0x30, commonName, der(0x0c, Buffer.from('localhost')))))
@@ -29,7 +29,7 @@ export function selfSigned(): { cert: string; key: string } {
   }
 }
 
-/** One value of ASN.1's distinguished encoding; none here reaches 64 KB. */
+/** Returns a value in the DER encoding of ASN.1, of less than 64 KB. */
 function der(tag: number, ...parts: Buffer[]): Buffer {
   const content = Buffer.concat(parts)
   const { length } = content

@@ -1,5 +1,5 @@
-// Stands before the stand-in control plane and does what only a control plane with dedicated tenants does: takes orders
-// to wake, and answers watches of one tenant's manifest.
+// A proxy before the double of the control plane. It serves what only a control plane with dedicated tenants serves: wake
+// requests, and watches of one tenant's manifest.
 import { once } from 'node:events'
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { internalPaths, internalTokenHeader } from '@tenantry/contract'
@@ -9,17 +9,17 @@ import type { GatewayOptions } from '#gateway/gateway.ts'
 
 export interface ControlFront {
   url: string
-  /** Tenants in the order in which their waking was asked for, and how it is answered: `hang` never. */
+  /** Tenants in the order of their wake requests, and the status of each response; `hang` sends none. */
   wakes: string[]
   wakeResponse: (tenantId: string) => number | 'hang'
-  /** Tokens of manifest watches, and what such a watch gets. */
+  /** Tokens of manifest watches, and the response to such a watch. */
   watchTokens: unknown[]
   serveWatch: (response: ServerResponse) => void
-  /** Token and path of each question for a tenant's own usage. */
+  /** Token and path of each request for a tenant's own usage. */
   usageRequested: string[]
 }
 
-/** A gateway whose control plane is reached through the front. */
+/** Starts a gateway that reaches its control plane through the front. */
 export async function startFrontedSetting(
   t: Test,
   options: Partial<GatewayOptions> = {},

@@ -1,4 +1,4 @@
-// A gateway in this process with a stand-in control plane and a runtime, and a plain client for it.
+// A gateway in this process with doubles of the control plane and of a runtime, and a plain HTTP client.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -20,15 +20,15 @@ export interface Setting {
   control: WatchSource<Route>
   upstream: Upstream
   data: string
-  problems: unknown[]
-  /** `{gateway}/t/{name}` is served by the upstream from then on. */
+  errors: unknown[]
+  /** Adds a route. The upstream serves `{gateway}/t/{name}` from then on. */
   add(name: string, more?: Partial<Route>): Promise<Route>
   /** Puts the route and waits until the gateway has applied it. */
   put(route: Route): Promise<void>
   restart(options?: Partial<GatewayOptions>): Promise<void>
 }
 
-/** Everything ends with the test. */
+/** Starts a gateway and its doubles, which stop with the test. */
 export async function startSetting(t: Test, options: Partial<GatewayOptions> = {}): Promise<Setting> {
   const data = await mkdtemp(join(tmpdir(), 'tenantry-gateway-'))
   const control = new WatchSource<Route>(token)
@@ -68,7 +68,7 @@ export async function startSetting(t: Test, options: Partial<GatewayOptions> = {
     control,
     upstream,
     data,
-    problems: errors,
+    errors,
     async add(name, more = {}) {
       const route: Route = {
         tenant_id: newTenantId(),
@@ -101,7 +101,7 @@ export function newTenantId(): string {
   return `t_${randomBytes(10).toString('hex')}`
 }
 
-/** The route as the gateway applied it, over its internal server. */
+/** Returns the route as the gateway has applied it, over its internal server. */
 export function appliedRoute(gateway: Gateway, tenantId: string): Promise<ReceivedResponse> {
   return send(gateway.internalPort, {
     path: `/internal/v1/routes/${tenantId}`,
@@ -116,26 +116,26 @@ export interface ReceivedResponse {
   body: string
 }
 
-export interface Requested {
+export interface RequestOptions {
   path: string
   method?: string
   headers?: OutgoingHttpHeaders | string[]
   body?: string | Buffer
 }
 
-/** One request on a connection of its own. */
-export async function send(port: number, requested: Requested): Promise<ReceivedResponse> {
-  const request = httpRequest({ agent: false, host: '127.0.0.1', port, method: 'GET', ...requested })
-  // Before the answer `once` reports it; after it, a connection cut while the body is still being sent is no news.
+/** Sends one request on its own connection. */
+export async function send(port: number, options: RequestOptions): Promise<ReceivedResponse> {
+  const request = httpRequest({ agent: false, host: '127.0.0.1', port, method: 'GET', ...options })
+  // `once` reports errors before the response. After it, the connection may be cut while the body is still being sent.
   request.on('error', () => undefined)
-  request.end(requested.body)
+  request.end(options.body)
   const [response] = (await once(request, 'response')) as [import('node:http').IncomingMessage]
   let body = ''
   for await (const chunk of response.setEncoding('latin1')) body += String(chunk)
   return { status: response.statusCode ?? 0, headers: response.headers, rawHeaders: response.rawHeaders, body }
 }
 
-/** Sends bytes as they are, and gives back all that comes until the connection ends. */
+/** Sends bytes as is, and returns all bytes that arrive until the connection ends. */
 export async function sendRaw(port: number, bytes: string, { waitFor }: { waitFor?: RegExp } = {}): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   let got = ''

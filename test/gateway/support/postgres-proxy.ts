@@ -1,4 +1,4 @@
-// A gateway with a Postgres door, and tenants behind it.
+// A gateway with a Postgres proxy, and tenants behind it.
 import { Activity, type Route } from '@tenantry/contract'
 import { Value } from 'typebox/value'
 import { send, token, type Setting } from './gateway.ts'
@@ -6,7 +6,7 @@ import { send, token, type Setting } from './gateway.ts'
 export const withProxy = { postgres: { port: 0 } }
 
 export function proxyOf({ gateway }: Setting): number {
-  if (gateway.postgresPort === undefined) throw new Error('there is no door')
+  if (gateway.postgresPort === undefined) throw new Error('the Postgres proxy does not listen')
   return gateway.postgresPort
 }
 
@@ -23,7 +23,7 @@ export async function activityOf(
   return activity.tenants[tenantId]
 }
 
-/** A tenant whose Postgres is the stand-in or a real one. */
+/** Adds a tenant whose Postgres is a double or a real one. */
 export function addTenant(setting: Setting, name: string, postgres: string, more: Partial<Route> = {}): Promise<Route> {
   return setting.add(name, { dedicated: true, postgres, ...more })
 }

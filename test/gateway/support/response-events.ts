@@ -1,4 +1,4 @@
-// How a forwarded request comes into each of its states, and every event that may come there.
+// The way of a forwarded request into each of its states, and every event that may occur there.
 import { rejections } from '#gateway/errors.ts'
 import { startScene, type Scene } from './response-scene.ts'
 
@@ -8,10 +8,10 @@ export const eventStream = { 'content-type': 'text/event-stream' }
 export const abc = Buffer.from('abc')
 
 const admission = (scene: Scene) => ({
-  settle: (isUsed: boolean) => void scene.done.push(isUsed ? 'used' : 'given back'),
+  settle: (isUsed: boolean) => void scene.done.push(isUsed ? 'used' : 'unused'),
 })
 
-/** A request in each state. What was done before is no news; an open event stream is sending too. */
+/** Creates a request in each state, without the changes that led there. An open event stream is also in the state `sending`. */
 export const paths = {
   received: () => startScene(),
   queued: () => after(startScene(), ({ response, wait }) => response.queue(wait)),
@@ -41,7 +41,7 @@ export function forwardedIn(scene: Scene): Scene {
   return after(admittedIn(scene), ({ response, call }) => response.forwardedTo(call))
 }
 
-/** The events that may come in any state. */
+/** The events that may occur in any state. */
 export const events = {
   queue: ({ response, wait }: Scene) => response.queue(wait),
   admit: (scene: Scene) => scene.response.admit(admission(scene)),

@@ -1,4 +1,4 @@
-// A forwarded response without sockets: its client, runtime, quota and counters write down what is done to them.
+// A forwarded response without sockets. Its client, runtime, quota and counters record what is done to them.
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { ForwardedResponse } from '#gateway/forward/forwarded-response.ts'
@@ -12,13 +12,13 @@ type Gate = ConstructorParameters<typeof ForwardedResponse>[0]['gate']
 type Client = ConstructorParameters<typeof ForwardedResponse>[0]['client']
 type QueueEntry = ReturnType<Parameters<Gate['open']>[0]>
 
-/** What of the scene differs from the ordinary: a GET whose client takes all, and whose tenant has slots left. */
+/** The differences from the default scene: a GET whose client reads all, and whose tenant has free slots. */
 export interface Conditions {
   isHead?: boolean
   hasWholeRequest?: boolean
   /** The connection ends with this response. */
   isLast?: boolean
-  /** The client takes no more for now. */
+  /** The client reads no more for now. */
   isFull?: boolean
   /** The runtime's head cannot be written. */
   isHeadUnwritable?: boolean
@@ -30,15 +30,15 @@ export const noSlots: Rejection = { ...rejections.gatewayBusy, code: 'QUOTA_CONN
 export interface Scene {
   response: ForwardedResponse
   live: LiveConnections
-  /** What was done, in order. */
+  /** All actions, in order. */
   done: string[]
-  /** What was done since the last call. */
+  /** Returns the actions since the last call. */
   changes(): string[]
   /** Decides on the slot that an event stream waits for. */
   slot: QueueEntry
   /** The client stops sending its body. */
   stopSending(): void
-  /** What the response waits for on its way to a runtime. */
+  /** The wait of the response before a runtime is called. */
   wait: { abort(reason: Error): void }
   call: { abort(reason: Error): void }
   source: { pause(): void; resume(): void; abort(reason: Error): void }
@@ -78,7 +78,7 @@ export function startScene(conditions: Conditions = {}): Scene {
     },
     flushHead: () => note('head flushed'),
     writeRejectionHead: ({ code }) => {
-      note(`refusal ${code}${isLast() ? ' close' : ''}`)
+      note(`rejection ${code}${isLast() ? ' close' : ''}`)
       return Buffer.from(code)
     },
     write: (chunk) => {
@@ -118,11 +118,11 @@ export function startScene(conditions: Conditions = {}): Scene {
       ended: () => note('ended'),
       request: (_group, _method, status, milliseconds) => note(`counted ${status} after ${milliseconds}`),
       rejected: (_group, _method, status) => note(`rejected ${status}`),
-      refused: () => note('refused'),
+      quotaRejected: () => note('rejected by quota'),
       egress: (_group, bytes) => note(`egress ${bytes}`),
       opened: () => note('stream opened'),
       closed: () => note('stream closed'),
-      kept: (goOn) => goOn(),
+      whenWritten: (next) => next(),
     },
     'rest',
     'GET',
@@ -138,15 +138,15 @@ export function startScene(conditions: Conditions = {}): Scene {
     requestId: 'id',
     onOver: () => note('over'),
   })
-  let reported = done.length
-  const letGoOf = (what: string) => ({ abort: ({ message }: Error) => note(`${what} aborted: ${message}`) })
+  let shown = done.length
+  const abortable = (what: string) => ({ abort: ({ message }: Error) => note(`${what} aborted: ${message}`) })
   return {
     response,
     live,
     done,
     changes() {
-      const since = done.slice(reported)
-      reported = done.length
+      const since = done.slice(shown)
+      shown = done.length
       return since
     },
     slot: {
@@ -154,8 +154,8 @@ export function startScene(conditions: Conditions = {}): Scene {
       reject: (rejection) => entry?.reject(rejection),
     },
     stopSending: () => onIdle(),
-    wait: letGoOf('wait'),
-    call: letGoOf('call'),
-    source: { ...letGoOf('runtime'), pause: () => note('paused'), resume: () => note('resumed') },
+    wait: abortable('wait'),
+    call: abortable('call'),
+    source: { ...abortable('runtime'), pause: () => note('paused'), resume: () => note('resumed') },
   }
 }

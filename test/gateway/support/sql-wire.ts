@@ -1,10 +1,10 @@
-// SQL clients and servers by hand: packets as they go over the wire, and a stand-in server for what a real one won't do.
+// Packets of SQL clients and servers as they are on the wire, and a double of a server for what a real one does not do.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 import { until } from '#test/support/until.ts'
 
-/** A packet without a type: length, code, the rest. */
+/** Returns a packet without a type: length, code and the rest. */
 export function packet(code: number, rest: Buffer | string = ''): Buffer {
   const head = Buffer.alloc(8)
   const body = Buffer.from(rest)
@@ -22,7 +22,7 @@ export function startup(parameters: readonly string[], version = 0x30000): Buffe
   return packet(version, `${parameters.map((text) => `${text}\0`).join('')}\0`)
 }
 
-/** A message of a server: type, length, the rest. */
+/** Returns a message of a server: type, length and the rest. */
 export function message(type: string, rest: Buffer | string = ''): Buffer {
   const body = Buffer.from(rest)
   const head = Buffer.alloc(5)
@@ -31,10 +31,10 @@ export function message(type: string, rest: Buffer | string = ''): Buffer {
   return Buffer.concat([head, body])
 }
 
-/** AuthenticationOk. */
-export const admit = message('R', Buffer.alloc(4))
+/** The message AuthenticationOk. */
+export const authenticationOk = message('R', Buffer.alloc(4))
 
-/** Sends bytes and gives back all that comes until the other side ends. */
+/** Sends bytes, and returns all bytes that arrive until the other side ends the connection. */
 export async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
   const socket = connect(port, '127.0.0.1')
   const chunks: Buffer[] = []
@@ -44,7 +44,7 @@ export async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** The fields of an ErrorResponse, by their letters. */
+/** Returns the fields of an ErrorResponse by their letters. */
 export function errorFields(bytes: Buffer): Record<string, string> {
   if (bytes.toString('latin1', 0, 1) !== 'E' || bytes.readUInt32BE(1) !== bytes.length - 1)
     throw new Error(`no error: ${bytes.toString('latin1')}`)
@@ -57,16 +57,16 @@ export function errorFields(bytes: Buffer): Record<string, string> {
 
 export interface FakePostgres {
   address: string
-  /** In the order in which they came. */
+  /** The connections, in the order in which they came. */
   sockets: Socket[]
-  /** All that the nth connection has sent. */
+  /** Returns all bytes that the nth connection has sent. */
   received(nth: number): Buffer
 }
 
-/** @param onConnection what the server does with a new connection; lets it in */
+/** @param onConnection handles a new connection; the default admits the client */
 export async function startFakePostgres(
   t: Test,
-  onConnection: (socket: Socket) => void = letsIn,
+  onConnection: (socket: Socket) => void = admitClient,
 ): Promise<FakePostgres> {
   const chunks: Buffer[][] = []
   const fake: FakePostgres = { address: '', sockets: [], received: (nth) => Buffer.concat(chunks[nth] ?? []) }
@@ -92,12 +92,12 @@ export async function startFakePostgres(
   return fake
 }
 
-export function letsIn(socket: Socket): void {
-  socket.once('data', () => socket.write(admit))
+export function admitClient(socket: Socket): void {
+  socket.once('data', () => socket.write(authenticationOk))
 }
 
-/** A client that has sent its startup packet and whose server has it. */
-export async function knock(
+/** Connects a client that sends its startup packet, and waits until the server has the connection. */
+export async function startLogin(
   t: Test,
   port: number,
   fake: FakePostgres,
@@ -113,10 +113,11 @@ export async function knock(
   return socket
 }
 
-/** A client whose server has let it in. */
+/** Opens a session, with a client that the server has admitted. */
 export async function openSession(t: Test, port: number, fake: FakePostgres, user: string): Promise<Socket> {
-  const socket = await knock(t, port, fake, user)
+  const socket = await startLogin(t, port, fake, user)
   const [first] = (await once(socket, 'data')) as [Buffer]
-  if (!first.subarray(0, admit.length).equals(admit)) throw new Error(`not let in: ${first.toString('latin1')}`)
+  if (!first.subarray(0, authenticationOk.length).equals(authenticationOk))
+    throw new Error(`not admitted: ${first.toString('latin1')}`)
   return socket
 }

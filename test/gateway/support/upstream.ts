@@ -1,4 +1,4 @@
-// A runtime for the gateway's tests: says what reached it, and does as the path tells it.
+// A runtime for the tests of the gateway. It records what it receives, and behaves as the path selects.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises'
 import { rejectedHeader } from '@tenantry/contract'
 import { WebSocketServer } from 'ws'
 
-/** A request as the runtime got it, without its body. */
+/** A request as the runtime received it, without its body. */
 export interface Seen {
   method: string
   url: string
@@ -18,16 +18,16 @@ export interface Upstream {
   port: number
   url: string
   seen: Seen[]
-  /** Body bytes taken from clients, and given to clients, so far. */
+  /** The bytes of bodies that were received from clients and sent to clients so far. */
   received: number
   sent: number
-  /** Requests whose client went away before their end. */
+  /** The number of requests whose client remaining before their end. */
   aborted: number
-  /** Requests whose body waits to be taken. */
+  /** Requests whose body is not read yet. */
   stalled: IncomingMessage[]
   /** Responses that wait for the test to send them. */
   waiting: ServerResponse[]
-  /** Requests under way. */
+  /** The number of open requests. */
   open: number
   stop(): Promise<void>
 }
@@ -35,13 +35,13 @@ export interface Upstream {
 export const megabyte = 1024 * 1024
 
 /**
- * By path, wherever a tenant's path may begin:
- * `/echo` the body back · `/head` what arrived, as JSON · `/bytes/N` N bytes with their length · `/chunked/N` without ·
- * `/status/N` · `/hang` never answers · `/half` breaks off in the middle · `/close` hangs up without an answer ·
- * `/sink` counts the body · `/stall` takes none of the body · `/early` refuses with 413 at once, `/early/N` with N ·
- * `/rejected/N` says with status N that nothing was touched, `/claimed/N` says so with 401 and N bytes, `/unmeasured` without a length ·
- * `/wait` takes the body and leaves the response to the test · `/mute` counts the body and never says 100 · `/hints` 103 first ·
- * `/trailers` · `/events` a stream without end · `/odd` headers that must not get through.
+ * The behaviour by path, wherever a tenant's path begins:
+ * `/echo` returns the body · `/head` what arrived, as JSON · `/bytes/N` N bytes with their length · `/chunked/N` without ·
+ * `/status/N` · `/hang` never responds · `/half` breaks off in the middle · `/close` hangs up without a response ·
+ * `/sink` counts the body · `/stall` reads nothing of the body · `/early` rejects with 413 at once, `/early/N` with N ·
+ * `/rejected/N` marks its status N as rejected, `/claimed/N` so marks 401 with N bytes, `/unmeasured` 401 without a length ·
+ * `/wait` reads the body and leaves the response to the test · `/mute` counts the body and never sends 100 · `/hints` 103 first ·
+ * `/trailers` · `/events` an endless stream · `/odd` headers that must not pass · `/denied` rejects an upgrade.
  */
 export async function startUpstream(port = 0): Promise<Upstream> {
   const state = {
@@ -68,7 +68,7 @@ export async function startUpstream(port = 0): Promise<Upstream> {
       if (!response.writableFinished) state.aborted++
     })
     // A client that leaves in the middle of its body is counted above.
-    result(request, response, state).catch(() => undefined)
+    respond(request, response, state).catch(() => undefined)
   })
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (!/\/(?:early|mute)/.test(request.url ?? '')) response.writeContinue()
@@ -78,14 +78,14 @@ export async function startUpstream(port = 0): Promise<Upstream> {
     note(request)
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
-    if (/\/refused/.test(request.url ?? '')) {
+    if (/\/denied/.test(request.url ?? '')) {
       socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nX-Why: key\r\n\r\nno')
     } else if (/\/raw/.test(request.url ?? '')) {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\nhello ')
       socket.pipe(socket)
     } else {
       webSockets.handleUpgrade(request, socket, head, (client) => {
-        // Whatever the gateway's client sends is passed on, frames that are none included.
+        // A client of the gateway may send invalid frames, which end its connection.
         client.on('error', () => client.terminate())
         client.on('message', (data, isBinary) => client.send(data, { binary: isBinary }))
       })
@@ -112,7 +112,7 @@ const actions =
   'echo|head|bytes|chunked|status|hang|half|close|sink|stall|early|wait|mute|rejected|claimed|unmeasured|hints|trailers|events|odd'
 const actionInUrl = new RegExp(`/(${actions})(?:/(\\d+))?`)
 
-async function result(
+async function respond(
   request: IncomingMessage,
   response: ServerResponse,
   state: Omit<Upstream, 'port' | 'url' | 'stop'>,
@@ -222,17 +222,17 @@ async function result(
 
 async function sendBytes(response: ServerResponse, count: number, state: { sent: number }): Promise<void> {
   const chunk = Buffer.alloc(64 * 1024, 'x')
-  let left = count
-  while (left > 0 && !response.destroyed) {
-    const size = Math.min(left, chunk.length)
-    left -= size
+  let remaining = count
+  while (remaining > 0 && !response.destroyed) {
+    const size = Math.min(remaining, chunk.length)
+    remaining -= size
     state.sent += size
     if (!response.write(chunk.subarray(0, size))) await room(response)
     else await setImmediate()
   }
 }
 
-/** Waits until more can be written, or nobody wants it any more. */
+/** Waits until more can be written, or until the connection has closed. */
 function room(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

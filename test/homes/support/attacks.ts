@@ -1,4 +1,4 @@
-// Statements by which a tenant might take the service's tables down, each list run in a session of its own.
+// Statements with which a tenant may try to change the service's tables. Each list runs in its own session.
 
 export function attacks(id: string): Record<string, string[]> {
   const [system, owner] = [`"${id}_system"`, `"${id}_owner"`]

@@ -1,5 +1,5 @@
-// Creates a database and is killed between the statement that creates it and the one that takes the rights of PUBLIC:
-// node killed-between.ts URL NAME
+// Creates a database, and kills itself between the statement that creates it and the one that revokes PUBLIC's privileges:
+// `node killed-between.ts URL NAME`.
 import pg from 'pg'
 import { ensureClosedDatabase } from '#control-plane/platform/closed-databases.ts'
 

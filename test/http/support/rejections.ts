@@ -1,26 +1,26 @@
-// Calls that are refused, each with the status, the code and what the message names.
+// Calls that are rejected, each with its status, its code and what the message names.
 import type { Test } from 'tap'
-import { isError, newName, type Requested, type TestApi } from '#test/support/control-plane/api.ts'
+import { isError, newName, type CallOptions, type TestApi } from '#test/support/control-plane/api.ts'
 
 export type Case = [
   what: string,
   method: string,
   path: string,
-  asked: Requested,
+  request: CallOptions,
   status: number,
   code: string,
   names: string,
 ]
 
-/** Each is sent; then the control database must hold as many rows as before, and the audit log say nothing new. */
+/** Sends each call. Then the control database must have as many rows as before, and the audit log no new entry. */
 export const rejectedBy =
   (api: TestApi) =>
   async (t: Test, cases: Case[]): Promise<void> => {
     const before = await api.counts()
-    for (const [what, method, path, requested, status, code, names] of cases) {
-      isError(t, await api.call(method, path, requested), status, code, names, what)
+    for (const [what, method, path, options, status, code, names] of cases) {
+      isError(t, await api.call(method, path, options), status, code, names, what)
     }
-    t.same(await api.counts(), before, 'nothing was made')
+    t.same(await api.counts(), before, 'nothing was created')
   }
 
 export const good = () => ({ name: newName(), plan: 'Free', region: 'local' })

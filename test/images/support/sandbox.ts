@@ -1,4 +1,4 @@
-// Hardened containers of our images for one test file, on the engine of TENANTRY_DOCKER_HOST; all gone at the end.
+// Hardened containers of our images for one test file, on the engine of TENANTRY_DOCKER_HOST. All are removed at the end.
 import { randomBytes } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import Docker from 'dockerode'
@@ -9,7 +9,7 @@ import type { ImageName } from '#images/catalogue.ts'
 const waitMilliseconds = 30_000
 const pollMilliseconds = 20
 
-/** As users of the images see them; root is nobody. */
+/** The IDs of the images' users. None is root. */
 export const users: Record<ImageName, number> = {
   postgres: 10_002,
   'tenant-runtime': 10_001,
@@ -36,7 +36,7 @@ export interface RunOptions {
   command?: string[]
   entrypoint?: string[]
   environment?: Record<string, string>
-  /** A volume for the image's data; none without. */
+  /** A volume for the image's data. */
   data?: string
   /** A volume for /run/secrets. */
   secrets?: string
@@ -52,10 +52,10 @@ export interface ExecResult {
 export interface Running {
   container: Docker.Container
   exec(command: string[], environment?: Record<string, string>): Promise<ExecResult>
-  /** Both streams so far. */
+  /** Returns the output of both streams so far. */
   logs(): Promise<string>
   isRunning(): Promise<boolean>
-  /** Its exit code, when it has ended. */
+  /** Waits until the container has ended, and returns its exit code. */
   ended(): Promise<number>
 }
 
@@ -116,7 +116,7 @@ export function createSandbox(t: Test) {
     return running(container)
   }
 
-  /** Through a container that is never started. */
+  /** Writes the files through a container that is never started. */
   const writeSecrets = async (name: string, image: ImageName, files: Record<string, string>): Promise<void> => {
     const container = await docker.createContainer({
       Image: `tenantry/${image}:latest`,
@@ -135,20 +135,20 @@ export function createSandbox(t: Test) {
     docker,
     volume,
     start,
-    /** A network without a way out. */
+    /** Creates a network without external access. */
     async network(subnet: string): Promise<string> {
       const name = `tenantry-test-${randomBytes(8).toString('hex')}`
       await docker.createNetwork({ Name: name, Internal: true, Labels: labels, IPAM: { Config: [{ Subnet: subnet }] } })
       return name
     },
-    /** A volume of files that only the image's user can read. */
+    /** Creates a volume of files that only the image's user can read. */
     async secrets(image: ImageName, files: Record<string, string>): Promise<string> {
       const name = await volume()
       await writeSecrets(name, image, files)
       return name
     },
     writeSecrets,
-    /** A shell of the image's user on a volume of data; what it prints. @throws Error when it fails */
+    /** Runs a shell as the image's user on a volume, and returns its output. @throws Error when it fails */
     async shell(image: ImageName, data: string, script: string): Promise<string> {
       const { ended, logs } = await start(image, { data, entrypoint: ['/bin/bash', '-euc', script] })
       const code = await ended()
@@ -181,7 +181,7 @@ function running(container: Docker.Container): Running {
   }
 }
 
-/** Both streams as one text. The engine sends frames: which stream (1 byte), nothing (3), how many bytes (4), the bytes. */
+/** Returns both streams as one text. The engine sends frames: the stream (1 byte), nothing (3), the size (4), the bytes. */
 function unframed(frames: Buffer): string {
   const parts: Buffer[] = []
   for (let at = 0; at + 8 <= frames.length;) {
@@ -192,7 +192,7 @@ function unframed(frames: Buffer): string {
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** @throws Error with what was waited for, when it does not come */
+/** @throws Error that names `what` when the check does not hold in time */
 export async function until(what: string, check: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + waitMilliseconds
   while (!(await check())) {

@@ -1,4 +1,4 @@
-// Customers over the ends of two months: what each has sent, what counts as usage, and the prices at which it is invoiced.
+// Customers for tests of month ends: the requests that each has sent, the usage that counts, and the prices.
 
 interface Tally {
   served: number
@@ -10,7 +10,7 @@ export interface Customer {
   id: string
   name: string
   key: string
-  /** By month, `YYYY-MM`. */
+  /** Requests sent in each month, `YYYY-MM`. */
   sent: Map<string, Tally>
 }
 

@@ -1,4 +1,4 @@
-// The control database twice, in one form: as Prisma understands prisma/schema.prisma, and as Postgres' catalog has it.
+// Reads the tables of the control database in one format from two sources: prisma/schema.prisma, and Postgres' catalog.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -8,9 +8,8 @@ import { promisify } from 'node:util'
 import { query } from '#test/support/postgres.ts'
 
 export interface Table {
-  /** `type`, `not null` or not, default as Postgres prints it. */
+  /** Each column's type, whether it is `not null`, and its default, as Postgres prints them. */
   columns: Record<string, { type: string; required: boolean; default: string | null }>
-  /** By name. */
   indexes: Record<string, { kind: 'primary' | 'unique' | 'normal'; columns: string[] }>
   foreignKeys: Record<
     string,
@@ -59,7 +58,7 @@ async function readDataModel(): Promise<DataModel> {
       [command, 'generate', '--generator', 'datamodel', '--schema', join(directory, 'schema.prisma')],
       {
         cwd: directory,
-        // The engine named here would be downloaded, and is not needed to read a schema.
+        // Reading a schema does not need the schema engine. Naming another program prevents its download.
         env: {
           ...process.env,
           PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
@@ -83,7 +82,7 @@ const plainTypes: Record<string, string> = {
   Bytes: 'bytea',
 }
 
-/** @throws Error for what this can't compare, so that nothing goes unseen */
+/** @throws Error for a type that this test cannot compare, so that no difference stays hidden */
 function postgresType({ name, type, nativeType, isList, kind }: Field): string {
   const plain = plainTypes[type]
   if (!isList && kind === 'scalar') {
@@ -92,7 +91,7 @@ function postgresType({ name, type, nativeType, isList, kind }: Field): string {
     if (nativeType?.[0] === 'Date') return 'date'
     if (nativeType?.[0] === 'Timestamptz') return `timestamp(${nativeType[1][0] ?? ''}) with time zone`
   }
-  throw new Error(`the field ${name} has a type that this test does not know`)
+  throw new Error(`field "${name}" has a type that this test does not support`)
 }
 
 function postgresDefault(table: string, column: string, { name, type, default: value }: Field): string | null {
@@ -100,16 +99,16 @@ function postgresDefault(table: string, column: string, { name, type, default: v
   if (typeof value === 'object') {
     if (value.name === 'now') return 'CURRENT_TIMESTAMP'
     if (value.name === 'autoincrement') return `nextval('${table}_${column}_seq'::regclass)`
-    throw new Error(`the field ${name} has a default that this test does not know`)
+    throw new Error(`field "${name}" has a default that this test does not support`)
   }
   if (type === 'Int' || type === 'BigInt' || type === 'Boolean') return String(value)
   return `'${String(value)}'::${plainTypes[type] ?? ''}`
 }
 
-/** As `prisma migrate` would make it. */
+/** Returns the tables that `prisma migrate` would create from the schema. */
 export async function tablesOfSchema(): Promise<Record<string, Table>> {
   const { enums, models, indexes } = await readDataModel()
-  if (enums.length > 0) throw new Error('this test does not know enums')
+  if (enums.length > 0) throw new Error('this test does not support enums')
   const tableOf = (modelName: string) => models.find(({ name }) => name === modelName)?.dbName ?? modelName
   const columnOf = (modelName: string, fieldName: string) =>
     models.find(({ name }) => name === modelName)?.fields.find(({ name }) => name === fieldName)?.dbName ?? fieldName
@@ -170,7 +169,7 @@ const columnNames = (table: string, numbers: string) =>
   `(select array_agg(attname::text order by position) from unnest(${numbers}) with ordinality as n(number, position)
     join pg_attribute on attrelid = ${table} and attnum = n.number)`
 
-/** All tables of the schema `public`, but for the migrations' ledger. */
+/** Returns all tables of the database's schema `public`, except the table of migrations. */
 export async function tablesOfDatabase(url: string): Promise<Record<string, Table>> {
   const shapes: Record<string, Table> = {}
   const ours = "relnamespace = 'public'::regnamespace and relname <> '_prisma_migrations'"

@@ -1,5 +1,5 @@
-// A Prisma generator that writes down how Prisma itself understands a schema: `node dmmf-generator.ts FILE`.
-// Prisma asks with lines of JSON-RPC on standard input and is answered on standard error.
+// A Prisma generator that writes Prisma's model of a schema to a file: `node dmmf-generator.ts FILE`.
+// Prisma sends lines of JSON-RPC requests to standard input and reads the responses from standard error.
 import { writeFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 

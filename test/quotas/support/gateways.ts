@@ -1,5 +1,5 @@
-// Gateways in this process that lease from a real control plane, each through a door of its own that can be shut, before
-// one runtime that counts what reaches it.
+// Gateways in this process that lease from a real control plane, each through a proxy that can be closed, and one runtime
+// that counts its requests.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -25,15 +25,15 @@ import { WatchSource } from '#test/support/watch-source.ts'
 export interface QuotaGateway {
   readonly source: string
   gateway: Gateway
-  /** False: its calls to the control plane find nobody. */
+  /** False when its calls to the control plane find no listener. */
   reachable: boolean
-  /** Lease calls that were answered. */
+  /** The number of lease calls that got a response. */
   calls: number
-  /** Answers of the next so many lease calls are lost on the way back. */
+  /** The number of further lease calls whose responses are lost. */
   loseResponses: number
-  /** Ends it without any last call, as a kill does, counts that were not pushed included. */
+  /** Ends the gateway without a last call, as a kill does. Counts that were not pushed are lost. */
   kill(): Promise<void>
-  /** A new incarnation of the same name. */
+  /** Starts the next boot of the gateway, with the same name. */
   start(options?: Partial<GatewayOptions>): Promise<void>
 }
 
@@ -41,18 +41,18 @@ export interface QuotaSetting {
   upstream: Upstream
   routes: WatchSource<Route>
   gateways: QuotaGateway[]
-  /** A tenant of the plan, its row in the control database and its route. */
+  /** Adds a tenant of the plan: its row in the control database, and its route. */
   addTenant(plan: string, limits?: Partial<RouteLimits>): Promise<Route>
   /** Puts the route and waits until every gateway has applied it, and holds a first lease and slots of a tenant that is ready. */
   put(route: Route): Promise<void>
 }
 
-/** What a gateway leaves to its next incarnation. */
+/** The files that a gateway leaves to its next boot. */
 const files = ['leases.ndjson', 'slots.ndjson']
 
 const agent = new Agent({ keepAlive: true, maxSockets: 512 })
 
-/** @param ofFirst options of the first gateway alone */
+/** @param ofFirst options of only the first gateway */
 export async function startQuotaSetting(
   t: Test,
   api: TestApi,
@@ -195,10 +195,10 @@ async function startOne(
     gateway: await start(),
     async kill() {
       one.reachable = false
-      // What a killed process has on disk is what it had before any of its last steps.
-      const left = await Promise.all(files.map((name) => readFile(join(data, name), 'utf8')))
+      // A killed process leaves its files as they were before its last steps.
+      const contents = await Promise.all(files.map((name) => readFile(join(data, name), 'utf8')))
       await one.gateway.stop(0)
-      await Promise.all(files.map((name, nth) => writeFile(join(data, name), left[nth] ?? '')))
+      await Promise.all(files.map((name, nth) => writeFile(join(data, name), contents[nth] ?? '')))
     },
     async start(more = {}) {
       one.gateway = await start(more)
@@ -213,7 +213,7 @@ export interface ReceivedResponse {
   body: string
 }
 
-/** One request on a connection that is kept. */
+/** Sends one request on a connection that is used again. */
 export async function send(
   port: number,
   path: string,
@@ -228,14 +228,14 @@ export async function send(
 }
 
 export interface Opened {
-  /** 101, or what it was refused with. */
+  /** 101, or the status of the rejection. */
   status: number
-  /** Of the error. */
+  /** The code of the error. */
   code: string | undefined
   socket: Socket
 }
 
-/** A connection that stays, to the upstream's `/raw`. */
+/** Opens a long-lived connection to the upstream's `/raw`. */
 export async function openRaw(t: Test, port: number, name: string): Promise<Opened> {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => undefined)
@@ -251,7 +251,7 @@ export async function openRaw(t: Test, port: number, name: string): Promise<Open
   throw new Error(`the connection ended: ${text}`)
 }
 
-/** Slots and open connections of a tenant, by gateway. */
+/** Returns the slots and open connections of a tenant, by gateway. */
 export async function slotsOf(api: TestApi, tenantId: string): Promise<Record<string, [slots: number, open: number]>> {
   const rows = await api.sql('select source, slots, open from connection_slots where tenant_id = $1 order by source', [
     tenantId,
@@ -259,8 +259,8 @@ export async function slotsOf(api: TestApi, tenantId: string): Promise<Record<st
   return Object.fromEntries(rows.map(({ source, slots, open }) => [String(source), [Number(slots), Number(open)]]))
 }
 
-/** What billing would see: the greatest value of each counter, summed up. */
-export async function counted(api: TestApi, tenantId: string, meter: string): Promise<number> {
+/** Returns what billing counts: the sum of the greatest values of the counters. */
+export async function totalOf(api: TestApi, tenantId: string, meter: string): Promise<number> {
   const [row] = await api.sql(
     'select coalesce(sum(value), 0)::int as total from usage_counters where tenant_id = $1 and meter = $2',
     [tenantId, meter],
@@ -268,7 +268,7 @@ export async function counted(api: TestApi, tenantId: string, meter: string): Pr
   return Number(row?.['total'])
 }
 
-/** Granted and used of the current month's leases, over all gateways or at one. */
+/** Returns the granted and used requests of the current month's leases, over all gateways or at one. */
 export async function leased(
   api: TestApi,
   tenantId: string,
@@ -282,7 +282,7 @@ export async function leased(
   return { granted: Number(row?.['granted']), used: Number(row?.['used']) }
 }
 
-/** A lease call as a gateway makes it. */
+/** Makes a lease call as a gateway does. */
 export async function leaseCall(
   api: TestApi,
   call: Record<string, unknown>,

@@ -1,4 +1,4 @@
-// Docker's own client at the tests' engine, and the containers of a tenant there.
+// Runs Docker's command line client with the tests' engine, and lists a tenant's containers.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { testEngine } from '#test/support/docker-platform.ts'
@@ -12,7 +12,7 @@ export interface Tenant {
 const run = promisify(execFile)
 export const docker = async (...args: string[]) => (await run('docker', ['-H', testEngine(), ...args])).stdout.trim()
 
-/** Names of a tenant's containers of this service, running or not, a line each. */
+/** Returns the names of a tenant's containers of a service, running or not, one on each line. */
 export const containersOf = ({ id }: Tenant, service: string) =>
   docker(
     'ps',

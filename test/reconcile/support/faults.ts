@@ -1,4 +1,4 @@
-// What operators do, and what they are told, while something is wrong with the engine or its host.
+// Actions of operators and checks of what the platform reports, for tests with faults of the engine or its host.
 import type { Test } from 'tap'
 import type { DockerPlatform } from '#test/support/docker-platform.ts'
 import { docker, type Tenant } from './docker-client.ts'
@@ -17,7 +17,7 @@ export const until = async (what: string, holds: () => Promise<boolean>): Promis
   }
 }
 
-/** All that a test does with this platform and its tenants. */
+/** Returns the actions and checks of a test on a platform. */
 export function actionsOn(platform: DockerPlatform) {
   const request = async (name: string, plan: string, wait: number): Promise<Tenant & { status: string }> => {
     const { status, body } = await platform.call(
@@ -39,7 +39,7 @@ export function actionsOn(platform: DockerPlatform) {
     if (tenant.status !== 'ready') throw new Error(`${name} is ${tenant.status}`)
     return tenant
   }
-  /** `served` when all that serves the tenant is well, else what is said instead. */
+  /** Uploads a file for a tenant. @returns `served`, or the status and the body of an error */
   const use = async ({ name, key }: Tenant): Promise<string> => {
     const response = await platform.tenantCall(name, 'POST', '/storage/v1/object/system/probe.txt', {
       key,
@@ -49,8 +49,8 @@ export function actionsOn(platform: DockerPlatform) {
     const text = await response.text()
     return response.status === 200 ? 'served' : `${response.status} ${text}`
   }
-  /** Waits until the tenant's conditions and its operation say what is wrong. */
-  const reported = async (t: Test, { id }: Tenant, reason: string, words: RegExp): Promise<void> => {
+  /** Waits until the tenant reports a reason, and asserts that its conditions and its operation have the message. */
+  const untilReported = async (t: Test, { id }: Tenant, reason: string, words: RegExp): Promise<void> => {
     const body = await platform.until(id, ({ conditions }) =>
       (conditions as Condition[]).some((condition) => condition.status === 'False' && condition.reason === reason),
     )
@@ -85,7 +85,7 @@ export function actionsOn(platform: DockerPlatform) {
       '--filter',
       'label=tenantry.service=gateway',
     )
-  /** Everything of the installation, by kind and name. */
+  /** Returns the names of all objects of the installation on the engine. */
   const everything = async (): Promise<string[]> => {
     const { containers, networks, volumes } = await platform.host.observe(
       { installation: platform.installation },
@@ -93,5 +93,5 @@ export function actionsOn(platform: DockerPlatform) {
     )
     return [...containers, ...networks, ...volumes].map(({ name }) => name).sort()
   }
-  return { request, create, use, told: reported, isWell, regionCondition, change, gateway, everything }
+  return { request, create, use, untilReported, isWell, regionCondition, change, gateway, everything }
 }

@@ -1,5 +1,5 @@
-// Examples that do not give the response that is documented for them, each with the reason, and with the example as it would
-// have to be to hold here: that one is checked as well.
+// Examples whose response differs from the documented one. Each has the reason, and a variant of the example that holds
+// here, which is tested as well.
 import type { CompleteExample } from './read-examples.ts'
 
 export interface Exception {
@@ -8,14 +8,14 @@ export interface Exception {
   readonly instead: (example: CompleteExample) => CompleteExample
 }
 
-/** By the names that `nameOf` gives them. */
+/** The exceptions by the names that `nameOf` returns. */
 export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Exception>([
   [
     'PostgrestQueryBuilder.select: Querying referenced table with count',
     {
       reason:
         'its SQL fills a table that it does not create, and calls an extension function in a schema that no home has',
-      // The response names the id that was made up when it was written down.
+      // The documented response contains an ID that was generated when it was written.
       instead: (example) => ({
         ...example,
         sql: inHome(example.sql.replace('create table characters', 'create table instruments')).replace(
@@ -61,7 +61,8 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
       [
         name,
         {
-          reason: 'no record is new, which is a 200, in PostgREST too since version 12; the documented response is a 201',
+          reason:
+            'no record is new, which is so the status is 200, in PostgREST too since version 12; the documented status is 201',
           instead: (example) => ({
             ...example,
             response: { ...membersOf(example.response), status: 200, statusText: 'OK' },
@@ -72,7 +73,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
   [
     'PostgrestFilterBuilder.is: Checking for nullness, true or false',
     {
-      reason: 'the documented response shows the text `null` where its SQL has inserted a null',
+      reason: 'the documented response shows the text `null`, but its SQL has inserted a null',
       instead: (example) => ({
         ...example,
         response: { ...membersOf(example.response), data: [{ id: 2, name: null }] },
@@ -82,7 +83,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
   [
     'PostgrestFilterBuilder.contains: On array columns',
     {
-      reason: 'the documented response shows one of the three columns, and the call selects all',
+      reason: 'the documented response shows one of the three columns, but the call selects all',
       instead: (example) => ({ ...example, call: example.call.replace('.select()', ".select('title')") }),
     },
   ],
@@ -101,7 +102,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
   [
     'PostgrestTransformBuilder.limit: On a referenced table',
     {
-      reason: 'the documented response shows the second row, and the call requests no order',
+      reason: 'the documented response shows the second row, but the call requests no order',
       instead: (example) => ({
         ...example,
         call: `${example.call}.order('name', { referencedTable: 'instruments', ascending: false })`,
@@ -120,7 +121,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
   ),
 ])
 
-/** SQL with what the home has of its own. */
+/** Adapts the SQL of an example to the home. */
 function inHome(sql: string): string {
   return sql.replaceAll('"extensions"."uuid_generate_v4"()', 'gen_random_uuid()').replaceAll('public.', '')
 }
@@ -131,6 +132,6 @@ function idOf(response: unknown): string {
 }
 
 function membersOf(value: unknown): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null) throw new Error('the documented response is no object')
+  if (typeof value !== 'object' || value === null) throw new Error('the documented response is not an object')
   return { ...value }
 }

@@ -1,32 +1,32 @@
-// The examples in the doc comments of the installed PostgREST client, read out of its sources.
+// Reads the examples in the doc comments of the installed PostgREST client from its sources.
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
 export interface Example {
-  /** As in `PostgrestQueryBuilder.select`. */
-  readonly place: string
+  /** The class and method, as in `PostgrestQueryBuilder.select`. */
+  readonly location: string
   readonly title: string
-  /** Of the client, in TypeScript. Several statements `const … = await` are alternatives with one response. */
+  /** The call of the client, in TypeScript. Several statements `const … = await` are alternatives with one response. */
   readonly call: string
 }
 
-/** One that can be run as it stands. */
+/** An example that can run unmodified. */
 export interface CompleteExample extends Example {
   readonly sql: string
-  /** What is documented as the response: JSON mostly, else the text as it is. */
+  /** The documented response: usually JSON, otherwise its text. */
   readonly response: unknown
 }
 
 export interface Examples {
-  /** Of the client. */
+  /** The version of the client. */
   readonly version: string
   readonly all: readonly Example[]
-  /** Those with SQL, call and response. */
+  /** The examples with SQL, call and response. */
   readonly complete: readonly CompleteExample[]
 }
 
-/** The parts of the client that speak of tables, views and functions. */
+/** The parts of the client for tables, views and functions. */
 const parts = [
   'PostgrestClient',
   'PostgrestQueryBuilder',
@@ -35,7 +35,7 @@ const parts = [
   'PostgrestBuilder',
 ]
 
-/** @throws Error when two examples of a place have one title, or an example's SQL or response has no call */
+/** @throws Error when two examples of a location have the same title, or an example's SQL or response has no call */
 export async function readExamples(): Promise<Examples> {
   const entry = createRequire(import.meta.url).resolve('@supabase/postgrest-js/package.json')
   const { version } = JSON.parse(await readFile(entry, 'utf8')) as { version: string }
@@ -46,8 +46,8 @@ export async function readExamples(): Promise<Examples> {
   return { version, all: found, complete: found.filter(isComplete) }
 }
 
-/** As in `PostgrestFilterBuilder.eq: With select()`. */
-export function nameOf({ place: location, title }: Example): string {
+/** Returns the name of an example, as in `PostgrestFilterBuilder.eq: With select()`. */
+export function nameOf({ location, title }: Example): string {
   return `${location}: ${title.replaceAll('`', '')}`
 }
 
@@ -60,7 +60,7 @@ function isComplete(example: Found): example is Found & { sql: string } {
   return example.sql !== undefined && example.response !== undefined
 }
 
-/** A comment, and the name of what it stands before. */
+/** Matches a comment and the name of the documented member. */
 const documented =
   /\/\*\*(?<comment>(?:(?!\*\/).)*)\*\/\s*(?:(?:export|default|abstract|async|class)\s+)*(?<member>\w+)/gs
 
@@ -70,7 +70,7 @@ function examplesOf(part: string, source: string): Found[] {
     const texts = (tag: string) => {
       const ofTag = sections.filter((section) => section.tag === tag)
       const byTitle = new Map(ofTag.map(({ title, text }) => [title, text]))
-      if (byTitle.size < ofTag.length) throw new Error(`${part}.${member} has two ${tag} of one title`)
+      if (byTitle.size < ofTag.length) throw new Error(`${part}.${member} has two ${tag} with one title`)
       return byTitle
     }
     const [calls, sql, responses] = [texts('example'), texts('exampleSql'), texts('exampleResponse')]
@@ -80,7 +80,7 @@ function examplesOf(part: string, source: string): Found[] {
     return [...calls].map(([title, call]) => {
       const response = responses.get(title)
       return {
-        place: `${part}.${member}`,
+        location: `${part}.${member}`,
         title,
         call,
         sql: sql.get(title),
@@ -88,14 +88,14 @@ function examplesOf(part: string, source: string): Found[] {
       }
     })
   })
-  // Whatever form the comments take next, none of it is passed over unseen.
+  // A new form of comments in the client must not be skipped silently.
   const count = source.match(/@exampleSql\b/g)?.length ?? 0
   if (found.filter(({ sql }) => sql !== undefined).length !== count)
     throw new Error(`${part} has ${count} examples with SQL, and not all were understood`)
   return found
 }
 
-/** The tags of a comment, each with the rest of its line and with what stands in its code fence. */
+/** Returns the tags of a comment, each with the rest of its line and the content of its code fence. */
 function sectionsOf(comment: string): { tag: string; title: string; text: string }[] {
   const text = comment.replaceAll(/^[ \t]*\* ?/gm, '').replaceAll('*\\/', '*/')
   return [...text.matchAll(/^@(\w+)[ \t]*([^\n]*)\n((?:(?!^@\w).)*)/gms)].map(
@@ -103,7 +103,7 @@ function sectionsOf(comment: string): { tag: string; title: string; text: string
   )
 }
 
-/** From the first fence to the last. Some of the examples have a fence too many, which is no part of the code. */
+/** Returns the text from the first fence to the last. Some examples have an extra fence, which is not code. */
 function fenced(body: string): string {
   const lines = body.split('\n')
   const isFence = (line: string) => line.trim().startsWith('```')

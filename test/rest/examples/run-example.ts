@@ -1,18 +1,15 @@
-// Runs an example: its SQL as the tenant's own login, a reload, its call as anybody with the publishable key. What it made
-// in the home is gone afterwards.
+// Runs an example: its SQL as the tenant's own login, a reload, and its call with the publishable key. Afterwards it
+// drops what the SQL created in the home.
 import { runInThisContext } from 'node:vm'
 import ts from 'typescript'
 import { query } from '#test/support/postgres.ts'
 import type { TestTenant } from '#test/support/runtime.ts'
 import type { CompleteExample } from './read-examples.ts'
 
-/** What the client gives for a call: `data`, `error`, `count`, `status`, `statusText`. */
+/** The result of a client's call: `data`, `error`, `count`, `status`, `statusText`. */
 export type Response = Record<string, unknown>
 
-/**
- * One response for each `await` of the call.
- * @throws Error when SQL, reload or call fail
- */
+/** Returns one response for each `await` of the call. @throws Error when SQL, reload or call fail */
 export async function runExample(tenant: TestTenant, { sql, call }: CompleteExample): Promise<Response[]> {
   const before = new Set((await objectsOf(tenant)).map(({ oid }) => oid))
   const made = async () => (await objectsOf(tenant)).filter(({ oid }) => !before.has(oid))
@@ -29,7 +26,7 @@ export async function runExample(tenant: TestTenant, { sql, call }: CompleteExam
   }
 }
 
-/** The same response, told in the same words: `given` is left with what `documented` says. */
+/** Returns both responses in a comparable form: `got` has only the members that `documented` has. */
 export function compared(documented: unknown, given: Response): { wanted: Response; got: Response } {
   const wanted = responseOf(documented)
   const { error } = wanted
@@ -44,20 +41,20 @@ export function compared(documented: unknown, given: Response): { wanted: Respon
   }
 }
 
-/** What is documented, in full. Not all examples tell of everything that a response has; some tell of its data alone. */
+/** Returns the documented response in full. Some examples document only a part of it, or only its data. */
 function responseOf(documented: unknown): Response {
-  const { statusText, ...reported } = isRecord(documented) ? documented : { data: documented }
-  // HTTP/2 has no such text, and most of the examples were written down where there was none.
+  const { statusText, ...members } = isRecord(documented) ? documented : { data: documented }
+  // HTTP/2 has no status text, and most of the documented responses have none.
   return {
     data: null,
     error: null,
     count: null,
-    ...reported,
+    ...members,
     ...(statusText === '' || statusText === undefined ? {} : { statusText }),
   }
 }
 
-/** Errors have the platform's own fields beside those of PostgREST. */
+/** Selects the documented members of an error, because ours have further fields. */
 function partOf(given: unknown, documented: Record<string, unknown>): unknown {
   return isRecord(given) ? Object.fromEntries(Object.keys(documented).map((key) => [key, given[key]])) : given
 }
@@ -69,7 +66,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 interface HomeObject {
   oid: string
   kind: 'table' | 'view' | 'function'
-  /** As SQL. */
+  /** The name, quoted for SQL. */
   name: string
 }
 
@@ -84,27 +81,27 @@ async function objectsOf({ home }: TestTenant): Promise<HomeObject[]> {
   return rows as unknown as HomeObject[]
 }
 
-/** Everybody may do everything: the examples say nothing of policies. */
+/** Allows everything for all callers, because the examples have no policies. */
 function publishable({ kind, name }: HomeObject): string {
   if (kind === 'view') return `alter view ${name} set (security_invoker = true);`
   if (kind === 'function') return ''
-  return `alter table ${name} enable row level security; create policy everyone on ${name} using (true) with check (true);`
+  return `alter table ${name} enable row level security; create policy allow_all on ${name} using (true) with check (true);`
 }
 
 async function reload(tenant: TestTenant): Promise<void> {
   const { status, text } = await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
-  if (status !== 200) throw new Error(`the reload was answered with ${status}: ${text}`)
+  if (status !== 200) throw new Error(`the reload returned ${status}: ${text}`)
 }
 
 async function responsesOf(tenant: TestTenant, call: string): Promise<Response[]> {
   const responses: Response[] = []
-  // What is awaited is kept on its way into the example's variables, which alternatives declare twice.
+  // Stores each awaited response on its way into the example's variables, because alternatives declare these twice.
   const stored = call
     .replaceAll(/\bconst (?=\{)/g, 'var ')
     .replaceAll('= await ', '= responses[responses.length] = await ')
   const body = ts.transpile(`(async (supabase, responses) => {\n${stored}\n})`, { target: ts.ScriptTarget.ESNext })
   const example: unknown = runInThisContext(body)
-  if (typeof example !== 'function') throw new Error(`the example is no call: ${call}`)
+  if (typeof example !== 'function') throw new Error(`the example is not a call: ${call}`)
   await Reflect.apply(example, undefined, [tenant.client(undefined), responses])
   if (responses.length === 0) throw new Error(`the example awaits nothing: ${call}`)
   return responses

@@ -20,7 +20,7 @@ export const aggregates: Feature[] = [
     ),
   },
   {
-    feature: '`count()` of rows, and `count` in its older form',
+    feature: '`count()` of rows, and the former `count` in its older form',
     here: 'same',
     check: give(
       ['/sales?select=count()', [{ count: 4 }]],
@@ -83,15 +83,15 @@ export const aggregates: Feature[] = [
     ]),
   },
   {
-    feature: 'order by a column that is not a group',
+    feature: 'order by a column that is not a grouped',
     here: 'same',
     check: gives(
       '/sales?select=sold_on,amount.sum()&order=id',
       rejected(
         400,
         '42803',
-        'query parameter "order": what is aggregated can only be ordered by what it is grouped by, ' +
-          'and "select" has no "id" as it stands there',
+        'Invalid query parameter "order": aggregated rows can only be ordered by columns that they are grouped by, ' +
+          'and "select" has no "id" of this form.',
       ),
     ),
   },
@@ -188,7 +188,7 @@ export const aggregates: Feature[] = [
     here: 'same',
     check: gives(
       '/books?select=available.max()',
-      rejected(400, '42883', 'this operator does not fit the type of the field', {
+      rejected(400, '42883', 'The operator does not support the type of the field.', {
         details: 'function max(boolean) does not exist',
       }),
     ),
@@ -201,12 +201,12 @@ export const aggregates: Feature[] = [
       rejected(
         400,
         'PGRST100',
-        'query parameter "select": one of count(), sum(), avg(), min(), max() is expected at character 8 of "amount.median()"',
+        'Invalid query parameter "select": one of count(), sum(), avg(), min(), max() is expected at character 8 of "amount.median()".',
       ),
     ),
   },
   {
-    feature: 'aggregates that are not allowed',
+    feature: 'disallowed aggregates',
     here: 'differs',
     note: 'always on; in PostgREST off by default (`PGRST123`)',
     check: give(['/shelves?select=count()', [{ count: 3 }]]),

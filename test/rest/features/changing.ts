@@ -1,4 +1,5 @@
-// Features of writing: updates and deletions, what they answer, and writes by policies, views and partitions.
+// Features of writing: updates and deletions, their responses, and writes under policies, through views and into
+// partitions.
 import { json, rejected, rows, type Feature } from './scene.ts'
 import { changed, low, representation, stored } from './writing.ts'
 
@@ -53,7 +54,7 @@ export const changing: Feature[] = [
   {
     feature: 'update with an empty object',
     here: 'differs',
-    note: 'changes nothing, and returns the rows as if it had; PostgREST returns none',
+    note: 'changes nothing and returns the matching rows; PostgREST returns rows',
     check: async ({ expect }) => {
       await expect(
         { method: 'PATCH', path: '/shelves?id=eq.1', body: {}, headers: representation },
@@ -105,7 +106,7 @@ export const changing: Feature[] = [
     note: 'rejected; PostgREST changes every row, without `pg-safeupdate`',
     check: async (scene) => {
       const message = (what: string) =>
-        `${what} needs a filter; to mean every record, say so, for example with ?id=not.is.null`
+        `${what} requires a filter. To select every record, use for example ?id=not.is.null`
       await scene.expect(
         { method: 'PATCH', path: '/shelves', body: { hall: 'all' } },
         rejected(400, '21000', message('UPDATE')),
@@ -122,7 +123,8 @@ export const changing: Feature[] = [
     here: 'absent',
     note: 'removed from PostgREST in version 13',
     check: async ({ expect }) => {
-      const message = (what: string) => `${what} takes no limit and no offset: it is for all that match`
+      const message = (what: string) =>
+        `${what} does not allow a limit or an offset. It applies to all matching records.`
       await expect(
         { method: 'PATCH', path: '/shelves?id=gt.0&order=id&limit=1', body: { hall: 'x' } },
         rejected(400, 'PGRST100', message('UPDATE')),
@@ -139,12 +141,12 @@ export const changing: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         { method: 'DELETE', path: '/authors?select=id,profiles()&profiles=is.null' },
-        rejected(400, 'PGRST100', "DELETE can't ask for rows of other collections"),
+        rejected(400, 'PGRST100', 'DELETE cannot have filters on rows of other collections.'),
       )
     },
   },
   {
-    feature: 'embedding in the records that a change returns',
+    feature: 'embedding in the records that representation of returns',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
@@ -187,7 +189,7 @@ export const changing: Feature[] = [
     },
   },
   {
-    feature: 'aggregates over the records that a change returns',
+    feature: 'aggregates over the records that representation of returns',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
@@ -205,7 +207,7 @@ export const changing: Feature[] = [
     },
   },
   {
-    feature: 'singular: exactly one row, or nothing is done',
+    feature: 'singular: exactly one row, otherwise nothing changes',
     here: 'same',
     check: async (scene) => {
       const headers = { ...representation, accept: 'application/vnd.pgrst.object+json' }
@@ -270,7 +272,7 @@ export const changing: Feature[] = [
     here: 'same',
     check: async ({ expect, rows }) => {
       const denied = (status: number) =>
-        rejected(status, '42501', 'the row-level security policy of the collection does not allow this')
+        rejected(status, '42501', 'The row-level security policy of the collection does not allow this.')
       await expect(
         { method: 'POST', path: '/drafts', as: 'ada', body: { id: 5, text: 'x' }, headers: representation },
         changed(201, '*/*', 'return=representation', [{ id: 5, owner: 'ada', text: 'x' }]),
@@ -308,7 +310,7 @@ export const changing: Feature[] = [
       )
       await expect(
         { method: 'POST', path: '/cheap_books', body: { id: 62, title: 'dear', price: 11 } },
-        rejected(400, '44000', 'the record lies outside of what the view shows', {
+        rejected(400, '44000', 'The record is outside of the view.', {
           details: 'new row violates check option for view "cheap_books"',
         }),
       )
@@ -332,7 +334,7 @@ export const changing: Feature[] = [
   {
     feature: 'collections with a schema',
     here: 'differs',
-    note: 'checked by the schema, before Postgres',
+    note: 'the schema checks them before Postgres',
     check: async ({ expect, request, t }) => {
       await expect(
         {
@@ -346,11 +348,11 @@ export const changing: Feature[] = [
       )
       await expect(
         { method: 'POST', path: '/notes', as: 'ada', body: { text: 'x', rank: '1.5' } },
-        rejected(400, '22P02', 'field "rank" must be a number'),
+        rejected(400, '22P02', 'Field "rank" must be a number.'),
       )
       await expect(
         { method: 'POST', path: '/notes', as: 'ada', body: { rank: 1 } },
-        rejected(400, '23502', 'field "text" is required'),
+        rejected(400, '23502', 'Field "text" is required.'),
       )
       await expect({ path: '/notes', as: 'ben' }, rows([]))
       t.equal((await request('GET', '/notes?select=text,...notes(id)', { as: 'ada' })).status, 400)
@@ -363,7 +365,7 @@ export const changing: Feature[] = [
       check: async ({ expect }) => {
         await expect(
           { method: 'POST', path: '/lines', body: 'entry=1', headers: { 'content-type': type } },
-          rejected(400, 'PGRST102', `Content-Type not acceptable: ${type}`, { hint: 'send application/json' }),
+          rejected(400, 'PGRST102', `Content-Type not acceptable: ${type}`, { hint: 'Send application/json.' }),
         )
       },
     }),

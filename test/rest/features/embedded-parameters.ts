@@ -1,4 +1,4 @@
-// Features of resource embedding: filters, order and pages of embedded rows, spreads, and what is refused.
+// Features of resource embedding: filters, order and pages of embedded rows, spreads, and rejected requests.
 import { few } from './embedding.ts'
 import { give, gives, rejected, type Feature } from './scene.ts'
 
@@ -219,7 +219,7 @@ export const embeddedParameters: Feature[] = [
     ),
   },
   {
-    feature: 'a hint that matches nothing',
+    feature: 'a hint that matches relationship',
     here: 'same',
     check: gives(
       '/books?select=id,authors!title(name)',

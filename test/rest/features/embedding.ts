@@ -1,4 +1,4 @@
-// Features of resource embedding: other relations' rows with each row, by foreign keys.
+// Features of resource embedding: rows of related tables with each row, by foreign keys.
 import { give, gives, rejected, type Feature } from './scene.ts'
 
 const ways = [
@@ -139,7 +139,7 @@ export const embedding: Feature[] = [
     ),
   },
   {
-    feature: 'hints: the table in between',
+    feature: 'hints: the junction table',
     here: 'same',
     check: give([
       '/shelves?select=id,books!book_shelves(id)&books.order=id&id=eq.2',

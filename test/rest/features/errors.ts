@@ -1,47 +1,47 @@
-// Features of errors: what a tenant's own code raises, and what the interface itself refuses.
+// Features of errors: exceptions of a tenant's own code, and errors of the interface.
 import { gives, json, rejected, type Feature, type Seen } from './scene.ts'
 
-/** With the tag of a tenant's own. */
+/** Returns the response of an exception that a tenant's code raises. */
 const raised = (status: number, code: string, message: string, more: { details?: string; hint?: string } = {}) =>
   rejected(status, code, message, { ...more, error: 'raised' })
 const fail = (code: string, wanted: Seen): Feature['check'] =>
   gives({ method: 'POST', path: '/rpc/fail', body: { code, what: 'no more' } }, wanted)
-const reported = { details: 'a detail', hint: 'a hint' }
+const detailAndHint = { details: 'a detail', hint: 'a hint' }
 
 export const errors: Feature[] = [
   {
     feature: '`raise exception`: 400 `P0001` with message, detail and hint',
     here: 'same',
-    check: fail('P0001', raised(400, 'P0001', 'no more', reported)),
+    check: fail('P0001', raised(400, 'P0001', 'no more', detailAndHint)),
   },
   {
     feature: "`errcode = 'PT402'`: the status 402",
     here: 'same',
-    check: fail('PT402', raised(402, 'PT402', 'no more', reported)),
+    check: fail('PT402', raised(402, 'PT402', 'no more', detailAndHint)),
   },
-  { feature: 'your own codes', here: 'same', check: fail('ZZ001', raised(400, 'ZZ001', 'no more', reported)) },
+  { feature: 'your own codes', here: 'same', check: fail('ZZ001', raised(400, 'ZZ001', 'no more', detailAndHint)) },
   {
     feature: "`raise sqlstate 'PGRST'` with JSON",
     here: 'absent',
     note: 'a 400 with the unchanged message',
-    check: fail('PGRST', raised(400, 'PGRST', 'no more', reported)),
+    check: fail('PGRST', raised(400, 'PGRST', 'no more', detailAndHint)),
   },
   {
-    feature: "Postgres' codes, raised: their status, with the function's message",
+    feature: "raised codes of Postgres: their status, with the function's message",
     here: 'same',
     check: async (scene) => {
-      await fail('42501', raised(403, '42501', 'no more', reported))(scene)
-      await fail('23505', raised(409, '23505', 'no more', reported))(scene)
-      await fail('22023', raised(400, '22023', 'no more', reported))(scene)
+      await fail('42501', raised(403, '42501', 'no more', detailAndHint))(scene)
+      await fail('23505', raised(409, '23505', 'no more', detailAndHint))(scene)
+      await fail('22023', raised(400, '22023', 'no more', detailAndHint))(scene)
     },
   },
   {
-    feature: "codes of the server's own errors, raised",
+    feature: 'raised codes of server errors',
     here: 'differs',
     note: '400; PostgREST returns 500',
     check: async (scene) => {
       for (const code of ['57014', 'XX000', '55P03', 'P0004', '40001'])
-        await fail(code, raised(400, code, 'no more', reported))(scene)
+        await fail(code, raised(400, code, 'no more', detailAndHint))(scene)
     },
   },
   {
@@ -53,7 +53,7 @@ export const errors: Feature[] = [
     ),
   },
   {
-    feature: 'errors that a trigger raises',
+    feature: 'errors that a trigger',
     here: 'same',
     check: gives(
       { method: 'POST', path: '/lines', body: { entry: 'forbidden' } },
@@ -66,8 +66,8 @@ export const errors: Feature[] = [
     note: 'also `statusCode` and `error`',
     check: gives(
       '/books?select=titel',
-      rejected(400, '42703', 'query parameter "select": collection "books" has no field "titel"', {
-        hint: 'did you mean "title"?',
+      rejected(400, '42703', 'Invalid query parameter "select": the collection "books" has no field "titel".', {
+        hint: 'Did you mean "title"?',
       }),
     ),
   },
@@ -76,7 +76,7 @@ export const errors: Feature[] = [
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90 } },
-      rejected(400, '23502', 'field "title" is required'),
+      rejected(400, '23502', 'Field "title" is required.'),
     ),
   },
   {
@@ -96,11 +96,11 @@ export const errors: Feature[] = [
     here: 'same',
     check: gives(
       { method: 'DELETE', path: '/authors?id=eq.1' },
-      rejected(409, '23503', 'records of "authors" refer to this one'),
+      rejected(409, '23503', 'Records of "authors" reference this one.'),
     ),
   },
   {
-    feature: '`23505`, a key that is taken',
+    feature: '`23505`, a duplicate key',
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90, title: 'x', isbn: 'i-1' } },
@@ -108,7 +108,7 @@ export const errors: Feature[] = [
     ),
   },
   {
-    feature: '`23514`, a value that a check rejects',
+    feature: '`23514`, a value that a violated rejects',
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90, title: 'x', pages: 0 } },
@@ -121,41 +121,41 @@ export const errors: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         { method: 'POST', path: '/books', body: { id: 'x', title: 'x' } },
-        rejected(400, '22P02', 'a value does not fit the type of its field', {
+        rejected(400, '22P02', 'A value does not match the type of its field.', {
           details: 'invalid input syntax for type bigint: "x"',
         }),
       )
       await expect(
         { method: 'POST', path: '/books', body: { id: 1e19, title: 'x' } },
-        rejected(400, '22003', 'a number is out of range', {
+        rejected(400, '22003', 'A number is out of range.', {
           details: 'value "10000000000000000000" is out of range for type bigint',
         }),
       )
       await expect(
         { method: 'POST', path: '/authors', body: { name: 'x', born: '2026-02-30' } },
-        rejected(400, '22008', 'a date and time is out of range', {
+        rejected(400, '22008', 'A date and time is out of range.', {
           details: 'date/time field value out of range: "2026-02-30"',
         }),
       )
       await expect(
         { method: 'POST', path: '/authors', body: { name: 'x', born: 'soon' } },
-        rejected(400, '22007', 'a value is no date and time', {
+        rejected(400, '22007', 'A value is not a valid date and time.', {
           details: 'invalid input syntax for type date: "soon"',
         }),
       )
       await expect(
         { method: 'POST', path: '/books', body: { id: 90, title: 'x', years: '[2,1)' } },
-        rejected(400, '22000', 'a value does not fit its type', {
+        rejected(400, '22000', 'A value does not match its type.', {
           details: 'range lower bound must be less than or equal to range upper bound',
         }),
       )
       await expect(
         { method: 'POST', path: '/lines', body: { entry: 'a\0b' } },
-        rejected(400, '22P05', 'a value does not fit its type', { details: 'unsupported Unicode escape sequence' }),
+        rejected(400, '22P05', 'A value does not match its type.', { details: 'unsupported Unicode escape sequence' }),
       )
       await expect(
         { path: '/books?pages=eq.99999999999' },
-        rejected(400, '22003', 'a number is out of range', {
+        rejected(400, '22003', 'A number is out of range.', {
           details: 'value "99999999999" is out of range for type integer',
         }),
       )
@@ -168,28 +168,28 @@ export const errors: Feature[] = [
       const headers = { 'content-type': 'application/json' }
       await expect(
         { method: 'POST', path: '/lines', body: '', headers },
-        rejected(400, 'PGRST102', 'the body is empty: a record is expected, or an array of records'),
+        rejected(400, 'PGRST102', 'The body is empty. It must be a record, or an array of records.'),
       )
       await expect(
         { method: 'PATCH', path: '/lines?at=eq.1', body: ' ', headers },
-        rejected(400, 'PGRST102', 'the body is empty: the fields to change are expected'),
+        rejected(400, 'PGRST102', 'The body is empty. It must have the fields to change.'),
       )
       await expect(
         { method: 'POST', path: '/lines', body: '[1]', headers },
-        rejected(400, 'PGRST102', '[0] must be an object'),
+        rejected(400, 'PGRST102', '[0] must be an object.'),
       )
       await expect(
         { method: 'POST', path: '/lines', body: '"x"', headers },
-        rejected(400, 'PGRST102', 'the body must be an object'),
+        rejected(400, 'PGRST102', 'The body must be an object.'),
       )
       await expect(
         { method: 'POST', path: '/lines', body: '[{"at":1},null]', headers },
-        rejected(400, 'PGRST102', '[1] must be an object'),
+        rejected(400, 'PGRST102', '[1] must be an object.'),
       )
       for (const body of ['{"at":', '{"at":1}x', '{"__proto__":1}', '['.repeat(65) + ']'.repeat(65)])
         t.match((await request('POST', '/lines', { body, headers })).json(), {
           code: 'PGRST102',
-          message: 'the body is no well-formed JSON',
+          message: 'The body is not valid JSON.',
           details: String,
           hint: null,
         })
@@ -200,7 +200,7 @@ export const errors: Feature[] = [
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90, titel: 'x' } },
-      rejected(400, 'PGRST204', 'collection "books" has no field "titel"', { hint: 'did you mean "title"?' }),
+      rejected(400, 'PGRST204', 'The collection "books" has no field "titel".', { hint: 'Did you mean "title"?' }),
     ),
   },
   {
@@ -208,7 +208,7 @@ export const errors: Feature[] = [
     here: 'same',
     check: gives(
       '/book',
-      rejected(404, 'PGRST205', 'there is no collection "book"', { hint: 'did you mean "books"?' }),
+      rejected(404, 'PGRST205', 'The collection "book" does not exist.', { hint: 'Did you mean "books"?' }),
     ),
   },
   {
@@ -219,7 +219,7 @@ export const errors: Feature[] = [
       const none = (what: string): Seen => ({
         status: 404,
         headers: { 'content-type': json },
-        body: { statusCode: '404', error: 'not_found', message: `there is no ${what}`, code: 'NOT_FOUND' },
+        body: { statusCode: '404', error: 'not_found', message: `There is no ${what}.`, code: 'NOT_FOUND' },
       })
       await expect({ path: '/a/b/c' }, none('GET /rest/v1/a/b/c'))
       await expect({ method: 'POST', path: '/shelves/1', body: {} }, none('POST /rest/v1/shelves/1'))
@@ -242,7 +242,7 @@ export const errors: Feature[] = [
     here: 'same',
     check: gives(
       `/shelves?select=${Array.from({ length: 1_601 }, () => 'id').join(',')}`,
-      rejected(400, 'PGRST100', 'query parameter "select": at most 1600 columns are selected'),
+      rejected(400, 'PGRST100', 'Invalid query parameter "select": at most 1600 columns can be selected.'),
     ),
   },
   {

@@ -1,23 +1,25 @@
-// Features of filtering rows: operators, their opposites, lists, trees, searches, places in JSON.
+// Features of filtering rows: operators, their negations, lists, trees, searches, paths in JSON.
 import { gives, rejected, rows, type Feature, type Scene } from './scene.ts'
 
 const big = '9007199254740993'
 
-/** Each filter of books finds these, by their last digits; and with `not.` the others for which it is not null. */
+/**
+ * Checks that each filter finds the books with these last digits, and with `not.` all others whose value is not null.
+ */
 function finds(...cases: readonly (readonly [filter: string, found: string, others: string])[]): Feature['check'] {
   return async (scene) => {
     for (const [filter, found, others] of cases) {
       await findsIn(scene, filter, found)
       const [column = '', condition = ''] = filter.split(/=(.*)/s, 2)
       await findsIn(scene, `${column}=not.${condition}`, others)
-      // The same inside of a tree.
+      // The same condition inside a tree.
       await findsIn(scene, `and=(${column}.${inTree(condition)})`, found)
       await findsIn(scene, `or=(${column}.not.${inTree(condition)})`, others)
     }
   }
 }
 
-/** A value that ends with what ends a condition stands in quotes there. */
+/** Quotes a value that contains a character which ends a condition in a tree. */
 function inTree(condition: string): string {
   const [, begin = '', value = ''] = /^(\w+(?:\(\w+\))?\.)(.*)$/s.exec(condition) ?? []
   return begin === 'in.' || !/[,()"]/.test(value) || /^[[{(]/.test(value)
@@ -170,14 +172,14 @@ export const filters: Feature[] = [
     'a search that is malformed',
     '/books?words=fts.a%20b',
     '42601',
-    'the text or the language of a search is malformed',
+    'The text or the language of a search is malformed.',
     'syntax error in tsquery: "a b"',
   ),
   bad(
     'a search that ends with an escape',
     '/books?words=fts.a%5C',
     '42601',
-    'the text or the language of a search is malformed',
+    'The text or the language of a search is malformed.',
     'there is no escaped character: "a\\"',
   ),
   bad(
@@ -240,7 +242,7 @@ export const filters: Feature[] = [
     '`(any)` with an operator that does not support it',
     '/books?id=neq(any).{1}',
     'PGRST100',
-    'query parameter "id": neq takes no "(any)" at character 9 of "neq(any).{1}"',
+    'Invalid query parameter "id": neq does not allow "(any)" at character 9 of "neq(any).{1}".',
   ),
   {
     feature: 'several filters must all match, also of one column',

@@ -1,4 +1,4 @@
-// Features of headers: preferences, forms of answers, profiles, OPTIONS.
+// Features of headers: preferences, formats of responses, profiles, OPTIONS.
 import { gives, json, rejected, rows, type Feature } from './scene.ts'
 import { response } from './functions.ts'
 import { changed } from './writing.ts'
@@ -68,7 +68,7 @@ export const forms: Feature[] = [
   {
     feature: '`text/csv`',
     here: 'differs',
-    note: 'quoted as in RFC 4180; a null is empty, an empty text `""`',
+    note: 'quoted as in RFC 4180; a null is empty, an empty text is `""`',
     check: async ({ expect, tenant }) => {
       const headers = { accept: 'text/csv' }
       const type = 'text/csv; charset=utf-8'
@@ -100,7 +100,7 @@ export const forms: Feature[] = [
     },
   },
   {
-    feature: '`text/csv` of a hundred columns and more',
+    feature: '`text/csv` of more than a hundred columns',
     here: 'same',
     check: async ({ t, request }) => {
       const names = Array.from({ length: 150 }, (_, n) => `c${n}:id`)
@@ -118,7 +118,7 @@ export const forms: Feature[] = [
   {
     feature: 'plans: `application/vnd.pgrst.plan+json`',
     here: 'absent',
-    note: 'off by default in PostgREST, too',
+    note: 'also by default in PostgREST, in PostgREST',
     check: gives(
       {
         path: one,
@@ -253,7 +253,7 @@ export const forms: Feature[] = [
     },
   },
   {
-    feature: 'headers that a browser may read',
+    feature: 'headers that browser scripts may read',
     here: 'same',
     check: async ({ t, request }) => {
       t.match((await request('GET', one, { headers: { origin: 'http://example.org' } })).headers, {
@@ -264,7 +264,7 @@ export const forms: Feature[] = [
   },
 ]
 
-/** Where the operator allows it. */
+/** Features that need the operator to allow rollbacks. */
 export const rollbacks: Feature[] = [
   {
     feature: '`tx=rollback`, `tx=commit`',

@@ -1,15 +1,15 @@
-// Features of functions: which methods call them, in what forms they answer, and what is refused.
+// Features of functions: the methods that call them, the formats of their responses, and rejected calls.
 import { response, both, call } from './functions.ts'
 import { gives, json, rejected, rows, type Feature } from './scene.ts'
 
 export const functionResponses: Feature[] = [
   {
-    feature: 'functions that change something, by GET or HEAD: 405',
+    feature: 'functions that change data, by GET or HEAD: 405',
     here: 'same',
     check: async ({ expect, rows, t }) => {
       await expect(
         { path: '/rpc/add_shelf?id=50&label=x' },
-        rejected(405, '25006', 'GET changes nothing: call the function with POST', {
+        rejected(405, '25006', 'GET must not change data. Call the function with POST.', {
           details: 'cannot execute INSERT in a read-only transaction',
         }),
       )
@@ -21,7 +21,7 @@ export const functionResponses: Feature[] = [
     },
   },
   {
-    feature: 'volatile functions by POST, once, also when they are counted',
+    feature: 'volatile functions by POST run once, also with a count',
     here: 'same',
     check: async ({ expect, rows, t }) => {
       await expect(
@@ -85,7 +85,7 @@ export const functionResponses: Feature[] = [
     here: 'absent',
     check: gives(
       { path: '/rpc/add?a=1', headers: { accept: 'text/csv' } },
-      rejected(406, 'PGRST107', 'None of these media types are available: text/csv for a function that gives values'),
+      rejected(406, 'PGRST107', 'None of these media types are available: text/csv for a function that returns values'),
     ),
   },
   {
@@ -153,7 +153,7 @@ export const functionResponses: Feature[] = [
     check: gives(
       '/rpc/secret',
       rejected(404, 'PGRST202', 'Could not find the function secret in the schema cache', {
-        hint: 'a new function is served after POST /admin/reload-schemas',
+        hint: 'A new function is available after POST /admin/reload-schemas.',
       }),
     ),
   },
@@ -163,7 +163,7 @@ export const functionResponses: Feature[] = [
     check: both(
       'add',
       { a: 'x' },
-      rejected(400, '22P02', 'a value does not fit the type of its field', {
+      rejected(400, '22P02', 'A value does not match the type of its field.', {
         details: 'invalid input syntax for type integer: "x"',
       }),
     ),
@@ -193,6 +193,6 @@ export const functionResponses: Feature[] = [
     feature: 'headers and status by `response.headers`, `response.status`',
     here: 'differs',
     note: 'ignored; raise an error to set a status',
-    check: gives('/rpc/says_status', response('said')),
+    check: gives('/rpc/sets_status', response('done')),
   },
 ]

@@ -1,7 +1,7 @@
-// Features of functions: how they are called, chosen, and what they answer.
+// Features of functions: how they are called and chosen, and their responses.
 import { give, gives, json, rejected, rows, type Feature, type Request, type Scene, type Seen } from './scene.ts'
 
-/** The answer of a function: a value, an object, an array of `n` rows. */
+/** Returns the response of a function: a value, an object, or an array of `n` rows. */
 export function response(
   body: unknown,
   { status = 200, range = '0-0/*', ...more }: { status?: number; range?: string } & Record<string, unknown> = {},
@@ -13,7 +13,7 @@ export function response(
   }
 }
 
-/** By POST. */
+/** Calls a function by POST. */
 export const call = (path: string, body: object | string, more: Partial<Request> = {}): Request => ({
   method: 'POST',
   path: `/rpc/${path}`,
@@ -22,7 +22,7 @@ export const call = (path: string, body: object | string, more: Partial<Request>
   headers: { 'content-type': 'application/json', ...more.headers },
 })
 
-/** Both by POST and by GET. */
+/** Checks a call both by POST and by GET. */
 export function both(name: string, args: Record<string, unknown>, wanted: Seen): Feature['check'] {
   return async ({ expect }) => {
     await expect(call(name, args), wanted)
@@ -89,7 +89,7 @@ export const functions: Feature[] = [
       rejected(
         400,
         '42703',
-        'function "lengths" gives values, or rows whose columns are not known: there is nothing for filters',
+        'The function "lengths" returns values, or rows with unknown columns, so the query cannot have filters.',
       ),
     ),
   },
@@ -190,7 +190,7 @@ export const functions: Feature[] = [
         rejected(
           400,
           '42703',
-          'function "untyped_set" gives values, or rows whose columns are not known: there is nothing for select',
+          'The function "untyped_set" returns values, or rows with unknown columns, so the query cannot have select.',
         ),
       )
     },
@@ -238,7 +238,7 @@ export const functions: Feature[] = [
     ),
   },
   {
-    feature: 'an overload that takes any number of further arguments',
+    feature: 'an overload with any number of further arguments',
     here: 'same',
     check: async (scene) => {
       await both('far', { a: 1 }, response('one'))(scene)
@@ -246,7 +246,7 @@ export const functions: Feature[] = [
     },
   },
   {
-    feature: 'overloads that differ in types only',
+    feature: 'overloads that differ only in types only',
     here: 'same',
     check: both(
       'twice',
@@ -276,7 +276,7 @@ export const functions: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         call('add', [1]),
-        rejected(400, 'PGRST102', 'the body must be an object with the arguments by their names'),
+        rejected(400, 'PGRST102', 'The body must be an object with the arguments by their names.'),
       )
     },
   },

@@ -103,7 +103,7 @@ export const ordering: Feature[] = [
       rejected(
         400,
         'PGRST100',
-        'query parameter "order": asc, desc, nullsfirst or nullslast is expected at character 4 of "id.up"',
+        'Invalid query parameter "order": asc, desc, nullsfirst or nullslast is expected at character 4 of "id.up".',
       ),
     ),
   },
@@ -146,13 +146,16 @@ export const ordering: Feature[] = [
     },
   },
   {
-    feature: 'a limit or offset below zero',
+    feature: 'a negative limit or offset',
     here: 'differs',
     note: '400; PostgREST returns 416 `PGRST103`',
-    check: gives(`${list}&limit=-1`, rejected(400, 'PGRST100', 'query parameter "limit": "-1" must be a whole number')),
+    check: gives(
+      `${list}&limit=-1`,
+      rejected(400, 'PGRST100', 'Invalid query parameter "limit": "-1" must be a whole number.'),
+    ),
   },
   {
-    feature: '`Range`, also with `limit` and `offset`: what both allow',
+    feature: '`Range`, also with `limit` and `offset`: the intersection',
     here: 'same',
     check: async ({ expect }) => {
       await expect({ path: list, headers: { range: '0-1', 'range-unit': 'items' } }, rows(three.slice(0, 2)))
@@ -182,14 +185,14 @@ export const ordering: Feature[] = [
     here: 'same',
     check: async ({ expect }) => {
       const headers = { prefer: 'count=exact' }
-      const reported = { 'preference-applied': 'count=exact' }
-      await expect({ path: list, headers }, rows(three, { range: '0-2/3', ...reported }))
+      const applied = { 'preference-applied': 'count=exact' }
+      await expect({ path: list, headers }, rows(three, { range: '0-2/3', ...applied }))
       await expect(
         { path: `${list}&limit=1&offset=1`, headers },
-        rows([{ id: 2 }], { status: 206, range: '1-1/3', ...reported }),
+        rows([{ id: 2 }], { status: 206, range: '1-1/3', ...applied }),
       )
-      await expect({ path: `${list}&offset=3`, headers }, rows([], { status: 206, range: '*/3', ...reported }))
-      await expect({ path: `${list}&id=gt.9`, headers }, rows([], { range: '*/0', ...reported }))
+      await expect({ path: `${list}&offset=3`, headers }, rows([], { status: 206, range: '*/3', ...applied }))
+      await expect({ path: `${list}&id=gt.9`, headers }, rows([], { range: '*/0', ...applied }))
       await expect(
         { path: `${list}&offset=4`, headers },
         rejected(416, 'PGRST103', 'Requested range not satisfiable', {
@@ -203,18 +206,18 @@ export const ordering: Feature[] = [
     here: 'same',
     check: async ({ expect }) => {
       const headers = { prefer: 'count=exact' }
-      const reported = { 'preference-applied': 'count=exact' }
+      const applied = { 'preference-applied': 'count=exact' }
       await expect(
         { path: '/books?select=id,shelves!inner(id)&shelves.id=eq.1&limit=1', headers },
-        rows([{ id: 1, shelves: [{ id: 1 }] }], { status: 206, range: '0-0/2', ...reported }),
+        rows([{ id: 1, shelves: [{ id: 1 }] }], { status: 206, range: '0-0/2', ...applied }),
       )
       await expect(
         { path: '/shelves?select=id,books()&books=is.null', headers },
-        rows([{ id: 3 }], { range: '0-0/1', ...reported }),
+        rows([{ id: 3 }], { range: '0-0/1', ...applied }),
       )
       await expect(
         { path: '/sales?select=sold_on,count()&order=sold_on&limit=1', headers },
-        rows([{ sold_on: '2026-01-01', count: 1 }], { status: 206, range: '0-0/3', ...reported }),
+        rows([{ sold_on: '2026-01-01', count: 1 }], { status: 206, range: '0-0/3', ...applied }),
       )
     },
   },

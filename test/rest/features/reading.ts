@@ -1,4 +1,4 @@
-// Features of reading: which columns, and what of them.
+// Features of reading: the columns and their forms.
 import { gives, give, rejected, rows, type Feature } from './scene.ts'
 
 const one = (path: string) => `/books?id=eq.1&${path}`
@@ -29,7 +29,7 @@ export const reading: Feature[] = [
   {
     feature: 'casting: `column::type`',
     here: 'differs',
-    note: "to Postgres' own types; in PostgREST to any type",
+    note: "only to Postgres' own types; in PostgREST to any type",
     check: async (scene) => {
       await give([
         one('select=id::text,price::int,tags::text,genre::text,added::date'),
@@ -37,11 +37,11 @@ export const reading: Feature[] = [
       ])(scene)
       await gives(
         one('select=id::genre'),
-        rejected(400, '42704', 'query parameter "select": type "genre" is none that values are cast to'),
+        rejected(400, '42704', 'Invalid query parameter "select": values cannot be cast to the type "genre".'),
       )(scene)
       await gives(
         one('select=id::uuid'),
-        rejected(400, '42846', 'the field can not be cast to this type', {
+        rejected(400, '42846', 'The field cannot be cast to this type.', {
           details: 'cannot cast type bigint to uuid',
         }),
       )(scene)
@@ -98,7 +98,7 @@ export const reading: Feature[] = [
   {
     feature: 'views',
     here: 'differs',
-    note: 'those with the rights of their caller (`security_invoker`)',
+    note: 'only those with the rights of their caller (`security_invoker`)',
     check: give([
       '/cheap_books?select=id,price&order=id',
       [
@@ -111,9 +111,9 @@ export const reading: Feature[] = [
     feature: 'tables without row-level security',
     here: 'absent',
     check: gives(
-      '/unguarded',
-      rejected(404, 'PGRST205', 'there is no collection "unguarded"', {
-        hint: 'a new schema takes effect with POST /admin/reload-schemas',
+      '/unprotected',
+      rejected(404, 'PGRST205', 'The collection "unprotected" does not exist.', {
+        hint: 'A new schema takes effect with POST /admin/reload-schemas.',
       }),
     ),
   },
@@ -129,7 +129,7 @@ export const reading: Feature[] = [
     ]),
   },
   {
-    feature: 'row-level security decides which rows exist',
+    feature: 'row-level security limits which rows exist',
     here: 'same',
     check: async ({ expect }) => {
       await expect({ path: '/drafts', as: 'ada' }, rows([{ id: 1, owner: 'ada', text: 'mine' }]))
@@ -141,7 +141,7 @@ export const reading: Feature[] = [
     here: 'absent',
     check: gives(
       one('select=*,upper_title'),
-      rejected(400, '42703', 'query parameter "select": collection "books" has no field "upper_title"'),
+      rejected(400, '42703', 'Invalid query parameter "select": the collection "books" has no field "upper_title".'),
     ),
   },
   {
@@ -156,10 +156,10 @@ export const reading: Feature[] = [
     note: 'the record; PostgREST returns 404 `PGRST125`',
     check: async ({ t, request, expect }) => {
       t.match(await request('GET', '/shelves/1'), { status: 200, text: '{"id":1,"label":"low","hall":"east"}' })
-      await expect({ path: '/shelves/99' }, rejected(404, 'PGRST116', 'there is no such record in "shelves"'))
+      await expect({ path: '/shelves/99' }, rejected(404, 'PGRST116', 'The record does not exist in "shelves".'))
       await expect(
         { path: '/lines/1' },
-        rejected(404, 'PGRST125', '"lines" has no key of one field: ask for its records with filters'),
+        rejected(404, 'PGRST125', '"lines" does not have a key of one field. Select its records with filters.'),
       )
     },
   },

@@ -1,5 +1,5 @@
-// The home that the features are shown on: tables made with SQL under row-level security, of every kind there is, and a
-// collection that a schema describes. And what there is to see of an answer.
+// The home of the feature tests: tables of every kind, created with SQL under row-level security, and a collection that
+// a schema describes. Also the compared parts of a response.
 import type { Test } from 'tap'
 import { query } from '#test/support/postgres.ts'
 import type { ApiResponse, RequestOptions, TestRuntime, TestTenant } from '#test/support/runtime.ts'
@@ -7,11 +7,11 @@ import type { ApiResponse, RequestOptions, TestRuntime, TestTenant } from '#test
 export interface Scene {
   t: Test
   tenant: TestTenant
-  /** As the service role, below `/rest/v1`. */
+  /** Sends a request as the service role, below `/rest/v1`. */
   request(method: string, path: string, options?: RequestOptions): Promise<ApiResponse>
-  /** The whole answer is this. */
+  /** Checks that this is the whole response. */
   expect(request: Request, wanted: Seen): Promise<ApiResponse>
-  /** Stored rows, as the database's superuser sees them. */
+  /** Returns stored rows as the database's superuser sees them. */
   rows(sql: string): Promise<Record<string, unknown>[]>
 }
 
@@ -20,7 +20,7 @@ export interface Request extends RequestOptions {
   path: string
 }
 
-/** An answer: its status, its body (as JSON, where it is), and the headers by which the interface says something. */
+/** The compared parts of a response: its status, its body (parsed if it is JSON), and the headers of the interface. */
 export interface Seen {
   status: number
   headers: Record<string, string>
@@ -28,9 +28,9 @@ export interface Seen {
 }
 
 export interface Feature {
-  /** In PostgREST's words. */
+  /** The feature in PostgREST's terms. */
   feature: string
-  /** `absent`: what is asked for is refused, clearly. */
+  /** The state of the feature here; `absent` means that a request for it is rejected with a clear error. */
   here: 'same' | 'differs' | 'absent'
   note?: string
   check: (scene: Scene) => Promise<unknown>
@@ -48,7 +48,7 @@ export function seen({ status, headers, text }: ApiResponse): Seen {
 
 export const json = 'application/json; charset=utf-8'
 
-/** A list that was read. */
+/** Returns the response of a list that was read. */
 export function rows(
   body: readonly unknown[],
   { status = 200, range, ...headers }: { status?: number; range?: string } & Record<string, unknown> = {},
@@ -75,7 +75,7 @@ const tags: Record<number, string> = {
   416: 'range_not_satisfiable',
 }
 
-/** An error in its whole form. */
+/** Returns the response of an error with all its members. */
 export function rejected(
   status: number,
   code: string,
@@ -93,19 +93,19 @@ export function rejected(
   }
 }
 
-/** A check of one request. */
+/** Returns a check of one request. */
 export function gives(request: string | Request, wanted: Seen): Feature['check'] {
   return ({ expect }) => expect(typeof request === 'string' ? { path: request } : request, wanted)
 }
 
-/** A check of several: each path, and the rows it gives. */
+/** Returns a check of several requests: each path, and the rows of its response. */
 export function give(...pairs: readonly (readonly [path: string, body: readonly unknown[]])[]): Feature['check'] {
   return async ({ expect }) => {
     for (const [path, body] of pairs) await expect({ path }, rows(body))
   }
 }
 
-/** To be had once, and entered by each test. */
+/** Creates the scene once; each test then enters it. */
 export async function makeScene(runtime: TestRuntime): Promise<(t: Test) => Scene> {
   const tenant = await runtime.addTenant()
   await query(tenant.home.adminUrl, tables)
@@ -195,11 +195,11 @@ create table drafts (id integer primary key, owner text default nullif(current_s
 ${guarded.map((table) => `alter table ${table} enable row level security;`).join('\n')}
 ${guarded
   .filter((table) => table !== 'drafts')
-  .map((table) => `create policy everyone on ${table} using (true) with check (true);`)
+  .map((table) => `create policy allow_all on ${table} using (true) with check (true);`)
   .join('\n')}
 create policy own on drafts using (
   owner = nullif(current_setting('app.user_id', true), '') or current_setting('app.role', true) = 'service_role');
-create table unguarded (id integer primary key);
+create table unprotected (id integer primary key);
 create view cheap_books with (security_invoker) as select id, title, price, author_id from books where price < 10 with check option;
 `
 
@@ -235,10 +235,10 @@ create function near(a integer) returns text immutable language sql as $$ select
 create function near(a integer, b integer default 2) returns text immutable language sql as $$ select 'two' $$;
 create function far(a integer) returns text immutable language sql as $$ select 'one' $$;
 create function far(a integer, variadic b integer[]) returns text immutable language sql as $$ select 'many' $$;
-create function says_status() returns text volatile language plpgsql as $$
-  begin perform set_config('response.status', '418', true); return 'said'; end $$;
-create function refuse_line() returns trigger language plpgsql as $$ begin raise exception 'not this one'; end $$;
-create trigger refuse before insert on lines for each row when (new.entry = 'forbidden') execute function refuse_line();
+create function sets_status() returns text volatile language plpgsql as $$
+  begin perform set_config('response.status', '418', true); return 'done'; end $$;
+create function reject_line() returns trigger language plpgsql as $$ begin raise exception 'not this one'; end $$;
+create trigger reject before insert on lines for each row when (new.entry = 'forbidden') execute function reject_line();
 create function fail(code text, what text) returns void volatile language plpgsql as $$
 begin raise exception using errcode = code, message = what, detail = 'a detail', hint = 'a hint'; end $$;
 create function broken() returns integer stable language plpgsql as $$ begin return (select nothing from nowhere); end $$;

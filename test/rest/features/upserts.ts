@@ -50,7 +50,7 @@ export const upserts: Feature[] = [
     },
   },
   {
-    feature: 'columns that are left out keep their values',
+    feature: 'omitted columns remain keep their values',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
@@ -59,7 +59,7 @@ export const upserts: Feature[] = [
       )
       await expect(
         { method: 'POST', path: '/shelves', body: { id: 2 }, headers: merge },
-        rejected(400, '23502', 'field "label" is required'),
+        rejected(400, '23502', 'Field "label" is required.'),
       )
     },
   },
@@ -69,7 +69,7 @@ export const upserts: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         { method: 'POST', path: '/authors?select=id', body: {}, headers: merge },
-        rejected(400, '23502', 'field "name" is required'),
+        rejected(400, '23502', 'Field "name" is required.'),
       )
       await expect(
         { method: 'POST', path: '/drafts?on_conflict=id&select=id', body: [{ id: 1 }], headers: merge },
@@ -228,13 +228,13 @@ export const upserts: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         { method: 'POST', path: '/shelves?on_conflict=hall', body: { id: 1, label: 'low', hall: 'a' }, headers: merge },
-        rejected(400, '42P10', 'on_conflict names no fields that are unique together', {
+        rejected(400, '42P10', 'Query parameter "on_conflict" must name fields that are unique together.', {
           details: 'there is no unique or exclusion constraint matching the ON CONFLICT specification',
         }),
       )
       await expect(
         { method: 'POST', path: '/shelves?on_conflict=lable', body: { id: 1 }, headers: merge },
-        rejected(400, 'PGRST204', 'collection "shelves" has no field "lable"', { hint: 'did you mean "label"?' }),
+        rejected(400, 'PGRST204', 'The collection "shelves" has no field "lable".', { hint: 'Did you mean "label"?' }),
       )
     },
   },
@@ -245,7 +245,11 @@ export const upserts: Feature[] = [
     check: async ({ expect }) => {
       await expect(
         { method: 'POST', path: '/lines', body: { at: 1 }, headers: merge },
-        rejected(400, '42P10', '"lines" has no primary key: on_conflict must name the fields that are unique'),
+        rejected(
+          400,
+          '42P10',
+          '"lines" has no primary key. The query parameter "on_conflict" must name its unique fields.',
+        ),
       )
       await expect(
         { method: 'POST', path: '/lines', body: { at: 1 }, headers: ignore },
@@ -267,7 +271,7 @@ export const upserts: Feature[] = [
           ],
           headers: merge,
         },
-        rejected(400, '21000', 'one request changes a record twice, or a function gave more rows than one', {
+        rejected(400, '21000', 'The request changes a record twice, or a function returned more than one row.', {
           details: 'ON CONFLICT DO UPDATE command cannot affect row a second time',
         }),
       )
@@ -276,7 +280,7 @@ export const upserts: Feature[] = [
   {
     feature: 'PUT of one record: 201 when it is new, else 200; 204 without a representation',
     here: 'differs',
-    note: 'without `Prefer`, plain HTTP gets the record',
+    note: 'without `Prefer`, plain HTTP receives the record',
     check: async ({ expect }) => {
       const headers = { prefer: 'return=representation' }
       await expect(
@@ -321,7 +325,7 @@ export const upserts: Feature[] = [
     },
   },
   {
-    feature: "PUT compares keys by their type's rules",
+    feature: 'PUT compares keys by the rules of their type',
     here: 'same',
     check: async ({ t, request, rows }) => {
       const put = (id: string, body: string) =>

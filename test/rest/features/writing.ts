@@ -1,9 +1,9 @@
-// Features of writing: inserts, and what they answer.
+// Features of writing: inserts and their responses.
 import { json, rejected, type Feature, type Scene, type Seen } from './scene.ts'
 
 export const representation = { prefer: 'return=representation' }
 
-/** Of a change: `body` undefined means nothing is sent back. */
+/** Returns the response of a change; with `body` undefined, the response has no body. */
 export function changed(status: number, range: string, applied = '', body?: unknown, type = json): Seen {
   return {
     status,
@@ -24,7 +24,7 @@ export const writing: Feature[] = [
   {
     feature: 'insert: without `Prefer`, 201 and an empty body',
     here: 'differs',
-    note: "the same for PostgREST's clients, which send a profile; plain HTTP gets the record",
+    note: "the same for PostgREST's clients, which send a profile; plain HTTP receives the record",
     check: async (scene) => {
       await scene.expect(
         { method: 'POST', path: '/shelves', body: { id: 10, label: 'ten' }, headers: { 'content-profile': 'public' } },
@@ -170,7 +170,7 @@ export const writing: Feature[] = [
     },
   },
   {
-    feature: 'keys that some of the objects leave out',
+    feature: 'keys that some objects omit',
     here: 'differs',
     note: '`null`, or the default with `missing=default`; PostgREST returns 400 `PGRST102` without `columns`',
     check: async ({ expect }) => {
@@ -224,7 +224,7 @@ export const writing: Feature[] = [
       )
       await expect(
         { method: 'POST', path: '/shelves?columns=id,lable', body: {} },
-        rejected(400, 'PGRST204', 'collection "shelves" has no field "lable"', { hint: 'did you mean "label"?' }),
+        rejected(400, 'PGRST204', 'The collection "shelves" has no field "lable".', { hint: 'Did you mean "label"?' }),
       )
     },
   },
@@ -259,7 +259,7 @@ export const writing: Feature[] = [
           ],
           headers: { prefer: 'missing=null' },
         },
-        rejected(400, '23502', 'field "pages" is required'),
+        rejected(400, '23502', 'Field "pages" is required.'),
       )
     },
   },
@@ -303,13 +303,13 @@ export const writing: Feature[] = [
       )
       await expect(
         { method: 'POST', path: '/books', body: { id: 55, title: 'x', gross: 2 } },
-        rejected(400, '428C9', 'a field is made by the database alone', {
+        rejected(400, '428C9', 'The database generates a field, so it cannot be written.', {
           details: 'cannot insert a non-DEFAULT value into column "gross"',
         }),
       )
       await expect(
         { method: 'POST', path: '/sales', body: { id: 9, book_id: 1, number: 1, amount: 1, sold_on: '2026-01-01' } },
-        rejected(400, '428C9', 'a field is made by the database alone', {
+        rejected(400, '428C9', 'The database generates a field, so it cannot be written.', {
           details: 'cannot insert a non-DEFAULT value into column "id"',
         }),
       )

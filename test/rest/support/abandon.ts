@@ -1,8 +1,10 @@
-// Callers that go away at any time.
+// Callers that disconnect at any time.
 import { request } from 'node:http'
 import type { Chance } from '#test/simulation/chance.ts'
 
-/** A caller that goes away: before its body has ended, before the answer, or in the middle of it. */
+/**
+ * Sends a request and disconnects: before the end of its body, before the response, or in the middle of the response.
+ */
 export function abandon(
   port: number,
   method: string,
@@ -13,7 +15,7 @@ export function abandon(
 ): Promise<void> {
   const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
   return new Promise((resolve) => {
-    const requested = request({
+    const outgoing = request({
       host: '127.0.0.1',
       port,
       agent: false,
@@ -26,15 +28,15 @@ export function abandon(
           : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
       },
     })
-    requested.on('error', () => undefined)
-    requested.once('close', resolve)
+    outgoing.on('error', () => undefined)
+    outgoing.once('close', resolve)
     const when = chance.below(3)
     if (when === 0 && text !== undefined) {
-      requested.write(text.slice(0, Math.floor(text.length / 2)), () => requested.destroy())
+      outgoing.write(text.slice(0, Math.floor(text.length / 2)), () => outgoing.destroy())
       return
     }
-    if (when <= 1) requested.end(text, () => setImmediate(() => requested.destroy()))
-    else requested.end(text)
-    requested.once('response', () => requested.destroy())
+    if (when <= 1) outgoing.end(text, () => setImmediate(() => outgoing.destroy()))
+    else outgoing.end(text)
+    outgoing.once('response', () => outgoing.destroy())
   })
 }

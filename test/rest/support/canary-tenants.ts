@@ -1,8 +1,8 @@
-// Tenants with users whose rows, tokens and names all carry canaries, and who may see which of them.
+// Tenants with users whose rows, tokens and names carry canaries, and the rights to see them.
 import { query } from '#test/support/postgres.ts'
 import type { TestRuntime, TestTenant } from '#test/support/runtime.ts'
 
-/** Who may see it: its user, anybody of the tenant, any user of the tenant, the service alone. */
+/** The callers who may see a canary: its user, all callers of the tenant, all users of the tenant, only the service. */
 export const kinds = ['private', 'public', 'signed', 'service'] as const
 export type Kind = (typeof kinds)[number]
 export const pattern = /cn-(\d+)-(\d+)-([a-z]+)-[0-9a-f]{12}/g
@@ -14,14 +14,14 @@ const owned = [
   { name: 'rank', type: 'number' },
   { name: 'data', type: 'json' },
 ]
-/** Each collection holds canaries of one kind. */
+/** Each collection contains canaries of one kind. */
 export const collections: Record<string, { kind: Kind; policy: object }> = {
   notes: { kind: 'private', policy: { type: 'ownership', owner_field: 'owner' } },
   posts: { kind: 'public', policy: { type: 'public_read', owner_field: 'owner' } },
   board: { kind: 'signed', policy: { type: 'authenticated' } },
   ledger: { kind: 'service', policy: { type: 'service' } },
 }
-/** Whatever else leads to rows and to the context: a relation, and functions that tell what they know. */
+/** Other access to rows and to the context: a relation, and functions that return what they know. */
 const more = `
   create table remarks (id uuid primary key default gen_random_uuid(), note uuid references notes (id) on delete cascade,
     owner text not null default nullif(current_setting('app.user_id', true), ''), text text not null);
@@ -34,19 +34,19 @@ const more = `
     select concat_ws(' ', current_setting('app.tenant_id', true), current_setting('app.user_id', true),
       current_setting('request.jwt.claims', true), current_user) $$;
   create function complain(word text) returns void language plpgsql as $$ begin
-    raise exception 'refused: %', word
+    raise exception 'rejected: %', word
       using errcode = 'P0001', detail = context(), hint = (select string_agg(text, ', ') from notes); end $$`
 
 export interface Member {
   tenant: TestTenant
-  /** Numbers of tenant and user; user 0 is the service, undefined nobody. */
+  /** The numbers of the tenant and the user; user 0 is the service, and undefined is an anonymous caller. */
   at: number
   user: number | undefined
   headers: Record<string, string>
   sub: string
 }
 
-/** Tenants with the collections, each with its users, its service and a caller without a key. */
+/** Adds tenants with the collections, each with its users, its service and a caller without a key. */
 export async function addMembers(
   runtime: TestRuntime,
   { tenants, users }: { tenants: number; users: number },
@@ -63,7 +63,7 @@ export async function addMembers(
       })
       if (status !== 201) throw new Error(text)
     }
-    // Functions need the tables, which a reload makes; and a reload serves functions.
+    // Functions need the tables, which the first reload creates; the second one serves the functions.
     for (const sql of ['', more]) {
       if (sql !== '') await query(tenant.home.adminUrl, sql)
       const { status, text } = await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })

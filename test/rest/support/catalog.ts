@@ -1,7 +1,7 @@
-// What Postgres' catalog says of a tenant's tables.
+// Reads Postgres' catalog of a tenant's tables.
 import type { TestTenant } from '#test/support/runtime.ts'
 
-/** All that a reload could change, as it stands in the catalog. */
+/** Returns everything that a reload could change, from the catalog. */
 export async function catalog(tenant: TestTenant): Promise<unknown[]> {
   return [
     await tenant.rows('select name, definition, published, applied_at from applied_schemas order by name'),

@@ -1,10 +1,10 @@
-// Types with a modifier, as columns and arguments have them: alone, in arrays, domains and composite types, with values that fit
-// them, that Postgres makes fit, and that it rejects.
+// Types with a modifier, as columns and arguments: alone, in arrays, domains and composite types, with values that fit,
+// that Postgres adapts, and that it rejects.
 
 interface BaseType {
   type: string
   literals: string[]
-  /** Read in another way in a text of an array, where Postgres knows the modifier too late. */
+  /** Values that Postgres reads differently in the text of an array, where it applies the modifier too late. */
   onlyAlone?: string[]
   isTextual?: true
 }
@@ -30,21 +30,21 @@ const baseTypes: BaseType[] = [
 
 /** A type of a column, with its values as texts of Postgres and as JSON. */
 export interface ModifiedType {
-  /** Of its table, its function and what it is made of. */
+  /** The common part of the names of its table and its function. */
   name: string
-  /** What is to be made for it. */
+  /** The SQL that creates the type. */
   sql: string
   type: string
   isArray: boolean
   isTextual: boolean
-  /** It can be a key, and in a path. */
+  /** True if the type can be a key, and so occur in a path. */
   isScalar: boolean
-  /** Postgres compares no row with a text. */
+  /** True if Postgres cannot compare a row of the type with a text. */
   isComposite: boolean
   values: Value[]
 }
 
-/** As a text of Postgres, and as JSON. */
+/** A value as a text of Postgres and as JSON. */
 export interface Value {
   text: string
   json: unknown
@@ -55,7 +55,7 @@ const part = (text: string) => `"${text.replaceAll(/["\\]/g, '\\$&')}"`
 
 export const modifiedTypes: ModifiedType[] = baseTypes.flatMap(
   ({ type, literals, onlyAlone = [], isTextual = false }, n) => {
-    // One that fits, and one that is made to fit or rejected.
+    // One value that fits, and one that is adapted or rejected.
     const few = literals.slice(0, 2)
     const alone = [...literals, ...onlyAlone].map((text) => ({ text, json: text }))
     const some = few.map((text) => ({ text, json: text }))
@@ -91,7 +91,7 @@ export function firstOf({ name, values: [first] }: ModifiedType): Value {
   return first
 }
 
-/** A value of each type as an SQL literal without a type, which Postgres reads as it thinks fit. */
+/** Returns the value as an SQL literal without a type, which Postgres interprets. */
 export function asLiteral({ text }: Value): string {
   return literal(text)
 }

@@ -1,4 +1,4 @@
-// Random query strings: what to select, filters, trees, order and pages, mostly as the grammar allows, some of it spoilt.
+// Random query strings: select, filters, trees, order and pages, mostly valid, some of them corrupted.
 import fc, { type Arbitrary } from 'fast-check'
 import {
   anyOperator,
@@ -12,7 +12,7 @@ import {
   type Table,
 } from './random-tables.ts'
 
-/** Each made once: to make them anew for each value takes most of the time. */
+/** Memoizes an arbitrary, because creating it for each value takes most of the time. */
 export function once<Key, More extends readonly unknown[], Made>(
   make: (key: Key, ...more: More) => Made,
 ): (key: Key, ...more: More) => Made {
@@ -45,7 +45,7 @@ const listed = once((kind: Kind) =>
     ),
 )
 
-/** `eq.1`; `quoted` inside of a tree. */
+/** A condition such as `eq.1`, quoted inside a tree. */
 const condition = once((kind: Kind, quoted: boolean): Arbitrary<string> => {
   const operator = fc.oneof(
     { weight: 40, arbitrary: fc.constantFrom(...operators[kind]) },
@@ -86,7 +86,7 @@ const steps = fc
     parts.map(([arrow, key], n) => (n < parts.length - 1 && arrow === '->>' ? '->' : arrow) + key).join(''),
   )
 
-/** A column, or a place in it. */
+/** A column, or a path in it. */
 const path = once(({ columns }: Table): Arbitrary<readonly [text: string, kind: Kind]> => {
   const all = Object.entries(columns)
   const plain = fc.constantFrom(...all)
@@ -193,7 +193,7 @@ const orders = once((table: Table): Arbitrary<string> =>
 
 export type Parameters = [key: string, value: string][]
 
-/** Of the relation itself, or of one embedded in it. */
+/** Parameters of the relation itself, or of one embedded in it. */
 const own = once((table: Table, prefix: string): Arbitrary<[string, string]> => {
   const count = usually(fc.constantFrom('0', '1', '5', '1000000'), fc.constantFrom('-1', 'x', '99999999999999999', ''))
   return fc.oneof(
@@ -281,7 +281,7 @@ const spoiling = fc.tuple(
   ),
 )
 
-/** As a query string; one in four has something put in, or taken out. */
+/** Encodes the parameters as a query string; one in four has characters inserted or removed. */
 export function encoded(list: Arbitrary<Parameters>): Arbitrary<string> {
   const spoilt = fc
     .tuple(list, fc.array(fc.tuple(fc.nat(), spoiling), { minLength: 1, maxLength: 3 }))

@@ -1,5 +1,5 @@
-// Random requests over the tables and functions of the features' scene: mostly what the grammar allows, some of it spoilt. What
-// a caller gives as a value has a canary in it now and then, which no statement's text may hold.
+// Random requests for the tables and functions of the features' scene: mostly valid, some of them corrupted. Some
+// values contain a canary, which no statement's text may contain.
 import fc, { type Arbitrary } from 'fast-check'
 import { encoded, items, once, operand, parameters, usually, type Parameters } from './random-queries.ts'
 import { canaries, canary, functions, sample, tables, type Table } from './random-tables.ts'
@@ -81,7 +81,7 @@ const body = once((table: Table) =>
     },
   ),
 )
-/** Everything is undone, so that what is there stays. */
+/** Every change is rolled back, so that the data remains. */
 const writing = fc
   .array(
     fc.constantFrom(

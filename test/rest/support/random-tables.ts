@@ -1,7 +1,7 @@
-// The tables and functions of the features' scene as random requests know them: columns, relations, and values of each kind, good
-// and strange.
+// The tables and functions of the features' scene for random requests: columns, relations, and values of each kind,
+// ordinary and strange.
 
-/** Ends what it can: a quote of any kind, a comment, an escape. */
+/** A text that would end a quote of any kind, a comment or an escape. */
 export const canary = 'cn4ry'
 export const canaries = [
   canary,
@@ -21,7 +21,7 @@ export type Kind = 'number' | 'text' | 'boolean' | 'date' | 'array' | 'range' | 
 
 export interface Table {
   columns: Record<string, Kind>
-  /** As `select` names them, and where they lead. */
+  /** The relations by the item in `select`, with their tables. */
   relations: readonly (readonly [item: string, name: string, table: string])[]
 }
 

@@ -1,16 +1,16 @@
-// Schemas, reloads and refusals, as the tests of the generated interface ask for them.
+// Schemas, reloads and checks of errors for the tests of the generated interface.
 import type { Test } from 'tap'
 import type { ApiResponse, TestTenant } from '#test/support/runtime.ts'
 
 export const rest = '/rest/v1'
 
-/** The id of no record. */
+/** An ID that no record has. */
 export const absent = '00000000-0000-4000-8000-000000000000'
 export const service = { type: 'service' }
 export const id = { name: 'id', type: 'uuid', primary: true }
 export const schema = (name: string, ...fields: object[]) => ({ name, fields: [id, ...fields], rls_policy: service })
 
-/** Of records that belong to whoever makes them. */
+/** A collection whose records belong to the user who creates them. */
 export const notes = {
   name: 'notes',
   fields: [
@@ -50,7 +50,7 @@ export async function reloaded(tenant: TestTenant, confirm?: string[]): Promise<
   return response.json()
 }
 
-/** Changes a stored schema; nothing takes effect before a reload. */
+/** Changes a stored schema, which takes effect at the next reload. */
 export async function alter(tenant: TestTenant, name: string, changes: object): Promise<void> {
   const response = await tenant.request('PATCH', `${rest}/schemas?name=eq.${name}`, { as: 'service', body: changes })
   if (response.status !== 204) throw new Error(response.text)

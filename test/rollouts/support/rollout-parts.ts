@@ -1,4 +1,4 @@
-// A rollout, its subjects and what it has moved, 20 s and more after it began.
+// Builds rollouts, tenants and moved tenants, with times relative to the rollout's begin.
 import type { MovedTenant, Rollout, RolloutSubject } from '#control-plane/rollouts/rollout.ts'
 
 const begin = Date.parse('2026-03-01T12:00:00.000Z')

@@ -1,4 +1,4 @@
-// Rollouts on a real control database: its store and ledger, an engine of images, and tenants that are well or not.
+// Sets up rollouts on a real control database, with an engine that has images and tenants that are healthy or not.
 import type { Test } from 'tap'
 import type { TenantHealth } from '@tenantry/contract'
 import type { HostImage } from '#control-plane/engines/container-host.ts'
@@ -25,12 +25,12 @@ export async function openRollouts(t: Test) {
   const asOperator = <T>(work: (write: RecordedWrite) => Promise<T>) => record({ keyId: 'system' }, work)
   const cancel = (id: string) => asOperator((write) => store.cancel(id, write))
 
-  /** Tenants whose runtime says so once it has another image than the old one. */
-  const ill = new Set<string>()
+  /** Tenants whose runtime reports `unhealthy` with any image but the old one. */
+  const unhealthyTenants = new Set<string>()
   const probe = {
     async tenantHealth(_url: string, id: string): Promise<TenantHealth | undefined> {
       const { generation, runtime_image: image } = await plane.tenant(id)
-      const status = image !== oldImages.runtime && ill.has(id) ? 'unhealthy' : 'healthy'
+      const status = image !== oldImages.runtime && unhealthyTenants.has(id) ? 'unhealthy' : 'healthy'
       const component = { status, observed_at: clock.now().toISOString() } as const
       return {
         tenant_id: id,
@@ -41,7 +41,7 @@ export async function openRollouts(t: Test) {
     },
   }
 
-  /** Of the images on the engine, by id. */
+  /** The component of each image on the engine, by image ID. */
   const components = new Map<string, string | undefined>()
   const engine = {
     image(id: string): Promise<HostImage> {
@@ -79,8 +79,8 @@ export async function openRollouts(t: Test) {
     return asOperator((write) => store.create(rollout, write))
   }
 
-  /** A second of the control plane and of its reconciler. */
-  const second = async (controller: ReturnType<typeof controllerOf>, bad?: string) => {
+  /** Polls the controller, settles the tenants, and moves the clock by one second. */
+  const runSecond = async (controller: ReturnType<typeof controllerOf>, bad?: string) => {
     await controller.poll(signal)
     await plane.settle(bad)
     clock.pass(1)
@@ -94,7 +94,7 @@ export async function openRollouts(t: Test) {
         await plane.settle(bad)
         return rollout
       }
-      await second(controller, bad)
+      await runSecond(controller, bad)
     }
     throw new Error('the rollout did not end')
   }
@@ -122,11 +122,11 @@ export async function openRollouts(t: Test) {
     ledger,
     signal,
     cancel,
-    ill,
+    unhealthyTenants,
     components,
     controllerOf,
     begin,
-    second,
+    runSecond,
     finish,
     images,
     allHave,

@@ -1,13 +1,13 @@
-// What the storage clients can ask for and storage has none of: each call, and what it is told.
+// Calls of the storage clients to features that storage does not have, and the error that each receives.
 import { methodsOf, type Files, type Reply, type Storage } from './storage-clients.ts'
 
 export interface AbsentFeature {
-  /** As it is shown. */
+  /** The name in the table of docs/storage.md. */
   name: string
   method: string
-  /** `there are no … here` */
+  /** The feature's name in `Storage does not support ….`. */
   what: string
-  /** The first version whose clients can ask. */
+  /** The first version whose clients have the method. */
   since?: string
   call(storage: Storage, files: Files): Promise<{ error: unknown }>
 }
@@ -18,7 +18,7 @@ async function invoke(target: object, method: string, ...args: unknown[]): Promi
   return (await Reflect.apply(found, target, args)) as Reply
 }
 
-/** The answer to a plain GET, as the client would give it. */
+/** Sends a plain GET and returns its error in the form of a client's reply. */
 async function fetched(url: string): Promise<{ error: unknown }> {
   const response = await fetch(url)
   return { error: { status: response.status, ...((await response.json()) as object) } }
@@ -158,7 +158,7 @@ export const absentFeatures: AbsentFeature[] = [
   },
 ]
 
-/** Methods of the parts that only lead to what there is none of. */
+/** Returns the methods of the clients that only lead to absent features. */
 export function methodsOfAbsentParts({ vectors, analytics }: Storage): string[] {
   const under = (name: string, target: object) => methodsOf(target).map((method) => `${name}.${method}`)
   return [

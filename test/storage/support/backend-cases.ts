@@ -1,4 +1,4 @@
-// What every backend does the same, case by case, whatever it really stores upon.
+// Cases with the same outcome on every backend, whatever its real store is.
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
@@ -9,11 +9,11 @@ import { effort } from '#test/support/effort.ts'
 export const megabyte = 2 ** 20
 
 export interface Subject {
-  /** Another one on the same store, as another process has it. */
+  /** Opens another backend on the same store, as another process does. */
   open(): Promise<BlobBackend>
 }
 
-/** A tenant's store, marked. */
+/** Opens a tenant's store that has a store ID. */
 export async function openTenant(open: Subject['open']) {
   const backend = await open()
   const tenantId = `t_${randomBytes(10).toString('hex')}`
@@ -40,14 +40,14 @@ const code = (error: unknown) => (error instanceof Error && 'code' in error ? er
 const codeOf = (work: Promise<unknown>) => work.then(() => 'no error', code)
 
 export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<void>> = {
-  'what was put is there, whole, in parts and as often as wanted': async (t, open) => {
+  'A stored blob is read whole, in part and repeatedly': async (t, open) => {
     const { backend, tenantId } = await openTenant(open)
     for (const size of [0, 70_000, 11 * megabyte + 1]) {
       const blobId = randomUUID()
       const body = randomBytes(size)
       const stored = await backend.put(tenantId, blobId, chunked(body, 60_001), 100 * megabyte)
       t.same(stored, { size, sha256: sha256(body) }, `${size} bytes: counted and hashed`)
-      // Another one, so that nothing is answered from memory.
+      // Reads with another backend, so that no memory of the first one serves the bytes.
       const reader = await open()
       t.ok(
         body.equals((await (await reader.open(tenantId, blobId))?.whole(size)) ?? Buffer.from('absent')),
@@ -59,7 +59,7 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
           await longer?.whole(size + 1)
         },
         { code: 'FILE_MISSING' },
-        `${size} bytes: no more are made up`,
+        `${size} bytes: a read beyond the end fails`,
       )
       if (size < 100) continue
       const streamed = (await reader.open(tenantId, blobId))?.stream(0, size - 1)
@@ -88,13 +88,16 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
       await opened?.close()
       t.ok(
         Buffer.concat(parts).equals(Buffer.concat([body.subarray(5, 10), body.subarray(0, 5), body.subarray(0, 10)])),
-        `${size} bytes: several parts of one opening`,
+        `${size} bytes: several parts of one open file`,
       )
     }
-    t.equal((await listed(backend, tenantId)).length, 3, 'all of them are listed')
+    t.equal((await listed(backend, tenantId)).length, 3, 'all blobs are listed')
   },
 
-  'one byte over the limit is refused, in the first bytes or after many, and nothing of it stays': async (t, open) => {
+  'One byte over the limit is rejected, in the first bytes or after many, and nothing of it remains': async (
+    t,
+    open,
+  ) => {
     const { backend, tenantId } = await openTenant(open)
     for (const limit of [0, 1000, 6 * megabyte]) {
       t.equal(
@@ -107,15 +110,15 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
     t.equal(
       (await backend.put(tenantId, exact, chunked(Buffer.alloc(6 * megabyte), 60_000), 6 * megabyte)).size,
       6 * megabyte,
-      'not one byte over',
+      'exactly the limit',
     )
-    t.same(await listed(backend, tenantId), [exact], 'nothing is left of what was refused')
+    t.same(await listed(backend, tenantId), [exact], 'nothing of a rejected upload remains')
   },
 
-  'a sender that goes away midway leaves nothing': async (t, open) => {
+  'A sender that disconnects midway leaves nothing': async (t, open) => {
     const { backend, tenantId } = await openTenant(open)
     for (const sent of [10, 11 * megabyte]) {
-      // As a request's, which somebody listens to.
+      // The listener stands for that of an HTTP request.
       const source = new PassThrough().on('error', () => undefined)
       const putting = codeOf(backend.put(tenantId, randomUUID(), source, 100 * megabyte))
       for (let at = 0; at < sent; at += megabyte)
@@ -124,10 +127,10 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
       source.destroy(Object.assign(new Error('the sender went away'), { code: 'GONE' }))
       t.equal(await putting, 'GONE', `after ${sent} bytes: the sender's own error`)
     }
-    t.same(await listed(backend, tenantId), [], 'nothing is listed, not even half of it')
+    t.same(await listed(backend, tenantId), [], 'not even half of the blob is listed')
   },
 
-  'many at once do not get into each other': async (t, open) => {
+  'Concurrent uploads do not mix': async (t, open) => {
     const { backend, tenantId } = await openTenant(open)
     const blobs = Array.from({ length: 16 }, (_, n) => ({
       blobId: randomUUID(),
@@ -151,7 +154,7 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
     )
   },
 
-  'removing is final, and no error the second time': async (t, open) => {
+  'Removing is final, and repeating it succeeds': async (t, open) => {
     const { backend, tenantId } = await openTenant(open)
     const [stored, removed] = [randomUUID(), randomUUID()]
     for (const blobId of [stored, removed])
@@ -163,7 +166,7 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
     t.same(await listed(backend, tenantId), [stored])
   },
 
-  'an opening that is not used, or only partly, holds nothing up': async (t, open) => {
+  'An open file that is not read, or only partly, blocks nothing': async (t, open) => {
     const { backend, tenantId } = await openTenant(open)
     const blobId = randomUUID()
     await backend.put(tenantId, blobId, chunked(Buffer.alloc(6 * megabyte), 65_536), 100 * megabyte)
@@ -178,7 +181,7 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
     t.equal((await (await backend.open(tenantId, blobId))?.whole(6 * megabyte))?.length, 6 * megabyte)
   },
 
-  'what is absent is undefined, and what is no name of a blob is no way to anything': async (t, open) => {
+  'An absent blob is undefined, and a name that is not a blob ID opens nothing': async (t, open) => {
     const { backend, tenantId } = await openTenant(open)
     t.equal(await backend.open(tenantId, randomUUID()), undefined)
     t.equal(await backend.open('t_00000000000000000000', randomUUID()), undefined, 'another tenant')
@@ -194,32 +197,36 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
       t.equal(await codeOf(backend.open(tenantId, name)), 'FILE_MISSING', JSON.stringify(name))
       t.equal(await codeOf(backend.remove(tenantId, name)), 'FILE_MISSING', JSON.stringify(name))
     }
-    t.type(await backend.storeId(tenantId), 'string', 'the mark is still there')
+    t.type(await backend.storeId(tenantId), 'string', 'the store ID is unchanged')
   },
 
-  'of eight who claim a store at once one does, and all hear of that one': async (t, open) => {
+  'One of eight concurrent claims of a store succeeds, and all receive its store ID': async (t, open) => {
     for (let round = 0; round < effort({ small: 1, full: 100 }); round++) {
       const tenantId = `t_${randomBytes(10).toString('hex')}`
       const claimants = await Promise.all(
         Array.from({ length: 8 }, async () => ({ backend: await open(), storeId: randomUUID() })),
       )
-      t.equal(await claimants[0]?.backend.storeId(tenantId), undefined, 'nobody has claimed it')
+      t.equal(await claimants[0]?.backend.storeId(tenantId), undefined, 'the store is unclaimed')
       const storeIds = await Promise.all(claimants.map(({ backend, storeId }) => backend.claimStore(tenantId, storeId)))
-      t.equal(new Set(storeIds).size, 1, 'all are told the same')
+      t.equal(new Set(storeIds).size, 1, 'all receive the same ID')
       t.ok(
         claimants.some(({ storeId }) => storeId === storeIds[0]),
         "it is one of the claimants'",
       )
-      t.equal(await (await open()).claimStore(tenantId, randomUUID()), storeIds[0], 'whoever comes later is too late')
+      t.equal(
+        await (await open()).claimStore(tenantId, randomUUID()),
+        storeIds[0],
+        'a later claim receives the same ID',
+      )
       t.equal(await (await open()).storeId(tenantId), storeIds[0])
     }
   },
 
-  'a tenant that is removed during an upload leaves nothing, and the others keep theirs': async (t, open) => {
+  'Removing a tenant during an upload leaves nothing of it, and other tenants keep their blobs': async (t, open) => {
     const { backend, tenantId } = await openTenant(open)
     const other = await openTenant(open)
     const stored = randomUUID()
-    await other.backend.put(other.tenantId, stored, Readable.from([Buffer.from('kept')]), 1000)
+    await other.backend.put(other.tenantId, stored, Readable.from([Buffer.from('stored')]), 1000)
     for (let n = 0; n < 5; n++) await backend.put(tenantId, randomUUID(), Readable.from([Buffer.from('gone')]), 1000)
     for (const size of [10, 11 * megabyte]) {
       const source = new PassThrough()
@@ -227,20 +234,16 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
       source.write(Buffer.alloc(size))
       await backend.removeTenant(tenantId)
       source.end(Buffer.alloc(10))
-      t.equal(await putting, 'STORAGE_UNAVAILABLE', 'the upload is told')
+      t.equal(await putting, 'STORAGE_UNAVAILABLE', 'the upload fails')
     }
     await backend.removeTenant(tenantId)
-    t.equal(
-      await codeOf(backend.claimStore(tenantId, randomUUID())),
-      'STORAGE_UNAVAILABLE',
-      'and so is whoever begins it anew',
-    )
+    t.equal(await codeOf(backend.claimStore(tenantId, randomUUID())), 'STORAGE_UNAVAILABLE', 'and so does a new claim')
     t.same(await listed(await open(), tenantId), [])
     t.equal(await (await open()).storeId(tenantId), undefined)
     t.same(await listed(other.backend, other.tenantId), [stored])
   },
 
-  'a note of being one of a pair is kept until it is taken back': async (t, open) => {
+  'A tenant remains paired until the pairing is removed': async (t, open) => {
     const { backend, tenantId } = await openTenant(open)
     t.equal(await backend.isPaired(tenantId), false)
     await backend.setPaired(tenantId, true)
@@ -249,10 +252,10 @@ export const cases: Record<string, (t: Test, open: Subject['open']) => Promise<v
     await backend.setPaired(tenantId, false)
     await backend.setPaired(tenantId, false)
     t.equal(await (await open()).isPaired(tenantId), false)
-    t.same(await listed(backend, tenantId), [], 'it is no blob')
+    t.same(await listed(backend, tenantId), [], 'the mark is not a blob')
   },
 
-  'ages count from the writing': async (t, open) => {
+  'The age of a blob counts from its write': async (t, open) => {
     const { backend, tenantId } = await openTenant(open)
     await backend.put(tenantId, randomUUID(), Readable.from([Buffer.from('young')]), 1000)
     for await (const { age } of backend.list(tenantId)) t.ok(age >= 0 && age < 60_000, `${age} ms`)

@@ -1,4 +1,4 @@
-// Buckets and what lies in them, as users make them.
+// Creates buckets and objects as users do.
 import type { TestTenant } from '#test/support/runtime.ts'
 
 export const buckets = '/storage/v1/bucket'

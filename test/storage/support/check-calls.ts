@@ -1,10 +1,10 @@
-// Runs the cases of client-cases.ts as one caller, and compares what comes of each with what the policies say.
+// Runs the cases of client-cases.ts as one caller, and compares each outcome with the policies.
 import type { Test } from 'tap'
 import { cases } from './client-cases.ts'
 import { actors, content, path, Rejected, rights, type At, type Case, type Policy } from './client-outcomes.ts'
 import { storageOf, type Storage, type Tenancy } from './storage-clients.ts'
 
-/** Who calls, as a user's id: in the order of `actors`. */
+/** User IDs of the callers, in the order of `actors`. */
 const callers = ['olga', 'peter', undefined, 'service'] as const
 
 async function send(tenancy: Tenancy, target: string, type: string, body: string): Promise<void> {
@@ -13,20 +13,20 @@ async function send(tenancy: Tenancy, target: string, type: string, body: string
   if (!response.ok) throw new Error(await response.text())
 }
 
-/** Made by the owner: a bucket with a file in it, and others without. */
+/** Creates, as the owner, a bucket with a file in it, and empty ones. */
 export async function fixture(tenancy: Tenancy, policy: Policy, bucket: string, ...empty: string[]): Promise<void> {
   for (const name of [bucket, ...empty])
     await send(tenancy, 'bucket', 'application/json', JSON.stringify({ name, policy }))
   await send(tenancy, `object/${bucket}/${path}`, 'text/plain', content)
 }
 
-/** @returns `yes`, `none`, `no`, or the status of the refusal; anything else is wrong */
+/** @returns `yes`, `none`, `no`, or the status of the rejection; any other text is an error */
 async function outcomeOf(one: Case, at: At, service: Storage): Promise<string> {
   try {
     await one.prepare?.(at, service)
     const outcome = await one.call(at)
     if (one.done !== undefined && (await one.done(at, service)) !== (outcome === 'yes'))
-      return `${outcome}, but the state is another`
+      return `${outcome}, but the state differs`
     return outcome
   } catch (error) {
     if (!(error instanceof Rejected)) return `failed: ${String(error)}`
@@ -41,8 +41,8 @@ export function expected({ right, instead }: Case, policy: Policy, actor: number
 }
 
 /**
- * All calls of one version and caller to buckets of one policy.
- * @param name what the names of the buckets begin with
+ * Runs all calls of one version and caller to buckets of one policy.
+ * @param name prefix of the names of the buckets
  */
 export async function checkCalls(
   t: Test,
@@ -67,7 +67,7 @@ export async function checkCalls(
   await fixture(tenancy, policy, shared, `${name}-there`)
   for (const [n, one] of cases.entries()) {
     const wanted = expected(one, policy, actor, version)
-    // What only looks, or is refused and so changes nothing, can share a bucket.
+    // Calls that only read, or that are rejected and so change nothing, can share a bucket.
     const bucket = one.prepare === undefined && (one.done === undefined || wanted !== 'yes') ? shared : `${name}-${n}`
     if (bucket !== shared) await fixture(tenancy, policy, bucket)
     t.equal(

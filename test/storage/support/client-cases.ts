@@ -1,4 +1,5 @@
-// Each method of the storage clients as a call whose outcome can be seen: who may do it, and what is so afterwards.
+// Each method of the storage clients as a call with an observable outcome: the right that it needs, and the state
+// afterwards.
 import { content, dataOf, path, Rejected, type At, type Case } from './client-outcomes.ts'
 import type { FileBody, Files } from './storage-clients.ts'
 
@@ -78,7 +79,7 @@ function overwrite(name: string, method: 'upload' | 'update', options: object): 
   }
 }
 
-/** To a bucket of the same kind when `across`. */
+/** Builds a case that moves or copies, to a bucket of the same kind if `across`. */
 function relocate(method: 'move' | 'copy', across: boolean): Case {
   const target = ({ bucket, elsewhere }: At) => (across ? elsewhere : bucket)
   return {
@@ -252,7 +253,8 @@ export const cases: Case[] = [
     },
   },
   {
-    // The older client asks by HEAD and takes every 404 for the object's; the newer one tells a missing bucket from it.
+    // The older client sends HEAD and takes every 404 for an absent object; the newer one distinguishes a missing
+    // bucket.
     name: '`exists`',
     method: 'from.exists',
     right: 'see',

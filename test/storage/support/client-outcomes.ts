@@ -1,7 +1,7 @@
-// What becomes of a client's call, by the right that it needs and by who calls; and how a refusal is seen.
+// The outcome of a client's call, by the right that it needs and its caller, and the error of a rejected call.
 import type { Files, Reply, Storage } from './storage-clients.ts'
 
-/** In the order of the actors: the bucket's owner, another user, nobody, the service. */
+/** Values in the order of the actors: the bucket's owner, another user, an anonymous caller, the service. */
 type Outcomes = readonly [string, string, string, string]
 export const actors = ['owner', 'other user', 'anonymous', 'service'] as const
 export const policies = ['public', 'private', 'authenticated'] as const
@@ -9,7 +9,7 @@ export type Policy = (typeof policies)[number]
 
 const always: Outcomes = ['yes', 'yes', 'yes', 'yes']
 
-/** What the policies of the specification (2.1, 4.1 and 5) make of each right. */
+/** The outcomes that the policies of the specification (2.1, 4.1 and 5) give each right. */
 export const rights = {
   see: { public: always, private: ['yes', '404', '404', 'yes'], authenticated: ['yes', 'yes', '404', 'yes'] },
   'see, signed in': {
@@ -55,14 +55,14 @@ export const rights = {
   'have the URL': { public: always, private: always, authenticated: always },
 } as const satisfies Record<string, Record<Policy, Outcomes>>
 
-/** What stands in `path` of the bucket before the call. */
+/** The content of `path` in the bucket before the call. */
 export const content = 'what the owner wrote'
 export const path = 'folder/mine.txt'
 
 export interface At {
   policy: Policy
   bucket: string
-  /** Another bucket of the same owner and policy. */
+  /** The name of another bucket of the same owner and policy. */
   elsewhere: string
   storage: Storage
   files: Files
@@ -71,21 +71,21 @@ export interface At {
 }
 
 export interface Case {
-  /** As it is shown. */
+  /** The name in the table of docs/storage.md. */
   name: string
   method: string
   right: keyof typeof rights
-  /** @returns `none` when nothing was refused and nothing found or done. @throws Refused */
+  /** @returns `none` when the call succeeded but found or changed nothing. @throws Rejected */
   call(at: At): Promise<'yes' | 'no' | 'none'>
-  /** For calls that change something: whether they did, as the service sees it. */
+  /** Returns whether a call changed something, as the service sees it. */
   done?(at: At, service: Storage): Promise<boolean>
-  /** Before the call, as the service. */
+  /** Runs before the call, as the service. */
   prepare?(at: At, service: Storage): Promise<unknown>
-  /** What a client of a version makes of an outcome by itself. */
+  /** Outcomes that a version of the client reports instead. */
   instead?: Record<string, Record<string, string>>
 }
 
-/** A refusal that the client has parsed. */
+/** An error that the client has parsed. */
 export class Rejected extends Error {
   readonly outcome: string
 

@@ -1,4 +1,4 @@
-// A small disk of its own whose power can be cut: ext4 on a loop device, which forgets all that was not made durable. Or a
+// A small disk whose power can be cut: ext4 on a loop device, which loses everything that was not made durable. Also a
 // small disk in memory that can be filled. Both need the right to mount.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,14 +9,14 @@ import type { Test } from 'tap'
 
 export interface CuttableDisk {
   directory: string
-  /** As when the power goes: from now on nothing reaches the disk, and what had not reached it is lost. */
+  /** Cuts the power: from now on nothing reaches the disk, and what had not reached it is lost. */
   cut(): Promise<void>
-  /** As after the power has come back; nobody may have a file of it open. */
+  /** Restores the power. No file of the disk may be open. */
   restore(): Promise<void>
 }
 
 const megabytes = 64
-/** EXT4_IOC_SHUTDOWN, _IOR('X', 125, __u32), and its flag that not even the journal is written. */
+/** EXT4_IOC_SHUTDOWN, _IOR('X', 125, __u32), and its flag that skips even the journal. */
 const shutdown = 0x8004587d
 const noLogFlush = 2
 
@@ -29,7 +29,7 @@ export async function openCuttableDisk(t: Test): Promise<CuttableDisk> {
   await writeFile(image, '')
   await truncate(image, megabytes * 2 ** 20)
   await program('mkfs.ext4', ['-q', '-F', image])
-  // Without the journal's own commits, which come by time, what survives is what was asked to.
+  // Without the journal's periodic commits, only explicitly synced data survives.
   const mount = () => program('mount', ['-o', 'loop,commit=300', image, directory])
   await mount()
   t.teardown(async () => {
@@ -46,7 +46,7 @@ export async function openCuttableDisk(t: Test): Promise<CuttableDisk> {
       ]),
     async restore() {
       await program('umount', [directory])
-      // A process with mounts of its own may hold the old disk, and would hand it on; what is on it is what the copy has.
+      // A process with its own mounts may hold the old disk and keep it in use. The copy has the same content.
       const old = image
       image = join(home, `image-${++copies}`)
       await program('cp', ['--sparse=always', old, image])
@@ -56,7 +56,7 @@ export async function openCuttableDisk(t: Test): Promise<CuttableDisk> {
   }
 }
 
-/** A disk of so many bytes. */
+/** Mounts a disk of this many bytes. */
 export async function openSmallDisk(t: Test, bytes: number): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-small-'))
   await program('mount', ['-t', 'tmpfs', '-o', `size=${bytes},mode=700`, 'tenantry-small', directory])
@@ -67,16 +67,16 @@ export async function openSmallDisk(t: Test, bytes: number): Promise<string> {
   return directory
 }
 
-/** @throws Error with what the program said */
+/** @throws Error with the output of the program */
 async function program(name: string, args: readonly string[]): Promise<void> {
   const child = spawn(name, args, {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` },
   })
-  let reported = ''
+  let output = ''
   child.stderr.on('data', (chunk: Buffer) => {
-    reported += chunk.toString()
+    output += chunk.toString()
   })
   const [code] = (await once(child, 'close')) as [number | null]
-  if (code !== 0) throw new Error(`${name} ${args.join(' ')} ended with ${code}: ${reported}`)
+  if (code !== 0) throw new Error(`${name} ${args.join(' ')} ended with ${code}: ${output}`)
 }

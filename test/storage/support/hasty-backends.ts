@@ -1,4 +1,5 @@
-// Backends that answer before what they were given is safe, for the power cuts to catch. All else is the product's own.
+// Backends with a planted defect that the power cuts must detect: they acknowledge a blob before it is durable.
+// Everything else is the product's code.
 import { mkdir, open, rename } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -35,12 +36,12 @@ abstract class HastyBackend extends LocalBackend {
   }
 }
 
-/** Its file's bytes may not have reached the disk. */
+/** Does not sync the file, so its bytes may not reach the disk. */
 export class WithoutFileSync extends HastyBackend {
   readonly syncs = { file: false, directory: true }
 }
 
-/** Its file's name may not have reached the disk. */
+/** Does not sync the directory, so the file's name may not reach the disk. */
 export class WithoutDirectorySync extends HastyBackend {
   readonly syncs = { file: true, directory: false }
 }

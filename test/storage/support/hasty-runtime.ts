@@ -1,5 +1,5 @@
-// A runtime with a protocol that loses files, for the crash test to catch: it unlinks the file of an object that is deleted
-// before the commit that deletes its row. All else is the product's own. Started as a process, and killed between the two.
+// A runtime with a planted defect that the crash test must detect: it unlinks the file of a deleted object before the
+// transaction that deletes its row commits, and kills itself between the two. Everything else is the product's code.
 import { join } from 'node:path'
 import pino from 'pino'
 import { buildApp } from '#tenant-runtime/app.ts'

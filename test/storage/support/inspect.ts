@@ -1,5 +1,5 @@
-// The one judge of every durability test: reads all that there is, sweeps, and compares rows, files, books, and what users
-// were told. Only for when nobody writes.
+// Decides whether a durability test passes: reads the whole state, sweeps, and compares rows, files, counters and the
+// responses that users received. Call it only while there are no writers.
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ApiResponse } from '#test/support/runtime.ts'
@@ -9,16 +9,16 @@ import type { Request, Scene } from './scene.ts'
 export interface Findings {
   /** Rows without a file. */
   phantoms: string[]
-  /** Files with other bytes than their row says. */
+  /** Files with other bytes than their row records. */
   torn: string[]
-  /** What users were told and do not find, or find though they were told that it is gone. */
+  /** Acknowledged changes that are not present, or deletes whose objects are. */
   lost: string[]
-  /** Files that are there after the sweep and that no row knows. */
+  /** Files without a row that remain after the sweep. */
   orphans: string[]
   /** Counters and lists that must be zero. */
-  books: Record<string, unknown>
-  /** Why the sweeper removed nothing. */
-  refused: string | undefined
+  counters: Record<string, unknown>
+  /** The reason why the sweeper removed nothing. */
+  stopReason: string | undefined
 }
 
 export const sound: Findings = {
@@ -26,8 +26,8 @@ export const sound: Findings = {
   torn: [],
   lost: [],
   orphans: [],
-  refused: undefined,
-  books: { intents: 0, collectable: 0, reserved: 0, count_off: 0, bytes_off: 0, buckets_off: 0 },
+  stopReason: undefined,
+  counters: { intents: 0, collectable: 0, reserved: 0, count_off: 0, bytes_off: 0, buckets_off: 0 },
 }
 
 const atOnce = 16
@@ -46,11 +46,11 @@ export async function inspect(scene: Scene, request: Request, load: Load): Promi
     Array.from({ length: atOnce }, async () => {
       for (let row = queue.pop(); row !== undefined; row = queue.pop()) {
         const key = String(row['key'])
-        const response = await patiently(() =>
+        const response = await readWithRetries(() =>
           request('GET', `/storage/v1/object/${key.split('/').map(encodeURIComponent).join('/')}`),
         ).catch(() => undefined)
         if (response === undefined) {
-          // Fewer bytes came than were announced.
+          // The body ended before its declared length.
           torn.push(key)
           continue
         }
@@ -66,13 +66,13 @@ export async function inspect(scene: Scene, request: Request, load: Load): Promi
   const lost = [...unreadable, ...load.compare(found)]
 
   await collector.sweep(tenant)
-  const { refused: rejected } = await collector.sweep(tenant)
+  const { stopReason } = await collector.sweep(tenant)
   const known = new Set((await rows('select blob_id::text from storage_objects')).map((row) => row['blob_id']))
   const files = await readdir(join(blobs, tenant.id), { recursive: true, withFileTypes: true })
   const orphans = files
     .filter((file) => file.isFile() && file.name !== 'store' && !known.has(file.name))
     .map(({ name }) => name)
-  const [books = {}] = await rows(
+  const [counters = {}] = await rows(
     `select (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as collectable,
        reserved_bytes::int as reserved, file_count::int - (select count(*) from storage_objects)::int as count_off,
        file_bytes::int - (select coalesce(sum(size), 0) from storage_objects)::int as bytes_off,
@@ -87,13 +87,13 @@ export async function inspect(scene: Scene, request: Request, load: Load): Promi
     torn,
     lost,
     orphans: [...orphans, ...(await readdir(join(blobs, 'tmp')))],
-    books,
-    refused: rejected,
+    counters,
+    stopReason,
   }
 }
 
-/** A machine with much to do answers 503 in time; what is there is told when it is asked again. */
-async function patiently(read: () => Promise<ApiResponse>): Promise<ApiResponse> {
+/** Repeats a read that returns 503, because a busy machine may need several attempts. */
+async function readWithRetries(read: () => Promise<ApiResponse>): Promise<ApiResponse> {
   const deadline = Date.now() + 120_000
   for (;;) {
     const response = await read()

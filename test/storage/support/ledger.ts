@@ -1,16 +1,19 @@
-// What users were told, and so what they may find: kept by path, for writers that own their paths and for paths that many
-// write at once.
+// Records which changes users received responses to, and so what they must find, for paths with one writer and for
+// paths that many write concurrently.
 
-/** `bucket/path` → SHA-256 of the bytes; `bucket/` alone stands for the bucket itself. */
+/** Maps `bucket/path` to the SHA-256 of the bytes; the key `bucket/` stands for the bucket itself. */
 export type Files = ReadonlyMap<string, string>
 
-/** Paths that one writer alone writes, one change after the other. A change whose answer never came has happened whole or not at all. */
+/**
+ * Paths with a single writer, which makes one change after the other. A change without a response has happened whole or
+ * not at all.
+ */
 export class OwnPaths {
   readonly prefixes: readonly string[]
   #known: Files = new Map()
   #perhaps: Files | undefined
 
-  /** All keys that begin with one of the prefixes. */
+  /** Covers all keys that begin with one of the prefixes. */
   constructor(prefixes: readonly string[]) {
     this.prefixes = prefixes
   }
@@ -19,7 +22,7 @@ export class OwnPaths {
     return this.#known
   }
 
-  /** The answer to the last change is not known. */
+  /** True while the outcome of the last change is unknown. */
   get doubtful(): boolean {
     return this.#perhaps !== undefined
   }
@@ -33,11 +36,11 @@ export class OwnPaths {
     this.#perhaps = undefined
   }
 
-  refused(): void {
+  rejected(): void {
     this.#perhaps = undefined
   }
 
-  /** What is wrong with what is found. It is what must be found from now on. */
+  /** Returns the differences from what must be found. From now on the found state is the expected one. */
   compare(all: Files): string[] {
     const found = new Map([...all].filter(([key]) => this.prefixes.some((prefix) => key.startsWith(prefix))))
     const wrong = [this.#known, this.#perhaps].some((files) => files !== undefined && same(files, found))
@@ -58,7 +61,7 @@ function differences(wanted: Files, found: Files): string[] {
     .filter((key) => wanted.get(key) !== found.get(key))
     .map(
       (key) =>
-        `${key}: told ${wanted.get(key)?.slice(0, 8) ?? 'nothing'}, found ${found.get(key)?.slice(0, 8) ?? 'nothing'}`,
+        `${key}: acknowledged ${wanted.get(key)?.slice(0, 8) ?? 'nothing'}, found ${found.get(key)?.slice(0, 8) ?? 'nothing'}`,
     )
 }
 
@@ -66,16 +69,16 @@ interface Write {
   /** Undefined for a delete. */
   content: string | undefined
   began: number
-  /** Undefined as long as there is no answer. */
+  /** Undefined until there is a response. */
   ended: number | undefined
 }
 
-/** Paths that many write at once: what is found must be of a write that none which was answered has followed. */
+/** Paths with many concurrent writers: the found content must be of a write that no acknowledged write follows. */
 export class SharedPaths {
   readonly #writes = new Map<string, Write[]>()
   #clock = 0
 
-  /** @returns what to call when it is acknowledged */
+  /** @returns a function to call when the write is acknowledged */
   begin(key: string, content: string | undefined): () => void {
     const write: Write = { content, began: this.#clock++, ended: undefined }
     const writes = this.#writes.get(key) ?? [{ content: undefined, began: -1, ended: -1 }]
@@ -91,7 +94,9 @@ export class SharedPaths {
       const last = Math.max(...writes.map(({ began, ended }) => (ended === undefined ? -1 : began)))
       const found = all.get(key)
       if (!writes.some(({ content, ended }) => content === found && (ended === undefined || ended >= last))) {
-        wrong.push(`${key}: ${found?.slice(0, 8) ?? 'nothing'} is none of the last of ${writes.length} writes`)
+        wrong.push(
+          `${key}: ${found?.slice(0, 8) ?? 'nothing'} is not the content of any of the last of ${writes.length} writes`,
+        )
       }
       this.#writes.set(key, [{ content: found, began: -1, ended: -1 }])
     }

@@ -1,7 +1,7 @@
-// Storage as docs/storage.md tells it, in a hundred lines and without time: what each change answers, and what is there then.
+// A model of docs/storage.md without concurrency: the response and the next state of each operation.
 
 export type Policy = 'public' | 'private' | 'authenticated'
-/** A user, the service role, or nobody in particular. */
+/** A user, the service role, or an anonymous caller. */
 export type Caller = 'ada' | 'bob' | 'service' | undefined
 
 export interface Location {
@@ -9,7 +9,7 @@ export interface Location {
   path: string
 }
 
-export type Operation = { who: Caller } & (
+export type Operation = { caller: Caller } & (
   | { kind: 'create'; bucket: string; policy: Policy }
   | { kind: 'policy'; bucket: string; policy: Policy }
   | { kind: 'drop' | 'empty' | 'list'; bucket: string }
@@ -20,7 +20,7 @@ export type Operation = { who: Caller } & (
   | { kind: 'move' | 'copy'; at: Location; to: Location }
 )
 
-/** `shown` are the bytes that are read, or the paths that are listed or removed. */
+/** The result of an operation. `shown` contains the bytes that are read, or the paths that are listed or removed. */
 export interface Outcome {
   status: number
   shown?: string
@@ -39,11 +39,11 @@ interface StoredBucket {
 
 export type State = ReadonlyMap<string, StoredBucket>
 
-/** Two states are the same when this is. */
+/** Returns a text that is equal for equal states. */
 export function describe(state: State): string {
   const lines = [...state].flatMap(([name, { owner, policy, files }]) => [
-    `${name} ${policy} of ${owner ?? 'nobody'}`,
-    ...[...files].map(([path, file]) => `${name}/${path} = ${file.content} of ${file.owner ?? 'nobody'}`),
+    `${name} ${policy} of ${owner ?? 'no owner'}`,
+    ...[...files].map(([path, file]) => `${name}/${path} = ${file.content} of ${file.owner ?? 'no owner'}`),
   ])
   return lines.sort().join('\n')
 }
@@ -53,13 +53,13 @@ const owns = (caller: Caller, { owner }: StoredBucket) =>
   caller === 'service' || (caller !== undefined && owner === caller)
 const sees = (caller: Caller, bucket: StoredBucket) =>
   owns(caller, bucket) || bucket.policy === 'public' || (bucket.policy === 'authenticated' && caller !== undefined)
-/** May a file of this owner be put there, changed there, taken from there? */
+/** Returns whether the caller may add, change and remove a file of this owner in the bucket. */
 const manages = (caller: Caller, bucket: StoredBucket, fileOwner: string | null) =>
   owns(caller, bucket) || (bucket.policy === 'authenticated' && caller !== undefined && fileOwner === caller)
 
-/** One operation alone. */
+/** Applies one operation alone. */
 export function apply(state: State, operation: Operation): { state: State; outcome: Outcome } {
-  const { who: caller } = operation
+  const { caller } = operation
   const reject = (status: number) => ({ state, outcome: { status } })
   const done = (changes: Record<string, StoredBucket | undefined> = {}, shown?: string, status = 200) => {
     const after = new Map(state)
@@ -146,34 +146,40 @@ export function apply(state: State, operation: Operation): { state: State; outco
 }
 
 /**
- * The states that operations which ran at once may have left, given what each answered: those of every order, one after
- * the other, in which the answers fit. Of several at once any refusal will do for a refusal: what is checked before a change
- * and what is checked with it may see two of the states between.
+ * Returns the possible states after concurrent operations with these outcomes: the final state of every sequential
+ * order that fits all outcomes. With several operations any 4xx status fits any other, because the check before a
+ * change and the check within it may see different states.
  */
 export function explain(
   states: readonly State[],
   operations: readonly { operation: Operation; outcome: Outcome }[],
 ): State[] {
   const exact = operations.length === 1
-  const fits = (reported: Outcome, wanted: Outcome) =>
-    reported.status === wanted.status
-      ? reported.shown === wanted.shown
-      : !exact && reported.status >= 400 && reported.status < 500 && wanted.status >= 400
+  const fits = (actual: Outcome, expected: Outcome) =>
+    actual.status === expected.status
+      ? actual.shown === expected.shown
+      : !exact && actual.status >= 400 && actual.status < 500 && expected.status >= 400
   const found = new Map<string, State>()
   const follow = (state: State, left: typeof operations): void => {
     if (left.length === 0) found.set(describe(state), state)
     for (const next of left) {
       const rest = left.filter((other) => other !== next)
       const { operation } = next
-      // A copy reads first and uploads later: of what happens in between it sees nothing.
+      // A copy reads first and uploads later, and does not see what happens in between.
       const first: Operation =
-        !exact && operation.kind === 'copy' ? { kind: 'read', who: operation.who, at: operation.at } : operation
+        !exact && operation.kind === 'copy' ? { kind: 'read', caller: operation.caller, at: operation.at } : operation
       const { state: after, outcome } = apply(state, first)
       if (first !== operation && operation.kind === 'copy' && outcome.shown !== undefined) {
         follow(after, [
           ...rest,
           {
-            operation: { kind: 'upload', who: operation.who, at: operation.to, content: outcome.shown, upsert: false },
+            operation: {
+              kind: 'upload',
+              caller: operation.caller,
+              at: operation.to,
+              content: outcome.shown,
+              upsert: false,
+            },
             outcome: next.outcome,
           },
         ])

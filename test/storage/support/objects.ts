@@ -1,4 +1,4 @@
-// Buckets and objects over HTTP, as their users make, write and read them, and how refusals look.
+// Creates, writes and reads buckets and objects over HTTP as users do, and checks the form of errors.
 import type { Test } from 'tap'
 import type { ApiResponse, TestTenant } from '#test/support/runtime.ts'
 
@@ -17,13 +17,13 @@ export async function bucket(tenant: TestTenant, name: string, more: object = {}
   if (response.status !== 201) throw new Error(response.text)
 }
 
-/** `nobody` has no token. */
+/** The caller `anonymous` has no token. */
 export const put = (
   tenant: TestTenant,
   target: string,
   body: Buffer | string | Buffer[],
   caller = 'u1',
   headers: Record<string, string> = text,
-) => tenant.request('POST', `${objects}/${target}`, { as: caller === 'nobody' ? undefined : caller, body, headers })
+) => tenant.request('POST', `${objects}/${target}`, { as: caller === 'anonymous' ? undefined : caller, body, headers })
 export const get = (tenant: TestTenant, target: string, caller = 'u1') =>
-  tenant.request('GET', `${objects}/${target}`, { as: caller === 'nobody' ? undefined : caller })
+  tenant.request('GET', `${objects}/${target}`, { as: caller === 'anonymous' ? undefined : caller })

@@ -1,20 +1,20 @@
-// Texts that somebody may take for a path: a list that others keep of strings that broke services, and what this service
-// could trip over: Unicode of every kind, traversal, percent forms, names of other systems, and the limits in bytes.
+// Texts that a user may send as a path: a public list of strings that broke other services, and strings that could
+// break this one: Unicode of every kind, traversal, percent forms, names of other systems, and the limits in bytes.
 import naughty from 'big-list-of-naughty-strings' with { type: 'json' }
 
-/** Of what is many of a kind, those that `isTaken` takes by their number. */
+/** Returns the corpus. `isTaken` selects from the large groups by index. */
 export function pathCorpus(isTaken: (nth: number) => boolean): string[] {
   const many = [...naughty.map(String), ...unicode(), ...names, ...separators()]
   return [...new Set([...many.filter((_, nth) => isTaken(nth)), ...traversal, ...percents, ...sizes])]
 }
 
 function unicode(): string[] {
-  const within = (codes: Iterable<number>) => [...codes].map((code) => `a${String.fromCodePoint(code)}b`)
+  const embed = (codes: Iterable<number>) => [...codes].map((code) => `a${String.fromCodePoint(code)}b`)
   const range = (from: number, to: number, step = 1) =>
     Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, nth) => from + nth * step)
   return [
-    // Control characters, invisible ones and such that turn the direction; then some of every plane.
-    ...within([
+    // Control characters, invisible ones and those that change the text direction, and then some of every plane.
+    ...embed([
       ...range(0x00, 0x1f),
       ...range(0x7f, 0xa0),
       0xad,
@@ -22,14 +22,14 @@ function unicode(): string[] {
       ...range(0x2028, 0x202f),
       ...range(0x2060, 0x206f),
     ]),
-    ...within([0xfeff, 0xfffd, 0xfffe, 0xffff, 0xfdd0, 0xfe0f, 0xe000, 0xe0001, 0x1fffe, 0x10ffff, 0x1f468]),
-    ...within(range(0xa1, 0x10ffff, 9973).filter((code) => code < 0xd800 || code > 0xdfff)),
+    ...embed([0xfeff, 0xfffd, 0xfffe, 0xffff, 0xfdd0, 0xfe0f, 0xe000, 0xe0001, 0x1fffe, 0x10ffff, 0x1f468]),
+    ...embed(range(0xa1, 0x10ffff, 9973).filter((code) => code < 0xd800 || code > 0xdfff)),
     '\ud800',
     'a\ud800',
     '\udc00b',
     'a\udc00\ud800b',
     `e${'\u0301'.repeat(200)}`,
-    // Two writings of the same, which must stay two paths.
+    // Two encodings of the same letter, which must remain two paths.
     'é',
     'e\u0301',
     'Å',
@@ -241,7 +241,7 @@ const sizes = [
 
 export type Form = 'raw' | 'encoded' | 'double'
 
-/** The text as it stands in a request's target, one character a byte. */
+/** Returns the text in the form of a request's target, one character per byte. */
 export function written(text: string, form: Form): string {
   if (form === 'raw') return Buffer.from(text).toString('latin1')
   const once = [...bytesOf(text)]
@@ -254,7 +254,7 @@ export function written(text: string, form: Form): string {
   return form === 'encoded' ? once : once.replaceAll('%', '%25')
 }
 
-/** UTF-8, of halves of characters too, which `Buffer` would replace. */
+/** Yields the UTF-8 bytes of the text, also of lone surrogates, which `Buffer` would replace. */
 function* bytesOf(text: string): Generator<number> {
   for (const character of text) {
     const code = character.codePointAt(0) ?? 0
@@ -264,7 +264,10 @@ function* bytesOf(text: string): Generator<number> {
   }
 }
 
-/** What the target means, decoded once; undefined where it means nothing. Blanks behind it are the request line's. */
+/**
+ * Returns the meaning of the target, decoded once, or undefined if it has none. Trailing spaces belong to the request
+ * line.
+ */
 export function meant(target: string): string | undefined {
   const end = target.search(/[?#]| +$/)
   const bytes = (end < 0 ? target : target.slice(0, end)).replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>

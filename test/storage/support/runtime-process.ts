@@ -1,4 +1,4 @@
-// The runtime as a process of its own on a scene, to be killed.
+// Starts the runtime as a separate process on a scene, so that a test can kill it.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
@@ -14,22 +14,22 @@ const product = new URL('../../../tenant-runtime/src/main.ts', import.meta.url).
 export interface RuntimeProcess {
   request: Request
   pid: number
-  /** True once the process is gone. */
+  /** Returns true once the process has exited. */
   dead(): boolean
-  /** By -9, unless it is dead already; returns when Postgres has ended what the process had begun. */
+  /** Kills the process with SIGKILL if it still runs, and returns when Postgres has ended its statements. */
   kill(): Promise<void>
-  /** As it is asked to. */
+  /** Stops the process with SIGTERM. */
   stop(): Promise<void>
 }
 
 export interface ProcessOptions {
-  /** `name=kill:count,…` */
+  /** Armed failpoints, as `name=kill:count,…`. */
   failpoints?: string
-  /** What is started; the product's own without. */
+  /** The program to start; the product's own by default. */
   main?: string
 }
 
-/** What the processes ask for their tenant's manifest. */
+/** Starts the control plane double that gives the processes their tenant's manifest. */
 export async function openControl(t: Test, { manifest, data }: Scene): Promise<WatchSource<Route, TenantManifest>> {
   await writeFile(join(data, 'token'), internalToken, { mode: 0o600 })
   const control = new WatchSource<Route, TenantManifest>(internalToken)
@@ -56,7 +56,7 @@ export async function startProcess(
       TENANTRY_DATA: data,
       TENANTRY_LOG_LEVEL: 'warn',
       TENANTRY_FAILPOINTS: failpoints,
-      // Most of a start is reading the source.
+      // Most of the start-up time is compiling the source.
       NODE_COMPILE_CACHE: join(data, 'compiled'),
     },
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -68,18 +68,18 @@ export async function startProcess(
     await gone
   }
   t.teardown(kill)
-  const request = scene.asker(port)
-  let reported = 'nothing'
+  const request = scene.createRequest(port)
+  let lastReport = 'nothing'
   await until(
     async () => {
       if (dead()) throw new Error('the runtime ended before it was ready')
       const health = await request('GET', internalPaths.tenantHealth(home.tenantId)).catch(
-        (cause: unknown) => void (reported = String(cause)),
+        (cause: unknown) => void (lastReport = String(cause)),
       )
-      if (health !== undefined) reported = health.text
+      if (health !== undefined) lastReport = health.text
       return health?.status === 200 && health.json()['status'] === 'healthy'
     },
-    () => `the runtime did not get ready; the last it said: ${reported}`,
+    () => `the runtime did not get ready; its last report: ${lastReport}`,
   )
   return {
     request,
@@ -91,7 +91,7 @@ export async function startProcess(
     },
     async kill() {
       await kill()
-      // A statement that Postgres has taken goes on without its client.
+      // A statement that Postgres has received continues without its client.
       await until(
         async () => {
           const [others] = await scene.rows(

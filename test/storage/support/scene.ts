@@ -1,5 +1,5 @@
-// A tenant whose files outlive the runtimes that serve them: its home in a real Postgres, its directory, the control
-// plane's word of it, and a sweeper that gives up at once what nobody works at any more.
+// A tenant whose files outlive the runtimes that serve them: its home in a real Postgres, its directory, its manifest,
+// and a sweeper that drops unfinished work at once.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,7 @@ import { send, roomy, type ApiResponse, type RequestOptions } from '#test/suppor
 
 export const internalToken = randomBytes(24).toString('hex')
 
-/** One request to whichever runtime serves the tenant now, as the service role. */
+/** Sends one request to the runtime that currently serves the tenant, as the service role. */
 export type Request = (
   method: string,
   path: string,
@@ -30,22 +30,22 @@ export interface Scene {
   postgres: TestPostgres
   home: TestHome
   manifest: TenantManifest
-  /** As a process of the test's own sees it, whatever happens to the runtimes. */
+  /** The tenant as the test's own process sees it, whatever happens to the runtimes. */
   tenant: Tenant
-  /** Where the runtimes keep their data. */
+  /** The data directory of the runtimes. */
   data: string
-  /** Where the files lie. */
+  /** The directory of the files. */
   blobs: string
-  /** Gives up whatever was begun and not ended: only for when nobody writes. */
+  /** Drops all unfinished work at once. Use it only while there are no writers. */
   collector: Collector
-  /** What the tenant's tables hold, row-level security aside. */
+  /** Queries the tenant's tables without row-level security. */
   rows(sql: string): Promise<Record<string, unknown>[]>
-  /** Asks a runtime that listens on `port`. */
-  asker(port: number): Request
+  /** Creates a function that calls the runtime that listens on `port`. */
+  createRequest(port: number): Request
 }
 
 export interface SceneOptions {
-  /** A directory for the runtimes' data; a fresh one without. */
+  /** The data directory of the runtimes; a new one by default. */
   data?: string
   limits?: Partial<Limits>
 }
@@ -102,7 +102,7 @@ export async function openScene(t: Test, { data: given, limits = {} }: SceneOpti
       abandonedMilliseconds: 0,
     }),
     rows: (sql) => query(superuser, sql),
-    asker:
+    createRequest:
       (port) =>
       (method, path, body, more = {}) =>
         send(port, method, path, { ...headers, ...more }, body),

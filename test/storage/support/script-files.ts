@@ -1,19 +1,23 @@
-// Files that carry a script past whoever looks at their type, their first bytes or their name. Each tells of itself, in
-// every way that a page has, as soon as any of it runs.
+// Files that carry a script past a server or browser that checks their type, their first bytes or their name. Each
+// script reports that it runs in every way that a page has.
 
 export interface ScriptFile {
   name: string
-  /** As it is uploaded. */
+  /** The type of the upload. */
   contentType: string
   bytes: Buffer
   /**
-   * How a careless server would make it run in Chromium: opened with its type, or without any, so that the browser looks at
-   * the bytes; or taken by another page for a script. Undefined for what Chromium runs in no case; other browsers did.
+   * The way in which a careless server would make Chromium run it: opened with its type; without any type, so that the browser
+   * inspects the bytes; or included by another page as a script. Undefined for files that Chromium never runs but other
+   * browsers did.
    */
   runs: 'typed' | 'sniffed' | 'as a script' | undefined
 }
 
-/** `hit` is the URL that the script asks for; the file's name follows it. No `<`, `&` or `"` is in it, so it fits anywhere. */
+/**
+ * Builds the files. `hit` is the URL that each script requests, followed by the file's name. It contains no `<`, `&` or
+ * `"`, so it fits anywhere.
+ */
 export function scriptFiles(hit: string): ScriptFile[] {
   const file = (
     name: string,
@@ -25,7 +29,7 @@ export function scriptFiles(hit: string): ScriptFile[] {
       `try{document.title='ran ${name}'}catch(e){};try{localStorage.setItem('${name}','ran')}catch(e){};` +
       `try{document.cookie='${name}=ran'}catch(e){};` +
       `try{new Image().src='${hit}${name}'}catch(e){};try{fetch('${hit}${name}',{mode:'no-cors'})}catch(e){};` +
-      `try{if(!window.told){window.told=1;alert('${name}')}}catch(e){}`
+      `try{if(!window.reported){window.reported=1;alert('${name}')}}catch(e){}`
     return { name, contentType, runs, bytes: Buffer.from(text(script)) }
   }
   const html = (script: string) =>

@@ -1,4 +1,4 @@
-// A runtime with storage alone, in this process, on a scene: for what is done to its disk or its database.
+// Serves storage alone in this process, on a scene, for tests that damage its disk or its database.
 import type { Test } from 'tap'
 import pino from 'pino'
 import { buildApp } from '#tenant-runtime/app.ts'
@@ -14,18 +14,18 @@ import { internalToken, type Request, type Scene } from './scene.ts'
 
 export interface Served {
   request: Request
-  /** What areas told of, and what the log has at level error. */
-  problems: string[]
-  /** Returns when nothing is being collected. */
+  /** Errors that modules reported, and lines of the log at level error. */
+  errors: string[]
+  /** Returns when no collection is running. */
   idle(): Promise<void>
-  /** Returns when nothing of it is at work any more. */
+  /** Returns when everything has stopped. */
   close(): Promise<void>
 }
 
 export interface ServeOptions {
   backend?: BlobBackend
   failpoint?: StorageFailpoint
-  /** Where the database is reached; its own port without. */
+  /** The port of the database; its own by default. */
   databasePort?: number
 }
 
@@ -69,7 +69,7 @@ export async function serve(
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
   const address = app.server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  if (address === null || typeof address === 'string') throw new Error('the server has no port')
   let closing: Promise<void> | undefined
   const close = () =>
     (closing ??= (async () => {
@@ -79,5 +79,5 @@ export async function serve(
       await connections.close()
     })())
   t.teardown(close)
-  return { request: scene.asker(address.port), problems: errors, close, idle: () => storage.idle() }
+  return { request: scene.createRequest(address.port), errors, close, idle: () => storage.idle() }
 }

@@ -1,10 +1,10 @@
-// Signed URLs of two tenants alike, and tokens that are not quite theirs.
+// Signed URLs of two similar tenants, and tokens that are almost theirs.
 import { createHmac } from 'node:crypto'
 import type { Test } from 'tap'
 import type { ApiResponse, TestRuntime, TestTenant } from '#test/support/runtime.ts'
 import { bucket, objects, text } from './objects.ts'
 
-/** Every text that has one bit of `text` changed. */
+/** Yields every text that differs from `text` in one bit. */
 export function* flipped(text: string): Generator<string> {
   for (let at = 0; at < text.length; at++) {
     for (let bit = 0; bit < 8; bit++)
@@ -14,7 +14,7 @@ export function* flipped(text: string): Generator<string> {
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-/** Texts that are not the token, but that a lenient reader would take for it or for a part of it. */
+/** Returns texts that are not the token, but that a lenient parser would take for it or for a part of it. */
 export function disguises(token: string): Record<string, string> {
   const [payload = '', signature = ''] = token.split('.')
   const spare = (part: string) => alphabet[alphabet.indexOf(part.at(-1) ?? '') ^ 1] ?? ''
@@ -53,7 +53,7 @@ export function disguises(token: string): Record<string, string> {
   }
 }
 
-/** Tokens that name an algorithm of their own, or are signed by another one or with another key. */
+/** Returns tokens that name another algorithm, or are signed with another algorithm or key. */
 export function forgeries(token: string, secrets: Record<string, string>): Record<string, string> {
   const [payload = ''] = token.split('.')
   const jwt = (header: object) => `${Buffer.from(JSON.stringify(header)).toString('base64url')}.${payload}`
@@ -107,7 +107,7 @@ export async function signUpload(
   return { url: `${objects}/upload/sign/${target}?token=${token}`, token }
 }
 
-/** Two tenants alike, with an object at `docs/a/b c.txt` and another one. */
+/** Starts two similar tenants, each with an object at `docs/a/b c.txt` and a second one. */
 export async function start(runtime: TestRuntime): Promise<{
   tenant: TestTenant
   other: TestTenant
@@ -128,14 +128,14 @@ export async function start(runtime: TestRuntime): Promise<{
   }
 }
 
-/** All refusals are one: which part was wrong is nobody's business. */
+/** Checks that the response is the common rejection, which does not disclose the invalid part. */
 export function rejected(t: Test, { status, text, headers }: ApiResponse, why: string) {
   const { 'x-request-id': _, date: __, ...rest } = headers
   t.same(
     [status, text, Object.keys(rest).sort()],
     [
       400,
-      '{"statusCode":"400","error":"InvalidSignature","message":"the signature of the URL is not valid","code":"InvalidSignature"}',
+      '{"statusCode":"400","error":"InvalidSignature","message":"The signature of the URL is not valid.","code":"InvalidSignature"}',
       ['connection', 'content-length', 'content-type', 'vary', 'x-tenantry-rejected'],
     ],
     why,

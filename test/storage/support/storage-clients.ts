@@ -1,4 +1,4 @@
-// The published storage clients in both versions, as what they have in common; and who calls through them.
+// The common interface of the published storage clients in both versions, and clients for each kind of caller.
 import { createClient as createCurrent } from '@supabase/supabase-js'
 import { createClient as createOlder } from 'supabase-js-2-109'
 
@@ -9,7 +9,7 @@ export interface Reply {
 
 export type FileBody = string | ArrayBuffer | Uint8Array | Blob | FormData | ReadableStream<Uint8Array>
 
-/** `storage.from(bucket)`. */
+/** The client of one bucket, `storage.from(bucket)`. */
 export interface Files {
   upload(path: string, body: FileBody, options?: object): Promise<Reply>
   update(path: string, body: FileBody, options?: object): Promise<Reply>
@@ -47,7 +47,7 @@ export interface Tenancy {
   url: string
   publishableKey: string
   secretKey: string
-  /** A signed-in user's token. */
+  /** Returns a signed-in user's token. */
   token(sub: string): string
 }
 
@@ -61,7 +61,7 @@ const makers: Record<string, (url: string, key: string, headers: Record<string, 
 export const versions = Object.keys(makers)
 export const currentVersion = '2.119.0'
 
-/** @param caller a user's id, `service`, or undefined for nobody */
+/** @param caller a user's ID, `service`, or undefined for an anonymous caller */
 export function storageOf(
   { url, publishableKey, secretKey, token }: Tenancy,
   caller: string | undefined,
@@ -73,7 +73,7 @@ export function storageOf(
   return make(url, publishableKey, caller === undefined ? {} : { authorization: `Bearer ${token(caller)}` })
 }
 
-/** Names of all methods and accessors that an object has from its classes. */
+/** Returns the names of all methods and accessors that an object has from its classes. */
 export function methodsOf(target: object): string[] {
   const names = new Set<string>()
   for (

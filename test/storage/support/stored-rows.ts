@@ -1,7 +1,7 @@
-// All that storage keeps of a tenant.
+// Reads everything that storage stores of a tenant.
 import type { TestTenant } from '#test/support/runtime.ts'
 
-/** Everything that storage keeps of a tenant, as the database and the disk have it. */
+/** Returns everything that storage stores of a tenant, from the database and the disk. */
 export async function storedRows(tenant: TestTenant) {
   const [row] = await tenant.rows(
     `select (select count(*) from storage_objects)::int as objects, (select coalesce(sum(size), 0) from storage_objects)::int as bytes,

@@ -1,4 +1,4 @@
-// What the published storage clients are given and give back.
+// Helpers to send requests with the published storage clients and to read their responses.
 import type { TestRuntime, TestTenant } from '#test/support/runtime.ts'
 import { storageOf, versions, type Files, type Reply } from './storage-clients.ts'
 
@@ -25,7 +25,7 @@ export const headersOf = async (url: string, init: RequestInit = {}) => {
   return { status: response.status, text: await response.text(), ...Object.fromEntries(response.headers) }
 }
 
-/** A tenant, and clients of a version for it: a user's and its service's. */
+/** Adds a tenant, and clients of a version for it: a user's and the service's. */
 export async function openSetting(runtime: TestRuntime, version: (typeof versions)[number]) {
   const tenant = await runtime.addTenant({ name: `acme-${version}` })
   const storage = storageOf(tenant, 'olga', version)

@@ -1,5 +1,6 @@
-// Sixteen writers at once: uploads raw and as forms, overwrites, deletes, moves, copies, buckets that come, are emptied and
-// go. Each knows what it must find, because the paths that it changes are its own; a few paths are everybody's.
+// Sixteen concurrent writers: raw uploads and forms, overwrites, deletes, moves, copies, and buckets that are created,
+// emptied and deleted. Each writer knows what it must find, because it alone changes its paths; all writers share a few
+// further paths.
 import { createHash } from 'node:crypto'
 import { chanceOf, type Chance } from '#test/simulation/chance.ts'
 import type { ApiResponse, RequestOptions } from '#test/support/runtime.ts'
@@ -12,7 +13,7 @@ const objects = '/storage/v1/object'
 const binary = { 'content-type': 'application/octet-stream' }
 
 export interface LoadOptions {
-  /** Answers after which it is not known whether the change has happened. */
+  /** Returns true for responses that leave it unknown whether the change has happened. */
   unsure?: (response: ApiResponse) => boolean
 }
 
@@ -23,9 +24,9 @@ interface Change {
 }
 
 export class Load {
-  /** Answers that no rule allows. */
+  /** Responses that no rule allows. */
   readonly wrong: string[] = []
-  /** Status → how often. */
+  /** Number of responses by status. */
   readonly responses = new Map<number, number>()
   readonly #chance: Chance
   readonly #unsure: (response: ApiResponse) => boolean
@@ -44,7 +45,7 @@ export class Load {
     return [...this.responses].reduce((sum, [status, times]) => sum + (status < 500 ? times : 0), 0)
   }
 
-  /** The buckets that all writers use. */
+  /** Creates the buckets that all writers use. */
   async begin(request: Request): Promise<void> {
     for (const name of common) {
       const { status, text } = await request('POST', '/storage/v1/bucket', { name })
@@ -52,7 +53,7 @@ export class Load {
     }
   }
 
-  /** All writers at once, until told to stop or until the runtime is gone. */
+  /** Runs all writers until `stopped` returns true or the runtime has exited. */
   async run(request: Request, stopped: () => boolean): Promise<void> {
     await Promise.all(
       this.#own.map(async (_, writer) => {
@@ -66,7 +67,10 @@ export class Load {
     )
   }
 
-  /** What was told and is not so. From now on it is as it was found. */
+  /**
+   * Returns the differences between the acknowledged and the found state. From now on the found state is the expected
+   * one.
+   */
   compare(found: Files): string[] {
     const wrong = [...this.#past, ...this.#own].flatMap((own) => own.compare(found))
     return [...wrong, ...this.#shared.compare(found)]
@@ -77,11 +81,11 @@ export class Load {
     return new OwnPaths([...common.map((bucket) => `${bucket}/${name}/`), `own-${name}/`])
   }
 
-  /** @returns false when the runtime is gone */
+  /** @returns false when the runtime has exited */
   async #change(request: Request, writer: number): Promise<boolean> {
     let own = this.#own[writer] ?? this.#fresh()
     if (own.doubtful) {
-      // What became of the last change is looked at in the end, so its paths are left as they are.
+      // The outcome of the last change is compared at the end, so its paths are left unchanged.
       this.#past.push(own)
       own = this.#own[writer] = this.#fresh()
     }
@@ -92,9 +96,9 @@ export class Load {
     this.#count(response)
     if (response.status === change.status) {
       if (response.status < 400) own.acknowledged()
-      else own.refused()
+      else own.rejected()
     } else if (!this.#unsure(response)) {
-      own.refused()
+      own.rejected()
       this.wrong.push(`${response.status} instead of ${change.status}: ${response.text}`)
     }
     return true
@@ -177,7 +181,7 @@ export class Load {
     }
   }
 
-  /** Most are small, some are empty, and some take longer than others. */
+  /** Returns a body: most are small, some are empty, and some are large enough to take longer. */
   #body(): Buffer {
     const chance = this.#chance
     const size = chance.happens(0.1) ? 0 : chance.happens(0.1) ? chance.below(600_000) : chance.below(8_000)
@@ -189,7 +193,7 @@ export class Load {
   }
 }
 
-/** Undefined when the connection broke before there was an answer. */
+/** Returns undefined when the connection broke before there was a response. */
 async function result(request: () => Promise<ApiResponse>): Promise<ApiResponse | undefined> {
   try {
     return await request()
@@ -222,7 +226,7 @@ function form(body: Buffer): { body: Buffer; headers: Record<string, string> } {
   }
 }
 
-/** The database could not be asked, or did not get to its answer. */
+/** Returns whether the response reports that the database was unreachable or did not respond in time. */
 export function databaseIsAway({ status, text }: ApiResponse): boolean {
   return status === 503 && text.includes('DATABASE_UNAVAILABLE')
 }

@@ -1,5 +1,5 @@
-// The control plane in this process: its API on a real Postgres, the controller running, and a stand-in for the region's
-// runtime and gateway, which show what is published as soon as it is, unless the test says that they don't.
+// Runs the control plane in this process: its API on a real Postgres and its controller. A fake replaces the region's
+// runtime and gateway. It applies what the control plane publishes at once, unless the test makes it fail.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readNetworks, type ErrorBody, type TenantHealth } from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
@@ -36,16 +36,16 @@ const homeMigrations = new URL('../../../tenant-runtime/migrations/', import.met
 export interface ApiResponse {
   status: number
   headers: Record<string, unknown>
-  /** What the body is as JSON; undefined when it is none. */
+  /** The body, parsed as JSON; undefined when it is not JSON. */
   body: unknown
   text: string
 }
 
-export interface Requested {
-  /** Text of a platform key, or null for none; the admin key when absent. */
+export interface CallOptions {
+  /** Text of a platform key, or null for a request without one. The default is the admin key. */
   key?: string | null
   body?: unknown
-  /** A body that is sent as it is. */
+  /** A body that is sent unchanged, in place of `body`. */
   payload?: string
   headers?: Record<string, string>
 }
@@ -61,7 +61,7 @@ export interface RouteSeen {
 }
 
 export interface TestController {
-  /** Epochs under which it led, oldest first. */
+  /** Epochs under which this controller led, oldest first. */
   readonly epochs: bigint[]
   stop(): Promise<void>
 }
@@ -70,38 +70,38 @@ export interface TestApi {
   app: FastifyInstance
   postgres: TestPostgres
   controlUrl: string
-  /** Live keys, one a scope. */
+  /** Live platform keys, one for each scope. */
   keys: Record<Scope, string>
   region: FakeRegion
-  /** Of the region `cloud`. */
+  /** The engine of the region `cloud`. */
   engine: FakeEngine
   published: PublishedSource
   reconcileStore: ReconcileStore
   record: RecordWrite
   billing: BillingParts
-  /** Of its secrets. */
+  /** Seals the control plane's secrets. */
   seal: Seal
-  /** Milliseconds that the control plane's clock is ahead of the machine's, and for which the API waits at most for anything. */
+  /** `ahead`: milliseconds by which the control plane's clock is ahead. `timeout`: the maximum in milliseconds of all its timeouts. */
   clock: { ahead: number; timeout: number }
-  /** Every line that the control plane has logged. */
+  /** All lines that the control plane has logged. */
   log: string[]
-  /** Routes with a method each, but for the documentation's. */
+  /** All routes, one entry for each method, except those of the documentation. */
   routes: RouteSeen[]
-  call(method: string, path: string, requested?: Requested): Promise<ApiResponse>
+  call(method: string, path: string, options?: CallOptions): Promise<ApiResponse>
   /** Creates a tenant and waits until it is ready. */
   create(name?: string, more?: Record<string, string>): Promise<CreatedTenant>
   tenant(id: string): Promise<TenantBody>
   newKey(scope: Scope): Promise<{ id: string; key: string }>
-  /** Rows of the control database. */
+  /** Runs a statement in the control database. @returns its rows */
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
-  /** Rows of each table of the control database: equal before and after means that nothing was made. */
+  /** Counts the rows of each table of the control database. Equal counts before and after show that a call added no row. */
   counts(): Promise<Record<string, number>>
   startController(): TestController
 }
 
-/** Runtime and gateway of the region in one: what is published, they show. */
+/** A fake of the region's runtime and gateway. Both report the published state. */
 export class FakeRegion implements Probe {
-  /** False: neither answers. */
+  /** False makes every call to the runtime and the gateway fail. */
   agrees = true
   /** Tenants whose files were removed. */
   readonly removed: string[] = []
@@ -156,7 +156,7 @@ export class FakeRegion implements Probe {
   }
 
   async #published(tenantId: string): Promise<Published | undefined> {
-    if (!this.agrees) throw new Error('the region does not answer')
+    if (!this.agrees) throw new Error('the region does not respond')
     return (await this.#source.some(new Set([tenantId])))[0]
   }
 }
@@ -164,14 +164,14 @@ export class FakeRegion implements Probe {
 export interface TestApiOptions {
   deleteGraceSeconds?: number
   control?: boolean
-  /** There is a region `cloud` beside the region `local`. */
+  /** Adds a region `cloud` to the region `local`. */
   cloud?: boolean
   prices?: BillingConfig
-  /** Where backups are kept, and under which name of the installation; without it none are. */
+  /** Directory of the backups and name of the installation. Without it the control plane makes no backups. */
   backups?: { directory: string; installation: string }
 }
 
-/** Everything ends with the test. */
+/** Starts the control plane with its Postgres. Both stop when the test ends. */
 export async function startApi(t: Test, options: TestApiOptions = {}): Promise<TestApi> {
   const postgres = await startPostgres()
   const controlUrl = postgres.url('control')
@@ -199,7 +199,7 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
     onRoute: (route) => routes.push(route),
   })
   const { app } = plane
-  if (region === undefined) throw new Error('the control plane asked for no region')
+  if (region === undefined) throw new Error('the control plane opened no probe')
   const fake: FakeRegion = region
   await app.ready()
 
@@ -228,7 +228,7 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
   if (options.control !== false) startController()
 
   const sql = new pg.Pool({ connectionString: controlUrl, max: 2 })
-  // The server ends before the pool in a test that crashes it.
+  // A test may crash the server while the pool is open.
   sql.on('error', () => undefined)
   t.teardown(async () => {
     fake.agrees = true
@@ -282,32 +282,32 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
         body: { name, plan: 'Free', region: 'local', ...more },
         headers: { prefer: 'wait=30' },
       })
-      if (response.status !== 201) throw new Error(`creating ${name} was answered ${response.status}: ${response.text}`)
+      if (response.status !== 201) throw new Error(`creating ${name} failed with ${response.status}: ${response.text}`)
       return response.body as CreatedTenant
     },
     async tenant(id) {
       const response = await api.call('GET', `/v1/tenants/${id}`)
-      if (response.status !== 200) throw new Error(`reading ${id} was answered ${response.status}: ${response.text}`)
+      if (response.status !== 200) throw new Error(`reading ${id} failed with ${response.status}: ${response.text}`)
       return response.body as TenantBody
     },
     async newKey(scope) {
       const response = await api.call('POST', '/v1/keys', { body: { name: `${scope} key`, scope } })
-      if (response.status !== 201) throw new Error(`creating a key was answered ${response.status}: ${response.text}`)
+      if (response.status !== 201) throw new Error(`creating a key failed with ${response.status}: ${response.text}`)
       return response.body as { id: string; key: string }
     },
     async sql(text, values = []) {
       return (await sql.query<Record<string, unknown>>(text, values)).rows
     },
     async counts() {
-      // The controller writes changes by itself, and old ones are removed.
+      // The controller adds rows to "changes" by itself, and retention removes old ones.
       const tables = await api.sql(
         `select relname from pg_class
           where relkind = 'r' and relnamespace = 'public'::regnamespace and relname <> 'changes' order by relname`,
       )
-      const counted = tables.map(
+      const selects = tables.map(
         ({ relname }) => `select '${String(relname)}' as name, count(*)::int as count from "${String(relname)}"`,
       )
-      const rows = await api.sql(counted.join(' union all '))
+      const rows = await api.sql(selects.join(' union all '))
       return Object.fromEntries(rows.map(({ name, count }) => [String(name), Number(count)]))
     },
   }
@@ -362,12 +362,12 @@ function parsed(text: string): unknown {
   }
 }
 
-/** A tenant's name that no other test has. */
+/** Returns a tenant name that no other test uses. */
 export function newName(prefix = 'tenant'): string {
   return `${prefix}-${randomUUID().slice(0, 13)}`
 }
 
-/** The answer is an error in the one form, with this code; `names` stands in its message. */
+/** Asserts that the response is an error in the platform's format, with this status and code, and that its message contains `names`. */
 export function isError(
   t: Test,
   response: ApiResponse,

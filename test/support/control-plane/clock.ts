@@ -1,8 +1,8 @@
-// Time that stands still until a test moves it.
+// A clock that stops until a test moves it.
 import type { Clock } from '#control-plane/platform/clock.ts'
 
 export interface StoppedClock extends Clock {
-  /** Moves time on; what was due by then is done, in its order. */
+  /** Advances the time and runs all timers that become due, in the order of their times. */
   pass(seconds: number): void
 }
 

@@ -1,4 +1,4 @@
-// A region `cloud` on a stand-in engine: tenants get services of their own, whose homes nobody looks into.
+// The region `cloud` on a fake engine. Each tenant gets its own services. All work on homes succeeds without a database.
 import type { Clock } from '#control-plane/platform/clock.ts'
 import type { HomeDatabases } from '#control-plane/homes/home-databases.ts'
 import type { HomeServer } from '#control-plane/homes/home-server.ts'

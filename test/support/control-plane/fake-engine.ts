@@ -1,5 +1,4 @@
-// An engine in memory: what it is asked to make is there at once. Tests change what is there, take the engine away, and
-// write its logs.
+// An engine in memory that converges a stack at once. Tests change its objects, make it unreachable, and write its logs.
 import { containerName, networkName, secretsVolumeName, volumeName } from '#control-plane/stacks/object-names.ts'
 import type { Service, Stack } from '#control-plane/stacks/stack.ts'
 import {
@@ -31,15 +30,15 @@ export interface Changeable {
 export class FakeEngine implements Engine {
   readonly installation = 'stand-in'
   readonly name = 'docker'
-  /** False: every call says that there is no engine. */
+  /** False makes every call fail with ENGINE_UNREACHABLE. */
   isReachable = true
-  /** Until this resolves, nothing is converged. */
+  /** `converge` waits until this promise resolves. */
   gate: Promise<void> = Promise.resolve()
   host: Pick<HostInfo, 'memoryBytes' | 'cpus' | 'disk'> = { memoryBytes: 8 * 2 ** 30, cpus: 4, disk: undefined }
   readonly stacks = new Map<string, Changeable>()
-  /** Of every service. */
+  /** Log lines; all services have the same ones. */
   readonly lines: LogLine[] = []
-  /** Logs that are being followed now. */
+  /** Number of logs that callers follow now. */
   followed = 0
   #wakers = new Set<() => void>()
 
@@ -83,11 +82,11 @@ export class FakeEngine implements Engine {
   }
 
   exec(): Promise<never> {
-    return Promise.reject(new Error('nothing runs in a stand-in'))
+    return Promise.reject(new Error('The fake engine runs no commands.'))
   }
 
   execStream(): AsyncIterable<never> {
-    throw new Error('nothing runs in a stand-in')
+    throw new Error('The fake engine runs no commands.')
   }
 
   async *logs(
@@ -123,7 +122,7 @@ export class FakeEngine implements Engine {
     this.stir()
   }
 
-  /** Those who follow a log look again. */
+  /** Wakes all callers that follow a log, which then read it again. */
   stir(): void {
     for (const wake of this.#wakers) wake()
     this.#wakers.clear()
@@ -154,7 +153,7 @@ export class FakeEngine implements Engine {
   }
 }
 
-/** What exists of a stack when all of it has been made. */
+/** Returns the objects of a stack that has converged. */
 export function made(stack: Stack, before?: Changeable): Changeable {
   const labels = { installation, stack: stack.id }
   const stored = new Set(before?.containers.map(({ name }) => name))

@@ -1,5 +1,5 @@
-// The control database of a region on a Docker Engine, as housekeeping sees it: real stores, tenants put there by the
-// test, and in the reconciler's place a function that settles what was asked for.
+// The control database of a region on a Docker Engine, for tests of housekeeping: the real stores, tenants that the test
+// inserts, and a function that settles requested changes in place of the reconciler.
 import { randomBytes, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import type { Test } from 'tap'
@@ -24,33 +24,33 @@ export interface Plane {
   seal: Seal
   clock: StoppedClock
   store: PauseStore & RunningTenants & WarmPoolStore
-  /** Under which the stores write. */
+  /** Epoch under which the stores write. */
   epoch: bigint
   region(settings?: Partial<DockerSettings>): RegionConfig
   log: { info(details: object, message: string): void; warn(details: object, message: string): void }
-  /** What was warned of. */
+  /** Warnings that were logged. */
   warnings: { details: object; message: string }[]
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
-  /** A tenant with a stack of its own; columns as in the database, default: ready. */
+  /** Inserts a tenant with its own stack; `columns` replace the defaults, with which the tenant is ready. @returns its ID */
   addTenant(columns?: Record<string, unknown>): Promise<string>
   tenant(id: string): Promise<Record<string, unknown>>
-  /** As an operator would: raises the generation and opens an operation. */
+  /** Changes columns as a request of an operator does: increments the generation and opens an operation. */
   request(id: string, kind: string, columns: Record<string, unknown>): Promise<void>
-  /** Brings every tenant to what is wanted; `badImage`: whoever has it fails. */
+  /** Moves every tenant to its desired state. Tenants with the image `badImage` fail. */
   settle(badImage?: string): Promise<void>
-  /** The next region of the same database: nothing of the one before is in it. */
+  /** Switches to a new, empty region in the same database. */
   nextRegion(): Promise<void>
   changeLeader(): Promise<void>
 }
 
-/** Ends with the test. */
+/** Starts a Postgres with the migrated control database. It stops when the test ends. */
 export async function startPlane(t: Test): Promise<Plane> {
   const postgres = await startPostgres()
   const url = postgres.url('control')
   await migrate(url, await readMigrations())
   const database = openDatabase(url)
   const pool = new pg.Pool({ connectionString: url, max: 2 })
-  // The server may end before it.
+  // The server may end before the pool.
   pool.on('error', () => undefined)
   t.teardown(async () => {
     await database.$disconnect()
@@ -108,7 +108,7 @@ export async function startPlane(t: Test): Promise<Plane> {
           Buffer.from(seal.seal(text, `${id}:${kind}`)),
         ])
       }
-      // So that the next one is younger.
+      // The next tenant must be younger.
       clock.pass(0.001)
       return id
     },
@@ -140,7 +140,7 @@ export async function startPlane(t: Test): Promise<Plane> {
     async settle(badImage = 'none') {
       await plane.sql("delete from tenants where desired = 'deleted'")
       await plane.sql(
-        `update tenants set status = 'failed', reason = 'the runtime does not answer'
+        `update tenants set status = 'failed', reason = 'the runtime does not respond'
          where observed_generation < generation and desired in ('active', 'warm') and $1 in (runtime_image, postgres_image)`,
         [badImage],
       )
@@ -190,7 +190,7 @@ function dockerRegion(id: string, settings: Partial<DockerSettings>): RegionConf
   return region
 }
 
-/** Whether a write was refused because another leads. */
+/** Reports whether a write was rejected because another control plane leads. */
 export async function isRejected(write: Promise<unknown>): Promise<boolean> {
   return write.then(
     () => false,

@@ -1,4 +1,4 @@
-// Tokens as attackers write them, and requests with them at each kind of route.
+// Builds tokens as attackers would, and sends requests with them to each kind of route.
 import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
@@ -28,12 +28,12 @@ export const part = (value: unknown) =>
   Buffer.from(typeof value === 'string' || Buffer.isBuffer(value) ? value : JSON.stringify(value)).toString('base64url')
 export const hmac = (text: string, secret: string | Buffer) =>
   createHmac('sha256', secret).update(text).digest('base64url')
-/** Signed over these very texts. */
+/** Signs exactly these texts. */
 export const signed = (header: string, payload: string, secret: string | Buffer) =>
   `${header}.${payload}.${hmac(`${header}.${payload}`, secret)}`
 export const hs256 = { alg: 'HS256', typ: 'JWT' }
 
-/** The first of base64url's letters for the same bytes whose unused bits are not zero. */
+/** Replaces the last base64url letter by one for the same bytes with unused bits set. */
 export function withStrayBits(text: string): string {
   const bytes = Buffer.from(text, 'base64url')
   for (const letter of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'.split('')) {
@@ -43,10 +43,13 @@ export function withStrayBits(text: string): string {
   throw new Error('its last letter has no unused bits')
 }
 
-/** A runtime with two tenants, good tokens of the first, and requests with forged ones, which count. */
+/**
+ * Starts a runtime with two tenants, valid tokens of the first, and functions that send and count requests with forged
+ * tokens.
+ */
 export async function openForger(t: Test) {
   const runtime = await startRuntime(t)
-  // So that a claim of a second more or less stays one.
+  // Stops the clock, so that claims that differ by a second keep their meaning.
   runtime.clock.stopped = Date.now()
   const secret = randomBytes(32).toString('hex')
   const former = randomBytes(32).toString('hex')
@@ -89,15 +92,18 @@ export async function openForger(t: Test) {
          (select count(*) from function_invocations) as invocations`,
     )
 
-  const all = { requested: 0, refused: 0 }
-  /** 401 in our form. A subscription that is let in never ends by itself, so nothing is read of it. */
+  const all = { requests: 0, rejections: 0 }
+  /**
+   * Returns undefined if the request is rejected with the standard 401, and otherwise the response. It does not read
+   * other responses, because an accepted subscription never ends by itself.
+   */
   const rejection = async (
     at: TestTenant,
     [method, path, body]: (typeof routes)[number],
     headers: Record<string, string | string[]>,
   ): Promise<string | undefined> => {
-    all.requested++
-    const requested = request({
+    all.requests++
+    const outgoing = request({
       host: '127.0.0.1',
       port: at.port,
       agent: false,
@@ -105,9 +111,9 @@ export async function openForger(t: Test) {
       path,
       headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     })
-    requested.on('error', () => undefined)
-    requested.end(body === undefined ? undefined : JSON.stringify(body))
-    const [response] = (await once(requested, 'response')) as [IncomingMessage]
+    outgoing.on('error', () => undefined)
+    outgoing.end(body === undefined ? undefined : JSON.stringify(body))
+    const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
     if (response.statusCode !== 401) {
       response.destroy()
       return `${method} ${path}: ${response.statusCode}`
@@ -117,12 +123,12 @@ export async function openForger(t: Test) {
     const { code } = JSON.parse(text) as Record<string, unknown>
     if (code !== 'INVALID_TOKEN' || response.headers['www-authenticate'] !== 'Bearer')
       return `${method} ${path}: ${text}`
-    all.refused++
+    all.rejections++
     return undefined
   }
   /**
-   * Everywhere, without a statement and without a trace; right after a good token was, so that nothing of it is
-   * remembered for a bad one.
+   * Checks that every token is rejected at the selected routes, without a statement or a change. It sends a valid token
+   * first, so that a cached result of that token would be detected.
    */
   const rejected = async (
     t: Test,
@@ -144,5 +150,5 @@ export async function openForger(t: Test) {
     t.equal(at.statements(), before.statements, 'no SQL')
     t.same(await stored(), before.stored, 'nothing was changed')
   }
-  return { runtime, secret, former, tenant, other, now, good, without, wellSigned, all, rejection, refused: rejected }
+  return { runtime, secret, former, tenant, other, now, good, without, wellSigned, all, rejection, rejected }
 }

@@ -1,2 +1,2 @@
-// The hour that tests of hours count from.
+// The hour from which tests of hours count.
 export const hour0 = Date.UTC(2026, 10, 22, 3)

@@ -1,4 +1,5 @@
-// A proxy before Postgres that stops at each message of a client: the test decides there what becomes of the connection.
+// A proxy before Postgres that stops at each message of a client, so that the test can decide what happens to the
+// connection.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
@@ -7,22 +8,25 @@ export interface Message {
   /** The first byte: P for Parse, B Bind, D Describe, E Execute, C Close, S Sync, Q Query, X for the end. */
   type: string
   bytes: Buffer
-  /** Of the exchange's messages, from 0; each exchange ends with its Sync, or is a query alone. */
+  /** The index of the message in its exchange, from 0. An exchange ends with its Sync, or is a single query. */
   position: number
-  /** Has Postgres answer everything up to here, and waits until it has. */
+  /** Flushes, and returns when Postgres has responded to all earlier messages. */
   settled(): Promise<void>
 }
 
-/** `pass` sends the message on; a number sends so many bytes of it and breaks both connections. */
+/** The fate of a message: `pass` forwards it; a number forwards that many bytes of it and breaks both connections. */
 export type Fate = 'pass' | number
 
 export interface MessageProxy {
   port: number
-  /** Asked for each message of a client that has logged in; without it all pass. */
+  /** Decides on each message of a client that has logged in. If it is undefined, all messages pass. */
   decide: ((message: Message) => Promise<Fate>) | undefined
 }
 
-/** A message of which type ends the answer to one message of the client; E ends the answer to all until the next Sync. */
+/**
+ * Types of messages that end the response to one message of the client. E ends the responses to all until the next
+ * Sync.
+ */
 const responses = new Set(['1', '2', '3', 'T', 'n', 'C', 'I'])
 const flush = Buffer.from([0x48, 0, 0, 0, 4])
 
@@ -70,7 +74,7 @@ export async function openMessageProxy(t: Test, port: number): Promise<MessagePr
     }
     let position = 0
     const pass = async (type: string, bytes: Buffer) => {
-      // What is left of a connection that has ended concerns nobody.
+      // Nothing is sent to a connection that has ended.
       if (postgres.destroyed) return
       const fate = (await proxy.decide?.({ type, bytes, position, settled })) ?? 'pass'
       position = type === 'S' || type === 'Q' ? 0 : position + 1
@@ -79,7 +83,7 @@ export async function openMessageProxy(t: Test, port: number): Promise<MessagePr
         postgres.write(bytes)
         return
       }
-      // What was sent must arrive; what Postgres says to it is nobody's.
+      // The bytes must arrive at Postgres; its response is ignored.
       client.destroy()
       postgres.end(bytes.subarray(0, fate))
     }
@@ -95,7 +99,7 @@ export async function openMessageProxy(t: Test, port: number): Promise<MessagePr
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  if (address === null || typeof address === 'string') throw new Error('the server has no port')
   t.teardown(async () => {
     const closed = once(server, 'close')
     server.close()
@@ -106,7 +110,7 @@ export async function openMessageProxy(t: Test, port: number): Promise<MessagePr
   return proxy
 }
 
-/** Cuts a stream into messages: a type of one byte, a length that counts itself, the rest. */
+/** Splits a stream into messages: a type of one byte, a length that includes itself, and the rest. */
 function messageReader(found: (type: string, bytes: Buffer) => void): (chunk: Buffer) => void {
   let rest: Buffer = Buffer.alloc(0)
   return (chunk) => {

@@ -1,4 +1,4 @@
-// Trips whose rows are counted as they are made, and who reads them: all, some, or nobody.
+// Streamed round trips whose produced rows are counted, and readers that read all, some or none of them.
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Test } from 'tap'
@@ -18,7 +18,7 @@ export const settings =
   "select current_setting('app.tenant_id', true) as tenant, current_setting('app.role', true) as role," +
   " current_setting('app.user_id', true) as user_id, current_setting('request.jwt.claims', true) as claims"
 
-/** A home, and trips to it whose rows are counted as they are made. */
+/** Starts a home and returns functions that run streamed round trips in it. */
 export async function openRoundTrips(t: Test) {
   const postgres = await startPostgres()
   t.teardown(() => postgres.stop())
@@ -42,8 +42,8 @@ export async function openRoundTrips(t: Test) {
   }
   const one = { total: 1, perTenant: 1 }
   const numbers = (count: number) => sql('select n::text from generate_series(1, $1::int) n', count)
-  /** Counted by a sequence, which no rollback sets back. */
-  const counted = (count: number, length: number) =>
+  /** Returns a statement whose rows advance a sequence, which no rollback resets. */
+  const producing = (count: number, length: number) =>
     sql(
       "select to_json(nextval('produced') || repeat('x', $2::int))::text from generate_series(1, $1::int)",
       count,
@@ -73,7 +73,7 @@ export async function openRoundTrips(t: Test) {
     for await (const chunk of body as AsyncIterable<string>) text += chunk
     return text
   }
-  /** Its beginning, as long as it is wanted at least; nothing more is read then. */
+  /** Reads at least this many characters, and then stops reading. */
   const readSome = async (body: Readable, length: number) => {
     let text = ''
     while (text.length < length) {
@@ -103,7 +103,7 @@ export async function openRoundTrips(t: Test) {
     open,
     one,
     numbers,
-    counted,
+    producing,
     produced,
     reset,
     sessions,

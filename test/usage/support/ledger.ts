@@ -1,4 +1,4 @@
-// A ledger on a real Postgres of its own, with a clock that the test moves.
+// Starts a usage ledger on its own Postgres, with a clock that the test moves.
 import { randomBytes } from 'node:crypto'
 import type { Counter, UsagePush } from '@tenantry/contract'
 import type { Test } from 'tap'
@@ -13,22 +13,22 @@ import type { UsageLedger } from '#control-plane/usage/usage-ledger.ts'
 import { query, startPostgres } from '#test/support/postgres.ts'
 
 export interface TestLedger {
-  /** Of the control database. */
+  /** The URL of the control database. */
   url: string
   database: Database
   ledger: UsageLedger
   closing: LedgerClosing
   clock: { now: Date }
-  /** Closes what can be closed, as the leader does, `at` then. */
+  /** Moves the clock to `at` and closes all hours and months that can be closed, as the leader does. */
   close(at: string): Promise<void>
-  /** Back to an installation that nobody has used. */
+  /** Resets the database to an unused installation. */
   empty(): Promise<void>
-  /** A tenant of that age that nobody reconciles. */
+  /** Inserts a tenant that no control plane reconciles, and returns its ID. */
   tenant(createdAt?: string): Promise<string>
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
 }
 
-/** Everything ends with the test. */
+/** Starts a Postgres with a migrated control database, which stops when the test ends. */
 export async function startLedger(t: Test, now = '2026-05-10T12:30:00Z'): Promise<TestLedger> {
   const postgres = await startPostgres()
   const url = postgres.url('control')
@@ -78,7 +78,7 @@ export function newTenantId(): string {
   return `t_${randomBytes(10).toString('hex')}`
 }
 
-/** Requests of one kind. */
+/** Returns a counter of successful GET requests of the REST group, changed by `more`. */
 export function requests(tenantId: string, hour: string, value: number, more: Partial<Counter> = {}): Counter {
   return {
     tenant_id: tenantId,

@@ -1,19 +1,19 @@
-// An answer that goes on, read until it ends, until the caller's signal says so or until nothing came for too long.
+// Reads a response that streams until it ends, its signal aborts, or it is silent for too long.
 import type { Readable } from 'node:stream'
 import { engineError } from './errors.ts'
-import { TimeUp } from './within.ts'
+import { CallTimeout } from './with-timeout.ts'
 
 interface Timeouts {
-  /** Silence longer than this is the end; undefined: silence is normal, as it is for events. */
+  /** Maximum silence, after which the stream is destroyed; undefined for streams that may be silent, such as events. */
   silentSeconds?: number
 }
 
 interface ConsumedStream extends AsyncIterable<Buffer> {
-  /** Something else moved, e.g. bytes in the other direction. */
-  moved: () => void
+  /** Restarts the limit of silence, for example because bytes moved in the other direction. */
+  noteActivity: () => void
 }
 
-/** Destroys the stream at its end, whatever ends it. @throws EngineError, or the signal's reason */
+/** Reads a stream and destroys it at its end, whatever the cause. @throws EngineError, or the signal's reason */
 export function consumeStream(
   doing: string,
   stream: Readable,
@@ -21,13 +21,17 @@ export function consumeStream(
   { silentSeconds }: Timeouts = {},
 ): ConsumedStream {
   let timer: NodeJS.Timeout | undefined
-  const cut = () => stream.destroy(signal.reason instanceof Error ? signal.reason : new Error('cut off'))
-  // Whoever reads gets the error; before that it has no listener, which would end this process.
+  const cut = () =>
+    stream.destroy(signal.reason instanceof Error ? signal.reason : new Error('The stream was aborted.'))
+  // The reader gets the error. Before there is one, an error without a listener would end this process.
   stream.on('error', () => undefined)
   if (signal.aborted) cut()
   signal.addEventListener('abort', cut, { once: true })
   if (silentSeconds !== undefined) {
-    timer = setTimeout(() => stream.destroy(new TimeUp(`silent for ${silentSeconds} s`)), silentSeconds * 1000)
+    timer = setTimeout(
+      () => stream.destroy(new CallTimeout(`The stream was silent for ${silentSeconds} s.`)),
+      silentSeconds * 1000,
+    )
   }
   async function* read(): AsyncGenerator<Buffer, undefined> {
     try {
@@ -44,5 +48,5 @@ export function consumeStream(
       stream.destroy()
     }
   }
-  return { [Symbol.asyncIterator]: read, moved: () => void timer?.refresh() }
+  return { [Symbol.asyncIterator]: read, noteActivity: () => void timer?.refresh() }
 }

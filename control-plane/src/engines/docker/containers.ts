@@ -1,15 +1,15 @@
-// Containers: made or adopted, started, stopped, resized and removed by name.
+// Containers: creates or adopts, starts, stops, resizes and removes them by name.
 import type Dockerode from 'dockerode'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Resources } from '../../stacks/index.ts'
 import { type ContainerSpec, type Ownership, changeable, containerBody, rejectForeign } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
-import { statusOf, wordsOf } from './errors.ts'
+import { statusOf, rejectionText } from './errors.ts'
 import { connect } from './networks.ts'
-import { abortable } from './abortable.ts'
+import { pollUntilFound } from './poll-until-found.ts'
 import { requireVolume } from './volumes.ts'
 
-/** Until a container that is being removed is gone, or stopped. */
+/** Time limit for calls that wait until a container is gone or has stopped. */
 const slowSeconds = 60
 
 export async function createContainer(api: EngineApi, spec: ContainerSpec, signal: AbortSignal): Promise<void> {
@@ -24,26 +24,26 @@ export async function createContainer(api: EngineApi, spec: ContainerSpec, signa
     await api.request({ ...call, query: { name: spec.name }, body: containerBody(spec) }, signal)
   } catch (error) {
     if (statusOf(error) !== 409) throw error
-    const found = await abortable(() => findContainer(api, spec.name, signal), signal)
+    const found = await pollUntilFound(() => findContainer(api, spec.name, signal), signal)
     if (found === undefined) throw error
     rejectForeign('container', spec.name, found.Config.Labels, spec.labels)
   }
-  await keepOnOwnVolumes(api, spec, signal)
+  await recheckVolumes(api, spec, signal)
   for (const { network, aliases, address } of spec.networks)
     await connect(api, network, spec.name, aliases, address, signal)
 }
 
-/** The Engine would make a missing volume, empty and without a label. */
+/** Checks that all volumes exist: the Engine would create a missing one, empty and without a label. */
 async function requireVolumes(api: EngineApi, spec: ContainerSpec, signal: AbortSignal): Promise<void> {
   for (const { volume } of spec.volumes)
     await requireVolume(api, `create container ${spec.name}`, volume, spec.labels, signal)
 }
 
 /**
- * A volume may have gone between the look and the creation, and the Engine has made another. From now on the container keeps
- * its volumes from being removed, so a second look is final.
+ * Checks the volumes again, and removes the container if one has disappeared since the first check: the Engine has then
+ * created another. The container now protects its volumes from removal, so this check is final.
  */
-async function keepOnOwnVolumes(api: EngineApi, spec: ContainerSpec, signal: AbortSignal): Promise<void> {
+async function recheckVolumes(api: EngineApi, spec: ContainerSpec, signal: AbortSignal): Promise<void> {
   try {
     await requireVolumes(api, spec, signal)
   } catch (error) {
@@ -71,11 +71,11 @@ export async function unpauseContainer(api: EngineApi, name: string, signal: Abo
       signal,
     )
   } catch (error) {
-    if (!/is not paused/i.test(wordsOf(error))) throw error
+    if (!/is not paused/i.test(rejectionText(error))) throw error
   }
 }
 
-/** @param seconds from the request to stop until it is killed */
+/** Stops a container. @param seconds between the stop signal and the kill */
 export async function stopContainer(api: EngineApi, name: string, seconds: number, signal: AbortSignal): Promise<void> {
   const call = {
     doing: `stop container ${name}`,
@@ -100,7 +100,7 @@ export async function updateResources(
   await api.request({ ...call, body: changeable(resources) }, signal)
 }
 
-/** Kills it when it runs. */
+/** Removes a container, and kills it first if it runs. */
 export async function removeContainer(
   api: EngineApi,
   name: string,
@@ -120,7 +120,7 @@ export async function removeContainer(
     await api.request({ ...call, query: { force: true, v: true } }, signal)
   } catch (error) {
     if (statusOf(error) === 404) return
-    // 409: its removal is in progress.
+    // 409: its removal is already in progress.
     if (statusOf(error) !== 409 || !(await isGone(api, found.Id, signal))) throw error
   }
 }
@@ -133,7 +133,7 @@ async function isGone(api: EngineApi, id: string, signal: AbortSignal): Promise<
   return false
 }
 
-/** @param name or id */
+/** Returns a container, or undefined if it does not exist. @param name or ID */
 export async function findContainer(
   api: EngineApi,
   name: string,
@@ -141,7 +141,7 @@ export async function findContainer(
 ): Promise<Dockerode.ContainerInspectInfo | undefined> {
   try {
     const found = await api.request(
-      { doing: `look for container ${name}`, method: 'GET', path: `/containers/${segment(name)}/json` },
+      { doing: `find container ${name}`, method: 'GET', path: `/containers/${segment(name)}/json` },
       signal,
     )
     return found as Dockerode.ContainerInspectInfo

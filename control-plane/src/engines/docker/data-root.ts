@@ -1,14 +1,16 @@
-// How much room there is where an Engine of this host keeps images and volumes.
+// Reads the free space where the Engine of this host stores images and volumes.
 import { access, statfs } from 'node:fs/promises'
 import type { HostInfo } from '../index.ts'
 
-/** Everything of a container that is in no volume lies in the Engine's directory, which is not seen from inside. */
-const containerMark = '/.dockerenv'
+/**
+ * File that exists inside containers. From inside, the Engine's directory is not visible, but `/` is on the same disk.
+ */
+const containerMarker = '/.dockerenv'
 
-/** Undefined where it can't be seen. */
+/** Returns the space of the disk that holds a directory; undefined if it cannot be read. */
 export async function diskOf(directory: string | undefined): Promise<HostInfo['disk']> {
   if (directory === undefined) return undefined
-  return (await spaceAt(directory)) ?? ((await isThere(containerMark)) ? spaceAt('/') : undefined)
+  return (await spaceAt(directory)) ?? ((await exists(containerMarker)) ? spaceAt('/') : undefined)
 }
 
 async function spaceAt(path: string): Promise<HostInfo['disk']> {
@@ -20,7 +22,7 @@ async function spaceAt(path: string): Promise<HostInfo['disk']> {
   }
 }
 
-async function isThere(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   return access(path).then(
     () => true,
     () => false,

@@ -1,5 +1,5 @@
-// From a region's address of a Docker Engine to a client that speaks to it: a local socket, TLS with certificates on both
-// sides, or OpenSSH.
+// Creates a client from a region's address of a Docker Engine: a local socket, TLS with certificates on both sides, or
+// OpenSSH.
 import Dockerode from 'dockerode'
 import { readFileSync } from 'node:fs'
 import { Agent } from 'node:http'
@@ -11,31 +11,37 @@ import { sshAgent, type SshOptions } from './ssh-agent.ts'
 export interface DockerAddress {
   /** `unix:///path`, `tcp://host:port` or `ssh://user@host:port`. */
   host: string
-  /** Holds `ca.pem`, `cert.pem` and `key.pem`; `tcp://` needs it: whoever reaches an Engine is root on its machine. */
+  /**
+   * Directory with `ca.pem`, `cert.pem` and `key.pem`. `tcp://` requires it: a client of an Engine is root on its
+   * machine.
+   */
   tlsDirectory?: string
   ssh?: SshOptions
 }
 
 interface DockerConnection {
   docker: Dockerode
-  /** Ends idle connections; those in use end with their calls. */
+  /** Ends idle connections; connections in use end with their calls. */
   close: () => void
 }
 
-/** Nothing is sent yet. @throws RangeError for an address that is none; the file system's errors for certificates */
+/**
+ * Creates a client and sends nothing yet. @throws RangeError for an invalid address; the file system's errors for
+ * certificates
+ */
 export function connectDocker(address: DockerAddress): DockerConnection {
   const url = parse(address.host)
   switch (url.protocol) {
     case 'unix:':
       if (url.host !== '' || url.pathname.length < 2)
-        throw new RangeError('unix:// takes an absolute path, e.g. unix:///var/run/docker.sock')
+        throw new RangeError('An address at unix:// needs an absolute path, for example unix:///var/run/docker.sock.')
       return connection(
         { socketPath: decodeURIComponent(url.pathname), protocol: 'http' },
         new Agent({ keepAlive: true }),
       )
     case 'tcp:':
       if (address.tlsDirectory === undefined)
-        throw new RangeError('a Docker Engine at tcp:// is spoken to by TLS only: name a directory of certificates')
+        throw new RangeError('A Docker Engine at tcp:// requires TLS. Name a directory of certificates.')
       return connection(
         {
           host: bareHost(url),
@@ -46,20 +52,20 @@ export function connectDocker(address: DockerAddress): DockerConnection {
         new TlsAgent({ keepAlive: true, minVersion: 'TLSv1.2' }),
       )
     case 'ssh:':
-      // The host's name goes to the Engine as a header only; where the bytes go is the agent's matter.
+      // The Engine receives the host's name as a header only. The agent decides where the bytes go.
       return connection({ host: 'docker', port: 80, protocol: 'http' }, sshAgent(url, address.ssh ?? {}))
     default:
-      throw new RangeError(`a Docker Engine is at unix://, tcp:// or ssh://, not at ${url.protocol}//`)
+      throw new RangeError(`Invalid protocol "${url.protocol}//" of a Docker Engine. Allowed: unix://, tcp://, ssh://.`)
   }
 }
 
 function parse(host: string): URL {
   const url = URL.parse(host)
-  if (url === null) throw new RangeError('the address of a Docker Engine is no URL')
+  if (url === null) throw new RangeError('The address of a Docker Engine is not a valid URL.')
   return url
 }
 
-/** Without the brackets of IPv6. */
+/** Returns the host without the brackets of IPv6. */
 function bareHost(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, '$1')
 }
@@ -70,9 +76,9 @@ function readCertificates(directory: string): Dockerode.DockerOptions {
 }
 
 function connection(options: Dockerode.DockerOptions, agent: Agent): DockerConnection {
-  // dockerode prints its options into a log line that nobody reads, on every call: an agent is all of its sockets.
+  // dockerode formats its options for an unused debug log on every call, and an agent prints all of its sockets.
   Object.assign(agent, { [inspect.custom]: () => 'Agent' })
-  // dockerode takes what is not given here from the environment (DOCKER_HOST, DOCKER_CERT_PATH): say all of it.
+  // dockerode reads options that are absent here from the environment (DOCKER_HOST, DOCKER_CERT_PATH), so all are set.
   const nothing = {
     socketPath: undefined,
     host: undefined,

@@ -1,4 +1,4 @@
-// The real ContainerHost: one Docker Engine, spoken to through dockerode.
+// The real ContainerHost: one Docker Engine, called through dockerode.
 import { type ContainerHost, componentLabel } from '../index.ts'
 import {
   createContainer,
@@ -31,7 +31,10 @@ interface FoundImage {
   Config?: { Labels?: Readonly<Record<string, string>> | null } | null
 }
 
-/** Nothing is sent yet. @throws RangeError for an address that is none; the file system's errors for certificates */
+/**
+ * Creates a host and sends nothing yet. @throws RangeError for an invalid address; the file system's errors for
+ * certificates
+ */
 export function dockerHost(address: DockerAddress): DockerHost {
   const { docker, close } = connectDocker(address)
   const closed = new AbortController()
@@ -43,7 +46,7 @@ export function dockerHost(address: DockerAddress): DockerHost {
     async image(reference, signal) {
       try {
         const found = await api.request(
-          { doing: `look for image ${reference}`, method: 'GET', path: `/images/${segment(reference)}/json` },
+          { doing: `find image ${reference}`, method: 'GET', path: `/images/${segment(reference)}/json` },
           signal,
         )
         const { Id: id, Config: config } = found as FoundImage
@@ -60,8 +63,8 @@ export function dockerHost(address: DockerAddress): DockerHost {
     unpauseContainer: (name, signal) => unpauseContainer(api, name, signal),
     stopContainer: (name, seconds, signal) => stopContainer(api, name, seconds, signal),
     updateResources: (name, resources, signal) => updateResources(api, name, resources, signal),
-    connect: (network, container, aliases, location, signal) =>
-      connect(api, network, container, aliases, location, signal),
+    connect: (network, container, aliases, address, signal) =>
+      connect(api, network, container, aliases, address, signal),
     disconnect: (network, container, signal) =>
       disconnect(api, `disconnect ${container} from network ${network}`, network, container, signal),
     writeFiles: (volume, image, user, files, labels, signal) =>

@@ -1,53 +1,60 @@
-// Calls of the Engine API, each with the caller's signal and a time limit of its own, and with its errors translated.
+// Calls of the Engine API, each with the caller's signal, a time limit and translated errors.
 import type Dockerode from 'dockerode'
 import type { Duplex, Readable } from 'node:stream'
 import { EngineError } from '../index.ts'
 import { engineError } from './errors.ts'
-import { within } from './within.ts'
+import { withTimeout } from './with-timeout.ts'
 
 interface EngineCall {
-  /** What is being done, as the operator reads it: `create container NAME`. */
+  /** Action as the operator reads it, for example `create container NAME`. */
   doing: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Of segments that were encoded by `segment`. */
+  /** Path whose segments were encoded by `segment`. */
   path: string
   query?: Readonly<Record<string, string | number | boolean | object | undefined>>
   body?: object
-  /** A tar archive, in place of a body. */
+  /** Tar archive that is sent instead of a body. */
   archive?: Buffer
-  /** Until the answer, or its beginning, is there. */
+  /** Time limit in seconds until the response, or its beginning, arrives. */
   seconds?: number
 }
 
-/** Every function throws `EngineError`, or the signal's own reason once that is aborted. */
+/** Calls of the Engine API. Every function throws `EngineError`, or the signal's own reason once that is aborted. */
 export interface EngineApi {
-  /** The answer's JSON. */
+  /** Returns the JSON of the response. */
   request(call: EngineCall, signal: AbortSignal): Promise<unknown>
-  /** The answer's body as it comes; the signal ends it. */
+  /** Returns the body of the response as a stream. The signal ends it. */
   open(call: EngineCall, signal: AbortSignal): Promise<Readable>
-  /** The connection itself, to write to and to read from. */
+  /** Returns the connection itself, for both directions. */
   upgrade(call: EngineCall, signal: AbortSignal): Promise<Duplex>
 }
 
-/** The oldest API that has all that is used here, and the newest that this was written against. */
-const oldest = [1, 41] as const
-const newest = [1, 51] as const
+/** Oldest API version with all calls in use, and the newest version that these calls were written against. */
+const oldestVersion = [1, 41] as const
+const newestVersion = [1, 51] as const
 
-const usualSeconds = 30
+const defaultSeconds = 30
 
 export function engineApi(docker: Dockerode): EngineApi {
   const modem = docker.modem as typeof docker.modem & { version: string | undefined }
-  let agreed: Promise<string> | undefined
+  let version: Promise<string> | undefined
 
-  /** The version both sides know; asked again after the Engine could not be reached: it may have become another. */
-  async function agree(): Promise<string> {
+  /**
+   * Negotiates the version that both sides support. It is negotiated again after the Engine was unreachable, which may
+   * be another one then.
+   */
+  async function negotiate(): Promise<string> {
     try {
       modem.version = undefined
-      const call = { doing: 'ask for the version', method: 'GET', path: '/version' } as const
-      const { ApiVersion } = (await dial(call, {}, AbortSignal.timeout(usualSeconds * 1000))) as Dockerode.DockerVersion
+      const call = { doing: 'read the version', method: 'GET', path: '/version' } as const
+      const { ApiVersion } = (await dial(
+        call,
+        {},
+        AbortSignal.timeout(defaultSeconds * 1000),
+      )) as Dockerode.DockerVersion
       return `v${commonVersion(ApiVersion)}`
     } catch (cause) {
-      agreed = undefined
+      version = undefined
       throw cause
     }
   }
@@ -59,7 +66,7 @@ export function engineApi(docker: Dockerode): EngineApi {
   ): Promise<unknown> {
     const options = {
       method,
-      // dockerode adds the query where it finds a question mark.
+      // dockerode adds the query at a question mark.
       path: query === undefined ? path : `${path}?`,
       options: { _query: query ?? {}, _body: body ?? {} },
       ...(archive === undefined ? {} : { file: archive }),
@@ -74,16 +81,16 @@ export function engineApi(docker: Dockerode): EngineApi {
 
   async function run(call: EngineCall, kind: object, signal: AbortSignal): Promise<unknown> {
     try {
-      return await within((call.seconds ?? usualSeconds) * 1000, signal, async (limited) => {
-        agreed ??= agree()
-        modem.version = await agreed
-        // What goes on after the answer's beginning is the caller's to end.
+      return await withTimeout((call.seconds ?? defaultSeconds) * 1000, signal, async (limited) => {
+        version ??= negotiate()
+        modem.version = await version
+        // The caller ends a response that streams after its beginning.
         return await dial(call, kind, limited)
       })
     } catch (cause) {
       signal.throwIfAborted()
       const error = engineError(call.doing, cause)
-      if (error.code === 'ENGINE_UNREACHABLE') agreed = undefined
+      if (error.code === 'ENGINE_UNREACHABLE') version = undefined
       throw error
     }
   }
@@ -96,21 +103,21 @@ export function engineApi(docker: Dockerode): EngineApi {
   }
 }
 
-/** A name as a part of a path. */
+/** Encodes a name as a segment of a path. */
 export function segment(name: string): string {
   return encodeURIComponent(name)
 }
 
-/** @throws EngineError `ENGINE_TOO_OLD` */
+/** Returns the newest version that both sides support. @throws EngineError `ENGINE_TOO_OLD` */
 function commonVersion(version: string): string {
   const [major = 0, minor = 0] = version.split('.').map(Number)
-  if (compare([major, minor], oldest) < 0) {
+  if (compare([major, minor], oldestVersion) < 0) {
     throw new EngineError(
       'ENGINE_TOO_OLD',
-      `the Docker Engine speaks API ${version}; ${oldest.join('.')} or later is needed (Docker 20.10)`,
+      `The Docker Engine supports API ${version}. Required: ${oldestVersion.join('.')} (Docker 20.10) or later.`,
     )
   }
-  return compare([major, minor], newest) < 0 ? version : newest.join('.')
+  return compare([major, minor], newestVersion) < 0 ? version : newestVersion.join('.')
 }
 
 function compare(a: readonly [number, number], b: readonly [number, number]): number {

@@ -1,5 +1,5 @@
-// The Engine's events → which stack something happened to. Containers carry their labels in every event; networks and
-// volumes carry none, so their stacks are looked up: once at the beginning, and again for each that is made later.
+// Maps the Engine's events to stacks. Events of containers have their labels. Events of networks and volumes have none,
+// so their stacks are looked up: all at the beginning, and each that is created later.
 import type Dockerode from 'dockerode'
 import { type HostEvent, type Ownership, EngineError, fromDocker, isOwned, ownedFilter } from '../index.ts'
 import { linesOf } from '@tenantry/contract'
@@ -7,8 +7,8 @@ import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf } from './errors.ts'
 import { consumeStream } from './consume-stream.ts'
 
-/** Health checks and commands run inside make most events of a host; none of them is wanted. */
-const wanted = {
+/** Filter of events. It excludes health checks and commands, which cause most events of a host. */
+const eventFilter = {
   type: ['container', 'network', 'volume'],
   event: [
     'create',
@@ -38,16 +38,16 @@ interface EngineEvent {
   Actor: { ID: string; Attributes: Record<string, string> | null }
 }
 
-/** Ends when the Engine ends the connection. */
+/** Yields events until the Engine ends the connection. */
 export async function* events(
   api: EngineApi,
   owned: Ownership,
   signal: AbortSignal,
 ): AsyncGenerator<HostEvent, undefined> {
   const doing = 'follow events'
-  const response = await api.open({ doing, method: 'GET', path: '/events', query: { filters: wanted } }, signal)
+  const response = await api.open({ doing, method: 'GET', path: '/events', query: { filters: eventFilter } }, signal)
   const source = consumeStream(doing, response, signal)
-  // After the connection: what is made from now on is told by an event.
+  // After the connection is open, an event reports every object that is created.
   const stacks = await stacksOf(api, owned, signal).catch((cause: unknown) => {
     response.destroy()
     throw cause
@@ -58,7 +58,7 @@ export async function* events(
   }
 }
 
-/** `TYPE ID` → stack, of networks and volumes that are owned. The Engine's id of a volume is its name. */
+/** Stacks of the owner's networks and volumes, by `TYPE ID`. The Engine's ID of a volume is its name. */
 type Stacks = Map<string, string>
 
 async function stacksOf(api: EngineApi, owned: Ownership, signal: AbortSignal): Promise<Stacks> {
@@ -96,14 +96,14 @@ async function stackOf(
   return stack
 }
 
-/** Undefined for what is gone already. */
+/** Returns the labels of an object; undefined if it is already gone. */
 async function labelsOf(
   api: EngineApi,
   path: string,
   signal: AbortSignal,
 ): Promise<Record<string, string> | null | undefined> {
   try {
-    const found = await api.request({ doing: 'look at what was made', method: 'GET', path }, signal)
+    const found = await api.request({ doing: 'read a new object', method: 'GET', path }, signal)
     return (found as { Labels: Record<string, string> | null }).Labels
   } catch (error) {
     if (statusOf(error) === 404) return undefined
@@ -111,9 +111,9 @@ async function labelsOf(
   }
 }
 
-/** One JSON object a line. */
+/** Parses one JSON object per line. */
 async function* parse(source: AsyncIterable<Buffer>): AsyncGenerator<EngineEvent, undefined> {
-  const tooLong = () => new EngineError('ENGINE_FAILED', 'the Docker Engine sent an event of more than 1 MiB')
+  const tooLong = () => new EngineError('ENGINE_FAILED', 'The Docker Engine sent an event of more than 1 MiB.')
   for await (const line of linesOf(source, maxLineBytes, tooLong)) {
     if (line.trim() !== '') yield parseEvent(line)
   }
@@ -123,6 +123,6 @@ function parseEvent(line: string): EngineEvent {
   try {
     return JSON.parse(line) as EngineEvent
   } catch (cause) {
-    throw new EngineError('ENGINE_FAILED', 'the Docker Engine sent an event that is no JSON', { cause })
+    throw new EngineError('ENGINE_FAILED', 'The Docker Engine sent an event that is not valid JSON.', { cause })
   }
 }

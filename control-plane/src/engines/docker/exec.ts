@@ -1,4 +1,4 @@
-// Running a command in a container: standard input piped in and closed, output told apart, and the exit code.
+// Runs a command in a container: pipes standard input, separates standard output and standard error, and reads the exit code.
 import type Dockerode from 'dockerode'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Readable } from 'node:stream'
@@ -8,14 +8,20 @@ import { segment, type EngineApi } from './engine-api.ts'
 import { consumeStream } from './consume-stream.ts'
 import { demultiplex, type Chunk } from './frames.ts'
 
-/** A command that neither reads nor writes for so long is given up; it goes on inside, the Engine cannot end it. */
+/**
+ * Maximum time in which a command neither reads nor writes. After it the call ends; the command still runs, because the
+ * Engine cannot end it.
+ */
 const silentSeconds = 900
 
-const defaultOutputBytes = 16 * 1024 * 1024
-/** Of standard error, its end is kept. */
-const errorBytes = 64 * 1024
+const defaultMaxOutputBytes = 16 * 1024 * 1024
+/** Bytes that are retained of the end of standard error. */
+const maxErrorBytes = 64 * 1024
 
-/** @throws EngineError `ENGINE_FAILED` when there is more output than `maxOutputBytes` (16 MiB) */
+/**
+ * Runs a command and collects its output. @throws EngineError `ENGINE_FAILED` for more output than `maxOutputBytes` (16
+ * MiB)
+ */
 export async function exec(
   api: EngineApi,
   container: string,
@@ -23,29 +29,30 @@ export async function exec(
   options: ExecOptions,
 ): Promise<ExecResult> {
   const output: Uint8Array[] = []
-  const limit = options.maxOutputBytes ?? defaultOutputBytes
-  const stderr = new Tail(errorBytes)
+  const limit = options.maxOutputBytes ?? defaultMaxOutputBytes
+  const stderr = new Tail(maxErrorBytes)
   let length = 0
   const run = start(api, container, command, options)
   for await (const { stream, bytes } of run.chunks) {
     if (stream === 'stderr') stderr.add(bytes)
     else {
       length += bytes.length
-      if (length > limit) throw new EngineError('ENGINE_FAILED', `${run.doing} gave more than ${limit} bytes`)
+      if (length > limit)
+        throw new EngineError('ENGINE_FAILED', `Cannot ${run.doing}: the output exceeds ${limit} bytes.`)
       output.push(bytes)
     }
   }
   return { code: await run.code(), stdout: Buffer.concat(output).toString(), stderr: stderr.text() }
 }
 
-/** Standard output; throws at its end when the exit code is not 0. */
+/** Yields standard output; throws at its end if the exit code is not 0. */
 export async function* execStream(
   api: EngineApi,
   container: string,
   command: readonly string[],
   options: ExecOptions,
 ): AsyncGenerator<Uint8Array, undefined> {
-  const stderr = new Tail(errorBytes)
+  const stderr = new Tail(maxErrorBytes)
   const run = start(api, container, command, options)
   for await (const { stream, bytes } of run.chunks) {
     if (stream === 'stdout') yield bytes
@@ -53,13 +60,16 @@ export async function* execStream(
   }
   const code = await run.code()
   if (code !== 0)
-    throw new EngineError('ENGINE_FAILED', `${run.doing} ended with ${code}: ${stderr.text().trim().slice(-2000)}`)
+    throw new EngineError(
+      'ENGINE_FAILED',
+      `Cannot ${run.doing}: exit code ${code}: ${stderr.text().trim().slice(-2000)}`,
+    )
 }
 
 interface Run {
   doing: string
   chunks: AsyncIterable<Chunk>
-  /** Once the pieces have come to their end. */
+  /** Returns the exit code, once all chunks are read. */
   code(): Promise<number>
 }
 
@@ -73,8 +83,8 @@ function start(api: EngineApi, container: string, command: readonly string[], { 
       signal,
     )
     const response = consumeStream(doing, socket, signal, { silentSeconds })
-    const source = input === undefined ? undefined : watched(input, response.moved)
-    // A command that ends without reading its input closes the connection; its exit code says what that means.
+    const source = input === undefined ? undefined : observeInput(input, response.noteActivity)
+    // A command that ends without reading its input closes the connection. Its exit code reports whether that is a failure.
     if (source !== undefined)
       void pipeline(Readable.from(source.chunks, { objectMode: false }), socket).catch(() => undefined)
     try {
@@ -104,27 +114,27 @@ async function create(
 
 interface Source {
   chunks: AsyncIterable<Uint8Array>
-  /** Why the input itself broke, if it did. */
+  /** Returns the error of the input itself, if it has failed. */
   failure(): Error | undefined
 }
 
-function watched(input: string | AsyncIterable<Uint8Array>, moved: () => void): Source {
+function observeInput(input: string | AsyncIterable<Uint8Array>, noteActivity: () => void): Source {
   let failure: Error | undefined
   async function* chunks(): AsyncGenerator<Uint8Array, undefined> {
     try {
       for await (const chunk of typeof input === 'string' ? [Buffer.from(input)] : input) {
-        moved()
+        noteActivity()
         yield chunk
       }
     } catch (cause) {
-      failure = cause instanceof Error ? cause : new Error('the input broke off', { cause })
+      failure = cause instanceof Error ? cause : new Error('The input failed.', { cause })
       throw failure
     }
   }
   return { chunks: chunks(), failure: () => failure }
 }
 
-/** The connection may end a moment before the Engine has noted the end of the process. */
+/** Polls for the exit code: the connection may end a moment before the Engine records the end of the process. */
 async function exitCode(api: EngineApi, doing: string, id: string, signal: AbortSignal): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const { Running, ExitCode } = (await api.request(
@@ -134,23 +144,23 @@ async function exitCode(api: EngineApi, doing: string, id: string, signal: Abort
     if (!Running && ExitCode !== null) return ExitCode
     await delay(20, undefined, { signal })
   }
-  throw new EngineError('ENGINE_UNREACHABLE', `cannot ${doing}: the connection ended before the command did`)
+  throw new EngineError('ENGINE_UNREACHABLE', `Cannot ${doing}: the connection ended before the command did.`)
 }
 
-/** The end of a text, within a number of bytes. */
+/** Retains the end of a text, up to a number of bytes. */
 class Tail {
   readonly #limit: number
-  #stored = Buffer.alloc(0)
+  #bytes = Buffer.alloc(0)
 
   constructor(limit: number) {
     this.#limit = limit
   }
 
   add(bytes: Uint8Array): void {
-    this.#stored = Buffer.concat([this.#stored, bytes]).subarray(-this.#limit)
+    this.#bytes = Buffer.concat([this.#bytes, bytes]).subarray(-this.#limit)
   }
 
   text(): string {
-    return this.#stored.toString()
+    return this.#bytes.toString()
   }
 }

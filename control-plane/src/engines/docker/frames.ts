@@ -1,17 +1,17 @@
-// The Engine's way to send standard output and standard error over one connection: pieces, each after a header of 8 bytes
-// (stream, three zeros, length as big-endian 32 bits).
+// Decodes the Engine's multiplexed standard output and standard error: chunks with a header of 8 bytes each (stream,
+// three zeros, length as big-endian 32 bits).
 import { EngineError } from '../index.ts'
 
 export interface Chunk {
   stream: 'stdout' | 'stderr'
   bytes: Uint8Array
-  /** It ends what the Engine wrote as one: for logs, one line or a part of a very long one. */
-  last: boolean
+  /** Whether this chunk ends a frame. In logs, a frame is one line or a part of a very long one. */
+  isLast: boolean
 }
 
 const headerLength = 8
 
-/** Passes on what came of a frame at once: memory does not depend on what a header promises. @throws EngineError */
+/** Yields each part of a frame at once, so that memory does not depend on the length in a header. @throws EngineError */
 export async function* demultiplex(source: AsyncIterable<Uint8Array>): AsyncGenerator<Chunk, undefined> {
   const header = Buffer.alloc(headerLength)
   let headerBytes = 0
@@ -33,10 +33,11 @@ export async function* demultiplex(source: AsyncIterable<Uint8Array>): AsyncGene
       at += bytes.length
       missing -= bytes.length
       if (missing === 0) headerBytes = 0
-      yield { stream: streamOf(header), bytes, last: missing === 0 }
+      yield { stream: streamOf(header), bytes, isLast: missing === 0 }
     }
   }
-  if (headerBytes > 0) throw new EngineError('ENGINE_UNREACHABLE', 'the Docker Engine broke off within a frame')
+  if (headerBytes > 0)
+    throw new EngineError('ENGINE_UNREACHABLE', 'The Docker Engine ended the connection within a frame.')
 }
 
 function streamOf(header: Buffer): Chunk['stream'] {
@@ -47,6 +48,6 @@ function streamOf(header: Buffer): Chunk['stream'] {
     case 2:
       return 'stderr'
     default:
-      throw new EngineError('ENGINE_FAILED', `the Docker Engine sent a frame of an unknown stream, ${header[0] ?? ''}`)
+      throw new EngineError('ENGINE_FAILED', `The Docker Engine sent a frame of the unknown stream ${header[0] ?? ''}.`)
   }
 }

@@ -1,2 +1,2 @@
-// What others may import of `engines/docker/`.
+// The public interface of `engines/docker/`.
 export { dockerHost } from './docker-host.ts'

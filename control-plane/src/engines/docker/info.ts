@@ -1,4 +1,4 @@
-// What one Engine is and can do, and what an operator should know of it.
+// Reads the description of an Engine, with warnings for the operator.
 import type Dockerode from 'dockerode'
 import type { HostInfo } from '../index.ts'
 import { diskOf } from './data-root.ts'
@@ -14,11 +14,14 @@ interface Info {
   DockerRootDir?: string
 }
 
-/** @param isLocal the Engine is on this host @throws EngineError `ENGINE_TOO_OLD` */
+/** Reads the description. @param isLocal whether the Engine is on this host @throws EngineError `ENGINE_TOO_OLD` */
 export async function info(api: EngineApi, isLocal: boolean, signal: AbortSignal): Promise<HostInfo> {
-  const found = (await api.request({ doing: 'ask for what the host is', method: 'GET', path: '/info' }, signal)) as Info
+  const found = (await api.request(
+    { doing: "read the host's description", method: 'GET', path: '/info' },
+    signal,
+  )) as Info
   const { ApiVersion } = (await api.request(
-    { doing: 'ask for the version', method: 'GET', path: '/version' },
+    { doing: 'read the version', method: 'GET', path: '/version' },
     signal,
   )) as Dockerode.DockerVersion
   return {
@@ -34,7 +37,7 @@ export async function info(api: EngineApi, isLocal: boolean, signal: AbortSignal
 function warnings({ CgroupVersion: cgroup, SecurityOptions: security, Warnings: own }: Info): string[] {
   const found = (own ?? []).map((warning) => warning.replace(/^WARNING: /, ''))
   if (cgroup === '1')
-    found.push('cgroup v1: the kernel counts memory less exactly than with v2, and Docker gives it up')
+    found.push('cgroup v1: the kernel counts memory less exactly than with v2, and Docker phases out its support')
   if (!(security ?? []).some((option) => option.startsWith('name=seccomp')))
     found.push('no seccomp: containers may use every system call')
   return found

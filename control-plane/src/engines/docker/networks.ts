@@ -1,11 +1,11 @@
-// Networks: made once by name, though the Engine itself allows any number of one name; removed with whoever is on them.
+// Networks: created once by name, although the Engine allows several of one name, and removed with all their attachments.
 import type Dockerode from 'dockerode'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type NetworkSpec, type Ownership, EngineError, endpoint, rejectForeign, toDocker } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
-import { statusOf, wordsOf } from './errors.ts'
-import { slots } from './observed.ts'
-import { abortable } from './abortable.ts'
+import { statusOf, rejectionText } from './errors.ts'
+import { attachedNetworks } from './observed.ts'
+import { pollUntilFound } from './poll-until-found.ts'
 
 export async function createNetwork(api: EngineApi, spec: NetworkSpec, signal: AbortSignal): Promise<void> {
   if ((await oursNamed(api, spec.name, spec.labels, signal)).length > 0) return
@@ -21,12 +21,12 @@ export async function createNetwork(api: EngineApi, spec: NetworkSpec, signal: A
   } catch (error) {
     if (!(await appears(api, spec, error, signal))) throw error
   }
-  // Two at once: all but the oldest go, whoever looks first.
+  // Two calls may create it at once. Each of them removes all but the oldest.
   const [oldest] = await oursNamed(api, spec.name, spec.labels, signal)
   if (made !== undefined && oldest?.Id !== made) await remove(api, spec.name, made, signal)
 }
 
-/** Somebody of ours may have been faster: then the name or the subnet is taken by what was wanted. */
+/** Whether a network exists after a rejection: a concurrent call of Tenantry may have taken its name or subnet first. */
 async function appears(
   api: EngineApi,
   { name, labels }: NetworkSpec,
@@ -35,7 +35,7 @@ async function appears(
 ): Promise<boolean> {
   const isTaken = statusOf(rejection) === 409 || (rejection instanceof EngineError && rejection.code === 'SUBNET_TAKEN')
   if (!isTaken) return false
-  const found = await abortable(async () => (await oursNamed(api, name, labels, signal))[0], signal)
+  const found = await pollUntilFound(async () => (await oursNamed(api, name, labels, signal))[0], signal)
   return found !== undefined
 }
 
@@ -53,7 +53,7 @@ function networkBody({ name, labels, subnet, internal, hostAddress }: NetworkSpe
   }
 }
 
-/** A container that is on the network already, but with other aliases or another address, leaves it for a moment. */
+/** Connects a container. One that is on the network with other aliases or another address leaves it for a moment. */
 export async function connect(
   api: EngineApi,
   network: string,
@@ -72,11 +72,11 @@ export async function connect(
       { doing, method: 'GET', path: `/networks/${segment(network)}` },
       signal,
     )) as Dockerode.NetworkInspectInfo
-    const location = slots(found, new Map([[network, Id]]))[network]
+    const attachment = attachedNetworks(found, new Map([[network, Id]]))[network]
     if (
-      location !== undefined &&
-      aliases.every((alias) => location.aliases.includes(alias)) &&
-      (address ?? location.address) === location.address
+      attachment !== undefined &&
+      aliases.every((alias) => attachment.aliases.includes(alias)) &&
+      (address ?? attachment.address) === attachment.address
     )
       return
     await disconnect(api, doing, network, container, signal)
@@ -85,7 +85,7 @@ export async function connect(
   await api.request({ doing, method: 'POST', path: `/networks/${segment(network)}/connect`, body }, signal)
 }
 
-/** What is not on it, or gone, is no error. */
+/** Disconnects a container. One that is not on the network, or is gone, is not an error. */
 export async function disconnect(
   api: EngineApi,
   doing: string,
@@ -97,7 +97,7 @@ export async function disconnect(
     const body = { Container: container, Force: true }
     await api.request({ doing, method: 'POST', path: `/networks/${segment(network)}/disconnect`, body }, signal)
   } catch (error) {
-    if (statusOf(error) !== 404 && !/is not connected/i.test(wordsOf(error))) throw error
+    if (statusOf(error) !== 404 && !/is not connected/i.test(rejectionText(error))) throw error
   }
 }
 
@@ -110,7 +110,7 @@ export async function removeNetwork(
   for (const { Id } of await oursNamed(api, name, owner, signal)) await remove(api, name, Id, signal)
 }
 
-/** A member may come while the others are shown out. */
+/** Maximum number of attempts: a container may connect while the others are disconnected. */
 const attempts = 5
 
 async function remove(api: EngineApi, name: string, id: string, signal: AbortSignal): Promise<void> {
@@ -129,7 +129,7 @@ async function remove(api: EngineApi, name: string, id: string, signal: AbortSig
   }
 }
 
-/** Stopped containers too: one that kept a network that is gone could not be started again. */
+/** Disconnects all containers. It includes stopped ones, which could not be started again with a network that is gone. */
 async function disconnectAll(api: EngineApi, doing: string, id: string, signal: AbortSignal): Promise<void> {
   const query = { all: true, filters: { network: [id] } }
   const members = (await api.request(
@@ -139,7 +139,10 @@ async function disconnectAll(api: EngineApi, doing: string, id: string, signal: 
   for (const member of members) await disconnect(api, doing, id, member.Id, signal)
 }
 
-/** Oldest first. @throws EngineError `FOREIGN_OBJECT` when one of that name is not the owner's */
+/**
+ * Returns the networks of a name, the oldest first. @throws EngineError `FOREIGN_OBJECT` if one of that name is not the
+ * owner's
+ */
 async function oursNamed(
   api: EngineApi,
   name: string,
@@ -148,10 +151,10 @@ async function oursNamed(
 ): Promise<Dockerode.NetworkInspectInfo[]> {
   const query = { filters: { name: [name] } }
   const found = (await api.request(
-    { doing: `look for network ${name}`, method: 'GET', path: '/networks', query },
+    { doing: `find network ${name}`, method: 'GET', path: '/networks', query },
     signal,
   )) as Dockerode.NetworkInspectInfo[]
-  // The Engine's filter finds parts of names as well.
+  // The Engine's filter also matches parts of names.
   const named = found.filter((network) => network.Name === name)
   for (const network of named) rejectForeign('network', name, network.Labels, owner)
   return named.sort((a, b) => compare(a.Created, b.Created) || compare(a.Id, b.Id))

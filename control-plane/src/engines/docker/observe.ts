@@ -1,5 +1,5 @@
-// Everything with our label on one host: three lists and one inspection a container, because lists tell neither limits nor
-// exit codes.
+// Reads everything with Tenantry's label on one host: three lists and one inspection per container, because lists omit
+// limits and exit codes.
 import type Dockerode from 'dockerode'
 import PQueue from 'p-queue'
 import { type ObservedHost, type Ownership, isUnlabelled, ownedFilter } from '../index.ts'
@@ -8,7 +8,7 @@ import { findContainer } from './containers.ts'
 import type { EngineApi } from './engine-api.ts'
 import { observedContainer, observedNetwork, observedVolume, attachmentsOf } from './observed.ts'
 
-/** Inspections at once: the Engine answers each in about a millisecond. */
+/** Maximum number of concurrent inspections. The Engine responds to each in about a millisecond. */
 const concurrency = 8
 
 export async function observe(api: EngineApi, owned: Ownership, signal: AbortSignal): Promise<ObservedHost> {
@@ -33,7 +33,7 @@ export async function observe(api: EngineApi, owned: Ownership, signal: AbortSig
   }
 }
 
-/** The Engine's filter finds parts of names as well. */
+/** Whether a name is one of the stack's volumes: the Engine's filter also matches parts of names. */
 function isNamedLike(name: string, stack: string | undefined): boolean {
   return stack === undefined ? stackOfVolume(name) !== undefined : name.startsWith(volumePrefix(stack))
 }
@@ -60,7 +60,7 @@ async function list<T>(
   return (await api.request({ doing: `list ${what}`, method: 'GET', path, query }, signal)) as T[]
 }
 
-/** What vanishes between the list and its inspection is left out. */
+/** Inspects containers, and omits those that disappear between the list and the inspection. */
 async function inspectAll(
   api: EngineApi,
   listed: readonly Dockerode.ContainerInfo[],
@@ -77,7 +77,10 @@ async function inspectAll(
   return found.filter((one) => one !== undefined)
 }
 
-/** Names of the containers on each network, guests and stopped ones too; a network's own inspection tells running ones only. */
+/**
+ * Returns the names of the containers on each network, attached and stopped ones included. A network's own inspection
+ * lists running ones only.
+ */
 async function membersOf(
   api: EngineApi,
   ids: ReadonlyMap<string, string>,

@@ -1,4 +1,4 @@
-// What the Engine tells of an object → what the container engines read. Pure.
+// Converts the Engine's descriptions of objects to what the container engines read. Pure.
 import type Dockerode from 'dockerode'
 import {
   type ContainerState,
@@ -20,8 +20,8 @@ const states: readonly string[] = [
 const healths: readonly string[] = ['starting', 'healthy', 'unhealthy'] satisfies ObservedContainer['health'][]
 
 /**
- * Undefined when its labels are not Tenantry's.
- * @param networkIds by name, of networks that are there now
+ * Converts a container; undefined if its labels are not Tenantry's.
+ * @param networkIds IDs of the existing networks, by name
  */
 export function observedContainer(
   found: Dockerode.ContainerInspectInfo,
@@ -47,11 +47,11 @@ export function observedContainer(
       pids: host.PidsLimit ?? 0,
     },
     restartPolicy: host.RestartPolicy?.Name ?? '',
-    networks: slots(found, networkIds),
+    networks: attachedNetworks(found, networkIds),
   }
 }
 
-/** @param members names of the containers on it */
+/** Converts a network; undefined if its labels are not Tenantry's. @param members names of the containers on it */
 export function observedNetwork(
   found: Dockerode.NetworkInspectInfo,
   members: readonly string[],
@@ -75,16 +75,21 @@ export function observedVolume(
   return labels === undefined ? undefined : { name: found.Name, labels }
 }
 
-/** @param networkIds by name, of networks that are there now */
-export function slots(
+/**
+ * Returns a container's networks with its aliases and address. @param networkIds IDs of the existing networks, by name
+ */
+export function attachedNetworks(
   { Id, NetworkSettings }: Dockerode.ContainerInspectInfo,
   networkIds: ReadonlyMap<string, string>,
 ): ObservedContainer['networks'] {
   const present = Object.entries(attachmentsOf(NetworkSettings.Networks, networkIds))
-  return Object.fromEntries(present.map(([name, network]) => [name, location(Id, network)]))
+  return Object.fromEntries(present.map(([name, network]) => [name, attachment(Id, network)]))
 }
 
-/** A stopped container keeps its place on a network that was removed, even when another has got that name: it is not on that one. */
+/**
+ * Filters out networks that were removed. A stopped container keeps its attachment to one, even if another has got that
+ * name.
+ */
 export function attachmentsOf<T extends { NetworkID: string }>(
   networks: Record<string, T>,
   networkIds: ReadonlyMap<string, string>,
@@ -94,23 +99,29 @@ export function attachmentsOf<T extends { NetworkID: string }>(
   )
 }
 
-type FoundPosition = Pick<Dockerode.NetworkInfo, 'IPAddress'> & { IPAMConfig?: unknown; Aliases?: unknown }
+type FoundAttachment = Pick<Dockerode.NetworkInfo, 'IPAddress'> & { IPAMConfig?: unknown; Aliases?: unknown }
 
-/** Older Engines add the container's short id to its aliases. A container that does not run has only the address it asks for. */
-function location(
+/**
+ * Returns the aliases without the container's short ID, which older Engines add. A container that is not running has
+ * only the address that it requests.
+ */
+function attachment(
   containerId: string,
-  { Aliases: aliases, IPAddress: address, IPAMConfig: wanted }: FoundPosition,
+  { Aliases: aliases, IPAddress: address, IPAMConfig: ipam }: FoundAttachment,
 ): ObservedContainer['networks'][string] {
   const named = Array.isArray(aliases) ? aliases.filter((alias): alias is string => typeof alias === 'string') : []
-  return { aliases: named.filter((alias) => !containerId.startsWith(alias)), address: address || wantedAddress(wanted) }
+  return {
+    aliases: named.filter((alias) => !containerId.startsWith(alias)),
+    address: address || requestedAddress(ipam),
+  }
 }
 
-function wantedAddress(wanted: unknown): string {
-  const has = typeof wanted === 'object' && wanted !== null && 'IPv4Address' in wanted
-  return has && typeof wanted.IPv4Address === 'string' ? wanted.IPv4Address : ''
+function requestedAddress(ipam: unknown): string {
+  const has = typeof ipam === 'object' && ipam !== null && 'IPv4Address' in ipam
+  return has && typeof ipam.IPv4Address === 'string' ? ipam.IPv4Address : ''
 }
 
-/** The Engine writes year 1 for never. */
+/** Returns the time of the start. The Engine writes the year 1 for a container that was never started. */
 function startOf(time: string): string | undefined {
   return time.startsWith('0001-') ? undefined : time
 }

@@ -1,17 +1,17 @@
-// Connections to a Docker Engine through OpenSSH: each is one `ssh … docker system dial-stdio`, as Docker's own client does
-// it. Keys, agents, jump hosts and known hosts are OpenSSH's matter and that of the operator's ssh configuration.
+// Connections to a Docker Engine through OpenSSH: each one is an `ssh … docker system dial-stdio`, as in Docker's own client.
+// OpenSSH and the operator's ssh configuration handle keys, agents, jump hosts and known hosts.
 import { spawn } from 'node:child_process'
 import { Agent } from 'node:http'
 import { Duplex } from 'node:stream'
 
 export interface SshOptions {
-  /** Private key; undefined: what OpenSSH finds by itself. */
+  /** Private key; undefined for those that OpenSSH finds itself. */
   identityFile?: string
-  /** Keys of the hosts that are trusted; undefined: OpenSSH's own. A host that is not among them is refused. */
+  /** Keys of trusted hosts; undefined for OpenSSH's own file. Any other host is rejected. */
   knownHostsFile?: string
 }
 
-/** Kept connections are used again: a handshake of ssh takes longer than most calls. */
+/** Creates an agent that reuses its connections: a handshake of ssh takes longer than most calls. */
 export function sshAgent(url: URL, options: SshOptions): Agent {
   const argv = sshArguments(url, options)
   const agent = new Agent({ keepAlive: true })
@@ -19,13 +19,15 @@ export function sshAgent(url: URL, options: SshOptions): Agent {
   return agent
 }
 
-/** @throws RangeError for an address with a password or a path, or whose host or user are none */
+/**
+ * Returns ssh's arguments. @throws RangeError for an address with a password or a path, or with an invalid host or user
+ */
 export function sshArguments(url: URL, { identityFile, knownHostsFile }: SshOptions): string[] {
   const [user, host] = [decodeURIComponent(url.username), url.hostname.replace(/^\[(.*)\]$/, '$1')]
-  if (!/^[\w.:%][\w.:%-]*$/.test(host)) throw new RangeError('ssh:// names no host')
-  if (!/^([\w.][\w.-]*)?$/.test(user)) throw new RangeError('ssh:// names no user')
-  if (url.password !== '') throw new RangeError('ssh:// takes no password: use a key')
-  if (url.pathname !== '' && url.pathname !== '/') throw new RangeError('ssh:// takes no path')
+  if (!/^[\w.:%][\w.:%-]*$/.test(host)) throw new RangeError('An address at ssh:// needs a valid host.')
+  if (!/^([\w.][\w.-]*)?$/.test(user)) throw new RangeError('The user of an address at ssh:// is not valid.')
+  if (url.password !== '') throw new RangeError('An address at ssh:// cannot have a password. Use a key.')
+  if (url.pathname !== '' && url.pathname !== '/') throw new RangeError('An address at ssh:// cannot have a path.')
   const settings = [
     'BatchMode=yes',
     'StrictHostKeyChecking=yes',
@@ -54,19 +56,19 @@ export function sshArguments(url: URL, { identityFile, knownHostsFile }: SshOpti
   ]
 }
 
-/** As ssh_config reads a path with spaces. */
+/** Quotes a path for ssh_config. */
 function quoted(path: string): string {
   return `"${path.replaceAll('%', '%%')}"`
 }
 
-/** Characters of what ssh says of its failures. */
-const maxReported = 2000
+/** Maximum number of characters of ssh's standard error in an error. */
+const maxStderrLength = 2000
 
 function dial(argv: string[]): Duplex {
   const child = spawn('ssh', argv, { stdio: ['pipe', 'pipe', 'pipe'] })
   const { stdin, stdout, stderr } = child
-  let reported = ''
-  stderr.setEncoding('utf8').on('data', (text: string) => (reported = (reported + text).slice(-maxReported)))
+  let stderrTail = ''
+  stderr.setEncoding('utf8').on('data', (text: string) => (stderrTail = (stderrTail + text).slice(-maxStderrLength)))
   const duplex = new Duplex({
     read: () => void stdout.resume(),
     write: (chunk: Buffer, _encoding, done) => void stdin.write(chunk, done),
@@ -83,18 +85,18 @@ function dial(argv: string[]): Duplex {
   stdin.on('error', (error) => duplex.destroy(error))
   child.on('error', (error) => duplex.destroy(error))
   child.on('close', (code) => {
-    const failure = Object.assign(new Error(`ssh ended with ${code ?? 'a signal'}: ${reported.trim()}`), {
+    const failure = Object.assign(new Error(`ssh ended with ${code ?? 'a signal'}: ${stderrTail.trim()}`), {
       code: 'ECONNRESET',
     })
     if (code !== 0) duplex.destroy(failure)
-    // What came before the end is still to be read.
+    // Data from before the end may still be unread.
     else if (duplex.readableEnded) duplex.destroy()
     else duplex.once('end', () => duplex.destroy())
   })
   return asSocket(duplex)
 }
 
-/** What Node's HTTP client asks of a connection beyond being a stream; a pipe to a process has none of it. */
+/** Adds the methods that Node's HTTP client calls on a socket. A pipe to a process has none of them. */
 function asSocket(duplex: Duplex): Duplex {
   const same = () => duplex
   return Object.assign(duplex, { setTimeout: same, setNoDelay: same, setKeepAlive: same, ref: same, unref: same })

@@ -18,7 +18,10 @@ export async function stats(api: EngineApi, container: string, signal: AbortSign
   return readStats((await api.request(call, signal)) as Reading)
 }
 
-/** A container that does not run uses nothing. Files that only the cache holds are not counted; cgroup v1 and v2 name them apart. */
+/**
+ * Reads the usage, which is 0 for a container that is not running. Files that only the cache holds do not count; cgroup
+ * v1 and v2 name them differently.
+ */
 export function readStats({ cpu_stats: cpu, memory_stats: memory }: Reading): ContainerStats {
   const cached = memory?.stats?.total_inactive_file ?? memory?.stats?.inactive_file ?? 0
   return { cpuNanoseconds: cpu?.cpu_usage?.total_usage ?? 0, memoryBytes: Math.max(0, (memory?.usage ?? 0) - cached) }

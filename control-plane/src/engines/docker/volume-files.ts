@@ -1,5 +1,5 @@
-// Files in a volume, secrets above all: written through a container that is made for it and never started. So they are in
-// no environment and no command, and nothing of an image runs.
+// Files in a volume, mainly secrets. They are written through a container that is created for it and never started, so
+// they are in no environment and no command, and no program of an image runs.
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { extract, pack } from 'tar-stream'
@@ -9,15 +9,18 @@ import { segment, type EngineApi } from './engine-api.ts'
 import { consumeStream } from './consume-stream.ts'
 import { createVolume, findVolume, removeVolume, requireVolume, type VolumeMeter } from './volumes.ts'
 
-/** Where the helper sees the volume. Files are put below its parent, so that the volume's own mode and owner are set, too. */
+/**
+ * Directory of the volume in the helper. The archive is extracted to its parent, which also sets the volume's own mode
+ * and owner.
+ */
 const parent = '/tenantry'
 const directory = 'files'
 
 /**
- * Replaces the content of a volume by files of mode 0400, in a directory of mode 0500, that belong to `user`.
- * A volume that holds other files as well is made anew, which a container that uses it prevents: `ENGINE_FAILED`.
+ * Replaces the content of a volume by files of mode 0400, in a directory of mode 0500, that belong to `user`. A volume
+ * with other files is created again; `ENGINE_FAILED` if a container uses it.
  * @param user `uid` or `uid:gid`, as numbers
- * @throws EngineError; RangeError for a user or a file name that is none
+ * @throws EngineError; RangeError for an invalid user or file name
  */
 export async function writeFiles(
   api: EngineApi,
@@ -31,23 +34,27 @@ export async function writeFiles(
 ): Promise<void> {
   const archive = await archiveOf(files, ownerOf(user), 0o500)
   const found = await findVolume(api, volume, signal)
-  if (found === undefined) throw new EngineError('VOLUME_MISSING', `cannot write files: volume ${volume} is not there`)
+  if (found === undefined)
+    throw new EngineError('VOLUME_MISSING', `Cannot write files: the volume "${volume}" does not exist.`)
   rejectForeign('volume', volume, found.Labels, labels)
   const spec = helperSpec(volume, image, labels)
-  const written = await withHelper(api, spec, signal, async (id) => {
+  const isWritten = await withHelper(api, spec, signal, async (id) => {
     const others = (await namesIn(api, volume, id, signal)).filter((name) => !Object.hasOwn(files, name))
     if (others.length > 0) return false
     await put(api, volume, id, archive, signal)
     return true
   })
-  if (written) return
+  if (isWritten) return
   // The Engine has no call that deletes a file.
   await removeVolume(api, volume, labels, signal)
   await createVolume(api, meter, { name: volume, labels: fromDocker(found.Labels) ?? labels }, signal)
   await withHelper(api, spec, signal, (id) => put(api, volume, id, archive, signal))
 }
 
-/** @param user of the volume's directory, too @throws EngineError; RangeError for a user or a file name that is none */
+/**
+ * Adds files to a volume. @param user owner, also of the volume's directory @throws EngineError; RangeError for an
+ * invalid user or file name
+ */
 export async function addFiles(
   api: EngineApi,
   volume: string,
@@ -69,26 +76,31 @@ interface Owner {
 
 function ownerOf(user: string): Owner {
   const [, uid, gid = uid] = /^(\d+)(?::(\d+))?$/.exec(user) ?? []
-  if (uid === undefined) throw new RangeError('files belong to a user by number, uid or uid:gid')
+  if (uid === undefined) throw new RangeError('Invalid user of files. Allowed: numbers, uid or uid:gid.')
   return { uid: Number(uid), gid: Number(gid) }
 }
 
-/** @param mode of the volume's own directory */
+/** Packs files into a tar archive. @param mode of the volume's own directory */
 async function archiveOf(files: Readonly<Record<string, string>>, owner: Owner, mode: number): Promise<Buffer> {
   const tar = pack()
-  const written = buffer(tar)
+  const content = buffer(tar)
   const mtime = new Date(0)
   tar.entry({ name: `${directory}/`, type: 'directory', mode, mtime, ...owner })
   for (const [name, text] of Object.entries(files)) {
     if (!/^[\w-][\w.-]*$/.test(name))
-      throw new RangeError('the name of a file in a volume is letters, digits, dots, dashes')
+      throw new RangeError(
+        'Invalid name of a file in a volume. Allowed: letters, digits, dots, underscores and dashes.',
+      )
     tar.entry({ name: `${directory}/${name}`, mode: 0o400, mtime, ...owner }, text)
   }
   tar.finalize()
-  return written
+  return content
 }
 
-/** Has no network and no rights, though it never runs; labelled, so that one left over is found. */
+/**
+ * Describes a helper without network and rights, although it never runs. Its labels identify one that an interrupted
+ * call left.
+ */
 function helperSpec(volume: string, image: string, labels: Labels): ContainerSpec {
   return {
     name: `${volume}-files`,
@@ -107,7 +119,7 @@ function helperSpec(volume: string, image: string, labels: Labels): ContainerSpe
   }
 }
 
-/** One left over by an interrupted call goes first. */
+/** Runs work with a helper container. It first removes one that an interrupted call left. */
 async function withHelper<T>(
   api: EngineApi,
   spec: ContainerSpec,
@@ -117,7 +129,7 @@ async function withHelper<T>(
   await removeContainer(api, spec.name, spec.labels, signal)
   try {
     const id = await createHelper(api, spec, signal)
-    // The Engine makes a volume that went away since it was looked for; what it made is nothing to write into.
+    // The Engine creates a volume that has disappeared since the check. Such a volume must not be written to.
     for (const { volume } of spec.volumes)
       await requireVolume(api, `write files to volume ${volume}`, volume, spec.labels, signal)
     return await work(id)
@@ -126,7 +138,10 @@ async function withHelper<T>(
   }
 }
 
-/** Its root can be written, because the Engine puts no files into a container whose root cannot, and keeps what the volume holds. */
+/**
+ * Creates the helper with a writable root, because the Engine extracts no files into a read-only one. The volume keeps
+ * its content.
+ */
 async function createHelper(api: EngineApi, spec: ContainerSpec, signal: AbortSignal): Promise<string> {
   const { HostConfig: host, ...body } = containerBody(spec)
   const Mounts = host?.Mounts?.map((mount) => ({ ...mount, VolumeOptions: { NoCopy: true } }))
@@ -152,7 +167,7 @@ async function put(api: EngineApi, volume: string, id: string, archive: Buffer, 
   await api.request({ ...call, query: { path: parent }, archive }, signal)
 }
 
-/** First parts of the paths that a volume holds. */
+/** Returns the names of the files and directories at the top of a volume. */
 async function namesIn(api: EngineApi, volume: string, id: string, signal: AbortSignal): Promise<string[]> {
   const doing = `read volume ${volume}`
   const query = { path: `${parent}/${directory}` }

@@ -1,4 +1,4 @@
-// Volumes: made, adopted, measured and removed by name.
+// Volumes: creates, adopts, measures and removes them by name.
 import type Dockerode from 'dockerode'
 import {
   type Ownership,
@@ -11,9 +11,9 @@ import {
 } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf } from './errors.ts'
-import { within } from './within.ts'
+import { withTimeout } from './with-timeout.ts'
 
-/** The Engine answers with the volume that exists, whoever's it is: the labels tell. It can't label one that exists. */
+/** Creates a volume. The Engine returns an existing volume of any owner, which its labels show, and cannot label it. */
 export async function createVolume(
   api: EngineApi,
   meter: VolumeMeter,
@@ -41,8 +41,8 @@ async function create(
 }
 
 /**
- * Removes a volume without labels if no file in it has any content: a Postgres that rejected it leaves an empty lock file. The
- * Engine itself keeps a volume that a container uses.
+ * Removes a volume without labels if no file in it has any content; a Postgres that rejected it leaves an empty lock
+ * file. The Engine does not remove a volume that a container uses.
  * @throws EngineError `FOREIGN_OBJECT`
  */
 export async function removeUnlabelledVolume(
@@ -52,7 +52,7 @@ export async function removeUnlabelledVolume(
   signal: AbortSignal,
 ): Promise<void> {
   const foreign = (why: string) =>
-    new EngineError('FOREIGN_OBJECT', `a volume named ${name} exists that is not Tenantry's${why}`)
+    new EngineError('FOREIGN_OBJECT', `A volume named "${name}" exists that does not belong to Tenantry${why}.`)
   const found = await findVolume(api, name, signal)
   if (found === undefined) return
   if (!isUnlabelled(found)) throw foreign('')
@@ -81,7 +81,10 @@ async function remove(api: EngineApi, name: string, signal: AbortSignal): Promis
   }
 }
 
-/** @throws EngineError `VOLUME_MISSING`, also where the Engine has an unlabelled one in its place; `FOREIGN_OBJECT` */
+/**
+ * Checks that a volume exists. @throws EngineError `VOLUME_MISSING`, also for an unlabelled one of that name;
+ * `FOREIGN_OBJECT`
+ */
 export async function requireVolume(
   api: EngineApi,
   doing: string,
@@ -89,10 +92,10 @@ export async function requireVolume(
   owner: Ownership,
   signal: AbortSignal,
 ): Promise<void> {
-  const missing = (why: string) => new EngineError('VOLUME_MISSING', `cannot ${doing}: volume ${name} is ${why}`)
+  const missing = (why: string) => new EngineError('VOLUME_MISSING', `Cannot ${doing}: the volume "${name}" ${why}.`)
   const found = await findVolume(api, name, signal)
-  if (found === undefined) throw missing('not there')
-  if (isUnlabelled(found)) throw missing('gone, and Docker has an unlabelled one in its place')
+  if (found === undefined) throw missing('does not exist')
+  if (isUnlabelled(found)) throw missing('is gone, and Docker has created an unlabelled one of that name')
   rejectForeign('volume', name, found.Labels, owner)
 }
 
@@ -103,7 +106,7 @@ export async function findVolume(
 ): Promise<Dockerode.VolumeInspectInfo | undefined> {
   try {
     const found = await api.request(
-      { doing: `look for volume ${name}`, method: 'GET', path: `/volumes/${segment(name)}` },
+      { doing: `find volume ${name}`, method: 'GET', path: `/volumes/${segment(name)}` },
       signal,
     )
     return found as Dockerode.VolumeInspectInfo
@@ -113,19 +116,22 @@ export async function findVolume(
   }
 }
 
-/** The Engine walks every file of its volumes for this. Older ones measure images and containers as well. */
+/**
+ * Time limit of a measurement: the Engine walks every file of its volumes. Older ones also measure images and
+ * containers.
+ */
 const measuringSeconds = 300
 
 export interface VolumeMeter {
   /** Bytes on disk of the owner's volumes, by name. */
   bytes(owned: Ownership, signal: AbortSignal): Promise<Record<string, number>>
-  /** All volumes of the Engine with what they take, whosever they are. */
+  /** Returns all volumes of the Engine with their sizes, of any owner. */
   all(signal: AbortSignal): Promise<Dockerode.VolumeInspectInfo[]>
 }
 
 /**
- * The Engine refuses a second measurement while one runs: who asks meanwhile gets that one's result. It goes on when
- * nobody waits any more, and is ended with the host.
+ * Measures volumes. The Engine rejects a second measurement while one runs, so concurrent callers share one. It
+ * continues after all callers have left, and ends with the host.
  */
 export function volumeMeter(api: EngineApi, closed: AbortSignal): VolumeMeter {
   const call = {
@@ -141,7 +147,7 @@ export function volumeMeter(api: EngineApi, closed: AbortSignal): VolumeMeter {
     return running
   }
   const all: VolumeMeter['all'] = async (signal) => {
-    const { Volumes } = (await within(measuringSeconds * 1000, signal, measure)) as {
+    const { Volumes } = (await withTimeout(measuringSeconds * 1000, signal, measure)) as {
       Volumes: Dockerode.VolumeInspectInfo[] | null
     }
     return Volumes ?? []

@@ -1,5 +1,5 @@
-// The counts of this start on disk: each before the answer that it counts ends, all that one turn of the event loop
-// counts in one write, on the disk for good each second. Segments begin anew each hour, with what is still open.
+// The counters of this start on disk: each before its response ends, all changes of one turn of the event loop in one
+// write, synced each second. A new segment begins each hour with the open counters.
 import { writeSync } from 'node:fs'
 import { mkdir, open, unlink, type FileHandle } from 'node:fs/promises'
 import { hourMilliseconds, pause, syncDirectory } from '@tenantry/contract'
@@ -8,33 +8,33 @@ import { segmentFile } from './replay.ts'
 import { FrameWriter, type Origin } from './segment.ts'
 
 interface JournalOptions extends Origin {
-  /** Its own; made when it is not there. */
+  /** The journal's own directory, which is created when it does not exist. */
   directory: string
   store: CounterStore
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
   onError: (error: Error) => void
-  /** Bytes of a segment after which the next is begun. */
+  /** The size of a segment in bytes after which the next one begins. */
   segmentBytes?: number
   /** Milliseconds between two syncs. */
   interval?: number
 }
 
-/** Cells of the state that a segment begins with, in one turn of the event loop. */
+/** The number of cells of a segment's initial state that are written in one turn of the event loop. */
 const cellsPerTurn = 1_000
 
 export class Journal {
   readonly #options: JournalOptions
   readonly #segmentBytes: number
   readonly #frame = new FrameWriter()
-  /** Undefined while nothing can be written: counts are in memory alone. */
+  /** Undefined while nothing can be written and counts are only in memory. */
   #handle: FileHandle | undefined
   #segment = 0
   #openedAt = 0
   #size = 0
   #cells = 0
   #unsynced = false
-  /** Segments before this one, until this one has all that is open. */
+  /** Earlier segments, which are needed until this one has all open counters. */
   #older: string[] = []
   #state: Cell[] = []
   #stateBytes = 0
@@ -46,16 +46,16 @@ export class Journal {
   constructor(options: JournalOptions) {
     this.#options = options
     this.#segmentBytes = options.segmentBytes ?? 8 * 1024 * 1024
-    options.store.journalled(() => this.#schedule())
+    options.store.onUnwritten(() => this.#schedule())
   }
 
-  /** Goes on after the write of this turn, or at once when nothing waits for it. */
-  readonly kept = (goOn: () => void): void => {
-    if (this.#scheduled) this.#waiting.push(goOn)
-    else goOn()
+  /** Calls the function after the write of this turn, or at once when nothing waits for a write. */
+  readonly whenWritten = (next: () => void): void => {
+    if (this.#scheduled) this.#waiting.push(next)
+    else next()
   }
 
-  /** Opens the first segment. Never throws: a gateway that can't keep its counts serves on and says so. */
+  /** Opens the first segment. Never throws: a gateway that cannot write its counts serves on and reports the error. */
   async start(): Promise<void> {
     await mkdir(this.#options.directory, { recursive: true, mode: 0o700 }).catch(() => undefined)
     await this.#begin()
@@ -70,7 +70,7 @@ export class Journal {
     }
   }
 
-  /** What is done each second. Never throws. */
+  /** Begins a new segment if necessary, and syncs. Runs each second. Never throws. */
   async tick(): Promise<void> {
     const isOver = this.#options.elapsed() - this.#openedAt >= hourMilliseconds
     const isFull = this.#size >= Math.max(this.#segmentBytes, 2 * this.#stateBytes)
@@ -78,11 +78,14 @@ export class Journal {
     try {
       await this.#sync()
     } catch (cause) {
-      this.#failed(cause)
+      this.#fail(cause)
     }
   }
 
-  /** @param isAcknowledged whether all that was counted is known elsewhere: then nothing stays */
+  /**
+   * Closes the journal.
+   * @param isAcknowledged whether the control plane has all counts, so that no segment is needed
+   */
   async close(isAcknowledged: boolean): Promise<void> {
     this.#endOfTurn()
     const handle = this.#handle
@@ -116,11 +119,11 @@ export class Journal {
     const waiting = this.#waiting
     if (waiting.length === 0) return
     this.#waiting = []
-    for (const goOn of waiting) {
+    for (const next of waiting) {
       try {
-        goOn()
+        next()
       } catch (cause) {
-        this.#options.onError(new Error('an answer did not end', { cause }))
+        this.#options.onError(new Error('The gateway failed to end a response.', { cause }))
       }
     }
   }
@@ -144,16 +147,16 @@ export class Journal {
   #append(fd: number, bytes: Buffer): void {
     try {
       const written = writeSync(fd, bytes)
-      if (written < bytes.length) throw new Error('the disk is full')
+      if (written < bytes.length) throw new Error('The disk is full.')
       this.#size += written
       this.#unsynced = true
     } catch (cause) {
-      this.#failed(cause)
+      this.#fail(cause)
     }
   }
 
-  /** What follows a piece of a frame could not be told from it: this segment has ended. */
-  #failed(cause: unknown): void {
+  /** Ends the segment after a failed write, because a reader could not separate a torn frame from later ones. */
+  #fail(cause: unknown): void {
     const handle = this.#handle
     const isWhole = this.#state.length === 0
     this.#handle = undefined
@@ -161,13 +164,13 @@ export class Journal {
     if (handle !== undefined) {
       const file = segmentFile(this.#options.directory, this.#options.boot, this.#segment)
       if (isWhole) this.#older.push(file)
-      // The older ones say more than it does; and a full disk gets no fuller by trying.
+      // The older segments have more than this one, and writing it again would not help on a full disk.
       else unlink(file).catch(() => undefined)
       handle.close().catch(() => undefined)
     }
     if (this.#isFailing) return
     this.#isFailing = true
-    this.#options.onError(new Error('the journal of counts can not be written: counts are in memory alone', { cause }))
+    this.#options.onError(new Error('The journal of counts cannot be written. Counts are only in memory.', { cause }))
   }
 
   async #begin(): Promise<void> {
@@ -177,18 +180,18 @@ export class Journal {
     try {
       handle = await open(file, 'w', 0o600)
     } catch (cause) {
-      this.#notBegun(cause)
+      this.#failToBegin(cause)
       return
     }
     this.#frame.begin()
     this.#frame.origin({ source, boot })
     const head = this.#frame.end()
     try {
-      if (writeSync(handle.fd, head) < head.length) throw new Error('the disk is full')
+      if (writeSync(handle.fd, head) < head.length) throw new Error('The disk is full.')
     } catch (cause) {
       await handle.close().catch(() => undefined)
       await unlink(file).catch(() => undefined)
-      this.#notBegun(cause)
+      this.#failToBegin(cause)
       return
     }
     const before = this.#handle
@@ -201,7 +204,7 @@ export class Journal {
     this.#unsynced = true
     this.#state = store.open()
     if (this.#state.length > 0) this.#schedule()
-    // The last counts before this segment are in that one alone until the state is written.
+    // Until the state is written, only the previous segment has the last counts before this one.
     await before
       ?.datasync()
       .then(() => before.close())
@@ -209,9 +212,9 @@ export class Journal {
     await syncDirectory(directory).catch(this.#options.onError)
   }
 
-  /** The segment before it, if there is one, goes on. */
-  #notBegun(cause: unknown): void {
-    if (this.#handle === undefined) this.#failed(cause)
+  /** Handles a segment that could not be begun. The previous one continues, if there is one. */
+  #failToBegin(cause: unknown): void {
+    if (this.#handle === undefined) this.#fail(cause)
   }
 
   async #sync(): Promise<void> {
@@ -226,7 +229,7 @@ export class Journal {
     await this.#removeOlder()
     if (!this.#isFailing) return
     this.#isFailing = false
-    this.#options.onError(new Error('the journal of counts is written again'))
+    this.#options.onError(new Error('The journal of counts is written again.'))
   }
 
   async #removeOlder(): Promise<void> {
@@ -234,7 +237,7 @@ export class Journal {
     this.#older = []
     for (const file of older)
       await unlink(file).catch((cause: unknown) =>
-        this.#options.onError(new Error('a journal was not removed', { cause })),
+        this.#options.onError(new Error('A journal could not be removed.', { cause })),
       )
   }
 }

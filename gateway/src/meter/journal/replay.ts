@@ -1,5 +1,5 @@
-// What earlier starts of the gateway counted and the control plane may not know: read from their journals, and removed
-// once it knows.
+// Reads the counts of earlier starts, which the control plane may not have, from their journals, and removes these once it
+// has them.
 import { readdir, readFile, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMissingFile, type Counter } from '@tenantry/contract'
@@ -19,8 +19,9 @@ export function segmentFile(directory: string, boot: string, segment: number): s
 }
 
 /**
- * @param source of segments that no longer say theirs
- * @param onError told of every file that is damaged or can't be read; what can be read counts
+ * Reads all journals of the directory.
+ * @param source the source of segments that do not state theirs
+ * @param onError receives an error for every file that is damaged or cannot be read; everything readable counts
  */
 export async function readJournals(
   directory: string,
@@ -36,13 +37,13 @@ export async function readJournals(
     try {
       bytes = await readFile(file)
     } catch (cause) {
-      onError(new Error(`the journal ${name} can't be read`, { cause }))
+      onError(new Error(`The journal ${name} cannot be read.`, { cause }))
       continue
     }
     const { origin, counters, torn, damaged } = readSegment(bytes)
     if (damaged > 0)
-      onError(new Error(`the journal ${name} is damaged: ${damaged} of ${bytes.length} bytes say nothing`))
-    if (torn > 0) onError(new Error(`the journal ${name} ends in a write that was cut: ${torn} bytes`))
+      onError(new Error(`The journal ${name} is damaged: ${damaged} of ${bytes.length} bytes are invalid.`))
+    if (torn > 0) onError(new Error(`The journal ${name} ends in an incomplete write of ${torn} bytes.`))
     const replay = replays.get(boot) ?? {
       source: origin?.source ?? source,
       boot,
@@ -69,7 +70,7 @@ async function namesIn(directory: string): Promise<string[]> {
   }
 }
 
-/** The greatest value of each counter, over all segments. */
+/** Merges counters into the greatest value of each over all segments. */
 function merge(known: Map<string, Counter>, counters: readonly Counter[]): void {
   for (const counter of counters) {
     const { value, ...key } = counter

@@ -1,27 +1,27 @@
-// A journal segment's bytes: frames that each stand for themselves, of records that each say a counter's whole value.
-// What comes twice or is missing in part does no harm to the rest. Pure.
+// The bytes of a journal segment: self-contained frames of records, each of which has a counter's whole value. Repeated or
+// missing parts do no harm to the rest. Pure.
 import { Counter, CounterKey } from '@tenantry/contract'
 import { Value } from 'typebox/value'
 import { crc32 } from 'node:zlib'
 
-/** A frame: these four bytes, the records' length and CRC-32 (32 bits each, little-endian), the records. */
-const mark = Buffer.from([0xab, 0x54, 0x4a, 0x31])
+/** The first bytes of a frame. The records' length and CRC-32 (32 bits each, little-endian) and the records follow. */
+const magic = Buffer.from([0xab, 0x54, 0x4a, 0x31])
 const frameHead = 12
 
-/** Who wrote it: length (16 bits), JSON. */
+/** A record of the segment's writer: length (16 bits), JSON. */
 const originRecord = 1
-/** What a number stands for in this segment: number (32 bits), length (16 bits), JSON of the key. */
+/** A record that assigns a number to a key in this segment: number (32 bits), length (16 bits), JSON of the key. */
 const keyRecord = 2
-/** A counter's value: number (32 bits), value (float, 64 bits). */
+/** A record of a counter's value: number (32 bits), value (float, 64 bits). */
 const valueRecord = 3
 
 export interface Origin {
-  /** As in UsagePush. */
+  /** The stable name of the gateway, as in UsagePush. */
   source: string
   boot: string
 }
 
-/** One frame in the making; the buffer is used again for the next. */
+/** Writes one frame at a time into a reused buffer. */
 export class FrameWriter {
   #buffer = Buffer.allocUnsafe(64 * 1024)
   #at = frameHead
@@ -46,10 +46,13 @@ export class FrameWriter {
     this.#at += 13
   }
 
-  /** @returns the whole frame, good until the next one begins */
+  /**
+   * Ends the frame.
+   * @returns the whole frame, valid until the next one begins
+   */
   end(): Buffer {
     const frame = this.#buffer.subarray(0, this.#at)
-    mark.copy(frame)
+    magic.copy(frame)
     frame.writeUInt32LE(this.#at - frameHead, 4)
     frame.writeUInt32LE(crc32(frame.subarray(frameHead)), 8)
     return frame
@@ -73,13 +76,13 @@ export class FrameWriter {
 }
 
 interface SegmentContent {
-  /** Undefined when that frame is not there. */
+  /** Undefined when the segment has no valid frame with it. */
   origin: Origin | undefined
-  /** The last value of each. */
+  /** The last value of each counter. */
   counters: Counter[]
-  /** Bytes after the last whole frame: a write that was cut. */
+  /** The number of bytes after the last whole frame, from an incomplete write. */
   torn: number
-  /** Bytes that can't be read, with whole frames after them. */
+  /** The number of invalid bytes that have whole frames after them. */
   damaged: number
 }
 
@@ -89,7 +92,7 @@ export function readSegment(bytes: Buffer): SegmentContent {
   while (at < bytes.length) {
     const records = frameAt(bytes, at)
     if (records === undefined) {
-      const next = bytes.indexOf(mark, at + 1)
+      const next = bytes.indexOf(magic, at + 1)
       unreadable += (next === -1 ? bytes.length : next) - at
       at = next === -1 ? bytes.length : next
       continue
@@ -101,9 +104,13 @@ export function readSegment(bytes: Buffer): SegmentContent {
   return { origin: reader.origin, counters: reader.counters, torn: unreadable, damaged }
 }
 
-/** @returns its records; undefined when there is no whole frame */
+/**
+ * Reads the frame at a position.
+ * @returns its records; undefined when no whole frame begins there
+ */
 function frameAt(bytes: Buffer, at: number): Buffer | undefined {
-  if (at + frameHead > bytes.length || bytes.compare(mark, 0, mark.length, at, at + mark.length) !== 0) return undefined
+  if (at + frameHead > bytes.length || bytes.compare(magic, 0, magic.length, at, at + magic.length) !== 0)
+    return undefined
   const end = at + frameHead + bytes.readUInt32LE(at + 4)
   if (end > bytes.length) return undefined
   const records = bytes.subarray(at + frameHead, end)
@@ -118,7 +125,10 @@ class RecordReader {
     return [...this.#counters.values()].filter(({ value }) => value > 0)
   }
 
-  /** @returns how many bytes at the end are no records, or say what can't be */
+  /**
+   * Reads records.
+   * @returns the number of bytes at the end that are not valid records
+   */
   read(records: Buffer): number {
     let at = 0
     while (at < records.length) {
@@ -129,19 +139,22 @@ class RecordReader {
     return records.length - at
   }
 
-  /** @returns where the next begins */
+  /**
+   * Reads the record at a position.
+   * @returns the position of the next one; undefined when the record is invalid
+   */
   #record(records: Buffer, at: number): number | undefined {
     switch (records[at]) {
       case originRecord: {
         const text = textAt(records, at + 1)
-        const origin = text === undefined ? undefined : parsed(text.json)
+        const origin = text === undefined ? undefined : parseJson(text.json)
         if (!isOrigin(origin)) return undefined
         this.origin = origin
         return text?.end
       }
       case keyRecord: {
         const text = textAt(records, at + 5)
-        const key = text === undefined ? undefined : parsed(text.json)
+        const key = text === undefined ? undefined : parseJson(text.json)
         if (!Value.Check(CounterKey, key)) return undefined
         this.#counters.set(records.readUInt32LE(at + 1), { ...key, value: 0 })
         return text?.end
@@ -150,7 +163,7 @@ class RecordReader {
         if (at + 13 > records.length) return undefined
         const value = records.readDoubleLE(at + 5)
         if (!Number.isSafeInteger(value) || value < 0) return undefined
-        // Its key stood in a frame that is lost.
+        // The frame with the counter's key may be lost.
         const counter = this.#counters.get(records.readUInt32LE(at + 1))
         if (counter !== undefined) counter.value = Math.max(counter.value, value)
         return at + 13
@@ -167,7 +180,7 @@ function textAt(records: Buffer, at: number): { json: string; end: number } | un
   return end > records.length ? undefined : { json: records.toString('utf8', at + 2, end), end }
 }
 
-function parsed(json: string): unknown {
+function parseJson(json: string): unknown {
   try {
     return JSON.parse(json)
   } catch {

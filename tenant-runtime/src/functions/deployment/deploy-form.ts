@@ -1,4 +1,4 @@
-// The multipart form of a deployment: texts and one module, each within its limit, none twice, none unknown.
+// Reads the multipart form of a deployment: texts and one module. Rejects parts that are unknown, repeated or too long.
 import type { IncomingMessage } from 'node:http'
 import { Busboy } from '@fastify/busboy'
 import { RuntimeError } from '../../errors.ts'
@@ -11,7 +11,7 @@ export type DeployForm = Partial<Record<TextPart, string>> & { wasm?: Buffer }
 
 const maxTextBytes = 64 * 1024
 
-/** @throws RuntimeError that names the part that is wrong */
+/** Reads a deployment. @throws RuntimeError INVALID_FUNCTION, WASM_TOO_LARGE; it names the invalid part */
 export async function readDeployForm(request: IncomingMessage): Promise<DeployForm> {
   const form: DeployForm = {}
   let error: RuntimeError | undefined
@@ -19,40 +19,40 @@ export async function readDeployForm(request: IncomingMessage): Promise<DeployFo
     error ??= new RuntimeError(code, message)
   }
   const parser = openParser(request)
-  const over = Promise.withResolvers<undefined>()
+  const ended = Promise.withResolvers<undefined>()
   const malformed = (cause?: unknown) =>
-    over.reject(new RuntimeError('INVALID_FUNCTION', 'the multipart form is malformed or ends too early', { cause }))
+    ended.reject(new RuntimeError('INVALID_FUNCTION', 'The multipart form is malformed or ends too early.', { cause }))
   parser.on('field', (name, value, _nameCut, isCut) => {
-    // A module sent without a file name comes as a field, and is no longer what it was.
-    if (name === 'wasm') reject('INVALID_FUNCTION', 'part "wasm" must be a file: give it a filename')
+    // A module without a file name arrives as a text, which changes its bytes.
+    if (name === 'wasm') reject('INVALID_FUNCTION', 'Part "wasm" must be a file. Send it with a filename.')
     else if (!isTextPart(name))
-      reject('INVALID_FUNCTION', `unknown part "${name.slice(0, 100)}"; there are ${texts.join(', ')} and wasm`)
-    else if (form[name] !== undefined) reject('INVALID_FUNCTION', `part "${name}" is there twice`)
-    else if (isCut) reject('INVALID_FUNCTION', `part "${name}" has more than ${maxTextBytes} bytes`)
+      reject('INVALID_FUNCTION', `Unknown part "${name.slice(0, 100)}". Allowed: ${texts.join(', ')}, wasm.`)
+    else if (form[name] !== undefined) reject('INVALID_FUNCTION', `Part "${name}" is repeated.`)
+    else if (isCut) reject('INVALID_FUNCTION', `Part "${name}" has more than ${maxTextBytes} bytes.`)
     else form[name] = value
   })
   parser.on('file', (name, file) => {
     const chunks: Buffer[] = []
-    // A form that breaks off within a file is told of here too.
+    // A form that breaks off within a file also emits an error here.
     file.on('error', malformed)
     file.on('data', (chunk: Buffer) => chunks.push(chunk))
-    file.on('limit', () => reject('WASM_TOO_LARGE', `part "wasm" has more than ${maxModuleBytes} bytes`))
+    file.on('limit', () => reject('WASM_TOO_LARGE', `Part "wasm" has more than ${maxModuleBytes} bytes.`))
     file.on('end', () => {
       const bytes = Buffer.concat(chunks)
       if (name === 'wasm' && form.wasm === undefined) form.wasm = bytes
       else if (isTextPart(name) && form[name] === undefined && bytes.length <= maxTextBytes)
         form[name] = bytes.toString('utf8')
-      else reject('INVALID_FUNCTION', `part "${name.slice(0, 100)}" is unknown, too long or there twice`)
+      else reject('INVALID_FUNCTION', `Part "${name.slice(0, 100)}" is unknown, too long or repeated.`)
     })
   })
-  parser.on('fieldsLimit', () => reject('INVALID_FUNCTION', 'the form has too many parts'))
-  parser.on('filesLimit', () => reject('INVALID_FUNCTION', 'the form has too many files'))
-  parser.on('finish', () => over.resolve(undefined))
+  parser.on('fieldsLimit', () => reject('INVALID_FUNCTION', 'The form has too many parts.'))
+  parser.on('filesLimit', () => reject('INVALID_FUNCTION', 'The form has too many files.'))
+  parser.on('finish', () => ended.resolve(undefined))
   parser.on('error', malformed)
   request.on('error', malformed)
   request.on('aborted', () => malformed())
   request.pipe(parser)
-  await over.promise
+  await ended.promise
   if (error !== undefined) throw error
   return form
 }
@@ -60,14 +60,14 @@ export async function readDeployForm(request: IncomingMessage): Promise<DeployFo
 function openParser(request: IncomingMessage): InstanceType<typeof Busboy> {
   const contentType = request.headers['content-type'] ?? ''
   if (!/^multipart\/form-data\b/i.test(contentType))
-    throw new RuntimeError('INVALID_FUNCTION', 'the body must be multipart/form-data with a part "wasm"')
+    throw new RuntimeError('INVALID_FUNCTION', 'The body must be multipart/form-data with a part "wasm".')
   try {
     return new Busboy({
       headers: { ...request.headers, 'content-type': contentType },
       limits: { fields: 16, files: 4, fieldSize: maxTextBytes, fileSize: maxModuleBytes, parts: 20 },
     })
   } catch (cause) {
-    throw new RuntimeError('INVALID_FUNCTION', 'the multipart form has no boundary', { cause })
+    throw new RuntimeError('INVALID_FUNCTION', 'The multipart form has no boundary.', { cause })
   }
 }
 

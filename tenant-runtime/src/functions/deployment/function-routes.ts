@@ -1,4 +1,4 @@
-// Functions over HTTP (specification, section 4.3): deploy, list, get, update, delete. The service role's, all of it.
+// HTTP routes of functions (specification, section 4.3): deploy, list, get, update, delete; for the service role only.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { RuntimeError } from '../../errors.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
@@ -39,7 +39,7 @@ const service = { config: { access: 'service' } } as const
 interface DeployDeps {
   pool: ExecutorPool
   now: () => Date
-  /** Whatever starts the function has changed, or has begun or ended to be. */
+  /** Called after triggers were added, changed or removed. */
   onTrigger: (tenant: Tenant, triggers: readonly Trigger[]) => Promise<void>
 }
 
@@ -82,10 +82,12 @@ export async function addFunctionRoutes(app: FastifyInstance, deps: DeployDeps):
         trigger: checkTrigger(parsed(form.trigger ?? '"Http"', 'trigger'), now()),
       }
       await tryModule(pool, tenant, name, wasm, config)
-      const made = await insertFunction(tenant, rls, deployed)
-      await onTrigger(tenant, [made.trigger])
-      log.info({ tenant: tenant.id, function: name, hash: made.wasmHash }, 'a function was deployed')
-      return reply.status(201).send({ id: made.id, name, wasm_hash: made.wasmHash, created_at: made.createdAt })
+      const created = await insertFunction(tenant, rls, deployed)
+      await onTrigger(tenant, [created.trigger])
+      log.info({ tenant: tenant.id, function: name, hash: created.wasmHash }, 'A function was deployed.')
+      return reply
+        .status(201)
+        .send({ id: created.id, name, wasm_hash: created.wasmHash, created_at: created.createdAt })
     })
 
     forms.patch<Named & { Body: unknown }>(
@@ -115,7 +117,7 @@ async function update(
   const before = await findFunction(tenant, rls, params.name)
   const config = change.config === undefined ? before.config : mergeConfig(before.config, change.config)
   if (change.wasm !== undefined) await tryModule(pool, tenant, before.name, change.wasm, config)
-  // The module that is there must still fit.
+  // The stored module must fit into the smaller memory.
   else if (config.max_memory < before.config.max_memory)
     checkFits(checkModule(await loadModule(tenant, before)).memory, config)
   const after = await updateFunction(tenant, rls, before, {
@@ -137,7 +139,7 @@ async function update(
   }
 }
 
-/** Compiles the module where it can do no harm. @throws RuntimeError INVALID_WASM, WASM_TOO_LARGE, FUNCTIONS_BUSY */
+/** Compiles the module in an executor, as a check. @throws RuntimeError INVALID_WASM, WASM_TOO_LARGE, FUNCTIONS_BUSY */
 async function tryModule(
   pool: ExecutorPool,
   tenant: Tenant,
@@ -149,22 +151,19 @@ async function tryModule(
   checkFits(module.memory, config)
   const failure = await pool.enter(tenant.id, name, (slot) => slot.compile(module, compileMilliseconds))
   if (failure === undefined) return
-  const why = {
-    refused: 'is not valid',
-    timeout: `takes longer than ${compileMilliseconds / 1000} s to compile`,
-    died: 'takes more memory than there is to compile',
+  const reason = {
+    rejected: `is not valid: ${failure.kind === 'rejected' ? failure.message : ''}`,
+    timeout: `takes longer than ${compileMilliseconds / 1000} s to compile.`,
+    died: 'takes too much memory to compile.',
   }[failure.kind]
-  throw new RuntimeError(
-    'INVALID_WASM',
-    `part "wasm": the module ${why}${failure.kind === 'refused' ? `: ${failure.message}` : ''}`,
-  )
+  throw new RuntimeError('INVALID_WASM', `Part "wasm": The module ${reason}`)
 }
 
 function presentItem({ id, name, description, trigger, wasmHash, enabled, createdAt, updatedAt }: FunctionRecord) {
   return { id, name, description, trigger, wasm_hash: wasmHash, enabled, created_at: createdAt, updated_at: updatedAt }
 }
 
-/** Of a schedule: when it runs next. */
+/** Returns the next planned time of a function with a schedule. */
 function nextRunOf({ trigger, enabled }: FunctionRecord, now: Date): { next_run?: string | null } {
   if (typeof trigger !== 'object' || !('Schedule' in trigger)) return {}
   return { next_run: enabled ? (nextRun(trigger.Schedule, now)?.toISOString() ?? null) : null }
@@ -172,18 +171,18 @@ function nextRunOf({ trigger, enabled }: FunctionRecord, now: Date): { next_run?
 
 function readChange(body: unknown): Change {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw new RuntimeError('INVALID_FUNCTION', 'the body must be a JSON object')
+    throw new RuntimeError('INVALID_FUNCTION', 'The body must be a JSON object.')
   const { config, description, trigger, enabled, ...others } = body as Record<string, unknown>
   const [unknown] = Object.keys(others)
   if (unknown !== undefined)
     throw new RuntimeError(
       'UNKNOWN_FIELD',
-      `unknown field "${unknown.slice(0, 100)}"; config, description, trigger and enabled can be changed`,
+      `Unknown field "${unknown.slice(0, 100)}". Allowed: config, description, trigger, enabled.`,
     )
   if (description !== undefined && typeof description !== 'string')
-    throw new RuntimeError('INVALID_FUNCTION', 'field "description" must be a string')
+    throw new RuntimeError('INVALID_FUNCTION', 'Field "description" must be a string.')
   if (enabled !== undefined && typeof enabled !== 'boolean')
-    throw new RuntimeError('INVALID_FUNCTION', 'field "enabled" must be true or false')
+    throw new RuntimeError('INVALID_FUNCTION', 'Field "enabled" must be true or false.')
   return {
     ...(config === undefined ? {} : { config }),
     ...(description === undefined ? {} : { description }),
@@ -193,7 +192,8 @@ function readChange(body: unknown): Change {
 }
 
 function changeOf({ name, config, trigger, description, enabled, wasm }: DeployForm): Change {
-  if (name !== undefined) throw new RuntimeError('INVALID_FUNCTION', 'part "name": a function can\'t be renamed')
+  if (name !== undefined)
+    throw new RuntimeError('INVALID_FUNCTION', 'Part "name" can not be changed: a function keeps its name.')
   return {
     ...readChange({
       ...(config === undefined ? {} : { config: parsed(config, 'config') }),
@@ -209,11 +209,11 @@ function parsed(text: string, part: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new RuntimeError('INVALID_FUNCTION', `part "${part}" must be JSON text`, { cause })
+    throw new RuntimeError('INVALID_FUNCTION', `Part "${part}" must be valid JSON.`, { cause })
   }
 }
 
 function required<T>(value: T | undefined, part: string): T {
-  if (value === undefined) throw new RuntimeError('INVALID_FUNCTION', `part "${part}" is required`)
+  if (value === undefined) throw new RuntimeError('INVALID_FUNCTION', `Part "${part}" is required.`)
   return value
 }

@@ -1,5 +1,5 @@
-// The executor's process: takes a module, runs it, says what came of it; one run at a time, a fresh instance for each.
-// It reads and writes its pipes blocking, holds no secret but what a run is given, and is killed at the deadline.
+// The executor's process: compiles modules, runs them one at a time, each in a new instance, and reports the outcomes. It
+// reads and writes its pipes synchronously, has no secrets except those of the current run, and is killed at the deadline.
 import { readSync, writeSync } from 'node:fs'
 import { hostModule, memoryImport, pageBytes, wasiModule } from '../module/abi.ts'
 import { HostFunctions } from './host-functions.ts'
@@ -7,15 +7,15 @@ import { decodeFrame, encodeFrame, prefixBytes, type Outcome, type Reply, type R
 import { Wasi } from './wasi.ts'
 import { RunLog } from './run-log.ts'
 
-/** Memories up to this size are cleared and used again; larger ones cost less to be made anew. */
+/** Largest memory that is cleared and reused. To allocate a larger one costs less than to clear it. */
 const reusableBytes = 4 * 1024 * 1024
-/** A third of what an executor may allocate beside its memory. */
-const maxGarbage = 64 * 1024 * 1024
+/** Bytes of unused memories that start a garbage collection; a third of what the process may allocate in addition to memories. */
+const maxGarbageBytes = 64 * 1024 * 1024
 const maxMessageLength = 4_096
 
 const modules = new Map<string, WebAssembly.Module>()
-/** Bytes of memories that were left behind: they count against what the process may allocate until they are collected. */
-let garbage = 0
+/** Bytes of unused memories. Until they are collected, they count against what the process may allocate. */
+let garbageBytes = 0
 let spare: { key: string; maximum: number; memory: WebAssembly.Memory } | undefined
 
 send({ kind: 'ready', cpu: cpu() })
@@ -23,12 +23,12 @@ for (;;) {
   const frame = receive()
   if (frame === undefined) break
   const { head, bytes } = frame
-  if (head.kind === 'forget') modules.delete(head.key)
+  if (head.kind === 'evict') modules.delete(head.key)
   else if (head.kind === 'compile') compile(head.key, bytes)
   else if (head.kind === 'run') {
     run(head, bytes)
     collect()
-  } else throw new Error('an answer to nothing')
+  } else throw new Error('A response came without a call.')
 }
 
 function compile(key: string, bytes: Uint8Array): void {
@@ -36,13 +36,13 @@ function compile(key: string, bytes: Uint8Array): void {
     modules.set(key, new WebAssembly.Module(new Uint8Array(bytes)))
     send({ kind: 'compiled', cpu: cpu() })
   } catch (error) {
-    send({ kind: 'refused', message: messageOf(error), cpu: cpu() })
+    send({ kind: 'rejected', message: messageOf(error), cpu: cpu() })
   }
 }
 
 function run(request: Request & { kind: 'run' }, stdin: Uint8Array): void {
   const module = modules.get(request.key)
-  if (module === undefined) throw new Error('a run of a module that was not compiled')
+  if (module === undefined) throw new Error('A run came before its module was compiled.')
   const memory = memoryFor(request)
   const none = new ArrayBuffer(0)
   const log = new RunLog(request.logLimit, (level, text) => send({ kind: 'log', level }, text))
@@ -62,9 +62,9 @@ function run(request: Request & { kind: 'run' }, stdin: Uint8Array): void {
     request(name, parts) {
       send({ kind: 'call', name, parts: parts.map(({ length }) => length) }, Buffer.concat(parts))
       const response = receive()
-      // The runtime is gone.
+      // The runtime has ended.
       if (response === undefined) process.exit()
-      if (response.head.kind !== 'answer') throw new Error('a call was answered with something else')
+      if (response.head.kind !== 'response') throw new Error('The message after a call is not its response.')
       return { ok: response.head.ok, bytes: response.bytes }
     },
   })
@@ -88,34 +88,34 @@ function run(request: Request & { kind: 'run' }, stdin: Uint8Array): void {
         : { kind: 'exited', code: 0 }
   const stdout = outcome.kind === 'exited' ? wasi.stdout : Buffer.alloc(0)
   send({ kind: 'ran', outcome, memoryPeak: memory?.buffer.byteLength ?? 0, logCut: log.cut, cpu: cpu() }, stdout)
-  if (memory !== undefined) keep(request, memory)
+  if (memory !== undefined) reuse(request, memory)
 }
 
 function memoryFor({ key, memory }: Request & { kind: 'run' }): WebAssembly.Memory | undefined {
   if (memory === undefined) return undefined
-  const stored = spare
+  const previous = spare
   spare = undefined
-  if (stored?.key === key && stored.maximum === memory.maximum) return stored.memory
-  garbage += stored?.memory.buffer.byteLength ?? 0
+  if (previous?.key === key && previous.maximum === memory.maximum) return previous.memory
+  garbageBytes += previous?.memory.buffer.byteLength ?? 0
   return new WebAssembly.Memory(memory)
 }
 
-/** After the answer: the next run finds the memory clean, and nobody waits for the cleaning. */
-function keep({ key, memory: wanted }: Request & { kind: 'run' }, memory: WebAssembly.Memory): void {
+/** Clears a memory for the next run. This happens after the outcome was sent, so that no caller waits for it. */
+function reuse({ key, memory: wanted }: Request & { kind: 'run' }, memory: WebAssembly.Memory): void {
   const size = memory.buffer.byteLength
   if (wanted === undefined || size > reusableBytes || size !== wanted.initial * pageBytes) {
-    garbage += size
+    garbageBytes += size
     return
   }
   new Uint8Array(memory.buffer).fill(0)
   spare = { key, maximum: wanted.maximum, memory }
 }
 
-/** Takes longer than most runs, so it is done seldom. */
+/** Collects unused memories if there are many, because a collection takes longer than most runs. */
 function collect(): void {
-  if (garbage <= maxGarbage) return
+  if (garbageBytes <= maxGarbageBytes) return
   globalThis.gc?.()
-  garbage = 0
+  garbageBytes = 0
 }
 
 function cpu(): number {
@@ -124,7 +124,10 @@ function cpu(): number {
 }
 
 function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : 'an exception that is no error').slice(0, maxMessageLength)
+  return (error instanceof Error ? error.message : 'The function threw an exception that is not an error.').slice(
+    0,
+    maxMessageLength,
+  )
 }
 
 function receive() {
@@ -134,7 +137,7 @@ function receive() {
   return payload === undefined ? undefined : decodeFrame<Request>(prefix.readUInt32LE(4), payload)
 }
 
-/** Undefined when the runtime is gone. */
+/** Reads a number of bytes. @returns undefined if the runtime has ended */
 function readExactly(length: number): Buffer | undefined {
   const buffer = Buffer.allocUnsafe(length)
   for (let at = 0; at < length;) {

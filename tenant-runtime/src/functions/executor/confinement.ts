@@ -1,4 +1,4 @@
-// What an executor's process is shut off from: the command line that starts it, as strong as this machine allows.
+// The command line that starts an executor's process, confined as far as this machine allows.
 import { execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -8,16 +8,16 @@ import { executorProgram } from './executor-program.ts'
 const run = promisify(execFile)
 
 export interface Confinement {
-  /** Namespaces of its own. Without `net` it is the permission model alone that keeps it from the network. */
+  /** New namespaces of the process. Without `net`, only Node's permission model denies access to the network. */
   namespaces: readonly Namespace[]
-  /** `own`: each executor is a user of its own; `runtime`: it is the runtime's, whatever that may do. */
+  /** The process' user: `own` for a user of its own, `runtime` for the runtime's. */
   user: 'own' | 'runtime'
 }
 
 const networkAlone = ['net', 'ipc', 'uts'] as const
 const withProcesses = [...networkAlone, 'pid'] as const
-const whole = [...withProcesses, 'mount'] as const
-type Namespace = (typeof whole)[number] | 'user'
+const allNamespaces = [...withProcesses, 'mount'] as const
+type Namespace = (typeof allNamespaces)[number] | 'user'
 
 const { file: child, readable } = executorProgram()
 
@@ -37,39 +37,42 @@ const nodeArguments = [
 ]
 
 const megabyte = 1024 * 1024
-/** Of data that Node may write to before a guest is there, most of it V8's reserve for code, which is hardly ever touched. */
+/** Bytes of data that Node reserves before it runs a module. Most of it is V8's reserve for code, which is hardly used. */
 const ownBytes = 608 * megabyte
-/** For compiling, tables, input and output. */
+/** Bytes for the compiler, tables, input and output. */
 const workingBytes = 192 * megabyte
 const memoryStep = 128 * megabyte
 const largestMemory = 512 * megabyte
 
-/** Users that no machine gives to anybody else, and that systems don't take for their own either. */
+/** User ids that neither machines nor operating systems assign. */
 const userRange = [1_900_000_000, 2_000_000_000] as const
-/** Threads: Node has three, and takes some more for its own files. */
+/** Maximum number of threads. Node has three, and starts some more to read its own files. */
 const maxThreads = 24
 
 const probeMilliseconds = 5_000
-/** Whatever is not a function comes first: a neighbour's requests, and the database. */
+/** Priority below that of requests and the database. */
 const niceness = '10'
-/** Elsewhere whoever is woken may wait some milliseconds until the scheduler takes a function off, however low its priority. */
+/** The cores for executors. On a shared core, another process may wait some milliseconds even for one of low priority. */
 const cores = coresOfExecutors(readFileSync('/proc/self/status', 'utf8'))
-/** Of all that are there the ones that the machine misses least when memory runs out. */
+/** The highest score, so that the kernel kills executors first when memory runs out. */
 const outOfMemoryScore = '1000'
 
-/** @param memory bytes of the function. @returns bytes that its process may allocate in all, for a few steps of memory */
+/**
+ * Returns the bytes that an executor's process may allocate in all.
+ * @param memory bytes of the function's memory, which are rounded up to few steps
+ */
 export function dataLimit(memory: number): number {
   return ownBytes + workingBytes + Math.min(Math.ceil(Math.max(memory, 1) / memoryStep) * memoryStep, largestMemory)
 }
 
-/** A user for one executor; it means something only where the confinement has an `own` user. */
-export function someUser(): number {
+/** Returns a random user id for one executor. It is used only if the confinement has an `own` user. */
+export function randomUser(): number {
   return randomInt(...userRange)
 }
 
 /**
- * The cores that this process may use but for a quarter, and at least one, which functions leave alone.
- * @returns undefined with a single one
+ * Returns the cores for executors: those of this process without a quarter, at least one.
+ * @returns undefined if this process has a single core
  */
 export function coresOfExecutors(status: string): string | undefined {
   const list = /^Cpus_allowed_list:\s+(\S+)$/m.exec(status)?.[1] ?? ''
@@ -82,11 +85,11 @@ export function coresOfExecutors(status: string): string | undefined {
 
 type Command = [program: string, ...args: string[]]
 
-/** What starts an executor, for functions of up to `memory` bytes; tests run another `program` in its place. */
+/** Returns the command that starts an executor for functions of up to `memory` bytes. Tests run another `program`. */
 export function executorCommand(confinement: Confinement, uid: number, memory: number, program = child): Command {
   return [
-    ...confining(confinement, uid),
-    // It knows nothing of our environment, whoever adds to that, and can't allocate the machine away.
+    ...confinementCommand(confinement, uid),
+    // It receives nothing of the runtime's environment, and its memory is limited.
     'env',
     '-i',
     'TZ=UTC',
@@ -101,7 +104,7 @@ export function executorCommand(confinement: Confinement, uid: number, memory: n
     '--fsize=0',
     '--memlock=0',
     '--msgqueue=0',
-    // What a user has elsewhere counts too, so only one of its own can have a limit.
+    // The limit counts all threads of a user, so it is set only for a user of its own.
     ...(confinement.user === 'own' || confinement.namespaces.includes('user') ? [`--nproc=${maxThreads}`] : []),
     process.execPath,
     ...nodeArguments,
@@ -109,14 +112,14 @@ export function executorCommand(confinement: Confinement, uid: number, memory: n
   ]
 }
 
-/** What makes the limit of a running executor that for functions of up to `memory` bytes. */
+/** Returns the command that changes the limit of a running executor to functions of up to `memory` bytes. */
 export function limitCommand({ user }: Confinement, uid: number, pid: number, memory: number): Command {
   const limit: Command = ['prlimit', '--pid', String(pid), `--data=${dataLimit(memory)}:`]
-  // Only its own user may, and root with all its capabilities, which it has not everywhere.
+  // Only the process' own user may change the limit, or a root user with all capabilities, which containers often lack.
   return user === 'own' ? ['setpriv', ...asUser(uid), '--inh-caps=-all', ...limit] : limit
 }
 
-/** What the machine allows, tried out with commands that do nothing; found once for the process. */
+/** Finds the strongest confinement that the machine allows, once for this process, by commands that do nothing. */
 export function findConfinement(): Promise<Confinement> {
   found ??= probe()
   return found
@@ -126,7 +129,7 @@ let found: Promise<Confinement> | undefined
 
 async function probe(): Promise<Confinement> {
   const isRoot = process.getuid?.() === 0
-  const candidates = [whole, withProcesses, networkAlone, []].flatMap((namespaces): Confinement[] => {
+  const candidates = [allNamespaces, withProcesses, networkAlone, []].flatMap((namespaces): Confinement[] => {
     if (!isRoot) return [{ namespaces: namespaces.length === 0 ? [] : ['user', ...namespaces], user: 'runtime' }]
     return [
       { namespaces, user: 'own' },
@@ -135,14 +138,14 @@ async function probe(): Promise<Confinement> {
   })
   for (const candidate of candidates) if (await works(candidate)) return candidate
   throw new Error(
-    'no executor can be confined here: setpriv, choom, env, nice, prlimit and taskset of util-linux and coreutils are needed',
+    'No executor can be confined. Install setpriv, choom, env, nice, prlimit and taskset of util-linux and coreutils.',
   )
 }
 
-/** It must be able to read what it is made of, too. */
+/** Whether a confinement works, and a process in it can read Node and the executor's program. */
 async function works(confinement: Confinement): Promise<boolean> {
   const [program, ...args] = [
-    ...confining(confinement, userRange[0]),
+    ...confinementCommand(confinement, userRange[0]),
     'sh',
     '-c',
     'test -x "$0" && test -r "$1"',
@@ -162,9 +165,9 @@ async function works(confinement: Confinement): Promise<boolean> {
   }
 }
 
-/** It dies with the runtime, whatever it is doing, and can't become more than it is. */
-function confining({ namespaces, user }: Confinement, uid: number): Command {
-  const mortal = ['setpriv', '--pdeathsig', 'KILL'] as const
+/** Returns the start of the command. The process is killed when the runtime ends, and can't gain privileges. */
+function confinementCommand({ namespaces, user }: Confinement, uid: number): Command {
+  const withDeathSignal = ['setpriv', '--pdeathsig', 'KILL'] as const
   const flags = namespaces.map(
     (namespace) =>
       ({ user: '--map-current-user', net: '--net', ipc: '--ipc', uts: '--uts', pid: '--pid', mount: '--mount-proc' })[
@@ -178,11 +181,11 @@ function confining({ namespaces, user }: Confinement, uid: number): Command {
     '-n',
     outOfMemoryScore,
     '--',
-    // A death signal is forgotten where a process changes its user, so it is set again behind that.
-    ...mortal,
+    // A change of the user clears the death signal, so it is set again afterwards.
+    ...withDeathSignal,
     ...(namespaces.length === 0
       ? []
-      : ['unshare', ...flags, ...(hasProcesses ? ['--fork', '--kill-child=KILL'] : []), ...mortal]),
+      : ['unshare', ...flags, ...(hasProcesses ? ['--fork', '--kill-child=KILL'] : []), ...withDeathSignal]),
     ...(process.getuid?.() === 0 ? [...(user === 'own' ? asUser(uid) : []), ...withoutCapabilities] : []),
     '--no-new-privs',
   ]

@@ -1,5 +1,4 @@
-// Which file executors run: the one that `scripts/build-executor.mjs` made, while it is what the source would give; else
-// the source.
+// Finds the file that executors run: the one that `scripts/build-executor.mjs` built if it is current, else the source.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -7,11 +6,11 @@ import { fileURLToPath } from 'node:url'
 
 interface ExecutorProgram {
   file: string
-  /** What it must be able to read, as the permission model names it. */
+  /** Paths that the process must be able to read, in the form of Node's permission model. */
   readable: readonly string[]
 }
 
-/** Named by the package, because images hold it elsewhere beside this module than the source does. */
+/** Returns the executor's program. The package resolves its path, which in images differs from that in the source. */
 export function executorProgram(child = fileURLToPath(import.meta.resolve('#executor'))): ExecutorProgram {
   const source = dirname(dirname(child))
   const part = dirname(dirname(source))
@@ -21,7 +20,7 @@ export function executorProgram(child = fileURLToPath(import.meta.resolve('#exec
   return { file: child, readable: [join(source, '*'), join(part, 'package.json')] }
 }
 
-/** Every file that it was made of is as it was. */
+/** Whether all files from which the program was built are unchanged. */
 function isCurrent(part: string, record: string): boolean {
   try {
     const inputs: unknown = JSON.parse(readFileSync(record, 'utf8'))

@@ -1,9 +1,16 @@
-// An executor as the runtime sees it: a child process that runs one thing at a time and is killed at the deadline.
+// The runtime's side of an executor: a child process that does one thing at a time and is killed at the deadline.
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { pageBytes } from '../module/abi.ts'
-import { dataLimit, executorCommand, findConfinement, limitCommand, someUser, type Confinement } from './confinement.ts'
+import {
+  dataLimit,
+  executorCommand,
+  findConfinement,
+  limitCommand,
+  randomUser,
+  type Confinement,
+} from './confinement.ts'
 import {
   FrameReader,
   encodeFrame,
@@ -13,44 +20,44 @@ import {
   type Reply,
   type Request,
 } from './protocol.ts'
-import { RunCalls, notOffered, type ResponseCall } from './run-calls.ts'
+import { RunCalls, rejectCall, type CallHandler } from './run-calls.ts'
 
-/** A module as executors take it. */
+/** A module that executors can run. */
 export interface Module {
-  /** Names the bytes: the hash of the deployed module. */
+  /** The hash of the deployed module. */
   key: string
   bytes: Uint8Array
-  /** Pages at the start, and the most that the module itself allows. */
+  /** Initial and maximum pages that the module states. */
   memory: { initial: number; maximum: number | undefined } | undefined
-  /** Whether it can ask the host for anything that others could see. */
+  /** Whether the module can have effects outside of the executor. */
   reachesOut: boolean
 }
 
 export interface Run {
   module: Module
-  /** Most pages the function may have. */
+  /** Maximum number of pages of the function's memory. */
   memoryPages: number
   environment: readonly string[]
   name: string
   input: Uint8Array
   timeoutMilliseconds: number
-  /** Told of what the function says, while it runs; pieces are not whole lines. */
+  /** Receives the function's log while it runs, in chunks that are not whole lines. */
   onLog: (level: LogLevel, text: Buffer) => void
-  /** Answers what the function asks for, which waits meanwhile; without it nothing is offered. */
-  onCall?: ResponseCall
+  /** Handles the function's calls; by default, all are rejected. */
+  onCall?: CallHandler
 }
 
-/** After `timeout` and `died` the executor is gone. */
-export type Failure = { kind: 'timeout' } | { kind: 'refused'; message: string } | { kind: 'died'; message: string }
+/** The failure of a compilation or run. After `timeout` and `died` the executor has ended. */
+export type Failure = { kind: 'timeout' } | { kind: 'rejected'; message: string } | { kind: 'died'; message: string }
 type RunOutcome = Outcome | Failure
 
 export interface RunResult {
   outcome: RunOutcome
   output: Buffer
-  /** Bytes. */
+  /** Peak of the memory in bytes. */
   memoryPeak: number
   cpuMicroseconds: number
-  /** Bytes of log beyond what is taken of one run. */
+  /** Bytes of the log beyond the limit of one run. */
   logCut: number
 }
 
@@ -59,33 +66,34 @@ const runCommand = promisify(execFile)
 export const outputLimit = 6 * 1024 * 1024
 const logLimit = 64 * 1024
 const maxModules = 16
-/** More than an honest executor ever sends. */
-const maxReply = outputLimit + 1024 * 1024
+/** Longest frame in bytes; a correct executor sends none that is longer. */
+const maxReplyBytes = outputLimit + 1024 * 1024
 const startMilliseconds = 10_000
-/** Bytes; of functions that say nothing of their memory. An executor begins with what these need. */
-const usualMemory = 128 * 1024 * 1024
-/** Bytes; V8 may keep a larger memory for long, and it would count against what the next run may allocate. */
-const largestStored = 64 * 1024 * 1024
-/** Linux tells times of processes in hundredths of a second, on every machine that Node runs on. */
+/** Default of a function's memory in bytes, for which an executor is started. */
+const defaultMemoryBytes = 128 * 1024 * 1024
+/** Largest memory in bytes after which the executor is reused. V8 may retain a larger one, which limits the next run. */
+const maxReusedMemoryBytes = 64 * 1024 * 1024
+/** Microseconds of a clock tick of Linux, on every machine on which Node runs. */
 const tickMicroseconds = 10_000
-/** Of Node's own last words; a guest cannot write there. */
-const maxComplaintLength = 2_000
-/** What a process has used so far. */
-interface Used {
+/** Longest text of Node's standard error that is reported. A module can't write to it. */
+const maxStderrLength = 2_000
+
+/** Usage of a process so far. */
+interface Usage {
   memoryPeak: number
   cpuMicroseconds: number
 }
 
-const nothing: Used = { memoryPeak: 0, cpuMicroseconds: 0 }
+const noUsage: Usage = { memoryPeak: 0, cpuMicroseconds: 0 }
 
 class ExecutorEnded extends Error {
   readonly outcome: Failure
-  readonly used: Used
+  readonly usage: Usage
 
-  constructor(outcome: Failure, used: Used) {
-    super(`the executor ended: ${outcome.kind}`)
+  constructor(outcome: Failure, usage: Usage) {
+    super(`The executor ended: ${outcome.kind}.`)
     this.outcome = outcome
-    this.used = used
+    this.usage = usage
   }
 }
 
@@ -97,18 +105,19 @@ function endOf(error: unknown): ExecutorEnded {
 export class Executor {
   readonly #child: ChildProcess
   readonly #confinement: Confinement
-  readonly #user = someUser()
+  readonly #user = randomUser()
   #pid: number | undefined
-  /** What it may allocate now; bytes. */
-  #dataLimit = dataLimit(usualMemory)
-  /** Keys of the modules it holds compiled, the latest used last. */
+  /** Bytes that the process may allocate now. */
+  #dataLimit = dataLimit(defaultMemoryBytes)
+  /** Keys of the compiled modules in the process, least recently used first. */
   readonly #modules = new Set<string>()
-  readonly #frames = new FrameReader<Reply>(maxReply)
+  readonly #frames = new FrameReader<Reply>(maxReplyBytes)
   #onLog: Run['onLog'] | undefined
-  /** Of the run under way. */
+  /** Calls of the current run. */
   #calls: RunCalls | undefined
-  /** What the process has told of its processor's time, and what it was before the work at hand; microseconds. */
+  /** CPU time that the process has reported, in microseconds. */
   #cpu = 0
+  /** CPU time at the start of the current work, in microseconds. */
   #cpuBefore = 0
   #waiting: { resolve: (frame: Frame<Reply>) => void; reject: (error: Error) => void } | undefined
   #gone: Error | undefined
@@ -116,28 +125,28 @@ export class Executor {
 
   private constructor(confinement: Confinement) {
     this.#confinement = confinement
-    const [program, ...args] = executorCommand(confinement, this.#user, usualMemory)
+    const [program, ...args] = executorCommand(confinement, this.#user, defaultMemoryBytes)
     this.#child = spawn(program, args, { cwd: '/', env: { PATH: '/usr/bin:/bin' }, stdio: ['pipe', 'pipe', 'pipe'] })
-    let complaint = ''
+    let stderr = ''
     this.#child.stderr
       ?.setEncoding('utf8')
-      .on('data', (text: string) => (complaint = (complaint + text).slice(-maxComplaintLength)))
+      .on('data', (text: string) => (stderr = (stderr + text).slice(-maxStderrLength)))
     this.exited = new Promise((resolve) => {
-      const end = (why: string) => {
-        this.#fail(new Error(why))
+      const end = (reason: string) => {
+        this.#fail(new Error(reason))
         resolve()
       }
       this.#child.once('close', (code, signal) =>
-        end(`the executor ended (${signal ?? `code ${code ?? '?'}`})${complaint === '' ? '' : `: ${complaint}`}`),
+        end(`The executor ended (${signal ?? `code ${code ?? '?'}`})${stderr === '' ? '.' : `: ${stderr}`}`),
       )
-      this.#child.once('error', (error) => end(`the executor could not be started: ${error.message}`))
+      this.#child.once('error', (error) => end(`The executor could not be started: ${error.message}`))
     })
     this.#child.stdout?.on('data', (chunk: Buffer) => this.#receive(chunk))
-    // A pipe that broke is an executor that ended; that is reported above.
+    // A pipe breaks if the executor ends, which is reported above.
     for (const pipe of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) pipe?.on('error', () => undefined)
   }
 
-  /** @throws Error when the process does not answer */
+  /** Starts an executor. @throws Error if the process does not respond */
   static async start(): Promise<Executor> {
     const confinement = await findConfinement()
     const executor = new Executor(confinement)
@@ -151,7 +160,7 @@ export class Executor {
     }
   }
 
-  /** Of the process that runs the guest; the one that was spawned may stand before it. */
+  /** The process that runs modules. It may be a child of the spawned process. */
   get pid(): number | undefined {
     return this.#pid ?? this.#child.pid
   }
@@ -162,15 +171,17 @@ export class Executor {
 
   kill(): void {
     this.#child.kill('SIGKILL')
-    this.#fail(new Error('the executor was killed'))
+    this.#fail(new Error('The executor was killed.'))
   }
 
-  /** Compiles a module, as a check of it. @returns what is wrong with it */
+  /** Compiles a module, as a check. @returns the failure; undefined if the module is valid */
   async compile(module: Module, timeoutMilliseconds: number): Promise<Failure | undefined> {
-    return this.#within(timeoutMilliseconds, () => this.#load(module)).catch((error: unknown) => endOf(error).outcome)
+    return this.#withDeadline(timeoutMilliseconds, () => this.#load(module)).catch(
+      (error: unknown) => endOf(error).outcome,
+    )
   }
 
-  /** Never throws for what the guest does. */
+  /** Runs a module. A failure of the function is part of the result, never thrown. */
   async run({
     module,
     memoryPages,
@@ -179,16 +190,16 @@ export class Executor {
     input,
     timeoutMilliseconds,
     onLog,
-    onCall = notOffered,
+    onCall = rejectCall,
   }: Run): Promise<RunResult> {
     const empty = { output: Buffer.alloc(0), logCut: 0 }
     this.#onLog = onLog
     const calls = new RunCalls(onCall, ({ ok, bytes }) =>
-      this.#child.stdin?.write(encodeFrame({ kind: 'answer', ok }, bytes)),
+      this.#child.stdin?.write(encodeFrame({ kind: 'response', ok }, bytes)),
     )
     this.#calls = calls
     try {
-      return await this.#within(timeoutMilliseconds, async () => {
+      return await this.#withDeadline(timeoutMilliseconds, async () => {
         await this.#allow(memoryPages * pageBytes)
         const rejection = await this.#load(module)
         if (rejection !== undefined)
@@ -209,14 +220,14 @@ export class Executor {
           },
           input,
         )
-        if (head.kind !== 'ran') throw new Error(`the executor answered a run with "${head.kind}"`)
+        if (head.kind !== 'ran') throw new Error(`The executor replied to a run with "${head.kind}".`)
         const { outcome, memoryPeak, logCut } = head
-        if (memoryPeak > largestStored) this.kill()
+        if (memoryPeak > maxReusedMemoryBytes) this.kill()
         return { outcome, output: bytes, memoryPeak, cpuMicroseconds: this.#cpu - this.#cpuBefore, logCut }
       })
     } catch (error) {
-      const { outcome, used } = endOf(error)
-      return { ...empty, ...used, outcome }
+      const { outcome, usage } = endOf(error)
+      return { ...empty, ...usage, outcome }
     } finally {
       this.#onLog = undefined
       this.#calls = undefined
@@ -224,7 +235,7 @@ export class Executor {
     }
   }
 
-  /** What the process may allocate follows what the function may. */
+  /** Changes the process' limit to that for the function's memory. */
   async #allow(memory: number): Promise<void> {
     const limit = dataLimit(memory)
     if (limit === this.#dataLimit) return
@@ -233,29 +244,32 @@ export class Executor {
     this.#dataLimit = limit
   }
 
-  async #load(module: Module): Promise<{ kind: 'refused'; message: string } | undefined> {
+  async #load(module: Module): Promise<{ kind: 'rejected'; message: string } | undefined> {
     const isLoaded = this.#modules.delete(module.key)
     this.#modules.add(module.key)
     if (isLoaded) return undefined
     const [oldest] = this.#modules
     if (this.#modules.size > maxModules && oldest !== undefined) {
       this.#modules.delete(oldest)
-      this.#child.stdin?.write(encodeFrame({ kind: 'forget', key: oldest }))
+      this.#child.stdin?.write(encodeFrame({ kind: 'evict', key: oldest }))
     }
     const { head } = await this.#request({ kind: 'compile', key: module.key }, module.bytes)
     if (head.kind === 'compiled') return undefined
     this.#modules.delete(module.key)
-    return { kind: 'refused', message: head.kind === 'refused' ? head.message : 'the executor gave no proper answer' }
+    return {
+      kind: 'rejected',
+      message: head.kind === 'rejected' ? head.message : 'The executor sent an invalid reply.',
+    }
   }
 
-  /** Kills the process when the work takes too long; what it used is read first, because a dead process tells nothing. */
-  async #within<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
+  /** Runs work with a deadline, at which it reads the process' usage and then kills it. @throws ExecutorEnded */
+  async #withDeadline<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
     let timeout: ExecutorEnded | undefined
     this.#cpuBefore = this.#cpu
     const timer = setTimeout(() => {
-      timeout = new ExecutorEnded({ kind: 'timeout' }, nothing)
-      void this.#used().then((used) => {
-        timeout = new ExecutorEnded({ kind: 'timeout' }, used)
+      timeout = new ExecutorEnded({ kind: 'timeout' }, noUsage)
+      void this.#usage().then((usage) => {
+        timeout = new ExecutorEnded({ kind: 'timeout' }, usage)
         this.kill()
       })
     }, milliseconds)
@@ -266,8 +280,8 @@ export class Executor {
       throw (
         timeout ??
         new ExecutorEnded(
-          { kind: 'died', message: error instanceof Error ? error.message : 'the executor failed' },
-          nothing,
+          { kind: 'died', message: error instanceof Error ? error.message : 'The executor failed.' },
+          noUsage,
         )
       )
     } finally {
@@ -275,11 +289,11 @@ export class Executor {
     }
   }
 
-  /** Its greatest memory so far, and the processor's time of the work at hand. */
-  async #used(): Promise<Used> {
+  /** Reads the process' peak memory, and its CPU time for the current work. */
+  async #usage(): Promise<Usage> {
     const read = (name: string) => readFile(`/proc/${this.pid ?? 0}/${name}`, 'utf8').catch(() => '')
     const [status, stat] = await Promise.all([read('status'), read('stat')])
-    // The name of the process may hold anything; behind it come numbers, of which the 12th and 13th are clock ticks.
+    // The name of the process may contain any character. Numbers follow it; the 12th and 13th are clock ticks.
     const [user = 0, system = 0] = stat
       .slice(stat.lastIndexOf(')') + 2)
       .split(' ')
@@ -308,7 +322,7 @@ export class Executor {
     try {
       for (const frame of this.#frames.push(chunk)) this.#take(frame)
     } catch (cause) {
-      this.#fail(new Error('the executor answered something unreadable', { cause }))
+      this.#fail(new Error('The executor sent an invalid frame.', { cause }))
       this.kill()
     }
   }
@@ -319,7 +333,7 @@ export class Executor {
       return
     }
     if (frame.head.kind === 'call') {
-      if (this.#calls === undefined) throw new Error('it called while nothing ran')
+      if (this.#calls === undefined) throw new Error('A call came without a run.')
       this.#calls.take(frame.head, frame.bytes)
       return
     }

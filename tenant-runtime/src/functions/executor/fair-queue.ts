@@ -1,7 +1,7 @@
-// Who is next: tenants take turns, and within a tenant its functions do. A function that floods waits behind itself.
+// A fair queue: tenants take turns, and within a tenant its functions do, so that one busy function does not delay others.
 
 export class FairQueue<T> {
-  /** Tenant → function → what waits. The first of each map is the next. */
+  /** Tenant → function → waiting items. The first of each map is the next. */
   readonly #tenants = new Map<string, Map<string, T[]>>()
 
   length(tenant: string, fn: string): number {
@@ -16,7 +16,7 @@ export class FairQueue<T> {
     else items.push(item)
   }
 
-  /** The next one of a tenant that `mayRun`; that tenant, and its function, go to the end of their lines. */
+  /** Takes the next item of a tenant that `mayRun`. The tenant and the function move to the end of their queues. */
   take(mayRun: (tenant: string) => boolean): { tenant: string; item: T } | undefined {
     for (const [tenant, functions] of this.#tenants) {
       if (!mayRun(tenant)) continue

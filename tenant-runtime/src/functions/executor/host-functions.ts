@@ -1,19 +1,19 @@
-// The host's own functions for one run: its log and environment here, the rest asked of the runtime while the guest waits.
-// Runs in the executor's process only.
+// The host's own functions for one run. It handles the log and the environment itself and forwards the other calls to the
+// runtime, for which the module waits. Runs in the executor's process only.
 import { callLimit, logLevels, type HostCallName, type LogLevel } from './protocol.ts'
 
 interface HostRun {
   memory: () => ArrayBuffer
-  /** `NAME=value`. */
+  /** Entries `NAME=value`. */
   environment: readonly string[]
   log: (level: LogLevel, text: Uint8Array) => void
-  /** Asks the runtime. The parts are at most `callLimit` bytes together. */
-  request: (name: HostCallName, parts: readonly Uint8Array[]) => ApiResponse
-  /** Throws when the guest is to do nothing any more. */
+  /** Calls the runtime. The parts have at most `callLimit` bytes together. */
+  request: (name: HostCallName, parts: readonly Uint8Array[]) => CallResult
+  /** Throws if the module has ended. */
   leaveIfOver: () => void
 }
 
-interface ApiResponse {
+interface CallResult {
   ok: boolean
   bytes: Uint8Array
 }
@@ -22,7 +22,7 @@ type Import = (...parameters: number[]) => number | undefined
 
 export class HostFunctions {
   readonly #run: HostRun
-  /** The last answer, for `take`. */
+  /** The last result, for `take`. */
   #last: Uint8Array = new Uint8Array()
 
   constructor(run: HostRun) {
@@ -34,12 +34,12 @@ export class HostFunctions {
     const offered: Record<string, Import> = {
       log: (level = 0, at = 0, length = 0) => {
         const text = this.#slice(at, length)
-        // It gives no result, so a trap is all that can tell of the mistake.
-        if (text === undefined) throw new Error('the text of a log call lies outside of the memory')
+        // The function has no result, so only a trap can report the error.
+        if (text === undefined) throw new Error('log: The text is outside of the memory.')
         log(logLevels[Math.min(Math.max(level, 0), logLevels.length - 1)] ?? 'info', text)
         return undefined
       },
-      env: (at = 0, length = 0) => this.#response(this.#variable(at, length)),
+      env: (at = 0, length = 0) => this.#storeResult(this.#variable(at, length)),
       db_query: (...given) => this.#call('db_query', given),
       storage_get: (...given) => this.#call('storage_get', given),
       storage_put: (...given) => this.#call('storage_put', given),
@@ -47,9 +47,9 @@ export class HostFunctions {
       http_fetch: (...given) => this.#call('http_fetch', given),
       take: (at = 0, size = 0) => {
         const taken = this.#last.subarray(0, size >>> 0)
-        const location = this.#slice(at, taken.length)
-        if (location === undefined) return -1
-        location.set(taken)
+        const target = this.#slice(at, taken.length)
+        if (target === undefined) return -1
+        target.set(taken)
         return taken.length
       },
     }
@@ -64,47 +64,47 @@ export class HostFunctions {
     )
   }
 
-  /** Undefined for what lies outside of the memory. */
+  /** Returns a part of the memory; undefined if it is outside. */
   #slice(at: number, length: number): Uint8Array | undefined {
     const memory = this.#run.memory()
     const [begin, size] = [at >>> 0, length >>> 0]
     return begin + size > memory.byteLength ? undefined : new Uint8Array(memory, begin, size)
   }
 
-  /** @param given addresses and lengths, in pairs */
+  /** Calls the runtime. @param given pairs of addresses and lengths */
   #call(name: HostCallName, given: readonly number[]): number {
     const parts: Uint8Array[] = []
     for (let n = 0; n < given.length; n += 2) {
       const part = this.#slice(given[n] ?? 0, given[n + 1] ?? 0)
       if (part === undefined)
-        return this.#response(failure('BAD_ADDRESS', `${name}: a parameter lies outside of the memory`))
+        return this.#storeResult(failure('BAD_ADDRESS', `${name}: A parameter is outside of the memory.`))
       parts.push(part)
     }
     const bytes = parts.reduce((sum, { length }) => sum + length, 0)
     if (bytes > callLimit)
-      return this.#response(
-        failure('CALL_TOO_LARGE', `${name}: the parameters have ${bytes} bytes; at most ${callLimit} are taken`),
+      return this.#storeResult(
+        failure('CALL_TOO_LARGE', `${name}: The parameters have ${bytes} bytes. At most ${callLimit} are allowed.`),
       )
-    return this.#response(this.#run.request(name, parts))
+    return this.#storeResult(this.#run.request(name, parts))
   }
 
-  #variable(at: number, length: number): ApiResponse {
+  #variable(at: number, length: number): CallResult {
     const bytes = this.#slice(at, length)
-    if (bytes === undefined) return failure('BAD_ADDRESS', 'env: the name lies outside of the memory')
+    if (bytes === undefined) return failure('BAD_ADDRESS', 'env: The name is outside of the memory.')
     const begin = `${Buffer.from(bytes).toString('utf8')}=`
     const found = this.#run.environment.find((entry) => entry.startsWith(begin))
     return found === undefined
-      ? failure('NO_SUCH_VARIABLE', 'there is no variable of this name')
+      ? failure('NO_SUCH_VARIABLE', 'env: The variable does not exist.')
       : { ok: true, bytes: Buffer.from(found.slice(begin.length)) }
   }
 
-  /** An answer's length, or -(1 + length) of an error; `take` copies either. */
-  #response({ ok, bytes }: ApiResponse): number {
+  /** Stores a result for `take` and returns its length; -(1 + length) for an error. */
+  #storeResult({ ok, bytes }: CallResult): number {
     this.#last = bytes
     return ok ? bytes.length : -1 - bytes.length
   }
 }
 
-function failure(code: string, message: string): ApiResponse {
+function failure(code: string, message: string): CallResult {
   return { ok: false, bytes: Buffer.from(JSON.stringify({ code, message })) }
 }

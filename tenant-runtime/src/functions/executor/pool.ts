@@ -1,12 +1,13 @@
-// The executors of a runtime: each belongs to one tenant from its first run to its end, tenants share what the machine
-// can bear, a spare is ready for the next, idle ones are ended.
+// The pool of executors. Each belongs to one tenant from its first run to its end. Tenants share a limited number in turns, a
+// spare executor is ready for the next tenant, and idle ones are ended.
 import { RuntimeError } from '../../errors.ts'
 import { Executor, type Failure, type Module, type Run, type RunResult } from './executor.ts'
 import { FairQueue } from './fair-queue.ts'
 
 export interface PoolLimits {
-  /** Executors at once: of all tenants, and of one. */
+  /** Maximum number of executors of all tenants. */
   total: number
+  /** Maximum number of executors of one tenant. */
   perTenant: number
   /** Invocations that may wait for one function. */
   waitingPerFunction: number
@@ -22,7 +23,7 @@ export const defaultPoolLimits: PoolLimits = {
   idleMilliseconds: 60_000,
 }
 
-interface Held {
+interface OwnedExecutor {
   tenant: string
   executor: Executor
   idleTimer: NodeJS.Timeout | undefined
@@ -38,7 +39,7 @@ export class ExecutorPool {
   readonly #onError: (error: Error) => void
   readonly #queue = new FairQueue<Waiting>()
   /** Idle executors, the longest idle first. */
-  readonly #idle: Held[] = []
+  readonly #idle: OwnedExecutor[] = []
   /** Slots in use by running invocations, by tenant. */
   readonly #running = new Map<string, number>()
   #runningTotal = 0
@@ -46,7 +47,7 @@ export class ExecutorPool {
   #spare: Promise<Executor> | undefined
   #spareTimer: NodeJS.Timeout | undefined
   #closed = false
-  /** All of them, with the tenant that each belongs to. */
+  /** All executors with their tenants; undefined for the spare one. */
   readonly #executors = new Map<Executor, string | undefined>()
 
   constructor(limits: PoolLimits, onError: (error: Error) => void) {
@@ -55,37 +56,37 @@ export class ExecutorPool {
   }
 
   /**
-   * A place in the line; the turn comes by itself. Whoever has one must leave it, at any time.
-   * @throws RuntimeError FUNCTIONS_BUSY when too many wait for the function already
+   * Enters the queue. The caller must call `leave` at the end, whether or not its turn has come.
+   * @throws RuntimeError FUNCTIONS_BUSY if too many invocations of the function wait
    */
   turn(tenant: string, fn: string): Turn {
-    const { ready, giveUp } = this.#turn(tenant, fn)
-    let isMine = false
-    let isLeft = false
-    const came = ready.then(() => {
-      isMine = true
-      if (isLeft) this.#release(tenant)
+    const { ready, giveUp } = this.#enqueue(tenant, fn)
+    let hasTurn = false
+    let isReleased = false
+    const turn = ready.then(() => {
+      hasTurn = true
+      if (isReleased) this.#release(tenant)
     })
-    // Whoever leaves before it comes does not look.
-    came.catch(() => undefined)
+    // A caller that leaves before its turn does not await it.
+    turn.catch(() => undefined)
     return {
-      ready: came,
+      ready: turn,
       slot: {
         run: (run) => this.#with(tenant, (executor) => executor.run(run)),
         compile: (module, milliseconds) => this.#with(tenant, (executor) => executor.compile(module, milliseconds)),
       },
       leave: () => {
-        if (isLeft) return
-        isLeft = true
-        if (isMine) this.#release(tenant)
+        if (isReleased) return
+        isReleased = true
+        if (hasTurn) this.#release(tenant)
         else giveUp()
       },
     }
   }
 
   /**
-   * Runs `work` with a slot of the tenant, once it is its turn.
-   * @throws RuntimeError FUNCTIONS_BUSY when too many wait for the function already, or it takes too long
+   * Waits for a turn and runs `work` with a slot of the tenant.
+   * @throws RuntimeError FUNCTIONS_BUSY if too many invocations of the function wait, or the wait is too long
    */
   async enter<T>(tenant: string, fn: string, work: (slot: Slot) => Promise<T>): Promise<T> {
     const turn = this.turn(tenant, fn)
@@ -97,12 +98,12 @@ export class ExecutorPool {
     }
   }
 
-  /** Ends the idle executors of a tenant that has changed. */
+  /** Ends the idle executors of a tenant that was changed. */
   evict(tenant: string): void {
-    for (const held of this.#idle.filter((held) => held.tenant === tenant)) this.#end(held)
+    for (const owned of this.#idle.filter((owned) => owned.tenant === tenant)) this.#end(owned)
   }
 
-  /** Ends all executors of a tenant that is gone, whatever they are doing. */
+  /** Ends all executors of a deleted tenant, also those that run. */
   end(tenant: string): void {
     this.evict(tenant)
     for (const [executor, owner] of this.#executors) if (owner === tenant) executor.kill()
@@ -111,7 +112,7 @@ export class ExecutorPool {
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#spareTimer)
-    for (const held of [...this.#idle]) clearTimeout(held.idleTimer)
+    for (const owned of [...this.#idle]) clearTimeout(owned.idleTimer)
     for (const executor of this.#executors.keys()) executor.kill()
     await Promise.all([...this.#executors.keys()].map((executor) => executor.exited))
   }
@@ -120,8 +121,8 @@ export class ExecutorPool {
     return this.#runningTotal < this.#limits.total && (this.#running.get(tenant) ?? 0) < this.#limits.perTenant
   }
 
-  #turn(tenant: string, fn: string): { ready: Promise<void>; giveUp: () => void } {
-    if (this.#closed) throw new RuntimeError('FUNCTIONS_BUSY', 'the functions of this runtime are stopping')
+  #enqueue(tenant: string, fn: string): { ready: Promise<void>; giveUp: () => void } {
+    if (this.#closed) throw new RuntimeError('FUNCTIONS_BUSY', 'The functions of this runtime are stopping.')
     if (this.#mayRun(tenant)) {
       this.#claim(tenant)
       return { ready: Promise.resolve(), giveUp: () => undefined }
@@ -129,13 +130,13 @@ export class ExecutorPool {
     if (this.#queue.length(tenant, fn) >= this.#limits.waitingPerFunction) {
       throw new RuntimeError(
         'FUNCTIONS_BUSY',
-        `${this.#limits.waitingPerFunction} invocations of this function wait already`,
+        `Too many invocations of this function are waiting: ${this.#limits.waitingPerFunction}.`,
       )
     }
     const { promise: ready, resolve, reject } = Promise.withResolvers<undefined>()
     const timer = setTimeout(() => {
       waiting.isOver = true
-      reject(new RuntimeError('FUNCTIONS_BUSY', 'the invocation waited too long for its turn'))
+      reject(new RuntimeError('FUNCTIONS_BUSY', 'The invocation waited too long for its turn.'))
     }, this.#limits.waitMilliseconds)
     const waiting: Waiting = {
       isOver: false,
@@ -155,9 +156,9 @@ export class ExecutorPool {
   }
 
   #release(tenant: string): void {
-    const left = (this.#running.get(tenant) ?? 1) - 1
-    if (left === 0) this.#running.delete(tenant)
-    else this.#running.set(tenant, left)
+    const remaining = (this.#running.get(tenant) ?? 1) - 1
+    if (remaining === 0) this.#running.delete(tenant)
+    else this.#running.set(tenant, remaining)
     this.#runningTotal--
     this.#next()
   }
@@ -186,13 +187,13 @@ export class ExecutorPool {
     }
   }
 
-  /** @throws RuntimeError FUNCTIONS_BUSY when no executor can be started */
+  /** Takes an idle executor of the tenant, or starts one. @throws RuntimeError FUNCTIONS_BUSY if none can be started */
   async #take(tenant: string): Promise<Executor> {
-    const index = this.#idle.findLastIndex((held) => held.tenant === tenant && held.executor.isAlive)
-    const [held] = index < 0 ? [] : this.#idle.splice(index, 1)
-    if (held !== undefined) {
-      clearTimeout(held.idleTimer)
-      return held.executor
+    const index = this.#idle.findLastIndex((owned) => owned.tenant === tenant && owned.executor.isAlive)
+    const [owned] = index < 0 ? [] : this.#idle.splice(index, 1)
+    if (owned !== undefined) {
+      clearTimeout(owned.idleTimer)
+      return owned.executor
     }
     const [oldest] = this.#idle
     if (this.#live >= this.#limits.total && oldest !== undefined) this.#end(oldest)
@@ -206,15 +207,15 @@ export class ExecutorPool {
       this.#executors.set(executor, tenant)
       void executor.exited.then(() => {
         this.#live--
-        const dead = this.#idle.find((held) => held.executor === executor)
+        const dead = this.#idle.find((owned) => owned.executor === executor)
         if (dead !== undefined) this.#end(dead)
       })
       return executor
     } catch (cause) {
       this.#live--
-      const error = new Error('no executor could be started', { cause })
+      const error = new Error('No executor could be started.', { cause })
       this.#onError(error)
-      throw new RuntimeError('FUNCTIONS_BUSY', 'the functions of this runtime are not available now', {
+      throw new RuntimeError('FUNCTIONS_BUSY', 'The functions of this runtime are not available now.', {
         cause: error,
       })
     }
@@ -222,22 +223,22 @@ export class ExecutorPool {
 
   #returnExecutor(tenant: string, executor: Executor): void {
     if (executor.isAlive && !this.#closed) {
-      const held: Held = { tenant, executor, idleTimer: undefined }
-      held.idleTimer = setTimeout(() => this.#end(held), this.#limits.idleMilliseconds).unref()
-      this.#idle.push(held)
+      const owned: OwnedExecutor = { tenant, executor, idleTimer: undefined }
+      owned.idleTimer = setTimeout(() => this.#end(owned), this.#limits.idleMilliseconds).unref()
+      this.#idle.push(owned)
     }
-    this.#keepSpare()
+    this.#prepareSpare()
   }
 
-  #end(held: Held): void {
-    clearTimeout(held.idleTimer)
-    const index = this.#idle.indexOf(held)
+  #end(owned: OwnedExecutor): void {
+    clearTimeout(owned.idleTimer)
+    const index = this.#idle.indexOf(owned)
     if (index >= 0) this.#idle.splice(index, 1)
-    held.executor.kill()
+    owned.executor.kill()
   }
 
-  /** While functions run, one executor that is nobody's yet stands ready. */
-  #keepSpare(): void {
+  /** Starts a spare executor without a tenant, and ends it if no function runs for some time. */
+  #prepareSpare(): void {
     if (this.#closed) return
     if (this.#spare === undefined) {
       this.#spare = this.#start()
@@ -264,14 +265,14 @@ export class ExecutorPool {
 }
 
 export interface Turn {
-  /** Rejects with FUNCTIONS_BUSY when it takes too long. */
+  /** Resolves when the turn has come; rejects with FUNCTIONS_BUSY if the wait is too long. */
   ready: Promise<void>
-  /** For when it is ready. */
+  /** The slot to use after `ready`. */
   slot: Slot
   leave(): void
 }
 
-/** What an invocation may do while it is its turn. */
+/** The operations of an invocation during its turn. */
 interface Slot {
   run(run: Run): Promise<RunResult>
   compile(module: Module, milliseconds: number): Promise<Failure | undefined>

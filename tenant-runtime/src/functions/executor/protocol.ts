@@ -1,12 +1,12 @@
-// What runtime and executor say to each other: frames on pipes. A frame is its length (4 bytes, little endian), the
-// length of its JSON part (the same), the JSON, and raw bytes.
+// The protocol between runtime and executor: frames on pipes. A frame has its length (4 bytes, little endian), the length of
+// its JSON part (likewise), the JSON, and raw bytes.
 
 export type Request =
-  /** Raw bytes: the module. Answered by `compiled` or `refused`. */
+  /** Compiles a module, which the raw bytes are. The reply is `compiled` or `rejected`. */
   | { kind: 'compile'; key: string }
-  /** Drops a compiled module. Not answered. */
-  | { kind: 'forget'; key: string }
-  /** Raw bytes: standard input. Answered by `ran`. */
+  /** Drops a compiled module, without a reply. */
+  | { kind: 'evict'; key: string }
+  /** Runs a module; the raw bytes are its standard input. The reply is `ran`. */
   | {
       kind: 'run'
       key: string
@@ -16,36 +16,36 @@ export type Request =
       outputLimit: number
       logLimit: number
     }
-  /** To a `call`. Raw bytes: the answer, or with `ok: false` an error as JSON. Not answered. */
-  | { kind: 'answer'; ok: boolean }
+  /** The response to a `call`, without a reply. The raw bytes are the result; with `ok: false`, an error as JSON. */
+  | { kind: 'response'; ok: boolean }
 
-/** What a guest can ask of the runtime; the rest of the host's functions are the executor's own. */
+/** Functions of the host that the runtime handles. The executor handles the others. */
 export const hostCallNames = ['db_query', 'storage_get', 'storage_put', 'storage_delete', 'http_fetch'] as const
 export type HostCallName = (typeof hostCallNames)[number]
 
-/** Bytes that a call may carry, and its answer. */
+/** Maximum of the bytes of a call's parameters, and of its result. */
 export const callLimit = 6 * 1024 * 1024
 
 export type Outcome =
   | { kind: 'exited'; code: number }
   | { kind: 'trapped'; message: string }
-  /** Standard output beyond the limit. */
+  /** The standard output exceeded its limit. */
   | { kind: 'flooded' }
 
-/** What a line of a run's log was said as; standard error is `error`'s. */
+/** Levels of a log's lines. Standard error has the level `error`. */
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/** `cpu`: microseconds of the processor that the process has taken since it began. */
+/** A message of the executor. `cpu` is the CPU time of the process since its start, in microseconds. */
 export type Reply =
   | { kind: 'ready'; cpu: number }
   | { kind: 'compiled'; cpu: number }
-  | { kind: 'refused'; message: string; cpu: number }
-  /** Sent while it runs, so that a run that is killed leaves its log. Raw bytes: text. Not answered. */
+  | { kind: 'rejected'; message: string; cpu: number }
+  /** Text for the log, in the raw bytes. It is sent during the run, so that a killed run has a log. */
   | { kind: 'log'; level: LogLevel }
-  /** Sent while it runs, which waits for the `answer`. Raw bytes: what the guest gave, in parts of these lengths. */
+  /** A call of the module, which waits for the `response`. The raw bytes are the parameters, with these lengths. */
   | { kind: 'call'; name: HostCallName; parts: number[] }
-  /** Raw bytes: standard output. `memoryPeak` and `logCut` (what the log had no room for) in bytes. */
+  /** The end of a run. The raw bytes are the standard output. `memoryPeak` and `logCut` (log beyond its limit) are bytes. */
   | { kind: 'ran'; outcome: Outcome; memoryPeak: number; logCut: number; cpu: number }
 
 export interface Frame<T> {
@@ -67,26 +67,26 @@ export function encodeFrame(head: Request | Reply, bytes?: Uint8Array): Buffer {
   return frame
 }
 
-/** @throws SyntaxError when the JSON part is none */
+/** Decodes a frame without its prefix. @throws SyntaxError if the JSON part is not valid */
 export function decodeFrame<T extends Request | Reply>(jsonLength: number, payload: Buffer): Frame<T> {
   return { head: JSON.parse(payload.toString('utf8', 0, jsonLength)) as T, bytes: payload.subarray(jsonLength) }
 }
 
-/** Frames out of the pieces that a pipe delivers. */
+/** Reads frames from the chunks of a pipe. */
 export class FrameReader<T extends Request | Reply> {
   readonly #max: number
-  /** Of a frame that is not whole yet. */
+  /** Chunks of a frame that is not complete yet. */
   #received: Buffer[] = []
   #bytes = 0
-  /** How long it is, once that is known. */
+  /** Bytes of the frame, once its prefix is received. */
   #wanted = prefixBytes
 
-  /** @param max bytes of a frame that an honest sender may send */
+  /** @param max maximum of a frame's bytes */
   constructor(max: number) {
     this.#max = max
   }
 
-  /** @throws Error for a frame that is too long, SyntaxError for one that is unreadable */
+  /** Takes a chunk and yields the frames that are complete. @throws Error for a frame that is too long; SyntaxError */
   *push(chunk: Buffer): Generator<Frame<T>> {
     this.#received.push(chunk)
     this.#bytes += chunk.length
@@ -105,7 +105,7 @@ export class FrameReader<T extends Request | Reply> {
 
   #endOf(bytes: Buffer): number {
     const length = bytes.readUInt32LE(0)
-    if (length > this.#max) throw new Error(`a frame of ${length} bytes`)
+    if (length > this.#max) throw new Error(`The frame has ${length} bytes. At most ${this.#max} are allowed.`)
     return prefixBytes + length
   }
 }

@@ -1,79 +1,80 @@
-// The calls of one run, as the runtime sees them: one at a time, each answered once, none that an honest executor would not
-// make; given up when the run is over.
+// The runtime's side of the calls of one run. It handles one call at a time, rejects calls that a correct executor would not
+// make, and aborts the current call when the run ends.
 import { callLimit, hostCallNames, type HostCallName, type Reply } from './protocol.ts'
 
-/** What a guest asks of the runtime while it runs. */
+/** A call of a module to the runtime. */
 export interface HostCall {
   name: HostCallName
-  /** Its texts and bytes, in the order of the function's parameters; views that hold no longer than the call. */
+  /** The parameters' bytes in their order. The views are valid during the call. */
   parts: readonly Buffer[]
 }
 
-/** At most `callLimit` bytes. With `ok: false` an error: `{"code": …, "message": …}` as JSON. */
+/** The response to a call, of at most `callLimit` bytes. With `ok: false`, an error `{"code": …, "message": …}` as JSON. */
 export interface HostResponse {
   ok: boolean
   bytes: Uint8Array
 }
 
-/** Never throws; `signal` aborts when nobody waits any more, because the deadline has passed or the executor has died. */
-export type ResponseCall = (call: HostCall, signal: AbortSignal) => Promise<HostResponse>
+/** Handles a call and never throws. `signal` aborts at the deadline of the run or the end of the executor. */
+export type CallHandler = (call: HostCall, signal: AbortSignal) => Promise<HostResponse>
 
 const maxParts = 3
 
-const noResponse: HostResponse = {
+const failedCall: HostResponse = {
   ok: false,
-  bytes: Buffer.from('{"code":"INTERNAL","message":"the host could not answer"}'),
+  bytes: Buffer.from('{"code":"INTERNAL","message":"The host call failed unexpectedly."}'),
 }
 
-export async function notOffered(): Promise<HostResponse> {
-  return { ok: false, bytes: Buffer.from('{"code":"NOT_OFFERED","message":"the host takes no calls here"}') }
+/** Rejects any call. */
+export async function rejectCall(): Promise<HostResponse> {
+  return { ok: false, bytes: Buffer.from('{"code":"NOT_OFFERED","message":"The host does not accept calls."}') }
 }
 
 export class RunCalls {
-  readonly #response: ResponseCall
+  readonly #handle: CallHandler
   readonly #send: (response: HostResponse) => void
-  /** Made with the first call: most runs make none. */
+  /** Created with the first call, because most runs have none. */
   #abort: AbortController | undefined
   #isPending = false
   #isOver = false
 
-  constructor(response: ResponseCall, send: (response: HostResponse) => void) {
-    this.#response = response
+  constructor(handle: CallHandler, send: (response: HostResponse) => void) {
+    this.#handle = handle
     this.#send = send
   }
 
-  /** @throws Error for a call that no honest executor makes */
+  /** Takes a call and sends its response. @throws Error for a call that a correct executor does not make */
   take({ name, parts: lengths }: Reply & { kind: 'call' }, bytes: Buffer): void {
     this.checkIdle()
     if (!hostCallNames.includes(name) || bytes.length > callLimit || lengths.length > maxParts)
-      throw new Error('it called something that is not offered')
+      throw new Error('The executor made an invalid call.')
     const parts: Buffer[] = []
     let at = 0
     for (const length of lengths) {
-      if (!Number.isInteger(length) || length < 0) throw new Error('the parts of its call have no lengths')
+      if (!Number.isInteger(length) || length < 0) throw new Error('The parts of a call have invalid lengths.')
       parts.push(bytes.subarray(at, (at += length)))
     }
-    if (at !== bytes.length) throw new Error('the parts of its call are not what it sent')
+    if (at !== bytes.length) throw new Error('The parts of a call do not match its bytes.')
     this.#isPending = true
     this.#abort ??= new AbortController()
-    this.#response({ name, parts }, this.#abort.signal).then(
-      (response) => this.#give(response),
-      () => this.#give(noResponse),
+    this.#handle({ name, parts }, this.#abort.signal).then(
+      (response) => this.#respond(response),
+      () => this.#respond(failedCall),
     )
   }
 
-  /** @throws Error when a call waits for its answer */
+  /** Checks that no call waits for its response. @throws Error if one does */
   checkIdle(): void {
-    if (this.#isPending) throw new Error('it went on without the answer to its call')
+    if (this.#isPending) throw new Error('The executor continued without the response to its call.')
   }
 
   end(): void {
     this.#isOver = true
-    this.#abort?.abort(new Error('the run is over'))
+    this.#abort?.abort(new Error('The run has ended.'))
   }
 
-  #give(response: HostResponse): void {
+  #respond(response: HostResponse): void {
     this.#isPending = false
-    if (!this.#isOver) this.#send(response.bytes.length > callLimit ? noResponse : response)
+    if (!this.#isOver) this.#send(response.bytes.length > callLimit ? failedCall : response)
   }
 }

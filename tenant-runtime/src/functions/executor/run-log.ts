@@ -1,46 +1,47 @@
-// The log of one run: what is written goes out at once, until there is no more room. Whoever writes very often is sent in
-// larger pieces, so that no flood of single characters is one of frames. Runs in the executor's process only.
+// The log of one run. Writes are sent at once up to a limit of bytes. After many writes they are gathered into chunks, so that
+// many small writes do not cause as many frames. Runs in the executor's process only.
 import type { LogLevel } from './protocol.ts'
 
-/** So many writes go out as they are; then pieces of this size do. */
-const single = 256
+/** Number of writes that are sent at once. */
+const immediateWrites = 256
+/** Bytes of the chunks in which later writes are sent. */
 const chunkBytes = 1_024
 
 export class RunLog {
   readonly #send: (level: LogLevel, text: Uint8Array) => void
-  #room: number
+  #remainingBytes: number
   #writes = 0
-  #held: { level: LogLevel; texts: Uint8Array[]; bytes: number } | undefined
-  /** Bytes that there was no room for. */
+  #gathered: { level: LogLevel; texts: Uint8Array[]; bytes: number } | undefined
+  /** Bytes beyond the limit. */
   cut = 0
 
   constructor(limit: number, send: (level: LogLevel, text: Uint8Array) => void) {
-    this.#room = limit
+    this.#remainingBytes = limit
     this.#send = send
   }
 
   write(level: LogLevel, text: Uint8Array): void {
-    const stored = text.subarray(0, this.#room)
-    this.#room -= stored.length
-    this.cut += text.length - stored.length
-    if (stored.length === 0) return
-    if (this.#writes++ < single) this.#send(level, stored)
-    else this.#hold(level, stored)
+    const accepted = text.subarray(0, this.#remainingBytes)
+    this.#remainingBytes -= accepted.length
+    this.cut += text.length - accepted.length
+    if (accepted.length === 0) return
+    if (this.#writes++ < immediateWrites) this.#send(level, accepted)
+    else this.#gather(level, accepted)
   }
 
-  /** What is held back goes out. */
+  /** Sends the gathered text. */
   end(): void {
-    const held = this.#held
-    this.#held = undefined
-    if (held !== undefined) this.#send(held.level, Buffer.concat(held.texts))
+    const gathered = this.#gathered
+    this.#gathered = undefined
+    if (gathered !== undefined) this.#send(gathered.level, Buffer.concat(gathered.texts))
   }
 
-  #hold(level: LogLevel, text: Uint8Array): void {
-    if (this.#held !== undefined && this.#held.level !== level) this.end()
-    const held = (this.#held ??= { level, texts: [], bytes: 0 })
-    // The guest's memory is its own to change.
-    held.texts.push(Buffer.from(text))
-    held.bytes += text.length
-    if (held.bytes >= chunkBytes) this.end()
+  #gather(level: LogLevel, text: Uint8Array): void {
+    if (this.#gathered !== undefined && this.#gathered.level !== level) this.end()
+    const gathered = (this.#gathered ??= { level, texts: [], bytes: 0 })
+    // Copied, because the text is in the module's memory, which it may change.
+    gathered.texts.push(Buffer.from(text))
+    gathered.bytes += text.length
+    if (gathered.bytes >= chunkBytes) this.end()
   }
 }

@@ -1,5 +1,5 @@
-// WASI preview 1 for one run: arguments, environment, clocks, random numbers, the three standard streams, exit, sleep.
-// There is no filesystem and no network; whatever asks for one is told so. Runs in the executor's process only.
+// WASI preview 1 for one run: arguments, environment, clocks, random numbers, the three standard streams, exit, sleep. Calls
+// for files or the network return an error. Runs in the executor's process only.
 import { wasiNames, type WasiName } from '../module/abi.ts'
 
 const success = 0
@@ -15,7 +15,7 @@ const clocks = { realtime: 0, monotonic: 1, processTime: 2, threadTime: 3 } as c
 /** Subscriptions that one call may wait for. */
 const maxSubscriptions = 1_024
 
-/** Thrown to leave the guest. A guest may catch it, so what it stands for is noted beforehand. */
+/** Thrown to leave the module. The module may catch it, so its reason is stored before. */
 class Leave extends Error {}
 
 interface WasiRun {
@@ -24,7 +24,7 @@ interface WasiRun {
   environment: readonly string[]
   stdin: Uint8Array
   outputLimit: number
-  /** Standard error, as it is written. */
+  /** Receives standard error as it is written. */
   log: (text: Uint8Array) => void
 }
 
@@ -32,13 +32,13 @@ type Import = (...parameters: never[]) => number
 
 export class Wasi {
   readonly #run: WasiRun
-  /** Of which `#outputBytes` are written; programs that write byte by byte are common. */
+  /** A buffer with `#outputBytes` written bytes. It grows in steps, because many programs write byte by byte. */
   #output = Buffer.allocUnsafe(4_096)
   #outputBytes = 0
   #read = 0
   readonly #open = new Set([0, 1, 2])
   readonly #cpuBefore = process.cpuUsage()
-  /** Set once the guest has asked to end, or was made to. */
+  /** The exit code, once the module has called `proc_exit`. */
   exitCode: number | undefined
   isFlooded = false
 
@@ -50,7 +50,7 @@ export class Wasi {
     return this.#output.subarray(0, this.#outputBytes)
   }
 
-  /** A guest that caught its own end gets no further than its next call. */
+  /** Ends a module that continues after its end, at its next call. */
   leaveIfOver(): void {
     if (this.exitCode !== undefined || this.isFlooded) throw new Leave()
   }
@@ -60,7 +60,7 @@ export class Wasi {
     return Object.fromEntries(wasiNames.map((name) => [name, this.#guarded(offered[name] ?? (() => notImplemented))]))
   }
 
-  /** A bad address is the guest's mistake and an errno, never an exception of ours. */
+  /** Makes an invalid address return an error number instead of an exception. */
   #guarded(call: Import): Import {
     return (...parameters) => {
       this.leaveIfOver()
@@ -102,7 +102,7 @@ export class Wasi {
       },
       random_get: (at: number, length: number) => {
         const target = this.#slice(at, length)
-        // The generator takes 64 KB at a time.
+        // The generator fills at most 64 KB at a time.
         for (let from = 0; from < target.length; from += 65_536)
           crypto.getRandomValues(target.subarray(from, from + 65_536))
         return success
@@ -111,7 +111,8 @@ export class Wasi {
         if (!this.#open.has(fd)) return badDescriptor
         const view = this.#view()
         const start = at >>> 0
-        // Of no known kind, so that no library takes it for a terminal and flushes each line; the right to read or to write.
+        // The type is unknown, so that no library takes it for a terminal and flushes each line. The rights are those to read
+        // or to write.
         view.setUint8(start, 0)
         view.setUint16(start + 2, 0, true)
         view.setBigUint64(start + 8, fd === 0 ? 2n : 64n, true)
@@ -126,17 +127,17 @@ export class Wasi {
       fd_close: (fd: number) => (this.#open.delete(fd) ? success : badDescriptor),
       fd_prestat_get: () => badDescriptor,
       fd_prestat_dir_name: () => badDescriptor,
-      ...this.#responses(success, ['fd_sync', 'fd_datasync', 'fd_fdstat_set_flags']),
-      ...this.#responses(illegalSeek, ['fd_seek', 'fd_tell', 'fd_pread', 'fd_pwrite', 'fd_advise']),
-      ...this.#responses(invalid, [
+      ...this.#returning(success, ['fd_sync', 'fd_datasync', 'fd_fdstat_set_flags']),
+      ...this.#returning(illegalSeek, ['fd_seek', 'fd_tell', 'fd_pread', 'fd_pwrite', 'fd_advise']),
+      ...this.#returning(invalid, [
         'fd_allocate',
         'fd_filestat_set_size',
         'fd_filestat_set_times',
         'fd_fdstat_set_rights',
         'fd_renumber',
       ]),
-      ...this.#responses(notSocket, ['sock_accept', 'sock_recv', 'sock_send', 'sock_shutdown']),
-      ...this.#responses(notDirectory, [
+      ...this.#returning(notSocket, ['sock_accept', 'sock_recv', 'sock_send', 'sock_shutdown']),
+      ...this.#returning(notDirectory, [
         'fd_readdir',
         'path_create_directory',
         'path_filestat_get',
@@ -183,12 +184,12 @@ export class Wasi {
     }
   }
 
-  /** What these answer of the standard streams; of all others that there are none. */
-  #responses(code: number, names: readonly WasiName[]): Partial<Record<WasiName, Import>> {
+  /** Creates functions that return `code` for the standard streams, and an error for other descriptors. */
+  #returning(code: number, names: readonly WasiName[]): Partial<Record<WasiName, Import>> {
     return Object.fromEntries(names.map((name) => [name, (fd: number) => (this.#open.has(fd) ? code : badDescriptor)]))
   }
 
-  /** Nanoseconds; undefined of a clock that there is none of. */
+  /** Returns a clock's time in nanoseconds; undefined for an unknown clock. */
   #now(clock: number): bigint | undefined {
     if (clock === clocks.realtime) return realtime()
     if (clock === clocks.monotonic) return process.hrtime.bigint()
@@ -243,20 +244,20 @@ export class Wasi {
     this.#outputBytes = end
   }
 
-  /** Clocks are slept for; the standard streams are always ready. */
+  /** Waits for subscriptions: sleeps for clocks; the standard streams are always ready. */
   #poll(subscriptions: number, events: number, count: number, at: number): number {
     if (count === 0 || count > maxSubscriptions) return invalid
     const view = this.#view()
-    const wanted: Due[] = []
+    const subscribed: Subscription[] = []
     for (let from = subscriptions; from < subscriptions + count * 48; from += 48) {
       const kind = view.getUint8(from + 8)
       const userData = view.getBigUint64(from, true)
       if (kind === 0) {
         const wait = this.#waitOf(view, from + 16)
         if (wait === undefined) return invalid
-        wanted.push({ userData, kind, wait, error: success })
+        subscribed.push({ userData, kind, wait, error: success })
       } else if (kind <= 2) {
-        wanted.push({
+        subscribed.push({
           userData,
           kind,
           wait: 0,
@@ -264,9 +265,9 @@ export class Wasi {
         })
       } else return invalid
     }
-    const shortest = Math.min(...wanted.map(({ wait }) => wait))
-    if (shortest > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, shortest)
-    const due = wanted.filter(({ wait }) => wait <= shortest)
+    const minWait = Math.min(...subscribed.map(({ wait }) => wait))
+    if (minWait > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, minWait)
+    const due = subscribed.filter(({ wait }) => wait <= minWait)
     for (const [index, { userData, kind, error }] of due.entries()) {
       const event = events + index * 32
       this.#slice(event, 32).fill(0)
@@ -279,21 +280,21 @@ export class Wasi {
     return success
   }
 
-  /** Milliseconds until a clock's subscription is due; undefined for a clock that there is none of. */
+  /** Returns the milliseconds until a clock's subscription is due; undefined for an unknown clock. */
   #waitOf(view: DataView, clock: number): number | undefined {
     const now = this.#now(view.getUint32(clock, true))
     if (now === undefined) return undefined
     const nanoseconds = view.getBigUint64(clock + 8, true)
     const isAbsolute = (view.getUint16(clock + 24, true) & 1) === 1
-    const left = isAbsolute ? nanoseconds - now : nanoseconds
-    return left <= 0n ? 0 : Number(left) / 1e6
+    const remaining = isAbsolute ? nanoseconds - now : nanoseconds
+    return remaining <= 0n ? 0 : Number(remaining) / 1e6
   }
 }
 
-interface Due {
+interface Subscription {
   userData: bigint
   kind: number
-  /** Milliseconds. */
+  /** Time until it is due, in milliseconds. */
   wait: number
   error: number
 }

@@ -1,4 +1,4 @@
-// The part of the JavaScript interface of WebAssembly that the executor uses; TypeScript has it only for browsers.
+// The part of WebAssembly's JavaScript interface that the executor uses. TypeScript declares it only for browsers.
 declare namespace WebAssembly {
   interface Module {
     readonly __module: never

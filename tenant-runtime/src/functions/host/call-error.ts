@@ -1,8 +1,8 @@
-// A host call that failed, as its function is told: a code and a message, which it may handle.
+// The error of a host call. The function receives its code and message, and may handle it.
 
 export class CallError extends Error {
   readonly code: string
-  /** Further members of what the function is told. */
+  /** Further fields of the error that the function receives. */
   readonly extra: Readonly<Record<string, string>>
 
   constructor(

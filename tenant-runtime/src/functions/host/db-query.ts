@@ -1,4 +1,4 @@
-// db_query: one statement with parameters, in one transaction of the caller's, answered with its rows as JSON.
+// The host call `db_query`: runs one statement with parameters in a transaction of the caller and returns its rows as JSON.
 import { databaseError } from '../../database/database-error.ts'
 import { RoundTripError } from '../../database/round-trip-error.ts'
 import type { Value } from '../../database/statement.ts'
@@ -10,11 +10,11 @@ import { CallError } from './call-error.ts'
 import { guardStatement } from './guarded-statement.ts'
 import { textOf } from './read-parts.ts'
 
-/** Room for what stands around the rows. */
+/** Maximum of the rows' bytes; the rest of a call's limit is for the JSON around them. */
 const maxRowBytes = callLimit - 1_024
 const maxParameters = 65_535
 
-/** What failed in Postgres or on the way there, rather than in the statement. */
+/** Classes of SQLSTATEs for failures of Postgres or of the connection, as opposed to errors in the statement. */
 const outages = ['08', '40', '53', '55', '57']
 
 interface QueryCall {
@@ -24,13 +24,13 @@ interface QueryCall {
   signal: AbortSignal
 }
 
-/** @throws CallError, RuntimeError */
+/** Runs a function's statement. @throws CallError, RuntimeError */
 export async function queryDatabase(
   { tenant, context, asCaller, signal }: QueryCall,
   parts: readonly Buffer[],
 ): Promise<Buffer> {
   const [sql = '', parameters = ''] = parts.map((part) => textOf(part))
-  const { text, gives } = guardStatement(sql, asCaller)
+  const { text, returns } = guardStatement(sql, asCaller)
   try {
     const rows = await tenant.database.queryForeign(
       context,
@@ -39,12 +39,12 @@ export async function queryDatabase(
       signal,
     )
     return Buffer.from(
-      gives === 'count'
+      returns === 'count'
         ? `{"rows":[],"count":${rows[0] ?? '0'}}`
         : `{"rows":[${rows.join(',')}],"count":${rows.length}}`,
     )
   } catch (error) {
-    throw reportedByPostgres(error)
+    throw toCallError(error)
   }
 }
 
@@ -54,7 +54,7 @@ function readParameters(text: string): Value[] {
   if (!Array.isArray(parameters) || parameters.length > maxParameters)
     throw new CallError(
       'INVALID_PARAMETERS',
-      `db_query: the parameters must be a JSON array of at most ${maxParameters}`,
+      `db_query: The parameters must be a JSON array of at most ${maxParameters} values.`,
     )
   return parameters.map((value: unknown) => {
     if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
@@ -67,13 +67,13 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new CallError('INVALID_PARAMETERS', 'db_query: the parameters must be JSON text')
+    throw new CallError('INVALID_PARAMETERS', 'db_query: The parameters must be valid JSON.')
   }
 }
 
-/** The statement is the function's own, so it is told in Postgres' words what is wrong with it. */
-function reportedByPostgres(error: unknown): unknown {
-  // The number of parameters is not the statement's: to Postgres an error of the protocol.
+/** Maps an error of Postgres. The function wrote the statement, so it receives Postgres' message about it. */
+function toCallError(error: unknown): unknown {
+  // Postgres reports a wrong number of parameters as an error of the protocol.
   if (error instanceof RoundTripError && error.sqlstate === '08P01')
     return new CallError('INVALID_PARAMETERS', `db_query: ${error.message}`, {
       cause: error,

@@ -1,11 +1,11 @@
-// Whether this machine, or container, has a default route: without one nothing beyond its own networks can be reached.
+// Checks whether this machine or container has a default route. Without one, it reaches only its own networks.
 import { readFile } from 'node:fs/promises'
 
 const isUp = 0x1
 const isReject = 0x200
 const noAddress = '00000000'
 
-/** Reads Linux' routing tables. True where they can't be read: then nothing is known. */
+/** Whether Linux' routing tables have a usable default route. True if they can't be read. */
 export async function hasDefaultRoute(): Promise<boolean> {
   try {
     const [ipv4, ipv6] = await Promise.all([
@@ -18,7 +18,11 @@ export async function hasDefaultRoute(): Promise<boolean> {
   }
 }
 
-/** @param ipv4 `/proc/net/route`, @param ipv6 `/proc/net/ipv6_route` */
+/**
+ * Whether the routing tables have a usable default route.
+ * @param ipv4 the content of `/proc/net/route`
+ * @param ipv6 the content of `/proc/net/ipv6_route`
+ */
 export function namesDefaultRoute(ipv4: string, ipv6: string): boolean {
   const rows = (table: string) => table.split('\n').map((line) => line.trim().split(/\s+/))
   const isUsable = (flags = '') => (parseInt(flags, 16) & (isUp | isReject)) === isUp

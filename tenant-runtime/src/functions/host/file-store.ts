@@ -1,12 +1,15 @@
-// The tenant's files, as functions need them; the storage area has them.
+// The interface to the tenant's files for functions. The storage module implements it.
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 
-/** `target` is `bucket/path/in/it`. Each throws RuntimeErrors for what the caller may not do, or is not there. */
+/**
+ * A tenant's files. A `target` is `bucket/path/in/it`. All methods throw a RuntimeError if the file does not exist or the
+ * caller lacks the permission.
+ */
 export interface FileStore {
-  /** At most `maxBytes`. */
+  /** Reads a file of at most `maxBytes`. */
   get(tenant: Tenant, context: RlsContext, target: string, maxBytes: number): Promise<Buffer>
-  /** @returns the object, as an upload over HTTP shows it */
+  /** Writes a file. @returns the object, in the form of an upload's response */
   put(tenant: Tenant, context: RlsContext, target: string, contentType: string, bytes: Buffer): Promise<object>
   remove(tenant: Tenant, context: RlsContext, target: string): Promise<void>
 }

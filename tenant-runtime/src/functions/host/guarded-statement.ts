@@ -1,5 +1,5 @@
-// A function's statement before it goes to Postgres: one query or change and nothing else, without what would let it leave
-// its caller's context; made to answer with rows that are JSON. Pure. What it guards stands in docs/functions.md.
+// Checks a function's statement before Postgres runs it, and makes it return rows of JSON. The statement must be one query or
+// change, and must not leave its caller's context. docs/functions.md has the rules. Pure.
 import { reservedCollections, systemCollections, counterTables } from '../../rest/registry/system-collections.ts'
 import { CallError } from './call-error.ts'
 import { readTokens, type Token } from './sql-tokens.ts'
@@ -7,25 +7,25 @@ import { readTokens, type Token } from './sql-tokens.ts'
 interface GuardedStatement {
   text: string
   /** `rows`: each row is a JSON object. `count`: the only row is the number of records that were changed. */
-  gives: 'rows' | 'count'
+  returns: 'rows' | 'count'
 }
 
 const changes = ['insert', 'update', 'delete', 'merge']
 const verbs = ['select', 'values', ...changes]
 
-/** By these a statement could become another caller, run a text that nobody has looked at, or read what others are doing. */
+/** Functions and views with which a statement could act as another caller, run unchecked SQL, or read others' activity. */
 const denied = [
   /^set_config$/,
   /^pg_settings$/,
   /^(?:query|cursor|table|schema|database)_to_xml/,
   /^ts_stat$/,
   /^ts_rewrite$/,
-  // Of Postgres' usual extensions.
+  // Functions of Postgres' usual extensions.
   /^dblink/,
   /^crosstab/,
   /^connectby$/,
   /^xpath_table$/,
-  // They reach beyond the transaction: sessions and their statements, locks, large objects, other listeners.
+  // Functions with effects outside of the transaction: sessions, locks, large objects, notifications.
   /^pg_stat_(?:activity$|statements|get_activity$|get_backend_)/,
   /^pg_(?:cancel|terminate)_backend$/,
   /^pg_(?:try_)?advisory_/,
@@ -36,18 +36,19 @@ const denied = [
   /^lo(?:read|write)$/,
 ]
 
-/** What the answer is called within the statement. */
-const response = 'tenantry_answer'
+/** The name of the CTE with the statement's result. */
+const result = 'tenantry_result'
 
 /**
- * @param asCaller a statement in the caller's context, not one of a function that has the service role
- * @throws CallError STATEMENT_REFUSED
+ * Checks a statement and makes it return JSON.
+ * @param asCaller whether the statement runs in the caller's context, not as the service role
+ * @throws CallError STATEMENT_REJECTED
  */
 export function guardStatement(sql: string, asCaller: boolean): GuardedStatement {
   const tokens = withoutEnd(tokensOf(sql))
   const [first] = tokens
   if (first?.kind !== 'word' || ![...verbs, 'with'].includes(first.text)) {
-    throw rejected(`it must begin with ${[...verbs, 'with'].map((verb) => verb.toUpperCase()).join(', ')}`)
+    throw rejected(`It must begin with one of ${[...verbs, 'with'].map((verb) => verb.toUpperCase()).join(', ')}.`)
   }
   if (asCaller) {
     rejectNames(tokens)
@@ -58,8 +59,8 @@ export function guardStatement(sql: string, asCaller: boolean): GuardedStatement
       ? tokens.findIndex(({ kind, text, depth }) => kind === 'word' && depth === 0 && verbs.includes(text))
       : 0
   const main = tokens[at]
-  if (main === undefined) throw rejected('its WITH is followed by no query')
-  // Behind the last word: what follows it may be a comment without an end.
+  if (main === undefined) throw rejected('Its WITH is not followed by a query.')
+  // Ends after the last token, because a comment without an end may follow it.
   const body = sql.slice(main.begin, tokens.at(-1)?.end)
   const before = at === 0 ? 'with ' : `${sql.slice(first.begin, main.begin)}, `
   const isChange = changes.includes(main.text)
@@ -68,13 +69,13 @@ export function guardStatement(sql: string, asCaller: boolean): GuardedStatement
     !tokens.slice(at).some(({ kind, text, depth }) => kind === 'word' && depth === 0 && text === 'returning')
   ) {
     return {
-      text: `${before}${response} as (${body} returning 1) select count(*)::text from ${response}`,
-      gives: 'count',
+      text: `${before}${result} as (${body} returning 1) select count(*)::text from ${result}`,
+      returns: 'count',
     }
   }
   return {
-    text: `${before}${response} as (${body}) select row_to_json(${response})::text from ${response}`,
-    gives: 'rows',
+    text: `${before}${result} as (${body}) select row_to_json(${result})::text from ${result}`,
+    returns: 'rows',
   }
 }
 
@@ -82,16 +83,16 @@ function tokensOf(sql: string): Token[] {
   try {
     return readTokens(sql)
   } catch (error) {
-    if (error instanceof SyntaxError) throw new CallError('STATEMENT_REFUSED', error.message)
+    if (error instanceof SyntaxError) throw new CallError('STATEMENT_REJECTED', error.message)
     throw error
   }
 }
 
-/** Without the semicolon at its end. */
+/** Removes the semicolons at the statement's end. @throws CallError if another statement follows */
 function withoutEnd(tokens: Token[]): Token[] {
   const end = tokens.findIndex(({ kind, text }) => kind === 'sign' && text === ';')
   if (end < 0) return tokens
-  if (tokens.slice(end).some(({ text }) => text !== ';')) throw rejected('it is more than one statement')
+  if (tokens.slice(end).some(({ text }) => text !== ';')) throw rejected('It has more than one statement.')
   return tokens.slice(0, end)
 }
 
@@ -100,14 +101,14 @@ function rejectNames(tokens: readonly Token[]): void {
     if (kind !== 'word' && kind !== 'name') continue
     if (denied.some((pattern) => pattern.test(text.toLowerCase())))
       throw rejected(
-        `it names ${JSON.stringify(text.slice(0, 63))}, which a function can use only with "role": "service_role"`,
+        `It uses ${JSON.stringify(text.slice(0, 63))}, which requires a function with "role": "service_role".`,
       )
   }
 }
 
 /**
- * The runtime writes its own tables in its callers' contexts, by statements that it knows, so their policies let callers write,
- * and some have none. Those that are shown as collections can be read.
+ * Rejects statements that use the runtime's tables. The runtime writes them in its callers' contexts, so their policies, if
+ * they have any, allow callers to write. Statements may read the tables that are collections too.
  */
 function rejectOwnTables(tokens: readonly Token[]): void {
   const isChange = tokens.some(({ kind, text }) => kind === 'word' && changes.includes(text))
@@ -117,13 +118,13 @@ function rejectOwnTables(tokens: readonly Token[]): void {
     const isOwn = reservedCollections.has(name) && name !== 'rpc'
     if (isOwn && (isChange || !systemCollections.has(name)))
       throw rejected(
-        `it names ${JSON.stringify(name)}, which is the runtime's own; ` +
-          'only what is shown as a collection can be read, by a statement that changes nothing',
+        `It uses the runtime's table ${JSON.stringify(name)}. ` +
+          "A statement that changes nothing can read those of the runtime's tables that are collections.",
       )
   }
 }
 
-/** The word that must stand between each of them and what is changed. `update` also follows FOR and ON CONFLICT DO, then by no table. */
+/** The keyword between each verb and its table. After FOR and ON CONFLICT DO, no table follows `update`. */
 const targets = new Map([
   ['insert', 'into'],
   ['delete', 'from'],
@@ -131,18 +132,18 @@ const targets = new Map([
   ['update', ''],
 ])
 
-/** The service role does what it likes with its tenant's records. What the tenant has used is not its to say. */
+/** Rejects changes of the tables that count what the tenant uses. The service role may change all other records. */
 function rejectCounterChanges(tokens: readonly Token[]): void {
   for (const [at, { kind, text }] of tokens.entries()) {
     const between = kind === 'word' ? targets.get(text) : undefined
     if (between === undefined) continue
     const name = tableAt(tokens, at + 1, between)
     if (name !== undefined && counterTables.has(name))
-      throw rejected(`it changes ${JSON.stringify(name)}, where the runtime keeps what was stored and used`)
+      throw rejected(`It changes ${JSON.stringify(name)}, where the runtime counts what the tenant stores and uses.`)
   }
 }
 
-/** The last part of a table's name, in lower case. */
+/** Returns the last part of the table's name at a token, in lower case. */
 function tableAt(tokens: readonly Token[], begin: number, between: string): string | undefined {
   let at = begin
   const skip = (text: string, kind: Token['kind']) => {
@@ -159,6 +160,6 @@ function tableAt(tokens: readonly Token[], begin: number, between: string): stri
   return name
 }
 
-function rejected(why: string): CallError {
-  return new CallError('STATEMENT_REFUSED', `the statement is refused: ${why}`)
+function rejected(reason: string): CallError {
+  return new CallError('STATEMENT_REJECTED', `The statement was rejected. ${reason}`)
 }

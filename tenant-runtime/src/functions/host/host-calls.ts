@@ -1,9 +1,9 @@
-// What a function asks of the runtime while it runs, answered in its caller's name: database, files, the world outside.
+// Handles the calls of a running function to the runtime: SQL, files and HTTP, with the permissions of the function's caller.
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { callLimit } from '../executor/protocol.ts'
-import type { ResponseCall, HostResponse, HostCall } from '../executor/run-calls.ts'
+import type { CallHandler, HostResponse, HostCall } from '../executor/run-calls.ts'
 import type { FunctionRecord } from '../function.ts'
 import { CallError } from './call-error.ts'
 import { queryDatabase } from './db-query.ts'
@@ -13,17 +13,17 @@ import { textOf } from './read-parts.ts'
 
 export interface HostDeps extends FetchDeps {
   files: FileStore
-  /** A function may have changed something of a tenant's. */
+  /** Called after a function may have changed a tenant's data. */
   onWrite: (tenantId: string) => void
   onError: (error: Error) => void
 }
 
-/** Answers the calls of one run. `caller` is in whose name the function was called. */
-export function respondToCalls(deps: HostDeps, tenant: Tenant, fn: FunctionRecord, caller: RlsContext): ResponseCall {
+/** Creates the handler of the calls of one run. @param caller the context in which the function was called */
+export function createCallHandler(deps: HostDeps, tenant: Tenant, fn: FunctionRecord, caller: RlsContext): CallHandler {
   const asCaller = fn.config.role === 'caller'
   const context: RlsContext = asCaller ? caller : { role: 'service', reason: `function ${fn.name}` }
 
-  const response = async ({ name, parts }: HostCall, signal: AbortSignal): Promise<Buffer> => {
+  const handle = async ({ name, parts }: HostCall, signal: AbortSignal): Promise<Buffer> => {
     switch (name) {
       case 'db_query':
         return queryDatabase({ tenant, context, asCaller, signal }, parts)
@@ -45,27 +45,23 @@ export function respondToCalls(deps: HostDeps, tenant: Tenant, fn: FunctionRecor
 
   return async (call, signal) => {
     try {
-      const bytes = await response(call, signal)
+      const bytes = await handle(call, signal)
       if (call.name !== 'storage_get' && call.name !== 'http_fetch') deps.onWrite(tenant.id)
       return { ok: true, bytes }
     } catch (error) {
       return failure(error, (cause) => {
         if (!signal.aborted)
-          deps.onError(
-            new Error(`${tenant.id}: the function ${fn.name} got no proper answer to ${call.name}`, { cause }),
-          )
+          deps.onError(new Error(`${tenant.id}: The call ${call.name} of the function ${fn.name} failed.`, { cause }))
       })
     }
   }
 }
 
-/** Only what was meant for its eyes is told; the rest goes to the log. */
+/** Returns a known error to the function; reports others to the log. */
 function failure(error: unknown, report: (cause: unknown) => void): HostResponse {
   const isKnown = error instanceof CallError || (error instanceof RuntimeError && error.code !== 'INTERNAL')
   if (!isKnown) report(error)
-  const { code, message } = isKnown
-    ? error
-    : { code: 'INTERNAL', message: 'something went wrong in the host; its log knows what' }
+  const { code, message } = isKnown ? error : { code: 'INTERNAL', message: 'The host call failed unexpectedly.' }
   return {
     ok: false,
     bytes: Buffer.from(JSON.stringify({ code, message, ...(error instanceof CallError ? error.extra : {}) })),

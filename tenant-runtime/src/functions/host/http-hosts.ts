@@ -1,23 +1,23 @@
-// The hosts that a function may fetch from: "api.example.com", "*.example.com", with a port or with the scheme's own. Pure.
+// The hosts from which a function may fetch: "api.example.com" or "*.example.com", with or without a port. Pure.
 
 interface Pattern {
-  /** Any name below it, at any depth, but not itself. */
+  /** Whether it matches names below `hostname`, at any depth, but not `hostname` itself. */
   isWildcard: boolean
-  /** As a URL has it. */
+  /** The host name in the form that a URL has. */
   hostname: string
-  /** Undefined for the scheme's own: 443 or 80. */
+  /** The port; undefined for the scheme's default, 443 or 80. */
   port: number | undefined
 }
 
 const form = /^(\*\.)?(\[[0-9a-fA-F:.]+\]|[^\s:/?#@\\[\]*%]+)(?::(\d{1,5}))?$/
 
-/** @returns it as it is kept. @throws SyntaxError that says what is wrong */
+/** Validates a host. @returns its canonical form. @throws SyntaxError with the reason */
 export function checkHost(text: string): string {
   const { isWildcard, hostname, port } = read(text)
   return `${isWildcard ? '*.' : ''}${hostname}${port === undefined ? '' : `:${port}`}`
 }
 
-/** Whether one of the hosts, as `checkHost` gives them, is the URL's. */
+/** Whether one of the hosts, in the form that `checkHost` returns, matches the URL. */
 export function allowsHost(hosts: readonly string[], url: URL): boolean {
   return hosts.some((text) => {
     const { isWildcard, hostname, port } = read(text)
@@ -43,7 +43,7 @@ function read(text: string): Pattern {
     Number(port ?? 1) > 65_535
   ) {
     throw new SyntaxError(
-      `${JSON.stringify(text.slice(0, 100))} is no host: want a name like api.example.com or *.example.com, with or without a port`,
+      `Invalid host ${JSON.stringify(text.slice(0, 100))}. Use a name such as api.example.com or *.example.com, with or without a port.`,
     )
   }
   return { isWildcard, hostname, port: port === undefined ? undefined : Number(port) }

@@ -1,14 +1,14 @@
-// SQL as Postgres' own scanner divides it into words, constants and signs. What the two could read differently is refused,
-// so that nothing which is a word to Postgres looks like a part of a constant here. Pure.
+// Divides SQL into tokens as Postgres' scanner does. It rejects SQL that Postgres could divide differently, so that no word
+// for Postgres is taken for a part of a constant here. Pure.
 
 export interface Token {
   /** `name` is an identifier in quotes; `word` one without, or a keyword. */
   kind: 'word' | 'name' | 'string' | 'number' | 'parameter' | 'sign'
-  /** Of a word in lower case, of a name without its quotes; of the rest as it stands. */
+  /** A word in lower case, a name without its quotes, any other token as it is written. */
   text: string
   begin: number
   end: number
-  /** How many brackets are open around it. */
+  /** Number of open brackets around the token. */
   depth: number
 }
 
@@ -20,9 +20,9 @@ const parameter = /\$[0-9]+/y
 const dollarQuote = /\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)?\$/y
 const blank = /[ \t\n\r\f\v]/
 
-/** @throws SyntaxError that says what is refused */
+/** Divides a statement into tokens. @throws SyntaxError with the reason why it is rejected */
 export function readTokens(sql: string): Token[] {
-  if (sql.includes('\0')) throw new SyntaxError('the statement holds NUL')
+  if (sql.includes('\0')) throw new SyntaxError('The statement contains NUL.')
   const tokens: Token[] = []
   let at = 0
   let depth = 0
@@ -31,9 +31,9 @@ export function readTokens(sql: string): Token[] {
     return pattern.exec(sql)?.[0]
   }
   const add = (kind: Token['kind'], end: number, text = sql.slice(at, end)) => {
-    // Postgres joins constants that stand on lines of their own, and scans the second as it did the first.
+    // Postgres joins constants on consecutive lines, and scans the second by the rules of the first.
     if (kind === 'string' && tokens.at(-1)?.kind === 'string')
-      throw new SyntaxError('the statement has two text constants with nothing between them')
+      throw new SyntaxError('The statement has two text constants with nothing between them.')
     tokens.push({ kind, text, begin: at, end, depth })
     at = end
   }
@@ -50,7 +50,7 @@ export function readTokens(sql: string): Token[] {
     } else if (/^[eE]'/.test(two)) add('string', endOfEscaped(sql, at + 1))
     else if (/^[bBxXnN]'/.test(two)) add('string', endOfString(sql, at + 1))
     else if (/^[uU]&["']/.test(sql.slice(at, at + 3)))
-      throw new SyntaxError('the statement has U&\'…\' or U&"…"; write the characters themselves')
+      throw new SyntaxError('The statement has U&\'…\' or U&"…". Write the characters themselves.')
     else if (wordBegin.test(first)) {
       const found = match(word) ?? first
       add('word', at + found.length, found.toLowerCase())
@@ -59,24 +59,24 @@ export function readTokens(sql: string): Token[] {
       const quote = match(dollarQuote)
       if (found !== undefined) add('parameter', withoutTail(sql, at + found.length))
       else if (quote !== undefined) add('string', endOfDollar(sql, at, quote))
-      else throw new SyntaxError('the statement has a $ that begins nothing')
+      else throw new SyntaxError('The statement has a $ that begins neither a parameter nor a constant.')
     } else if (/[0-9]/.test(first) || /^\.[0-9]/.test(two))
       add('number', withoutTail(sql, at + (match(number) ?? first).length))
     else {
       if (first === ')') depth--
-      if (depth < 0) throw new SyntaxError('the statement closes a bracket that it has not opened')
+      if (depth < 0) throw new SyntaxError('The statement closes a bracket that it has not opened.')
       add('sign', at + 1)
       if (first === '(') depth++
     }
   }
-  if (depth > 0) throw new SyntaxError('the statement leaves a bracket open')
+  if (depth > 0) throw new SyntaxError('The statement leaves a bracket open.')
   return tokens
 }
 
-/** To Postgres a number or a parameter with letters at its end is an error. */
+/** Checks that no letters follow a number or a parameter, which Postgres rejects as well. */
 function withoutTail(sql: string, end: number): number {
   if (/[A-Za-z0-9_$\u0080-\uffff]/.test(sql.charAt(end)))
-    throw new SyntaxError('the statement has a number or a parameter that runs into a word')
+    throw new SyntaxError('The statement has a number or a parameter that runs into a word.')
   return end
 }
 
@@ -85,7 +85,7 @@ function endOfLine(sql: string, begin: number): number {
   return length < 0 ? sql.length : begin + length
 }
 
-/** Comments may hold comments. */
+/** Returns the end of a comment, which may contain comments. */
 function endOfComment(sql: string, begin: number): number {
   let open = 1
   for (let at = begin + 2; at < sql.length; at++) {
@@ -99,7 +99,7 @@ function endOfComment(sql: string, begin: number): number {
       if (open === 0) return at + 1
     }
   }
-  throw new SyntaxError('the statement leaves a comment open')
+  throw new SyntaxError('The statement leaves a comment open.')
 }
 
 function endOfString(sql: string, quote: number): number {
@@ -113,12 +113,12 @@ function endOfName(sql: string, quote: number): number {
 function endOfQuoted(sql: string, begin: number, quote: string, what: string): number {
   for (let at = begin + 1; ; at += 2) {
     at = sql.indexOf(quote, at)
-    if (at < 0) throw new SyntaxError(`the statement leaves ${what} open`)
+    if (at < 0) throw new SyntaxError(`The statement leaves ${what} open.`)
     if (sql.charAt(at + 1) !== quote) return at + 1
   }
 }
 
-/** Of E'…', in which a backslash takes the next character along. */
+/** Returns the end of E'…', in which a backslash escapes the next character. */
 function endOfEscaped(sql: string, begin: number): number {
   for (let at = begin + 1; at < sql.length; at++) {
     const one = sql.charAt(at)
@@ -126,11 +126,11 @@ function endOfEscaped(sql: string, begin: number): number {
     else if (one === "'" && sql.charAt(at + 1) === "'") at++
     else if (one === "'") return at + 1
   }
-  throw new SyntaxError('the statement leaves a text open')
+  throw new SyntaxError('The statement leaves a text open.')
 }
 
 function endOfDollar(sql: string, begin: number, quote: string): number {
   const end = sql.indexOf(quote, begin + quote.length)
-  if (end < 0) throw new SyntaxError('the statement leaves a text open')
+  if (end < 0) throw new SyntaxError('The statement leaves a text open.')
   return end + quote.length
 }

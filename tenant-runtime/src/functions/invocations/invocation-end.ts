@@ -1,40 +1,40 @@
-// What is written of a run that has ended, as SQL: its record and its log. Pure.
+// SQL statements that write the record and the log of a run that has ended. Pure.
 import { sql, type Statement } from '../../database/statement.ts'
 import type { LogLevel } from '../executor/protocol.ts'
 import type { TriggerKind } from './trigger-kind.ts'
 import type { LogLine } from './run-lines.ts'
 
-/** Bytes that a stored line takes beside its message, about. */
-const lineOverhead = 80
+/** Estimated bytes of a stored line in addition to its message. */
+const lineOverheadBytes = 80
 
 export interface InvocationEnd {
   invocationId: string
-  /** As it began; milliseconds since 1970. */
+  /** The beginning; `at` is in milliseconds since 1970. */
   begun: { functionId: string; trigger: TriggerKind; userId: string | null; at: number }
   status: 'success' | 'error' | 'timeout'
   durationMilliseconds: number
   cpuMicroseconds: number
-  /** Bytes. */
+  /** Peak of the memory in bytes. */
   memoryPeak: number
   errorMessage: string | null
-  /** What it said: undefined for nothing. */
+  /** The log; undefined if it is empty. */
   log: LoggedLines | undefined
 }
 
-/** A run that is recorded when it is over. */
+/** A run whose record is written only at its end. */
 export interface WholeRun extends InvocationEnd {
-  /** Of the function that was run: when it was last changed. */
+  /** Time of the last change of the function that was run. */
   version: string
 }
 
 interface LoggedLines {
-  /** Milliseconds since 1970, of the first line. */
+  /** Time of the first line, in milliseconds since 1970. */
   at: number
   lines: { timestamp: string; level: LogLevel; message: string }[]
   bytes: number
 }
 
-/** Lines as they are stored. */
+/** Converts lines to the form in which they are stored. */
 export function loggedLines(lines: readonly LogLine[]): LoggedLines | undefined {
   const [first] = lines
   if (first === undefined) return undefined
@@ -46,14 +46,14 @@ export function loggedLines(lines: readonly LogLine[]): LoggedLines | undefined 
   return {
     at: first.at,
     lines: stored,
-    bytes: stored.reduce((sum, { message }) => sum + Buffer.byteLength(message) + lineOverhead, 0),
+    bytes: stored.reduce((sum, { message }) => sum + Buffer.byteLength(message) + lineOverheadBytes, 0),
   }
 }
 
-/** The specification has three kinds for records; a webhook comes over HTTP. */
+/** The trigger of a record, of which the specification has three kinds. A webhook is an HTTP request. */
 export const recordedTrigger = { http: 'http', webhook: 'http', database: 'database', schedule: 'schedule' } as const
 
-/** Named by their ids too, so that they are found by them however many Postgres believes there to be. */
+/** Selects records by an array of ids too, so that Postgres uses the index whatever number of rows it estimates. */
 const ended = `update function_invocations i
   set state = 'ended', status = e.status, duration_ms = e.duration_ms, cpu_ms = e.cpu_ms, memory_peak = e.memory_peak,
     error_message = e.error_message
@@ -73,24 +73,24 @@ const begunAndEnded = `insert into function_invocations
     (id, function_id, trigger, user_id, timestamp, state, status, duration_ms, cpu_ms, memory_peak, error_message)
   select e.id, f.id, e.trigger, e.user_id, e.begun, 'ended', e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message
   from e join functions f on f.id = e.function_id`
-const endOfLost = `${given(columnsOfWhole)}, there as (select id from function_invocations where id = any($2::text[])),
-  i as (${begunAndEnded} where e.id not in (select id from there) returning id), l as (${logged}) select id from i`
+const endOfLost = `${given(columnsOfWhole)}, stored as (select id from function_invocations where id = any($2::text[])),
+  i as (${begunAndEnded} where e.id not in (select id from stored) returning id), l as (${logged}) select id from i`
 const whole = `${given(columnsOfWhole)}, i as (${begunAndEnded} where f.enabled and f.updated_at = e.version returning id)`
 const unwritten = 'select id from e where id not in (select id from i)'
 const wholeWithoutLog = `${whole} ${unwritten}`
 const wholeWithLog = `${whole}, l as (${logged}) ${unwritten}`
 
-/** Columns: `id` of each record that was ended. */
+/** Writes the ends of recorded runs. Column: `id` of each record that was ended. */
 export function endStatement(ends: readonly InvocationEnd[]): Statement {
   return sql(ends.some(({ log }) => log !== undefined) ? endWithLog : endWithoutLog, ...valuesOf(ends))
 }
 
-/** Writes those that have no record, unless their function is deleted. */
+/** Writes the runs that have no record, unless their function was deleted. */
 export function lostEndStatement(ends: readonly InvocationEnd[]): Statement {
   return sql(endOfLost, ...valuesOf(ends))
 }
 
-/** Records of runs from their beginnings to their ends. Column `id` of each whose function is not as it was run any more: it has none. */
+/** Writes complete records of runs. Column: `id` of each run without a record, because its function was changed meanwhile. */
 export function wholeStatement(runs: readonly WholeRun[]): Statement {
   return sql(
     runs.some(({ log }) => log !== undefined) ? wholeWithLog : wholeWithoutLog,
@@ -98,10 +98,10 @@ export function wholeStatement(runs: readonly WholeRun[]): Statement {
   )
 }
 
-/** Column `there`: how many have their end. Its commit waits for the disk, and so for whatever was committed before. */
-export function safeStatement(ends: readonly InvocationEnd[]): Statement {
+/** Counts the records that have ended, in column `stored`. Its commit waits for the disk, and so for all commits before it. */
+export function syncStatement(ends: readonly InvocationEnd[]): Statement {
   return sql(
-    `select count(*)::int as there, pg_logical_emit_message(true, 'tenantry', '') as mark from function_invocations
+    `select count(*)::int as stored, pg_logical_emit_message(true, 'tenantry', '') as mark from function_invocations
      where id = any($1::text[]) and state = 'ended'`,
     idsOf(ends),
   )
@@ -136,12 +136,12 @@ function storedEnd({
   }
 }
 
-/** Ids need no quotes in an array's text. */
+/** Returns the ids as the text of an array, in which they need no quotes. */
 function idsOf(ends: readonly InvocationEnd[]): string {
   return `{${ends.map(({ invocationId }) => invocationId).join(',')}}`
 }
 
-/** Postgres' JSON takes neither NUL nor half a character. */
+/** Replaces what Postgres' JSON rejects: NUL and unpaired surrogates. */
 function storable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd')
 }

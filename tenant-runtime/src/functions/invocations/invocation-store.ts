@@ -1,9 +1,9 @@
-// One record for each invocation (specification, section 2.5): there from the dispatch on as an interrupted one, so
-// that a kill at any moment leaves exactly it; or written at once when the run is over, where nothing but its answer can tell
-// that there was one. Those of a tenant that begin or end at the same time share a transaction.
+// Writes one record for each invocation (specification, section 2.5). It is written at the dispatch as an interrupted one, so
+// that it is right after a kill at any moment. If the run has no effects before its response, it is written once at the end.
+// Records of a tenant that are written at the same time share a transaction.
 //
-// None waits for the disk: what it wrote is there for everybody at once, and safe a moment later, with a commit that waits
-// (written-ends.ts). Should Postgres be killed before, what is lost is written again.
+// These transactions do not wait for the disk. A later commit that waits makes their records safe (written-ends.ts). If
+// Postgres is killed before, the lost records are written again.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { databaseError } from '../../database/database-error.ts'
 import { SharedRoundTrips } from '../../database/shared-round-trips.ts'
@@ -16,7 +16,7 @@ import {
   endStatement,
   lostEndStatement,
   recordedTrigger,
-  safeStatement,
+  syncStatement,
   wholeStatement,
   type InvocationEnd,
   type WholeRun,
@@ -24,43 +24,43 @@ import {
 import type { TriggerKind } from './trigger-kind.ts'
 import { WrittenEnds } from './written-ends.ts'
 
-/** Milliseconds before each further attempt to write an end: a server that was killed is back within seconds. */
-const attempts = [100, 300, 1_000, 3_000]
+/** Milliseconds before each retry of writing an end. A Postgres that was killed restarts within seconds. */
+const retryPauses = [100, 300, 1_000, 3_000]
 
 const context = { role: 'service', reason: 'record of an invocation' } as const
 
 /**
- * A plan that was made while there were few records is kept when there are many: records are always found by their ids. And it
- * is kept: to plan these statements anew takes Postgres longer than to run them.
+ * Settings that make Postgres find records by their index even if it was planned for few records, and reuse the plan,
+ * because planning these statements takes longer than running them.
  */
 const byIndex = "set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"
-const unhurried = sql(`select ${byIndex}, set_config('synchronous_commit', 'off', true)`)
-const expedited = sql(`select ${byIndex}`)
+const asyncCommit = sql(`select ${byIndex}, set_config('synchronous_commit', 'off', true)`)
+const syncCommit = sql(`select ${byIndex}`)
 
 /**
- * What only one of several may run, such as a planned time. It is won in the same statement that writes the record: both
- * happen, or neither.
+ * A claim of work that must run only once, such as a planned time. The statement that writes the record also makes the
+ * claim, so that both happen or neither.
  */
 export interface Claim {
   /**
-   * Of the statement's CTE `claim`: one that changes something and returns a row when it is won. It may read `f`, the function
-   * (its columns; `f.id`); its values are `$5`, `$6`, … For example `insert into runs (function_id, at) select f.id, $5 from f
-   * on conflict do nothing returning 1`.
+   * SQL of the CTE `claim`, which changes something and returns a row if the claim succeeds. It may read `f`, the function's
+   * row; its values are `$5`, `$6`, … For example `insert into runs (function_id, at) select f.id, $5 from f on conflict do
+   * nothing returning 1`.
    */
   text: string
   values: readonly Value[]
 }
 
-/** Somebody else has what the claim is about. No record was written. */
+/** The error of a claim that was made before. No record was written. */
 export class ClaimTaken extends Error {
   constructor() {
-    super('the run was claimed before')
+    super('The run was claimed before.')
     this.name = 'ClaimTaken'
   }
 }
 
 interface InvocationBegin {
-  /** The function's. */
+  /** The function's name. */
   name: string
   invocationId: string
   trigger: TriggerKind
@@ -69,18 +69,21 @@ interface InvocationBegin {
 }
 
 type Entry = { begin: InvocationBegin } | { end: InvocationEnd } | { whole: WholeRun }
-/** Of a beginning its function, if there is one to run. Of a whole run whether the function is still what was run. */
-type Entered = FunctionRecord | 'none' | 'written' | 'changed'
+/**
+ * The result of an entry: for a beginning, the function or `none`; for an end, `written`; for a whole run, `written` or
+ * `changed` if the function was changed meanwhile.
+ */
+type EntryResult = FunctionRecord | 'none' | 'written' | 'changed'
 
 interface Records {
-  roundTrips: SharedRoundTrips<Entry, Entered>
-  /** Functions as they were when they were last begun, by their names; the longest unused first. */
+  roundTrips: SharedRoundTrips<Entry, EntryResult>
+  /** Functions by their names, as of their last beginning; least recently used first. */
   functions: Map<string, FunctionRecord>
-  /** Runs that will be recorded in a moment. */
+  /** Number of runs that will be recorded shortly. */
   expected: number
 }
 
-const maxRemembered = 1_000
+const maxCachedFunctions = 1_000
 
 const known = new WeakMap<Tenant['database'], Records>()
 
@@ -90,8 +93,8 @@ function recordsOf({ id, database }: Tenant, onError: (error: Error) => void): R
   const functions: Records['functions'] = new Map()
   const written = new WrittenEnds({
     makeSafe: (ends) => makeSafe(database, ends),
-    isPassing: (cause) => isPassing(databaseError(cause)),
-    onLoss: (cause) => onError(new Error(`${id}: ends of invocations may be lost`, { cause })),
+    isTemporary: (cause) => isTemporary(databaseError(cause)),
+    onLoss: (cause) => onError(new Error(`${id}: Ends of invocations may be lost.`, { cause })),
   })
   const roundTrips: Records['roundTrips'] = new SharedRoundTrips(
     async (entries) => {
@@ -99,13 +102,13 @@ function recordsOf({ id, database }: Tenant, onError: (error: Error) => void): R
       const ends = part((entry) => ('end' in entry ? [entry.end] : []))
       const wholes = part((entry) => ('whole' in entry ? [entry.whole] : []))
       const begins = part((entry) => ('begin' in entry ? [entry.begin] : []))
-      await written.settled()
-      const { found, changed } = await enter(database, { ends, wholes, begins }).catch((error: unknown) => {
-        written.doubt()
+      await written.ensureSafe()
+      const { found, changed } = await writeEntries(database, { ends, wholes, begins }).catch((error: unknown) => {
+        written.markDoubtful()
         throw error
       })
       written.add([...ends, ...wholes.filter(({ invocationId }) => !changed.has(invocationId))])
-      for (const [name, fn] of found) remember(functions, name, fn)
+      for (const [name, fn] of found) cacheFunction(functions, name, fn)
       return entries.map((entry) => {
         if ('begin' in entry) return found.get(entry.begin.name) ?? 'none'
         return 'whole' in entry && changed.has(entry.whole.invocationId) ? 'changed' : 'written'
@@ -118,21 +121,21 @@ function recordsOf({ id, database }: Tenant, onError: (error: Error) => void): R
   return records
 }
 
-function remember(functions: Records['functions'], name: string, fn: FunctionRecord): void {
+function cacheFunction(functions: Records['functions'], name: string, fn: FunctionRecord): void {
   functions.delete(name)
   functions.set(name, fn)
   const [oldest] = functions.keys()
-  if (functions.size > maxRemembered && oldest !== undefined) functions.delete(oldest)
+  if (functions.size > maxCachedFunctions && oldest !== undefined) functions.delete(oldest)
 }
 
-/** The function as it was last seen: what is run on its word must go to `recordInvocation`, which knows whether it still holds. */
-export function rememberedFunction({ database }: Tenant, name: string): FunctionRecord | undefined {
+/** Returns a function as of its last beginning. Its runs must use `recordInvocation`, which checks that it is current. */
+export function cachedFunction({ database }: Tenant, name: string): FunctionRecord | undefined {
   return known.get(database)?.functions.get(name)
 }
 
 /**
- * Announces a record that comes soon: it is worth waiting for, so that more of them share a transaction.
- * @returns to be called when it is there, or will not come soon
+ * Announces a record that will be written shortly, so that other records wait for it and share its transaction.
+ * @returns a function to call when it is written or delayed
  */
 export function expectRecord(tenant: Tenant): () => void {
   const records = known.get(tenant.database)
@@ -146,9 +149,9 @@ export function expectRecord(tenant: Tenant): () => void {
 }
 
 /**
- * Writes the record of a run that is over, and its log, if the function is still there, enabled, and as it was run.
- * @returns false when it is not; then nothing was written, and it is not remembered any more
- * @throws RuntimeError when the database does not take it
+ * Writes the record and the log of a run that has ended, if its function is enabled and unchanged.
+ * @returns false if it is not; then nothing was written, and the function is evicted from the cache
+ * @throws RuntimeError if the database rejects it
  */
 export async function recordInvocation(
   tenant: Tenant,
@@ -162,7 +165,7 @@ export async function recordInvocation(
     if (functions.get(fn.name) === fn) functions.delete(fn.name)
     return false
   } catch (error) {
-    // Deleted between the look and the record.
+    // The function was deleted after it was read.
     const thrown = databaseError(error, { function_is_there: noSuchFunction })
     if (thrown instanceof RuntimeError && thrown.code === 'NO_SUCH_FUNCTION') return false
     throw thrown
@@ -170,8 +173,8 @@ export async function recordInvocation(
 }
 
 /**
- * Finds the function and writes the record, in one statement.
- * @throws RuntimeError NO_SUCH_FUNCTION also for a disabled one; ClaimTaken
+ * Finds a function and writes the record of its invocation, in one statement.
+ * @throws RuntimeError NO_SUCH_FUNCTION, also for a disabled one; ClaimTaken
  */
 export async function beginInvocation(
   tenant: Tenant,
@@ -180,7 +183,7 @@ export async function beginInvocation(
 ): Promise<FunctionRecord> {
   if (!isName(job.name)) throw noSuchFunction()
   try {
-    // A claim may wait for another transaction's: it keeps nobody else waiting.
+    // A claim may wait for another transaction, so it does not share one with other records.
     const fn =
       job.claim === undefined
         ? await recordsOf(tenant, onError).roundTrips.run({ begin: job })
@@ -188,7 +191,7 @@ export async function beginInvocation(
     if (typeof fn === 'string') throw noSuchFunction()
     return fn
   } catch (error) {
-    // Deleted between the look and the record.
+    // The function was deleted after it was read.
     throw databaseError(error, { function_is_there: noSuchFunction })
   }
 }
@@ -202,23 +205,23 @@ interface Entries {
 interface Found {
   /** The functions to run, by their names. */
   found: Map<string, FunctionRecord>
-  /** Ids of whole runs whose function is not what was run. */
+  /** Ids of whole runs whose function was changed meanwhile. */
   changed: Set<string>
 }
 
-/** All as one transaction. */
-async function enter(database: Tenant['database'], { ends, begins, wholes }: Entries): Promise<Found> {
+/** Writes all entries in one transaction. */
+async function writeEntries(database: Tenant['database'], { ends, begins, wholes }: Entries): Promise<Found> {
   const statements = {
     ends: ends.length === 0 ? undefined : endStatement(ends),
     wholes: wholes.length === 0 ? undefined : wholeStatement(wholes),
     begins: begins.length === 0 ? undefined : beginStatement(begins),
   }
   const given = Object.values(statements).filter((statement) => statement !== undefined)
-  const [, ...results] = await database.run(context, unhurried, ...given)
+  const [, ...results] = await database.run(context, asyncCommit, ...given)
   const resultOf = (statement: Statement | undefined) =>
     statement === undefined ? undefined : results[given.indexOf(statement)]
   if ((resultOf(statements.ends)?.count ?? 0) < ends.length)
-    await database.run(context, expedited, lostEndStatement(ends))
+    await database.run(context, syncCommit, lostEndStatement(ends))
   return {
     found: new Map(resultOf(statements.begins)?.rows.map((row) => [String(row['name']), toFunction(row)])),
     changed: new Set(resultOf(statements.wholes)?.rows.map((row) => String(row['id']))),
@@ -226,7 +229,7 @@ async function enter(database: Tenant['database'], { ends, begins, wholes }: Ent
 }
 
 function beginStatement(begins: readonly InvocationBegin[]): Statement {
-  // Names need no quotes in an array's text.
+  // Names of functions need no quotes in the text of an array.
   const names = `{${[...new Set(begins.map(({ name }) => name))].join(',')}}`
   const records = begins.map(({ invocationId, name, trigger, userId }) => ({
     id: invocationId,
@@ -269,34 +272,34 @@ async function beginClaimed(
 }
 
 /**
- * Writes the end of the run and its log. Nothing happens when its function was deleted, or its end is written already.
- * @throws RuntimeError when the database does not take it, after some time: then the record stays an interrupted one
+ * Writes the end and the log of a recorded run, unless its function was deleted or its end is written already.
+ * @throws RuntimeError if all retries fail; then the record stays interrupted
  */
 export async function endInvocation(
   tenant: Tenant,
   job: InvocationEnd,
   onError: (error: Error) => void,
 ): Promise<void> {
-  for (const pause of [...attempts, undefined]) {
+  for (const pause of [...retryPauses, undefined]) {
     try {
       await recordsOf(tenant, onError).roundTrips.run({ end: job })
       return
     } catch (thrown) {
       const error = databaseError(thrown)
-      if (pause === undefined || !isPassing(error)) throw error
+      if (pause === undefined || !isTemporary(error)) throw error
       await sleep(pause)
     }
   }
 }
 
-function isPassing(error: unknown): boolean {
+function isTemporary(error: unknown): boolean {
   return error instanceof RuntimeError && (error.code === 'DATABASE_UNAVAILABLE' || error.code === 'DATABASE_BUSY')
 }
 
 async function makeSafe(database: Tenant['database'], ends: readonly InvocationEnd[]): Promise<void> {
-  const [, poll] = await database.run(context, expedited, safeStatement(ends))
-  if (poll?.rows[0]?.['there'] === ends.length) return
-  // Gone with a crash of Postgres, or with their function.
-  await enter(database, { ends, begins: [], wholes: [] })
-  await database.run(context, expedited, safeStatement(ends))
+  const [, result] = await database.run(context, syncCommit, syncStatement(ends))
+  if (result?.rows[0]?.['stored'] === ends.length) return
+  // Some were lost in a crash of Postgres, or their function was deleted.
+  await writeEntries(database, { ends, begins: [], wholes: [] })
+  await database.run(context, syncCommit, syncStatement(ends))
 }

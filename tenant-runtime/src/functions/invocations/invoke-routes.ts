@@ -1,4 +1,4 @@
-// Invocations over HTTP (specification, section 4.3), and the path that functions clients use.
+// HTTP routes of invocations (specification, section 4.3), and the path that Supabase's functions client uses.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { invoke, type InvokeDeps } from './invoke.ts'
 import { requestVariables } from './request-variables.ts'
@@ -9,8 +9,8 @@ interface Named {
   Params: { name: string }
 }
 
-/** The body goes to the function as it came. */
-export function keepBodiesAsBytes(app: FastifyInstance): void {
+/** Makes bodies available as bytes, without parsing. */
+export function readBodiesAsBytes(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: maxEventBytes }, (_request, body, done) =>
     done(null, body),
@@ -18,7 +18,7 @@ export function keepBodiesAsBytes(app: FastifyInstance): void {
 }
 
 export function addInvokeRoutes(app: FastifyInstance, deps: InvokeDeps): void {
-  keepBodiesAsBytes(app)
+  readBodiesAsBytes(app)
 
   const handler = async (request: FastifyRequest<Named>, reply: FastifyReply) => {
     const { invocationId, status, headers, body } = await invoke(deps, request.tenant, {

@@ -1,4 +1,5 @@
-// An invocation from its call to its answer: a turn, the record, the run, the record's end; or the record when the run is over.
+// Runs an invocation: waits for a turn, writes the record, runs the function, and writes the end. For a function without effects
+// outside, it writes the whole record at the end.
 import { randomUUIDv7 } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
 import { RuntimeError } from '../../errors.ts'
@@ -8,7 +9,7 @@ import { outputLimit, type Module, type RunResult } from '../executor/executor.t
 import type { ExecutorPool, Turn } from '../executor/pool.ts'
 import type { FunctionRecord } from '../function.ts'
 import { loadFunction } from '../function-store.ts'
-import { respondToCalls, type HostDeps } from '../host/host-calls.ts'
+import { createCallHandler, type HostDeps } from '../host/host-calls.ts'
 import type { LogRetention } from '../logs/log-retention.ts'
 import { pageBytes } from '../module/abi.ts'
 import type { ModuleCache } from '../module/module-cache.ts'
@@ -19,7 +20,7 @@ import {
   endInvocation,
   expectRecord,
   recordInvocation,
-  rememberedFunction,
+  cachedFunction,
   type Claim,
 } from './invocation-store.ts'
 import { Secrets, secretsOf } from './redact.ts'
@@ -30,93 +31,93 @@ export interface InvokeDeps {
   pool: ExecutorPool
   modules: ModuleCache
   logs: LogRetention
-  /** Told of each run that was begun and has ended, whether or not the home has taken its end. */
+  /** Called after each recorded run has ended, whether or not its end could be written. */
   onEnd?: (tenantId: string, end: InvocationEnd) => void
-  /** In milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   now: () => number
-  /** Milliseconds, monotonic. */
+  /** Returns monotonic milliseconds. */
   elapsed: () => number
   onError: (error: Error) => void
-  /** What functions may ask of the runtime. */
+  /** Dependencies of the functions' calls to the runtime. */
   host: HostDeps
 }
 
 export interface Call {
-  /** The function's. */
+  /** The function's name. */
   name: string
   trigger: TriggerKind
-  /** In whose name it runs. */
+  /** The caller's context. */
   context: RlsContext
-  /** Standard input. */
+  /** The function's standard input. */
   input: Buffer
-  /** What this kind of trigger tells the function in its environment, beside what every run is told. */
+  /** Environment variables of this kind of trigger, in addition to those of every run. */
   variables: Readonly<Record<string, string | undefined>>
-  /** What must be won for it to run. */
+  /** The claim that must succeed before the run. */
   claim?: Claim
   log: FastifyBaseLogger
 }
 
 const maxMessageLength = 2_048
-/** A run that is recorded when it is over has its beginning recorded when it takes longer; milliseconds. */
+/** Time after which the beginning is recorded of a run whose record is otherwise written at its end. */
 const promptMilliseconds = 20
 
-type ReceivedResponse = FunctionResponse & { invocationId: string }
+type InvocationResponse = FunctionResponse & { invocationId: string }
 
-/** @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT; ClaimTaken */
-export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Promise<ReceivedResponse> {
+/** Invokes a function. @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT; ClaimTaken */
+export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Promise<InvocationResponse> {
   const invocationId = randomUUIDv7()
-  const known = knownHarmless(deps, tenant, call)
-  if (known !== undefined) {
-    const isThere = expectRecord(tenant)
+  const cached = cachedHarmless(deps, tenant, call)
+  if (cached !== undefined) {
+    const unexpectRecord = expectRecord(tenant)
     try {
       const response = await finish(
         deps,
         tenant,
         call,
         invocationId,
-        await runFirst(deps, tenant, call, invocationId, known, isThere),
+        await runFirst(deps, tenant, call, invocationId, cached, unexpectRecord),
       )
       if (response !== 'changed') return response
     } finally {
-      isThere()
+      unexpectRecord()
     }
   }
   const response = await finish(deps, tenant, call, invocationId, await beginFirst(deps, tenant, call, invocationId))
-  if (response === 'changed') throw new Error('a record that was begun can be ended')
+  if (response === 'changed') throw new Error('The record of a begun run could not be ended.')
   return response
 }
 
-/** A function that was seen lately, and that can do nothing that is seen outside before its answer is. */
-function knownHarmless({ modules }: InvokeDeps, tenant: Tenant, { name, trigger, claim }: Call): Known | undefined {
+/** Returns a cached function that can't have effects outside of the executor before its response. */
+function cachedHarmless({ modules }: InvokeDeps, tenant: Tenant, { name, trigger, claim }: Call): Runnable | undefined {
   if (trigger !== 'http' || claim !== undefined) return undefined
-  const fn = rememberedFunction(tenant, name)
+  const fn = cachedFunction(tenant, name)
   const module = fn && modules.get(tenant.id, fn.wasmHash)
   return fn === undefined || module === undefined || module.reachesOut ? undefined : { fn, module }
 }
 
-interface Known {
+interface Runnable {
   fn: FunctionRecord
-  /** Undefined: to be found. */
+  /** The module; undefined if it must be loaded. */
   module?: Module
 }
 
-interface Ran {
+interface FinishedRun {
   fn: FunctionRecord
   begun: InvocationEnd['begun']
   lines: RunLines
   milliseconds: number
   result: RunResult | undefined
-  /** Why there is no result. */
+  /** The error if there is no result. */
   error: unknown
 }
 
-interface Done extends Ran {
+interface RecordedRun extends FinishedRun {
   /** Whether its beginning is recorded. */
   isBegun: boolean
 }
 
 /**
- * The run without a record, which comes with its end; of one that takes longer the beginning is recorded meanwhile.
+ * Runs a function whose record is written at its end. If the run takes longer, its beginning is recorded meanwhile.
  * @throws RuntimeError FUNCTIONS_BUSY, NO_SUCH_FUNCTION
  */
 async function runFirst(
@@ -124,24 +125,24 @@ async function runFirst(
   tenant: Tenant,
   call: Call,
   invocationId: string,
-  known: Known,
-  isLate: () => void,
-): Promise<Done> {
+  cached: Runnable,
+  onSlow: () => void,
+): Promise<RecordedRun> {
   const turn = deps.pool.turn(tenant.id, call.name)
   let beginning: Promise<FunctionRecord> | undefined
   try {
     await turn.ready
     const timer = setTimeout(() => {
-      isLate()
+      onSlow()
       beginning = begin(deps, tenant, call, invocationId)
-      // It is looked at when the run is over.
+      // It is awaited after the run.
       beginning.catch(() => undefined)
     }, promptMilliseconds)
-    const ran = await run(deps, tenant, call, invocationId, known, turn).finally(() => clearTimeout(timer))
-    if (beginning === undefined) return { ...ran, isBegun: false }
+    const finished = await run(deps, tenant, call, invocationId, cached, turn).finally(() => clearTimeout(timer))
+    if (beginning === undefined) return { ...finished, isBegun: false }
     const fn = await beginning
     return {
-      ...(isAsItWas(known.fn, fn) ? ran : await run(deps, tenant, call, invocationId, { fn }, turn)),
+      ...(isUnchanged(cached.fn, fn) ? finished : await run(deps, tenant, call, invocationId, { fn }, turn)),
       isBegun: true,
     }
   } finally {
@@ -150,10 +151,11 @@ async function runFirst(
 }
 
 /**
- * The record, and then the run. Who waits for a turn has the record made meanwhile; what must be claimed is claimed when it can run.
- * @throws before there is a record; RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, ClaimTaken
+ * Writes the record and then runs the function. The record is written during the wait for a turn; a claim is made only after
+ * the wait.
+ * @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY; ClaimTaken; only before the record is written
  */
-async function beginFirst(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId: string): Promise<Done> {
+async function beginFirst(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId: string): Promise<RecordedRun> {
   const turn = deps.pool.turn(tenant.id, call.name)
   try {
     if (call.trigger !== 'http' || call.claim !== undefined) await turn.ready
@@ -173,7 +175,7 @@ function begin(
   return beginInvocation(tenant, { name, invocationId, trigger, userId: userOf(context), claim }, onError)
 }
 
-function isAsItWas(before: FunctionRecord, now: FunctionRecord): boolean {
+function isUnchanged(before: FunctionRecord, now: FunctionRecord): boolean {
   return before.id === now.id && before.updatedAt === now.updatedAt
 }
 
@@ -181,26 +183,26 @@ function userOf(context: RlsContext): string | null {
   return context.role === 'authenticated' ? context.userId : null
 }
 
-/** Never throws: what went wrong is part of what came of it. */
+/** Runs a function. It never throws: an error is part of the result. */
 async function run(
   { modules, now, elapsed, host }: InvokeDeps,
   tenant: Tenant,
   call: Call,
   invocationId: string,
-  known: Known,
+  runnable: Runnable,
   turn: Turn,
-): Promise<Ran> {
-  let { fn, module } = known
+): Promise<FinishedRun> {
+  let { fn, module } = runnable
   const userId = userOf(call.context)
   const begun = { functionId: fn.id, trigger: call.trigger, userId, at: now() }
   const lines = new RunLines(now)
   let since = elapsed()
   let result: RunResult | undefined
-  let violation: unknown
+  let thrown: unknown
   try {
     module ??= modules.get(tenant.id, fn.wasmHash)
     if (module === undefined) {
-      // It may have been updated since: then it runs as it is now, all of it.
+      // If the function was updated meanwhile, its current version runs.
       const loaded = await loadFunction(tenant, fn.id)
       fn = loaded.fn
       module = modules.add(tenant.id, loaded.wasm, fn.wasmHash)
@@ -215,25 +217,25 @@ async function run(
       input: call.input,
       timeoutMilliseconds: fn.config.timeout * 1_000,
       onLog: (level, text) => lines.add(level, text),
-      onCall: respondToCalls(host, tenant, fn, call.context),
+      onCall: createCallHandler(host, tenant, fn, call.context),
     })
   } catch (error) {
-    violation = error
+    thrown = error
   }
-  return { fn, begun, lines, milliseconds: elapsed() - since, result, error: violation }
+  return { fn, begun, lines, milliseconds: elapsed() - since, result, error: thrown }
 }
 
 /**
- * Whoever waits for a turn has it while the end is written.
- * @returns `changed`, and nothing is recorded: it was not begun, and the function is not what was run
+ * Writes the end and returns the response. The turn has ended before, so that the next invocation runs meanwhile.
+ * @returns `changed` if nothing was recorded, because the run was not begun and its function was changed
  */
 async function finish(
   deps: InvokeDeps,
   tenant: Tenant,
   call: Call,
   invocationId: string,
-  done: Done,
-): Promise<ReceivedResponse | 'changed'> {
+  done: RecordedRun,
+): Promise<InvocationResponse | 'changed'> {
   const { fn, begun, milliseconds, result } = done
   const secrets = new Secrets(secretsOf(fn))
   const lines = done.lines.end(secrets, result?.logCut ?? 0, result?.outcome.kind !== 'exited')
@@ -243,7 +245,7 @@ async function finish(
     if (result.outcome.kind === 'died') {
       call.log.info(
         { tenant: tenant.id, function: fn.name, reason: result.outcome.message },
-        'a function ended its executor',
+        'A function ended its executor.',
       )
     }
     response = responseOf(fn, result, lines)
@@ -269,32 +271,32 @@ async function finish(
     deps.logs.wrote(tenant, fn.id, end.log.bytes)
     call.log.debug(
       { tenant: tenant.id, function: fn.name, invocation: invocationId, lines: end.log.lines.length },
-      'a function wrote to its log',
+      'A function wrote to its log.',
     )
   }
   if (response instanceof RuntimeError) throw response
   return { ...response, invocationId }
 }
 
-/** @returns whether it is written */
+/** Writes the end of a run. @returns whether it is written */
 async function writeEnd({ onError }: InvokeDeps, tenant: Tenant, end: InvocationEnd): Promise<boolean> {
   try {
     await endInvocation(tenant, end, onError)
     return true
   } catch (cause) {
-    onError(new Error(`${tenant.id}: the end of the invocation ${end.invocationId} is not recorded`, { cause }))
+    onError(new Error(`${tenant.id}: The end of the invocation ${end.invocationId} could not be recorded.`, { cause }))
     return false
   }
 }
 
-/** The function's own variables, and what the host tells it of this invocation. */
+/** Returns the function's environment variables and those that describe the invocation. */
 function environmentOf(
   fn: FunctionRecord,
   { trigger, context, variables }: Call,
   invocationId: string,
   userId: string | null,
 ): string[] {
-  const reported: Record<string, string | null | undefined> = {
+  const ofInvocation: Record<string, string | null | undefined> = {
     TENANTRY_FUNCTION: fn.name,
     TENANTRY_INVOCATION_ID: invocationId,
     TENANTRY_TRIGGER: trigger,
@@ -302,43 +304,47 @@ function environmentOf(
     TENANTRY_USER_ID: userId,
     ...variables,
   }
-  const all = { ...fn.config.environment, ...reported }
+  const all = { ...fn.config.environment, ...ofInvocation }
   return Object.entries(all).flatMap(([name, value]) =>
     value === null || value === undefined ? [] : [`${name}=${value}`],
   )
 }
 
-/** @throws RuntimeError HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT */
+/** Converts a result to a response. @throws RuntimeError HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT */
 function responseOf(fn: FunctionRecord, { outcome, output }: RunResult, log: readonly LogLine[]): FunctionResponse {
-  const failed = (what: string) => new RuntimeError('HOST_FUNCTION_ERROR', what)
+  const failed = (message: string) => new RuntimeError('HOST_FUNCTION_ERROR', message)
   switch (outcome.kind) {
     case 'exited':
       if (outcome.code === 0) return readResponse(output)
-      throw failed(withLog(`the function exited with code ${outcome.code}`, log))
+      throw failed(withLog(`The function exited with code ${outcome.code}`, log))
     case 'trapped':
-      throw failed(withLog(`the function trapped: ${outcome.message}`, log))
+      throw failed(withLog(`The function trapped: ${outcome.message}`, log))
     case 'flooded':
-      throw failed(`the function wrote more than ${outputLimit} bytes`)
-    case 'refused':
-      throw failed(`the module could not be compiled: ${outcome.message}`)
+      throw failed(`The function wrote more than ${outputLimit} bytes.`)
+    case 'rejected':
+      throw failed(`The module could not be compiled: ${outcome.message}`)
     case 'died':
-      throw failed('the function was stopped: its process took more than it may have')
+      throw failed('The function was stopped because its process exceeded its limits.')
     case 'timeout':
-      throw new RuntimeError('FUNCTION_TIMEOUT', `the function did not end within its ${fn.config.timeout} s`)
+      throw new RuntimeError(
+        'FUNCTION_TIMEOUT',
+        `The function did not end within its timeout of ${fn.config.timeout} s.`,
+      )
   }
 }
 
-/** A failure with the last that the function had to say about it. */
+/** Appends the end of the function's log to a failure's message. */
 function withLog(message: string, log: readonly LogLine[]): string {
-  const reported = tailOf(log, maxMessageLength)
-  return reported === '' ? message : `${message}: ${reported}`
+  const tail = tailOf(log, maxMessageLength)
+  return tail === '' ? message : `${message}: ${tail}`
 }
 
+/** Removes the function's secrets from an error. */
 function shownError(error: unknown, secrets: Secrets): RuntimeError {
-  // It quotes what the function wrote, so it is shown as it may be, and never as a cause.
+  // A SyntaxError quotes the function's output, so it must not be a cause either, which the log shows.
   if (error instanceof SyntaxError) return new RuntimeError('HOST_FUNCTION_ERROR', secrets.redact(error.message))
   if (!(error instanceof RuntimeError))
-    return new RuntimeError('INTERNAL', 'something went wrong here; the log knows what', { cause: error })
+    return new RuntimeError('INTERNAL', 'The invocation failed unexpectedly.', { cause: error })
   return new RuntimeError(error.code, secrets.redact(error.message).slice(0, 2 * maxMessageLength), {
     cause: error.cause,
   })

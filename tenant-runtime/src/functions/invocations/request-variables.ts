@@ -1,7 +1,7 @@
-// What a function is told of the request that called it, in its environment; the body is its standard input. Pure.
+// Environment variables that describe the request to the function. The body is its standard input. Pure.
 import { internalHeaderPrefix } from '@tenantry/contract'
 
-/** Credentials are the runtime's to check and nobody's to keep; the others speak of one connection, or of the body as it came. */
+/** Headers that functions do not receive: credentials, which the runtime checks, and those of the connection or the body. */
 const withheld = new Set([
   'authorization',
   'apikey',
@@ -24,7 +24,7 @@ export interface RequestHead {
   headers: NodeJS.Dict<string | string[]>
 }
 
-/** Of the size of a request's head at most, which is limited where it is read. */
+/** Returns the variables. Their size is at most that of the request's head, which the server limits. */
 export function requestVariables({ method, url, headers }: RequestHead): Record<string, string | undefined> {
   const begin = url.indexOf('?')
   const shown = Object.entries(headers).filter(

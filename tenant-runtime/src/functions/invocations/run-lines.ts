@@ -1,30 +1,30 @@
-// The log of one run as lines: whole ones, each with the time at which it began, without secrets.
+// Divides the log of one run into lines, each with the time of its beginning, and removes secrets.
 import { StringDecoder } from 'node:string_decoder'
 import type { LogLevel } from '../executor/protocol.ts'
 import type { Secrets } from './redact.ts'
 
 export interface LogLine {
-  /** Milliseconds since 1970. */
+  /** Time of the line's beginning, in milliseconds since 1970. */
   at: number
   level: LogLevel
   message: string
 }
 
-interface Open {
+interface OpenLine {
   decoder: StringDecoder
   at: number
   text: string
 }
 
-/** Of many lines that hold nothing else. */
+/** Maximum number of lines that are stored of one run. */
 export const maxLines = 2_000
 
 export class RunLines {
   readonly #now: () => number
   readonly #lines: LogLine[] = []
-  /** What each level has begun to say. */
-  readonly #open = new Map<LogLevel, Open>()
-  #left = 0
+  /** The incomplete line of each level. */
+  readonly #open = new Map<LogLevel, OpenLine>()
+  #dropped = 0
 
   constructor(now: () => number) {
     this.#now = now
@@ -38,40 +38,41 @@ export class RunLines {
     const [first = '', ...more] = open.decoder.write(chunk).split('\n')
     open.text += first
     for (const text of more) {
-      this.#keep({ at: open.at, level, message: open.text })
+      this.#add({ at: open.at, level, message: open.text })
       open.at = at
       open.text = text
     }
   }
 
   /**
-   * All of it, once the run is over.
-   * @param cut bytes that were not taken
-   * @param isBroken it was stopped while it may have been saying something
+   * Returns all lines after the end of the run.
+   * @param cut bytes beyond the limit of the log
+   * @param isBroken whether the run was stopped, possibly within a line
    */
   end(secrets: Secrets, cut: number, isBroken: boolean): LogLine[] {
-    for (const [level, { at, text, decoder }] of this.#open) this.#keep({ at, level, message: text + decoder.end() })
+    for (const [level, { at, text, decoder }] of this.#open) this.#add({ at, level, message: text + decoder.end() })
     this.#open.clear()
-    const lines = withoutSecrets(this.#lines, secrets, isBroken || cut > 0 || this.#left > 0)
-    if (cut > 0 || this.#left > 0) {
-      const what = [...(this.#left > 0 ? [`${this.#left} lines`] : []), ...(cut > 0 ? [`${cut} bytes`] : [])].join(
-        ' and ',
-      )
-      lines.push({ at: this.#now(), level: 'warn', message: `[${what} more were not kept]` })
+    const lines = withoutSecrets(this.#lines, secrets, isBroken || cut > 0 || this.#dropped > 0)
+    if (cut > 0 || this.#dropped > 0) {
+      const missing = [
+        ...(this.#dropped > 0 ? [`${this.#dropped} lines`] : []),
+        ...(cut > 0 ? [`${cut} bytes`] : []),
+      ].join(' and ')
+      lines.push({ at: this.#now(), level: 'warn', message: `[${missing} more were not stored]` })
     }
     return lines
   }
 
-  #keep(line: LogLine): void {
-    // NUL is what Postgres can't store.
+  #add(line: LogLine): void {
+    // Postgres can't store NUL.
     const message = line.message.replace(/\r$/, '').replaceAll('\0', '\ufffd')
     if (message === '') return
-    if (this.#lines.length >= maxLines) this.#left++
+    if (this.#lines.length >= maxLines) this.#dropped++
     else this.#lines.push({ ...line, message })
   }
 }
 
-/** A secret may be torn apart: by line breaks, by lines of another level in between, by several levels. */
+/** Removes secrets, also those that are divided by line breaks, by lines of another level, or over several levels. */
 function withoutSecrets(lines: readonly LogLine[], secrets: Secrets, isCut: boolean): LogLine[] {
   const shown = lines.map((line) => ({ ...line }))
   const levels = new Set(lines.map(({ level }) => level))
@@ -83,7 +84,7 @@ function withoutSecrets(lines: readonly LogLine[], secrets: Secrets, isCut: bool
   return shown
 }
 
-/** The last that was said, as one text of at most `length` characters. */
+/** Returns the end of the log as a text of at most `length` characters. */
 export function tailOf(lines: readonly LogLine[], length: number): string {
   return lines
     .slice(-length)

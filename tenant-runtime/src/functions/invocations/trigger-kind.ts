@@ -1,4 +1,4 @@
-// What starts an invocation (specification, section 3.3).
+// The kinds of triggers (specification, section 3.3).
 
-/** What made a function run. */
+/** The kind of trigger that started an invocation. */
 export type TriggerKind = 'http' | 'database' | 'schedule' | 'webhook'

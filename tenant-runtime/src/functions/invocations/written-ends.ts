@@ -1,27 +1,27 @@
-// Ends that Postgres has taken without waiting for its disk. A moment later all of them are made sure of at once; a crash of
-// Postgres takes what it had not written, and we still know it.
+// Ends of runs that Postgres has committed without waiting for its disk. Shortly after, one commit that waits makes all of them
+// safe. Until then they are held in memory, so that those that a crash of Postgres loses are written again.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { InvocationEnd } from './invocation-end.ts'
 
-/** Milliseconds that ends are gathered for. */
+/** Time for which ends are gathered. */
 const gatherMilliseconds = 200
-/** Of logs that are held meanwhile. */
+/** Bytes of held logs after which gathering ends. */
 const maxBytes = 1024 * 1024
-/** Milliseconds before the next attempt, while the database is away. */
+/** Time before the next attempt while the database is unavailable. */
 const retryMilliseconds = 300
 
 interface WrittenEndsOptions {
   /** Returns when the ends are on disk. */
   makeSafe: (ends: readonly InvocationEnd[]) => Promise<void>
-  /** Whether what `makeSafe` threw may be over in a moment. */
-  isPassing: (cause: unknown) => boolean
-  /** They could not be made sure of. */
+  /** Whether an error of `makeSafe` is temporary. */
+  isTemporary: (cause: unknown) => boolean
+  /** Called if ends may be lost. */
   onLoss: (cause: unknown) => void
 }
 
 export class WrittenEnds {
   readonly #options: WrittenEndsOptions
-  /** Not known to be safe. */
+  /** Ends that are not known to be on disk. */
   #ends: InvocationEnd[] = []
   #bytes = 0
   #isRunning = false
@@ -40,13 +40,13 @@ export class WrittenEnds {
     if (!this.#isRunning) void this.#run()
   }
 
-  /** Something happened that a crash of Postgres may be the cause of. */
-  doubt(): void {
+  /** Notes an error that a crash of Postgres may have caused. */
+  markDoubtful(): void {
     this.#isDoubtful = true
   }
 
-  /** Returns when whatever a crash has taken is written again. @throws what `makeSafe` throws */
-  async settled(): Promise<void> {
+  /** After `markDoubtful`, returns when ends that a crash lost are written again. @throws the error of `makeSafe` */
+  async ensureSafe(): Promise<void> {
     if (this.#isDoubtful) await this.#secure()
   }
 
@@ -61,7 +61,7 @@ export class WrittenEnds {
 
   #gather(): Promise<void> {
     return new Promise((resolve) => {
-      // A process that ends has nothing to make sure of: what Postgres has taken, it writes.
+      // The timer does not keep the process alive: if only this process ends, Postgres writes what it has committed.
       const timer = setTimeout(resolve, gatherMilliseconds).unref()
       this.#expedite = () => {
         clearTimeout(timer)
@@ -85,7 +85,7 @@ export class WrittenEnds {
     try {
       await this.#options.makeSafe(ends)
     } catch (error) {
-      if (!this.#options.isPassing(error)) {
+      if (!this.#options.isTemporary(error)) {
         this.#options.onLoss(error)
         return
       }

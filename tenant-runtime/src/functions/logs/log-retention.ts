@@ -1,10 +1,11 @@
-// Keeps each function's log within its bounds: the oldest runs go, now and then rather than with every run.
+// Bounds each function's log. The oldest runs are deleted, not with every run but after some more were written.
 import type { Tenant } from '../../tenancy/tenant.ts'
 
-/** The newest of each function that are kept: so many runs, in so many bytes. */
+/** Number of the newest runs of a function whose logs are retained. */
 export const maxRuns = 1_000
+/** Bytes of the newest logs of a function that are retained. */
 export const maxBytes = 8 * 1024 * 1024
-/** Beyond that as much may be there until the next look. */
+/** Runs and bytes that are written between two checks. */
 const checkAfter = { runs: 100, bytes: 1024 * 1024 }
 const maxFunctions = 10_000
 
@@ -16,19 +17,19 @@ interface Since {
 const context = { role: 'service', reason: 'old logs of a function' } as const
 
 export class LogRetention {
-  /** What was written since the last look, by function; one that was not looked at in this process is looked at first. */
+  /** Runs and bytes since the last check, by function. A function without an entry is checked at its next run. */
   readonly #since = new Map<string, Since>()
   readonly #onWrite: (tenantId: string) => void
   readonly #onError: (error: Error) => void
-  readonly #polling = new Set<Promise<void>>()
+  readonly #trimming = new Set<Promise<void>>()
 
-  /** `onWrite` is told of every run that left something. */
+  /** @param onWrite called after every run that wrote to its log */
   constructor(onWrite: (tenantId: string) => void, onError: (error: Error) => void) {
     this.#onWrite = onWrite
     this.#onError = onError
   }
 
-  /** A run of the function has left so many bytes. */
+  /** Records that a run wrote `bytes` to its function's log, and deletes old logs if it is time. */
   wrote(tenant: Tenant, functionId: string, bytes: number): void {
     this.#onWrite(tenant.id)
     const since = this.#since.get(functionId)
@@ -39,17 +40,19 @@ export class LogRetention {
     }
     if (this.#since.size >= maxFunctions) this.#since.clear()
     this.#since.set(functionId, { runs: 0, bytes: 0 })
-    const polling = trim(tenant, functionId)
+    const trimming = trim(tenant, functionId)
       .catch((cause: unknown) =>
-        this.#onError(new Error(`${tenant.id}: the old logs of the function ${functionId} are still there`, { cause })),
+        this.#onError(
+          new Error(`${tenant.id}: The old logs of the function ${functionId} could not be deleted.`, { cause }),
+        ),
       )
-      .finally(() => this.#polling.delete(polling))
-    this.#polling.add(polling)
+      .finally(() => this.#trimming.delete(trimming))
+    this.#trimming.add(trimming)
   }
 
-  /** Until every look is over that has begun. */
+  /** Resolves when no deletion is running. */
   async idle(): Promise<void> {
-    await Promise.all(this.#polling)
+    await Promise.all(this.#trimming)
   }
 }
 

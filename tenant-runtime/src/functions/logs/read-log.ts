@@ -1,4 +1,4 @@
-// The log of a function, line by line: a page of it, newest first, and what comes behind a place, for those who follow.
+// Reads a function's log line by line: pages from the newest line on, and for followers the lines after a position.
 import { sql, type Row, type Statement } from '../../database/statement.ts'
 import { listed, type EventPage } from '../../events/event-reader.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -6,14 +6,15 @@ import type { Tenant } from '../../tenancy/tenant.ts'
 import type { LogLevel } from '../executor/protocol.ts'
 import { noSuchFunction } from '../function-store.ts'
 
-/** A line's place: its run's number times this, and its number in the run, from 1. More than a run has lines. */
+/** Positions for each run: a line's position is its run's number times this plus its number in the run, from 1. */
 export const positionsPerRun = 4_096n
 
 export interface LogFilter {
   invocationId: string | undefined
   levels: readonly LogLevel[] | undefined
-  /** Milliseconds since 1970: from, and up to but without. */
+  /** First time in milliseconds since 1970. */
   since: number | undefined
+  /** End in milliseconds since 1970; excluded. */
   until: number | undefined
 }
 
@@ -24,13 +25,13 @@ interface LogEntry {
   message: string
 }
 
-/** Of messages in a page, but for the last one. */
+/** Bytes of the messages of a page, without the last one. */
 const pageBytes = 2 * 1024 * 1024
 const maxFollowed = 500
 
-const columns = 'p.place::text as place, p.invocation_id, p.timestamp, p.level, p.message'
+const columns = 'p.position::text as position, p.invocation_id, p.timestamp, p.level, p.message'
 
-/** @param order and between which places; undefined for no bound */
+/** Returns the statement of a page. @param after lower bound of positions @param before upper bound; both are excluded */
 function pageStatement(
   name: string,
   { invocationId, levels, since, until }: LogFilter,
@@ -39,22 +40,22 @@ function pageStatement(
   before: bigint | undefined,
   limit: number,
 ): Statement {
-  const location = `(l.seq * ${positionsPerRun} + e.n)`
+  const position = `(l.seq * ${positionsPerRun} + e.n)`
   return sql(
     `with page as (
-       select ${location} as place, l.invocation_id, e.line->>'timestamp' as timestamp, e.line->>'level' as level,
+       select ${position} as position, l.invocation_id, e.line->>'timestamp' as timestamp, e.line->>'level' as level,
          e.line->>'message' as message
        from function_logs l cross join lateral jsonb_array_elements(l.lines) with ordinality as e (line, n)
        where l.function_id = (select id from functions where name = $1)
-         and ($2::bigint is null or (l.seq >= $2::bigint / ${positionsPerRun} and ${location} > $2::bigint))
-         and ($3::bigint is null or (l.seq <= $3::bigint / ${positionsPerRun} and ${location} < $3::bigint))
+         and ($2::bigint is null or (l.seq >= $2::bigint / ${positionsPerRun} and ${position} > $2::bigint))
+         and ($3::bigint is null or (l.seq <= $3::bigint / ${positionsPerRun} and ${position} < $3::bigint))
          and ($4::text is null or l.invocation_id = $4) and ($5::jsonb is null or $5::jsonb ? (e.line->>'level'))
          and ($6::timestamptz is null or (e.line->>'timestamp')::timestamptz >= $6::timestamptz)
          and ($7::timestamptz is null or (e.line->>'timestamp')::timestamptz < $7::timestamptz)
        order by l.seq ${order}, e.n ${order} limit $8::int)
      select ${columns}, (select count(*) from page)::int as found
-     from (select *, sum(octet_length(message)) over (order by place ${order}) - octet_length(message) as before from page) p
-     where p.before < ${pageBytes} order by p.place ${order}`,
+     from (select *, sum(octet_length(message)) over (order by position ${order}) - octet_length(message) as before from page) p
+     where p.before < ${pageBytes} order by p.position ${order}`,
     name,
     after ?? null,
     before ?? null,
@@ -66,13 +67,13 @@ function pageStatement(
   )
 }
 
-/** A bound in milliseconds since 1970, for Postgres; null for none. */
+/** Converts milliseconds since 1970 for Postgres; undefined to null. */
 export function boundOf(milliseconds: number | undefined): string | null {
   return milliseconds === undefined ? null : new Date(milliseconds).toISOString()
 }
 
 /**
- * The newest lines before a place.
+ * Reads the newest lines before a position.
  * @throws RuntimeError NO_SUCH_FUNCTION
  */
 export async function readLog(
@@ -93,10 +94,13 @@ export async function readLog(
   const shown = rows.slice(0, limit)
   const hasMore = Number(rows[0]?.['found'] ?? 0) > shown.length
   const last = shown.at(-1)
-  return { lines: shown.map(entryOf), next: hasMore && last !== undefined ? BigInt(String(last['place'])) : undefined }
+  return {
+    lines: shown.map(entryOf),
+    next: hasMore && last !== undefined ? BigInt(String(last['position'])) : undefined,
+  }
 }
 
-/** Lines behind `after`, up to `upTo`, oldest first. */
+/** Reads the lines after position `after` up to `upTo`, oldest first. */
 export async function readNewLines(
   { database }: Tenant,
   context: RlsContext,
@@ -107,7 +111,7 @@ export async function readNewLines(
 ): Promise<EventPage> {
   const [page] = await database.read(context, pageStatement(name, filter, 'asc', after, upTo + 1n, maxFollowed))
   const rows = page?.rows ?? []
-  const events = rows.map((row) => ({ seq: BigInt(String(row['place'])), payload: JSON.stringify(entryOf(row)) }))
+  const events = rows.map((row) => ({ seq: BigInt(String(row['position'])), payload: JSON.stringify(entryOf(row)) }))
   return { events, isLast: rows.length === Number(rows[0]?.['found'] ?? 0) && rows.length < maxFollowed }
 }
 

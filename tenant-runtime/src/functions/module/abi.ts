@@ -1,20 +1,20 @@
-// What a module and its host agree on; shared by the check at deploy and the executor's process.
+// The interface between a module and its host, for the check at deployment and the executor's process.
 
 export const pageBytes = 65_536
 
-/** Where a function finds what the host does for it beyond WASI (docs/functions.md, "Host calls"). */
+/** The module of the host's own functions (docs/functions.md, "Host calls"). */
 export const hostModule = 'tenantry'
 
-/** Where a module finds its memory, once `importMemory` has been at it. */
+/** The import by which a module receives its memory after `importMemory`. */
 export const memoryImport = { module: hostModule, name: 'memory' } as const
 
 /**
- * What a function may import: WASI preview 1, whole, so that every toolchain's output loads. Most of it has nothing to
- * act on here (there is no filesystem and no network) and answers so.
+ * The module of WASI preview 1. All of its functions can be imported, so that the output of every toolchain loads. Those for
+ * files and the network return an error.
  */
 export const wasiModule = 'wasi_snapshot_preview1'
 
-/** Each with its signature: parameters and results, `i` for i32 and `I` for i64. */
+/** Signatures of the WASI functions: parameters and results, `i` for i32 and `I` for i64. */
 export const wasiFunctions = {
   args_get: 'ii:i',
   args_sizes_get: 'ii:i',
@@ -66,15 +66,15 @@ export const wasiFunctions = {
 export type WasiName = keyof typeof wasiFunctions
 export const wasiNames = Object.keys(wasiFunctions) as readonly WasiName[]
 
-/** Its parameters and results are all i32. */
+/** The signature of a function of the host, whose parameters and results are all i32. */
 export interface HostFunction {
   parameters: number
   results: number
-  /** Whether somebody else can see that it was called. */
+  /** Whether a call can have effects outside of the executor. */
   reachesOut: boolean
 }
 
-/** The host's own functions, in `hostModule`. `take` fetches what another of them brought. */
+/** The host's own functions, in `hostModule`. `take` copies the result of the call before. */
 export const hostFunctions: Readonly<Record<string, HostFunction>> = {
   log: { parameters: 3, results: 0, reachesOut: false },
   env: { parameters: 2, results: 1, reachesOut: false },

@@ -1,5 +1,5 @@
-// Makes a module import the memory that it defines. So the host gives it one of the size that the function's
-// configuration allows, sees its peak, and can use it again.
+// Makes a module import the memory that it defines, so that the host can limit its size to the function's configuration,
+// measure its peak, and reuse it.
 import { memoryImport } from './abi.ts'
 import type { ModuleShape, Section } from './check-module.ts'
 import { Reader, u32Bytes } from './reader.ts'
@@ -9,7 +9,7 @@ const memorySection = 5
 const typeSection = 1
 const memoryKind = 2
 
-/** The module with its memory imported; the very same when it has none. */
+/** Returns the module with its memory imported; an unchanged module if it has none. */
 export function importMemory(bytes: Uint8Array, { sections, memory }: ModuleShape): Uint8Array {
   if (memory === undefined) return bytes
   const entry = [
@@ -28,7 +28,7 @@ export function importMemory(bytes: Uint8Array, { sections, memory }: ModuleShap
       : asSection(extended(bytes.subarray(imports.content, imports.end), entry))
   let isAdded = false
   for (const section of sections) {
-    // Imports stand right after the types; custom sections may stand anywhere.
+    // The import section follows the types; custom sections may be anywhere.
     if (!isAdded && section.id !== 0 && section.id !== typeSection) {
       chunks.push(added)
       isAdded = true
@@ -38,7 +38,7 @@ export function importMemory(bytes: Uint8Array, { sections, memory }: ModuleShap
   return Buffer.concat(chunks)
 }
 
-/** The content of an import section with one more entry at its end. */
+/** Returns the content of an import section with one more entry at its end. */
 function extended(content: Uint8Array, entry: number[]): Uint8Array {
   const reader = new Reader(content)
   const count = reader.u32()

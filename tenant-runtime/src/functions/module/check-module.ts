@@ -1,13 +1,13 @@
-// Reads a module's sections at deploy: refuses by name what a host of strangers' code can't give, and finds the memory.
-// The rest of the format's rules are V8's to check, in a process that may die of it.
+// Reads a module's sections at deployment: rejects what a host of untrusted code can't offer, and finds the memory. V8 checks
+// the other rules of the format in an executor's process, which may be killed.
 import { RuntimeError } from '../../errors.ts'
 import { hostFunctions, hostModule, wasiFunctions, wasiModule, type HostFunction, type WasiName } from './abi.ts'
 import { Reader } from './reader.ts'
 
-/** 10 MB (specification, section 8); functions' sizes are powers of two, as their defaults are. */
+/** 10 MB (specification, section 8), where 1 MB is 2^20 bytes as for functions' memory. */
 export const maxModuleBytes = 10 * 1024 * 1024
-/** Of what a section holds. The largest programs stay far below; each costs a compiler, and this reader, memory. */
-const maxOf = {
+/** Maximum numbers of entries, which bound the memory of the compiler and of this reader. Real programs have far fewer. */
+const maxEntries = {
   type: 10_000,
   import: 1_000,
   function: 100_000,
@@ -22,23 +22,23 @@ const maxSections = 1_000
 const maxTableElements = 100_000
 const maxTables = 16
 const maxLocals = 4_096
-/** Compilers hold a record per local and open block: this bounds the product by the bytes that can open blocks. */
+/** Bounds the compiler's records for each pair of a local and an open block, whose number the function's bytes bound. */
 const maxLocalsTimesBytes = 2 ** 28
 
 export interface Section {
   id: number
-  /** Where the section begins, with its id, and where it ends. */
+  /** Offset of the section's id. */
   begin: number
   end: number
-  /** Where its content begins. */
+  /** Offset of the section's content. */
   content: number
 }
 
 export interface ModuleShape {
   sections: Section[]
-  /** Of the memory that the module defines, in pages; undefined when it has none. */
+  /** Size in pages of the memory that the module defines; undefined if it has none. */
   memory: { initial: number; maximum: number | undefined } | undefined
-  /** Whether it can ask the host for anything that others could see. */
+  /** Whether the module can have effects outside of the executor. */
   reachesOut: boolean
 }
 
@@ -57,28 +57,28 @@ const sectionNames: Record<number, string> = {
   12: 'data count',
   13: 'tag',
 }
-/** The order in which sections stand in a file. */
+/** The ids of sections in the order that the format requires. */
 const sectionOrder = [1, 2, 3, 4, 5, 13, 6, 7, 8, 9, 12, 10, 11]
 const functionForm = 0x60
 const i32 = 0x7f
 const valueTypes = new Set([0x7f, 0x7e, 0x7d, 0x7c, 0x7b, 0x70, 0x6f, 0x69])
 const referenceTypes = new Set([0x70, 0x6f])
 
-/** @throws RuntimeError INVALID_WASM that names what is refused, WASM_TOO_LARGE */
+/** Checks a module and returns its structure. @throws RuntimeError INVALID_WASM with the reason, WASM_TOO_LARGE */
 export function checkModule(bytes: Uint8Array): ModuleShape {
   if (bytes.length > maxModuleBytes) {
     throw new RuntimeError(
       'WASM_TOO_LARGE',
-      `part "wasm" has ${bytes.length} bytes; at most ${maxModuleBytes} are taken`,
+      `Part "wasm" has ${bytes.length} bytes. At most ${maxModuleBytes} are allowed.`,
     )
   }
   const reader = new Reader(bytes)
   if (bytes.length < 8 || Buffer.from(bytes.subarray(0, 4)).toString('latin1') !== '\0asm')
-    throw reader.malformed('is no WebAssembly: its first four bytes are not "\\0asm"')
+    throw reader.malformed('is not WebAssembly: its first four bytes are not "\\0asm"')
   if (bytes[4] !== 1 || bytes[5] !== 0 || bytes[6] !== 0 || bytes[7] !== 0) {
     throw rejected(
       bytes[4] === 0x0d
-        ? 'is a component; a WASI preview 1 command (a core module) is wanted'
+        ? 'is a component. Build it as a WASI preview 1 command (a core module)'
         : 'has a version other than 1',
     )
   }
@@ -88,7 +88,7 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
   let runs = false
   let last = -1
   while (!reader.isAtEnd) {
-    // Custom ones may come as often as they like otherwise, in three bytes each.
+    // The format allows any number of custom sections, in three bytes each.
     if (shape.sections.length >= maxSections) throw rejected(`has more than ${maxSections} sections`)
     const begin = reader.at
     const id = reader.byte()
@@ -97,10 +97,10 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
     const section = reader.sub(length)
     shape.sections.push({ id, begin, end: reader.at, content })
     if (id === 0) continue
-    const location = sectionOrder.indexOf(id)
-    if (location < 0) throw rejected(`has a section of unknown kind ${id}`)
-    if (location <= last) throw rejected(`has its ${sectionNames[id] ?? ''} section twice or out of order`)
-    last = location
+    const position = sectionOrder.indexOf(id)
+    if (position < 0) throw rejected(`has a section of unknown kind ${id}`)
+    if (position <= last) throw rejected(`has a ${sectionNames[id] ?? ''} section that is repeated or out of order`)
+    last = position
     if (id === 1) types = readTypes(section)
     else if (id === 2) shape.reachesOut = checkImports(section, types)
     else if (id === 3) countOf(section, 'function')
@@ -113,22 +113,23 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
     else if (id === 11) countOf(section, 'data segment')
     else if (id === 13) countOf(section, 'tag')
   }
-  if (!runs) throw rejected('exports no function "_start": build it as a WASI command')
+  if (!runs) throw rejected('exports no function "_start". Build it as a WASI command')
   return shape
 }
 
-function rejected(what: string): RuntimeError {
-  return new RuntimeError('INVALID_WASM', `part "wasm": the module ${what}`)
+function rejected(error: string): RuntimeError {
+  return new RuntimeError('INVALID_WASM', `Part "wasm": The module ${error}.`)
 }
 
-/** How many entries follow. */
-function countOf(section: Reader, what: keyof typeof maxOf): number {
+/** Reads the number of entries that follow. */
+function countOf(section: Reader, what: keyof typeof maxEntries): number {
   const count = section.u32()
-  if (count > maxOf[what]) throw rejected(`has ${count} ${what}s; at most ${maxOf[what]} are taken`)
+  const max = maxEntries[what]
+  if (count > max) throw rejected(`has ${count} ${what}s. At most ${max} are allowed`)
   return count
 }
 
-/** Types of the parameters and of the results, as the file's bytes. */
+/** Types of the parameters and of the results, by their bytes in the format. */
 interface FunctionType {
   parameters: number[]
   results: number[]
@@ -136,24 +137,24 @@ interface FunctionType {
 
 function readTypes(section: Reader): FunctionType[] {
   const types: FunctionType[] = []
-  for (let left = countOf(section, 'type'); left > 0; left--) {
+  for (let remaining = countOf(section, 'type'); remaining > 0; remaining--) {
     if (section.byte() !== functionForm)
-      throw rejected('uses types of the garbage collection proposal; only function types are taken')
+      throw rejected('uses types of the garbage collection proposal. Only function types are allowed')
     types.push({ parameters: readValueTypes(section), results: readValueTypes(section) })
   }
   return types
 }
 
-/** Of parameters, or of results. */
+/** Reads the types of parameters or results. */
 function readValueTypes(section: Reader): number[] {
   const types: number[] = []
   const count = section.u32()
   if (count > maxParameters)
-    throw rejected(`has a function type of ${count} parameters or results; at most ${maxParameters} are taken`)
-  for (let left = count; left > 0; left--) {
+    throw rejected(`has a function type of ${count} parameters or results. At most ${maxParameters} are allowed`)
+  for (let remaining = count; remaining > 0; remaining--) {
     const type = section.byte()
     if (!valueTypes.has(type))
-      throw rejected('uses typed references; only numbers, vectors, funcref and externref are taken')
+      throw rejected('uses typed references. Only numbers, vectors, funcref and externref are allowed')
     types.push(type)
   }
   return types
@@ -161,24 +162,24 @@ function readValueTypes(section: Reader): number[] {
 
 const importKinds = ['function', 'table', 'memory', 'global', 'tag']
 
-/** @returns whether one of them reaches out */
+/** Checks the imports. @returns whether one of them can have effects outside of the executor */
 function checkImports(section: Reader, types: readonly FunctionType[]): boolean {
   let reachesOut = false
-  for (let left = countOf(section, 'import'); left > 0; left--) {
+  for (let remaining = countOf(section, 'import'); remaining > 0; remaining--) {
     const from = section.name()
     const name = section.name()
     const kind = section.byte()
     const shown = JSON.stringify(`${from}.${name}`.slice(0, 200))
     if (kind !== 0)
       throw rejected(
-        `imports the ${importKinds[kind] ?? 'unknown thing'} ${shown}; only functions of ${wasiModule} and ${hostModule} can be imported`,
+        `imports the ${importKinds[kind] ?? 'unknown kind'} ${shown}. Only functions of ${wasiModule} and ${hostModule} can be imported`,
       )
     const type = types[section.u32()]
     if (from === hostModule) reachesOut = checkHostImport(name, type).reachesOut || reachesOut
     else if (from === wasiModule && isWasiName(name)) checkWasiImport(name, type)
     else {
       throw rejected(
-        `imports the function ${shown}, which is not offered; only functions of ${wasiModule} and ${hostModule} are`,
+        `imports the function ${shown}, which is not offered. Only functions of ${wasiModule} and ${hostModule} are`,
       )
     }
   }
@@ -204,7 +205,7 @@ function checkWasiImport(name: WasiName, type: FunctionType | undefined): void {
     .split(':')
     .map((list) => Array.from(list, (letter) => (letter === 'i' ? 'i32' : 'i64')).join(', '))
   throw rejected(
-    `imports the function "${wasiModule}.${name}" with another signature: it takes (${parameters}) and gives (${results})`,
+    `imports the function "${wasiModule}.${name}" with another signature: it takes (${parameters}) and returns (${results})`,
   )
 }
 
@@ -213,7 +214,7 @@ function checkHostImport(name: string, type: FunctionType | undefined): HostFunc
   const offered = Object.hasOwn(hostFunctions, name) ? hostFunctions[name] : undefined
   if (offered === undefined)
     throw rejected(
-      `imports the function ${shown}, which is not offered; ${hostModule} has ${Object.keys(hostFunctions).join(', ')}`,
+      `imports the function ${shown}, which is not offered. ${hostModule} has ${Object.keys(hostFunctions).join(', ')}`,
     )
   const fits = (given: readonly number[] | undefined, count: number) =>
     given?.length === count && given.every((one) => one === i32)
@@ -221,7 +222,7 @@ function checkHostImport(name: string, type: FunctionType | undefined): HostFunc
     const results = offered.results === 0 ? 'nothing' : 'one'
     throw rejected(
       `imports the function ${shown} with another signature: ` +
-        `it takes ${offered.parameters} i32 and gives ${results}`,
+        `it takes ${offered.parameters} i32 and returns ${results}`,
     )
   }
   return offered
@@ -232,27 +233,27 @@ interface Bounds {
   maximum: number | undefined
 }
 
-/** `what` names the thing for messages. */
+/** Reads the size of a table or memory. @param what its name in messages */
 function readBounds(section: Reader, what: string): Bounds {
   const flags = section.byte()
   if (flags > 7) throw section.malformed('has limits of an unknown kind')
-  if ((flags & 2) !== 0) throw rejected(`has a shared ${what}; threads are not offered`)
-  if ((flags & 4) !== 0) throw rejected(`has a ${what} with 64-bit addresses; only 32-bit ones are taken`)
+  if ((flags & 2) !== 0) throw rejected(`has a shared ${what}. Threads are not supported`)
+  if ((flags & 4) !== 0) throw rejected(`has a ${what} with 64-bit addresses. Only 32-bit addresses are allowed`)
   const initial = section.u32()
   return { initial, maximum: (flags & 1) === 0 ? undefined : section.u32() }
 }
 
 function checkTables(section: Reader): void {
   const count = section.u32()
-  if (count > maxTables) throw rejected(`has ${count} tables; at most ${maxTables} are taken`)
+  if (count > maxTables) throw rejected(`has ${count} tables. At most ${maxTables} are allowed`)
   let elements = 0
-  for (let left = count; left > 0; left--) {
+  for (let remaining = count; remaining > 0; remaining--) {
     if (!referenceTypes.has(section.byte()))
       throw rejected('has a table of typed references, or one with an initial value')
     elements += readBounds(section, 'table').initial
   }
   if (elements > maxTableElements)
-    throw rejected(`has tables of ${elements} elements; at most ${maxTableElements} are taken`)
+    throw rejected(`has tables of ${elements} elements. At most ${maxTableElements} are allowed`)
 }
 
 function readMemory(section: Reader): Bounds | undefined {
@@ -263,7 +264,7 @@ function readMemory(section: Reader): Bounds | undefined {
 
 function exportsStart(section: Reader): boolean {
   let found = false
-  for (let left = countOf(section, 'export'); left > 0; left--) {
+  for (let remaining = countOf(section, 'export'); remaining > 0; remaining--) {
     const name = section.name()
     const kind = section.byte()
     section.u32()
@@ -273,7 +274,7 @@ function exportsStart(section: Reader): boolean {
 }
 
 function checkCode(section: Reader): void {
-  for (let left = section.u32(); left > 0; left--) {
+  for (let remaining = section.u32(); remaining > 0; remaining--) {
     const size = section.u32()
     const body = section.sub(size)
     let locals = 0
@@ -284,7 +285,7 @@ function checkCode(section: Reader): void {
     }
     if (locals * size > maxLocalsTimesBytes)
       throw rejected(
-        `has a function of ${size} bytes with ${locals} local variables; that is too large to compile safely`,
+        `has a function of ${size} bytes with ${locals} local variables, which is too large to compile safely`,
       )
   }
 }

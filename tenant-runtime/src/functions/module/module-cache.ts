@@ -1,22 +1,22 @@
-// Modules ready for executors, by tenant and hash: read from the tenant's database once, checked, with their memory made an import.
+// A cache of modules for executors, by tenant and hash: read from the tenant's database, checked, and with an imported memory.
 import type { Module } from '../executor/executor.ts'
 import { importMemory } from './cap-memory.ts'
 import { checkModule } from './check-module.ts'
 
 const maxBytes = 64 * 1024 * 1024
 
-/** @throws RuntimeError INVALID_WASM, WASM_TOO_LARGE */
+/** Checks a module and makes it import its memory. @throws RuntimeError INVALID_WASM, WASM_TOO_LARGE */
 export function prepareModule(wasm: Uint8Array, hash: string): Module {
   const shape = checkModule(wasm)
   return { key: hash, bytes: importMemory(wasm, shape), memory: shape.memory, reachesOut: shape.reachesOut }
 }
 
 /**
- * The hash alone must not find a module: a tenant writes its `wasm_hash` as it likes, and would run another tenant's module by
- * its hash. A tenant's first use of a hash reads the tenant's own bytes and compares them with it (FUNC-I2).
+ * Modules by tenant and hash. The key includes the tenant, because a tenant can change its `wasm_hash` and could otherwise
+ * run another tenant's module. Before a module is added, its bytes are compared with the hash (FUNC-I2).
  */
 export class ModuleCache {
-  /** By tenant and hash, the least recently used first. */
+  /** Modules by tenant and hash, least recently used first. */
   readonly #modules = new Map<string, Module>()
   #bytes = 0
 
@@ -30,7 +30,8 @@ export class ModuleCache {
   }
 
   /**
-   * @param hash of `wasm`, which the caller has compared
+   * Adds a module.
+   * @param hash the hash of `wasm`, which the caller has verified
    * @throws RuntimeError INVALID_WASM, WASM_TOO_LARGE
    */
   add(tenantId: string, wasm: Uint8Array, hash: string): Module {
@@ -47,7 +48,7 @@ export class ModuleCache {
     return module
   }
 
-  /** Drops the modules of a tenant that has changed or is gone. */
+  /** Drops the modules of a tenant that was changed or deleted. */
   evict(tenantId: string): void {
     for (const [key, module] of this.#modules) if (key.startsWith(keyOf(tenantId, ''))) this.#drop(key, module)
   }

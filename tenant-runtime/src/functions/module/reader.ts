@@ -4,7 +4,7 @@ import { RuntimeError } from '../../errors.ts'
 export class Reader {
   readonly bytes: Uint8Array
   readonly #end: number
-  /** Where the bytes lie in the file; for messages. */
+  /** Offset of the bytes in the file, for messages. */
   readonly #base: number
   at = 0
 
@@ -25,7 +25,7 @@ export class Reader {
     return value
   }
 
-  /** An unsigned number of at most 32 bits. */
+  /** Reads an unsigned number of at most 32 bits. */
   u32(): number {
     let value = 0
     for (let shift = 0; shift < 35; shift += 7) {
@@ -36,7 +36,7 @@ export class Reader {
         return value
       }
     }
-    throw this.malformed('holds a number beyond 32 bits')
+    throw this.malformed('contains a number beyond 32 bits')
   }
 
   name(): string {
@@ -44,7 +44,7 @@ export class Reader {
     try {
       return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     } catch {
-      throw this.malformed('holds a name that is not UTF-8')
+      throw this.malformed('contains a name that is not UTF-8')
     }
   }
 
@@ -55,14 +55,15 @@ export class Reader {
     return taken
   }
 
-  /** A reader of the next `length` bytes. */
+  /** Returns a reader of the next `length` bytes. */
   sub(length: number): Reader {
     const base = this.#base + this.at
     return new Reader(this.take(length), base)
   }
 
+  /** Creates an error for the current position. */
   malformed(what: string): RuntimeError {
-    return new RuntimeError('INVALID_WASM', `part "wasm": the module ${what} (byte ${this.#base + this.at})`)
+    return new RuntimeError('INVALID_WASM', `Part "wasm": The module ${what} (byte ${this.#base + this.at}).`)
   }
 }
 

@@ -1,4 +1,4 @@
-// What functions used: the records of their invocations summed up, by hours or days in UTC.
+// The usage of functions: sums of their invocations' records, by hours or days in UTC.
 import { sql, type Row } from '../../database/statement.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
@@ -7,21 +7,22 @@ import { noSuchFunction } from '../function-store.ts'
 export const granularities = ['hour', 'day'] as const
 export type Granularity = (typeof granularities)[number]
 
-/** In place of a function's name: all of them. No function can have it. */
+/** Selects all functions in place of a function's name; it is not a valid name. */
 const allFunctions = '-'
 
 export interface UsagePeriod {
-  /** Milliseconds since 1970: from, and up to but without. */
+  /** First time in milliseconds since 1970. */
   since: number
+  /** End in milliseconds since 1970; excluded. */
   until: number
   granularity: Granularity
 }
 
-export interface Used {
+export interface FunctionUsage {
   invocations: { success: number; error: number; timeout: number }
   duration_ms: number
   cpu_ms: number
-  /** Of each run its greatest memory for as long as it took. */
+  /** Sum over all runs of the peak memory times the duration. */
   memory_byte_seconds: number
   memory_peak: number
 }
@@ -32,13 +33,13 @@ const sums = `count(*) filter (where i.status = 'success') as success, count(*) 
   round(coalesce(sum(i.memory_peak::numeric * i.duration_ms), 0) / 1000)::float8 as memory_byte_seconds,
   coalesce(max(i.memory_peak), 0) as memory_peak`
 
-/** @throws RuntimeError NO_SUCH_FUNCTION */
+/** Reads the usage of a function. @throws RuntimeError NO_SUCH_FUNCTION */
 export async function readUsage(
   { database }: Tenant,
   context: RlsContext,
   name: string,
   { since, until, granularity }: UsagePeriod,
-): Promise<{ total: Used; buckets: (Used & { start: string })[] }> {
+): Promise<{ total: FunctionUsage; buckets: (FunctionUsage & { start: string })[] }> {
   const [found, buckets] = await database.read(
     context,
     sql('select 1 from functions where $1 = $2 or name = $1 limit 1', name, allFunctions),
@@ -59,14 +60,14 @@ export async function readUsage(
   const rows = buckets?.rows ?? []
   const total = rows.find((row) => row['is_total'] === true)
   return {
-    total: usedOf(total ?? {}),
+    total: toUsage(total ?? {}),
     buckets: rows
       .filter((row) => row['is_total'] !== true)
-      .map((row) => ({ start: String(row['start']), ...usedOf(row) })),
+      .map((row) => ({ start: String(row['start']), ...toUsage(row) })),
   }
 }
 
-function usedOf(row: Row): Used {
+function toUsage(row: Row): FunctionUsage {
   const number = (name: string) => Number(row[name] ?? 0)
   return {
     invocations: { success: number('success'), error: number('error'), timeout: number('timeout') },

@@ -1,4 +1,4 @@
-// The records of a function's invocations, newest first, page by page.
+// Lists the records of a function's invocations, newest first, page by page.
 import { sql } from '../../database/statement.ts'
 import { listed } from '../../events/event-reader.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -12,13 +12,14 @@ export const triggers = ['http', 'database', 'schedule'] as const
 interface InvocationFilter {
   statuses: readonly string[] | undefined
   triggers: readonly string[] | undefined
-  /** Milliseconds since 1970: from, and up to but without. */
+  /** First time in milliseconds since 1970. */
   since: number | undefined
+  /** End in milliseconds since 1970; excluded. */
   until: number | undefined
 }
 
-/** Where a page ended. */
-interface InvocationLocation {
+/** The position of a page's last record. */
+interface InvocationPosition {
   timestamp: string
   id: string
 }
@@ -26,13 +27,13 @@ interface InvocationLocation {
 const columns =
   'i.id, i.trigger, i.status, i.duration_ms, i.cpu_ms, i.memory_peak, i.error_message, i.user_id, i.timestamp'
 
-/** @throws RuntimeError NO_SUCH_FUNCTION */
+/** Reads a page of records. @throws RuntimeError NO_SUCH_FUNCTION */
 export async function listInvocations(
   { database }: Tenant,
   context: RlsContext,
   name: string,
   filter: InvocationFilter,
-  after: InvocationLocation | undefined,
+  after: InvocationPosition | undefined,
   limit: number,
 ) {
   const [found, page] = await database.read(
@@ -60,7 +61,7 @@ export async function listInvocations(
   const rows = page?.rows ?? []
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
-  const next: InvocationLocation | undefined =
+  const next: InvocationPosition | undefined =
     rows.length > limit && last !== undefined
       ? { timestamp: String(last['timestamp']), id: String(last['id']) }
       : undefined

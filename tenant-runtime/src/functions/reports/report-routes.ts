@@ -1,4 +1,4 @@
-// What is told about a function's runs over HTTP: what they said, their records, what they used. The service role's.
+// HTTP routes of reports about functions: logs, invocations and usage; for the service role only.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { RuntimeError } from '../../errors.ts'
 import type { Followers } from '../../events/followers.ts'
@@ -16,7 +16,7 @@ import {
   readParameters,
   readTime,
   writeCursor,
-  wrong,
+  invalidParameter,
   type Parameters,
 } from './parameters.ts'
 
@@ -26,7 +26,7 @@ interface Named {
 
 const service = { config: { access: 'service' } } as const
 const maxItems = 1_000
-const usualItems = 100
+const defaultItems = 100
 const maxPeriod: Record<Granularity, { milliseconds: number; name: string }> = {
   hour: { milliseconds: 31 * 86_400_000, name: '31 days' },
   day: { milliseconds: 366 * 86_400_000, name: '366 days' },
@@ -34,7 +34,7 @@ const maxPeriod: Record<Granularity, { milliseconds: number; name: string }> = {
 
 interface ReportDeps {
   followers: Followers
-  /** In milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   now: () => number
 }
 
@@ -43,12 +43,12 @@ export function addReportRoutes(app: FastifyInstance, { followers, now }: Report
     const { tenant, rls, params, query } = request
     const parameters = readParameters(query, ['limit', 'cursor', 'since', 'until', 'invocation_id', 'level', 'follow'])
     const filter = readLogFilter(parameters)
-    if (wantsToFollow(request, parameters)) {
+    if (isFollowRequest(request, parameters)) {
       for (const name of ['limit', 'cursor', 'since', 'until'])
         if (parameters.has(name))
-          throw wrong(
+          throw invalidParameter(
             name,
-            "can't be given to whoever follows; what comes after an event begins behind its Last-Event-ID",
+            'is not allowed with "follow". To continue after an event, send its Last-Event-ID',
           )
       const last = readLastEventId(request.headers['last-event-id'])
       await expectFunction(tenant, rls, params.name)
@@ -64,7 +64,7 @@ export function addReportRoutes(app: FastifyInstance, { followers, now }: Report
       params.name,
       filter,
       cursor === undefined ? undefined : BigInt(cursor),
-      readLimit(parameters, maxItems, usualItems),
+      readLimit(parameters, maxItems, defaultItems),
     )
     return { logs: lines, next_cursor: next === undefined ? null : writeCursor(String(next)) }
   })
@@ -78,14 +78,14 @@ export function addReportRoutes(app: FastifyInstance, { followers, now }: Report
       until: readTime(parameters, 'until'),
     }
     const cursor = readCursor(parameters, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [\w-]{1,100}$/)
-    const location = cursor === undefined ? undefined : { timestamp: cursor.slice(0, 24), id: cursor.slice(25) }
+    const position = cursor === undefined ? undefined : { timestamp: cursor.slice(0, 24), id: cursor.slice(25) }
     const { invocations, next } = await listInvocations(
       tenant,
       rls,
       params.name,
       filter,
-      location,
-      readLimit(parameters, maxItems, usualItems),
+      position,
+      readLimit(parameters, maxItems, defaultItems),
     )
     return { invocations, next_cursor: next === undefined ? null : writeCursor(`${next.timestamp} ${next.id}`) }
   })
@@ -111,23 +111,23 @@ function readLogFilter(parameters: Parameters): LogFilter {
   }
 }
 
-function wantsToFollow({ headers }: FastifyRequest, parameters: Parameters): boolean {
-  const reported = readChoice(parameters, 'follow', ['true', 'false'])
-  return reported === undefined ? /\btext\/event-stream\b/i.test(headers.accept ?? '') : reported === 'true'
+function isFollowRequest({ headers }: FastifyRequest, parameters: Parameters): boolean {
+  const follow = readChoice(parameters, 'follow', ['true', 'false'])
+  return follow === undefined ? /\btext\/event-stream\b/i.test(headers.accept ?? '') : follow === 'true'
 }
 
-/** This month so far, without parameters. */
+/** Reads the period of a usage report; by default, the current month so far. */
 function readPeriod(parameters: Parameters, now: number): UsagePeriod {
   const granularity = readChoice(parameters, 'granularity', granularities) ?? 'day'
   const until = readTime(parameters, 'until') ?? now
   const monthOf = new Date(until)
   const since = readTime(parameters, 'since') ?? Date.UTC(monthOf.getUTCFullYear(), monthOf.getUTCMonth())
   const { milliseconds, name } = maxPeriod[granularity]
-  if (since > until) throw new RuntimeError('BAD_REQUEST', 'the parameter "since" must not be later than "until"')
+  if (since > until) throw new RuntimeError('BAD_REQUEST', 'Parameter "since" must not be later than "until".')
   if (until - since > milliseconds)
     throw new RuntimeError(
       'BAD_REQUEST',
-      `between "since" and "until" there can be at most ${name} by the ${granularity}`,
+      `With granularity "${granularity}", the period from "since" to "until" must have at most ${name}.`,
     )
   return { since, until, granularity }
 }

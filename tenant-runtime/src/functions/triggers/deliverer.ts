@@ -1,5 +1,5 @@
-// Tells functions of changes: each function's deliveries one after the other, in their order, while this runtime holds the
-// tenant's lease.
+// Delivers changes to functions while this runtime holds the tenant's lease. Each function receives its deliveries one after
+// another, in their order.
 import { anonymous } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { ClaimTaken } from '../invocations/invocation-store.ts'
@@ -7,12 +7,13 @@ import {
   claimDelivery,
   deliveryDone,
   deliveryFailed,
-  leaveLease,
+  releaseLease,
   nextDeliveries,
   takeLease,
   waitingFunctions,
   type Delivery,
 } from './delivery-store.ts'
+import { maxEventBytes } from '../invocations/invoke-routes.ts'
 import { isFailedRun, isGone, type DispatchDeps } from './dispatch.ts'
 import type { Jobs } from './jobs.ts'
 import { waitAfter } from './retry.ts'
@@ -22,9 +23,10 @@ export class Deliverer {
   readonly #deps: DispatchDeps
   readonly #jobs: Jobs
   readonly #onStale: () => void
-  #reported: readonly TriggeredFunction[] = []
-  /** On the clock of `elapsed`. */
+  #functions: readonly TriggeredFunction[] = []
+  /** End of the lease on the clock of `elapsed`; 0 without a lease. */
   #leaseEnds = 0
+  /** Time of the next attempt to take or extend the lease. */
   #leaseNext = 0
 
   constructor(deps: DispatchDeps, jobs: Jobs, onStale: () => void) {
@@ -34,15 +36,15 @@ export class Deliverer {
   }
 
   watch(functions: readonly TriggeredFunction[]): void {
-    this.#reported = functions
+    this.#functions = functions
   }
 
-  /** @returns milliseconds until the next look; undefined when there is nobody to tell anything */
+  /** Starts the deliveries that are due. @returns milliseconds until the next poll; undefined if no function has a trigger */
   async poll(tenant: Tenant): Promise<number | undefined> {
     const { pace, now } = this.#deps
-    if (this.#reported.length === 0) return undefined
-    if (!(await this.#keepLease(tenant))) return Math.max(1, this.#leaseNext - this.#deps.elapsed())
-    const idle = this.#reported.filter(({ id }) => !this.#jobs.has(id))
+    if (this.#functions.length === 0) return undefined
+    if (!(await this.#extendLease(tenant))) return Math.max(1, this.#leaseNext - this.#deps.elapsed())
+    const idle = this.#functions.filter(({ id }) => !this.#jobs.has(id))
     const waiting =
       idle.length === 0
         ? []
@@ -53,50 +55,50 @@ export class Deliverer {
     let pause = pace.poll
     for (const { functionId, nextAttempt = 0 } of waiting) {
       const fn = idle.find(({ id }) => id === functionId)
-      const left = nextAttempt - now().getTime()
-      if (left > 0) pause = Math.min(pause, left)
+      const wait = nextAttempt - now().getTime()
+      if (wait > 0) pause = Math.min(pause, wait)
       else if (fn !== undefined) this.#jobs.begin(fn.id, () => this.#deliver(tenant, fn))
     }
     return pause
   }
 
-  /** Another runtime need not wait for the lease to end. */
-  async leave(tenant: Tenant): Promise<void> {
-    if (this.#leaseEnds > this.#deps.elapsed()) await leaveLease(tenant, this.#deps.holder)
+  /** Releases the lease, so that another runtime need not wait for its end. */
+  async release(tenant: Tenant): Promise<void> {
+    if (this.#leaseEnds > this.#deps.elapsed()) await releaseLease(tenant, this.#deps.holder)
   }
 
-  /** @returns true while it is this runtime that delivers */
-  async #keepLease(tenant: Tenant): Promise<boolean> {
+  /** Takes or extends the lease if it is time. @returns whether this runtime holds it */
+  async #extendLease(tenant: Tenant): Promise<boolean> {
     const { holder, pace } = this.#deps
     const begun = this.#deps.elapsed()
     if (begun < this.#leaseNext) return this.#leaseEnds > begun
-    const { isOurs, left } = await takeLease(tenant, holder, pace.lease)
-    this.#leaseEnds = isOurs ? begun + left : 0
-    // Early enough for another try; who has none comes when the other's may have ended.
-    this.#leaseNext = begun + Math.min(isOurs ? left / 3 : left + 10, pace.lease)
+    const { isOurs, remaining } = await takeLease(tenant, holder, pace.lease)
+    this.#leaseEnds = isOurs ? begun + remaining : 0
+    // The holder extends it early enough for a retry. Other runtimes try again when it may have ended.
+    this.#leaseNext = begun + Math.min(isOurs ? remaining / 3 : remaining + 10, pace.lease)
     return isOurs
   }
 
-  /** Until none is left that is due. */
+  /** Delivers all deliveries of a function that are due. */
   async #deliver(tenant: Tenant, fn: TriggeredFunction): Promise<void> {
     for (;;) {
       const deliveries = await nextDeliveries(tenant, fn.id)
       if (deliveries.length === 0) return
       for (const delivery of deliveries) {
-        // While the first waits for its next attempt, so do those behind it.
+        // While the first one waits for its next attempt, the following ones wait too.
         if (this.#jobs.isStopped || (delivery.nextAttempt ?? 0) > this.#deps.now().getTime()) return
         if (!(await this.#deliverOne(tenant, fn, delivery))) return
       }
     }
   }
 
-  /** @returns true when the next one may follow */
+  /** Delivers one delivery. @returns whether the next one may follow */
   async #deliverOne(tenant: Tenant, fn: TriggeredFunction, { seq, payload, attempts }: Delivery): Promise<boolean> {
     const { invoke, holder } = this.#deps
     if (payload === undefined)
       return this.#failed(tenant, seq, {
         attempts,
-        message: 'the change is larger than what a function takes',
+        message: `The change is larger than the ${maxEventBytes} bytes that a function accepts.`,
         isLast: true,
       })
     try {
@@ -115,12 +117,12 @@ export class Deliverer {
       if (status >= 400)
         return await this.#failed(tenant, seq, {
           attempts,
-          message: `the function answered with the status ${status}`,
+          message: `The function responded with status ${status}.`,
           isLast: false,
         })
     } catch (error) {
       if (error instanceof ClaimTaken) {
-        // It was deleted, or another runtime delivers now.
+        // The delivery was deleted, or another runtime holds the lease now.
         this.#leaseNext = 0
         return false
       }
@@ -128,7 +130,7 @@ export class Deliverer {
         this.#onStale()
         return false
       }
-      // A stop cuts runs off, which is not the function's doing.
+      // A stop of the runtime interrupts runs, which is not a failure of the function.
       if (!isFailedRun(error) || this.#jobs.isStopped) throw error
       return this.#failed(tenant, seq, { attempts, message: error.message, isLast: false })
     }
@@ -136,7 +138,7 @@ export class Deliverer {
     return true
   }
 
-  /** @returns true when it is not tried again */
+  /** Records a failed attempt. @returns whether it was the last one */
   async #failed(
     tenant: Tenant,
     seq: number,

@@ -1,4 +1,4 @@
-// What waits to be told to a function, and what it never took: to read, to try again, to drop. For the service.
+// HTTP routes of a function's waiting and dead deliveries (list, replay, delete) and of its planned times; for the service role.
 import { Type } from 'typebox'
 import type { FastifyInstance } from 'fastify'
 import { RuntimeError } from '../../errors.ts'
@@ -22,7 +22,7 @@ const service = { config: { access: 'service' } } as const
 const closed = { additionalProperties: false } as const
 const page = { limit: Type.Optional(Type.String()), cursor: Type.Optional(Type.String()) }
 const defaultLimit = 100
-const maxAtOnce = 1_000
+const maxLimit = 1_000
 
 export async function addDeliveryRoutes(app: FastifyInstance): Promise<void> {
   app.get<Paged>(
@@ -79,19 +79,20 @@ export async function addDeliveryRoutes(app: FastifyInstance): Promise<void> {
 function readLimit(text: string | undefined): number {
   if (text === undefined) return defaultLimit
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
-  if (limit < 1 || limit > maxAtOnce)
-    throw new RuntimeError('BAD_REQUEST', `limit must be an integer from 1 to ${maxAtOnce}`)
+  if (limit < 1 || limit > maxLimit)
+    throw new RuntimeError('BAD_REQUEST', `Parameter "limit" must be an integer from 1 to ${maxLimit}.`)
   return limit
 }
 
-function readSeq(text: string, what: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new RuntimeError('BAD_REQUEST', `${what} must be the number of a delivery`)
+function readSeq(text: string, name: string): number {
+  if (!/^\d{1,15}$/.test(text))
+    throw new RuntimeError('BAD_REQUEST', `Parameter "${name}" must be the number of a delivery.`)
   return Number(text)
 }
 
 function readTime(text: string): string {
   const time = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : NaN
   if (Number.isNaN(time))
-    throw new RuntimeError('BAD_REQUEST', 'cursor must be the planned time that an answer ended with')
+    throw new RuntimeError('BAD_REQUEST', 'Parameter "cursor" must be the "next_cursor" of a previous page.')
   return new Date(time).toISOString()
 }

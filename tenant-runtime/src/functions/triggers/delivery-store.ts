@@ -1,7 +1,7 @@
-// Deliveries in a home: changes of records that functions are to be told of, in the order in which they are told. They are
-// deleted once the function has taken them, so nobody has to remember how far it has come: of transactions that ran at the
-// same time, one that commits late leaves lower numbers behind which are simply taken next. Changes of the same record keep
-// their order even so: the second waits for the first one's lock, and takes its number after that has committed.
+// Deliveries in a home: changes of records for functions, in the order of their delivery. A delivery is deleted once the
+// function has accepted it, so no position is stored. If a concurrent transaction commits late, its lower numbers are delivered
+// next. Changes of the same record are still in order, because the second one waits for the first one's lock and takes its
+// number after that commit.
 import { sql, type Row, type Value } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -13,18 +13,19 @@ const context: RlsContext = { role: 'service', reason: 'deliveries to functions'
 
 export interface Delivery {
   seq: number
-  /** JSON; undefined when it is longer than a function takes. */
+  /** The change as JSON; undefined if it is longer than a function accepts. */
   payload: string | undefined
   attempts: number
-  /** Milliseconds since 1970; undefined: at once. */
+  /** Time of the next attempt in milliseconds since 1970; undefined for at once. */
   nextAttempt: number | undefined
 }
 
-/** How many are read ahead of a function, and bytes of them. */
+/** Maximum number of deliveries that are read at once. */
 const maxAhead = 50
-const bytesAhead = 256 * 1024
+/** Maximum bytes of deliveries that are read at once, without the first one. */
+const maxBytesAhead = 256 * 1024
 
-/** The next ones of a function: of the first at least one, of the rest what is due with it. */
+/** Reads the next deliveries of a function, at least one if there is any. */
 export async function nextDeliveries({ database }: Tenant, functionId: string): Promise<Delivery[]> {
   const { rows } = await database.query(
     context,
@@ -36,7 +37,7 @@ export async function nextDeliveries({ database }: Tenant, functionId: string): 
        from (
          select seq, payload::text as payload, attempts, next_attempt_at from function_deliveries
          where function_id = $1 and state = 'waiting' order by seq limit ${maxAhead}) d) d
-     where before < ${bytesAhead} order by seq`,
+     where before < ${maxBytesAhead} order by seq`,
     functionId,
   )
   return rows.map((row) => ({
@@ -47,7 +48,7 @@ export async function nextDeliveries({ database }: Tenant, functionId: string): 
   }))
 }
 
-/** Which of these functions have deliveries that wait, and since when the first of each may be tried. */
+/** Returns those of the functions that have waiting deliveries, with the time of the first one's next attempt. */
 export async function waitingFunctions(
   { database }: Tenant,
   functionIds: readonly string[],
@@ -66,7 +67,7 @@ export async function waitingFunctions(
   }))
 }
 
-/** It is run while it waits, and by the one who delivers now: another may have taken over meanwhile. */
+/** Returns a claim that succeeds if the delivery still waits and `holder` still holds the lease. */
 export function claimDelivery(seq: number, holder: string): Claim {
   return {
     text: `select 1 from function_deliveries d, function_dispatcher l, f
@@ -79,7 +80,7 @@ export async function deliveryDone({ database }: Tenant, seq: number): Promise<v
   await database.query(context, 'delete from function_deliveries where seq = $1', seq)
 }
 
-/** @param nextAttempt milliseconds since 1970; undefined: none, it is dead */
+/** Records a failed attempt. @param nextAttempt milliseconds since 1970; undefined if the delivery is dead */
 export async function deliveryFailed(
   { database }: Tenant,
   seq: number,
@@ -96,7 +97,7 @@ export async function deliveryFailed(
   )
 }
 
-/** Of functions that are gone; a writer that began before may have told one. */
+/** Deletes deliveries of deleted functions, which a transaction that began before may have written. */
 export async function dropOrphans({ database }: Tenant): Promise<void> {
   await database.query(
     context,
@@ -104,12 +105,12 @@ export async function dropOrphans({ database }: Tenant): Promise<void> {
   )
 }
 
-/** Takes or keeps the right to deliver. @returns milliseconds after which whoever has it loses it, unless they keep it */
+/** Takes or extends the lease for deliveries. @returns whether it is ours, and the milliseconds until its end */
 export async function takeLease(
   { database }: Tenant,
   holder: string,
   milliseconds: number,
-): Promise<{ isOurs: boolean; left: number }> {
+): Promise<{ isOurs: boolean; remaining: number }> {
   const results = await database.run(
     context,
     sql(
@@ -120,24 +121,24 @@ export async function takeLease(
       milliseconds,
     ),
     sql(
-      'select holder = $1 as ours, extract(epoch from until - now()) * 1000 as left from function_dispatcher',
+      'select holder = $1 as ours, extract(epoch from until - now()) * 1000 as remaining from function_dispatcher',
       holder,
     ),
   )
   const row = results[1]?.rows[0]
-  return { isOurs: row?.['ours'] === true, left: Math.max(0, Number(row?.['left'] ?? 0)) }
+  return { isOurs: row?.['ours'] === true, remaining: Math.max(0, Number(row?.['remaining'] ?? 0)) }
 }
 
-export async function leaveLease({ database }: Tenant, holder: string): Promise<void> {
+export async function releaseLease({ database }: Tenant, holder: string): Promise<void> {
   await database.query(context, 'delete from function_dispatcher where holder = $1', holder)
 }
 
 type DeliveryStatus = 'waiting' | 'dead'
 
-/** Bytes of a page of deliveries, but for its last one. */
+/** Bytes of a page of deliveries, without its last one. */
 const pageBytes = 2 * 1024 * 1024
 
-/** The page behind `after`, as they are shown. */
+/** Lists the page after number `after`. */
 export async function listDeliveries(
   tenant: Tenant,
   caller: RlsContext,
@@ -169,12 +170,12 @@ export async function listDeliveries(
     payload,
   }))
   const last = Number(deliveries.at(-1)?.seq ?? 0)
-  // A page that ends by its bytes ends early; whether there is more shows when it is asked for.
-  const isAll = rows.length <= limit && (await countBehind(tenant, caller, functionId, status, last)) === 0
+  // A page can end early because of its bytes, so another query checks whether there are more.
+  const isAll = rows.length <= limit && (await countAfter(tenant, caller, functionId, status, last)) === 0
   return { deliveries, next: isAll ? null : String(last) }
 }
 
-async function countBehind(
+async function countAfter(
   { database }: Tenant,
   caller: RlsContext,
   functionId: string,
@@ -191,7 +192,7 @@ async function countBehind(
   return Number(rows[0]?.['more'])
 }
 
-/** One, or all that are dead: as new ones, in their old places. @returns how many */
+/** Resets one delivery, or all dead ones, so that they are delivered again by their old numbers. @returns how many */
 export async function replayDeliveries(
   { database }: Tenant,
   caller: RlsContext,
@@ -224,5 +225,5 @@ export async function deleteDelivery(
 }
 
 export function noSuchDelivery(): RuntimeError {
-  return new RuntimeError('NO_SUCH_DELIVERY', 'the function has no such delivery')
+  return new RuntimeError('NO_SUCH_DELIVERY', 'The function has no such delivery.')
 }

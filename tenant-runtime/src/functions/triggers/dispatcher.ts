@@ -1,5 +1,5 @@
-// Which tenants have functions that something else than a request starts: found out gently at the start and where tenants
-// or functions change, and forgotten when there is nothing to look for. The others cost nothing.
+// Runs a loop for each tenant that has functions with triggers. It reads the tenants' functions one by one at the start, and
+// again after changes. Tenants without such functions cost nothing.
 import { randomUUID } from 'node:crypto'
 import { pause } from '@tenantry/contract'
 import type { Tenant } from '../../tenancy/tenant.ts'
@@ -8,25 +8,25 @@ import { TenantTriggers } from './tenant-triggers.ts'
 
 interface DispatcherOptions extends Omit<DispatchDeps, 'holder'> {
   tenants: () => Iterable<Tenant>
-  /** Other runtimes serve the same tenants, and may change their functions: all are looked at again after so many milliseconds. */
+  /** Interval at which all tenants are read again, if other runtimes may change their functions; else undefined. */
   recheckMilliseconds: number | undefined
 }
 
-/** Between two tenants that are read without a request. */
-const gentleMilliseconds = 20
-/** A stop waits so long for functions that run. */
+/** Pause between two tenants that are read in the background. */
+const backgroundPauseMilliseconds = 20
+/** Longest time for which a stop waits for running functions. */
 const drainMilliseconds = 10_000
 
 interface Watched {
   triggers: TenantTriggers
-  over: Promise<void>
+  ended: Promise<void>
 }
 
 export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #deps: DispatchDeps
   readonly #watched = new Map<string, Watched>()
-  /** Tenants of which nothing is known yet. */
+  /** Tenants whose functions are not read yet. */
   readonly #unread = new Set<string>()
   #isRunning = false
   #wake: () => void = () => undefined
@@ -36,12 +36,12 @@ export class Dispatcher {
     this.#deps = { ...options, holder: randomUUID() }
   }
 
-  /** Something of the tenant's may have been written. */
+  /** Notifies the loop that the tenant's data may have changed. */
   notify(tenantId: string): void {
     this.#watched.get(tenantId)?.triggers.notify()
   }
 
-  /** Functions of the tenant were changed here, or their tables. */
+  /** Notifies the loop that the tenant's functions or their tables have changed. */
   changed(tenantId: string): void {
     if (!this.#isRunning) return
     const watched = this.#watched.get(tenantId)
@@ -49,13 +49,13 @@ export class Dispatcher {
     else watched.triggers.changed()
   }
 
-  /** A tenant is new, has changed, or is gone. */
+  /** Reads the tenant's functions again, because the tenant was added, changed or deleted. */
   evict(tenantId: string): void {
     this.#unread.add(tenantId)
     this.#wake()
   }
 
-  /** Until aborted, and what runs has ended or had its time. */
+  /** Runs until aborted, and until running functions have ended or the time to wait for them is over. */
   async run(signal: AbortSignal): Promise<void> {
     this.#isRunning = true
     for (const { id } of this.#options.tenants()) this.#unread.add(id)
@@ -67,30 +67,30 @@ export class Dispatcher {
       if (tenantId !== undefined) {
         this.#unread.delete(tenantId)
         this.changed(tenantId)
-        await pause(gentleMilliseconds, signal)
+        await pause(backgroundPauseMilliseconds, signal)
         continue
       }
-      const left = recheckMilliseconds === undefined ? undefined : checked + recheckMilliseconds - elapsed()
-      if (left !== undefined && left <= 0) {
+      const untilRecheck = recheckMilliseconds === undefined ? undefined : checked + recheckMilliseconds - elapsed()
+      if (untilRecheck !== undefined && untilRecheck <= 0) {
         checked = elapsed()
         for (const { id } of this.#options.tenants()) this.#unread.add(id)
-      } else await this.#pause(signal, left)
+      } else await this.#pause(signal, untilRecheck)
     }
     this.#isRunning = false
     for (const { triggers } of this.#watched.values()) triggers.stop()
     const drained = new AbortController()
-    const ended = Promise.all([...this.#watched.values()].map(({ over }) => over)).then(() => drained.abort())
-    await Promise.race([ended, pause(drainMilliseconds, drained.signal)])
+    const allEnded = Promise.all([...this.#watched.values()].map(({ ended }) => ended)).then(() => drained.abort())
+    await Promise.race([allEnded, pause(drainMilliseconds, drained.signal)])
   }
 
   #watch(tenantId: string): void {
     const triggers = new TenantTriggers(tenantId, this.#deps)
-    const over = triggers.run().then(() => {
+    const ended = triggers.run().then(() => {
       this.#watched.delete(tenantId)
-      // It was told of a change as it ended.
+      // A change came while the loop ended.
       if (triggers.isStale) this.changed(tenantId)
     })
-    this.#watched.set(tenantId, { triggers, over })
+    this.#watched.set(tenantId, { triggers, ended })
   }
 
   #pause(signal: AbortSignal, milliseconds: number | undefined): Promise<void> {

@@ -1,11 +1,11 @@
-// Runs that go on beside a loop: one for each key at a time. A failure is told, and its key rests for a while.
+// Runs jobs in the background of a loop, one at a time for each key. After a failure, which is reported, the key pauses.
 import { pause } from '@tenantry/contract'
 import { RuntimeError } from '../../errors.ts'
 
 interface JobsOptions {
-  /** Milliseconds. */
-  rest: number
-  /** A job is over. */
+  /** Milliseconds for which a key pauses after a failure. */
+  pauseAfterFailure: number
+  /** Called after each job. */
   onEnd: () => void
   onError: (error: Error) => void
 }
@@ -31,13 +31,13 @@ export class Jobs {
     return this.#running.has(key)
   }
 
-  /** Nothing is done when the key is at work, or nothing is begun any more. */
+  /** Starts a job, unless one of the key is running or `stop` was called. */
   begin(key: string, work: () => Promise<void>): void {
     if (this.#running.has(key) || this.isStopped) return
     this.#running.set(key, this.#run(key, work))
   }
 
-  /** Nothing is begun any more. */
+  /** Prevents further jobs. */
   stop(): void {
     this.#stopping.abort()
   }
@@ -50,11 +50,11 @@ export class Jobs {
     try {
       await work()
     } catch (cause) {
-      // What a stop cuts off is no news, and a full queue is nothing that went wrong.
+      // A job that a stop interrupts, or that finds a full queue, is not an error.
       if (!this.isStopped && !(cause instanceof RuntimeError && cause.code === 'FUNCTIONS_BUSY')) {
-        this.#options.onError(new Error('a function could not be started by its trigger', { cause }))
+        this.#options.onError(new Error('A trigger could not start its function.', { cause }))
       }
-      await pause(this.#options.rest, this.#stopping.signal)
+      await pause(this.#options.pauseAfterFailure, this.#stopping.signal)
     } finally {
       this.#running.delete(key)
       this.#options.onEnd()

@@ -1,17 +1,17 @@
-// Takes planned times as they come. Every runtime that serves the tenant does so: who is first has it.
+// Claims planned times when they are due. All runtimes that serve the tenant try to; the first one succeeds.
 import { anonymous } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { ClaimTaken } from '../invocations/invocation-store.ts'
 import { isFailedRun, isGone, type DispatchDeps } from './dispatch.ts'
 import type { Jobs } from './jobs.ts'
 import { dueTime, missedMilliseconds, nextRun, type Schedule } from './schedule.ts'
-import { claimPlannedTime, evictOldTimes, skipPlannedTime } from './schedule-runs.ts'
+import { claimPlannedTime, deleteOldTimes, skipPlannedTime } from './schedule-runs.ts'
 import type { TriggeredFunction } from './triggered-function.ts'
 
 interface Planned {
   fn: TriggeredFunction
   schedule: Schedule
-  /** Planned times up to here are done with. */
+  /** Planned times up to this one are done. */
   since: Date
   next: Date | undefined
 }
@@ -19,7 +19,7 @@ interface Planned {
 export class PlannedTimes {
   readonly #deps: DispatchDeps
   readonly #jobs: Jobs
-  /** Another runtime knows more than this one. */
+  /** Called when another runtime has more recent data than this one. */
   readonly #onStale: () => void
   #planned: Planned[] = []
 
@@ -36,7 +36,7 @@ export class PlannedTimes {
     })
   }
 
-  /** @returns milliseconds until the next planned time; undefined when there is none */
+  /** Claims the planned times that are due. @returns milliseconds until the next one; undefined if there is none */
   poll(tenant: Tenant): number | undefined {
     const now = this.#deps.now()
     let first: number | undefined
@@ -44,14 +44,14 @@ export class PlannedTimes {
       if (planned.next !== undefined && planned.next <= now) {
         const due = dueTime(planned.schedule, planned.since, now)
         planned.next = nextRun(planned.schedule, now)
-        if (due !== undefined) this.#take(tenant, planned, due, now)
+        if (due !== undefined) this.#claim(tenant, planned, due, now)
       }
       if (planned.next !== undefined) first = Math.min(first ?? Infinity, planned.next.getTime() - now.getTime())
     }
     return first
   }
 
-  #take(tenant: Tenant, planned: Planned, due: Date, now: Date): void {
+  #claim(tenant: Tenant, planned: Planned, due: Date, now: Date): void {
     const { fn, schedule, since } = planned
     planned.since = due
     const isMissed = schedule.missed === 'skip' && now.getTime() - due.getTime() > missedMilliseconds
@@ -60,7 +60,7 @@ export class PlannedTimes {
         if (isMissed) await skipPlannedTime(tenant, fn, due, 'missed')
         else await this.#run(tenant, fn, due)
       } catch (error) {
-        // Nothing was taken, so it is still to be done.
+        // The claim failed, so the planned time is still to be done.
         planned.next = due
         planned.since = since
         throw error
@@ -81,7 +81,7 @@ export class PlannedTimes {
       })
     } catch (error) {
       if (error instanceof ClaimTaken) {
-        // By another runtime; or a run that it began goes on; or the trigger has changed.
+        // Another runtime has claimed it, or an earlier run continues, or the trigger has changed.
         await skipPlannedTime(tenant, fn, due, 'overlap')
         this.#onStale()
         return
@@ -92,6 +92,6 @@ export class PlannedTimes {
       }
       if (!isFailedRun(error)) throw error
     }
-    await evictOldTimes(tenant, fn.id, due)
+    await deleteOldTimes(tenant, fn.id, due)
   }
 }

@@ -1,5 +1,4 @@
-// Planned times that have come: each is taken once, in the statement that writes the record of its invocation, by whichever
-// runtime is first.
+// Planned times in a home. Each is claimed once, by the first runtime, in the statement that writes the invocation's record.
 import type { Row } from '../../database/statement.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
@@ -7,17 +6,17 @@ import type { Claim } from '../invocations/invocation-store.ts'
 
 const context: RlsContext = { role: 'service', reason: 'planned runs' }
 
-/** So long a planned time is remembered, and the last one of each function for ever. */
+/** Days for which planned times are retained. The last one of each function is retained for ever. */
 const retentionDays = 30
 
-/** A run that ended says so in its record; one that was cut off counts for as long as it might have gone on. */
+/** Whether a run of the function may be running: its record has no end, and its timeout is not over. */
 const isRunning = (
   fn: string,
 ) => `exists (select from function_schedule_runs r join function_invocations i on i.id = r.invocation_id
   where r.function_id = ${fn}.id and i.state = 'interrupted'
     and i.timestamp > now() - (${fn}.config ->> 'timeout')::float8 * interval '1 second')`
 
-/** Won while no run of an earlier planned time goes on, and the function's trigger is still this one. */
+/** Returns a claim that succeeds if no run of an earlier planned time is running and the trigger is unchanged. */
 export function claimPlannedTime(plannedAt: Date, triggerType: string): Claim {
   return {
     text: `insert into function_schedule_runs (function_id, planned_at, invocation_id)
@@ -26,12 +25,12 @@ export function claimPlannedTime(plannedAt: Date, triggerType: string): Claim {
   }
 }
 
-/** Takes a planned time without a run; nothing when it is taken, or the function's trigger is another one by now. */
+/** Claims a planned time without a run, unless it is claimed or the function's trigger has changed. */
 export async function skipPlannedTime(
   { database }: Tenant,
   { id, triggerType }: { id: string; triggerType: string },
   plannedAt: Date,
-  why: 'overlap' | 'missed',
+  reason: 'overlap' | 'missed',
 ): Promise<void> {
   await database.query(
     context,
@@ -39,13 +38,13 @@ export async function skipPlannedTime(
      select id, $2::timestamptz, $3 from functions where id = $1 and enabled and trigger_type = $4 on conflict do nothing`,
     id,
     plannedAt.toISOString(),
-    why,
+    reason,
     triggerType,
   )
 }
 
-/** The one at hand stays: what was missed is counted from there. */
-export async function evictOldTimes({ database }: Tenant, functionId: string, plannedAt: Date): Promise<void> {
+/** Deletes old planned times, but not `plannedAt`, from which missed ones are counted. */
+export async function deleteOldTimes({ database }: Tenant, functionId: string, plannedAt: Date): Promise<void> {
   await database.query(
     context,
     `delete from function_schedule_runs where function_id = $1 and planned_at < $2::timestamptz - interval '${retentionDays} days'`,
@@ -54,7 +53,7 @@ export async function evictOldTimes({ database }: Tenant, functionId: string, pl
   )
 }
 
-/** The latest first, as they are shown: what came of each planned time. */
+/** Lists the outcomes of planned times, latest first. */
 export async function listPlannedTimes(
   { database }: Tenant,
   caller: RlsContext,

@@ -1,52 +1,51 @@
-// Planned times of a schedule: which comes next, which is due. Pure; the time is an argument.
+// Computes the planned times of a schedule. Pure; the current time is an argument.
 import { Cron, type CronOptions } from 'croner'
 import { RuntimeError } from '../../errors.ts'
 
 export interface Schedule {
-  /** Five fields, or six with seconds first. */
+  /** A cron expression of five fields, or six with seconds first. */
   cron: string
-  /** An IANA name; UTC without. */
+  /** The IANA name of the time zone; by default UTC. */
   timezone?: string
-  /** What becomes of the latest time that came while nobody was there to see it; `run` without. */
+  /** Whether the latest planned time that was missed is run late or skipped; by default `run`. */
   missed?: 'run' | 'skip'
 }
 
-/** A planned time that is seen so much later was missed; before, it is merely late. */
+/** Delay after which a planned time counts as missed instead of late. */
 export const missedMilliseconds = 60_000
-const shortestMilliseconds = 60_000
+const minIntervalMilliseconds = 60_000
 
-/**
- * @throws Error for what is no expression, or no time zone
- */
+/** Parses a schedule. @throws Error for an invalid expression or time zone */
 function open({ cron, timezone = 'UTC' }: Schedule): Cron {
   const options: CronOptions = { paused: true, mode: '5-or-6-parts', timezone }
   return new Cron(cron, options)
 }
 
-/** @throws RuntimeError INVALID_FUNCTION that says what is wrong */
+/** Validates a schedule. @throws RuntimeError INVALID_FUNCTION with the reason */
 export function checkSchedule(schedule: Schedule, now: Date): void {
-  const reject = (what: string, cause?: unknown) =>
-    new RuntimeError('INVALID_FUNCTION', `field "trigger": ${what}`, { cause })
+  const invalid = (message: string, cause?: unknown) =>
+    new RuntimeError('INVALID_FUNCTION', `Field "trigger": ${message}`, { cause })
   if (schedule.timezone !== undefined && !isTimeZone(schedule.timezone))
-    throw reject(`"timezone" is no time zone; want a name such as "Europe/Berlin"`)
-  // A date is taken by the parser too, as a time that comes once.
+    throw invalid(`"timezone" is not a valid time zone. Use a name such as "Europe/Berlin".`)
+  // The parser also accepts a date, as a time that comes once.
   if (!/^\s*(@[a-z]+|\S+(\s+\S+){4,5})\s*$/i.test(schedule.cron))
-    throw reject('"cron" is no cron expression: want five fields, or six with seconds first')
+    throw invalid('"cron" is not a valid cron expression. Use five fields, or six with seconds first.')
   let next: Date[]
   try {
     next = open(schedule).nextRuns(3, now)
   } catch (cause) {
-    throw reject('"cron" is no cron expression', cause)
+    throw invalid('"cron" is not a valid cron expression.', cause)
   }
   const [first] = next
-  if (first === undefined) throw reject('"cron" names a time that never comes')
-  // More than one second of a minute shows within three times, wherever they begin.
+  if (first === undefined) throw invalid('"cron" has no planned time.')
+  // Three planned times always show an interval below a minute if there is one.
   const gap = Math.min(...next.slice(1).map((time, n) => time.getTime() - (next[n]?.getTime() ?? 0)))
-  if (gap < shortestMilliseconds) throw reject(`"cron" comes every ${gap / 1_000} s; once a minute is the most`)
+  if (gap < minIntervalMilliseconds)
+    throw invalid(`"cron" has an interval of ${gap / 1_000} s. The shortest allowed interval is 60 s.`)
 }
 
 function isTimeZone(name: string): boolean {
-  // Offsets are taken by the platform too, and know no daylight saving time.
+  // The platform also accepts offsets, which have no daylight saving time.
   if (!/^[A-Za-z]/.test(name)) return false
   try {
     new Intl.DateTimeFormat('en', { timeZone: name })
@@ -56,14 +55,14 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-/** The next planned time after `after`; undefined when there is none. */
+/** Returns the next planned time after `after`; undefined if there is none. */
 export function nextRun(schedule: Schedule, after: Date): Date | undefined {
   return open(schedule).nextRun(after) ?? undefined
 }
 
-/** The latest planned time after `since` that has come by `now`: what came before it stays out. */
+/** Returns the latest planned time after `since` up to `now`; earlier ones are not run. */
 export function dueTime(schedule: Schedule, since: Date, now: Date): Date | undefined {
-  // To the parser, a time has come once its second is over.
+  // For the parser, a time has passed only when its second is over.
   const [latest] = open(schedule).previousRuns(1, new Date(Math.floor(now.getTime() / 1_000) * 1_000 + 1_000))
   return latest !== undefined && latest > since ? latest : undefined
 }

@@ -1,6 +1,5 @@
-// Triggers of a table that tell functions of changes: what there is to do, as SQL, from what is there and which functions
-// listen. A trigger writes the deliveries in the transaction of whoever writes the records, once for a statement, however
-// many records and whoever wrote it. Pure.
+// Plans the SQL for the triggers of tables that write deliveries for functions, from the existing triggers and the functions
+// that listen. A trigger runs once for each statement that changes records, in the writer's transaction. Pure.
 import { eventTime } from '../../events/event-log.ts'
 import { textLiteral } from '../../rest/registry/ddl-values.ts'
 import { nameOf } from '../../rest/registry/table-parts.ts'
@@ -19,11 +18,11 @@ interface TriggeredTable {
   name: string
   /** Columns of the primary key. */
   key: string[]
-  /** Those of `triggerNames` that it has. */
+  /** The names of its existing triggers, out of `triggerNames`. */
   triggers: string[]
 }
 
-/** The tables of a home that are not the service's own, and the functions of triggers that are ours. */
+/** The tables of a home except those of the service, and the existing functions of triggers. */
 export interface TriggerState {
   tables: TriggeredTable[]
   routines: { name: string; body: string }[]
@@ -31,27 +30,28 @@ export interface TriggerState {
 
 interface TriggerStep {
   sql: string
-  /** It takes a lock that writers wait for, and could as well be done another time. */
+  /** Whether the step can be done later, because it is only a cleanup and its lock would delay writers. */
   canWait: boolean
 }
 
-/** By operation. */
+/** Names of the triggers, by operation. */
 export const triggerNames = {
   Insert: 'functions_insert',
   Update: 'functions_update',
   Delete: 'functions_delete',
 } as const
 
-/** Bytes of a record with the one that it was; of larger ones the key is told, and whoever wants the rest reads it. */
-const maxRecordLength = 1024 * 1024
+/** Maximum bytes of a record and its old version in a delivery. A larger change has only the keys; functions can read the rest. */
+const maxRecordBytes = 1024 * 1024
 
+/** The text by which functions of triggers are recognised. Homes store it, so it must not change. */
 const mark = '/* functions are told of changes */'
 
-/** One column, `state`: a `TriggerState`. For any login of the home. */
+/** The query for a `TriggerState`, in column `state`. Any login of the home can run it. */
 export const triggerStateText = `select json_build_object(
   'tables', (select coalesce(json_agg(json_build_object('name', c.relname,
-      'key', (select coalesce(json_agg(a.attname order by k.place), '[]')
-        from pg_index i, unnest(i.indkey::smallint[]) with ordinality k (number, place), pg_attribute a
+      'key', (select coalesce(json_agg(a.attname order by k.ordinal), '[]')
+        from pg_index i, unnest(i.indkey::smallint[]) with ordinality k (number, ordinal), pg_attribute a
         where i.indrelid = c.oid and i.indisprimary and a.attrelid = c.oid and a.attnum = k.number),
       'triggers', (select coalesce(json_agg(t.tgname), '[]') from pg_trigger t
         where t.tgrelid = c.oid and t.tgname in (${Object.values(triggerNames).map(textLiteral).join(', ')})))), '[]')
@@ -60,33 +60,33 @@ export const triggerStateText = `select json_build_object(
   'routines', (select coalesce(json_agg(json_build_object('name', p.proname, 'body', p.prosrc)), '[]') from pg_proc p
     where p.pronamespace = current_schema()::regnamespace and starts_with(p.prosrc, ${textLiteral(mark)})))::text as state`
 
-/** What is left to do. Steps that can wait come last: without them everything is told that should be, and nothing else. */
+/** Plans the steps. Those that can wait come last; without them, all deliveries are correct. */
 export function planTriggers({ tables, routines }: TriggerState, listeners: readonly Listener[]): TriggerStep[] {
   const bodies = new Map(routines.map(({ name, body }) => [name, body]))
   const now: string[] = []
   const later: string[] = []
   for (const { name: table, key, triggers } of tables) {
-    const received = listeners.filter((listener) => listener.table === table)
+    const tableListeners = listeners.filter((listener) => listener.table === table)
     const routine = routineName(table)
     const body = bodies.get(routine)
     bodies.delete(routine)
-    if (received.length === 0 && body === undefined) continue
-    const wanted = bodyOf(key, received)
+    if (tableListeners.length === 0 && body === undefined) continue
+    const wanted = bodyOf(key, tableListeners)
     if (wanted !== body) now.push(routineSql(routine, wanted))
     for (const operation of operations) {
       const name = triggerNames[operation]
-      const isRecent = received.some((listener) => listener.operation === operation)
-      if (isRecent && !triggers.includes(name)) now.push(triggerSql(table, operation))
-      if (!isRecent && triggers.includes(name)) later.push(`drop trigger if exists ${name} on ${identifier(table)}`)
+      const isNeeded = tableListeners.some((listener) => listener.operation === operation)
+      if (isNeeded && !triggers.includes(name)) now.push(triggerSql(table, operation))
+      if (!isNeeded && triggers.includes(name)) later.push(`drop trigger if exists ${name} on ${identifier(table)}`)
     }
-    if (received.length === 0) later.push(`drop function if exists ${identifier(routine)}()`)
+    if (tableListeners.length === 0) later.push(`drop function if exists ${identifier(routine)}()`)
   }
-  // Of tables that are gone.
+  // Functions of dropped tables.
   for (const name of bodies.keys()) later.push(`drop function if exists ${identifier(name)}()`)
   return [...now.map((sql) => ({ sql, canWait: false })), ...later.map((sql) => ({ sql, canWait: true }))]
 }
 
-/** The dot keeps it apart from whatever a collection can be called. */
+/** Returns the name of a table's function. The dot distinguishes it from names of collections. */
 function routineName(table: string): string {
   return nameOf(table, 'functions', '.')
 }
@@ -105,25 +105,25 @@ function triggerSql(table: string, operation: Operation): string {
   )
 }
 
-/** Records as the interface shows them, whatever zone the writer's session has. */
+/** Returns SQL that creates a function. It sets UTC, so that deliveries do not depend on the time zone of the writer's session. */
 function routineSql(name: string, body: string): string {
   return `create or replace function ${identifier(name)}() returns trigger language plpgsql set timezone = 'UTC' as ${textLiteral(body)}`
 }
 
-/** No column is named but as a member of JSON: whatever becomes of the table, its writers are not failed by this. */
+/** Returns the body of a table's function. It uses columns only as JSON members, so that no change of the table makes it fail. */
 function bodyOf(key: readonly string[], listeners: readonly Listener[]): string {
   const branch = (operation: Operation, source: string, record: string, old: string) => {
-    const received = listeners
+    const functionIds = listeners
       .filter((listener) => listener.operation === operation)
       .map(({ functionId }) => functionId)
       .sort()
-    if (received.length === 0) return []
-    return [`if tg_op = '${operation.toUpperCase()}' then ${deliver(received, key, source, record, old)} end if;`]
+    if (functionIds.length === 0) return []
+    return [`if tg_op = '${operation.toUpperCase()}' then ${deliver(functionIds, key, source, record, old)} end if;`]
   }
   const none = 'null::jsonb'
   const branches = [
     ...branch('Insert', records('new_rows', 'n'), 'n.record', none),
-    // Both tables are filled record by record, so that the same place is the same record, even when its key has changed.
+    // Postgres fills both tables record by record, so the same position is the same record, even if its key has changed.
     ...branch(
       'Update',
       `${records('old_rows', 'o')} join ${records('new_rows', 'n')} using (place)`,
@@ -135,7 +135,7 @@ function bodyOf(key: readonly string[], listeners: readonly Listener[]): string 
   return `${mark} begin ${branches.join(' ')} return null; end`
 }
 
-/** `offset 0` keeps the planner from making the same JSON anew wherever it is named. */
+/** Returns a subquery with records as JSON. `offset 0` prevents the planner from computing the JSON for each use. */
 function records(rows: string, alias: string): string {
   return `(select row_number() over () as place, to_jsonb(r) - 'tenant_id' as record from ${rows} r offset 0) ${alias}`
 }
@@ -156,7 +156,7 @@ function deliver(
     ` 'record', ${shown('record')}, 'old_record', ${shown('old_record')}, 'timestamp', ${eventTime})` +
     ` || case when fits then '{}'::jsonb else '{"too_large": true}' end` +
     ` from (select place, ${record} as record, ${old} as old_record,` +
-    ` coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${maxRecordLength} as fits` +
+    ` coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${maxRecordBytes} as fits` +
     ` from ${source} offset 0) changes` +
     ` cross join unnest(array[${functionIds.map(textLiteral).join(', ')}]::uuid[]) listener order by place;`
   )

@@ -1,5 +1,5 @@
-// Brings the triggers of a home's tables to the functions that listen: after a function changed, within every reload of
-// schemas, and where an earlier try was cut off.
+// Installs the triggers of a home's tables for the functions that listen: after a function was changed, in every reload of
+// schemas, and after an attempt that failed.
 import type pg from 'pg'
 import { asPublisher } from '../../database/as-publisher.ts'
 import { sql, type Row, type Statement } from '../../database/statement.ts'
@@ -11,16 +11,16 @@ import { planTriggers, triggerNames, triggerStateText, type Listener, type Trigg
 
 const context: RlsContext = { role: 'service', reason: 'triggers of functions' }
 
-/** How long it waits for a lock, try after try; writers of the table wait behind it. */
+/** Lock timeouts of the attempts. They are short, because writers of the table wait meanwhile. */
 const lockMilliseconds = [100, 200, 400]
-/** What can wait does not keep writers waiting. */
+/** Lock timeout of steps that can wait. */
 const idleLockMilliseconds = 50
 
-/** Of functions that are enabled. Texts that are no trigger are nobody's. */
+/** Triggers of the enabled functions. Invalid texts are ignored. */
 const listenersText = `select id, trigger_type from functions where enabled and trigger_type like '{"Database"%'`
 
 /**
- * The step of a reload, in its transaction: the tables are as they will be.
+ * Installs the triggers in the transaction of a reload, after its changes of tables.
  * @throws pg.DatabaseError
  */
 export async function followTables(client: pg.Client): Promise<void> {
@@ -39,7 +39,7 @@ async function tryStep(client: pg.Client, sql: string): Promise<void> {
     await client.query('release savepoint step')
   } catch (error) {
     if (!isBusy(error)) throw error
-    // The next one does it; until then the trigger finds nobody to tell.
+    // The next call does it. Until then, the trigger writes no deliveries.
     await client.query('rollback to savepoint step')
   }
 }
@@ -48,17 +48,17 @@ function isBusy(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === '55P03' || error.code === '40P01')
 }
 
-/** What there is to do, told without doing it. */
+/** Statements whose rows `isSettled` checks. */
 export const missingStatements: readonly Statement[] = [sql(listenersText), sql(triggerStateText)]
 
-/** True when the home's tables tell whom they should, but for what can wait. */
+/** Whether the home's triggers are complete, except for steps that can wait. */
 export function isSettled(listeners: readonly Row[], state: Row | undefined): boolean {
   return planTriggers(readState(state), readListeners(listeners)).every(({ canWait }) => canWait)
 }
 
 /**
- * The same for a change of functions: no table is touched but for its triggers, and nothing of schemas takes effect.
- * @throws TripError when a table is in use, or the database does not answer
+ * Installs the triggers after a change of functions, without a reload of schemas.
+ * @throws RoundTripError if a table is in use or the database does not respond
  */
 export async function installTriggers(
   tenant: Tenant,
@@ -67,7 +67,7 @@ export async function installTriggers(
   try {
     await tenant.database.withOwner(async (client) => {
       await client.query(`set local lock_timeout = ${milliseconds}`)
-      // One at a time, reloads among them.
+      // Only one installation or reload runs at a time.
       await asPublisher(client, () => client.query('lock table applied_schemas in share row exclusive mode'))
       await followTables(client)
     })
@@ -77,28 +77,28 @@ export async function installTriggers(
   }
 }
 
-/** Whether a function is told of changes; asked of the tables themselves. */
+/** Reads from the table's triggers whether a function receives changes. */
 export async function triggerStatus(
   { database }: Tenant,
   { id, enabled, trigger }: FunctionRecord,
 ): Promise<{ trigger_status: 'ready' | 'waiting'; trigger_reason?: string } | undefined> {
   if (typeof trigger !== 'object' || !('Database' in trigger)) return undefined
   const { table, operation } = trigger.Database
-  if (!enabled) return { trigger_status: 'waiting', trigger_reason: 'the function is disabled' }
+  if (!enabled) return { trigger_status: 'waiting', trigger_reason: 'The function is disabled.' }
   const { rows } = await database.query(
     context,
     `select exists (select from pg_trigger t join pg_proc p on p.oid = t.tgfoid
-       where t.tgrelid = c.oid and t.tgname = $2 and t.tgenabled <> 'D' and strpos(p.prosrc, $3) > 0) as is_told
+       where t.tgrelid = c.oid and t.tgname = $2 and t.tgenabled <> 'D' and strpos(p.prosrc, $3) > 0) as is_ready
      from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relname = $1`,
     table,
     triggerNames[operation],
     id,
   )
-  if (rows[0]?.['is_told'] === true) return { trigger_status: 'ready' }
+  if (rows[0]?.['is_ready'] === true) return { trigger_status: 'ready' }
   const reason =
     rows[0] !== undefined
-      ? `the table "${table}" is in use; it is tried again`
-      : `there is no table "${table}" yet; the reload that makes it begins`
+      ? `The table "${table}" is in use. The installation is retried.`
+      : `The table "${table}" does not exist yet. The reload that creates it starts the deliveries.`
   return { trigger_status: 'waiting', trigger_reason: reason }
 }
 
@@ -108,7 +108,7 @@ function readState(row: Row | undefined): TriggerState {
 
 function readListeners(rows: readonly Row[]): Listener[] {
   return rows.flatMap((row) => {
-    // The time matters to schedules alone.
+    // Only schedules use the time.
     const trigger = storedTrigger(String(row['trigger_type']), new Date(0))
     return typeof trigger === 'object' && 'Database' in trigger
       ? [{ functionId: String(row['id']), ...trigger.Database }]

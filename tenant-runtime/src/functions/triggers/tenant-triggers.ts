@@ -1,5 +1,4 @@
-// What one tenant's functions have to be started for: a loop that looks when something may have been written, when a
-// planned time comes, and now and then.
+// The loop that starts one tenant's functions by their triggers. It polls after writes, at planned times and at intervals.
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { Deliverer } from './deliverer.ts'
 import { dropOrphans } from './delivery-store.ts'
@@ -9,12 +8,12 @@ import { PlannedTimes } from './planned-times.ts'
 import { installTriggers } from './table-triggers.ts'
 import { readTriggers } from './triggered-function.ts'
 
-/** The longest pause: clocks are set, and machines sleep. */
-const maxPause = 10_000
-/** Of a tenant whose database does not answer. */
-const maxRestLength = 60_000
-/** Between two looks, however much is written. */
-const shortestPause = 10
+/** Longest pause between two polls, because clocks can be set and machines can sleep. */
+const maxPauseMilliseconds = 10_000
+/** Longest pause after failures of the database. */
+const maxRetryPauseMilliseconds = 60_000
+/** Shortest pause between two polls. */
+const minPauseMilliseconds = 10
 
 export class TenantTriggers {
   readonly #tenantId: string
@@ -32,7 +31,7 @@ export class TenantTriggers {
     this.#tenantId = tenantId
     this.#deps = deps
     this.#jobs = new Jobs({
-      rest: pace.again,
+      pauseAfterFailure: pace.retry,
       onEnd: () => this.notify(),
       onError: (error) => onError(new Error(`${tenantId}: ${error.message}`, { cause: error.cause })),
     })
@@ -40,30 +39,30 @@ export class TenantTriggers {
     this.#deliverer = new Deliverer(deps, this.#jobs, changed)
   }
 
-  /** What is known of the tenant's triggers may be wrong. */
+  /** Whether the tenant's triggers must be read again. */
   get isStale(): boolean {
     return this.#isStale
   }
 
-  /** Something may have been written. */
+  /** Starts the next poll, because the tenant's data may have changed. */
   notify(): void {
     this.#wasNotified = true
     this.#wake()
   }
 
-  /** Functions or their triggers may have changed. */
+  /** Reads the triggers again, because functions may have changed. */
   changed(): void {
     this.#isStale = true
     this.notify()
   }
 
-  /** Nothing is begun any more; `run` returns once what runs has ended. */
+  /** Stops the loop. `run` returns after the running functions have ended. */
   stop(): void {
     this.#jobs.stop()
     this.#wake()
   }
 
-  /** Until it is stopped, or there is nothing to look for. Never throws. */
+  /** Runs until it is stopped or no function has a trigger. Never throws. */
   async run(): Promise<void> {
     const { pace, onError, tenantOf } = this.#deps
     let failures = 0
@@ -74,20 +73,22 @@ export class TenantTriggers {
         pause = await this.#poll()
         failures = 0
       } catch (cause) {
-        onError(new Error(`${this.#tenantId}: triggers of functions could not be looked after`, { cause }))
-        await this.#pause(Math.min(pace.again * 2 ** failures++, maxRestLength))
+        onError(new Error(`${this.#tenantId}: Triggers of functions could not be processed.`, { cause }))
+        await this.#pause(Math.min(pace.retry * 2 ** failures++, maxRetryPauseMilliseconds))
         continue
       }
       if (pause === undefined && this.#jobs.isIdle && !this.#isStale) break
-      await this.#pause(this.#isQuiet() ? Math.min(pause ?? maxPause, maxPause) : shortestPause)
+      await this.#pause(
+        this.#isQuiet() ? Math.min(pause ?? maxPauseMilliseconds, maxPauseMilliseconds) : minPauseMilliseconds,
+      )
     }
     await this.#jobs.ended()
     const tenant = tenantOf(this.#tenantId)
-    // A lease that can't be given back ends by itself.
-    if (tenant !== undefined) await this.#deliverer.leave(tenant).catch(() => undefined)
+    // A lease that can't be released expires.
+    if (tenant !== undefined) await this.#deliverer.release(tenant).catch(() => undefined)
   }
 
-  /** @returns milliseconds until the next look; undefined: there is nothing to look for */
+  /** Starts what is due. @returns milliseconds until the next poll; undefined if no function has a trigger */
   async #poll(): Promise<number | undefined> {
     const tenant = this.#deps.tenantOf(this.#tenantId)
     if (tenant === undefined) {
@@ -104,9 +105,9 @@ export class TenantTriggers {
   async #read(tenant: Tenant): Promise<void> {
     this.#isStale = false
     try {
-      const { scheduled, told: reported, isSettled } = await readTriggers(tenant, this.#deps.now())
+      const { scheduled, listening, isSettled } = await readTriggers(tenant, this.#deps.now())
       this.#plannedTimes.watch(scheduled)
-      this.#deliverer.watch(reported)
+      this.#deliverer.watch(listening)
       if (isSettled) return
       await installTriggers(tenant)
       await dropOrphans(tenant)
@@ -120,12 +121,12 @@ export class TenantTriggers {
     return !this.#wasNotified
   }
 
-  /** Until the time is over or somebody pokes, but for the shortest. */
+  /** Waits for a time, or until a notification. Notifications do not end the shortest pause. */
   #pause(milliseconds: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, Math.max(shortestPause, milliseconds))
+      const timer = setTimeout(resolve, Math.max(minPauseMilliseconds, milliseconds))
       this.#wake = () => {
-        if (milliseconds <= shortestPause && !this.#jobs.isStopped) return
+        if (milliseconds <= minPauseMilliseconds && !this.#jobs.isStopped) return
         clearTimeout(timer)
         resolve()
       }

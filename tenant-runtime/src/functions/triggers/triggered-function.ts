@@ -1,4 +1,4 @@
-// The functions of a home that something else than a request starts: what a dispatcher knows of each.
+// Reads the functions of a home that have a schedule or listen to changes.
 import { sql, type Row } from '../../database/statement.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
@@ -11,18 +11,18 @@ const context: RlsContext = { role: 'service', reason: 'triggers of functions' }
 export interface TriggeredFunction {
   id: string
   name: string
-  /** As it stands in the table: another text is another trigger. */
+  /** The trigger as the table has it. A change of the text is a change of the trigger. */
   triggerType: string
   schedule: Schedule | undefined
-  /** Planned times up to here are done with, or were never promised. */
+  /** Planned times up to this time are done or before the schedule was set. */
   since: Date
 }
 
 export interface Triggers {
   scheduled: TriggeredFunction[]
-  /** Told of changes, or with some that they have still to be told of. */
-  told: TriggeredFunction[]
-  /** The tables tell whom they should. */
+  /** Functions that listen to changes or have waiting deliveries. */
+  listening: TriggeredFunction[]
+  /** Whether the triggers of tables are complete. */
   isSettled: boolean
 }
 
@@ -34,7 +34,7 @@ export async function readTriggers({ database }: Tenant, now: Date): Promise<Tri
          greatest(f.trigger_since, (select max(planned_at) from function_schedule_runs r where r.function_id = f.id)) as since,
          f.trigger_type like '{"Schedule"%' as is_scheduled,
          f.trigger_type like '{"Database"%' or exists (
-           select from function_deliveries d where d.function_id = f.id and d.state = 'waiting') as is_told
+           select from function_deliveries d where d.function_id = f.id and d.state = 'waiting') as is_listening
        from functions f where f.enabled`,
     ),
     ...missingStatements,
@@ -42,7 +42,7 @@ export async function readTriggers({ database }: Tenant, now: Date): Promise<Tri
   const rows = found?.rows ?? []
   return {
     scheduled: rows.filter((row) => row['is_scheduled'] === true).map((row) => toTriggered(row, now)),
-    told: rows.filter((row) => row['is_told'] === true).map((row) => toTriggered(row, now)),
+    listening: rows.filter((row) => row['is_listening'] === true).map((row) => toTriggered(row, now)),
     isSettled: isSettled(missing[0]?.rows ?? [], missing[1]?.rows[0]),
   }
 }

@@ -1,4 +1,4 @@
-// Messages of webhooks that have been taken: each runs once, however often it is sent, unless it failed.
+// Ids of received webhook messages, so that each message runs once, unless its run failed.
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { storedTrigger } from '../function.ts'
@@ -6,10 +6,10 @@ import type { Claim } from '../invocations/invocation-store.ts'
 
 const context: RlsContext = { role: 'service', reason: 'webhook' }
 
-/** A message's timestamp holds for 5 minutes in either direction; the clocks of database and runtime may differ too. */
+/** Minutes for which ids are retained; more than the 5 minutes for which a timestamp is valid, because clocks may differ. */
 const retentionMinutes = 60
 
-/** Undefined for a function that is not there, is disabled, or has another trigger. */
+/** Finds the secret of a function's webhook; undefined if the function is missing, disabled or has another trigger. */
 export async function findSecret(
   { database }: Tenant,
   name: string,
@@ -20,18 +20,18 @@ export async function findSecret(
   })
   const [row] = rows
   if (row === undefined) return undefined
-  // The time matters to schedules alone.
+  // Only schedules use the time.
   const trigger = storedTrigger(String(row['trigger_type']), new Date(0))
   return typeof trigger === 'object' && 'Webhook' in trigger
     ? { functionId: String(row['id']), secret: trigger.Webhook.secret }
     : undefined
 }
 
-/** A run that was cut off may be one that goes on, until its time is over. */
-const isUnderWay = (record: string, config: string) =>
+/** Whether a run may be running: its record has no end, and its timeout is not over. */
+const isRunning = (record: string, config: string) =>
   `${record}.state = 'interrupted' and ${record}.timestamp > now() - (${config} ->> 'timeout')::float8 * interval '1 second'`
 
-/** Won by the first message of an id, and by one whose run before has failed. A record that is not there is no failure. */
+/** Returns a claim that succeeds for the first message of an id, or if the previous run failed. A missing record is not a failure. */
 export function claimMessage(messageId: string): Claim {
   return {
     text: `insert into function_webhook_ids as m (function_id, message_id, invocation_id) select f.id, $5, $2 from f
@@ -39,18 +39,18 @@ export function claimMessage(messageId: string): Claim {
       where exists (
         select from function_invocations i, f
         where i.id = m.invocation_id and f.id = m.function_id and i.status <> 'success'
-          and not (${isUnderWay('i', 'f.config')}))
+          and not (${isRunning('i', 'f.config')}))
       returning 1`,
     values: [messageId],
   }
 }
 
-/** What became of a message that was not won. */
+/** Returns the state of a message that could not be claimed. */
 export async function messageState(
   { database }: Tenant,
   functionId: string,
   messageId: string,
-): Promise<'done' | 'under way'> {
+): Promise<'done' | 'in progress'> {
   const { rows } = await database.query(
     context,
     `select i.status = 'success' as done
@@ -59,15 +59,15 @@ export async function messageState(
     functionId,
     messageId,
   )
-  return rows[0] === undefined || rows[0]['done'] === false ? 'under way' : 'done'
+  return rows[0] === undefined || rows[0]['done'] === false ? 'in progress' : 'done'
 }
 
-/** A function that refused a message may be sent it again. */
+/** Deletes the id of a message that the function rejected, so that it can be sent again. */
 export async function deleteMessage({ database }: Tenant, invocationId: string): Promise<void> {
   await database.query(context, 'delete from function_webhook_ids where invocation_id = $1', invocationId)
 }
 
-/** Those whose signatures hold no more. */
+/** Deletes the ids of messages whose signatures have expired. */
 export async function deleteOldMessages({ database }: Tenant): Promise<void> {
   await database.query(
     context,

@@ -1,28 +1,28 @@
-// Webhooks: messages of other services, told from anybody's by their signature alone.
+// The HTTP route of webhooks: messages of other services, which are authenticated by their signatures.
 import type { FastifyInstance } from 'fastify'
 import { RuntimeError } from '../../errors.ts'
 import { anonymous } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { noSuchFunction } from '../function-store.ts'
 import { ClaimTaken } from '../invocations/invocation-store.ts'
-import { keepBodiesAsBytes, maxEventBytes } from '../invocations/invoke-routes.ts'
+import { readBodiesAsBytes, maxEventBytes } from '../invocations/invoke-routes.ts'
 import { invoke, type InvokeDeps } from '../invocations/invoke.ts'
 import { requestVariables } from '../invocations/request-variables.ts'
 import { checkSignature, readWebhookHead } from './webhook-signature.ts'
 import { claimMessage, findSecret, deleteMessage, deleteOldMessages, messageState } from './webhook-messages.ts'
 
-/** Between two times that a tenant's old messages are forgotten, while new ones come. */
-const evictMilliseconds = 600_000
+/** Interval at which a tenant's old messages are deleted while new ones come. */
+const cleanupMilliseconds = 600_000
 
 export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
-  keepBodiesAsBytes(app)
-  const evicted = new WeakMap<Tenant, number>()
+  readBodiesAsBytes(app)
+  const lastCleanups = new WeakMap<Tenant, number>()
 
   const deleteSomeMessages = (tenant: Tenant) => {
-    if (deps.now() - (evicted.get(tenant) ?? -Infinity) < evictMilliseconds) return
-    evicted.set(tenant, deps.now())
+    if (deps.now() - (lastCleanups.get(tenant) ?? -Infinity) < cleanupMilliseconds) return
+    lastCleanups.set(tenant, deps.now())
     deleteOldMessages(tenant).catch((cause: unknown) =>
-      deps.onError(new Error(`${tenant.id}: old messages of webhooks could not be forgotten`, { cause })),
+      deps.onError(new Error(`${tenant.id}: Old webhook messages could not be deleted.`, { cause })),
     )
   }
 
@@ -31,7 +31,7 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
     url: '/functions/v1/webhook/:name',
     config: { access: 'signed' },
     bodyLimit: maxEventBytes,
-    // Before the body is read, or the database asked.
+    // Checks the headers before the body is read and the database is queried.
     preParsing: async ({ headers }) => void readWebhookHead(headers, deps.now()),
     handler: async (request, reply) => {
       const {
@@ -39,10 +39,10 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
         params: { name },
         url,
         headers,
-        body: received,
+        body: requestBody,
         log,
       } = request
-      const input = Buffer.isBuffer(received) ? received : Buffer.alloc(0)
+      const input = Buffer.isBuffer(requestBody) ? requestBody : Buffer.alloc(0)
       const head = readWebhookHead(headers, deps.now())
       const found = await findSecret(tenant, name)
       if (found === undefined) throw noSuchFunction()
@@ -53,7 +53,7 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
         const {
           invocationId,
           status,
-          headers: reported,
+          headers: responseHeaders,
           body,
         } = await invoke(deps, tenant, {
           name,
@@ -69,12 +69,12 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
           log,
         })
         if (status >= 400) await deleteMessage(tenant, invocationId)
-        return await reply.status(status).headers(reported).header('x-invocation-id', invocationId).send(body)
+        return await reply.status(status).headers(responseHeaders).header('x-invocation-id', invocationId).send(body)
       } catch (error) {
         if (!(error instanceof ClaimTaken)) throw error
         if ((await messageState(tenant, found.functionId, head.id)) === 'done')
           return reply.status(200).send({ duplicate: true })
-        throw new RuntimeError('CONFLICT', `the message "${head.id}" is being taken already; send it again later`, {
+        throw new RuntimeError('CONFLICT', `The message "${head.id}" is being processed. Send it again later.`, {
           retryAfter: 1,
         })
       }

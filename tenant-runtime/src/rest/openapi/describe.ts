@@ -1,4 +1,4 @@
-// The interface described in OpenAPI 2.0, as tools of PostgREST's users read it: a path for each relation and function. Pure.
+// Describes the interface in OpenAPI 2.0 as tools for PostgREST read it: a path for each relation and function. Pure.
 import type { Catalog, Column, Relation, Routine } from '../registry/catalog.ts'
 import { describeType, type TypeDescription } from './types.ts'
 
@@ -13,7 +13,10 @@ const mediaTypes = [
   'text/csv',
 ]
 
-/** @param basePath where the interface is, as its callers see it */
+/**
+ * Describes the catalog.
+ * @param basePath the path of the interface as its callers see it
+ */
 export function describeCatalog(catalog: Catalog, basePath: string): Json {
   const relations = [...catalog.relations.values()]
   return {
@@ -71,12 +74,15 @@ const inQuery = (name: string, description: string): Json => ({
 const common: [string, Json][] = [
   [
     'preferReturn',
-    header('Prefer', 'What is sent back', ['return=representation', 'return=minimal', 'return=headers-only']),
+    header('Prefer', 'The content of the response', ['return=representation', 'return=minimal', 'return=headers-only']),
   ],
-  ['preferCount', header('Prefer', 'How the rows are counted', ['count=exact', 'count=planned', 'count=estimated'])],
+  [
+    'preferCount',
+    header('Prefer', 'The method of counting the rows', ['count=exact', 'count=planned', 'count=estimated']),
+  ],
   [
     'preferPost',
-    header('Prefer', 'What is sent back, and what happens to a record that is there already', [
+    header('Prefer', 'The content of the response, and the treatment of a record that already exists', [
       'return=representation',
       'return=minimal',
       'return=headers-only',
@@ -85,12 +91,12 @@ const common: [string, Json][] = [
     ]),
   ],
   ['select', inQuery('select', 'Columns, and other relations')],
-  ['on_conflict', inQuery('on_conflict', 'Columns of which a conflict is told')],
+  ['on_conflict', inQuery('on_conflict', 'Columns that determine a conflict')],
   ['order', inQuery('order', 'Ordering')],
-  ['range', header('Range', 'Rows by their numbers')],
+  ['range', header('Range', 'Range of row numbers')],
   ['rangeUnit', { ...header('Range-Unit', 'Unit of Range'), default: 'items' }],
-  ['offset', inQuery('offset', 'Rows to pass over')],
-  ['limit', inQuery('limit', 'Rows at most')],
+  ['offset', inQuery('offset', 'Number of rows to skip')],
+  ['limit', inQuery('limit', 'Maximum number of rows')],
   ['id', { name: 'id', in: 'path', description: 'Value of the primary key', required: true, type: 'string' }],
 ]
 

@@ -1,8 +1,8 @@
-// Postgres' types in the words of OpenAPI. Pure.
+// Describes Postgres' types in OpenAPI. Pure.
 
 export interface TypeDescription {
   type?: 'integer' | 'number' | 'boolean' | 'string' | 'array'
-  /** Postgres' own name. */
+  /** Postgres' own name of the type. */
   format: string
   items?: TypeDescription
 }
@@ -19,7 +19,7 @@ const types: Record<string, TypeDescription['type']> = {
 
 export function describeType(name: string): TypeDescription {
   if (name.endsWith('[]')) return { type: 'array', format: name, items: describeType(name.slice(0, -2)) }
-  // A value of these may be anything.
+  // A value of these types may have any form.
   if (name === 'json' || name === 'jsonb') return { format: name }
   return { type: types[name] ?? 'string', format: name }
 }

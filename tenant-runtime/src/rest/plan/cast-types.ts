@@ -1,4 +1,4 @@
-// Types that `::` may name. Their names go into SQL, so that only these do. Pure.
+// The types that `::` may name. Their names become part of the SQL, so no others are allowed. Pure.
 import { restError } from '../rest-error.ts'
 
 const types: ReadonlySet<string> = new Set([
@@ -40,12 +40,15 @@ const types: ReadonlySet<string> = new Set([
   'cidr',
 ])
 
-/** @throws RuntimeError INVALID_QUERY (42704) for any other */
+/**
+ * Checks a type's name.
+ * @throws RuntimeError INVALID_QUERY (42704) for any other
+ */
 export function castType(name: string | undefined): string | undefined {
   if (name === undefined) return undefined
   if (types.has(name.replace(/\[\]$/, ''))) return name
   throw restError('INVALID_QUERY', {
     code: '42704',
-    message: `query parameter "select": type "${name}" is none that values are cast to`,
+    message: `Invalid query parameter "select": values cannot be cast to the type "${name}".`,
   })
 }

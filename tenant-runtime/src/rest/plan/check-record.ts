@@ -1,10 +1,13 @@
-// A record that a caller sends, against its collection (specification, section 2.3). Pure.
+// Checks a record from a caller against its collection (specification, section 2.3). Pure.
 import { didYouMean, restError } from '../rest-error.ts'
-import { hasDefault, errorOf } from '../registry/check-value.ts'
+import { hasDefault, valueViolation } from '../registry/check-value.ts'
 import type { Relation } from '../registry/catalog.ts'
 import type { Field } from '../registry/collection.ts'
 
-/** @throws RuntimeError naming the field: unknown, missing, of the wrong type, or outside of what it allows */
+/**
+ * Checks a record.
+ * @throws RuntimeError that names the field: unknown, missing, of the wrong type, or outside of its limits
+ */
 export function checkRecord(
   collection: Relation,
   record: unknown,
@@ -14,20 +17,23 @@ export function checkRecord(
   if (typeof record !== 'object' || record === null || Array.isArray(record)) {
     throw restError('BAD_REQUEST', {
       code: 'PGRST102',
-      message: `${location === '' ? 'the body' : location} must be an object`,
+      message: `${location === '' ? 'The body' : location} must be an object.`,
     })
   }
   const values = record as Record<string, unknown>
   for (const [name, value] of Object.entries(values)) {
     const column = collection.columns.get(name)
     if (column === undefined) throw unknownField(collection, name)
-    // What no schema describes Postgres alone checks.
+    // Only Postgres checks columns that no schema describes.
     if (column.field !== undefined) checkValue(column.field, value, location)
   }
   if (kind === 'insert') {
     for (const { field } of collection.columns.values()) {
       if (field !== undefined && isMissing(collection, field, values)) {
-        throw restError('MISSING_FIELD', { code: '23502', message: `field "${at(location, field.name)}" is required` })
+        throw restError('MISSING_FIELD', {
+          code: '23502',
+          message: `Field "${at(location, field.name)}" is required.`,
+        })
       }
     }
   }
@@ -40,21 +46,21 @@ function isMissing({ ownerField }: Relation, field: Field, values: Record<string
 }
 
 function checkValue(field: Field, value: unknown, location: string): void {
-  const error = errorOf(field, value)
-  if (error === undefined) return
-  const [code, message] = error
-  throw restError('INVALID_FIELD', { code, message: `field "${at(location, field.name)}" ${message}` })
+  const violation = valueViolation(field, value)
+  if (violation === undefined) return
+  const [code, message] = violation
+  throw restError('INVALID_FIELD', { code, message: `Field "${at(location, field.name)}" ${message}.` })
 }
 
 function at(location: string, name: string): string {
   return location === '' ? name : `${location}.${name}`
 }
 
-/** Of what is written. */
+/** Makes the error of an unknown field in a written record. */
 export function unknownField({ name, columns }: Relation, field: string) {
   return restError('UNKNOWN_FIELD', {
     code: 'PGRST204',
-    message: `collection "${name}" has no field "${field}"`,
+    message: `The collection "${name}" has no field "${field}".`,
     ...didYouMean(field, columns.keys()),
   })
 }

@@ -1,9 +1,13 @@
-// Which way leads from a relation to the one that `select` names: by the foreign keys, with a hint where there are several.
+// Finds the relationship from a relation to one that `select` names, by the foreign keys, with a hint where there are
+// several.
 import { nearest } from '@tenantry/contract'
 import { relationshipsOf, type Catalog, type Relation, type Relationship } from '../registry/catalog.ts'
 import { restError } from '../rest-error.ts'
 
-/** @throws RuntimeError when there is no way (PGRST200), or more than one (PGRST201) */
+/**
+ * Finds the relationship.
+ * @throws RuntimeError when there is none (PGRST200), or more than one (PGRST201)
+ */
 export function findRelationship(
   catalog: Catalog,
   from: Relation,
@@ -15,13 +19,13 @@ export function findRelationship(
   const meant =
     named.length > 0 ? named : all.filter((way) => way.through === undefined && !way.isToMany && isCalled(way, target))
   const hinted = hint === undefined ? meant : meant.filter((way) => isHinted(way, hint))
-  // Tables that are there for more than joining two others are only looked through when nothing else leads there.
+  // Tables that have more than the keys of two others are junctions only when no other relationship exists.
   const plain = hinted.filter(({ through }) => through === undefined || through.isKeyed)
   const ways = plain.length > 0 ? plain : hinted
   const [first, second] = ways
-  if (first === undefined) throw noWay(catalog, from, target, hint)
+  if (first === undefined) throw noRelationship(catalog, from, target, hint)
   if (second === undefined) return first
-  // A table that refers to itself, named as a table: the rows that refer to this one.
+  // A table that references itself, named as a table, means the rows that reference this one.
   const [one] = ways.filter(({ isToMany }) => isToMany)
   if (ways.length === 2 && first.name === second.name && first.through === undefined && one !== undefined) return one
   throw restError('AMBIGUOUS', {
@@ -50,11 +54,11 @@ function describe(from: Relation, { name, to, isToMany, pairs, through }: Relati
   return {
     cardinality: through !== undefined ? 'many-to-many' : isToMany ? 'one-to-many' : 'many-to-one',
     embedding: `${from.name} with ${to}`,
-    relationship: through === undefined ? `${name} using ${ends}` : `by way of ${through.relation}`,
+    relationship: through === undefined ? `${name} using ${ends}` : `through ${through.relation}`,
   }
 }
 
-function noWay(catalog: Catalog, from: Relation, target: string, hint: string | undefined) {
+function noRelationship(catalog: Catalog, from: Relation, target: string, hint: string | undefined) {
   const meant = nearest(
     target,
     relationshipsOf(catalog, from.name).map(({ to }) => to),

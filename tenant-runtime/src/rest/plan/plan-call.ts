@@ -1,4 +1,4 @@
-// A call of a function: which of those that share a name, and what is read of its answer. Pure.
+// Plans a call of a function: chooses one of several with the same name, and plans what is read of its result. Pure.
 import { nearest } from '@tenantry/contract'
 import type { Catalog, Relation, Routine } from '../registry/catalog.ts'
 import type { Query } from '../request/read-query.ts'
@@ -6,7 +6,10 @@ import { restError } from '../rest-error.ts'
 import { defaultRows, maxRows, planRead } from './plan-read.ts'
 import type { CallPlan, PlanScope } from './plan.ts'
 
-/** @throws RuntimeError NO_SUCH_COLLECTION (PGRST202) when the home has none of this name */
+/**
+ * Returns the functions of a name.
+ * @throws RuntimeError NO_SUCH_COLLECTION (PGRST202) when the home has none
+ */
 export function routinesCalled(catalog: Catalog, name: string): readonly Routine[] {
   const found = catalog.routines.get(name)
   if (found !== undefined) return found
@@ -15,18 +18,18 @@ export function routinesCalled(catalog: Catalog, name: string): readonly Routine
     name,
     undefined,
     meant === undefined
-      ? 'a new function is served after POST /admin/reload-schemas'
+      ? 'A new function is available after POST /admin/reload-schemas.'
       : `Perhaps you meant to call the function ${meant}`,
   )
 }
 
 /**
- * The one that takes these arguments, and no others.
- * @throws RuntimeError when none does (PGRST202), or several do (PGRST203)
+ * Chooses the function that has exactly these arguments.
+ * @throws RuntimeError when there is none (PGRST202), or several (PGRST203)
  */
 export function chooseRoutine(routines: readonly Routine[], given: readonly string[], takesWhole: boolean): Routine {
   const all = routines.filter((routine) => fits(routine, given))
-  // One that takes none or more of something is meant only when no other fits.
+  // A variadic function without its argument is only chosen when no other fits.
   const exact = all.filter((routine) =>
     routine.arguments.every(({ name, isVariadic, isOptional }) => !isVariadic || isOptional || given.includes(name)),
   )
@@ -67,10 +70,10 @@ function signature({ name, arguments: list }: Routine): string {
 }
 
 function noSuchRoutine(name: string, given: readonly string[] | undefined, hint: string) {
-  const shown = given === undefined ? '' : given.length === 0 ? ' without parameters' : `(${given.join(', ')})`
+  const argumentList = given === undefined ? '' : given.length === 0 ? ' without parameters' : `(${given.join(', ')})`
   return restError('NO_SUCH_COLLECTION', {
     code: 'PGRST202',
-    message: `Could not find the function ${name}${shown} in the schema cache`,
+    message: `Could not find the function ${name}${argumentList} in the schema cache`,
     hint,
   })
 }
@@ -83,23 +86,23 @@ export function planCall(scope: PlanScope, routine: Routine, given: readonly str
   return { routine, given, page, read: rows === undefined ? undefined : planRead(scope, rows, query) }
 }
 
-/** Of what there are no columns known nothing can be asked. */
+/** Rejects columns in a query of a function whose columns are not known. */
 function rejectColumns({ name }: Routine, { select, own, embedded }: Query): void {
   const selects = select?.some(({ kind }) => kind !== 'all') === true
   const [what] = [
     ...(selects ? ['select'] : []),
     ...(own.conditions.length > 0 ? ['filters'] : []),
     ...(own.order.length > 0 ? ['order'] : []),
-    ...embedded.map(({ place: location }) => location.join('.')),
+    ...embedded.map(({ location }) => location.join('.')),
   ]
   if (what !== undefined)
     throw restError('INVALID_QUERY', {
       code: '42703',
-      message: `function "${name}" gives values, or rows whose columns are not known: there is nothing for ${what}`,
+      message: `The function "${name}" returns values, or rows with unknown columns, so the query cannot have ${what}.`,
     })
 }
 
-/** What its rows look like, where that is known. */
+/** Returns the relation of the function's rows, if it is known. */
 function rowsOf({ relations }: Catalog, { name, returns }: Routine): Relation | undefined {
   const relation = returns.relation === undefined ? undefined : relations.get(returns.relation)
   if (relation !== undefined) return relation

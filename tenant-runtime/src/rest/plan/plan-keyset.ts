@@ -1,4 +1,4 @@
-// Paging by keys (`cursor=`): a page begins behind the last row of the one before, wherever that stands by now. Pure.
+// Paging by keys (`cursor=`): a page begins after the last row of the previous one, wherever that row is now. Pure.
 import { restError } from '../rest-error.ts'
 import { isAggregated, type PlannedOrder, type ReadPlan } from './plan.ts'
 
@@ -9,15 +9,16 @@ export interface KeysetPage {
 }
 
 /**
- * @param cursor as `nextCursor` gave it; empty for the first page
- * @throws RuntimeError INVALID_QUERY when the list can't be paged so, or the cursor is of another one
+ * Plans a page.
+ * @param cursor the cursor of `nextCursor`; empty for the first page
+ * @throws RuntimeError INVALID_QUERY when the list cannot be paged by keys, or the cursor is another list's
  */
 export function planKeyset(plan: ReadPlan, cursor: string): KeysetPage {
   const { relation, order } = plan
-  if (relation.key.length === 0) throw badCursor(`"${relation.name}" has no primary key to page by`)
-  if (isAggregated(plan)) throw badCursor('aggregates are not paged')
-  if (plan.offset > 0) throw badCursor('a cursor and an offset exclude each other')
-  if (order.some(({ by }) => by !== undefined)) throw badCursor('the order is by columns of the collection itself')
+  if (relation.key.length === 0) throw badCursor(`"${relation.name}" has no primary key`)
+  if (isAggregated(plan)) throw badCursor('aggregates cannot be paged')
+  if (plan.offset > 0) throw badCursor('it cannot be combined with an offset')
+  if (order.some(({ by }) => by !== undefined)) throw badCursor('the order must be by columns of the collection itself')
   const ordered = new Set(order.filter(({ path }) => path.steps.length === 0).map(({ path }) => path.column.name))
   const direction = order.at(-1)?.direction ?? 'asc'
   const rest = relation.key.flatMap((name): PlannedOrder[] => {
@@ -35,7 +36,10 @@ export function planKeyset(plan: ReadPlan, cursor: string): KeysetPage {
   }
 }
 
-/** @param key of a page's last row: a JSON array of texts */
+/**
+ * Returns the cursor of the next page.
+ * @param key the key of a page's last row: a JSON array of texts
+ */
 export function nextCursor(terms: readonly PlannedOrder[], key: string): string {
   return Buffer.from(JSON.stringify([describe(terms), ...(JSON.parse(key) as unknown[])])).toString('base64url')
 }
@@ -45,17 +49,18 @@ function readCursor(cursor: string, terms: readonly PlannedOrder[]): (string | n
   try {
     parsed = JSON.parse(Buffer.from(cursor, 'base64url').toString())
   } catch {
-    throw badCursor('it is none that a page gave')
+    throw badCursor('it is not the cursor of a page')
   }
   const [order, ...values] = Array.isArray(parsed) ? (parsed as unknown[]) : []
-  if (order !== describe(terms) || values.length !== terms.length) throw badCursor('it is of a list with another order')
+  if (order !== describe(terms) || values.length !== terms.length)
+    throw badCursor('it belongs to a list with another order')
   return values.map((value) => {
     if (value === null || (typeof value === 'string' && !value.includes('\0'))) return value
-    throw badCursor('it is none that a page gave')
+    throw badCursor('it is not the cursor of a page')
   })
 }
 
-/** The order, so that a cursor of another one is told. */
+/** Describes the order, so that a cursor of another order is detected. */
 function describe(terms: readonly PlannedOrder[]): string {
   return terms
     .map(({ path: { column, steps }, direction, nulls }) =>
@@ -64,6 +69,6 @@ function describe(terms: readonly PlannedOrder[]): string {
     .join(',')
 }
 
-function badCursor(error: string) {
-  return restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "cursor": ${error}` })
+function badCursor(reason: string) {
+  return restError('INVALID_QUERY', { code: 'PGRST100', message: `Invalid query parameter "cursor": ${reason}.` })
 }

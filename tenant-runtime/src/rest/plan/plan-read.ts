@@ -1,4 +1,5 @@
-// A query against the catalog: every column, type and relation in it resolved, or the error that names what is unknown. Pure.
+// Plans a query against the catalog: resolves every column, type and relation, or throws an error that names the unknown
+// one. Pure.
 import type { Column, Relation } from '../registry/catalog.ts'
 import type { Path } from '../request/json-path.ts'
 import type { Condition } from '../request/read-conditions.ts'
@@ -21,33 +22,39 @@ import {
   type ReadPlan,
 } from './plan.ts'
 
-/** Rows of a list that says no limit. */
+/** The number of rows of a list without a limit. */
 export const defaultRows = 1_000
-/** And at most. */
+/** The maximum number of rows of a list. */
 export const maxRows = 1_000_000
 const maxEmbeddings = 64
-/** A row of Postgres has no more. */
+/** The maximum number of columns in a row of Postgres. */
 const maxColumns = 1_600
 const noPart: Part = { conditions: [], order: [], limit: undefined, offset: undefined }
 const everything: Selected[] = [{ kind: 'all' }]
 
-/** @throws RuntimeError for what the catalog does not know */
+/**
+ * Plans a list.
+ * @throws RuntimeError for a name that the catalog does not have
+ */
 export function planRead(scope: PlanScope, relation: Relation, query: Query): ReadPlan {
   const planner = new Planner(scope, query)
   const plan = planner.plan(relation, query.select ?? everything, query.own, [])
-  planner.requireAllPlaced()
+  planner.requireAllEmbedded()
   const limit = query.own.limit ?? defaultRows
   return { ...plan, limit: Math.min(limit, maxRows) }
 }
 
-/** The one row with this key. @throws RuntimeError NO_SUCH_COLLECTION when the relation has no key of one column */
+/**
+ * Plans the one row with this key.
+ * @throws RuntimeError NOT_FOUND when the relation does not have a key of one column
+ */
 export function planRecord(scope: PlanScope, relation: Relation, id: string, query: Query): ReadPlan {
   const [key, ...others] = relation.key
   const column = key === undefined ? undefined : relation.columns.get(key)
   if (column === undefined || others.length > 0) {
     throw restError('NOT_FOUND', {
       code: 'PGRST125',
-      message: `"${relation.name}" has no key of one field: ask for its records with filters`,
+      message: `"${relation.name}" does not have a key of one field. Select its records with filters.`,
     })
   }
   const plan = planRead(scope, relation, query)
@@ -60,15 +67,15 @@ export function planRecord(scope: PlanScope, relation: Relation, id: string, que
   return { ...plan, where: [test, ...plan.where.filter(({ kind }) => kind !== 'own')], order: [], limit: 1, offset: 0 }
 }
 
-/** The same of what was changed, all: the filters have been heard. */
-export function ofChanged(plan: ReadPlan): ReadPlan {
+/** Returns the plan for reading all changed rows, without the filters, which the change has already applied. */
+export function withoutFilters(plan: ReadPlan): ReadPlan {
   return { ...plan, where: [], limit: undefined }
 }
 
 class Planner {
   readonly #scope: PlanScope
   readonly #query: Query
-  readonly #placed = new Set<Part>()
+  readonly #usedParts = new Set<Part>()
   #embeddings = 0
 
   constructor(scope: PlanScope, query: Query) {
@@ -99,7 +106,7 @@ class Planner {
     if (columnsOf(fields).length > maxColumns)
       throw restError('INVALID_QUERY', {
         code: 'PGRST100',
-        message: `query parameter "select": at most ${maxColumns} columns are selected`,
+        message: `Invalid query parameter "select": at most ${maxColumns} columns can be selected.`,
       })
     const order = part.order.map((order) => this.#planOrder(relation, embeddings, order))
     if (isAggregated({ fields })) for (const one of order) requireGrouped(fields, one)
@@ -121,28 +128,30 @@ class Planner {
     if (++this.#embeddings > maxEmbeddings)
       throw restError('INVALID_QUERY', {
         code: 'PGRST100',
-        message: `query parameter "select": at most ${maxEmbeddings} relations are embedded`,
+        message: `Invalid query parameter "select": at most ${maxEmbeddings} relations can be embedded.`,
       })
     const relationship = findRelationship(this.#scope.catalog, from, item.target, item.hint)
     const { relations } = this.#scope.catalog
-    const relation = known(relations.get(relationship.to))
+    const relation = requireRelation(relations.get(relationship.to))
     const names = [...new Set([item.alias ?? item.target, item.target])]
     const entries = this.#query.embedded.filter(
-      (entry) => entry.place.length === location.length + 1 && location.every((name, n) => name === entry.place[n]),
+      (entry) =>
+        entry.location.length === location.length + 1 && location.every((name, n) => name === entry.location[n]),
     )
     const entry = names
-      .map((name) => entries.find((entry) => entry.place.at(-1) === name))
+      .map((name) => entries.find((entry) => entry.location.at(-1) === name))
       .find((found) => found !== undefined)
-    if (entry !== undefined) this.#placed.add(entry.part)
+    if (entry !== undefined) this.#usedParts.add(entry.part)
     return {
       names,
       relationship,
-      junction: relationship.through === undefined ? undefined : known(relations.get(relationship.through.relation)),
+      junction:
+        relationship.through === undefined ? undefined : requireRelation(relations.get(relationship.through.relation)),
       isInner: item.join === 'inner',
       isSpread: item.isSpread,
       plan: this.plan(relation, item.select, entry?.part ?? noPart, [
         ...location,
-        entry?.place.at(-1) ?? names[0] ?? item.target,
+        entry?.location.at(-1) ?? names[0] ?? item.target,
       ]),
     }
   }
@@ -175,9 +184,9 @@ class Planner {
     return column === undefined || !isOwnersOnly || this.#scope.seesAll ? [] : [{ kind: 'own', negated: false, column }]
   }
 
-  requireAllPlaced(): void {
-    const lost = this.#query.embedded.find(({ part }) => !this.#placed.has(part))
-    if (lost !== undefined) throw notEmbedded(lost.place.join('.'))
+  requireAllEmbedded(): void {
+    const unused = this.#query.embedded.find(({ part }) => !this.#usedParts.has(part))
+    if (unused !== undefined) throw notEmbedded(unused.location.join('.'))
   }
 }
 
@@ -189,12 +198,12 @@ function notEmbedded(name: string) {
   })
 }
 
-function known(relation: Relation | undefined): Relation {
-  if (relation === undefined) throw new Error('a relationship leads to a relation that is not in the catalog')
+function requireRelation(relation: Relation | undefined): Relation {
+  if (relation === undefined) throw new Error('A relationship references a relation that is not in the catalog.')
   return relation
 }
 
-/** What is aggregated of a single row is aggregated by the parent. */
+/** Plans a spread relation. The parent aggregates what is aggregated of a single row. */
 function spread(embedding: Embedding): PlannedField {
   const { relationship, plan } = embedding
   const columns = columnsOf(plan.fields)
@@ -205,7 +214,7 @@ function spread(embedding: Embedding): PlannedField {
   return { kind: 'spread', embedding, columns }
 }
 
-/** Groups have only the columns by which they are made. */
+/** Checks that the order of groups is by a column that they are grouped by. */
 function requireGrouped(fields: readonly PlannedField[], { path, by }: PlannedOrder): void {
   if (
     by === undefined &&
@@ -215,8 +224,8 @@ function requireGrouped(fields: readonly PlannedField[], { path, by }: PlannedOr
   throw restError('INVALID_QUERY', {
     code: '42803',
     message:
-      'query parameter "order": what is aggregated can only be ordered by what it is grouped by, ' +
-      `and "select" has no "${path.column.name}" as it stands there`,
+      'Invalid query parameter "order": aggregated rows can only be ordered by columns that they are grouped by, ' +
+      `and "select" has no "${path.column.name}" of this form.`,
   })
 }
 
@@ -234,7 +243,7 @@ function plainField(column: Column): PlannedField {
 function planField(relation: Relation, { alias, path, cast, aggregate, aggregateCast }: SelectedField): PlannedField {
   const casts = { cast: castType(cast), aggregate, aggregateCast: castType(aggregateCast) }
   if (path === undefined) return { kind: 'value', name: outputName(alias ?? 'count'), path, ...casts }
-  // As clients have long asked for the number of rows.
+  // Older clients request the number of rows like this.
   if (path.column === 'count' && path.steps.length === 0 && aggregate === undefined && !relation.columns.has('count')) {
     return {
       kind: 'value',
@@ -250,12 +259,12 @@ function planField(relation: Relation, { alias, path, cast, aggregate, aggregate
   return { kind: 'value', name: outputName(alias ?? aggregate ?? String(leaf ?? path.column)), path: planned, ...casts }
 }
 
-/** Postgres would cut longer ones. */
+/** Checks the name of an output column. Postgres would truncate longer ones. */
 function outputName(name: string): string {
   if (name !== '' && Buffer.byteLength(name) <= 63) return name
   throw restError('INVALID_QUERY', {
     code: 'PGRST100',
-    message: `query parameter "select": "${name}" must be 1 to 63 bytes`,
+    message: `Invalid query parameter "select": the name "${name.slice(0, 100)}" must be 1 to 63 bytes long.`,
   })
 }
 
@@ -264,7 +273,10 @@ function planPath(relation: Relation, { column, steps }: Path, parameter: string
   if (found !== undefined) return { column: found, steps }
   throw restError('INVALID_QUERY', {
     code: '42703',
-    message: `${parameter === 'columns' ? '' : `query parameter "${parameter}": `}collection "${relation.name}" has no field "${column}"`,
+    message:
+      parameter === 'columns'
+        ? `The collection "${relation.name}" has no field "${column}".`
+        : `Invalid query parameter "${parameter}": the collection "${relation.name}" has no field "${column}".`,
     ...didYouMean(column, relation.columns.keys()),
   })
 }

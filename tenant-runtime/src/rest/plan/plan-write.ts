@@ -1,4 +1,4 @@
-// What a request wants to write, against its relation: which columns, from which records, and what a conflict means. Pure.
+// Plans a write against its relation: the columns, the records, and the treatment of conflicts. Pure.
 import type { Column, Relation } from '../registry/catalog.ts'
 import { checkSchema } from '../registry/check-schema.ts'
 import type { Preferences } from '../request/read-preferences.ts'
@@ -7,7 +7,7 @@ import { restError } from '../rest-error.ts'
 import type { Insert, Update } from '../sql/change-sql.ts'
 import { checkRecord, unknownField } from './check-record.ts'
 
-/** A JSON body: as it came, and what it means. */
+/** A JSON body: its text and its parsed value. */
 export interface JsonBody {
   text: string
   value: unknown
@@ -19,12 +19,15 @@ export function requireWritable({ name, writable }: Relation): void {
   if (writable === 'no') {
     throw restError('FORBIDDEN', {
       code: '42501',
-      message: `collection "${name}" is read-only; use the interface it belongs to`,
+      message: `The collection "${name}" is read-only. Use the interface that it belongs to.`,
     })
   }
 }
 
-/** @throws RuntimeError that names the record and the field which is wrong */
+/**
+ * Plans an insert.
+ * @throws RuntimeError that names the record and the invalid field
+ */
 export function planInsert(
   relation: Relation,
   body: JsonBody | undefined,
@@ -35,12 +38,12 @@ export function planInsert(
   if (body === undefined)
     throw restError('INVALID_JSON', {
       code: 'PGRST102',
-      message: 'the body is empty: a record is expected, or an array of records',
+      message: 'The body is empty. It must be a record, or an array of records.',
     })
   const isMany = Array.isArray(body.value)
   const records: unknown[] = isMany ? (body.value as unknown[]) : [body.value]
   if (records.length > maxRecords)
-    throw restError('BODY_TOO_LARGE', { code: 'PGRST102', message: `at most ${maxRecords} records at once` })
+    throw restError('BODY_TOO_LARGE', { code: 'PGRST102', message: `The body has more than ${maxRecords} records.` })
   const named = namedColumns(relation, query)
   const checked = records.map((record, n) => recordOf(relation, record, 'insert', isMany ? `[${n}]` : '', named))
   const columns = columnsOf(relation, named ?? new Set(checked.flatMap((record) => Object.keys(record))))
@@ -57,16 +60,16 @@ export function planInsert(
   }
 }
 
-/** Fields to change; none when the body is `{}`. */
+/** Plans an update of the body's fields; none when the body is `{}`. */
 export function planUpdate(relation: Relation, body: JsonBody | undefined, query: Query): Update {
   requireWritable(relation)
   if (body === undefined)
     throw restError('INVALID_JSON', {
       code: 'PGRST102',
-      message: 'the body is empty: the fields to change are expected',
+      message: 'The body is empty. It must have the fields to change.',
     })
   const named = namedColumns(relation, query)
-  // As some clients send one.
+  // Some clients send an array of one record.
   const value: unknown = Array.isArray(body.value) && body.value.length === 1 ? body.value[0] : body.value
   const record = recordOf(relation, value, 'update', '', named)
   const isAsSent = relation.writable === 'yes' && value === body.value
@@ -78,7 +81,10 @@ export function planUpdate(relation: Relation, body: JsonBody | undefined, query
   }
 }
 
-/** A record's values one by one, where that is quicker and loses nothing: fields of schemas, whose types are known, but JSON. */
+/**
+ * Returns a record's values one by one where that is faster and exact: for fields of schemas with known types other than
+ * JSON.
+ */
 function valuesOf(columns: readonly Column[], record: Record<string, unknown> = {}): (string | null)[] | undefined {
   const values: (string | null)[] = []
   for (const { name, field } of columns) {
@@ -111,7 +117,7 @@ function recordOf(
   )
 }
 
-/** Of `columns=`. */
+/** Returns the columns of `columns=`. */
 function namedColumns(relation: Relation, { columns }: Query): ReadonlySet<string> | undefined {
   if (columns === undefined) return undefined
   columnsOf(relation, new Set(columns))
@@ -138,31 +144,31 @@ function conflictOf(
     if (!merges) return { columns: [], merges }
     throw restError('INVALID_QUERY', {
       code: '42P10',
-      message: `"${relation.name}" has no primary key: on_conflict must name the fields that are unique`,
+      message: `"${relation.name}" has no primary key. The query parameter "on_conflict" must name its unique fields.`,
     })
   }
   return { columns: uniqueSet(relation, wanted), merges }
 }
 
-/** The set as Postgres knows it: with the columns that are hidden. */
+/** Returns the unique set of columns as Postgres knows it, including hidden columns. */
 function uniqueSet({ unique, columns }: Relation, wanted: readonly string[]): readonly string[] {
   const isMeant = (set: readonly string[]) => {
-    const shown = set.filter((name) => columns.has(name))
-    return shown.length === wanted.length && wanted.every((name) => shown.includes(name))
+    const visible = set.filter((name) => columns.has(name))
+    return visible.length === wanted.length && wanted.every((name) => visible.includes(name))
   }
   return unique.find(isMeant) ?? wanted
 }
 
-/** A row of `schemas`: checked as a whole when it is new, by its parts when it is changed; a reload checks it again. */
+/** Checks a row of `schemas`: as a whole when it is new, by its parts when it is changed. A reload checks it again. */
 function schemaRecord(value: unknown, kind: 'insert' | 'update'): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw restError('BAD_REQUEST', { code: 'PGRST102', message: 'the body must be an object' })
+    throw restError('BAD_REQUEST', { code: 'PGRST102', message: 'The body must be an object.' })
   const { name, fields, rls_policy, events, ...others } = value as Record<string, unknown>
   const [first] = Object.keys(others)
   if (first !== undefined)
     throw restError('UNKNOWN_FIELD', {
       code: 'PGRST204',
-      message: `collection "schemas" has no field "${first}" that can be written`,
+      message: `The collection "schemas" has no writable field "${first}".`,
     })
   const policy = rls_policy ?? { type: 'service' }
   if (kind === 'insert') {

@@ -1,4 +1,4 @@
-// What a request asks for, with every name in it resolved: what `sql/` makes statements of.
+// The plan of a request, with every name resolved, from which `sql/` makes statements.
 import type { Catalog, Column, Relation, Relationship, Routine } from '../registry/catalog.ts'
 import type { JsonStep } from '../request/json-path.ts'
 import type { Test } from '../request/read-conditions.ts'
@@ -11,19 +11,19 @@ export interface PlannedPath {
 
 export interface PlannedValue extends Aggregation {
   kind: 'value'
-  /** In the answer. */
+  /** The name in the response. */
   name: string
-  /** Undefined: whole rows, counted. */
+  /** Undefined means whole rows, which are counted. */
   path: PlannedPath | undefined
   cast: string | undefined
 }
 
 /** Another relation's rows that belong to each row. */
 export interface Embedding {
-  /** How the rest of the request may name it. */
+  /** The names by which the rest of the request may refer to it. */
   names: readonly string[]
   relationship: Relationship
-  /** The table in between, where there is one. */
+  /** The junction table, if there is one. */
   junction: Relation | undefined
   isInner: boolean
   isSpread: boolean
@@ -35,7 +35,7 @@ export type PlannedField =
   | { kind: 'embedded'; name: string; embedding: Embedding }
   | { kind: 'spread'; embedding: Embedding; columns: readonly SpreadColumn[] }
 
-/** A column of a spread relation, as its parent has it. */
+/** A column of a spread relation in the rows of its parent. */
 interface SpreadColumn extends Aggregation {
   name: string
 }
@@ -47,11 +47,13 @@ export interface Aggregation {
 
 export type PlannedCondition =
   | { kind: 'test'; negated: boolean; path: PlannedPath; test: Test }
-  /** There is a row of it. */
+  /** The embedded relation has a row. */
   | { kind: 'has'; negated: boolean; embedding: Embedding }
-  /** The caller owns it. Row-level security says the same, and decides; here the planner sees it, and finds an index. */
+  /**
+   * The caller owns the row. Row-level security decides this, but with this condition Postgres' planner can use an index.
+   */
   | { kind: 'own'; negated: false; column: Column }
-  /** Behind a row that has these values in the order. */
+  /** The row is after one with these values in the order. */
   | { kind: 'after'; negated: false; terms: readonly PlannedOrder[]; values: readonly (string | null)[] }
   | { kind: 'and' | 'or'; negated: boolean; members: readonly PlannedCondition[] }
 
@@ -59,14 +61,14 @@ export interface PlannedOrder {
   path: PlannedPath
   direction: 'asc' | 'desc'
   nulls: 'first' | 'last' | undefined
-  /** By a column of the one row of another relation. */
+  /** The other relation, when the order is by a column of its one row. */
   by: { relationship: Relationship; relation: Relation } | undefined
 }
 
-/** What is planned against, and for whom. */
+/** The catalog of the plan, and what its caller may see. */
 export interface PlanScope {
   catalog: Catalog
-  /** The service: owners' rows are all the caller's to see. */
+  /** True for the service, which may see the rows of all owners. */
   seesAll: boolean
 }
 
@@ -76,27 +78,27 @@ export interface ReadPlan {
   embeddings: readonly Embedding[]
   where: readonly PlannedCondition[]
   order: readonly PlannedOrder[]
-  /** Undefined: all, in an embedding. */
+  /** Undefined in an embedding means all rows. */
   limit: number | undefined
   offset: number
 }
 
 export interface CallPlan {
   routine: Routine
-  /** Arguments that are given. */
+  /** The names of the given arguments. */
   given: readonly string[]
-  /** Undefined when the answer has no columns: it is a value, values, or nothing. */
+  /** Undefined when the result has no columns: it is a value, values, or nothing. */
   read: ReadPlan | undefined
-  /** Which of the values. */
+  /** The range of the values. */
   page: { limit: number; offset: number }
 }
 
-/** Its rows are groups of the relation's. */
+/** Whether the plan's rows are groups of the relation's rows. */
 export function isAggregated({ fields }: Pick<ReadPlan, 'fields'>): boolean {
   return columnsOf(fields).some(({ aggregate }) => aggregate !== undefined)
 }
 
-/** All columns that rows with these fields have. */
+/** Returns all columns of rows with these fields. */
 export function columnsOf(fields: readonly PlannedField[]): SpreadColumn[] {
   return fields.flatMap((field) => {
     if (field.kind === 'embedded') return [{ name: field.name, aggregate: undefined, aggregateCast: undefined }]
@@ -104,7 +106,7 @@ export function columnsOf(fields: readonly PlannedField[]): SpreadColumn[] {
   })
 }
 
-/** The same fields before they are aggregated. */
+/** Returns the same fields without their aggregates. */
 export function ungrouped(fields: readonly PlannedField[]): PlannedField[] {
   const none = { aggregate: undefined, aggregateCast: undefined }
   return fields.map((field) => {

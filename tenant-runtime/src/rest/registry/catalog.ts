@@ -1,4 +1,4 @@
-// What the interface serves of a home: relations with their columns, how they refer to each other, and functions. Pure.
+// The part of a home that the interface serves: relations with their columns, their references, and functions. Pure.
 import type { Field } from './collection.ts'
 
 export interface Column {
@@ -8,48 +8,50 @@ export interface Column {
   /** The plain name of the type behind domains, without a modifier: `character`. */
   readonly base: string
   readonly nullable: boolean
-  /** SQL of the default; undefined without one, or when Postgres alone makes the value. */
+  /** The SQL of the default; undefined without one, or when only Postgres generates the value. */
   readonly default: string | undefined
-  /** False for what Postgres alone makes. */
+  /** False for a column that only Postgres generates. */
   readonly writable: boolean
-  /** Of a collection that a schema describes. */
+  /** The field, when a schema describes the collection. */
   readonly field: Field | undefined
 }
 
 export interface Relation {
   readonly name: string
   readonly kind: 'table' | 'view'
-  /** Every column that is shown, in order; others stay hidden. */
+  /** The visible columns, in order. Others are hidden. */
   readonly columns: ReadonlyMap<string, Column>
-  /** Columns of the primary key that are shown; none of a view. */
+  /** The visible columns of the primary key; none for a view. */
   readonly key: readonly string[]
-  /** Column sets that hold no two equal rows, as Postgres knows them: those that are hidden included. */
+  /** Sets of columns with a unique constraint, including hidden columns. */
   readonly unique: readonly (readonly string[])[]
-  /** `schemas`: by the rules of schemas. `no`: by nobody, here. */
+  /** `schemas`: by the rules of schemas. `no`: not through this interface. */
   readonly writable: 'yes' | 'no' | 'schemas'
-  /** Whose the rows are: Postgres sets it from the caller. */
+  /** The field of the row's owner, which Postgres sets from the caller. */
   readonly ownerField: string | undefined
-  /** Nobody but them and the service sees them, and an index finds them by their owner. */
+  /** Whether only the owner and the service see a row, and an index finds it by the owner. */
   readonly isOwnersOnly: boolean
   readonly comment: string | undefined
 }
 
-/** A foreign key between two relations that are served. */
+/** A foreign key between two served relations. */
 export interface Reference {
-  /** Name of the constraint. */
+  /** The name of the constraint. */
   readonly name: string
   readonly from: string
   readonly to: string
-  /** Pairs of columns that are equal, hidden ones included. */
+  /** Pairs of equal columns, including hidden ones. */
   readonly pairs: readonly (readonly [from: string, to: string])[]
-  /** At most one row refers to each. */
+  /** Whether at most one row references each row. */
   readonly isUnique: boolean
 }
 
 export interface Argument {
-  /** Empty for the only one of a function that takes its whole body. */
+  /** The argument's name; empty for the only one of a function that takes its whole body. */
   readonly name: string
-  /** Postgres' type as it is written in SQL. Postgres keeps no modifier of an argument: of `character(5)` it is `bpchar`. */
+  /**
+   * Postgres' type as it is written in SQL. Postgres stores no modifier of an argument: `character(5)` becomes `bpchar`.
+   */
   readonly type: string
   /** The plain name of the type behind domains. */
   readonly base: string
@@ -64,12 +66,12 @@ export interface Routine {
     readonly kind: 'nothing' | 'value' | 'row'
     readonly type: string
     readonly isSet: boolean
-    /** Rows are of this relation. */
+    /** The relation of the rows, if there is one. */
     readonly relation: string | undefined
-    /** Of a row: its columns, when no relation tells them and they are known. */
+    /** The columns of a row, when they are known and no relation describes them. */
     readonly columns: readonly { readonly name: string; readonly type: string; readonly base: string }[]
   }
-  /** It changes nothing, so that GET may call it. */
+  /** Whether it changes nothing, so that GET may call it. */
   readonly isReading: boolean
   readonly comment: string | undefined
 }
@@ -77,17 +79,17 @@ export interface Routine {
 export interface Catalog {
   readonly relations: ReadonlyMap<string, Relation>
   readonly references: readonly Reference[]
-  /** By name; several of one name differ in their arguments. */
+  /** Functions by name. Those with the same name differ in their arguments. */
   readonly routines: ReadonlyMap<string, readonly Routine[]>
 }
 
-/** Of two relations, seen from the first. Tables in between (`through`) make it many to many. */
+/** A relationship of two relations, seen from the first. A junction table (`through`) makes it many-to-many. */
 export interface Relationship {
   readonly name: string
   readonly to: string
   readonly isToMany: boolean
   readonly pairs: readonly (readonly [near: string, far: string])[]
-  /** Columns of the first that refer; what may stand for the relationship's name. */
+  /** The referencing columns of the first relation, whose name may also mean the relationship. */
   readonly columns: readonly string[]
   readonly through: Junction | undefined
 }
@@ -96,11 +98,11 @@ interface Junction {
   readonly relation: string
   readonly near: readonly (readonly [near: string, junction: string])[]
   readonly far: readonly (readonly [junction: string, far: string])[]
-  /** Its key is made of the two: it is there for nothing else. */
+  /** Whether its key consists of the two references, so that it has no other purpose. */
   readonly isKeyed: boolean
 }
 
-/** All ways from a relation to others. */
+/** Returns all relationships from a relation to others. */
 export function relationshipsOf({ relations, references }: Catalog, from: string): Relationship[] {
   const found: Relationship[] = []
   for (const reference of references) {
@@ -126,7 +128,7 @@ export function relationshipsOf({ relations, references }: Catalog, from: string
       })
     }
   }
-  // A table that refers to both, once each, joins them.
+  // A table that references both relations joins them.
   for (const near of references) {
     if (near.to !== from) continue
     for (const far of references) {

@@ -1,12 +1,12 @@
-// One field of a schema that somebody wrote: its attributes, or the error that says which one is wrong. Pure.
+// Checks one field of a schema that a caller wrote. The error names the invalid attribute. Pure.
 import { RuntimeError } from '../../errors.ts'
-import { maxStringLength, errorOf, isGenerated } from './check-value.ts'
+import { maxStringLength, valueViolation, isGenerated } from './check-value.ts'
 import { deletions, fieldTypes, generatedDefaults, type Field, type Reference } from './collection.ts'
 
-/** Every table's own columns, and names that are none to a JavaScript object. */
+/** The names of every table's system columns, and names that JavaScript objects cannot have. */
 const reservedFields = new Set(['tenant_id', 'ctid', 'xmin', 'xmax', 'cmin', 'cmax', 'tableoid', '__proto__'])
 const fieldName = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
-/** `pg_` is Postgres' own. */
+/** Names with `pg_` are reserved by Postgres. */
 export const collectionName = /^(?!pg_)[a-z][a-z0-9_]{0,62}$/
 const maxValues = 200
 const maxDefaultLength = 10_000
@@ -15,7 +15,10 @@ export function isFieldName(value: unknown): value is string {
   return typeof value === 'string' && fieldName.test(value) && !reservedFields.has(value)
 }
 
-/** @throws RuntimeError INVALID_SCHEMA with the place */
+/**
+ * Checks a field.
+ * @throws RuntimeError INVALID_SCHEMA with the location
+ */
 export function checkField(value: unknown, location: string): Field {
   const {
     name,
@@ -35,14 +38,14 @@ export function checkField(value: unknown, location: string): Field {
   rejectOthers(others, location)
   if (typeof name !== 'string' || !fieldName.test(name))
     throw invalid(`${location}.name`, 'must be 1 to 63 letters, digits and underscores')
-  if (reservedFields.has(name)) throw invalid(`${location}.name`, `"${name}" is reserved`)
+  if (reservedFields.has(name)) throw invalid(`${location}.name`, `must not be the reserved name "${name}"`)
   const known = fieldTypes.find((candidate) => candidate === type)
   if (known === undefined) throw invalid(`${location}.type`, `must be one of ${fieldTypes.join(', ')}`)
   for (const [attribute, given] of Object.entries({ primary, required, unique, index })) {
     if (typeof given !== 'boolean') throw invalid(`${location}.${attribute}`, 'must be true or false')
     const isKey = given && (attribute === 'primary' || attribute === 'unique')
     if (isKey && (known === 'json' || known === 'boolean'))
-      throw invalid(`${location}.${attribute}`, `a ${known} field can't be ${attribute}`)
+      throw invalid(`${location}.${attribute}`, `is not allowed for a field of type ${known}`)
   }
   const field: Field = {
     name,
@@ -62,7 +65,7 @@ export function checkField(value: unknown, location: string): Field {
   if (field.references?.onDelete === 'set null' && (field.required || field.primary)) {
     throw invalid(
       `${location}.references.on_delete`,
-      `"set null" is not for a field that is ${field.primary ? 'primary' : 'required'}`,
+      `must not be "set null" for a ${field.primary ? 'primary' : 'required'} field`,
     )
   }
   return initial === undefined ? field : checkDefault({ ...field, default: initial }, `${location}.default`)
@@ -70,7 +73,7 @@ export function checkField(value: unknown, location: string): Field {
 
 function checkMaxLength(type: Field['type'], value: unknown, location: string): Pick<Field, 'maxLength'> {
   if (value === undefined) return {}
-  if (type !== 'string') throw invalid(location, 'is for fields of type string')
+  if (type !== 'string') throw invalid(location, 'is only allowed for fields of type string')
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > maxStringLength) {
     throw invalid(location, `must be a whole number from 1 to ${maxStringLength}`)
   }
@@ -85,7 +88,7 @@ function checkRange(
 ): Pick<Field, 'minimum' | 'maximum'> {
   for (const [attribute, value] of Object.entries({ minimum, maximum })) {
     if (value === undefined) continue
-    if (type !== 'number') throw invalid(`${location}.${attribute}`, 'is for fields of type number')
+    if (type !== 'number') throw invalid(`${location}.${attribute}`, 'is only allowed for fields of type number')
     if (typeof value !== 'number' || !Number.isFinite(value))
       throw invalid(`${location}.${attribute}`, 'must be a number')
   }
@@ -95,7 +98,8 @@ function checkRange(
 }
 
 function listed(type: Field['type'], value: unknown, location: string): (string | number)[] {
-  if (type !== 'string' && type !== 'number') throw invalid(location, 'is for fields of type string or number')
+  if (type !== 'string' && type !== 'number')
+    throw invalid(location, 'is only allowed for fields of type string or number')
   if (!Array.isArray(value) || value.length === 0 || value.length > maxValues)
     throw invalid(location, `must be an array of 1 to ${maxValues} values`)
   const values = value.map((one: unknown, n) => {
@@ -109,9 +113,9 @@ function listed(type: Field['type'], value: unknown, location: string): (string 
   return values
 }
 
-/** `"authors"`, or `{collection, field?, on_delete?}`. */
+/** Checks a reference: `"authors"`, or `{collection, field?, on_delete?}`. */
 function checkReference(type: Field['type'], value: unknown, location: string): Reference {
-  if (type === 'json' || type === 'boolean') throw invalid(location, `a ${type} field can't refer to a record`)
+  if (type === 'json' || type === 'boolean') throw invalid(location, `is not allowed for a field of type ${type}`)
   const {
     collection,
     field,
@@ -130,13 +134,13 @@ function checkReference(type: Field['type'], value: unknown, location: string): 
 
 function checkDefault(field: Field, location: string): Field {
   if (isGenerated(field)) return field
-  if (field.default === null) throw invalid(location, 'must not be null: without a default, that is what a field gets')
+  if (field.default === null) throw invalid(location, 'must not be null, which is already the value without a default')
   const generated = generatedDefaults[field.type]
-  const error = errorOf(field, field.default)
-  if (error !== undefined)
+  const violation = valueViolation(field, field.default)
+  if (violation !== undefined)
     throw invalid(
       location,
-      `${error[1]}${generated === undefined || error[0] !== '22P02' ? '' : `, or "${generated}"`}`,
+      `${violation[1]}${generated === undefined || violation[0] !== '22P02' ? '' : `, or "${generated}"`}`,
     )
   if (JSON.stringify(field.default).length > maxDefaultLength)
     throw invalid(location, `is longer than ${maxDefaultLength} characters`)
@@ -144,8 +148,8 @@ function checkDefault(field: Field, location: string): Field {
 }
 
 function rejectInvalid(field: Field, value: unknown, location: string): void {
-  const error = errorOf(field, value)
-  if (error !== undefined) throw invalid(location, error[1])
+  const violation = valueViolation(field, value)
+  if (violation !== undefined) throw invalid(location, violation[1])
 }
 
 export function membersOf(value: unknown, location: string): Record<string, unknown> {
@@ -155,9 +159,9 @@ export function membersOf(value: unknown, location: string): Record<string, unkn
 
 export function rejectOthers(others: object, location: string): void {
   const [first] = Object.keys(others)
-  if (first !== undefined) throw invalid(`${location}.${first}`, 'is not known')
+  if (first !== undefined) throw invalid(`${location}.${first}`, 'is unknown')
 }
 
-export function invalid(location: string, error: string): RuntimeError {
-  return new RuntimeError('INVALID_SCHEMA', `${location} ${error}`)
+export function invalid(location: string, reason: string): RuntimeError {
+  return new RuntimeError('INVALID_SCHEMA', `${location} ${reason}.`)
 }

@@ -1,4 +1,4 @@
-// From what somebody wrote into `schemas` to a definition, or the error that says where it is wrong. Pure.
+// Turns a written row of `schemas` into a definition. The error names the invalid location. Pure.
 import { RuntimeError } from '../../errors.ts'
 import { checkField, collectionName, invalid, isFieldName, membersOf, rejectOthers } from './check-field.ts'
 import { policyTypes, primaryOf, tableFields, type Field, type SchemaDefinition } from './collection.ts'
@@ -13,7 +13,10 @@ export interface WrittenSchema {
   events?: unknown
 }
 
-/** @throws RuntimeError INVALID_SCHEMA */
+/**
+ * Checks a schema.
+ * @throws RuntimeError INVALID_SCHEMA
+ */
 export function checkSchema({ name, fields, rls_policy: policy, events = false }: WrittenSchema): SchemaDefinition {
   if (typeof name !== 'string' || !collectionName.test(name)) {
     throw invalid(
@@ -21,7 +24,7 @@ export function checkSchema({ name, fields, rls_policy: policy, events = false }
       'must be 1 to 63 lower-case letters, digits and underscores, beginning with a letter but not with pg_',
     )
   }
-  if (reservedCollections.has(name)) throw invalid('name', `"${name}" is reserved`)
+  if (reservedCollections.has(name)) throw invalid('name', `must not be the reserved name "${name}"`)
   if (typeof events !== 'boolean') throw invalid('events', 'must be true or false')
   const definition: SchemaDefinition = {
     name,
@@ -32,19 +35,22 @@ export function checkSchema({ name, fields, rls_policy: policy, events = false }
   const at = definition.fields.findIndex((field) => field.name === definition.policy.ownerField)
   const owner = definition.fields[at]
   if (owner !== undefined && owner.type !== 'string' && owner.type !== 'uuid') {
-    throw invalid('rls_policy.owner_field', `field "${owner.name}" must be of type uuid or string`)
+    throw invalid('rls_policy.owner_field', `must name a field of type uuid or string, not "${owner.name}"`)
   }
   if (owner?.default !== undefined)
-    throw invalid(`fields[${at}].default`, 'is not for the owner: it is whoever makes the record')
+    throw invalid(
+      `fields[${at}].default`,
+      'is not allowed for the owner field, which is set to the caller that creates the record',
+    )
   if (tableFields(definition).filter((field) => field.name === 'id').length > 1) {
-    throw invalid('fields', 'has a field "id" that is not primary, and no primary field beside it')
+    throw invalid('fields', 'has a field "id" that is not primary, but no primary field')
   }
   return definition
 }
 
 /**
- * The schemas of a home together: every reference names a field that can be referred to.
- * @returns them with the field of every reference filled in
+ * Checks the schemas of a home together: every reference must name a field that can be referenced.
+ * @returns the schemas with the field of every reference filled in
  * @throws RuntimeError INVALID_SCHEMA
  */
 export function checkReferences(definitions: readonly SchemaDefinition[]): SchemaDefinition[] {
@@ -54,12 +60,12 @@ export function checkReferences(definitions: readonly SchemaDefinition[]): Schem
     fields: definition.fields.map((field, n) => {
       if (field.references === undefined) return field
       try {
-        return { ...field, references: { ...field.references, field: referredField(known, field, field.references) } }
+        return { ...field, references: { ...field.references, field: referencedField(known, field, field.references) } }
       } catch (cause) {
         if (cause instanceof RuntimeError)
           throw new RuntimeError(
             'INVALID_SCHEMA',
-            `schema "${definition.name}": fields[${n}].references ${cause.message}`,
+            `Schema "${definition.name}": fields[${n}].references ${cause.message}.`,
             { cause },
           )
         throw cause
@@ -68,17 +74,16 @@ export function checkReferences(definitions: readonly SchemaDefinition[]): Schem
   }))
 }
 
-function referredField(
+function referencedField(
   known: ReadonlyMap<string, SchemaDefinition>,
   { type }: Field,
   { collection, field: name }: NonNullable<Field['references']>,
 ): string {
   const other = known.get(collection)
-  if (other === undefined)
-    throw new RuntimeError('INVALID_SCHEMA', `names "${collection}", for which there is no schema`)
+  if (other === undefined) throw new RuntimeError('INVALID_SCHEMA', `names "${collection}", which has no schema`)
   const field = name === undefined ? primaryOf(other) : tableFields(other).find((candidate) => candidate.name === name)
   if (field === undefined)
-    throw new RuntimeError('INVALID_SCHEMA', `names "${collection}.${name ?? ''}", which is no field`)
+    throw new RuntimeError('INVALID_SCHEMA', `names "${collection}.${name ?? ''}", which is not a field`)
   if (!field.primary && field.unique !== true)
     throw new RuntimeError('INVALID_SCHEMA', `names "${collection}.${field.name}", which is neither primary nor unique`)
   if (field.type !== type)
@@ -109,7 +114,7 @@ function checkPolicy(value: unknown): SchemaDefinition['policy'] {
   const known = policyTypes.find((candidate) => candidate === type)
   if (known === undefined) throw invalid('rls_policy.type', `must be one of ${policyTypes.join(', ')}`)
   const owned = known === 'ownership' || known === 'public_read'
-  if (!owned && ownerField !== undefined) throw invalid('rls_policy.owner_field', `has no meaning for type ${known}`)
+  if (!owned && ownerField !== undefined) throw invalid('rls_policy.owner_field', `is not allowed for type ${known}`)
   if (!owned) return { type: known, ownerField: undefined }
   if (!isFieldName(ownerField)) throw invalid('rls_policy.owner_field', 'must name a field')
   return { type: known, ownerField }

@@ -1,16 +1,19 @@
-// A value against its field (specification, section 2.3): what is wrong with it, in words. Pure.
+// Checks a value against its field (specification, section 2.3), and describes the violation. Pure.
 import { generatedDefaults, type Field } from './collection.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const isoDateTime = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}(?::?\d{2})?)?)?$/
 
-/** Characters (Unicode code points) of a `string`, when its field sets no other limit; documents belong into storage. */
+/**
+ * The maximum number of characters (Unicode code points) of a `string` whose field sets no other limit. Documents belong in
+ * storage.
+ */
 export const maxStringLength = 1_000_000
 
-/** What Postgres would say of it: not of the type, or outside of what the field allows. */
-type ValueViolation = readonly [code: '22P02' | '23514', problem: string]
+/** A violation with Postgres' code for it: the value is not of the type, or is outside of the field's limits. */
+type ValueViolation = readonly [code: '22P02' | '23514', reason: string]
 
-export function errorOf(field: Field, value: unknown): ValueViolation | undefined {
+export function valueViolation(field: Field, value: unknown): ValueViolation | undefined {
   if (value === null) return field.required || field.primary ? ['22P02', 'must not be null'] : undefined
   const wrong = typeViolation(field, value)
   if (wrong !== undefined) return ['22P02', wrong]
@@ -54,10 +57,10 @@ function isLonger(text: string, max: number): boolean {
   return characters > max
 }
 
-/** Postgres' texts hold any character but NUL, and only whole ones. */
+/** Postgres' texts may have any character but NUL, and no unpaired surrogates. */
 function textViolation(text: string): string | undefined {
-  if (text.includes('\0')) return 'must not hold a NUL character'
-  return text.isWellFormed() ? undefined : 'holds half of a character'
+  if (text.includes('\0')) return 'must not have a NUL character'
+  return text.isWellFormed() ? undefined : 'has an unpaired surrogate'
 }
 
 function jsonViolation(value: unknown): string | undefined {
@@ -89,7 +92,7 @@ export function enumRule({ enum: allowed = [] }: Field): string {
   return `must be one of ${shown}${allowed.length > 20 ? ', …' : ''}`
 }
 
-/** True when a record that leaves the field out gets a value: the owner is the caller, and a uuid key is made up. */
+/** Whether a record without the field receives a value: the owner is the caller, and a UUID key is generated. */
 export function hasDefault(ownerField: string | undefined, field: Field): boolean {
   return field.default !== undefined || field.name === ownerField || (field.primary && field.type === 'uuid')
 }

@@ -1,4 +1,4 @@
-// A schema of a collection (specification, section 2.3), and the table that it asks for. Pure.
+// A schema of a collection (specification, section 2.3), and the fields of its table. Pure.
 
 export const fieldTypes = ['uuid', 'string', 'number', 'boolean', 'datetime', 'json'] as const
 export type FieldType = (typeof fieldTypes)[number]
@@ -8,12 +8,12 @@ export type PolicyType = (typeof policyTypes)[number]
 
 export const deletions = ['restrict', 'cascade', 'set null'] as const
 
-/** The field holds a value of another collection's field, or null. */
+/** A reference: the field has a value of another collection's field, or null. */
 export interface Reference {
   readonly collection: string
-  /** The other's primary field, or a unique one. Always there in what was applied. */
+  /** The other collection's primary field, or a unique one. Always present in applied definitions. */
   readonly field?: string
-  /** What a deletion of the record that is referred to does to this one. */
+  /** The effect that the deletion of the referenced record has on this one. */
   readonly onDelete: (typeof deletions)[number]
 }
 
@@ -24,9 +24,9 @@ export interface Field {
   readonly required: boolean
   readonly unique?: true
   readonly index?: true
-  /** Of a `string`, in characters (Unicode code points). */
+  /** The maximum length of a `string` in characters (Unicode code points). */
   readonly maxLength?: number
-  /** Of a `number`. */
+  /** The range of a `number`. */
   readonly minimum?: number
   readonly maximum?: number
   /** A value of the field's type, or one of `generatedDefaults`. */
@@ -35,7 +35,7 @@ export interface Field {
   readonly references?: Reference
 }
 
-/** Defaults that Postgres makes anew for each record. */
+/** Defaults that Postgres generates for each record. */
 export const generatedDefaults: Partial<Record<FieldType, string>> = { uuid: 'gen_random_uuid()', datetime: 'now()' }
 
 /** A schema as it is stored, after it was checked. */
@@ -43,7 +43,7 @@ export interface SchemaDefinition {
   readonly name: string
   readonly fields: readonly Field[]
   readonly policy: { readonly type: PolicyType; readonly ownerField: string | undefined }
-  /** Changes of its records are written to the event log. */
+  /** Whether changes of the records are written to the event log. */
   readonly events?: true
 }
 
@@ -56,10 +56,10 @@ export const sqlTypes: Record<FieldType, string> = {
   json: 'jsonb',
 }
 
-/** The column a table gets when its schema names no primary field. */
+/** The column of a table whose schema has no primary field. */
 const generatedId: Field = { name: 'id', type: 'uuid', primary: true, required: false }
 
-/** All fields of the table, those that we add included. */
+/** Returns all fields of the table, including those that the service adds. */
 export function tableFields({ fields, policy }: SchemaDefinition): Field[] {
   const all = fields.some((field) => field.primary) ? [...fields] : [generatedId, ...fields]
   if (policy.ownerField !== undefined && !all.some((field) => field.name === policy.ownerField)) {

@@ -1,4 +1,5 @@
-// Completes the types of a catalog that was published without their modifiers, until the next reload publishes it anew. Pure.
+// Completes the types of a catalog that was published without their modifiers, until the next reload publishes it again.
+// Pure.
 import type { HomeDescription, HomeType } from './introspect.ts'
 
 /** Reports whether the types of a published home have their modifiers. Homes without columns and arguments need none. */
@@ -10,7 +11,10 @@ export function hasModifiers({ relations, routines }: HomeDescription): boolean 
   return types.every(({ base }) => base !== undefined)
 }
 
-/** A column takes over its type from the home as it is `now`, unless it has become another one since it was published. */
+/**
+ * Completes the types. A column takes its type from the home as it is `now`, unless that type has changed since the
+ * publication.
+ */
 export function completeTypes(published: HomeDescription, now: HomeDescription): HomeDescription {
   const relations = published.relations.map((relation) => {
     const found = now.relations.find(({ name }) => name === relation.name)
@@ -32,7 +36,7 @@ function completed(published: HomeType, now: HomeType | undefined): HomeType {
   return isSame ? { type: now.type, base: now.base ?? now.type } : ofAnyLength(published)
 }
 
-/** `character` and `bit` without a modifier are of length 1 where they are written in SQL; these names are of any length. */
+/** Returns names for types of any length, because `character` and `bit` without a modifier have length 1 in SQL. */
 function ofAnyLength({ type }: HomeType): HomeType {
   return { type: type.replace(/^character(?=$|\[\]$)/, 'bpchar').replace(/^bit(?=$|\[\]$)/, '"bit"'), base: type }
 }

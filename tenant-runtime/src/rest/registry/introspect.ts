@@ -1,12 +1,14 @@
-// What Postgres says of a home: every table, view, reference and function that may be served, as one JSON document. Which of
-// them are served, and under which names, `publish.ts` decides.
+// Reads a home from Postgres' catalogs: every table, view, reference and function that may be served, as one JSON document.
+// `publish.ts` decides which of them are served, and under which names.
 import type { Statement } from '../../database/statement.ts'
 
-/** A type as it is written in SQL, and the plain name of what it is. */
+/** A type as it is written in SQL, and its plain name. */
 export interface HomeType {
-  /** With its modifier: `character(5)`. Where there is none, `bpchar` and `"bit"`: without one, `character` is of length 1. */
+  /**
+   * The type with its modifier: `character(5)`. Without one, `bpchar` and `"bit"`, because plain `character` has length 1.
+   */
   type: string
-  /** Behind domains and without a modifier: `character`. Catalogs that were published before it was asked for have none. */
+  /** The type behind domains, without a modifier: `character`. Older published catalogs do not have it. */
   base?: string
 }
 
@@ -20,13 +22,13 @@ interface HomeColumn extends HomeType {
 export interface HomeRelation {
   name: string
   kind: 'table' | 'view'
-  /** Row-level security is on; of a view: it asks as its caller. */
+  /** Whether row-level security is enabled; for a view: whether it reads with its caller's rights. */
   guarded: boolean
   comment: string | null
   columns: HomeColumn[]
   key: string[]
   unique: string[][]
-  /** Names of its row-level security policies; unknown of what was published before they were asked for. */
+  /** Names of the row-level security policies. Older published catalogs do not have them. */
   policies?: string[]
 }
 
@@ -41,9 +43,9 @@ export interface HomeRoutine {
   name: string
   comment: string | null
   reading: boolean
-  /** Of all parameters, in order; `mode` as in pg_proc. */
+  /** All parameters, in order. `mode` is that of pg_proc. */
   arguments: (HomeType & { name: string; mode: 'i' | 'o' | 'b' | 'v' | 't' })[]
-  /** So many of the last ones that go in may be left out. */
+  /** The number of input parameters, counted from the last one, that have defaults. */
   defaults: number
   returns: { type: string; kind: 'void' | 'value' | 'row'; set: boolean; relation: string | null }
 }
@@ -54,13 +56,16 @@ export interface HomeDescription {
   routines: HomeRoutine[]
 }
 
-/** The plain name of a type, whose id is given as SQL, behind all domains. */
+/**
+ * Returns SQL for the plain name of a type behind all domains.
+ * @param type SQL of the type's OID
+ */
 const baseSql = (type: string) => `(with recursive behind as (
       select t.oid, t.typtype, t.typbasetype from pg_type t where t.oid = ${type}
       union all select t.oid, t.typtype, t.typbasetype from behind b join pg_type t on t.oid = b.typbasetype where b.typtype = 'd')
     select format_type(oid, null) from behind where typtype <> 'd')`
 
-/** One row with one column, `home`: a HomeDescription as JSON. The home is the search path's schema. */
+/** Returns one row with one column, `home`: a HomeDescription as JSON. The home is the search path's schema. */
 export const introspection: Statement = {
   text: `
 with home as (select oid from pg_namespace where nspname = current_schema()),

@@ -1,41 +1,44 @@
-// What of a home would let somebody see more than row-level security allows: a list of rules over what one query finds.
-// What breaks one is not served.
+// Finds objects of a home that would let callers see more than row-level security allows, by a list of rules over the
+// result of one query. Such objects are not served.
 import { sql, type Statement } from '../../database/statement.ts'
 import { reservedCollections, systemCollections } from './system-collections.ts'
 
 export interface LintFacts {
   login: {
-    /** Superuser, or bound by no row-level security. */
+    /** Whether the login is a superuser or bypasses row-level security. */
     bypasses: boolean
-    /** It may act as the owner of the home. */
+    /** Whether the login may act as the owner of the home. */
     isOwner: boolean
-    /** Other schemas in which there is something that it may read or change. */
+    /** Other schemas with objects that the login may read or change. */
     reaches: string[]
   }
   relations: {
     name: string
-    /** As in pg_class. */
+    /** The kind of pg_class. */
     kind: 'r' | 'p' | 'v' | 'm' | 'f'
     guarded: boolean
     forced: boolean
-    /** Of a view: it asks as its caller. */
+    /** Whether a view reads with its caller's rights. */
     invoker: boolean
-    /** It belongs to the login: row-level security holds for it only where it is forced. */
+    /** Whether the login owns it, so that row-level security only applies when it is forced. */
     owned: boolean
   }[]
-  /** Functions that act as their owner. */
+  /** Functions that run with their owner's rights. */
   definers: string[]
 }
 
 export interface LintViolation {
-  /** `everything`: nothing of the home is safe. */
+  /** `everything` means that nothing of the home is safe. */
   unsafe: { relation: string } | 'everything' | 'nothing'
   message: string
-  /** It concerns what the service has made: somebody has taken a wall down. */
+  /** Whether it concerns an object of the service, which a tenant has changed. */
   isAlarming: boolean
 }
 
-/** One row with one column, `facts`. @param login the runtime's role; the home is the search path's schema */
+/**
+ * Returns one row with one column, `facts`. The home is the search path's schema.
+ * @param login the runtime's role
+ */
 export function lintStatement(login: string): Statement {
   return sql(
     `with home as (select oid, nspname, nspowner from pg_namespace where nspname = current_schema()),
@@ -63,35 +66,38 @@ export function lintStatement(login: string): Statement {
   )
 }
 
-/** @param collections those that schemas describe, published or not */
+/**
+ * Applies the rules.
+ * @param collections the collections that schemas describe, published or not
+ */
 export function lint({ login, relations, definers }: LintFacts, collections: ReadonlySet<string>): LintViolation[] {
-  const errors: LintViolation[] = []
+  const violations: LintViolation[] = []
   const everything = (message: string) =>
-    errors.push({ unsafe: 'everything', message: `${message}: nothing is served`, isAlarming: true })
-  if (login.bypasses) everything('the login of the runtime is bound by no row-level security')
-  if (login.isOwner) everything('the login of the runtime may act as the owner of the home')
+    violations.push({ unsafe: 'everything', message: `${message}, so nothing is served.`, isAlarming: true })
+  if (login.bypasses) everything('Row-level security does not apply to the login of the runtime')
+  if (login.isOwner) everything('The login of the runtime may act as the owner of the home')
   for (const schema of login.reaches)
-    errors.push({
+    violations.push({
       unsafe: 'nothing',
-      message: `the login of the runtime reaches the schema "${schema}"`,
+      message: `The login of the runtime has access to the schema "${schema}".`,
       isAlarming: true,
     })
   for (const relation of relations) {
     const { name } = relation
     const isOwn = collections.has(name) || systemCollections.has(name)
-    // Nothing else of the home's own is ever served.
+    // No other object of the service is ever served.
     if (!isOwn && reservedCollections.has(name)) continue
     const reason = reasonNotToServe(relation)
     if (reason !== undefined)
-      errors.push({ unsafe: { relation: name }, message: `${reason}: it is not served`, isAlarming: isOwn })
+      violations.push({ unsafe: { relation: name }, message: `${reason}, so it is not served.`, isAlarming: isOwn })
   }
   for (const name of definers)
-    errors.push({
+    violations.push({
       unsafe: 'nothing',
-      message: `function "${name}" acts as its owner (security definer): it is not served`,
+      message: `The function "${name}" runs with its owner's rights (security definer), so it is not served.`,
       isAlarming: false,
     })
-  return errors
+  return violations
 }
 
 function reasonNotToServe({
@@ -104,20 +110,22 @@ function reasonNotToServe({
 }: LintFacts['relations'][number]): string | undefined {
   switch (kind) {
     case 'v':
-      return invoker ? undefined : `view "${name}" reads as its owner, without security_invoker`
+      return invoker ? undefined : `The view "${name}" reads with its owner's rights, without security_invoker`
     case 'm':
-      return `materialized view "${name}" has no row-level security`
+      return `The materialized view "${name}" has no row-level security`
     case 'f':
-      return `foreign table "${name}" has no row-level security`
+      return `The foreign table "${name}" has no row-level security`
     default:
-      if (!guarded) return `table "${name}" has no row-level security`
+      if (!guarded) return `The table "${name}" has no row-level security`
       return owned && !forced
-        ? `row-level security of table "${name}" does not hold for the login of the runtime, its owner`
+        ? `Row-level security of the table "${name}" does not apply to the login of the runtime, its owner`
         : undefined
   }
 }
 
-/** True for what must not be served. */
-export function isUnsafe(errors: readonly LintViolation[], relation: string): boolean {
-  return errors.some(({ unsafe }) => unsafe === 'everything' || (unsafe !== 'nothing' && unsafe.relation === relation))
+/** Whether the relation must not be served. */
+export function isUnsafe(violations: readonly LintViolation[], relation: string): boolean {
+  return violations.some(
+    ({ unsafe }) => unsafe === 'everything' || (unsafe !== 'nothing' && unsafe.relation === relation),
+  )
 }

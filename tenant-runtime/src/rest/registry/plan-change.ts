@@ -1,16 +1,16 @@
-// What a reload does to the table of a collection that is there already. Pure.
+// Plans a reload's changes of the existing table of a collection. Pure.
 import { isDeepStrictEqual } from 'node:util'
 import { identifier } from '../sql/names.ts'
 import { primaryOf, sqlTypes, tableFields, type Field, type SchemaDefinition } from './collection.ts'
 import { castSql, defaultSql } from './ddl-values.ts'
 import type { ExistingTable } from './existing-tables.ts'
 import { addEvents, columnSql, dropEvents } from './plan-table.ts'
-import { dropPoliciesSql, policySql, wallSql } from './policy-sql.ts'
+import { dropPoliciesSql, policySql, rowSecuritySql } from './policy-sql.ts'
 import { eventsSql, eventTriggers } from './record-events.ts'
 import { addConstraintSql, alterSql, dropConstraintSql, type Applied, type Draft } from './reload-draft.ts'
 import { constraintsOf, earlierOwnerIndex, indexesOf, primaryKeySql } from './table-parts.ts'
 
-/** Fields before and after; undefined is one that is not there. */
+/** A field before and after; undefined when it does not exist. */
 interface FieldChange {
   name: string
   before: Field | undefined
@@ -25,9 +25,9 @@ export function changeTable(
 ): void {
   const { name } = definition
   if (!published) draft.actions.push(`collection "${name}" is published again`)
-  if (!table.isWalled) {
-    draft.phases.guard.push({ sql: wallSql(name) })
-    draft.actions.push(`row-level security of "${name}" was put back`)
+  if (!table.hasRowSecurity) {
+    draft.phases.guard.push({ sql: rowSecuritySql(name) })
+    draft.actions.push(`row-level security of "${name}" was restored`)
   }
   const changes = fieldChanges(old, definition)
   recordChanges(draft, name, changes)
@@ -65,7 +65,7 @@ function fieldChanges(old: SchemaDefinition, definition: SchemaDefinition): Fiel
   }))
 }
 
-/** Attributes as schemas name them. */
+/** The names of attributes in schemas. */
 const attributes = {
   unique: 'unique',
   index: 'index',
@@ -103,37 +103,40 @@ function memberOf(field: Field, key: string): unknown {
   return Object.entries(field).find(([member]) => member === key)?.[1]
 }
 
-/** The primary key's column is `not null` by itself, and stays so when it is the key no longer. */
+/**
+ * Plans the change of a column. The primary key's column is `not null` by itself, and stays so when it is no longer the
+ * key.
+ */
 function columnChanges({ before, now }: FieldChange, old: SchemaDefinition, definition: SchemaDefinition): string[] {
   if (now === undefined) return before === undefined ? [] : [`drop column ${identifier(before.name)}`]
   if (before === undefined) return [`add column ${columnSql(now, definition)}`]
   const column = `alter column ${identifier(now.name)}`
-  const wasHeld = before.required || before.primary
-  const isHeld = now.required || now.primary
+  const wasNotNull = before.required || before.primary
+  const isNotNull = now.required || now.primary
   const initial = defaultSql(now, definition)
   const isSameDefault = before.type === now.type && initial === defaultSql(before, old)
   return [
-    ...(wasHeld === isHeld ? [] : [`${column} ${isHeld ? 'set' : 'drop'} not null`]),
+    ...(wasNotNull === isNotNull ? [] : [`${column} ${isNotNull ? 'set' : 'drop'} not null`]),
     ...(isSameDefault ? [] : [`${column} ${initial === undefined ? 'drop default' : `set default ${initial}`}`]),
   ]
 }
 
-/** Of checks and unique fields; references come when all tables are there. */
+/** Plans checks and unique fields. References are added when all tables exist. */
 function changedConstraints(draft: Draft, definition: SchemaDefinition, old: SchemaDefinition, table: ExistingTable) {
   const wanted = constraintsOf(definition).filter(({ kind }) => kind !== 'reference')
   const earlier = constraintsOf(old).filter(({ kind }) => kind !== 'reference')
-  const stays = new Set(
+  const unchanged = new Set(
     wanted.filter(
       ({ name, sql }) => table.constraints.has(name) && earlier.some((one) => one.name === name && one.sql === sql),
     ),
   )
-  const stored = new Set([...stays].map(({ name }) => name))
-  const added = wanted.filter((constraint) => !stays.has(constraint))
+  const unchangedNames = new Set([...unchanged].map(({ name }) => name))
+  const added = wanted.filter((constraint) => !unchanged.has(constraint))
   const missing = added.filter(({ name, sql }) => earlier.some((one) => one.name === name && one.sql === sql))
   for (const field of new Set(missing.map((constraint) => constraint.field.name)))
-    draft.actions.push(`the rules of field "${definition.name}.${field}" were put back`)
+    draft.actions.push(`the rules of field "${definition.name}.${field}" were restored`)
   const known = new Set([...earlier, ...wanted].map(({ name }) => name))
-  return { added, dropped: [...known].filter((name) => table.constraints.has(name) && !stored.has(name)) }
+  return { added, dropped: [...known].filter((name) => table.constraints.has(name) && !unchangedNames.has(name)) }
 }
 
 function changeIndexes(draft: Draft, definition: SchemaDefinition, old: SchemaDefinition, table: ExistingTable): void {
@@ -155,14 +158,14 @@ function changePolicies(
   changes: readonly FieldChange[],
 ): void {
   const isOther = definition.policy.type !== old.policy.type || definition.policy.ownerField !== old.policy.ownerField
-  // A policy holds on to the column that it names.
+  // A policy depends on the column that it names.
   const isRetyped = changes.some(
     ({ name, before, now }) => name === old.policy.ownerField && before?.type !== now?.type,
   )
   if (!isOther && !isRetyped) return
   draft.phases.detach.push(...dropPoliciesSql(definition.name).map((sql) => ({ sql })))
   draft.phases.guard.push(...policySql(definition).map((sql) => ({ sql })))
-  if (isOther) draft.actions.push(`collection "${definition.name}" has the policy ${definition.policy.type} now`)
+  if (isOther) draft.actions.push(`collection "${definition.name}" now has the policy ${definition.policy.type}`)
 }
 
 function changeEvents(draft: Draft, definition: SchemaDefinition, old: SchemaDefinition, table: ExistingTable): void {
@@ -173,5 +176,5 @@ function changeEvents(draft: Draft, definition: SchemaDefinition, old: SchemaDef
   dropEvents(draft, old)
   if (wanted) addEvents(draft, definition)
   if (wanted !== (old.events === true))
-    draft.actions.push(`changes of "${definition.name}" are ${wanted ? 'now' : 'no longer'} told as events`)
+    draft.actions.push(`changes of "${definition.name}" are ${wanted ? 'now' : 'no longer'} published as events`)
 }

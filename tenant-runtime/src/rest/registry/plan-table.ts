@@ -1,4 +1,4 @@
-// Tables that a reload makes, hides and drops. Pure.
+// Plans tables that a reload creates, hides and drops. Pure.
 import { identifier } from '../sql/names.ts'
 import { tableFields, type Field, type SchemaDefinition } from './collection.ts'
 import { defaultSql } from './ddl-values.ts'
@@ -24,10 +24,10 @@ export function createTable(draft: Draft, tenantId: string, definition: SchemaDe
   draft.actions.push(`collection "${name}" was created`)
 }
 
-/** Of a schema that is gone: the table and its records stay, and what it did to other tables ends. */
+/** Hides the table of a deleted schema: the table and its records stay, and its references to other tables are dropped. */
 export function hideTable(draft: Draft, definition: SchemaDefinition, table: ExistingTable | undefined): void {
   const { name } = definition
-  draft.actions.push(`collection "${name}" is no longer published; its table is kept`)
+  draft.actions.push(`collection "${name}" is no longer published; its table is retained`)
   if (table === undefined) return
   const references = constraintsOf(definition).filter(
     (constraint) => constraint.kind === 'reference' && table.constraints.has(constraint.name),

@@ -1,4 +1,4 @@
-// Who may do what with a collection's records, as row-level security. Pure.
+// Row-level security of a collection: the callers' rights to its records. Pure.
 import { identifier } from '../sql/names.ts'
 import type { SchemaDefinition } from './collection.ts'
 import { textLiteral } from './ddl-values.ts'
@@ -12,16 +12,16 @@ export function tenantColumn(tenantId: string): string {
   return `tenant_id text not null default ${id} check (tenant_id = ${id})`
 }
 
-/** Row-level security that holds for owners of tables too. */
-export function wallSql(name: string): string {
+/** Returns SQL for row-level security that applies to owners of tables too. */
+export function rowSecuritySql(name: string): string {
   return `alter table ${identifier(name)} enable row level security, force row level security`
 }
 
-/** What is the same for every collection: the wall of the tenant, and the service. */
+/** Returns the policies that are the same for every collection: the restriction to the tenant, and the service's. */
 export function foundationSql(name: string): string[] {
   const table = identifier(name)
   return [
-    wallSql(name),
+    rowSecuritySql(name),
     `create policy tenant on ${table} as restrictive using (tenant_id = ${tenant})`,
     `create policy service on ${table} using (${role} = 'service_role')`,
   ]
@@ -33,7 +33,7 @@ export function dropPoliciesSql(name: string): string[] {
   return policyNames.map((policy) => `drop policy if exists ${policy} on ${identifier(name)}`)
 }
 
-/** What users may do; the service's policy and the tenant's wall stand beside these. */
+/** Returns the policies for users, in addition to the service's and to the restriction to the tenant. */
 export function policySql({ name, policy }: SchemaDefinition): string[] {
   const table = identifier(name)
   const own = policy.ownerField === undefined ? 'false' : `${identifier(policy.ownerField)}::text = ${userId}`

@@ -1,9 +1,8 @@
-// From what a home holds to what is served of it (specification, sections 2.3 and 9.2). Pure.
-//
-//   a collection that a schema describes     as the schema says: its fields, nothing else
+// Selects what is served of a home (specification, sections 2.3 and 9.2). Pure.
+//   a collection that a schema describes     the schema's fields, nothing else
 //   the service's own collections            the columns that are named for them, read-only
-//   other tables and views, made with SQL    whole, once row-level security decides who sees what of them
-//   functions                                those that act as their caller
+//   other tables and views, made with SQL    completely, if they have row-level security
+//   functions                                those that run with their caller's rights
 import type { Catalog, Column, Reference, Relation, Routine } from './catalog.ts'
 import { tableFields, type SchemaDefinition } from './collection.ts'
 import type { HomeDescription, HomeReference, HomeRelation, HomeRoutine } from './introspect.ts'
@@ -14,7 +13,7 @@ const ownershipPolicies: ReadonlySet<string> = new Set(['tenant', 'service', 'ow
 export interface Published {
   home: HomeDescription
   schemas: readonly SchemaDefinition[]
-  /** Collections whose schema is gone: their tables are kept, and not served. */
+  /** Collections whose schema was deleted. Their tables are retained, but not served. */
   withdrawn: readonly string[]
 }
 
@@ -52,13 +51,13 @@ function describedBy(found: HomeRelation, schema: SchemaDefinition): Relation {
   return { ...shown, columns: new Map(columns) }
 }
 
-/** Policies that somebody added with SQL may show more. */
+/** Whether only owners see the records. Policies that were added with SQL may show more. */
 function isOwnersOnly({ policies = [] }: HomeRelation, { policy }: SchemaDefinition): boolean {
   return policy.type === 'ownership' && policies.length > 0 && policies.every((name) => ownershipPolicies.has(name))
 }
 
-interface Showing {
-  /** All of them, without. */
+interface Visibility {
+  /** The visible columns; all of them when omitted. */
   columns?: readonly string[]
   writable: Relation['writable']
   ownerField?: string | undefined
@@ -67,7 +66,7 @@ interface Showing {
 
 function relationOf(
   { name, kind, comment, columns, key, unique }: HomeRelation,
-  { columns: shown, writable, ownerField, isOwnersOnly = false }: Showing,
+  { columns: shown, writable, ownerField, isOwnersOnly = false }: Visibility,
 ): Relation {
   const known = new Map(columns.map((column) => [column.name, column]))
   const names = shown ?? [...known.keys()]
@@ -95,7 +94,7 @@ function referenceOf({ name, from, to, pairs }: HomeReference, relations: Readon
   const [near, far] = [relations.get(from), relations.get(to)]
   if (near === undefined || far === undefined) return []
   const columns = pairs.map(([column]) => column)
-  // The tenant's id is in every key of a home: who the two belong to is told by the others.
+  // Every key of a home contains the tenant's ID, so the other columns determine which records belong together.
   const shown = pairs.filter(([a, b]) => near.columns.has(a) && far.columns.has(b))
   if (shown.length === 0) return []
   const isUnique = near.unique.some((set) => set.every((column) => columns.includes(column)))

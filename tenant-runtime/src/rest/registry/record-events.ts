@@ -1,17 +1,17 @@
-// Change events of a collection: triggers that write into the event log, in the transaction of whoever writes the
-// records. Once for a statement, not once for a record: ten thousand records are one insert into the log. Pure.
+// Change events of a collection: triggers that write to the event log in the transaction of the change. A trigger runs once
+// per statement, so ten thousand records need only one insert into the log. Pure.
 import { identifier } from '../sql/names.ts'
 import { eventTime } from '../../events/event-log.ts'
 import { primaryOf, tableFields, type PolicyType, type SchemaDefinition } from './collection.ts'
 import { textLiteral } from './ddl-values.ts'
 import { nameOf } from './table-parts.ts'
 
-/** Bytes of both records; of larger ones the event tells that they have changed, and whoever wants them reads them. */
+/** The maximum bytes of both records. For larger ones the event only reports the change, and consumers read the record. */
 const maxEventLength = 1024 * 1024
 
 export const eventTriggers = ['events_insert', 'events_update', 'events_delete'] as const
 
-/** Who may read the events of others' records: whoever may read the records. */
+/** The readers of events of other users' records: those who may read the records. */
 const readers: Record<PolicyType, string> = {
   ownership: 'owner',
   public_read: 'anyone',
@@ -23,7 +23,7 @@ export function eventFunctionName({ name }: Pick<SchemaDefinition, 'name'>): str
   return nameOf(name, 'events', '.')
 }
 
-/** The function, and the triggers that call it. Its text says all that depends on the schema. */
+/** Returns the function and the triggers that call it. The function's text depends on the schema only. */
 export function eventsSql(definition: SchemaDefinition): { function: string; triggers: string[] } {
   const { name, policy } = definition
   const table = identifier(name)
@@ -33,7 +33,7 @@ export function eventsSql(definition: SchemaDefinition): { function: string; tri
     .join(', ')
   const key = identifier(primaryOf(definition).name)
   const owner = policy.ownerField === undefined ? 'null::text' : `r.${identifier(policy.ownerField)}::text`
-  // `offset 0` keeps the planner from making the same JSON anew wherever it is named.
+  // `offset 0` keeps the planner from computing the same JSON several times.
   const records = (rows: string) =>
     `(select r.${key} as key, ${owner} as owner, to_jsonb(r) as record from (select ${columns} from ${rows}) r offset 0)`
   const log = (
@@ -57,7 +57,7 @@ export function eventsSql(definition: SchemaDefinition): { function: string; tri
     { key: 'o.key', owner: 'o.owner', record: 'null::jsonb', old: 'o.record' },
     `${records('old_rows')} o`,
   )
-  // Told by key and owner: to the one who loses a record it is deleted, to the one who gets it, it is inserted.
+  // Records are matched by key and owner: the old owner of a record sees a deletion, the new one an insertion.
   const updated = log(
     `case when o.record is null then 'record.inserted' when n.record is null then 'record.deleted' else 'record.updated' end`,
     { key: 'coalesce(n.key, o.key)', owner: 'coalesce(n.owner, o.owner)', record: 'n.record', old: 'o.record' },
@@ -67,7 +67,7 @@ export function eventsSql(definition: SchemaDefinition): { function: string; tri
     `begin if tg_op = 'INSERT' then ${inserted}; elsif tg_op = 'UPDATE' then ${updated}; else ${deleted}; end if;` +
     ` return null; end`
   return {
-    // As the interface shows them, whatever zone the writer's session has.
+    // Times are in UTC as in the interface, whatever time zone the writer's session has.
     function:
       `create or replace function ${identifier(eventFunctionName(definition))}() returns trigger` +
       ` language plpgsql set timezone = 'UTC' as ${textLiteral(body)}`,

@@ -1,4 +1,4 @@
-// What is served of each tenant's home, as its last reload left it, and the reload itself.
+// The served catalog of each tenant's home, as its last reload published it, and the reload itself.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
@@ -25,26 +25,29 @@ import { systemCollections } from './system-collections.ts'
 interface ReloadResult {
   collections: string[]
   actions: string[]
-  /** Lines that can be confirmed to drop tables that were kept. */
+  /** Lines that a caller can confirm in order to drop retained tables. */
   droppable: string[]
-  /** What of the home is not safe, and not served for that. */
+  /** Unsafe objects of the home, which are therefore not served. */
   warnings: string[]
 }
 
 interface RegistryOptions {
-  /** Other runtimes serve the same tenants: their reloads are looked for when so much time has passed. Undefined: there are none. */
+  /**
+   * Milliseconds between two checks for reloads of other runtimes that serve the same tenants. Undefined when there are
+   * none.
+   */
   recheckMilliseconds?: number
-  /** In milliseconds. */
+  /** Returns milliseconds. */
   now: () => number
-  /** Told within a reload, in its transaction, once the tables are as they will be. */
+  /** Called within a reload, in its transaction, when the tables are complete. */
   onTables?: (client: pg.Client) => Promise<void>
-  /** Somebody has taken down what keeps callers apart. */
+  /** Reports changes that weaken the separation of callers. */
   onError?: (error: Error) => void
 }
 
-interface Known {
+interface LoadedCatalog {
   catalog: Catalog
-  /** Changes with every reload, whoever made it. */
+  /** The version, which changes with every reload of any runtime. */
   version: string
   checkedAt: number
 }
@@ -55,14 +58,15 @@ interface ReloadRequest {
 }
 
 /**
- * How long a reload waits for a lock, try after try: whoever uses the table meanwhile waits behind it, and goes on in the
- * pauses between. Each is shorter than Postgres takes for a deadlock (1 s), so that no request ever pays for one.
+ * Milliseconds for which each attempt of a reload waits for a lock. Other users of the table wait behind it, and continue
+ * in the pauses between attempts. Each is shorter than Postgres' deadlock timeout (1 s), so that no request is a deadlock's
+ * victim.
  */
 const lockMilliseconds = [100, 200, 400, 800, 800, 800]
 
 export class Registry {
   readonly #options: RegistryOptions
-  readonly #tenants = new Map<string, Promise<Known>>()
+  readonly #tenants = new Map<string, Promise<LoadedCatalog>>()
   readonly #reloads = new SharedRun(
     (request: ReloadRequest) => this.#inTurn(request),
     ({ tenant, confirmed }) => JSON.stringify([tenant.id, ...confirmed]),
@@ -73,38 +77,38 @@ export class Registry {
     this.#options = options
   }
 
-  /** Read from the home on first use; until the next reload nothing changes it. */
+  /** Returns the catalog, which is read from the home on first use and changes only with a reload. */
   async catalog(tenant: Tenant): Promise<Catalog> {
     const loading = this.#tenants.get(tenant.id)
-    if (loading === undefined) return (await this.#remember(tenant.id, this.#load(tenant))).catalog
+    if (loading === undefined) return (await this.#store(tenant.id, this.#load(tenant))).catalog
     const known = await loading
     const { recheckMilliseconds, now } = this.#options
     if (recheckMilliseconds === undefined || now() - known.checkedAt < recheckMilliseconds) return known.catalog
-    // Whoever asks meanwhile goes on with what is known.
+    // Concurrent callers use the loaded catalog in the meantime.
     known.checkedAt = now()
     if ((await readVersion(tenant)) === known.version) return known.catalog
-    return (await this.#remember(tenant.id, this.#load(tenant))).catalog
+    return (await this.#store(tenant.id, this.#load(tenant))).catalog
   }
 
-  #remember(tenantId: string, loading: Promise<Known>): Promise<Known> {
+  #store(tenantId: string, loading: Promise<LoadedCatalog>): Promise<LoadedCatalog> {
     this.#tenants.set(tenantId, loading)
-    // A failure must not be remembered.
+    // A failure must not be stored.
     loading.catch(() => this.#tenants.delete(tenantId))
     return loading
   }
 
   /**
-   * Brings tables to their schemas, in one transaction, and publishes the result when all of it is done. Who asks while one
-   * is under way shares the next with all who confirm the same.
-   * @param confirmed lines of an earlier answer, for changes that lose data
-   * @throws RuntimeError INVALID_SCHEMA, SCHEMA_NOT_MET, DESTRUCTIVE_SCHEMA_CHANGE with the list, DATABASE_BUSY; nothing is
-   * changed then
+   * Changes the tables according to their schemas in one transaction, and publishes the result. Callers during a reload
+   * share the next one with all callers that confirm the same lines.
+   * @param confirmed lines of an earlier response, for changes that lose data
+   * @throws RuntimeError INVALID_SCHEMA, SCHEMA_NOT_MET, DESTRUCTIVE_SCHEMA_CHANGE with the list, DATABASE_BUSY; then
+   * nothing has changed
    */
   reload(tenant: Tenant, confirmed: readonly string[] = []): Promise<ReloadResult> {
     return this.#reloads.run({ tenant, confirmed })
   }
 
-  /** One at a time: what is published last must be what was done last. */
+  /** Runs one reload at a time, so that the last publication is that of the last reload. */
   #inTurn({ tenant, confirmed }: ReloadRequest): Promise<ReloadResult> {
     const reload = () => this.#reload(tenant, confirmed)
     const turn = (this.#turns.get(tenant.id) ?? Promise.resolve()).then(reload, reload)
@@ -126,19 +130,14 @@ export class Registry {
     } catch (error) {
       if (!isBusy(error)) throw error
       if (further.length === 0)
-        throw new RuntimeError('DATABASE_BUSY', 'a table is in use; try the reload again', { cause: error })
+        throw new RuntimeError('DATABASE_BUSY', 'A table is in use. Retry the reload.', { cause: error })
     }
     await pause(milliseconds)
     return this.#reload(tenant, confirmed, further)
   }
 
   async #tryReload(tenant: Tenant, confirmed: readonly string[], lockMilliseconds: number): Promise<ReloadResult> {
-    const {
-      plan,
-      published,
-      problems: errors,
-      version,
-    } = await tenant.database.withOwner(async (client) => {
+    const { plan, published, violations, version } = await tenant.database.withOwner(async (client) => {
       await client.query("select set_config('lock_timeout', $1, true)", [`${lockMilliseconds}ms`])
       // Reloads of several runtimes wait for each other here.
       await asPublisher(client, () => client.query('lock table applied_schemas in share row exclusive mode'))
@@ -157,7 +156,7 @@ export class Registry {
       const { rows } = await execute<{ home: string }>(client, { sql: introspection.text }, wanted)
       const { text, values } = lintStatement(tenant.id)
       const facts = await client.query<{ facts: string }>(text, [...values])
-      const errors = lint(JSON.parse(facts.rows[0]?.facts ?? '{}') as LintFacts, namesOf(plan.applied))
+      const violations = lint(JSON.parse(facts.rows[0]?.facts ?? '{}') as LintFacts, namesOf(plan.applied))
       const published = toPublish(JSON.parse(rows[0]?.home ?? '{}') as HomeDescription, plan.applied)
       const version = randomUUID()
       await asPublisher(client, () =>
@@ -167,22 +166,22 @@ export class Registry {
           [JSON.stringify(published), version],
         ),
       )
-      return { plan, published, problems: errors, version }
+      return { plan, published, violations, version }
     })
     this.#tenants.set(
       tenant.id,
       Promise.resolve({
-        catalog: publish(withoutUnsafe(published, errors)),
+        catalog: publish(withoutUnsafe(published, violations)),
         version,
         checkedAt: this.#options.now(),
       }),
     )
-    this.#report(tenant, errors)
+    this.#report(tenant, violations)
     return {
       collections: published.schemas.map(({ name }) => name),
       actions: plan.actions,
       droppable: plan.droppable,
-      warnings: errors.map(({ message }) => message),
+      warnings: violations.map(({ message }) => message),
     }
   }
 
@@ -190,44 +189,44 @@ export class Registry {
     this.#tenants.delete(tenantId)
   }
 
-  async #load(tenant: Tenant): Promise<Known> {
+  async #load(tenant: Tenant): Promise<LoadedCatalog> {
     const [stored, found] = await tenant.database.run(
-      poll,
+      serviceContext,
       sql('select document, version::text from published_catalog'),
       lintStatement(tenant.id),
     )
     const row = stored?.rows[0]
-    // What stands there was checked before it was written.
+    // The stored document was checked before it was written.
     const published =
       row === undefined ? await beforeAnyReload(tenant) : await withModifiers(tenant, row['document'] as Published)
-    const errors = lint(
+    const violations = lint(
       JSON.parse(String(found?.rows[0]?.['facts'])) as LintFacts,
       new Set([...published.schemas.map(({ name }) => name), ...published.withdrawn]),
     )
-    this.#report(tenant, errors)
+    this.#report(tenant, violations)
     return {
-      catalog: publish(withoutUnsafe(published, errors)),
+      catalog: publish(withoutUnsafe(published, violations)),
       version: String(row?.['version']),
       checkedAt: this.#options.now(),
     }
   }
 
-  #report({ id }: Tenant, errors: readonly LintViolation[]): void {
-    for (const { message, isAlarming } of errors)
-      if (isAlarming) this.#options.onError?.(new Error(`home ${id}: ${message}`))
+  #report({ id }: Tenant, violations: readonly LintViolation[]): void {
+    for (const { message, isAlarming } of violations)
+      if (isAlarming) this.#options.onError?.(new Error(`Home ${id}: ${message}`))
   }
 }
 
-/** Somebody else has a lock that it needs. */
+/** Whether another session holds a required lock. */
 function isBusy(error: unknown): boolean {
   if (error instanceof RoundTripError) return error.sqlstate === '55P03' || error.sqlstate === '40P01'
   return error instanceof RuntimeError && error.code === 'DATABASE_BUSY'
 }
 
-const poll: RlsContext = { role: 'service', reason: 'registry' }
+const serviceContext: RlsContext = { role: 'service', reason: 'registry' }
 
 async function readVersion(tenant: Tenant): Promise<string> {
-  const { rows } = await tenant.database.query(poll, 'select version::text from published_catalog')
+  const { rows } = await tenant.database.query(serviceContext, 'select version::text from published_catalog')
   return String(rows[0]?.['version'])
 }
 
@@ -241,19 +240,19 @@ function namesOf(applied: readonly Applied[]): Set<string> {
   return new Set(applied.map(({ definition }) => definition.name))
 }
 
-function withoutUnsafe(published: Published, errors: readonly LintViolation[]): Published {
+function withoutUnsafe(published: Published, violations: readonly LintViolation[]): Published {
   const { home } = published
-  const routines = errors.some(({ unsafe }) => unsafe === 'everything') ? [] : home.routines
+  const routines = violations.some(({ unsafe }) => unsafe === 'everything') ? [] : home.routines
   return {
     ...published,
-    home: { ...home, relations: home.relations.filter(({ name }) => !isUnsafe(errors, name)), routines },
+    home: { ...home, relations: home.relations.filter(({ name }) => !isUnsafe(violations, name)), routines },
   }
 }
 
-/** The service's own collections, and those of reloads that did not leave a catalog behind. */
+/** Returns the service's own collections, and those of earlier reloads that did not publish a catalog. */
 async function beforeAnyReload({ database }: Tenant): Promise<Published> {
   const [described, applied] = await database.run(
-    poll,
+    serviceContext,
     introspection,
     sql('select definition, published from applied_schemas order by name'),
   )
@@ -266,10 +265,10 @@ async function beforeAnyReload({ database }: Tenant): Promise<Published> {
   }
 }
 
-/** Catalogs that were published without the modifiers of their types are completed from the home as it is. */
+/** Completes catalogs that were published without the modifiers of their types, from the current home. */
 async function withModifiers({ database }: Tenant, published: Published): Promise<Published> {
   if (hasModifiers(published.home)) return published
-  const [described] = await database.run(poll, introspection)
+  const [described] = await database.run(serviceContext, introspection)
   return { ...published, home: completeTypes(published.home, homeOf(described)) }
 }
 
@@ -285,9 +284,9 @@ async function readSchemas(client: pg.Client): Promise<SchemaDefinition[]> {
     try {
       return checkSchema(row)
     } catch (cause) {
-      // Schemas can also be written with SQL, past every check of ours.
+      // Schemas can also be written with SQL, without our checks.
       if (cause instanceof RuntimeError)
-        throw new RuntimeError('INVALID_SCHEMA', `schema "${row.name}": ${cause.message}`, { cause })
+        throw new RuntimeError('INVALID_SCHEMA', `Schema "${row.name}": ${cause.message}`, { cause })
       throw cause
     }
   })
@@ -326,7 +325,7 @@ function rejectUnconfirmed({ destructive, droppable, actions }: ReloadPlan, conf
   const reject = (message: string) =>
     new RuntimeError('DESTRUCTIVE_SCHEMA_CHANGE', message, { extra: { changes: destructive, droppable, actions } })
   const other = confirmed.find((line) => !known.has(line))
-  if (other !== undefined) throw reject(`what is confirmed is not what the reload would do: ${other}`)
+  if (other !== undefined) throw reject(`The reload would not do what is confirmed: ${other}`)
   const missing = destructive.filter((line) => !confirmed.includes(line))
-  if (missing.length > 0) throw reject(`this would lose data, and is done when it is confirmed: ${missing.join('; ')}`)
+  if (missing.length > 0) throw reject(`The reload would lose data. Confirm these changes: ${missing.join('; ')}`)
 }

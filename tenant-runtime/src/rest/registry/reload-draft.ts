@@ -1,4 +1,4 @@
-// The steps of a reload while they are planned, and the statements that several of them share. Pure.
+// The steps of a reload during planning, and the statements that several of them share. Pure.
 import { identifier } from '../sql/names.ts'
 import type { SchemaDefinition } from './collection.ts'
 import type { Constraint } from './table-parts.ts'
@@ -10,15 +10,15 @@ export interface Applied {
 
 export interface Step {
   sql: string
-  /** A value that does not fit is one of this field: `collection.field`. */
+  /** The field, as `collection.field`, to which an error of an invalid value refers. */
   field?: string
 }
 
-/** Steps in the order in which they can be done, whatever refers to what. */
+/** The phases in the order in which their steps can run, whatever references exist. */
 export const phases = ['unlink', 'detach', 'drop', 'create', 'convert', 'alter', 'index', 'refer', 'guard'] as const
 export type Phases = Record<(typeof phases)[number], Step[]>
 
-/** What is known of one collection while its steps are planned. */
+/** The steps that are planned so far. */
 export interface Draft {
   phases: Phases
   actions: string[]

@@ -1,4 +1,4 @@
-// What a reload has to do: the difference between what stands in `schemas`, what was applied, and what is there. Pure.
+// Plans a reload: the difference between the rows of `schemas`, the applied definitions, and the existing tables. Pure.
 import { isDeepStrictEqual } from 'node:util'
 import type { SchemaDefinition } from './collection.ts'
 import type { ExistingTable } from './existing-tables.ts'
@@ -18,26 +18,26 @@ import { constraintsOf, type Constraint } from './table-parts.ts'
 
 export interface ReloadPlan {
   steps: Step[]
-  /** What is done, in words; for the answer. */
+  /** Descriptions of the changes, for the response. */
   actions: string[]
-  /** Changes that lose data. While there is one that is not confirmed, nothing is done. */
+  /** Changes that lose data. Nothing is done while one of them is not confirmed. */
   destructive: string[]
-  /** Tables that were kept of schemas that are gone: dropped when that is confirmed. */
+  /** Retained tables of deleted schemas, which are dropped when that is confirmed. */
   droppable: string[]
-  /** Rows of `applied_schemas` as they will stand. */
+  /** The rows of `applied_schemas` after the reload. */
   applied: Applied[]
-  /** Those among them that are new or other than before, and names of those that go. */
+  /** The new or changed rows among them, and the names of deleted ones. */
   changed: Applied[]
   dropped: string[]
 }
 
 interface ReloadInput {
   tenantId: string
-  /** With the field of every reference filled in. */
+  /** The schemas, with the field of every reference filled in. */
   wanted: readonly SchemaDefinition[]
   before: readonly Applied[]
   tables: ReadonlyMap<string, ExistingTable>
-  /** Lines of `destructive` and `droppable`. */
+  /** Confirmed lines of `destructive` and `droppable`. */
   confirmed: ReadonlySet<string>
 }
 
@@ -84,7 +84,9 @@ export function planReload({ tenantId, wanted, before, tables, confirmed }: Relo
   }
 }
 
-/** A reference is taken down before anything of its two ends changes, and put back when all tables are as they should be. */
+/**
+ * Plans references. A reference is dropped before either of its ends changes, and added again when all tables are complete.
+ */
 function planReferences(
   draft: Draft,
   definition: SchemaDefinition,
@@ -95,7 +97,7 @@ function planReferences(
   const { name } = definition
   const wanted = referencesOf(definition)
   const old = applied === undefined ? [] : referencesOf(applied.definition)
-  const stays = new Set(
+  const unchanged = new Set(
     wanted
       .filter(
         (reference) =>
@@ -106,8 +108,10 @@ function planReferences(
       .map((reference) => reference.name),
   )
   const known = new Set([...old, ...wanted].map((reference) => reference.name))
-  const dropped = [...known].filter((reference) => table?.constraints.has(reference) === true && !stays.has(reference))
-  const added = wanted.filter((reference) => !stays.has(reference.name))
+  const dropped = [...known].filter(
+    (reference) => table?.constraints.has(reference) === true && !unchanged.has(reference),
+  )
+  const added = wanted.filter((reference) => !unchanged.has(reference.name))
   if (dropped.length > 0) draft.phases.unlink.push({ sql: alterSql(name, dropped.map(dropConstraintSql)) })
   if (added.length > 0) draft.phases.refer.push({ sql: alterSql(name, added.map(addConstraintSql)) })
 }
@@ -120,7 +124,7 @@ function endsOf(collection: string, { field }: Constraint): string[] {
   return [`${collection}.${field.name}`, `${field.references?.collection ?? ''}.${field.references?.field ?? ''}`]
 }
 
-/** Fields whose type or key changes, or which go: nothing may refer to them or from them meanwhile. */
+/** Returns the fields that are removed, or whose type or key changes. They must have no references in the meantime. */
 function rekeyedFields(wanted: readonly SchemaDefinition[], known: ReadonlyMap<string, Applied>): Set<string> {
   const rekeyed = new Set<string>()
   for (const definition of wanted) {
@@ -135,7 +139,7 @@ function rekeyedFields(wanted: readonly SchemaDefinition[], known: ReadonlyMap<s
   return rekeyed
 }
 
-/** As JSON: what was stored has no members that are undefined. */
+/** Compares as JSON, because stored definitions have no undefined members. */
 function isSameDefinition(one: SchemaDefinition, other: SchemaDefinition): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)))
 }

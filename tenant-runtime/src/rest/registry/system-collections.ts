@@ -1,5 +1,5 @@
-// The service's own collections, readable under row-level security (specification, section 1). What is not named here
-// is not shown.
+// The service's own collections, readable under row-level security (specification, section 1). Only the named columns are
+// visible.
 import type { Relation } from './catalog.ts'
 
 interface SystemCollection {
@@ -56,7 +56,7 @@ export const systemCollections: ReadonlyMap<string, SystemCollection> = new Map(
   } satisfies Record<string, SystemCollection>),
 )
 
-/** Names that no schema may take: tables of the home, and paths of the interface. */
+/** Names that schemas must not use: tables of the home, and paths of the interface. */
 export const reservedCollections: ReadonlySet<string> = new Set([
   ...systemCollections.keys(),
   'rpc',
@@ -77,12 +77,12 @@ export const reservedCollections: ReadonlySet<string> = new Set([
   'home_structure',
 ])
 
-/** Tables of the service that grow with what the tenant does with its own: they count as documents. */
-export const countedAsDocuments: ReadonlySet<string> = new Set(['function_deliveries'])
+/** Tables of the service that grow with a tenant's own tables, so they count as documents. */
+export const documentTables: ReadonlySet<string> = new Set(['function_deliveries'])
 
 /**
- * Tables of the service that state what the tenant stores, has used and has seen happen: only the service's own
- * statements change them.
+ * Tables of the service that record a tenant's stored data, usage and events. Only the service's own statements change
+ * them.
  */
 export const counterTables: ReadonlySet<string> = new Set([
   'usage_hours',
@@ -98,5 +98,5 @@ export const counterTables: ReadonlySet<string> = new Set([
   'event_log_gone',
 ])
 
-/** Functions of the home that are for the service's own statements. */
+/** Functions of the home that only the service's own statements use. */
 export const ownRoutines: ReadonlySet<string> = new Set(['refuse_change', 'home_problems', 'home_structure_of'])

@@ -1,5 +1,5 @@
-// What a collection's table is made of, beside its columns: named constraints and indexes. A name says which field it is
-// for, so that a refusal of Postgres can be told in the schema's words, whoever wrote the record. Pure.
+// The named constraints and indexes of a collection's table. A name identifies the field, so that an error of Postgres can
+// be reported in the schema's terms. Pure.
 import { createHash } from 'node:crypto'
 import { identifier } from '../sql/names.ts'
 import { enumRule, lengthRule, maxStringLength, rangeRule } from './check-value.ts'
@@ -10,9 +10,9 @@ export interface Constraint {
   name: string
   field: Field
   kind: 'check' | 'unique' | 'reference'
-  /** As it stands behind `constraint name`. */
+  /** The SQL after `constraint name`. */
   sql: string
-  /** What a value that breaks it is told, behind the field's name. */
+  /** The violated rule, which follows the field's name in messages. */
   rule: string
 }
 
@@ -21,12 +21,12 @@ export interface Index {
   sql: string
 }
 
-/** Every constraint but the primary key and `not null`. References have their field filled in. */
+/** Returns every constraint but the primary key and `not null`. References have their field filled in. */
 export function constraintsOf(definition: SchemaDefinition): Constraint[] {
   return tableFields(definition).flatMap((field) => constraintsOfField(definition.name, field))
 }
 
-/** The constraint of that name, when it is one of these fields'. */
+/** Returns the constraint with this name, when it belongs to one of the fields. */
 export function constraintOf(collection: string, fields: readonly Field[], name: string): Constraint | undefined {
   return fields.flatMap((field) => constraintsOfField(collection, field)).find((constraint) => constraint.name === name)
 }
@@ -43,7 +43,7 @@ function constraintsOfField(collection: string, field: Field): Constraint[] {
   const constraints: Constraint[] = []
   if (field.type === 'string') {
     const { maxLength = maxStringLength } = field
-    // A character takes one to four bytes; bytes are known without counting.
+    // A character has one to four bytes. The number of bytes is known without counting.
     constraints.push(
       check(
         'length',
@@ -53,10 +53,10 @@ function constraintsOfField(collection: string, field: Field): Constraint[] {
     )
   }
   if (field.type === 'number') {
-    // To Postgres, NaN is larger than infinity.
-    const least = field.minimum === undefined ? `${column} > '-Infinity'` : `${column} >= ${field.minimum}`
-    const max = field.maximum === undefined ? `${column} < 'Infinity'` : `${column} <= ${field.maximum}`
-    constraints.push(check('range', `${least} and ${max}`, rangeRule(field)))
+    // For Postgres, NaN is larger than infinity.
+    const lower = field.minimum === undefined ? `${column} > '-Infinity'` : `${column} >= ${field.minimum}`
+    const upper = field.maximum === undefined ? `${column} < 'Infinity'` : `${column} <= ${field.maximum}`
+    constraints.push(check('range', `${lower} and ${upper}`, rangeRule(field)))
   }
   if (field.type === 'datetime') constraints.push(check('range', `isfinite(${column})`, rangeRule(field)))
   if (field.type === 'json')
@@ -73,18 +73,18 @@ function constraintsOfField(collection: string, field: Field): Constraint[] {
       field,
       kind: 'unique',
       sql: `unique (${column})`,
-      rule: 'has a value that another record has',
+      rule: 'has the same value as another record',
     })
   }
   if (field.references?.field !== undefined) {
-    const { collection: other, field: referred, onDelete } = field.references
+    const { collection: other, field: referenced, onDelete } = field.references
     const deletion = onDelete === 'restrict' ? '' : ` on delete ${onDelete}`
     constraints.push({
       name: nameOf(`${collection}_${field.name}`, 'fkey'),
       field,
       kind: 'reference',
-      rule: `refers to a record of "${other}" that is not there`,
-      sql: `foreign key (${column}) references ${identifier(other)} (${identifier(referred)})${deletion}`,
+      rule: `references a record of "${other}" that does not exist`,
+      sql: `foreign key (${column}) references ${identifier(other)} (${identifier(referenced)})${deletion}`,
     })
   }
   return constraints
@@ -97,7 +97,7 @@ export function indexesOf(definition: SchemaDefinition): Index[] {
     return { name: indexName, sql: `create index ${identifier(indexName)} on ${identifier(name)} ${method}` }
   }
   const indexes = tableFields(definition).flatMap((field) => {
-    // A deletion looks for the records that refer to what is deleted.
+    // A deletion searches for the records that reference the deleted one.
     const wanted = field.index === true || (field.references !== undefined && !field.primary && field.unique !== true)
     if (!wanted) return []
     return [
@@ -108,7 +108,7 @@ export function indexesOf(definition: SchemaDefinition): Index[] {
     ]
   })
   if (policy.ownerField !== undefined) {
-    // The policies compare as text, whatever the type; an index on anything else would not be used.
+    // The policies compare texts, so an index on another type would not be used.
     const ownerIndex = nameOf(name, 'by_owner', '.')
     const owner = identifier(policy.ownerField)
     const isText = tableFields(definition).some((field) => field.name === policy.ownerField && field.type === 'string')
@@ -129,8 +129,8 @@ export function primaryKeySql(definition: SchemaDefinition): string {
 }
 
 /**
- * Names of indexes are the schema's, as those of tables are: the dot, which no collection has in its name, keeps them
- * apart from those. What is too long is cut and told apart by a hash.
+ * Returns the name of an object. Names of indexes share the schema with those of tables, from which the dot distinguishes
+ * them, because no collection's name has one. A name that is too long is truncated and made unique by a hash.
  */
 export function nameOf(what: string, kind: string, between = '_'): string {
   const name = `${what}${between}${kind}`
@@ -139,7 +139,7 @@ export function nameOf(what: string, kind: string, between = '_'): string {
     : `${name.slice(0, 42)}~${createHash('sha256').update(name).digest('hex').slice(0, 20)}`
 }
 
-/** Tables of collections that earlier versions made have an index of this name on the owner. */
+/** Returns the name of the owner's index on tables of earlier versions. */
 export function earlierOwnerIndex(collection: string): string {
   return `${collection.slice(0, 50)}_by_owner`
 }

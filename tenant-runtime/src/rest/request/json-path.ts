@@ -1,9 +1,9 @@
-// A column, or a place inside of one that holds JSON: `data->list->0->>name`. Pure.
+// A path of a column, or inside a column with JSON: `data->list->0->>name`. Pure.
 import type { Scanner } from './scanner.ts'
 
 export interface JsonStep {
   arrow: '->' | '->>'
-  /** A number is the place in a list. */
+  /** A member's name, or an index in a list. */
   key: string | number
 }
 
@@ -23,10 +23,10 @@ export function readSteps(scanner: Scanner): JsonStep[] {
   for (;;) {
     const arrow = scanner.skip('->>') ? '->>' : scanner.skip('->') ? '->' : undefined
     if (arrow === undefined) return steps
-    if (steps.at(-1)?.arrow === '->>') scanner.fail('"->>" gives text, which has no parts')
+    if (steps.at(-1)?.arrow === '->>') scanner.fail('"->>" returns text, which has no members')
     const number = scanner.match(index)
     const key = number === undefined ? scanner.name() : Number(number)
-    if (typeof key === 'number' && Math.abs(key) > 0x7fff_ffff) scanner.fail('no list is so long')
+    if (typeof key === 'number' && Math.abs(key) > 0x7fff_ffff) scanner.fail('the index is too large')
     steps.push({ arrow, key })
   }
 }

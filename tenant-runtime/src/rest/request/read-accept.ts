@@ -1,18 +1,21 @@
-// `Accept`: the form of an answer. Pure.
+// `Accept`: the format of a response. Pure.
 import { restError } from '../rest-error.ts'
 
 export type Format =
   | {
       kind: 'json'
-      /** Exactly one row, as an object. */ singular: boolean
-      /** Fields that are null are left out. */ stripped: boolean
+      /** Whether exactly one row is returned as an object. */ singular: boolean
+      /** Whether fields that are null are omitted. */ stripped: boolean
     }
   | { kind: 'csv' }
   | { kind: 'openapi' }
 
 export const plainJson: Format = { kind: 'json', singular: false, stripped: false }
 
-/** The first that is known, in the order they came. @throws RuntimeError NOT_ACCEPTABLE (PGRST107) when none is */
+/**
+ * Returns the first known format in the header's order.
+ * @throws RuntimeError NOT_ACCEPTABLE (PGRST107) when none is known
+ */
 export function readAccept(header: string | undefined): Format {
   if (header === undefined || header === '*/*' || header === 'application/json') return plainJson
   for (const part of header.split(',')) {
@@ -45,12 +48,12 @@ export function notAcceptable(header = '') {
   })
 }
 
-/** Exactly one row is wanted. */
+/** Whether exactly one row is requested. */
 export function isSingular(format: Format): boolean {
   return format.kind === 'json' && format.singular
 }
 
-/** As `Content-Type`. */
+/** Returns the format's `Content-Type`. */
 export function contentType(format: Format): string {
   if (format.kind === 'csv') return 'text/csv; charset=utf-8'
   if (format.kind === 'openapi') return 'application/openapi+json; charset=utf-8'

@@ -1,4 +1,4 @@
-// Filters, as a parameter each (`age=gt.18`) or as a tree (`or=(a.eq.1,and(b.gt.2,c.is.null))`). Pure.
+// Reads filters: one per parameter (`age=gt.18`), or a tree (`or=(a.eq.1,and(b.gt.2,c.is.null))`). Pure.
 import { readSteps, type Path } from './json-path.ts'
 import { Scanner } from './scanner.ts'
 
@@ -8,7 +8,7 @@ const containing = ['cs', 'cd', 'ov', 'sl', 'sr', 'nxl', 'nxr', 'adj'] as const
 export const operators = [...comparing, ...searching, ...containing, 'in', 'is'] as const
 export type Operator = (typeof operators)[number]
 
-/** Those that take `(any)` and `(all)`. */
+/** The operators that may have `(any)` or `(all)`. */
 const quantifiable: readonly Operator[] = ['eq', 'gt', 'gte', 'lt', 'lte', 'like', 'ilike', 'match', 'imatch']
 const isWords = ['null', 'not_null', 'true', 'false', 'unknown'] as const
 export type IsWord = (typeof isWords)[number]
@@ -18,7 +18,7 @@ export type Test =
       operator: Exclude<Operator, 'in' | 'is'>
       value: string
       quantifier: 'any' | 'all' | undefined
-      /** Of a search. */ language: string | undefined
+      /** The language of a full-text search. */ language: string | undefined
     }
   | { operator: 'in'; values: string[] }
   | { operator: 'is'; word: IsWord }
@@ -38,34 +38,38 @@ export interface Group {
 
 export type Condition = Filter | Group
 
-const deepest = 16
+const maxDepth = 16
 const word = /[a-z]+/y
 
-/** It begins as a filter does. */
+/** Whether the text begins like a filter. */
 export function looksLikeFilter(value: string): boolean {
   const name = /^(?:not\.)?([a-z]+)[.(]/.exec(value)?.[1]
   return operators.some((operator) => operator === name)
 }
 
-/** `value` is all of a parameter's. @throws RuntimeError INVALID_QUERY (PGRST100) */
+/**
+ * Reads a filter.
+ * @param value the parameter's whole value
+ * @throws RuntimeError INVALID_QUERY (PGRST100)
+ */
 export function readFilter(key: string, path: Path, value: string): Filter {
   const scanner = new Scanner(key, value)
   const negated = scanner.skip('not.')
   const test = readTest(scanner, (scanner) => scanner.rest())
-  if (!scanner.isAtEnd) scanner.fail('nothing is expected after the list')
+  if (!scanner.isAtEnd) scanner.fail('the value must end after the list')
   return { kind: 'filter', path, negated, test }
 }
 
-/** `(…)` of `or=`, `and=`. */
+/** Reads the `(…)` of `or=` or `and=`. */
 export function readGroup(key: string, kind: Group['kind'], negated: boolean, value: string): Group {
   const scanner = new Scanner(key, value)
   const group = { kind, negated, members: readMembers(scanner, 0) }
-  if (!scanner.isAtEnd) scanner.fail('nothing is expected after the list')
+  if (!scanner.isAtEnd) scanner.fail('the value must end after the list')
   return group
 }
 
 function readMembers(scanner: Scanner, depth: number): Condition[] {
-  if (depth > deepest) scanner.fail(`conditions are nested deeper than ${deepest}`)
+  if (depth > maxDepth) scanner.fail(`conditions are nested deeper than ${maxDepth}`)
   scanner.expect('(')
   const members: Condition[] = []
   do {
@@ -92,7 +96,7 @@ function readMember(scanner: Scanner, depth: number): Condition {
   return { kind: 'filter', path, negated: isNegated, test: readTest(scanner, readMemberValue) }
 }
 
-/** Up to the comma or the parenthesis that ends the condition; quotes and braces may hold such. */
+/** Reads up to the comma or the parenthesis that ends the condition. Quotes and braces may contain them. */
 function readMemberValue(scanner: Scanner): string {
   const begin = scanner.at
   if (scanner.sees('"')) {
@@ -112,7 +116,10 @@ function readMemberValue(scanner: Scanner): string {
   return scanner.text.slice(begin, scanner.at)
 }
 
-/** The bracket that closes the one at `begin`; ranges may end with another kind than they begin with. */
+/**
+ * Returns the position of the bracket that closes the one at `begin`. Ranges may end with another kind than they begin
+ * with.
+ */
 function closing(text: string, begin: number): number {
   let depth = 0
   for (let at = begin; at < text.length; at++) {
@@ -131,7 +138,7 @@ function readTest(scanner: Scanner, readValue: (scanner: Scanner) => string): Te
   const operator = operators.find((candidate) => candidate === name)
   if (operator === undefined) {
     scanner.at = begin
-    return scanner.fail(`an operator is expected (${operators.join(', ')}), then a dot and a value:`)
+    return scanner.fail(`an operator (${operators.join(', ')}) is expected, followed by a dot and a value,`)
   }
   let [quantifier, language]: ['any' | 'all' | undefined, string | undefined] = [undefined, undefined]
   if (scanner.sees('(')) {
@@ -139,19 +146,19 @@ function readTest(scanner: Scanner, readValue: (scanner: Scanner) => string): Te
     const found = scanner.match(inside)?.slice(1, -1) ?? scanner.fail('a parenthesis is not closed')
     if ((searching as readonly string[]).includes(operator)) language = found
     else if ((found === 'any' || found === 'all') && quantifiable.includes(operator)) quantifier = found
-    else scanner.fail(`${operator} takes no "(${found})"`)
+    else scanner.fail(`${operator} does not allow "(${found})"`)
   }
   scanner.expect('.')
   if (operator === 'in') return { operator, values: readList(scanner) }
   if (operator === 'is') {
     const value = readValue(scanner).toLowerCase()
     const known = isWords.find((candidate) => candidate === value)
-    return { operator, word: known ?? scanner.fail(`is takes one of ${isWords.join(', ')}`) }
+    return { operator, word: known ?? scanner.fail(`"is" must be followed by one of ${isWords.join(', ')}`) }
   }
   return { operator, value: readValue(scanner), quantifier, language }
 }
 
-/** `(a,"b,c",d)`: an element is in quotes only if its closing one is followed by a comma or the end. */
+/** Reads `(a,"b,c",d)`. An element is only quoted if a comma or the end follows its closing quote. */
 function readList(scanner: Scanner): string[] {
   scanner.expect('(')
   const values: string[] = []

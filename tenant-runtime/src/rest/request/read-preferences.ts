@@ -1,4 +1,4 @@
-// `Prefer`: what a client wants done, and sent back. Pure.
+// Reads `Prefer`: how a client wants a request to be processed. Pure.
 import { restError } from '../rest-error.ts'
 
 const known = {
@@ -20,15 +20,16 @@ export interface Preferences {
   missing: Choice<'missing'>
   handling: Choice<'handling'>
   tx: Choice<'tx'>
-  /** More rows are not to be changed; only with `handling=strict`. */
+  /** The maximum number of changed rows; only with `handling=strict`. */
   maxAffected: number | undefined
-  /** What was understood, as `Preference-Applied` says it. */
+  /** The accepted preferences, for `Preference-Applied`. */
   applied: string[]
 }
 
 /**
- * @param allowsRollback else `tx` has no meaning
- * @throws RuntimeError INVALID_QUERY (PGRST122) when the client is strict and something is not understood
+ * Reads the header.
+ * @param allowsRollback whether `tx` is allowed; otherwise it is ignored
+ * @throws RuntimeError INVALID_QUERY (PGRST122) when the client is strict and a preference is unknown
  */
 export function readPreferences(header: string | string[] | undefined, allowsRollback: boolean): Preferences {
   const preferences: Preferences = {
@@ -63,21 +64,24 @@ export function readPreferences(header: string | string[] | undefined, allowsRol
       details: `Invalid preferences: ${unknown.join(', ')}`,
     })
   }
-  const evict = (name: string) => {
+  const omit = (name: string) => {
     preferences.applied = preferences.applied.filter((applied) => !applied.startsWith(`${name}=`))
   }
   if (preferences.handling !== 'strict') {
     preferences.maxAffected = undefined
-    evict('max-affected')
+    omit('max-affected')
   }
   if (!allowsRollback) {
     preferences.tx = undefined
-    evict('tx')
+    omit('tx')
   }
   return preferences
 }
 
-/** The first of a name counts. @returns false for what is not known */
+/**
+ * Sets a preference. The first one of a name counts.
+ * @returns false for an unknown one
+ */
 function set(preferences: Preferences, name: string, value: string): boolean {
   const chosen = <Choice extends string>(choices: readonly Choice[]) => choices.find((choice) => choice === value)
   switch (name) {

@@ -1,18 +1,19 @@
-// The query string, as PostgREST's clients write it: what is asked of the relation itself and of those embedded in it. Pure.
+// Reads the query string of PostgREST's clients: the parameters of the relation itself and of relations embedded in it.
+// Pure.
 import { readSteps, type Path } from './json-path.ts'
 import { looksLikeFilter, readFilter, readGroup, type Condition } from './read-conditions.ts'
 import { readSelect, type Selected } from './read-select.ts'
 import { badQuery, Scanner } from './scanner.ts'
 
 export interface Order {
-  /** To-one relation by whose column the rows are ordered. */
+  /** The to-one relation by whose column the rows are ordered. */
   relation: string | undefined
   path: Path
   direction: 'asc' | 'desc'
   nulls: 'first' | 'last' | undefined
 }
 
-/** Of the relation itself, or of one embedded in it. */
+/** The parameters of the relation itself, or of one embedded in it. */
 export interface Part {
   conditions: Condition[]
   order: Order[]
@@ -21,40 +22,42 @@ export interface Part {
 }
 
 export interface Query {
-  /** Undefined: all columns. */
+  /** Undefined means all columns. */
   select: Selected[] | undefined
   own: Part
-  /** By their places: names, joined with dots as they came. */
-  embedded: { place: string[]; part: Part }[]
-  /** `columns=`: which keys of the body's objects are meant. */
+  /** Parameters of embedded relations by their location: the names that were joined by dots. */
+  embedded: { location: string[]; part: Part }[]
+  /** The keys of the body's objects that count (`columns=`). */
   columns: string[] | undefined
   onConflict: string[] | undefined
-  /** Where the last page ended; empty for the first. */
+  /** The end of the last page; empty for the first page. */
   cursor: string | undefined
-  /** Of a function, by their names. */
+  /** The arguments of a function, by their names. */
   arguments: [name: string, value: string][]
 }
 
 const maxParameters = 1_000
 
 /**
- * @param argumentNames of a function that is called: such parameters, and others that look like no filter, are its arguments
- * @throws RuntimeError INVALID_QUERY (PGRST100) that says which parameter is wrong, and where
+ * Reads the query string.
+ * @param argumentNames names of a called function's arguments: such parameters, and others that do not look like filters,
+ * are its arguments
+ * @throws RuntimeError INVALID_QUERY (PGRST100) that names the invalid parameter and the position
  */
 export function readQuery(search: string, argumentNames?: ReadonlySet<string>): Query {
   const query = emptyQuery()
   if (search === '') return query
   let count = 0
   for (const [key, value] of new URLSearchParams(search)) {
-    if (++count > maxParameters) throw badQuery(key, `at most ${maxParameters} parameters are taken`)
-    if (value.includes('\0') || key.includes('\0')) throw badQuery(key.replaceAll('\0', '?'), 'holds a NUL character')
+    if (++count > maxParameters) throw badQuery(key, `at most ${maxParameters} parameters are allowed`)
+    if (value.includes('\0') || key.includes('\0')) throw badQuery(key.replaceAll('\0', '?'), 'it has a NUL character')
     if (argumentNames?.has(key) === true) query.arguments.push([key, value])
     else readParameter(query, key, value, argumentNames !== undefined)
   }
   return query
 }
 
-/** All of a relation, as it comes. */
+/** Returns the query for a whole relation. */
 export function emptyQuery(): Query {
   return {
     select: undefined,
@@ -93,7 +96,8 @@ function readParameter(query: Query, key: string, value: string, isCall: boolean
     names.push(scanner.name())
     steps = readSteps(scanner)
   }
-  if (!scanner.isAtEnd) scanner.fail('a filter is named by a column, or by an embedded relation, a dot and its column:')
+  if (!scanner.isAtEnd)
+    scanner.fail('a filter must be named by a column, or by an embedded relation, a dot and its column,')
   const last = names.pop() ?? ''
   const isPlain = steps.length === 0
   const isGroup = isPlain && (last === 'and' || last === 'or')
@@ -111,22 +115,22 @@ function readParameter(query: Query, key: string, value: string, isCall: boolean
 function partAt(query: Query, location: string[]): Part {
   if (location.length === 0) return query.own
   const known = query.embedded.find(
-    (entry) => entry.place.length === location.length && entry.place.every((name, n) => name === location[n]),
+    (entry) => entry.location.length === location.length && entry.location.every((name, n) => name === location[n]),
   )
   if (known !== undefined) return known.part
   const part = emptyPart()
-  query.embedded.push({ place: location, part })
+  query.embedded.push({ location, part })
   return part
 }
 
-/** `a,"b c"` */
+/** Reads names such as `a,"b c"`. */
 function readNames(key: string, value: string): string[] {
   if (value === '') return []
   const scanner = new Scanner(key, value)
   const names: string[] = []
   do names.push(scanner.name())
   while (scanner.skip(','))
-  if (!scanner.isAtEnd) scanner.fail('names are separated by commas')
+  if (!scanner.isAtEnd) scanner.fail('names must be separated by commas')
   return names
 }
 

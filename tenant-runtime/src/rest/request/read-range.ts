@@ -1,12 +1,14 @@
-// `Range: 0-24`: rows by their numbers, of a reading request. Pure.
+// Reads `Range: 0-24`: a range of row numbers in a reading request. Pure.
 
 interface RowRange {
   offset: number
-  /** Undefined: all that follow. */
+  /** Undefined means all following rows. */
   limit: number | undefined
 }
 
-/** Undefined without one, or when it is not of rows: ranges of bytes are none that could be had. */
+/**
+ * Reads the header. Returns undefined without one, or when its unit is not rows, because ranges of bytes are not supported.
+ */
 export function readRange(range: string | undefined, unit: string | undefined): RowRange | 'empty' | undefined {
   if (range === undefined || (unit !== undefined && unit.toLowerCase() !== 'items')) return undefined
   const match = /^(?:items=)?(\d{1,15})-(\d{0,15})$/.exec(range.trim())

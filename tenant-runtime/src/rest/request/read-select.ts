@@ -1,4 +1,4 @@
-// `select=`: columns, places in JSON, casts, aggregates, and other relations with selections of their own. Pure.
+// Reads `select=`: columns, JSON paths, casts, aggregates, and other relations with their own selections. Pure.
 import { readPath, type Path } from './json-path.ts'
 import { Scanner } from './scanner.ts'
 
@@ -8,7 +8,7 @@ export type Aggregate = (typeof aggregates)[number]
 export interface SelectedField {
   kind: 'field'
   alias: string | undefined
-  /** Undefined: whole rows, which only `count` takes. */
+  /** Undefined means whole rows, which only `count` allows. */
   path: Path | undefined
   cast: string | undefined
   aggregate: Aggregate | undefined
@@ -18,32 +18,35 @@ export interface SelectedField {
 export interface SelectedRelation {
   kind: 'relation'
   alias: string | undefined
-  /** A relation, a foreign key, or a column that refers. */
+  /** A relation, a foreign key, or a column that references one. */
   target: string
-  /** Of several ways there: the foreign key, its column, or the table in between. */
+  /** The choice between several relationships: the foreign key, its column, or the junction table. */
   hint: string | undefined
-  /** `inner`: only rows that have one. */
+  /** `inner` selects only rows with a related row. */
   join: 'inner' | 'left' | undefined
-  /** Its columns become the parent's. */
+  /** Whether the columns become columns of the parent. */
   isSpread: boolean
   select: Selected[]
 }
 
 export type Selected = { kind: 'all' } | SelectedField | SelectedRelation
 
-/** Deeper trees are no honest query. */
-const deepest = 16
+/** The maximum depth. No legitimate query has a deeper tree. */
+const maxDepth = 16
 const typeName = /[A-Za-z_][A-Za-z0-9_ ]*(?:\[\])?/y
 
-/** @throws RuntimeError INVALID_QUERY (PGRST100) */
+/**
+ * Reads the text.
+ * @throws RuntimeError INVALID_QUERY (PGRST100)
+ */
 export function readSelect(text: string): Selected[] {
   const scanner = new Scanner('select', text)
   const items = readItems(scanner, 0)
-  if (!scanner.isAtEnd) scanner.fail('nothing of this kind is expected')
+  if (!scanner.isAtEnd) scanner.fail('the value must end')
   return items
 }
 
-/** A column, as it is. */
+/** Returns the selection of a plain column. */
 export function fieldNamed(column: string): SelectedField {
   return {
     kind: 'field',
@@ -56,7 +59,7 @@ export function fieldNamed(column: string): SelectedField {
 }
 
 function readItems(scanner: Scanner, depth: number): Selected[] {
-  if (depth > deepest) scanner.fail(`relations are nested deeper than ${deepest}`)
+  if (depth > maxDepth) scanner.fail(`relations are nested deeper than ${maxDepth}`)
   const items: Selected[] = []
   skipBlanks(scanner)
   if (scanner.isAtEnd || scanner.sees(')')) return items
@@ -79,7 +82,7 @@ function readItem(scanner: Scanner, depth: number): Selected {
   let alias: string | undefined
   let path = readPath(scanner)
   if (scanner.sees(':') && !scanner.sees('::')) {
-    if (path.steps.length > 0) scanner.fail('a name stands before ":"')
+    if (path.steps.length > 0) scanner.fail('a name is expected before ":"')
     scanner.at++
     alias = path.column
     path = readPath(scanner)
@@ -119,7 +122,7 @@ function readRelation(
     const word = scanner.name()
     if (word === 'inner' || word === 'left') join = word
     else if (hint === undefined) hint = word
-    else scanner.fail('one hint is enough')
+    else scanner.fail('only one hint is allowed')
   }
   scanner.expect('(')
   const select = readItems(scanner, depth + 1)

@@ -1,7 +1,7 @@
-// Reads one parameter's text from left to right; what does not fit is an error that says where. Pure.
+// Reads a parameter's text from left to right. Errors state the position. Pure.
 import { restError } from '../rest-error.ts'
 
-/** Characters that end a name which is not in quotes. */
+/** Characters that end an unquoted name. */
 const reserved = /[,.:()!"]/
 
 export class Scanner {
@@ -18,24 +18,27 @@ export class Scanner {
     return this.at >= this.text.length
   }
 
-  /** What comes next is this. */
+  /** Whether the given text comes next. */
   sees(expected: string): boolean {
     return this.text.startsWith(expected, this.at)
   }
 
-  /** Passes over it, if it comes next. */
+  /** Skips the given text, if it comes next. */
   skip(expected: string): boolean {
     if (!this.sees(expected)) return false
     this.at += expected.length
     return true
   }
 
-  /** @throws RuntimeError INVALID_QUERY when something else comes */
+  /**
+   * Skips the given text.
+   * @throws RuntimeError INVALID_QUERY when it does not come next
+   */
   expect(expected: string): void {
     if (!this.skip(expected)) this.fail(`"${expected}" is expected`)
   }
 
-  /** Passes over what the pattern, which must be sticky, finds here. */
+  /** Skips and returns the match of a pattern, which must be sticky, at this position. */
   match(pattern: RegExp): string | undefined {
     pattern.lastIndex = this.at
     const found = pattern.exec(this.text)?.[0]
@@ -43,7 +46,7 @@ export class Scanner {
     return found
   }
 
-  /** A name, in quotes or up to the next character that means something. */
+  /** Reads a name, in quotes or up to the next reserved character. */
   name(): string {
     if (this.sees('"')) return this.quoted()
     const begin = this.at
@@ -67,18 +70,18 @@ export class Scanner {
     return this.fail('a quote is not closed')
   }
 
-  /** All that is left. */
+  /** Returns the remaining text. */
   rest(): string {
     const rest = this.text.slice(this.at)
     this.at = this.text.length
     return rest
   }
 
-  fail(error: string): never {
-    throw badQuery(this.#parameter, `${error} at character ${this.at + 1} of "${this.text}"`)
+  fail(reason: string): never {
+    throw badQuery(this.#parameter, `${reason} at character ${this.at + 1} of "${this.text}"`)
   }
 }
 
-export function badQuery(parameter: string, error: string) {
-  return restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "${parameter}": ${error}` })
+export function badQuery(parameter: string, reason: string) {
+  return restError('INVALID_QUERY', { code: 'PGRST100', message: `Invalid query parameter "${parameter}": ${reason}.` })
 }

@@ -1,7 +1,8 @@
-// A collection (specification, section 4.3): lists with PostgREST's grammar, inserts, and changes of all that a filter finds.
+// The routes of a collection (specification, section 4.3): lists with PostgREST's grammar, inserts, and changes of all
+// filtered records.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Statement } from '../../database/statement.ts'
-import { ofChanged, planRead } from '../plan/plan-read.ts'
+import { withoutFilters, planRead } from '../plan/plan-read.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import { planInsert, planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.ts'
 import type { Relation } from '../registry/catalog.ts'
@@ -12,34 +13,34 @@ import { fieldNamed } from '../request/read-select.ts'
 import { restError } from '../rest-error.ts'
 import { readStatement } from '../sql/response-sql.ts'
 import { deleteStatement, insertStatement, updateStatement, type ChangeResponse } from '../sql/change-sql.ts'
-import { anyone, readRestRequest, relationOf, type RestDeps, type RestRequest } from './rest-request.ts'
+import { publicRoute, readRestRequest, relationOf, type RestDeps, type RestRequest } from './rest-request.ts'
 import { isDryRun, runStatement } from './run-statement.ts'
 import type { RestResponse } from './response.ts'
 import { sendList } from './send-list.ts'
 import { contentRange, elementOf, reportApplied, sendRows } from './send.ts'
 import { insertDocuments, updateDocuments } from './write-documents.ts'
 
-interface Named {
+interface CollectionRoute {
   Params: { collection: string }
   Body: JsonBody | undefined
 }
 
-interface Requested extends RestRequest {
+interface CollectionRequest extends RestRequest {
   relation: Relation
 }
 
 export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void {
-  const requested = async (request: FastifyRequest<Named>): Promise<Requested> => {
+  const readRequest = async (request: FastifyRequest<CollectionRoute>): Promise<CollectionRequest> => {
     const rest = await readRestRequest(deps, request)
     return { ...rest, relation: relationOf(rest.catalog, request.params.collection) }
   }
 
-  app.get<Named>('/rest/v1/:collection', anyone, async (request, reply) =>
-    sendList(request, reply, await requested(request)),
+  app.get<CollectionRoute>('/rest/v1/:collection', publicRoute, async (request, reply) =>
+    sendList(request, reply, await readRequest(request)),
   )
 
-  app.post<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
-    const { relation, ...rest } = await requested(request)
+  app.post<CollectionRoute>('/rest/v1/:collection', publicRoute, async (request, reply) => {
+    const { relation, ...rest } = await readRequest(request)
     const { preferences, query } = rest
     rejectOffset(query)
     const insert = planInsert(relation, request.body, query, preferences)
@@ -65,14 +66,14 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const status = response.made === 0 && response.changed > 0 ? 200 : 201
     if (wants === 'location') return sendLocation(reply, status, response, relation, request)
     if (wants === 'nothing') return reply.status(status).send()
-    // A caller of the specification sends one record and gets one.
+    // A caller of the specification sends one record and receives one.
     if (wants === 'record' && !isMany && rest.format.kind === 'json')
       return reply.status(status).type('application/json; charset=utf-8').send(elementOf(response.body))
     return sendRows(reply, status, response, plan, rest.format)
   })
 
-  app.patch<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
-    const rest = await requested(request)
+  app.patch<CollectionRoute>('/rest/v1/:collection', publicRoute, async (request, reply) => {
+    const rest = await readRequest(request)
     const { relation, query, preferences } = rest
     const change = planUpdate(relation, request.body, query)
     const { where, plan } = planChange(rest, 'UPDATE')
@@ -91,8 +92,8 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     )
   })
 
-  app.put<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
-    const rest = await requested(request)
+  app.put<CollectionRoute>('/rest/v1/:collection', publicRoute, async (request, reply) => {
+    const rest = await readRequest(request)
     const { relation, query, preferences } = rest
     requireKey(rest)
     const insert = planInsert(
@@ -106,7 +107,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const { where: filters, plan } = planChange(rest, 'PUT')
     const wantsRecord =
       preferences.return === 'representation' || (preferences.return === undefined && !rest.isProfiled)
-    // Of the record that is sent: whose it is to be, the policies decide.
+    // The policies decide whose the sent record may be.
     const where = filters.filter(({ kind }) => kind !== 'own')
     const run = () =>
       runStatement(
@@ -125,8 +126,8 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     return sendRows(reply, isNew ? 201 : 200, response, plan, rest.format)
   })
 
-  app.delete<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
-    const rest = await requested(request)
+  app.delete<CollectionRoute>('/rest/v1/:collection', publicRoute, async (request, reply) => {
+    const rest = await readRequest(request)
     const { relation, preferences } = rest
     requireWritable(relation)
     const { where, plan } = planChange(rest, 'DELETE')
@@ -144,7 +145,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
   })
 }
 
-/** What an insert sends back. `record`: as the specification has it. */
+/** Returns the content of an insert's response. `record` is that of the specification. */
 function responseOf({ preferences, isProfiled }: RestRequest): 'nothing' | 'location' | 'rows' | 'record' {
   if (preferences.return === 'minimal') return 'nothing'
   if (preferences.return === 'headers-only') return 'location'
@@ -156,13 +157,15 @@ const nothing: RestResponse = { body: '[]', n: 0, total: undefined, changed: 0, 
 
 function readBack(rest: RestRequest, relation: Relation): ReadPlan {
   const { query } = rest
-  return ofChanged(planRead(rest, relation, { ...query, own: { ...query.own, limit: undefined, offset: undefined } }))
+  return withoutFilters(
+    planRead(rest, relation, { ...query, own: { ...query.own, limit: undefined, offset: undefined } }),
+  )
 }
 
 function keyPlan(rest: RestRequest, relation: Relation): ReadPlan {
-  // As text: numbers of any size stay what they are.
+  // As text, so that numbers of any size remain exact.
   const key = relation.key.map((column) => ({ ...fieldNamed(column), cast: 'text' }))
-  return ofChanged(planRead(rest, relation, { ...emptyQuery(), select: key }))
+  return withoutFilters(planRead(rest, relation, { ...emptyQuery(), select: key }))
 }
 
 function changeResponse({ preferences, format }: RestRequest, read: ReadPlan | undefined): ChangeResponse {
@@ -170,23 +173,26 @@ function changeResponse({ preferences, format }: RestRequest, read: ReadPlan | u
     read,
     format,
     exactly: isSingular(format) && read !== undefined ? 1 : undefined,
-    atMost: preferences.maxAffected,
+    maxChanged: preferences.maxAffected,
   }
 }
 
 interface Change {
   where: readonly PlannedCondition[]
-  /** Of what is sent back. */
+  /** The plan of the response's content. */
   plan: ReadPlan
 }
 
-/** What a change is of. @throws RuntimeError INVALID_QUERY without a filter: what means every record must say so */
-function planChange(rest: Requested, what: string): Change {
+/**
+ * Plans the filters of a change.
+ * @throws RuntimeError INVALID_QUERY without a filter, because a change of every record must be explicit
+ */
+function planChange(rest: CollectionRequest, what: string): Change {
   const { relation, query } = rest
   if (query.own.limit !== undefined || query.own.offset !== undefined) {
     throw restError('INVALID_QUERY', {
       code: 'PGRST100',
-      message: `${what} takes no limit and no offset: it is for all that match`,
+      message: `${what} does not allow a limit or an offset. It applies to all matching records.`,
     })
   }
   const planned = planRead(rest, relation, query)
@@ -194,31 +200,34 @@ function planChange(rest: Requested, what: string): Change {
   if (query.own.conditions.length === 0) {
     throw restError('INVALID_QUERY', {
       code: '21000',
-      message: `${what} needs a filter; to mean every record, say so, for example with ?${relation.key[0] ?? 'id'}=not.is.null`,
+      message: `${what} requires a filter. To select every record, use for example ?${relation.key[0] ?? 'id'}=not.is.null`,
     })
   }
-  if (where.some(requestsOthers))
-    throw restError('INVALID_QUERY', { code: 'PGRST100', message: `${what} can't ask for rows of other collections` })
-  return { where, plan: ofChanged(planned) }
+  if (where.some(usesOtherRelations))
+    throw restError('INVALID_QUERY', {
+      code: 'PGRST100',
+      message: `${what} cannot have filters on rows of other collections.`,
+    })
+  return { where, plan: withoutFilters(planned) }
 }
 
-function requestsOthers(condition: PlannedCondition): boolean {
-  return condition.kind === 'has' || ('members' in condition && condition.members.some(requestsOthers))
+function usesOtherRelations(condition: PlannedCondition): boolean {
+  return condition.kind === 'has' || ('members' in condition && condition.members.some(usesOtherRelations))
 }
 
 function rejectOffset({ own: { offset } }: Query): void {
   if (offset !== undefined && offset > 0)
-    throw restError('INVALID_QUERY', { code: 'PGRST100', message: 'a write takes no offset' })
+    throw restError('INVALID_QUERY', { code: 'PGRST100', message: 'A write does not allow an offset.' })
 }
 
-/** What a change of nothing would have changed. */
-function unchanged(plan: ReadPlan, where: readonly PlannedCondition[], { format }: Requested): Statement {
+/** Returns a statement that reads the rows which a change without fields would change. */
+function unchanged(plan: ReadPlan, where: readonly PlannedCondition[], { format }: CollectionRequest): Statement {
   return readStatement({ ...plan, where }, format, undefined)
 }
 
 function sendChanged(
   reply: FastifyReply,
-  { preferences, format }: Requested,
+  { preferences, format }: CollectionRequest,
   response: RestResponse,
   plan: ReadPlan,
   range: string,
@@ -229,7 +238,7 @@ function sendChanged(
   return sendRows(reply, 200, response, plan, format)
 }
 
-/** Where the new record is to be had. */
+/** Sends the URL of the new record. */
 function sendLocation(
   reply: FastifyReply,
   status: number,
@@ -247,8 +256,8 @@ function sendLocation(
   return reply.status(status).send()
 }
 
-/** PUT names one record, by its whole key. */
-function requireKey({ relation: { key }, query: { own } }: Requested): void {
+/** Checks that PUT names one record by its whole key. */
+function requireKey({ relation: { key }, query: { own } }: CollectionRequest): void {
   if (own.limit !== undefined || own.offset !== undefined)
     throw restError('INVALID_QUERY', {
       code: 'PGRST114',

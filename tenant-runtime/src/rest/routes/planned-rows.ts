@@ -1,7 +1,10 @@
-// How many rows Postgres' planner expects, from what EXPLAIN says.
+// Reads from EXPLAIN's result how many rows Postgres' planner expects.
 import type { Row } from '../../database/statement.ts'
 
-/** @param row of `explain (format json)` */
+/**
+ * Returns the expected number of rows.
+ * @param row the row of `explain (format json)`
+ */
 export function plannedRows(row: Row | undefined): number {
   const [first] = Object.values(row ?? {})
   const [plan] = Array.isArray(first) ? (first as unknown[]) : []

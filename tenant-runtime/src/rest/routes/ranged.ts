@@ -1,10 +1,13 @@
-// The `Range` header together with `limit` and `offset`: what both allow.
+// Combines the `Range` header with `limit` and `offset`: the rows that both allow.
 import type { FastifyRequest } from 'fastify'
 import type { Query } from '../request/read-query.ts'
 import { readRange } from '../request/read-range.ts'
 import { restError } from '../rest-error.ts'
 
-/** @throws RuntimeError RANGE_NOT_SATISFIABLE (PGRST103) for a range of nothing */
+/**
+ * Returns the query with the combined range.
+ * @throws RuntimeError RANGE_NOT_SATISFIABLE (PGRST103) when it has no rows
+ */
 export function ranged({ headers }: FastifyRequest, query: Query): Query {
   const unit = headers['range-unit']
   const range = readRange(headers.range, unit === undefined ? undefined : String(unit))

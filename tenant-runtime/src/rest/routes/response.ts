@@ -1,14 +1,14 @@
-// What a statement of an answer gives.
+// The result of a statement that makes a response.
 
 export interface RestResponse {
   body: string
-  /** Rows in it. */
+  /** The number of rows in the body. */
   n: number
-  /** All that match, where they were counted. */
+  /** The number of all matching rows, when they were counted. */
   total: number | undefined
-  /** Of a change: rows that were written, and those of them that are new. */
+  /** The number of rows that a change wrote, and of those that are new. */
   changed: number
   made: number | undefined
-  /** Of a page by keys: those of its last row. */
+  /** The keys of the last row of a page by keys. */
   last: string | undefined
 }

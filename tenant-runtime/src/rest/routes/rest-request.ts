@@ -1,4 +1,4 @@
-// What every route of the interface reads of a request before it plans.
+// Reads a request before it is planned, for every route of the interface.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { parseJson } from '../../http/parse-json.ts'
 import type { PlanScope } from '../plan/plan.ts'
@@ -14,7 +14,7 @@ import { didYouMean, restError } from '../rest-error.ts'
 export interface RestDeps {
   registry: Registry
   quota: DocumentQuota
-  /** `Prefer: tx=rollback` is heard. */
+  /** Whether `Prefer: tx=rollback` is allowed. */
   allowsRollback: boolean
 }
 
@@ -22,14 +22,14 @@ export interface RestRequest extends PlanScope {
   query: Query
   preferences: Preferences
   format: Format
-  /** A PostgREST client, which expects an empty answer where it asked for none. */
+  /** Whether the caller is a PostgREST client, which expects an empty response unless it requests rows. */
   isProfiled: boolean
 }
 
-/** Everyone may ask: the policies of the relation decide. */
-export const anyone = { config: { access: 'anyone' }, bodyLimit: 20 * 1024 * 1024 } as const
+/** The routes are open to all callers. The policies of the relation decide. */
+export const publicRoute = { config: { access: 'public' }, bodyLimit: 20 * 1024 * 1024 } as const
 
-/** Bodies stay text beside what they mean: Postgres reads numbers that JavaScript would round. */
+/** Parses bodies and also keeps their text, because Postgres reads numbers that JavaScript would round. */
 export function keepBodiesAsText(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
@@ -45,7 +45,7 @@ export function keepBodiesAsText(app: FastifyInstance): void {
       done(
         restError('INVALID_JSON', {
           code: 'PGRST102',
-          message: 'the body is no well-formed JSON',
+          message: 'The body is not valid JSON.',
           cause: error,
           ...details,
         }),
@@ -59,24 +59,27 @@ export function keepBodiesAsText(app: FastifyInstance): void {
         restError('BAD_REQUEST', {
           code: 'PGRST102',
           message: `Content-Type not acceptable: ${String(headers['content-type'])}`,
-          hint: 'send application/json',
+          hint: 'Send application/json.',
         }),
       )
   })
 }
 
-export interface Reading {
-  /** Parameters that are a function's arguments, and no filters. */
+export interface ReadOptions {
+  /** Returns the parameters that are a function's arguments instead of filters. */
   argumentNames?: (catalog: Catalog) => ReadonlySet<string>
-  /** The answer is the interface's description. */
+  /** True for the interface's description. */
   describes?: true
 }
 
-/** @throws RuntimeError for a header or a parameter that can't be read */
+/**
+ * Reads a request.
+ * @throws RuntimeError for an invalid header or parameter
+ */
 export async function readRestRequest(
   { registry, allowsRollback }: RestDeps,
   request: FastifyRequest,
-  { argumentNames, describes }: Reading = {},
+  { argumentNames, describes }: ReadOptions = {},
 ): Promise<RestRequest> {
   const { headers, tenant, rls } = request
   const profile = headers['content-profile'] ?? headers['accept-profile']
@@ -105,14 +108,17 @@ function searchOf({ url }: FastifyRequest): string {
   return mark < 0 ? '' : url.slice(mark + 1)
 }
 
-/** @throws RuntimeError NO_SUCH_COLLECTION (PGRST205) */
+/**
+ * Returns a served relation.
+ * @throws RuntimeError NO_SUCH_COLLECTION (PGRST205)
+ */
 export function relationOf({ relations }: Catalog, name: string): Relation {
   const relation = relations.get(name)
   if (relation !== undefined) return relation
   throw restError('NO_SUCH_COLLECTION', {
     code: 'PGRST205',
-    message: `there is no collection "${name}"`,
-    hint: 'a new schema takes effect with POST /admin/reload-schemas',
+    message: `The collection "${name}" does not exist.`,
+    hint: 'A new schema takes effect with POST /admin/reload-schemas.',
     ...didYouMean(name, relations.keys()),
   })
 }

@@ -1,4 +1,4 @@
-// Functions of the home, called by POST, and by GET where they change nothing.
+// The routes of the home's functions, called by POST, and by GET when they change nothing.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { chooseRoutine, isWhole, planCall, routinesCalled } from '../plan/plan-call.ts'
 import type { JsonBody } from '../plan/plan-write.ts'
@@ -8,18 +8,18 @@ import { restError } from '../rest-error.ts'
 import { callStatement, type Given } from '../sql/call-sql.ts'
 import { arrayLiteral } from '../sql/condition-sql.ts'
 import { notSatisfiable, ranged } from './ranged.ts'
-import { anyone, readRestRequest, type RestDeps, type RestRequest } from './rest-request.ts'
+import { publicRoute, readRestRequest, type RestDeps, type RestRequest } from './rest-request.ts'
 import { isDryRun, runStatement } from './run-statement.ts'
 import { contentRange, notOne, reportApplied, sendRows } from './send.ts'
 
-interface Named {
+interface RoutineRoute {
   Params: { name: string }
   Body: JsonBody | undefined
 }
 
 export function addRoutineRoutes(app: FastifyInstance, deps: RestDeps): void {
   const call = async (
-    request: FastifyRequest<Named>,
+    request: FastifyRequest<RoutineRoute>,
     reply: FastifyReply,
     rest: RestRequest,
     routine: Routine,
@@ -27,13 +27,13 @@ export function addRoutineRoutes(app: FastifyInstance, deps: RestDeps): void {
     values: Given,
   ) => {
     const { catalog, query, preferences, format } = rest
-    const reading = request.method !== 'POST'
-    const plan = planCall(rest, routine, given, reading ? ranged(request, query) : query)
+    const isReadOnly = request.method !== 'POST'
+    const plan = planCall(rest, routine, given, isReadOnly ? ranged(request, query) : query)
     if (plan.read === undefined && format.kind !== 'json')
-      throw notAcceptable(`${String(request.headers.accept)} for a function that gives values`)
+      throw notAcceptable(`${String(request.headers.accept)} for a function that returns values`)
     const { response } = await runStatement(request, callStatement(plan, values, format, preferences.count), {
       catalog,
-      reading,
+      isReadOnly,
       dryRun: isDryRun(preferences),
     })
     reportApplied(reply, preferences)
@@ -41,7 +41,7 @@ export function addRoutineRoutes(app: FastifyInstance, deps: RestDeps): void {
     const { offset } = plan.read ?? plan.page
     if (response.total !== undefined && offset > response.total)
       throw notSatisfiable(`An offset of ${offset} was requested, but there are only ${response.total} rows.`)
-    if (kind === 'nothing' || (preferences.return === 'minimal' && !reading)) {
+    if (kind === 'nothing' || (preferences.return === 'minimal' && !isReadOnly)) {
       void reply.header('content-range', contentRange(0, response.n, response.total))
       return reply.status(kind === 'nothing' ? 204 : 200).send()
     }
@@ -56,7 +56,7 @@ export function addRoutineRoutes(app: FastifyInstance, deps: RestDeps): void {
     return reply.status(status).type(contentType(format)).send(response.body)
   }
 
-  app.post<Named>('/rest/v1/rpc/:name', anyone, async (request, reply) => {
+  app.post<RoutineRoute>('/rest/v1/rpc/:name', publicRoute, async (request, reply) => {
     const rest = await readRestRequest(deps, request)
     const routines = routinesCalled(rest.catalog, request.params.name)
     const { text, value } = request.body ?? { text: '{}', value: {} }
@@ -65,13 +65,13 @@ export function addRoutineRoutes(app: FastifyInstance, deps: RestDeps): void {
     if (!isObject && !routines.some(isWhole))
       throw restError('BAD_REQUEST', {
         code: 'PGRST102',
-        message: 'the body must be an object with the arguments by their names',
+        message: 'The body must be an object with the arguments by their names.',
       })
     const routine = chooseRoutine(isObject ? routines : routines.filter(isWhole), given, true)
     return call(request, reply, rest, routine, given, { kind: isWhole(routine) ? 'whole' : 'json', body: text })
   })
 
-  app.get<Named>('/rest/v1/rpc/:name', anyone, async (request, reply) => {
+  app.get<RoutineRoute>('/rest/v1/rpc/:name', publicRoute, async (request, reply) => {
     const { name } = request.params
     const argumentNames = (catalog: Catalog) =>
       new Set(routinesCalled(catalog, name).flatMap((routine) => routine.arguments.map((argument) => argument.name)))
@@ -82,7 +82,7 @@ export function addRoutineRoutes(app: FastifyInstance, deps: RestDeps): void {
     const texts = new Map<string, string>()
     for (const { name, isVariadic } of routine.arguments) {
       const values = given.get(name)
-      // Of one that is named twice the last counts; a variadic one takes them all.
+      // The last value of a repeated argument counts. A variadic argument has all of them.
       if (values !== undefined)
         texts.set(name, isVariadic && !(values[0] ?? '').startsWith('{') ? arrayLiteral(values) : (values.at(-1) ?? ''))
     }

@@ -1,4 +1,4 @@
-// Runs a statement whose row is an answer, as the caller; what Postgres refuses is said in the interface's words.
+// Runs a statement whose row is a response, as the caller. Postgres' errors are mapped to the interface's.
 import type { FastifyRequest } from 'fastify'
 import { sql, type Result, type Row, type Statement } from '../../database/statement.ts'
 import type { Catalog } from '../registry/catalog.ts'
@@ -9,29 +9,32 @@ import type { RestResponse } from './response.ts'
 const readOnly = sql("select set_config('transaction_read_only', 'on', true)")
 
 export interface RunOptions {
-  /** What is served, to tell in its words what Postgres refuses. */
+  /** The served catalog, to whose names errors are mapped. */
   catalog: Catalog
-  /** Postgres refuses every change. */
-  reading?: boolean
-  /** Once more does no harm, should the connection break. */
+  /** Whether Postgres rejects every change. */
+  isReadOnly?: boolean
+  /** Whether the statement may be repeated after a broken connection. */
   onlyReads?: boolean
-  /** All of it is undone after the answer. */
+  /** Whether all changes are undone after the response. */
   dryRun?: boolean
-  /** Runs behind the statement, in the same transaction. */
-  also?: Statement
+  /** A statement that runs after the first in the same transaction. */
+  followUp?: Statement
 }
 
-/** @throws RuntimeError */
+/**
+ * Runs the statement.
+ * @throws RuntimeError for every error of Postgres
+ */
 export async function runStatement(
   request: FastifyRequest,
   statement: Statement,
-  { catalog, reading = false, onlyReads = reading, dryRun = false, also }: RunOptions,
-): Promise<{ response: RestResponse; also: Row | undefined }> {
+  { catalog, isReadOnly = false, onlyReads = isReadOnly, dryRun = false, followUp }: RunOptions,
+): Promise<{ response: RestResponse; followUp: Row | undefined }> {
   const {
     tenant: { database },
     rls,
   } = request
-  const statements = [...(reading ? [readOnly] : []), statement, ...(also === undefined ? [] : [also])]
+  const statements = [...(isReadOnly ? [readOnly] : []), statement, ...(followUp === undefined ? [] : [followUp])]
   let results: Result[]
   try {
     results = await (dryRun
@@ -43,8 +46,8 @@ export async function runStatement(
     throw restDatabaseError(error, rls, catalog.relations)
   }
   return {
-    response: responseIn(results[reading ? 1 : 0]),
-    also: also === undefined ? undefined : results.at(-1)?.rows[0],
+    response: responseIn(results[isReadOnly ? 1 : 0]),
+    followUp: followUp === undefined ? undefined : results.at(-1)?.rows[0],
   }
 }
 
@@ -62,7 +65,7 @@ export function responseIn(result: Result | undefined): RestResponse {
   }
 }
 
-/** `Prefer: tx=rollback`, where the installation allows it. */
+/** Whether the request has `Prefer: tx=rollback`, where the installation allows it. */
 export function isDryRun({ tx }: Preferences): boolean {
   return tx === 'rollback'
 }

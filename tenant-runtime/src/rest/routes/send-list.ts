@@ -1,4 +1,4 @@
-// A list on its way out: as one text, or, when it may be long, row by row as its reader takes them.
+// Sends a list: as one text, or, when it may be long, row by row as the client reads it.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { planKeyset, nextCursor } from '../plan/plan-keyset.ts'
 import { defaultRows, planRead } from '../plan/plan-read.ts'
@@ -22,11 +22,11 @@ import { responseIn, runStatement } from './run-statement.ts'
 import type { RestResponse } from './response.ts'
 import { contentRange, reportApplied, reportNext, sendRows } from './send.ts'
 
-interface Requested extends RestRequest {
+interface ListRequest extends RestRequest {
   relation: Relation
 }
 
-export async function sendList(request: FastifyRequest, reply: FastifyReply, rest: Requested): Promise<FastifyReply> {
+export async function sendList(request: FastifyRequest, reply: FastifyReply, rest: ListRequest): Promise<FastifyReply> {
   const { catalog, relation, query, preferences, format } = rest
   const wanted = planRead(rest, relation, ranged(request, query))
   const page = query.cursor === undefined ? undefined : planKeyset(wanted, query.cursor)
@@ -41,24 +41,26 @@ export async function sendList(request: FastifyRequest, reply: FastifyReply, res
       : isHead && !isSingular(format)
         ? headStatement(plan, count)
         : readStatement(plan, format, count)
-  const also = expected(rest, plan)
-  const { response, also: explained } = await runStatement(request, statement, {
+  const followUp = countStatement(rest, plan)
+  const { response, followUp: explained } = await runStatement(request, statement, {
     catalog,
     onlyReads: true,
-    ...(also === undefined ? {} : { also }),
+    ...(followUp === undefined ? {} : { followUp }),
   })
-  const status = describe(reply, rest, plan, response, plannedRows(explained))
+  const status = setHeaders(reply, rest, plan, response, plannedRows(explained))
   // A page that is not full is the last one.
   if (page !== undefined && response.last !== undefined && response.n === plan.limit)
     reportNext(reply, request, nextCursor(page.terms, response.last))
   return sendRows(reply, status, response, plan, format)
 }
 
-/** Counted first: what is told of the rows stands before them. What others write in between is not in that. */
+/**
+ * Streams a list. The rows are counted first, because the headers precede them, so the count may lack concurrent changes.
+ */
 async function sendStream(
   request: FastifyRequest,
   reply: FastifyReply,
-  rest: Requested,
+  rest: ListRequest,
   plan: ReadPlan,
 ): Promise<FastifyReply> {
   const {
@@ -66,21 +68,21 @@ async function sendStream(
     format,
     preferences: { count },
   } = rest
-  const also = expected(rest, plan)
-  const left = new AbortController()
-  reply.raw.once('close', () => left.abort(new Error('the reader has left')))
+  const followUp = countStatement(rest, plan)
+  const closed = new AbortController()
+  reply.raw.once('close', () => closed.abort(new Error('The client closed the connection.')))
   const frame =
     format.kind === 'csv'
       ? { begin: `${csvHeader(plan)}\n`, between: '\n', end: '' }
       : { begin: '[', between: ',\n ', end: ']' }
-  const before = [headStatement(plan, count), ...(also === undefined ? [] : [also])]
+  const before = [headStatement(plan, count), ...(followUp === undefined ? [] : [followUp])]
   const stream = await request.tenant.database
-    .stream(request.rls, before, rowStatement(plan, format), frame, left.signal)
+    .stream(request.rls, before, rowStatement(plan, format), frame, closed.signal)
     .catch((error: unknown) => {
       throw restDatabaseError(error, request.rls, catalog.relations)
     })
   try {
-    const status = describe(reply, rest, plan, responseIn(stream.before[0]), plannedRows(stream.before[1]?.rows[0]))
+    const status = setHeaders(reply, rest, plan, responseIn(stream.before[0]), plannedRows(stream.before[1]?.rows[0]))
     return await reply.status(status).type(contentType(format)).send(stream.body)
   } catch (error) {
     stream.body.destroy()
@@ -88,23 +90,27 @@ async function sendStream(
   }
 }
 
-function expected({ preferences: { count } }: RestRequest, plan: ReadPlan) {
+function countStatement({ preferences: { count } }: RestRequest, plan: ReadPlan) {
   return count === 'planned' || count === 'estimated' ? explainStatement(plan) : undefined
 }
 
-/** Its headers. @returns the status @throws RuntimeError RANGE_NOT_SATISFIABLE */
-function describe(
+/**
+ * Sets the headers.
+ * @returns the status
+ * @throws RuntimeError RANGE_NOT_SATISFIABLE
+ */
+function setHeaders(
   reply: FastifyReply,
   { preferences }: RestRequest,
   plan: ReadPlan,
-  { n, total: counted }: RestResponse,
+  { n, total: exactTotal }: RestResponse,
   planned: number,
 ): number {
   const { count } = preferences
   const total =
-    count === 'planned' || (count === 'estimated' && !isCounted(counted ?? 0))
+    count === 'planned' || (count === 'estimated' && !isCounted(exactTotal ?? 0))
       ? Math.max(planned, plan.offset + n)
-      : counted
+      : exactTotal
   if (total !== undefined && plan.offset > total)
     throw notSatisfiable(`An offset of ${plan.offset} was requested, but there are only ${total} rows.`)
   reportApplied(reply, preferences)

@@ -1,4 +1,4 @@
-// Answers on their way out: what Postgres made is sent as it is.
+// Sends responses. The text that Postgres made is sent unchanged.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { contentType, type Format } from '../request/read-accept.ts'
 import type { Preferences } from '../request/read-preferences.ts'
@@ -7,7 +7,10 @@ import { restError } from '../rest-error.ts'
 import { csvHeader } from '../sql/response-sql.ts'
 import type { RestResponse } from './response.ts'
 
-/** In the form that was asked for. @throws RuntimeError NOT_ACCEPTABLE (PGRST116) when one row was asked for and there are others */
+/**
+ * Sends rows in the requested format.
+ * @throws RuntimeError NOT_ACCEPTABLE (PGRST116) when one row was requested and the result has another number
+ */
 export function sendRows(
   reply: FastifyReply,
   status: number,
@@ -19,7 +22,7 @@ export function sendRows(
   if (format.kind === 'csv') return reply.send(`${csvHeader(plan)}\n${body}`)
   if (format.kind === 'json' && format.singular) {
     if (n !== 1) {
-      // They are of an answer that is not sent.
+      // These headers belong to the response that is not sent.
       for (const name of ['content-range', 'preference-applied', 'link', 'next-cursor']) void reply.removeHeader(name)
       throw notOne(n)
     }
@@ -28,7 +31,7 @@ export function sendRows(
   return reply.send(body)
 }
 
-/** The one object of an array. */
+/** Returns the only object of an array. */
 export function elementOf(body: string): string {
   return body.slice(1, -1)
 }
@@ -42,7 +45,7 @@ export function notOne(n: number, cause?: unknown) {
   })
 }
 
-/** `0-24/3573458`, `*` for what is not known. */
+/** Returns a range such as `0-24/3573458`, with `*` for unknown parts. */
 export function contentRange(offset: number, n: number, total: number | undefined): string {
   return `${n === 0 ? '*' : `${offset}-${offset + n - 1}`}/${total ?? '*'}`
 }
@@ -51,7 +54,7 @@ export function reportApplied(reply: FastifyReply, { applied }: Preferences): vo
   if (applied.length > 0) void reply.header('preference-applied', applied.join(', '))
 }
 
-/** Where the next page is. */
+/** Sets the headers that refer to the next page. */
 export function reportNext(reply: FastifyReply, { url, basePath }: FastifyRequest, cursor: string): void {
   const [path = '', search = ''] = url.split('?', 2)
   const parameters = new URLSearchParams(search)

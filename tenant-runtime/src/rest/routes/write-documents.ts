@@ -1,11 +1,14 @@
-// Writes of documents, as far as the tenant's plan has room for them.
+// Writes documents within the quota of the tenant's plan.
 import type { FastifyRequest } from 'fastify'
 import type { DocumentQuota } from '../document-quota.ts'
 import type { JsonBody } from '../plan/plan-write.ts'
 import type { Relation } from '../registry/catalog.ts'
 import type { RestResponse } from './response.ts'
 
-/** @throws RuntimeError QUOTA_EXCEEDED */
+/**
+ * Inserts documents.
+ * @throws RuntimeError QUOTA_EXCEEDED
+ */
 export function insertDocuments<T>(
   quota: DocumentQuota,
   { tenant }: FastifyRequest,
@@ -18,7 +21,10 @@ export function insertDocuments<T>(
   return quota.write(tenant, { bytes: bytesOf(body), records }, work)
 }
 
-/** The body is written to every record that it changes. @throws RuntimeError QUOTA_EXCEEDED */
+/**
+ * Updates documents. The body counts for every record that it changes.
+ * @throws RuntimeError QUOTA_EXCEEDED
+ */
 export function updateDocuments<T extends { response: RestResponse }>(
   quota: DocumentQuota,
   { tenant }: FastifyRequest,

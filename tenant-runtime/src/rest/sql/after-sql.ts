@@ -1,9 +1,9 @@
-// What stands behind a row in an order, as SQL. Pure.
+// The condition of rows that come after a given row in an order, as SQL. Pure.
 import type { PlannedOrder } from '../plan/plan.ts'
 import type { Parameters } from './parameters.ts'
 import { pathSql } from './path-sql.ts'
 
-/** True of what comes behind a row that has these values in the order. */
+/** Returns a condition that is true for rows after one that has these values in the order. */
 export function afterSql(
   terms: readonly PlannedOrder[],
   values: readonly (string | null)[],
@@ -15,7 +15,7 @@ export function afterSql(
     ({ path: { column, steps }, direction, nulls }) =>
       steps.length === 0 && !column.nullable && direction === terms[0]?.direction && nulls === undefined,
   )
-  // One comparison, which an index on these columns answers.
+  // One comparison, which can use an index on these columns.
   if (isSimple) {
     const bounds = values.map((value) => parameters.add(value))
     return `(${columns.join(', ')}) ${terms[0]?.direction === 'desc' ? '<' : '>'} (${bounds.join(', ')})`
@@ -24,16 +24,16 @@ export function afterSql(
     const value = values[n] ?? null
     return value === null ? `${columns[n] ?? ''} is null` : `${columns[n] ?? ''} = ${parameters.add(value)}`
   }
-  const ways = terms.flatMap((term, n) => {
-    const behind = behindSql(columns[n] ?? '', values[n] ?? null, term, parameters)
-    return behind === undefined
+  const alternatives = terms.flatMap((term, n) => {
+    const after = afterTermSql(columns[n] ?? '', values[n] ?? null, term, parameters)
+    return after === undefined
       ? []
-      : [`(${[...terms.slice(0, n).map((_, before) => same(before)), behind].join(' and ')})`]
+      : [`(${[...terms.slice(0, n).map((_, before) => same(before)), after].join(' and ')})`]
   })
-  return ways.length === 0 ? 'false' : `(${ways.join(' or ')})`
+  return alternatives.length === 0 ? 'false' : `(${alternatives.join(' or ')})`
 }
 
-function behindSql(
+function afterTermSql(
   column: string,
   value: string | null,
   { direction, nulls = direction === 'asc' ? 'last' : 'first' }: PlannedOrder,

@@ -8,10 +8,16 @@ import { identifier } from './names.ts'
 import { Parameters } from './parameters.ts'
 import { freeName, matchingSql, selectSql } from './select-sql.ts'
 
-/** `json`: an object with an argument under each name. `whole`: the only argument. `texts`: as a query string has them. */
+/**
+ * Arguments: `json` is an object with an argument under each name, `whole` is the only argument, `texts` are those of a
+ * query string.
+ */
 export type Given = { kind: 'json' | 'whole'; body: string } | { kind: 'texts'; values: ReadonlyMap<string, string> }
 
-/** Columns: `body`, `n`, and with a count `total`. What says that it changes nothing is believed. */
+/**
+ * Returns a statement with the columns `body`, `n`, and with a count `total`. A function's declaration that it changes
+ * nothing is trusted.
+ */
 export function callStatement(plan: CallPlan, given: Given, format: Format, count: Count): Statement {
   return { ...calling(plan, given, format, count), isForeign: !plan.routine.isReading }
 }
@@ -27,7 +33,7 @@ function calling(
   const { values } = parameters
   const { kind, isSet } = routine.returns
   if (read !== undefined) {
-    // What is also counted is called once nevertheless.
+    // A call with a count still runs once.
     const called = count === undefined ? undefined : freeName('called', read)
     const source = { from: called ?? call }
     const rows = selectSql(read, source, parameters, namingFor(format))
@@ -36,9 +42,9 @@ function calling(
     const body = bodySql(read, format)
     const isObject = !isSet && format.kind === 'json' && !format.singular
     const made = called === undefined ? '' : `with ${called} as materialized (select * from ${call} c) `
-    const shown = isObject ? `coalesce(((${body})::json->0)::text, 'null')` : body
+    const result = isObject ? `coalesce(((${body})::json->0)::text, 'null')` : body
     return {
-      text: `${made}select ${shown} as body, count(*) as n${total} from (${rows}) r`,
+      text: `${made}select ${result} as body, count(*) as n${total} from (${rows}) r`,
       values,
     }
   }
@@ -67,7 +73,7 @@ function argumentsSql(all: readonly Argument[], from: Given, names: readonly str
         : `(select x.${identifier(name)} from json_to_record(${object}::json) as x(${list}))`
     return `${isVariadic ? 'variadic ' : ''}${identifier(name)} := ${value}`
   })
-  // To Postgres one of these is there, be it empty.
+  // Postgres requires a variadic argument, which may be empty.
   const none = all.filter(({ name, isVariadic, isOptional }) => isVariadic && !isOptional && !names.includes(name))
   return [...values, ...none.map(({ name, type }) => `variadic ${identifier(name)} := '{}'::${type}`)].join(', ')
 }

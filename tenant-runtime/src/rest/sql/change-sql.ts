@@ -1,4 +1,4 @@
-// Changes as SQL: one statement that writes, and answers with what it wrote. Pure.
+// Changes as SQL: one statement that writes, and returns what it wrote. Pure.
 import type { Statement } from '../../database/statement.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import type { Column, Relation } from '../registry/catalog.ts'
@@ -9,30 +9,30 @@ import { identifier } from './names.ts'
 import { Parameters } from './parameters.ts'
 import { freeName, outputsSql, selectSql } from './select-sql.ts'
 
-/** How a change answers, and what it must not be. */
+/** The response of a change, and the numbers of rows that undo it. */
 export interface ChangeResponse {
-  /** Of what is sent back; undefined: nothing is, and nothing of it must be readable. */
+  /** The plan of the returned rows; undefined when none are returned, and the caller need not be able to read them. */
   read: ReadPlan | undefined
   format: Format
-  /** Other numbers of rows undo it. */
+  /** The change is undone when it has another number of rows, or more rows. */
   exactly: number | undefined
-  atMost: number | undefined
-  /** It changes one row at most; where it changes none there is no answer at all. */
+  maxChanged: number | undefined
+  /** Whether it changes at most one row. When it changes none, the statement returns no row. */
   isOne?: boolean
 }
 
 export interface Insert {
   relation: Relation
   columns: readonly Column[]
-  /** Of the only record: what is written to each column. */
+  /** The values of the columns, when there is only one record. */
   values: readonly (string | null)[] | undefined
   /** JSON of an array of objects; at least one. */
   records: string
   count: number
-  /** Fields that a record leaves out take their default; else null. */
+  /** Whether omitted fields receive their default; otherwise null. */
   withDefaults: boolean
   conflict: { columns: readonly string[]; merges: boolean } | undefined
-  /** Records that are otherwise are left out. */
+  /** Conditions that records must satisfy. Others are not written. */
   where: readonly PlannedCondition[]
 }
 
@@ -40,12 +40,12 @@ export interface Update {
   columns: readonly Column[]
   /** JSON of an object whose keys are the columns. */
   record: string
-  /** What is written to each column. */
+  /** The values of the columns. */
   values: readonly (string | null)[] | undefined
 }
 
-/** The reason with which a change is undone (`refuse_change`). */
-export const rejections = { exactly: 'not exactly', atMost: 'more than' } as const
+/** The reasons for which `refuse_change` undoes a change. */
+export const rejections = { exactly: 'not exactly', maxChanged: 'more than' } as const
 
 export function insertStatement(
   { relation, columns, values, records, count, withDefaults, conflict, where }: Insert,
@@ -70,7 +70,7 @@ export function insertStatement(
   )
 }
 
-/** As many rows of nothing but defaults as there are records. */
+/** Returns as many rows of only defaults as there are records. */
 function defaultRows({ columns }: Relation, count: number): string {
   const [first] = columns.keys()
   if (first === undefined) return 'default values'
@@ -81,7 +81,7 @@ function rowsOf(columns: readonly Column[], body: string, withDefaults: boolean)
   return withDefaults ? filledRows(columns, body) : `json_to_recordset(${body}::json) as x(${typedList(columns)})`
 }
 
-/** Each record with the defaults under it. */
+/** Returns each record merged into the defaults. */
 function filledRows(columns: readonly Column[], body: string): string {
   const defaults = columns.filter((column) => column.default !== undefined)
   const base =
@@ -107,14 +107,17 @@ function conflictSql(columns: readonly Column[], conflict: Insert['conflict']): 
   const target = conflict.columns.length === 0 ? '' : ` (${conflict.columns.map(identifier).join(', ')})`
   if (!conflict.merges) return ` on conflict${target} do nothing`
   const changed = columns.filter(({ name }) => !conflict.columns.includes(name))
-  // With nothing to change, the row that is there is what was asked for.
+  // With nothing to change, the existing row is already the requested one.
   const set = (changed.length === 0 ? conflict.columns : changed.map(({ name }) => name)).map(
     (name) => `${identifier(name)} = excluded.${identifier(name)}`,
   )
   return ` on conflict${target} do update set ${set.join(', ')} where set_config('${merged}', (${mergedSql} + 1)::text, true) is not null`
 }
 
-/** Counts the rows of the transaction that were there: the only way to tell them from new ones in views and partitioned tables. */
+/**
+ * The setting that counts the existing rows of the transaction, because views and partitioned tables cannot distinguish
+ * them from new ones.
+ */
 const merged = 'rest.merged'
 const mergedSql = `coalesce(nullif(current_setting('${merged}', true), ''), '0')::integer`
 
@@ -158,19 +161,19 @@ export function deleteStatement(
 
 function conditionsOf(where: readonly PlannedCondition[], table: string, parameters: Parameters): string {
   const has = () => {
-    throw new Error('a change has no embeddings to ask for')
+    throw new Error('A change has no embeddings.')
   }
   return whereSql(where.map((condition) => conditionSql(condition, { table, parameters, has })))
 }
 
 /**
- * Columns: `body`; `n`, rows in it; `changed`, rows that were changed; and `made`, how many of them are new, where an insert
- * may change others.
+ * Returns a statement with the columns `body`; `n`, the number of its rows; `changed`, the number of changed rows; and
+ * `made`, the number of new rows, when an insert may change others.
  */
 function changeStatement(
   relation: Relation,
   change: string,
-  { read, format, exactly, atMost, isOne = false }: ChangeResponse,
+  { read, format, exactly, maxChanged, isOne = false }: ChangeResponse,
   parameters: Parameters,
   reportsNew = false,
 ): Statement {
@@ -181,13 +184,14 @@ function changeStatement(
       values: parameters.values,
     }
   }
-  // What is sent back must be readable to the caller; where nothing is, it need not be.
+  // The caller must be able to read the returned rows, but need not when none are returned.
   const returned =
     read === undefined ? '1 as one' : [...relation.columns.keys()].map((name) => `c.${identifier(name)}`).join(', ')
   const changed = freeName('changed', read)
-  const counted = `(select count(*) from ${changed})`
-  // The case has the change done first.
-  const counts = `${counted} as changed${reportsNew ? `, case when ${counted} > 0 then ${counted} - ${mergedSql} else 0 end as made` : ''}`
+  const changedCount = `(select count(*) from ${changed})`
+  // The case expression ensures that the change runs first.
+  const made = `case when ${changedCount} > 0 then ${changedCount} - ${mergedSql} else 0 end`
+  const counts = `${changedCount} as changed${reportsNew ? `, ${made} as made` : ''}`
   const response =
     read === undefined
       ? `select '' as body, 0 as n, ${counts}`
@@ -199,9 +203,11 @@ function changeStatement(
       : [
           `case when a.changed <> ${parameters.add(exactly)} then refuse_change('${rejections.exactly}', a.changed) end`,
         ]),
-    ...(atMost === undefined
+    ...(maxChanged === undefined
       ? []
-      : [`case when a.changed > ${parameters.add(atMost)} then refuse_change('${rejections.atMost}', a.changed) end`]),
+      : [
+          `case when a.changed > ${parameters.add(maxChanged)} then refuse_change('${rejections.maxChanged}', a.changed) end`,
+        ]),
   ]
   const guarded =
     guards.length === 0

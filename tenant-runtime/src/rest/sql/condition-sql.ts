@@ -1,4 +1,4 @@
-// Conditions as SQL. An operand is a parameter without a type: Postgres gives it that of the other side. Pure.
+// Conditions as SQL. An operand is an untyped parameter, so that Postgres gives it the type of the other side. Pure.
 import type { Embedding, PlannedCondition, PlannedPath } from '../plan/plan.ts'
 import type { IsWord, Operator, Test } from '../request/read-conditions.ts'
 import { afterSql } from './after-sql.ts'
@@ -9,11 +9,11 @@ import { pathSql } from './path-sql.ts'
 interface ConditionScope {
   table: string
   parameters: Parameters
-  /** SQL that is true where an embedding has a row. */
+  /** Returns SQL that is true when an embedding has a row. */
   has(embedding: Embedding): string
 }
 
-/** ` where …`, or nothing. */
+/** Returns ` where …`, or nothing. */
 export function whereSql(conditions: readonly string[]): string {
   return conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`
 }
@@ -75,7 +75,7 @@ const isSql: Record<IsWord, string> = {
 const textual: readonly Operator[] = ['like', 'ilike', 'match', 'imatch']
 
 function testSql(path: PlannedPath, test: Test, { table, parameters }: ConditionScope): string {
-  // Before the path: nothing may be a parameter that stands nowhere.
+  // This precedes the path, because an unused parameter is an error.
   if (test.operator === 'in' && test.values.length === 0) return 'false'
   const left = pathSql(table, path, parameters)
   const type = typeOf(path)
@@ -83,7 +83,7 @@ function testSql(path: PlannedPath, test: Test, { table, parameters }: Condition
     case 'is':
       return `${left} is ${isSql[test.word]}`
     case 'in':
-      // One parameter, whatever their number; of lists there are no lists.
+      // One parameter, however many values there are, except for lists, because Postgres has no lists of lists.
       if (type.endsWith('[]')) return `${left} in (${test.values.map((value) => parameters.add(value)).join(', ')})`
       return `${left} = any(${parameters.add(arrayLiteral(test.values))})`
     case 'fts':
@@ -112,7 +112,7 @@ function isText(type: string): boolean {
   return type === 'text' || type === 'character varying' || type === 'character'
 }
 
-/** `{"a","b"}`: elements as Postgres reads them back, whatever is in them. */
+/** Returns an array literal such as `{"a","b"}`, whatever the elements contain. */
 export function arrayLiteral(values: readonly string[]): string {
   return `{${values.map((value) => `"${value.replaceAll(/["\\]/g, '\\$&')}"`).join(',')}}`
 }

@@ -1,4 +1,4 @@
-// Pages by keys as SQL: a list, with the keys of its last row. Pure.
+// Pages by keys as SQL: a list with the keys of its last row. Pure.
 import type { Statement } from '../../database/statement.ts'
 import type { KeysetPage } from '../plan/plan-keyset.ts'
 import { columnsOf } from '../plan/plan.ts'
@@ -9,15 +9,18 @@ import { Parameters } from './parameters.ts'
 import { pathSql } from './path-sql.ts'
 import { selectSql, sourceOf } from './select-sql.ts'
 
-/** Columns: those of a list, and `last`: the keys of the last row, as a JSON array of texts; null of an empty page. */
+/**
+ * Returns a list's statement with another column `last`: the keys of the last row as a JSON array of texts; null for an
+ * empty page.
+ */
 export function keysetStatement({ plan, terms }: KeysetPage, format: Format, count: Count): Statement {
   const parameters = new Parameters()
   const source = sourceOf(plan.relation)
-  const rows = selectSql(plan, source, parameters, 'places', (table) =>
+  const rows = selectSql(plan, source, parameters, 'positions', (table) =>
     terms.map(({ path }, n) => `${pathSql(table, path, parameters)}::text as k${n}`),
   )
   const keys = terms.map((_, n) => `r.k${n}`).join(', ')
-  const shown = `(select ${columnsOf(plan.fields)
+  const visible = `(select ${columnsOf(plan.fields)
     .map(({ name }, n) => `r.c${n} as ${identifier(name)}`)
     .join(', ')}) v`
   const total = totalSql(
@@ -26,8 +29,8 @@ export function keysetStatement({ plan, terms }: KeysetPage, format: Format, cou
     count,
     parameters,
   )
-  // The keys come along with each row, and are no part of what is shown of it.
-  const body = bodySql(plan, format, `(select row_to_json(v.*) from ${shown})`)
+  // The keys accompany each row, but are not part of its JSON.
+  const body = bodySql(plan, format, `(select row_to_json(v.*) from ${visible})`)
   return {
     text: `select ${body} as body, count(*) as n, (array_agg(json_build_array(${keys})::text))[count(*)] as last${total} from (${rows}) r`,
     values: parameters.values,

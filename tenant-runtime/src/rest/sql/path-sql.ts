@@ -1,9 +1,9 @@
-// A column, or a place in its JSON, as SQL. Pure.
+// A column or a path in its JSON as SQL. Pure.
 import type { PlannedPath } from '../plan/plan.ts'
 import { identifier } from './names.ts'
 import type { Parameters } from './parameters.ts'
 
-/** `(t0."data"->$1::text)`; the parts of rows and arrays are those that their JSON has. */
+/** Returns SQL such as `(t0."data"->$1::text)`. Rows and arrays have the members of their JSON. */
 export function pathSql(table: string, { column, steps }: PlannedPath, parameters: Parameters): string {
   const whole = `${table}.${identifier(column.name)}`
   if (steps.length === 0) return whole

@@ -1,4 +1,4 @@
-// Statements whose one row is an answer: `body` is its text, made by Postgres; `n` the number of its rows. Pure.
+// Statements whose one row is a response: `body` is its text, made by Postgres; `n` the number of its rows. Pure.
 import type { Statement } from '../../database/statement.ts'
 import { columnsOf, isAggregated, type ReadPlan } from '../plan/plan.ts'
 import type { Format } from '../request/read-accept.ts'
@@ -7,10 +7,10 @@ import { matchingSql, selectSql, sourceOf, type Naming, type Source } from './se
 
 export type Count = 'exact' | 'planned' | 'estimated' | undefined
 
-/** A list is counted to its end up to here; beyond, its length is what the planner thinks. */
-const countedRows = 1_000
+/** The number of rows up to which a list is counted exactly. For longer lists the planner's estimate applies. */
+const maxCountedRows = 1_000
 
-/** Of an answer without a body: `n` and `total` as in `readStatement`. */
+/** Returns the statement of a response without a body: `n` and `total` as in `readStatement`. */
 export function headStatement(plan: ReadPlan, count: Count): Statement {
   const parameters = new Parameters()
   const source = sourceOf(plan.relation)
@@ -21,7 +21,7 @@ export function headStatement(plan: ReadPlan, count: Count): Statement {
   }
 }
 
-/** Columns: `body`, `n`, and with an exact count `total`: all rows that match. */
+/** Returns a statement with the columns `body`, `n`, and with an exact count `total`: the number of all matching rows. */
 export function readStatement(plan: ReadPlan, format: Format, count: Count): Statement {
   const parameters = new Parameters()
   const source = sourceOf(plan.relation)
@@ -33,31 +33,31 @@ export function readStatement(plan: ReadPlan, format: Format, count: Count): Sta
   }
 }
 
-/** The same of a plan that finds one row at most; no answer at all when it finds none. */
+/** Returns the statement of a plan that finds at most one row. When it finds none, the statement returns no row. */
 export function recordStatement(plan: ReadPlan): Statement {
   const parameters = new Parameters()
   const rows = selectSql(plan, sourceOf(plan.relation), parameters)
   return { text: `select ${oneRowSql('r')} as body, 1::bigint as n from (${rows}) r`, values: parameters.values }
 }
 
-/** A list of the one row that stands under this name. */
+/** Returns SQL of a JSON array of the one row with this name. */
 export function oneRowSql(table: string): string {
   return `'[' || row_to_json(${table}.*)::text || ']'`
 }
 
-/** `, (…) as total`, or nothing. */
+/** Returns `, (…) as total`, or nothing. */
 export function totalSql(plan: ReadPlan, source: Source, count: Count, parameters: Parameters): string {
   if (count === undefined || count === 'planned') return ''
-  const max = count === 'estimated' ? ` limit ${countedRows + 1}` : ''
+  const max = count === 'estimated' ? ` limit ${maxCountedRows + 1}` : ''
   return `, (select count(*) from (${matchingSql(plan, source, parameters)}${max}) m) as total`
 }
 
-/** What `total` of an estimated count says is exact. */
+/** Whether the `total` of an estimated count is exact. */
 export function isCounted(total: number): boolean {
-  return total <= countedRows
+  return total <= maxCountedRows
 }
 
-/** Its answer is the planner's, as JSON. */
+/** Returns a statement whose result is the planner's estimate as JSON. */
 export function explainStatement(plan: ReadPlan): Statement {
   const parameters = new Parameters()
   return {
@@ -66,12 +66,12 @@ export function explainStatement(plan: ReadPlan): Statement {
   }
 }
 
-/** JSON objects may name a key twice, as was asked for; lines have places. */
+/** JSON objects may have a key twice, as requested; CSV lines have positions. */
 export function namingFor({ kind }: Format): Naming {
-  return kind === 'csv' ? 'places' : 'names'
+  return kind === 'csv' ? 'positions' : 'names'
 }
 
-/** A row for each of the list's, with one column of text. */
+/** Returns a statement with a row for each of the list's, with one column of text. */
 export function rowStatement(plan: ReadPlan, format: Format): Statement {
   const parameters = new Parameters()
   const rows = selectSql(plan, sourceOf(plan.relation), parameters, namingFor(format))
@@ -82,7 +82,7 @@ export function rowStatement(plan: ReadPlan, format: Format): Statement {
   }
 }
 
-/** Of the rows of a table `r`, whose columns are named as `namingFor` says; `row`: SQL of what is shown of one as JSON. */
+/** Returns the body of the rows of a table `r`, whose columns are named by `namingFor`. `row` is SQL of a row's JSON. */
 export function bodySql(plan: ReadPlan, format: Format, row = 'r.*'): string {
   if (format.kind === 'csv') return `coalesce(string_agg(${csvRowSql(plan)}, E'\\n'), '')`
   const array = `coalesce(json_agg(${row}), '[]')`
@@ -94,7 +94,7 @@ function csvRowSql({ fields }: ReadPlan): string {
   return texts.length === 0 ? "''" : texts.join(" || ',' || ")
 }
 
-/** A field of RFC 4180: in quotes where it must be, and where it would look like none. */
+/** Returns a field of RFC 4180: quoted when it must be, and when it is an empty string, which differs from null. */
 function csvSql(column: string): string {
   const text = `${column}::text`
   return (
@@ -103,7 +103,7 @@ function csvSql(column: string): string {
   )
 }
 
-/** The first line of CSV. */
+/** Returns the first line of CSV. */
 export function csvHeader(plan: ReadPlan): string {
   return columnsOf(plan.fields)
     .map(({ name }) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name))

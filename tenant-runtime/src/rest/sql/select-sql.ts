@@ -17,13 +17,13 @@ import { identifier } from './names.ts'
 import type { Parameters } from './parameters.ts'
 import { pathSql } from './path-sql.ts'
 
-/** Where the rows of a plan come from: its relation, or what a change or a function gave. */
+/** The source of a plan's rows: its relation, or the result of a change or a function. */
 export interface Source {
-  /** SQL of what stands behind FROM, without a name. */
+  /** The SQL after FROM, without a name. */
   from: string
-  /** More tables, joined to it. */
+  /** Returns further tables that are joined. */
   joined?: (table: string) => string
-  /** More conditions. */
+  /** Returns further conditions. */
   where?: (table: string) => string[]
 }
 
@@ -31,7 +31,7 @@ export function sourceOf({ name }: Relation): Source {
   return { from: identifier(name) }
 }
 
-/** A name for the rows of a WITH that is none of a relation which the plan reads. */
+/** Returns a name for the rows of a WITH that differs from all relations which the plan reads. */
 export function freeName(wanted: string, plan: ReadPlan | undefined): string {
   const taken = new Set<string>()
   const add = ({ relation, embeddings, order }: ReadPlan) => {
@@ -50,14 +50,14 @@ export function freeName(wanted: string, plan: ReadPlan | undefined): string {
 
 interface Joined {
   embedding: Embedding
-  /** Of the lateral join. */
+  /** The name of the lateral join. */
   table: string
 }
 
-/** How columns are called: as in the answer, or `c0`, `c1`, … where two may have the same name. */
-export type Naming = 'names' | 'places'
+/** The names of columns: those of the response, or `c0`, `c1`, … where two may have the same name. */
+export type Naming = 'names' | 'positions'
 
-/** `select … from … where … order by … limit …`; `more`: columns beside those of the plan. */
+/** Returns `select … from … where … order by … limit …`. `more` returns further columns. */
 export function selectSql(
   plan: ReadPlan,
   source: Source,
@@ -75,13 +75,13 @@ export function selectSql(
     `select ${[...selected, ...more(table)].join(', ')} ${text}`,
     groups.length === 0 ? '' : ` group by ${groups.join(', ')}`,
     orderSql(plan.order, table, parameters, isGrouped ? outputs : []),
-    // A whole number, which the planner must see: of a parameter it would think a tenth of all rows.
+    // A literal number, because the planner would estimate a tenth of all rows for a parameter.
     plan.limit === undefined ? '' : ` limit ${String(BigInt(plan.limit))}`,
     plan.offset === 0 ? '' : ` offset ${parameters.add(plan.offset)}`,
   ].join('')
 }
 
-/** The outputs of a row that stands under this name; undefined when they need more than that row. */
+/** Returns the outputs of a row with this name; undefined when they need more than that row. */
 export function outputsSql(plan: ReadPlan, table: string, parameters: Parameters): string | undefined {
   if (plan.embeddings.length > 0 || isAggregated(plan)) return undefined
   return plan.fields
@@ -90,22 +90,22 @@ export function outputsSql(plan: ReadPlan, table: string, parameters: Parameters
     .join(', ')
 }
 
-/** The rows alone that match, for counting. */
+/** Returns only the matching rows, for counting. */
 export function matchingSql(plan: ReadPlan, source: Source, parameters: Parameters): string {
   if (isAggregated(plan)) return selectSql({ ...plan, order: [], limit: undefined, offset: 0 }, source, parameters)
   const needed = plan.embeddings.filter(
-    (embedding) => embedding.isInner || plan.where.some((condition) => isAbout(condition, embedding)),
+    (embedding) => embedding.isInner || plan.where.some((condition) => refersTo(condition, embedding)),
   )
   const { text } = bodySql(plan, needed, parameters.table(), source, parameters)
   return `select 1 ${text}`
 }
 
-function isAbout(condition: ReadPlan['where'][number], embedding: Embedding): boolean {
+function refersTo(condition: ReadPlan['where'][number], embedding: Embedding): boolean {
   if (condition.kind === 'has') return condition.embedding === embedding
-  return 'members' in condition && condition.members.some((member) => isAbout(member, embedding))
+  return 'members' in condition && condition.members.some((member) => refersTo(member, embedding))
 }
 
-/** `from … where …` */
+/** Returns `from … where …`. */
 function bodySql(
   plan: ReadPlan,
   embeddings: readonly Embedding[],
@@ -132,11 +132,14 @@ function bodySql(
 
 function joinOf(joined: readonly Joined[], embedding: Embedding): Joined {
   const join = joined.find((join) => join.embedding === embedding)
-  if (join === undefined) throw new Error('an embedding is not joined')
+  if (join === undefined) throw new Error('An embedding is not joined.')
   return join
 }
 
-/** Rows that belong to a row of `parent`, as one row: `value` in JSON, or `c0`, `c1`, … of a spread; `found`: there is one. */
+/**
+ * Returns the related rows of a row of `parent` as one row: `value` in JSON, or `c0`, `c1`, … of a spread; `found` when
+ * there is one.
+ */
 function lateralSql(
   { relationship, junction, isSpread, plan }: Embedding,
   parent: string,
@@ -155,13 +158,13 @@ function lateralSql(
     source.where = () =>
       through.near.map(([near, own]) => `${between}.${identifier(own)} = ${parent}.${identifier(near)}`)
   }
-  // Nothing is asked of it but whether it is there.
+  // Only the existence of a row is needed.
   if (plan.fields.length === 0) return `select true as found from (${matchingSql(plan, source, parameters)} limit 1) r`
   const rows = selectSql(
     isToMany ? plan : { ...plan, order: [], limit: 1 },
     source,
     parameters,
-    isSpread ? 'places' : 'names',
+    isSpread ? 'positions' : 'names',
   )
   if (isSpread) {
     const columns = columnsOf(plan.fields).map(
@@ -177,7 +180,7 @@ interface Output {
   name: string
   sql: string
   isAggregate: boolean
-  /** Of a value that is not aggregated. */
+  /** The path of a value that is not aggregated. */
   path: PlannedPath | undefined
 }
 
@@ -201,7 +204,7 @@ function outputsOf(
     case 'embedded': {
       const { relationship } = field.embedding
       const value = `${joinOf(joined, field.embedding).table}.value`
-      // JSON of type `json` can't be compared, and so not grouped.
+      // JSON of type `json` cannot be compared, and therefore not grouped.
       const sql = isGrouped ? `${value}::jsonb` : value
       return [
         {
@@ -225,7 +228,7 @@ function outputsOf(
 
 function valueSql(value: PlannedValue, table: string, parameters: Parameters): string {
   const { path, cast, aggregate } = value
-  // A whole row that its parent counts.
+  // A whole row, which its parent counts.
   if (path === undefined) return aggregateSql(aggregate === undefined ? '1' : '*', value)
   const plain = pathSql(table, path, parameters)
   return aggregateSql(cast === undefined ? plain : `${plain}::${cast}`, value)
@@ -236,7 +239,10 @@ function aggregateSql(value: string, { aggregate, aggregateCast }: Aggregation):
   return aggregateCast === undefined ? made : `${made}::${aggregateCast}`
 }
 
-/** @param groups outputs of rows that are grouped: such are ordered by their places, which Postgres knows to be the same. */
+/**
+ * Returns the ORDER BY clause.
+ * @param groups outputs of grouped rows, which are ordered by their positions, because Postgres knows these to be the same
+ */
 function orderSql(
   order: readonly PlannedOrder[],
   table: string,
@@ -257,7 +263,7 @@ function orderSql(
   return ` order by ${terms.join(', ')}`
 }
 
-/** A value of the one row that belongs to each. */
+/** Returns a value of the one related row of each row. */
 function relatedSql(
   { relationship, relation }: NonNullable<PlannedOrder['by']>,
   path: PlannedPath,

@@ -1,26 +1,26 @@
-// Where blobs lie. A blob's name is a fresh UUID for each write: what a user calls a file never gets here.
+// The interface of stores of blobs. A blob's name is a new UUID for each write, never a name that a user chose.
 import type { Readable } from 'node:stream'
 
 export interface StoredBlob {
   size: number
-  /** Lower-case hex. */
+  /** The hash in lower-case hex. */
   sha256: string
 }
 
 export interface ListedBlob {
   blobId: string
-  /** Milliseconds. */
+  /** Milliseconds since the blob was written. */
   age: number
-  /** Bytes; 0 for one that is half written, where nobody knows. */
+  /** Bytes; 0 for a partly written blob whose size the store does not report. */
   size: number
 }
 
 export interface OpenBlob {
-  /** The bytes from `start` to `end`, both included. Ends the blob's use. */
+  /** Streams the bytes from `start` to `end`, both included, and closes the blob at their end. */
   stream(start: number, end: number): Readable
-  /** The same, as often as wanted, until `close`. */
+  /** Reads the bytes from `start` to `end`, both included; any number of times until `close`. */
   read(start: number, end: number): AsyncIterable<Buffer>
-  /** All of the blob's `size` bytes at once; for small ones. Ends its use. @throws RuntimeError FILE_MISSING when there are fewer */
+  /** Reads all `size` bytes of a small blob at once and closes it. @throws RuntimeError FILE_MISSING if there are fewer */
   whole(size: number): Promise<Buffer>
   close(): Promise<void>
 }
@@ -28,37 +28,37 @@ export interface OpenBlob {
 export interface BlobBackend {
   readonly name: string
   /**
-   * For so long after it was let go of a blob is to stay, in milliseconds, because an `OpenBlob` of this backend does not
-   * outlive `remove`.
+   * Time for which a blob stays after its object was deleted, in milliseconds, because in this backend `remove` ends
+   * downloads of the blob; 0 if it does not.
    */
   readonly lingerMilliseconds: number
-  /** @throws Error when the store can't be relied on: not writable, or not one filesystem */
+  /** Prepares the store. @throws Error if it is unreliable: not writable, or not one filesystem */
   start(): Promise<void>
-  /** Why nothing is written now, in words for the tenant; undefined as long as all is well. */
+  /** Returns why nothing can be written now, as a sentence for the tenant; undefined if writes are possible. */
   error(): Promise<string | undefined>
   /**
-   * Writes a blob so that it survives a power cut from the moment this returns.
+   * Writes a blob. When this returns, the blob survives a power cut.
    * @throws RuntimeError FILE_TOO_LARGE past `limit` bytes, STORAGE_FULL, STORAGE_UNAVAILABLE
    */
   put(tenantId: string, blobId: string, source: Readable, limit: number): Promise<StoredBlob>
-  /** Undefined when there is no such blob. */
+  /** Opens a blob. @returns undefined if it does not exist */
   open(tenantId: string, blobId: string): Promise<OpenBlob | undefined>
-  /** Whole or half written; one that is absent is no error. */
+  /** Removes a blob, also a partly written one. A missing blob is not an error. */
   remove(tenantId: string, blobId: string): Promise<void>
-  /** All blobs, also those half written. */
+  /** Lists all blobs, including partly written ones. */
   list(tenantId: string): AsyncIterable<ListedBlob>
-  /** The mark of the store that holds the tenant's blobs; undefined when there is none. */
+  /** Returns the ID of the store that holds the tenant's blobs; undefined if it has none. */
   storeId(tenantId: string): Promise<string | undefined>
   /**
-   * Marks the tenant's store, durably, unless it has a mark; of several at once, in whatever process, one does.
-   * @returns the mark that it has then
+   * Sets the ID of the tenant's store durably, unless it has one. Of concurrent calls, in any process, one succeeds.
+   * @returns the ID that the store has afterwards
    */
   claimStore(tenantId: string, storeId: string): Promise<string>
-  /** Whether the tenant's blobs lie partly here and partly in another store, so that neither may be missing. */
+  /** Whether some of the tenant's blobs are in another store, so that both stores are required. */
   isPaired(tenantId: string): Promise<boolean>
   setPaired(tenantId: string, paired: boolean): Promise<void>
   removeTenant(tenantId: string): Promise<void>
 }
 
-/** The only names that a blob has: elsewhere they stand in a table of the tenant's, who may have made anything of it. */
+/** The form of blobs' names. It must be checked, because names are read from a table that the tenant can change. */
 export const blobName = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

@@ -1,18 +1,19 @@
-// Fresh names of blobs. Some that follow each other begin with the same byte, and so lie in the same directory (local.ts):
-// of uploads at the same time one fsync of it serves many.
+// New names of blobs. Consecutive names begin with the same byte and so are in the same directory (local.ts), whose fsync
+// then serves several concurrent uploads.
 
-const together = 64
+const idsPerShard = 64
 
+/** Creates a source of names from UUIDs. */
 export function blobIds(randomUUID: () => string): () => string {
   let shard = ''
-  let left = 0
+  let remaining = 0
   return () => {
     const id = randomUUID()
-    if (left === 0) {
+    if (remaining === 0) {
       shard = id.slice(0, 2)
-      left = together
+      remaining = idsPerShard
     }
-    left--
+    remaining--
     return shard + id.slice(2)
   }
 }

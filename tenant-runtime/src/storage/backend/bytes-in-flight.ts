@@ -1,5 +1,5 @@
-// What uploads of all tenants together may hold in memory: bytes that have come and are not on disk yet. Whoever would
-// exceed it takes no more from its sender until others have written theirs.
+// Bounds the bytes that the uploads of all tenants hold in memory: received but not on disk yet. An upload that would
+// exceed the bound stops reading from its sender until others have written their bytes.
 import { RuntimeError } from '../../errors.ts'
 
 interface Waiting {
@@ -11,7 +11,7 @@ interface Waiting {
 export class BytesInFlight {
   readonly #waitMilliseconds: number
   #free: number
-  /** In the order they came; no more than there are connections, since each upload waits once. */
+  /** Uploads in the order of their arrival; no more than there are connections, because each upload waits once. */
   readonly #waiting = new Set<Waiting>()
 
   constructor(total: number, waitMilliseconds: number) {
@@ -23,7 +23,10 @@ export class BytesInFlight {
     return this.#free
   }
 
-  /** Who waits must have handed all it holds to the disk before. @throws RuntimeError STORAGE_UNAVAILABLE when the wait is too long */
+  /**
+   * Reserves bytes, and waits until they are free. Before a call, the caller must start to write the bytes it holds.
+   * @throws RuntimeError STORAGE_UNAVAILABLE if the wait is too long
+   */
   async take(bytes: number): Promise<void> {
     if (this.#waiting.size === 0 && bytes <= this.#free) {
       this.#free -= bytes
@@ -32,8 +35,8 @@ export class BytesInFlight {
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiting.delete(waiting)
-        reject(new RuntimeError('STORAGE_UNAVAILABLE', 'too much is being uploaded at once; send it again'))
-        // Who stands behind may need less.
+        reject(new RuntimeError('STORAGE_UNAVAILABLE', 'Too many bytes are being uploaded at once. Retry the upload.'))
+        // The next ones in the queue may need fewer bytes.
         this.#serve()
       }, this.#waitMilliseconds)
       const waiting: Waiting = { bytes, resolve, timer }
@@ -41,7 +44,8 @@ export class BytesInFlight {
     })
   }
 
-  give(bytes: number): void {
+  /** Frees reserved bytes. */
+  release(bytes: number): void {
     this.#free += bytes
     this.#serve()
   }

@@ -1,18 +1,18 @@
-// Whether the disk keeps what it is given. After an fsync that failed, the kernel may have dropped what it could not write
-// and call the next fsync of the same file a success: such a file is never tried again, and nothing else is written before
-// the disk has shown that it keeps something new.
+// Tracks whether the disk stores what is written. After a failed fsync, the kernel may drop the data that it could not write
+// and report success for the next fsync of the same file. Such a file is never retried, and nothing else is written until a
+// probe has shown that the disk stores new data.
 
 export class DiskTrust {
   readonly #probe: () => Promise<void>
   #lost = false
   #probing: Promise<void> | undefined
 
-  /** `probe` writes a new file, fsyncs it and reads it back. */
+  /** @param probe writes a new file, syncs it and reads it back */
   constructor(probe: () => Promise<void>) {
     this.#probe = probe
   }
 
-  /** Runs an fsync; one that fails, but for want of room, ends the trust. */
+  /** Runs an fsync. A failure other than a full disk ends the trust. */
   async watch(sync: () => Promise<void>): Promise<void> {
     try {
       await sync()
@@ -23,7 +23,7 @@ export class DiskTrust {
     }
   }
 
-  /** Returns at once as long as there is trust; else when a probe has given it back. @throws what the probe met */
+  /** Returns at once if the disk is trusted, else after a successful probe. @throws the probe's error */
   async assure(): Promise<void> {
     if (!this.#lost) return
     this.#probing ??= this.#probe()

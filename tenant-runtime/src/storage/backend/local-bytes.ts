@@ -1,4 +1,4 @@
-// The bytes of one blob, from an upload into an open file and from an open file into memory.
+// Copies the bytes of one blob from an upload into an open file, and from an open file into memory.
 import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { IncomingMessage } from 'node:http'
@@ -7,10 +7,10 @@ import { RuntimeError } from '../../errors.ts'
 import type { StoredBlob } from './backend.ts'
 import type { BytesInFlight } from './bytes-in-flight.ts'
 
-/** So much of one upload may wait for the disk; then nothing more is taken from its sender. */
+/** Bytes of one upload that may wait for the disk. Beyond it, the upload stops reading from its sender. */
 const writeAheadBytes = 1024 * 1024
 
-/** Writes an upload. One chunk is written while the next ones come; what comes meanwhile is written at once. */
+/** Writes an upload to a file. Chunks that arrive during a write are gathered, and the next write takes all of them. */
 export async function writeAll(
   handle: FileHandle,
   source: Readable,
@@ -30,7 +30,7 @@ export async function writeAll(
       const bytes = bytesOf(buffers)
       if (source instanceof IncomingMessage) for (const buffer of buffers) release(buffer)
       held -= bytes
-      inFlight.give(bytes)
+      inFlight.release(bytes)
     }
     writing = undefined
   }
@@ -43,23 +43,20 @@ export async function writeAll(
       hash.update(chunk)
       gathered.push(chunk)
       writing ??= write()
-      // Its failure is met below, or by the next chunk.
+      // An `await` of it below, or for the next chunk, reports its failure.
       writing.catch(() => undefined)
       if (held >= writeAheadBytes) await writing
     }
     await writing
     return { size, sha256: hash.digest('hex') }
   } finally {
-    // The file must not be closed under it.
+    // The caller closes the file, which must not happen during a write.
     await writing?.catch(() => undefined)
-    inFlight.give(held)
+    inFlight.release(held)
   }
 }
 
-/**
- * Frees the memory of a request's piece, which nobody else has, at once; the garbage collector would let 64 MB of them
- * come together.
- */
+/** Frees the memory of a request's chunk at once. Nothing else uses it, and the garbage collector would let 64 MB accumulate. */
 function release({ buffer, byteLength }: Buffer): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }
@@ -68,17 +65,18 @@ function bytesOf(buffers: Buffer[]): number {
   return buffers.reduce((sum, buffer) => sum + buffer.length, 0)
 }
 
+/** Reads the first `size` bytes of a file. @throws RuntimeError FILE_MISSING if there are fewer */
 export async function readFully(handle: FileHandle, size: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(size)
   for (let at = 0; at < size;) {
     const { bytesRead } = await handle.read(bytes, at, size - at, at)
-    if (bytesRead === 0) throw new RuntimeError('FILE_MISSING', 'Object not found: its file was cut short')
+    if (bytesRead === 0) throw new RuntimeError('FILE_MISSING', 'Object not found: its file is truncated')
     at += bytesRead
   }
   return bytes
 }
 
-/** The kernel may take less than it was given. */
+/** Writes all buffers. The kernel may write fewer bytes than it is given. */
 async function writeFully(handle: FileHandle, buffers: Buffer[]): Promise<void> {
   const wanted = bytesOf(buffers)
   const { bytesWritten } = await handle.writev(buffers)

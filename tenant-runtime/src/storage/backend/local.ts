@@ -1,10 +1,10 @@
-// Blobs in the local filesystem: written aside, renamed into place whole, then file and place fsynced at the same time, so
-// that a journal takes both at once. Until then no row speaks of them.
+// Blobs in the local filesystem. A blob is written to a temporary file and renamed; then the file and its directory are
+// synced at the same time, so that the filesystem's journal writes both at once. No row refers to the blob before that.
 //
-//   tmp/<tenant>.<blob>            being written
-//   <tenant>/store                 mark of the store: there from its first moment on as a whole
-//   <tenant>/paired                there when the tenant's other blobs lie in another store
-//   <tenant>/<xx>/<blob>           one of 256 shards, by the blob's first byte
+//   tmp/<tenant>.<blob>            a blob that is being written
+//   <tenant>/store                 the store's ID; a link, so that the file is complete from its first moment on
+//   <tenant>/paired                exists while some of the tenant's blobs are in another store
+//   <tenant>/<xx>/<blob>           a blob in one of 256 shards, by its first byte
 import { randomUUID } from 'node:crypto'
 import { link, mkdir, open, opendir, readdir, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,8 +20,8 @@ import { readFully, writeAll } from './local-bytes.ts'
 import {
   hasCode,
   isMissing,
-  poll,
   probeDirectory,
+  readFileState,
   readStoreId,
   removeFile,
   storageError,
@@ -30,14 +30,14 @@ import {
 import { SharedRun } from '../../shared-run.ts'
 
 const readChunkBytes = 512 * 1024
-/** So many bytes of all uploads together may wait for the disk. */
+/** Bytes of all uploads together that may wait for the disk. */
 const allWriteAheadBytes = 64 * 1024 * 1024
-/** So many bytes of all downloads together may be in memory, in large pieces. */
+/** Bytes of all downloads' large buffers together. */
 const allSendingBytes = 64 * 1024 * 1024
-/** Longer than a disk that works takes to make room. */
+/** Longest wait of an upload for others to be written; longer than a working disk needs. */
 const roomMilliseconds = 10_000
 
-/** Longer than any upload may take. */
+/** Age at which a temporary file is abandoned; longer than any upload may take. */
 const abandonedMilliseconds = 3_600_000
 
 interface LocalBackendOptions {
@@ -47,20 +47,20 @@ interface LocalBackendOptions {
 
 export class LocalBackend implements BlobBackend {
   readonly name = 'local'
-  /** An open file outlives its unlinking. */
+  /** No time is needed, because an open file stays readable after it is unlinked. */
   readonly lingerMilliseconds = 0
   readonly #root: string
   readonly #tmp: string
   readonly #failpoint: StorageFailpoint
   readonly #inFlight: BytesInFlight
   readonly #sending = new BufferRoom(allSendingBytes)
-  /** fsync of directories. */
+  /** Syncs directories; concurrent calls share a sync. */
   readonly #sync = new SharedRun(syncDirectory)
-  readonly #storeIds = new SharedRun(readStoreId)
+  readonly #storeIdReads = new SharedRun(readStoreId)
   readonly #trust = new DiskTrust(() => probeDirectory(this.#tmp, this.#root))
-  /** Tenants that are gone; their ids are never used again. */
+  /** Deleted tenants; their ids are never used again. */
   readonly #removed = new Set<string>()
-  /** Shards that were there, fsynced into their parents. */
+  /** Shards that exist and were synced into their parents. */
   readonly #shards = new Map<string, Promise<string>>()
 
   constructor(
@@ -80,11 +80,11 @@ export class LocalBackend implements BlobBackend {
     await mkdir(this.#tmp, { recursive: true, mode: 0o700 })
     await this.#sync.run(this.#root)
     if ((await stat(this.#tmp)).dev !== (await stat(this.#root)).dev)
-      throw new Error(`${this.#tmp} lies on another filesystem than ${this.#root}`)
-    // What is younger may be another runtime's that shares the directory; the sweeper takes it in time.
+      throw new Error(`${this.#tmp} is on another filesystem than ${this.#root}.`)
+    // A younger file may belong to another runtime that shares the directory; the collector removes it in time.
     for (const name of await readdir(this.#tmp)) {
       const file = join(this.#tmp, name)
-      const age = (await poll(file))?.age
+      const age = (await readFileState(file))?.age
       if (age !== undefined && age >= abandonedMilliseconds) await removeFile(file)
     }
     await probeDirectory(this.#tmp, this.#root)
@@ -95,7 +95,7 @@ export class LocalBackend implements BlobBackend {
       await this.#trust.assure()
       return undefined
     } catch {
-      return 'the disk does not keep what is written'
+      return 'The disk does not store what is written.'
     }
   }
 
@@ -108,7 +108,7 @@ export class LocalBackend implements BlobBackend {
       try {
         stored = await writeAll(handle, source, limit, this.#inFlight)
         await this.#failpoint('write.before-rename')
-        const shard = await this.#location(file, tenantId, blobId)
+        const shard = await this.#moveToShard(file, tenantId, blobId)
         await this.#failpoint('write.after-rename')
         await this.#trust.watch(async () => {
           await Promise.all([handle.sync(), this.#sync.run(shard)])
@@ -116,7 +116,7 @@ export class LocalBackend implements BlobBackend {
       } finally {
         await handle.close()
       }
-      if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
+      if (this.#removed.has(tenantId)) throw await this.#removeAfterDeletion(tenantId)
       return stored
     } catch (cause) {
       await this.remove(tenantId, blobId).catch(() => undefined)
@@ -124,7 +124,7 @@ export class LocalBackend implements BlobBackend {
     }
   }
 
-  /** In `tmp`, which may have gone with the volume, and not have come back with it. */
+  /** Opens a new file in `tmp`, and creates `tmp` again if the volume was replaced. */
   async #openNew(file: string): Promise<FileHandle> {
     try {
       return await open(file, 'wx', 0o600)
@@ -135,13 +135,14 @@ export class LocalBackend implements BlobBackend {
     }
   }
 
-  async #location(file: string, tenantId: string, blobId: string): Promise<string> {
+  /** Renames a temporary file into its shard. @returns the shard */
+  async #moveToShard(file: string, tenantId: string, blobId: string): Promise<string> {
     let shard = await this.#shard(tenantId, blobId)
     try {
       await rename(file, join(shard, blobId))
     } catch (cause) {
       if (!isMissing(cause)) throw cause
-      // Another volume has come into the place of the one that the shard was made on.
+      // The volume on which the shard was created has been replaced by another one.
       this.#shards.delete(shard)
       shard = await this.#shard(tenantId, blobId)
       await rename(file, join(shard, blobId))
@@ -184,13 +185,13 @@ export class LocalBackend implements BlobBackend {
     for (const shard of shards) {
       if (!shard.isDirectory()) continue
       for await (const entry of await opendir(join(this.#root, tenantId, shard.name))) {
-        const seen = await poll(join(this.#root, tenantId, shard.name, entry.name))
-        if (seen !== undefined) yield { blobId: entry.name, ...seen }
+        const state = await readFileState(join(this.#root, tenantId, shard.name, entry.name))
+        if (state !== undefined) yield { blobId: entry.name, ...state }
       }
     }
     for (const blobId of await this.#drafts(tenantId)) {
-      const seen = await poll(this.#draft(tenantId, blobId))
-      if (seen !== undefined) yield { blobId, ...seen }
+      const state = await readFileState(this.#draft(tenantId, blobId))
+      if (state !== undefined) yield { blobId, ...state }
     }
   }
 
@@ -198,7 +199,7 @@ export class LocalBackend implements BlobBackend {
     return join(this.#tmp, `${tenantId}.${blobId}`)
   }
 
-  /** Blobs of the tenant that are being written, or that a crash has left so. */
+  /** Lists the tenant's blobs that are being written or that a crash left partly written. */
   async #drafts(tenantId: string): Promise<string[]> {
     const names = await readdir(this.#tmp).catch((cause: unknown) => {
       if (isMissing(cause)) return []
@@ -212,17 +213,17 @@ export class LocalBackend implements BlobBackend {
   }
 
   async storeId(tenantId: string): Promise<string | undefined> {
-    return this.#storeIds.run(this.#storeId(tenantId))
+    return this.#storeIdReads.run(this.#storeId(tenantId))
   }
 
   async claimStore(tenantId: string, storeId: string): Promise<string> {
-    if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
+    if (this.#removed.has(tenantId)) throw await this.#removeAfterDeletion(tenantId)
     const directory = join(this.#root, tenantId)
     const draft = join(directory, `store-${randomUUID()}`)
     try {
       await mkdir(directory, { recursive: true, mode: 0o700 })
       await writeDurably(draft, storeId)
-      // A link is made whole or not at all, and never over a mark that is there.
+      // A link is created whole or not at all, and never replaces an existing file.
       await link(draft, this.#storeId(tenantId)).catch((cause: unknown) => {
         if (!hasCode(cause, 'EEXIST')) throw cause
       })
@@ -233,9 +234,9 @@ export class LocalBackend implements BlobBackend {
     }
     await this.#sync.run(directory)
     await this.#sync.run(this.#root)
-    if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
+    if (this.#removed.has(tenantId)) throw await this.#removeAfterDeletion(tenantId)
     const found = await this.storeId(tenantId)
-    if (found === undefined) throw new RuntimeError('STORAGE_UNAVAILABLE', 'the storage can not be written now')
+    if (found === undefined) throw new RuntimeError('STORAGE_UNAVAILABLE', 'The storage can not be written now.')
     return found
   }
 
@@ -272,22 +273,22 @@ export class LocalBackend implements BlobBackend {
       if (shard.startsWith(join(this.#root, tenantId))) this.#shards.delete(shard)
   }
 
-  /** Takes away what an upload has written of a tenant that was removed meanwhile. */
-  async #gone(tenantId: string): Promise<RuntimeError> {
+  /** Removes what an upload has written after its tenant was deleted. */
+  async #removeAfterDeletion(tenantId: string): Promise<RuntimeError> {
     await this.removeTenant(tenantId)
-    return new RuntimeError('STORAGE_UNAVAILABLE', 'the tenant is gone')
+    return new RuntimeError('STORAGE_UNAVAILABLE', 'The tenant was deleted.')
   }
 
-  /** @throws RuntimeError FILE_MISSING for what is no blob's name */
+  /** Returns a blob's path. @throws RuntimeError FILE_MISSING if `blobId` is not a valid name */
   #path(tenantId: string, blobId: string): string {
-    // The name stands in a table of the tenant's, who may have made anything of it.
+    // The name comes from a table that the tenant can change.
     if (!blobName.test(blobId)) throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
     return join(this.#root, tenantId, blobId.slice(0, 2), blobId)
   }
 
   /**
-   * Makes a shard on first use, durably: a blob in a directory that a power cut takes away is lost as well. Never the
-   * tenant's own directory: one without a mark is nobody's store.
+   * Creates a shard durably on first use, because a power cut that removes the directory removes its blobs. It does not
+   * create the tenant's directory: one without a store ID belongs to no database.
    */
   #shard(tenantId: string, blobId: string): Promise<string> {
     const tenant = join(this.#root, tenantId)

@@ -1,4 +1,4 @@
-// The backend by its configured name, and the two of a move.
+// Opens the configured backend, or the pair of backends between which blobs move.
 import { join } from 'node:path'
 import type { StorageFailpoint } from '../failpoints.ts'
 import type { BlobBackend } from './backend.ts'
@@ -11,23 +11,21 @@ export type BackendName = (typeof backendNames)[number]
 
 export interface StorageSettings {
   backend: BackendName
-  /** Where blobs are looked for that are not moved to `backend` yet. */
+  /** The backend of blobs that are not moved to `backend` yet. */
   fallback: BackendName | undefined
-  /** There when one of the two is `s3`. */
+  /** Defined if one of the two is `s3`. */
   s3: S3Settings | undefined
 }
 
-/** @throws Error for an unknown name: a service that quietly stores elsewhere would be worse than none */
+/** Checks the name of a backend. @throws Error for an unknown name, so that files are never stored in the wrong backend */
 export function backendName(variable: string, name: string): BackendName {
   const known = backendNames.find((backend) => backend === name)
   if (known === undefined)
-    throw new Error(
-      `${variable} is ${JSON.stringify(name)}: unknown storage backend; want one of ${backendNames.join(', ')}`,
-    )
+    throw new Error(`Invalid ${variable} ${JSON.stringify(name.slice(0, 100))}. Allowed: ${backendNames.join(', ')}.`)
   return known
 }
 
-/** @param data the runtime's directory */
+/** Opens the configured backend. @param data the runtime's directory */
 export async function openBackend(
   settings: StorageSettings,
   data: string,
@@ -46,8 +44,8 @@ async function open(
   failpoint: StorageFailpoint | undefined,
 ): Promise<BlobBackend> {
   if (name === 'local') return new LocalBackend(join(data, 'blobs'), { failpoint })
-  if (s3 === undefined) throw new Error('the storage backend s3 has no settings')
-  // Its SDK takes as long to load as the rest of the runtime: only those wait who use it.
+  if (s3 === undefined) throw new Error('The storage backend s3 has no settings.')
+  // The SDK takes as long to load as the rest of the runtime, so it is loaded only if it is used.
   const { S3Backend } = await import('./s3.ts')
   return new S3Backend(s3)
 }

@@ -1,8 +1,7 @@
-// Two stores as one, while blobs move from one to the other: what is new goes to the primary, what isn't there is looked for
-// in the other.
+// Two stores as one, while blobs move from the fallback to the primary.
 //
-// A tenant's marks tell where its blobs lie. One store has its mark: they lie in that one, wherever it stands. Both have it:
-// they lie in both, and new ones go to the primary; a note in each says so, so that the loss of one is seen as what it is.
+// Store IDs show where a tenant's blobs are. If one store has an ID, all blobs are in that store. If both have it, blobs are
+// in both, new ones go to the primary, and each store is marked as paired, so that the loss of one is detected.
 import type { Readable } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
 import type { BlobBackend, ListedBlob, OpenBlob, StoredBlob } from './backend.ts'
@@ -16,7 +15,7 @@ export class PairedBackend implements BlobBackend {
   constructor(primary: BlobBackend, fallback: BlobBackend) {
     this.primary = primary
     this.fallback = fallback
-    this.name = `${primary.name}, with what is left in ${fallback.name}`
+    this.name = `${primary.name}, with fallback ${fallback.name}`
     this.lingerMilliseconds = Math.max(primary.lingerMilliseconds, fallback.lingerMilliseconds)
   }
 
@@ -38,7 +37,7 @@ export class PairedBackend implements BlobBackend {
     return (
       (await this.primary.open(tenantId, blobId)) ??
       (await this.fallback.open(tenantId, blobId)) ??
-      // It may have been moved between the two.
+      // It may have been moved between the two attempts.
       this.primary.open(tenantId, blobId)
     )
   }
@@ -57,13 +56,13 @@ export class PairedBackend implements BlobBackend {
   }
 
   async storeId(tenantId: string): Promise<string | undefined> {
-    // Between two looks the stores may have been paired: nothing is called lost that was not missing twice.
-    return (await this.#storeNow(tenantId)) ?? this.#storeNow(tenantId)
+    // The stores may be paired between the two reads, so a store counts as lost only if it is missing twice.
+    return (await this.#readStoreId(tenantId)) ?? this.#readStoreId(tenantId)
   }
 
-  async #storeNow(tenantId: string): Promise<string | undefined> {
+  async #readStoreId(tenantId: string): Promise<string | undefined> {
     const [primary, fallback] = await this.#storeIds(tenantId)
-    // Nobody's mark, so that neither is taken for the database's own.
+    // With two different IDs, returns one that no database has, so that neither store is used.
     if (primary !== undefined && fallback !== undefined)
       return primary === fallback ? primary : `${primary} and ${fallback}`
     if (primary !== undefined) return (await this.primary.isPaired(tenantId)) ? undefined : primary
@@ -74,26 +73,26 @@ export class PairedBackend implements BlobBackend {
   async claimStore(tenantId: string, storeId: string): Promise<string> {
     const [primary, fallback] = await this.#storeIds(tenantId)
     const store = primary === undefined && fallback !== undefined ? this.fallback : this.primary
-    // It begins anew, with what is left of the two.
+    // One store was lost: the tenant begins again with the other one.
     if (primary !== undefined || fallback !== undefined) await store.setPaired(tenantId, false)
     return store.claimStore(tenantId, storeId)
   }
 
   /**
-   * From when this returns, what is new of the tenant's goes to the primary.
-   * @throws RuntimeError STORAGE_UNAVAILABLE when a store is lost, or another database's
+   * Pairs the two stores of a tenant. When this returns, its new blobs go to the primary.
+   * @throws RuntimeError STORAGE_UNAVAILABLE if a store is lost or belongs to another database
    */
   async pair(tenantId: string, storeId: string): Promise<void> {
     if ((await this.storeId(tenantId)) !== storeId)
-      throw new RuntimeError('STORAGE_UNAVAILABLE', 'the store is not the one that the database speaks of')
+      throw new RuntimeError('STORAGE_UNAVAILABLE', 'The store is not the one that the database refers to.')
     for (const store of [this.primary, this.fallback]) {
       if ((await store.claimStore(tenantId, storeId)) !== storeId)
-        throw new RuntimeError('STORAGE_UNAVAILABLE', `${store.name} holds files of another database`)
+        throw new RuntimeError('STORAGE_UNAVAILABLE', `The store "${store.name}" has files of another database.`)
     }
     await Promise.all([this.primary.setPaired(tenantId, true), this.fallback.setPaired(tenantId, true)])
   }
 
-  /** The primary alone from now on; what the other has of the tenant is removed. */
+  /** Removes the tenant's blobs from the fallback, so that it uses the primary alone. */
   async dropFallback(tenantId: string): Promise<void> {
     await this.primary.setPaired(tenantId, false)
     await this.fallback.removeTenant(tenantId)

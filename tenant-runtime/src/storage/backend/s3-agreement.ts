@@ -1,25 +1,25 @@
-// One text that everybody who asks agrees upon, on a store that can do no more than put, get and list: not every S3 server
-// has conditional writes, and among those that have them some check first and write afterwards.
+// A consensus protocol: all participants agree on one text, on a store that only supports put, get and list. Not every S3
+// server has conditional writes, and some of those that have them check first and write afterwards.
 //
-// In rounds. In each, whoever has a text (1) raises a flag for it, (2) writes it as the round's first unless there is one,
-// (3) looks at the flags. Flags for no other text: it is the one. Otherwise on to the next round, with the round's first.
-// Whoever comes to a round that was decided finds its first written, as flags are looked at only after that; so it goes on
-// with the text that was decided, and no round after it has another one. Pauses, of random length, serve only to get there:
-// whatever the times are, nobody is told another text. Flags must stay where they are.
+// The protocol runs in rounds. In each round, a participant (1) writes a flag for its text, (2) writes the text as the
+// round's first one unless there is one, and (3) lists the flags. If no flag is for another text, its text is decided.
+// Otherwise it enters the next round with this round's first text. A participant that enters a decided round finds the
+// first text written, because flags are listed only afterwards. It continues with the decided text, so no later round has
+// another one. The random pauses only help to terminate: the result is correct for any timing. Flags must not be removed.
 import { setTimeout as pause } from 'node:timers/promises'
 import { RuntimeError } from '../../errors.ts'
 
 export interface Registers {
   get(name: string): Promise<string | undefined>
   put(name: string, text: string): Promise<void>
-  /** Names that begin so, without what they begin with. */
+  /** Lists the names with a prefix, and returns them without it. */
   names(prefix: string): Promise<string[]>
 }
 
 const maxRounds = 40
-const shortestPause = 50
+const minPauseMilliseconds = 50
 
-/** @throws RuntimeError STORAGE_UNAVAILABLE when they don't come to agree */
+/** Proposes a text and returns the one that is decided. @throws RuntimeError STORAGE_UNAVAILABLE if none is after `maxRounds` */
 export async function agree(
   registers: Registers,
   proposal: string,
@@ -31,8 +31,8 @@ export async function agree(
     await registers.put(`${round}/for/${text}`, text)
     if ((await registers.get(first)) === undefined) await registers.put(first, text)
     if ((await registers.names(`${round}/for/`)).every((other) => other === text)) return text
-    await wait(shortestPause * (1 + Math.random() * (1 + Math.min(round, 5))))
+    await wait(minPauseMilliseconds * (1 + Math.random() * (1 + Math.min(round, 5))))
     text = (await registers.get(first)) ?? text
   }
-  throw new RuntimeError('STORAGE_UNAVAILABLE', 'too many want to begin the store at once; try again')
+  throw new RuntimeError('STORAGE_UNAVAILABLE', 'Too many runtimes claim the store at once. Retry the request.')
 }

@@ -1,30 +1,30 @@
-// The way to one bucket of an S3 server: every request with a deadline and few retries, every failure in storage's words.
+// Sends requests to one bucket of an S3 server, with a deadline and few retries, and maps failures to storage errors.
 import { S3Client, S3ServiceException } from '@aws-sdk/client-s3'
 import { RuntimeError } from '../../errors.ts'
 
 export interface S3Settings {
-  /** Undefined for AWS' own of the region. */
+  /** The server's URL; undefined for the region's AWS endpoint. */
   endpoint: string | undefined
   region: string
   bucket: string
-  /** Before every key; empty, or with a slash at its end. */
+  /** Prefix of every key; empty, or with a slash at its end. */
   prefix: string
-  /** The bucket's name as the first part of the path, not of the host. */
+  /** Whether URLs have the bucket's name in the path instead of the host. */
   pathStyle: boolean
   accessKeyId: string
   secretAccessKey: string
 }
 
-/** For a request and its retries; a part's bytes among it. */
+/** Deadline of a request with its retries, including the bytes of an uploaded part. */
 const requestMilliseconds = 30_000
 const connectMilliseconds = 10_000
 const maxAttempts = 3
 const maxSockets = 100
 
-/** A range outside of a blob is as absent as the blob: nobody asks for one unless the blob is damaged. */
+/** Errors for missing data. A range outside of a blob counts as missing: it is only requested if the blob is damaged. */
 const absentErrors = new Set(['NoSuchKey', 'NoSuchUpload', 'InvalidRange'])
 
-/** What servers say when they have no room, or the account's quota is used up. */
+/** Errors of servers that have no room, or whose quota for the account is used up. */
 const fullErrors = new Set([
   'QuotaExceeded',
   'XMinioStorageFull',
@@ -61,21 +61,24 @@ export class S3Connection {
   }
 
   /**
-   * One request; the deadline is that of its answer's head, a body that streams may take longer.
+   * Sends a request. The deadline applies to the head of the response; a streamed body may take longer.
    * @throws RuntimeError STORAGE_FULL, STORAGE_UNAVAILABLE
    */
   async send<T>(work: Send<T>, signal?: AbortSignal): Promise<T> {
     const response = await this.find(work, signal)
     if (response === undefined)
-      throw new RuntimeError('STORAGE_UNAVAILABLE', 'the storage does not answer as it should')
+      throw new RuntimeError('STORAGE_UNAVAILABLE', 'The storage returned an invalid response.')
     return response
   }
 
-  /** The same; undefined when the server has no such key, upload or range. */
+  /**
+   * Sends a request. @returns undefined if the server has no such key, upload or range
+   * @throws RuntimeError STORAGE_FULL, STORAGE_UNAVAILABLE
+   */
   async find<T>(work: Send<T>, signal?: AbortSignal): Promise<T | undefined> {
     const late = new AbortController()
     const timer = setTimeout(
-      () => late.abort(new Error(`no answer within ${requestMilliseconds} ms`)),
+      () => late.abort(new Error(`The storage did not respond within ${requestMilliseconds} ms.`)),
       requestMilliseconds,
     )
     try {
@@ -95,11 +98,11 @@ export class S3Connection {
   }
 }
 
-/** Whatever else the server said, it is a matter of the operator's: the caller can only come again. */
+/** Maps any failure to a storage error. The operator finds the cause in the log; a client can only retry. */
 export function storageError(cause: unknown): RuntimeError {
   if (cause instanceof RuntimeError) return cause
   if (cause instanceof S3ServiceException && (fullErrors.has(cause.name) || cause.$metadata.httpStatusCode === 507)) {
-    return new RuntimeError('STORAGE_FULL', 'the storage has no room left', { cause })
+    return new RuntimeError('STORAGE_FULL', 'The storage has no room left.', { cause })
   }
-  return new RuntimeError('STORAGE_UNAVAILABLE', 'the storage can not be reached now', { cause })
+  return new RuntimeError('STORAGE_UNAVAILABLE', 'The storage can not be reached now.', { cause })
 }

@@ -1,5 +1,5 @@
-// A blob on its way to an S3 server: in one request when it is small, in parts when it isn't, one part being filled while
-// the one before it is sent. It is there as a whole or not at all.
+// Uploads a blob to an S3 server: a small one in one request, a large one in parts, where one part is filled while the
+// previous one is sent. The blob is stored as a whole or not at all.
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import {
@@ -14,10 +14,10 @@ import { RuntimeError } from '../../errors.ts'
 import type { StoredBlob } from './backend.ts'
 import type { S3Connection } from './s3-connection.ts'
 
-/** The least that servers take as a part that is not the last; with 10,000 parts a blob may have 52 GB. */
+/** The smallest part that servers accept before the last one. With 10,000 parts a blob may have 52 GB. */
 const partBytes = 5 * 2 ** 20
 
-/** @throws RuntimeError FILE_TOO_LARGE past `limit` bytes, STORAGE_FULL, STORAGE_UNAVAILABLE; what the source fails with */
+/** Uploads a blob. @throws RuntimeError FILE_TOO_LARGE past `limit` bytes, STORAGE_FULL, STORAGE_UNAVAILABLE; the source's error */
 export async function uploadBlob(
   connection: S3Connection,
   key: string,
@@ -46,7 +46,7 @@ class Parts {
   readonly #connection: S3Connection
   readonly #target: { Bucket: string; Key: string }
   readonly #cancel = new AbortController()
-  readonly #sent: CompletedPart[] = []
+  readonly #sentParts: CompletedPart[] = []
   #inParts = false
   #uploadId: string | undefined
   #gathered: Buffer[] = []
@@ -61,10 +61,10 @@ class Parts {
   async write(chunk: Buffer): Promise<void> {
     this.#gathered.push(chunk)
     this.#gatheredBytes += chunk.length
-    if (this.#gatheredBytes >= partBytes) await this.#pass()
+    if (this.#gatheredBytes >= partBytes) await this.#startPart()
   }
 
-  /** Returns when the blob is there. */
+  /** Sends the rest. Returns when the blob is stored. */
   async end(): Promise<void> {
     if (!this.#inParts) {
       const body = this.#take()
@@ -73,15 +73,15 @@ class Parts {
       )
       return
     }
-    if (this.#gatheredBytes > 0) await this.#pass()
+    if (this.#gatheredBytes > 0) await this.#startPart()
     await this.#sending
-    const upload = { ...this.#target, UploadId: this.#uploadId, MultipartUpload: { Parts: this.#sent } }
+    const upload = { ...this.#target, UploadId: this.#uploadId, MultipartUpload: { Parts: this.#sentParts } }
     await this.#connection.send((client, options) => client.send(new CompleteMultipartUploadCommand(upload), options))
   }
 
-  /** Takes back what was sent. Failing at it is no harm: the sweeper finds uploads that never ended. */
+  /** Cancels the upload. A failure is harmless: the collector finds uploads that never ended. */
   async abort(): Promise<void> {
-    this.#cancel.abort(new Error('the upload is given up'))
+    this.#cancel.abort(new Error('The upload was cancelled.'))
     await this.#sending.catch(() => undefined)
     if (this.#uploadId === undefined) return
     const upload = { ...this.#target, UploadId: this.#uploadId }
@@ -90,12 +90,12 @@ class Parts {
       .catch(() => undefined)
   }
 
-  /** Sends what was gathered once the part before it has gone. */
-  async #pass(): Promise<void> {
+  /** Starts to send the gathered bytes as a part once the previous part is sent. */
+  async #startPart(): Promise<void> {
     this.#inParts = true
     await this.#sending
     this.#sending = this.#send(this.#take())
-    // Whoever waits for it next hears of its failure.
+    // The next `await` of it reports its failure.
     this.#sending.catch(() => undefined)
   }
 
@@ -106,7 +106,7 @@ class Parts {
         client.send(new CreateMultipartUploadCommand(this.#target), options),
       )
     ).UploadId
-    const number = this.#sent.length + 1
+    const number = this.#sentParts.length + 1
     const part = {
       ...this.#target,
       UploadId: this.#uploadId,
@@ -118,7 +118,7 @@ class Parts {
       (client, options) => client.send(new UploadPartCommand(part), options),
       signal,
     )
-    this.#sent.push({ PartNumber: number, ETag })
+    this.#sentParts.push({ PartNumber: number, ETag })
   }
 
   #take(): Buffer {

@@ -1,8 +1,8 @@
-// Blobs in a bucket of an S3 server. A blob is put under a key of its own, once, and never changed.
+// Blobs in a bucket of an S3 server. Each blob is written once under its own key and never changed.
 //
-//   <prefix><tenant>/store         mark of the store
-//   <prefix><tenant>/claims/…      how its mark was agreed upon
-//   <prefix><tenant>/paired        there when the tenant's other blobs lie in another store
+//   <prefix><tenant>/store         the store's ID
+//   <prefix><tenant>/claims/…      state of the protocol that decides the ID (s3-agreement.ts)
+//   <prefix><tenant>/paired        exists while some of the tenant's blobs are in another store
 //   <prefix><tenant>/blobs/<blob>
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
@@ -21,20 +21,25 @@ import { agree } from './s3-agreement.ts'
 import { S3Connection, storageError, type S3Settings } from './s3-connection.ts'
 import { uploadBlob } from './s3-upload.ts'
 
-/** A server may end a download whose blob is removed, and does end one that is read too slowly: it is begun again then. */
+/**
+ * Default of `lingerMilliseconds`. A server may end the download of a removed blob, and ends one that is read too slowly,
+ * after which the backend requests the rest.
+ */
 const defaultLingerMilliseconds = 15 * 60_000
-/** Without a byte for so long a download is begun again where it stood. */
+/** After this time without a byte, the rest of a download is requested again. */
 const silenceMilliseconds = 15_000
-/** In a row, without a byte between them. */
+/** Failures of a download in a row, without a byte between them. */
 const maxFailures = 3
-const removalsAtOnce = 8
+const removalConcurrency = 8
 
 interface Entry {
-  /** Without the prefix that was asked for. */
+  /** The key without the prefix of the listing. */
   name: string
+  /** Milliseconds. */
   age: number
+  /** Bytes; undefined for an upload. */
   size?: number
-  /** Of one that is only begun. */
+  /** The ID of an upload that has not ended. */
   uploadId?: string
 }
 
@@ -43,49 +48,49 @@ export class S3Backend implements BlobBackend {
   readonly lingerMilliseconds: number
   readonly #connection: S3Connection
   readonly #prefix: string
-  readonly #where: string
-  /** Tenants that are gone; their ids are never used again. */
+  readonly #bucketLabel: string
+  /** Deleted tenants; their ids are never used again. */
   readonly #removed = new Set<string>()
 
   constructor(settings: S3Settings, lingerMilliseconds = defaultLingerMilliseconds) {
     this.#connection = new S3Connection(settings)
     this.#prefix = settings.prefix
-    this.#where = `the bucket ${settings.bucket}${settings.endpoint === undefined ? '' : ` at ${settings.endpoint}`}`
+    this.#bucketLabel = `the bucket ${settings.bucket}${settings.endpoint === undefined ? '' : ` at ${settings.endpoint}`}`
     this.lingerMilliseconds = lingerMilliseconds
   }
 
-  /** Can the bucket be written, read, listed, and does it forget what is removed? */
+  /** Checks that the bucket can be written, read and listed, and that a removed key is gone. @throws Error if not */
   async start(): Promise<void> {
     const key = `${this.#prefix}probe-${randomUUID()}`
     const text = randomUUID()
-    let seen: (string | undefined)[]
+    let results: (string | undefined)[]
     try {
       await this.#putText(key, text)
       const listed = await this.#names(key)
-      seen = [await this.#text(key), listed.length === 1 ? 'listed' : undefined]
+      results = [await this.#text(key), listed.length === 1 ? 'listed' : undefined]
       await this.#delete(key)
-      seen.push(await this.#text(key))
+      results.push(await this.#text(key))
     } catch (cause) {
-      throw new Error(`${this.#where} can not be used: ${reason(cause)}`, { cause })
+      throw new Error(`The storage can not use ${this.#bucketLabel}: ${reason(cause)}`, { cause })
     }
-    if (seen[0] !== text || seen[1] !== 'listed' || seen[2] !== undefined)
-      throw new Error(`${this.#where} does not show at once what was written`)
+    if (results[0] !== text || results[1] !== 'listed' || results[2] !== undefined)
+      throw new Error(`The storage can not use ${this.#bucketLabel}: a read does not return the last write.`)
   }
 
-  /** Whether the server answers is seen by whoever looks for the mark. */
+  /** Returns undefined: the check of the store's ID shows whether the server responds. */
   async error(): Promise<undefined> {
     return undefined
   }
 
   async put(tenantId: string, blobId: string, source: Readable, limit: number): Promise<StoredBlob> {
-    const stored = await uploadBlob(this.#connection, this.#key(tenantId, blobId), source, limit)
-    if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
+    const stored = await uploadBlob(this.#connection, this.#blobKey(tenantId, blobId), source, limit)
+    if (this.#removed.has(tenantId)) throw await this.#removeAfterDeletion(tenantId)
     return stored
   }
 
   async open(tenantId: string, blobId: string): Promise<OpenBlob | undefined> {
-    const key = this.#key(tenantId, blobId)
-    // Of the whole blob: that is what is mostly wanted, and from here on the server sends it even if it is removed.
+    const key = this.#blobKey(tenantId, blobId)
+    // Requests the whole blob, which most callers read. The server sends it even if the blob is removed meanwhile.
     let unread = await this.#get(key, 0, undefined)
     if (unread === undefined) return undefined
     const read = (start: number, end: number): AsyncGenerator<Buffer> => {
@@ -104,10 +109,10 @@ export class S3Backend implements BlobBackend {
       async whole(size) {
         const body = unread
         unread = undefined
-        if (body === undefined) throw new Error('read already')
+        if (body === undefined) throw new Error('The blob has been read already.')
         try {
-          const bytes = await buffer(untilSilent(body))
-          if (bytes.length < size) throw new RuntimeError('FILE_MISSING', 'Object not found: its file was cut short')
+          const bytes = await buffer(withTimeout(body))
+          if (bytes.length < size) throw new RuntimeError('FILE_MISSING', 'Object not found: its file is truncated')
           return bytes
         } catch (cause) {
           throw storageError(cause)
@@ -121,7 +126,7 @@ export class S3Backend implements BlobBackend {
     }
   }
 
-  /** Goes on where it stood when the connection breaks: a blob is the same whenever it is read. */
+  /** Reads a range. If the connection breaks, requests the rest, because blobs never change. */
   async *#read(key: string, start: number, end: number, first: Readable | undefined): AsyncGenerator<Buffer> {
     let body = first
     let at = start
@@ -129,14 +134,14 @@ export class S3Backend implements BlobBackend {
       try {
         body ??= await this.#get(key, at, end)
         if (body === undefined) throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
-        for await (const chunk of untilSilent(body)) {
+        for await (const chunk of withTimeout(body)) {
           const wanted = chunk.subarray(0, end - at + 1)
           at += wanted.length
           failures = 0
           yield wanted
           if (at > end) break
         }
-        if (at <= end) throw new Error('the server ended the download')
+        if (at <= end) throw new Error('The server ended the download.')
       } catch (cause) {
         if (++failures >= maxFailures || cause instanceof RuntimeError) throw storageError(cause)
       } finally {
@@ -146,7 +151,7 @@ export class S3Backend implements BlobBackend {
     }
   }
 
-  /** To the end of the blob when `end` is undefined; undefined when there is none. */
+  /** Requests a range, to the end of the blob if `end` is undefined. @returns undefined if the blob does not exist */
   async #get(key: string, start: number, end: number | undefined): Promise<Readable | undefined> {
     const range = start === 0 && end === undefined ? {} : { Range: `bytes=${start}-${end ?? ''}` }
     const response = await this.#connection.find((client, options) =>
@@ -154,33 +159,33 @@ export class S3Backend implements BlobBackend {
     )
     if (response === undefined) return undefined
     if (!(response.Body instanceof Readable))
-      throw new RuntimeError('STORAGE_UNAVAILABLE', 'the storage does not answer as it should')
-    // Whoever reads it hears of its failure; one that is not read any more may fail unheard.
+      throw new RuntimeError('STORAGE_UNAVAILABLE', 'The storage returned an invalid response.')
+    // Readers receive the error anyway; without this handler, a body that is no longer read would end the process.
     return response.Body.on('error', () => undefined)
   }
 
   async remove(tenantId: string, blobId: string): Promise<void> {
-    const key = this.#key(tenantId, blobId)
+    const key = this.#blobKey(tenantId, blobId)
     await this.#delete(key)
-    for await (const { uploadId } of this.#begun(key)) await this.#abort(key, uploadId)
+    for await (const { uploadId } of this.#uploads(key)) await this.#abort(key, uploadId)
   }
 
   async *list(tenantId: string): AsyncGenerator<ListedBlob> {
     const prefix = `${this.#prefix}${tenantId}/blobs/`
-    for (const entries of [this.#whole(prefix), this.#begun(prefix)]) {
+    for (const entries of [this.#objects(prefix), this.#uploads(prefix)]) {
       for await (const { name, age, size = 0 } of entries) if (blobName.test(name)) yield { blobId: name, age, size }
     }
   }
 
   storeId(tenantId: string): Promise<string | undefined> {
-    return this.#text(this.#of(tenantId, 'store'))
+    return this.#text(this.#tenantKey(tenantId, 'store'))
   }
 
   async claimStore(tenantId: string, storeId: string): Promise<string> {
-    if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
+    if (this.#removed.has(tenantId)) throw await this.#removeAfterDeletion(tenantId)
     const found = await this.storeId(tenantId)
     if (found !== undefined) return found
-    const at = (name: string) => this.#of(tenantId, `claims/${name}`)
+    const at = (name: string) => this.#tenantKey(tenantId, `claims/${name}`)
     const agreed = await agree(
       {
         get: (name) => this.#text(at(name)),
@@ -189,50 +194,50 @@ export class S3Backend implements BlobBackend {
       },
       storeId,
     )
-    await this.#putText(this.#of(tenantId, 'store'), agreed)
-    if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
+    await this.#putText(this.#tenantKey(tenantId, 'store'), agreed)
+    if (this.#removed.has(tenantId)) throw await this.#removeAfterDeletion(tenantId)
     return agreed
   }
 
   async isPaired(tenantId: string): Promise<boolean> {
-    return (await this.#text(this.#of(tenantId, 'paired'))) !== undefined
+    return (await this.#text(this.#tenantKey(tenantId, 'paired'))) !== undefined
   }
 
   async setPaired(tenantId: string, paired: boolean): Promise<void> {
-    const key = this.#of(tenantId, 'paired')
+    const key = this.#tenantKey(tenantId, 'paired')
     await (paired ? this.#putText(key, 'paired') : this.#delete(key))
   }
 
   async removeTenant(tenantId: string): Promise<void> {
     this.#removed.add(tenantId)
-    const prefix = this.#of(tenantId, '')
-    await inTurns(this.#whole(prefix), removalsAtOnce, ({ name }) => this.#delete(`${prefix}${name}`))
-    await inTurns(this.#begun(prefix), removalsAtOnce, ({ name, uploadId }) =>
+    const prefix = this.#tenantKey(tenantId, '')
+    await forEachInBatches(this.#objects(prefix), removalConcurrency, ({ name }) => this.#delete(`${prefix}${name}`))
+    await forEachInBatches(this.#uploads(prefix), removalConcurrency, ({ name, uploadId }) =>
       this.#abort(`${prefix}${name}`, uploadId),
     )
   }
 
-  /** Takes away what an upload has written of a tenant that was removed meanwhile. */
-  async #gone(tenantId: string): Promise<RuntimeError> {
+  /** Removes what an upload has written after its tenant was deleted. */
+  async #removeAfterDeletion(tenantId: string): Promise<RuntimeError> {
     await this.removeTenant(tenantId)
-    return new RuntimeError('STORAGE_UNAVAILABLE', 'the tenant is gone')
+    return new RuntimeError('STORAGE_UNAVAILABLE', 'The tenant was deleted.')
   }
 
-  #of(tenantId: string, name: string): string {
+  #tenantKey(tenantId: string, name: string): string {
     return `${this.#prefix}${tenantId}/${name}`
   }
 
-  /** @throws RuntimeError FILE_MISSING for what is no blob's name */
-  #key(tenantId: string, blobId: string): string {
+  /** Returns a blob's key. @throws RuntimeError FILE_MISSING if `blobId` is not a valid name */
+  #blobKey(tenantId: string, blobId: string): string {
     if (!blobName.test(blobId)) throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
-    return this.#of(tenantId, `blobs/${blobId}`)
+    return this.#tenantKey(tenantId, `blobs/${blobId}`)
   }
 
   async #text(key: string): Promise<string | undefined> {
     const body = await this.#get(key, 0, undefined)
     if (body === undefined) return undefined
     try {
-      return (await buffer(untilSilent(body))).toString('utf8').trim()
+      return (await buffer(withTimeout(body))).toString('utf8').trim()
     } catch (cause) {
       throw storageError(cause)
     }
@@ -244,14 +249,14 @@ export class S3Backend implements BlobBackend {
     )
   }
 
-  /** One that is absent is no error. */
+  /** Removes an object. A missing one is not an error. */
   async #delete(key: string): Promise<void> {
     await this.#connection.find((client, options) =>
       client.send(new DeleteObjectCommand({ Bucket: this.#connection.bucket, Key: key }), options),
     )
   }
 
-  /** One that has ended is no error. */
+  /** Cancels an upload. One that has ended is not an error. */
   async #abort(key: string, uploadId: string | undefined): Promise<void> {
     const upload = { Bucket: this.#connection.bucket, Key: key, UploadId: uploadId }
     await this.#connection.find((client, options) => client.send(new AbortMultipartUploadCommand(upload), options))
@@ -259,11 +264,11 @@ export class S3Backend implements BlobBackend {
 
   async #names(prefix: string): Promise<string[]> {
     const names: string[] = []
-    for await (const { name } of this.#whole(prefix)) names.push(name)
+    for await (const { name } of this.#objects(prefix)) names.push(name)
     return names
   }
 
-  async *#whole(prefix: string): AsyncGenerator<Entry> {
+  async *#objects(prefix: string): AsyncGenerator<Entry> {
     let after: string | undefined
     do {
       const page = {
@@ -280,8 +285,8 @@ export class S3Backend implements BlobBackend {
     } while (after !== undefined)
   }
 
-  /** Uploads in parts that have not ended. */
-  async *#begun(prefix: string): AsyncGenerator<Entry> {
+  /** Lists multipart uploads that have not ended. */
+  async *#uploads(prefix: string): AsyncGenerator<Entry> {
     let after: { KeyMarker: string; UploadIdMarker: string } | undefined
     do {
       const page = { Bucket: this.#connection.bucket, Prefix: prefix, ...after }
@@ -303,39 +308,39 @@ export class S3Backend implements BlobBackend {
   }
 }
 
-/** In milliseconds. The server's clock says it, and some servers round up to the next second. */
+/** Returns an age in milliseconds; at least 0, because the time is of the server's clock and may be rounded up. */
 function ageOf(time: Date | undefined): number {
   return time === undefined ? 0 : Math.max(0, Date.now() - time.getTime())
 }
 
-/** The body's chunks; it fails when none comes for long while somebody waits for it. */
-async function* untilSilent(body: Readable): AsyncGenerator<Buffer> {
+/** Yields the body's chunks. @throws Error if none arrives in time */
+async function* withTimeout(body: Readable): AsyncGenerator<Buffer> {
   const chunks = (body as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
   for (;;) {
-    const timer = setTimeout(() => body.destroy(new Error('the server fell silent')), silenceMilliseconds)
+    const timer = setTimeout(() => body.destroy(new Error('The server stopped sending.')), silenceMilliseconds)
     const next = await chunks.next().finally(() => clearTimeout(timer))
     if (next.done === true) return
     yield next.value
   }
 }
 
-/** `work` for each entry, for some at once. */
-async function inTurns(
+/** Runs `work` for each entry, in concurrent batches. */
+async function forEachInBatches(
   entries: AsyncIterable<Entry>,
-  atOnce: number,
+  batchSize: number,
   work: (entry: Entry) => Promise<void>,
 ): Promise<void> {
   let batch: Entry[] = []
   for await (const entry of entries) {
     batch.push(entry)
-    if (batch.length < atOnce) continue
+    if (batch.length < batchSize) continue
     await Promise.all(batch.map(work))
     batch = []
   }
   await Promise.all(batch.map(work))
 }
 
-/** In the server's own words, for the operator who starts the runtime. */
+/** Returns the server's error for the operator who starts the runtime. */
 function reason(cause: unknown): string {
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause
   return inner instanceof Error ? `${inner.name}: ${inner.message}` : String(inner)

@@ -1,4 +1,4 @@
-// Buckets over HTTP (specification, section 4.1), in the specification's form and in storage clients'.
+// HTTP routes of buckets (specification, section 4.1), in the form of the specification and in that of storage clients.
 import type { FastifyInstance } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { RuntimeError } from '../../errors.ts'
@@ -33,7 +33,7 @@ const BucketBody = Type.Object(
         { additionalProperties: false },
       ),
     ),
-    // What storage clients send for the same things.
+    // Names that storage clients use for the same fields.
     public: Type.Optional(Type.Boolean()),
     file_size_limit: Type.Optional(Size),
     type: Type.Optional(Type.String()),
@@ -67,7 +67,7 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector, fail
     { ...signedIn, schema: { body: BucketBody } },
     async (request, reply) => {
       const name = request.body.name ?? request.body.id
-      if (name === undefined) throw new RuntimeError('MISSING_FIELD', 'field "name" is required')
+      if (name === undefined) throw new RuntimeError('MISSING_FIELD', 'Field "name" is required.')
       checkBucketName(name)
       rejectAbsent(request.body)
       const config: BucketConfig = { allowed_mime_types: [], max_file_size: 0, ...readConfig(request.body) }
@@ -82,7 +82,7 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector, fail
 
   app.get<{ Querystring: Static<typeof ListQuery> }>(
     '/storage/v1/bucket',
-    { config: { access: 'anyone' }, schema: { querystring: ListQuery } },
+    { config: { access: 'public' }, schema: { querystring: ListQuery } },
     async ({ tenant, rls, query }) => {
       const buckets = await listBuckets(tenant, rls, {
         search: query.search ?? '',
@@ -95,7 +95,7 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector, fail
     },
   )
 
-  app.get<ByKey>('/storage/v1/bucket/:key', { config: { access: 'anyone' } }, async ({ tenant, rls, params }) =>
+  app.get<ByKey>('/storage/v1/bucket/:key', { config: { access: 'public' } }, async ({ tenant, rls, params }) =>
     presentBucketWithCounts(await findBucket(tenant, rls, params.key)),
   )
 
@@ -107,7 +107,7 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector, fail
       schema: { body: BucketBody },
       handler: async ({ tenant, rls, params, body }) => {
         if (body.name !== undefined && body.name !== params.key)
-          throw new RuntimeError('INVALID_BUCKET', 'field "name": a bucket can\'t be renamed')
+          throw new RuntimeError('INVALID_BUCKET', 'Field "name" can not be changed: a bucket keeps its name.')
         rejectAbsent(body)
         const bucket = await updateBucket(tenant, rls, params.key, {
           policy: readPolicy(body),
@@ -129,7 +129,7 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector, fail
     return { message: 'Successfully deleted' }
   })
 
-  // Nothing stands between storage and its readers, so there is nothing to purge.
+  // There is no CDN, so there is nothing to purge.
   for (const url of ['/storage/v1/cdn/:key', '/storage/v1/cdn/:key/*']) {
     app.delete<ByKey>(url, signedIn, async ({ tenant, rls, params }) => {
       await findBucket(tenant, rls, params.key)
@@ -165,15 +165,16 @@ function readPolicy(body: BucketBody) {
   return body.public === undefined ? undefined : body.public ? 'public' : 'private'
 }
 
-/** The members that are there; the specification's names beat the clients'. */
+/** Reads the fields that the body has. The specification's names take precedence over the clients'. */
 function readConfig(body: BucketBody): Partial<BucketConfig> {
   const size = body.max_file_size ?? body.config?.max_file_size ?? body.file_size_limit
   const types = body.allowed_mime_types ?? body.config?.allowed_mime_types
-  const named = (value: unknown, ...names: unknown[]) => value !== undefined || names.some((name) => name === null)
+  const isGiven = (value: unknown, ...fields: unknown[]) =>
+    value !== undefined || fields.some((field) => field === null)
   return {
-    ...(named(size, body.max_file_size, body.file_size_limit)
+    ...(isGiven(size, body.max_file_size, body.file_size_limit)
       ? { max_file_size: parseSize(size ?? null, 'max_file_size') }
       : {}),
-    ...(named(types, body.allowed_mime_types) ? { allowed_mime_types: checkMimeTypes(types ?? []) } : {}),
+    ...(isGiven(types, body.allowed_mime_types) ? { allowed_mime_types: checkMimeTypes(types ?? []) } : {}),
   }
 }

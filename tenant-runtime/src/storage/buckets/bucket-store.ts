@@ -1,4 +1,4 @@
-// Buckets in the tenant's database. Row-level security decides what is seen and changed.
+// Buckets in the tenant's database. Row-level security decides what a caller can read and change.
 import { databaseError } from '../../database/database-error.ts'
 import { sql, type ScopedStatements, type Statement, type Value } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
@@ -18,16 +18,17 @@ interface BucketListQuery {
   offset: number
 }
 
-/** By name, else by id: users write either. */
+/** The condition that selects a bucket by its name or its id; `bucketKey` has the values. */
 export function whereBucket(parameter: number): string {
   return `(b.name = $${parameter} or b.id = $${parameter + 1}::uuid)`
 }
 
+/** Values for `whereBucket`. */
 export function bucketKey(key: string): [name: string, id: string | null] {
   return [key, uuid.test(key) ? key : null]
 }
 
-/** @throws RuntimeError NoSuchBucket, also for one that the caller may not see */
+/** Finds a bucket by its name or id. @throws RuntimeError NoSuchBucket, also if the caller may not read it */
 export async function findBucket(tenant: Tenant, context: RlsContext, key: string): Promise<Bucket> {
   const { rows } = await lookUp(tenant, context, bucketStatement(key))
   if (rows[0] === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
@@ -41,7 +42,7 @@ export function bucketStatement(key: string): Statement {
   )
 }
 
-/** Own and public buckets; all of them for the service (specification, section 4.1). */
+/** Lists the caller's own and public buckets; all of them for the service role (specification, section 4.1). */
 export async function listBuckets(tenant: Tenant, context: RlsContext, query: BucketListQuery): Promise<Bucket[]> {
   const userId = context.role === 'authenticated' ? context.userId : null
   const { rows } = await tenant.database.query(
@@ -76,11 +77,11 @@ export async function createBucket(
     sql(`select ${bucketColumns} from ${bucketSource} where b.name = $1`, name),
   ])
   const row = results[2]?.rows[0]
-  if (row === undefined) throw new RuntimeError('INTERNAL', 'the bucket was made but is not to be seen')
+  if (row === undefined) throw new RuntimeError('INTERNAL', 'The bucket was created, but can not be read.')
   return toBucket(row)
 }
 
-/** @throws RuntimeError NoSuchBucket, ACCESS_DENIED */
+/** Changes a bucket's policy and configuration. @throws RuntimeError NoSuchBucket, ACCESS_DENIED */
 export function updateBucket(
   tenant: Tenant,
   context: RlsContext,
@@ -100,14 +101,14 @@ export function updateBucket(
 }
 
 /**
- * Ends all URLs of the bucket that were signed before, for reading and for uploading; what has begun with one goes on.
+ * Revokes all signed URLs of the bucket, for reading and for uploading. Transfers that have begun with one continue.
  * @throws RuntimeError NoSuchBucket, ACCESS_DENIED
  */
 export function revokeSignedUrls(tenant: Tenant, context: RlsContext, key: string): Promise<Bucket> {
   return changeBucket(tenant, context, key, 'storage.bucket.urls_revoked', 'signing_version = signing_version + 1')
 }
 
-/** `set` takes `values` from $4 on. */
+/** Updates a bucket and writes an event. `values` are the parameters of `set` from $4 on. */
 async function changeBucket(
   tenant: Tenant,
   context: RlsContext,
@@ -135,12 +136,12 @@ async function changeBucket(
   return toBucket(row)
 }
 
-/** @throws RuntimeError NoSuchBucket, ACCESS_DENIED, BUCKET_NOT_EMPTY */
+/** Deletes an empty bucket. @throws RuntimeError NoSuchBucket, ACCESS_DENIED, BUCKET_NOT_EMPTY */
 export async function deleteBucket(tenant: Tenant, context: RlsContext, key: string): Promise<void> {
   const bucket = await findBucket(tenant, context, key)
-  // Locked before it is counted: an upload that commits first is seen, one that comes later finds no bucket.
+  // Locked before its objects are counted: an upload that commits first is counted, a later one finds no bucket.
   const [, ...results] = await run(tenant, context, [
-    // As whoever changes objects does it, first of all (migrations/007_counters_by_statement.sql).
+    // The same lock order as that of changes of objects (migrations/007_counters_by_statement.sql).
     sql('select 1 from storage_usage for update'),
     sql('select 1 from storage_buckets where id = $1 for update', bucket.id),
     sql(
@@ -164,13 +165,13 @@ export async function deleteBucket(tenant: Tenant, context: RlsContext, key: str
   if (files > 0 && results[0]?.count === 1) {
     throw new RuntimeError(
       'BUCKET_NOT_EMPTY',
-      `the bucket is not empty: it holds ${files} ${files === 1 ? 'file' : 'files'}`,
+      `The bucket is not empty: it holds ${files} ${files === 1 ? 'file' : 'files'}.`,
     )
   }
   throw await whyNot(tenant, context, bucket, 'delete')
 }
 
-/** Of a bucket that was found, and then not changed: it is gone meanwhile, or the caller may not. */
+/** The error for a bucket that was found but not changed: it was deleted meanwhile, or the caller lacks the permission. */
 async function whyNot(
   tenant: Tenant,
   context: RlsContext,
@@ -185,12 +186,12 @@ export async function run(tenant: Tenant, context: RlsContext, statements: State
   return runTogether(tenant, [{ context, statements }])
 }
 
-/** One quick reading statement, which may share its trip with other callers'. */
+/** Runs one quick reading statement, which may share its round trip with those of other callers. */
 export async function lookUp(tenant: Tenant, context: RlsContext, statement: Statement) {
   return mapped(tenant.database.lookUp(context, statement))
 }
 
-/** Several callers' statements in one transaction. */
+/** Runs several callers' statements in one transaction. */
 export async function runTogether(tenant: Tenant, parts: readonly ScopedStatements[]) {
   return mapped(tenant.database.runTogether(parts))
 }

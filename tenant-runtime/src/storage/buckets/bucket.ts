@@ -1,4 +1,4 @@
-// A bucket (specification, section 2.1): its rules, and how it is shown. Pure.
+// A bucket (specification, section 2.1): its rules and its JSON forms. Pure.
 import { RuntimeError } from '../../errors.ts'
 import type { Row } from '../../database/statement.ts'
 
@@ -7,7 +7,7 @@ export type Policy = (typeof policies)[number]
 
 export interface BucketConfig {
   allowed_mime_types: string[]
-  /** Bytes; 0 sets no limit of the bucket's own. */
+  /** Bytes; 0 means that the bucket has no limit of its own. */
   max_file_size: number
 }
 
@@ -21,7 +21,7 @@ export interface Bucket {
   updatedAt: string
   fileCount: number
   totalSize: number
-  /** What signed URLs of the bucket must carry. */
+  /** The version that signed URLs of the bucket must have. */
   signingVersion: number
 }
 
@@ -31,7 +31,7 @@ export const bucketColumns =
 export const bucketSource = 'storage_buckets b left join storage_bucket_counters c on c.bucket_id = b.id'
 
 export function toBucket(row: Row): Bucket {
-  // Columns and checks of the table hold these to their types.
+  // The table's columns and checks ensure these types.
   return {
     id: String(row['id']),
     name: String(row['name']),
@@ -49,25 +49,28 @@ export function toBucket(row: Row): Bucket {
 /** @throws RuntimeError INVALID_BUCKET_NAME with the reason (specification, section 7) */
 export function checkBucketName(name: string): void {
   if (name.length < 3 || name.length > 63)
-    throw new RuntimeError('INVALID_BUCKET_NAME', "the bucket name's length must be 3-63 characters")
+    throw new RuntimeError('INVALID_BUCKET_NAME', "The bucket name's length must be 3-63 characters.")
   if (!/^[a-z0-9][a-z0-9-]*[a-z0-9]$/.test(name)) {
     throw new RuntimeError(
       'INVALID_BUCKET_NAME',
-      'the bucket name has invalid characters: only a-z, 0-9 and hyphens, no hyphen at either end',
+      'The bucket name has invalid characters. Allowed: a-z, 0-9 and hyphens, with no hyphen at either end.',
     )
   }
 }
 
-/** @throws RuntimeError INVALID_BUCKET */
+/** Validates allowed media types. @throws RuntimeError INVALID_BUCKET */
 export function checkMimeTypes(types: string[]): string[] {
   for (const type of types) {
     if (!/^[\w!#$&^.+-]+\/(?:\*|[\w!#$&^.+-]+)$/.test(type))
-      throw new RuntimeError('INVALID_BUCKET', `allowed_mime_types: "${type}" is neither type/subtype nor type/*`)
+      throw new RuntimeError(
+        'INVALID_BUCKET',
+        `Invalid media type "${type.slice(0, 100)}" in "allowed_mime_types". Allowed: type/subtype, type/*.`,
+      )
   }
   return types
 }
 
-/** Specification, section 2.1, MIME matching rules. */
+/** Whether a bucket accepts a media type (specification, section 2.1, MIME matching rules). */
 export function allowsType({ allowed_mime_types: allowed }: BucketConfig, contentType: string): boolean {
   if (allowed.length === 0) return true
   return allowed.some((entry) =>
@@ -75,7 +78,7 @@ export function allowsType({ allowed_mime_types: allowed }: BucketConfig, conten
   )
 }
 
-/** A number of bytes, or a text such as `20MB` (decimal units); null and absent mean no limit. */
+/** Parses a number of bytes, or a text such as `20MB` (decimal units). @returns bytes; 0 for null, which means no limit */
 export function parseSize(value: number | string | null, field: string): number {
   if (value === null) return 0
   if (typeof value === 'number') {
@@ -86,10 +89,13 @@ export function parseSize(value: number | string | null, field: string): number 
     const bytes = Math.round(Number(match?.[1]) * (unit ?? Number.NaN))
     if (Number.isSafeInteger(bytes)) return bytes
   }
-  throw new RuntimeError('INVALID_BUCKET', `${field} must be a whole number of bytes, or a text such as "20MB"`)
+  throw new RuntimeError(
+    'INVALID_BUCKET',
+    `Field "${field}" must be a whole number of bytes, or a text such as "20MB".`,
+  )
 }
 
-/** The whole record, with the names that storage clients know beside the specification's. */
+/** The full record, with the field names of storage clients alongside the specification's. */
 export function presentBucket(bucket: Bucket) {
   return {
     id: bucket.id,

@@ -1,7 +1,7 @@
 // Conditional requests and ranges (RFC 9110). Pure.
 
 interface Validators {
-  /** Without quotes. */
+  /** The ETag without quotes. */
   etag: string
   modified: Date
 }
@@ -10,49 +10,50 @@ type Precondition = 'proceed' | 'not modified' | 'failed'
 
 type Headers = Record<string, string | string[] | undefined>
 
+/** Evaluates the preconditions of a request (RFC 9110, section 13.2.2). */
 export function precondition(headers: Headers, { etag, modified }: Validators): Precondition {
   const match = text(headers['if-match'])
   if (match !== undefined) {
-    if (!names(match, etag, 'strong')) return 'failed'
+    if (!matchesEtag(match, etag, 'strong')) return 'failed'
   } else {
     const unmodified = date(headers['if-unmodified-since'])
     if (unmodified !== undefined && seconds(modified) > unmodified) return 'failed'
   }
   const noneMatch = text(headers['if-none-match'])
-  if (noneMatch !== undefined) return names(noneMatch, etag, 'weak') ? 'not modified' : 'proceed'
+  if (noneMatch !== undefined) return matchesEtag(noneMatch, etag, 'weak') ? 'not modified' : 'proceed'
   const since = date(headers['if-modified-since'])
   return since !== undefined && seconds(modified) <= since ? 'not modified' : 'proceed'
 }
 
-/** `end` is included. */
+/** A range of bytes; `end` is included. */
 export interface Part {
   start: number
   end: number
 }
 
-export type RangeResponse =
+export type RequestedRange =
   { kind: 'whole' } | { kind: 'parts'; parts: readonly [Part, ...Part[]] } | { kind: 'unsatisfiable' }
 
 const maxParts = 32
 
 /**
- * What of the object is asked for, in the order in which it is asked for. A header of another form is passed over, and so
- * is one that asks for more parts than anybody needs, or for bytes more than once (RFC 9110, section 14.2).
+ * Reads the requested ranges in their order. A header of another form is ignored, and so is one with too many or
+ * overlapping ranges (RFC 9110, section 14.2).
  */
-export function readRange(headers: Headers, size: number, { etag }: Validators): RangeResponse {
+export function readRange(headers: Headers, size: number, { etag }: Validators): RequestedRange {
   const header = text(headers['range'])
   if (header === undefined) return { kind: 'whole' }
   const condition = text(headers['if-range'])
   if (condition !== undefined) {
-    // A date tells two versions of one second apart as little as a weak ETag (RFC 9110, section 8.8.2.2): parts of both
-    // would make a file that never was.
+    // Like a weak ETag, a date does not distinguish two versions of the same second (RFC 9110, section 8.8.2.2), and a
+    // client could combine parts of both.
     if (condition !== `"${etag}"`) return { kind: 'whole' }
   }
   const list = /^bytes=(.*)$/.exec(header)?.[1]?.split(',') ?? []
   if (list.length > maxParts) return { kind: 'whole' }
-  const requested = list.map((spec) => readPart(spec, size))
-  if (requested.length === 0 || requested.includes('malformed')) return { kind: 'whole' }
-  const [first, ...others] = requested.filter((part): part is Part => typeof part === 'object')
+  const ranges = list.map((spec) => readPart(spec, size))
+  if (ranges.length === 0 || ranges.includes('malformed')) return { kind: 'whole' }
+  const [first, ...others] = ranges.filter((part): part is Part => typeof part === 'object')
   if (first === undefined) return { kind: 'unsatisfiable' }
   return overlap([first, ...others]) ? { kind: 'whole' } : { kind: 'parts', parts: [first, ...others] }
 }
@@ -79,7 +80,7 @@ function text(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(', ') : header
 }
 
-function names(list: string, etag: string, comparison: 'strong' | 'weak'): boolean {
+function matchesEtag(list: string, etag: string, comparison: 'strong' | 'weak'): boolean {
   if (list.trim() === '*') return true
   return list.split(',').some((entry) => {
     const tag = entry.trim()
@@ -87,7 +88,7 @@ function names(list: string, etag: string, comparison: 'strong' | 'weak'): boole
   })
 }
 
-/** Whole seconds: what an HTTP date can say. */
+/** Returns whole seconds, which is the precision of HTTP dates. */
 function seconds(at: Date): number {
   return Math.floor(at.getTime() / 1000)
 }

@@ -1,6 +1,6 @@
-// Whether a browser shows a file or saves it, and under what name (RFC 6266). Pure.
+// The Content-Disposition of a download: whether a browser shows or saves the file, and its name (RFC 6266). Pure.
 
-/** Types that no browser runs scripts of; one that ends with `+xml` may be read as XML. Everything else is saved, not shown. */
+/** Types in which browsers run no scripts. All others are saved instead of shown, among them types that end with `+xml`. */
 const shownTypes = [
   /image\/(?:png|jpeg|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon)/,
   /audio\/[\w.-]+/,
@@ -11,7 +11,10 @@ const shownTypes = [
 ]
 const shown = new RegExp(`^(?:${shownTypes.map(({ source }) => source).join('|')})(?:\\s*;|$)`, 'i')
 
-/** `download` is the query parameter of that name: a file name, empty for the object's own, undefined without one. */
+/**
+ * Returns the header's value; undefined if the file is shown.
+ * @param download the query parameter of that name: a file name; empty for the object's own name
+ */
 export function contentDisposition(
   contentType: string,
   path: string,

@@ -1,23 +1,23 @@
-// Sending an object: its row, then its blob; conditions, ranges, and the headers that keep a browser from running it.
+// Sends an object: conditional requests, ranges, and headers that prevent browsers from running it.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { BlobBackend, OpenBlob } from '../backend/backend.ts'
-import type { BlobMemory } from './blob-memory.ts'
-import { precondition, readRange, type RangeResponse } from './conditional.ts'
+import type { BlobCache } from './blob-cache.ts'
+import { precondition, readRange, type RequestedRange } from './conditional.ts'
 import { contentDisposition } from './disposition.ts'
 import { partialBody, wholeBody } from './object-body.ts'
 import type { StoredObject } from './object.ts'
 import { findObject } from './object-store.ts'
 
-/** Up to this a file is read at once, sent at once and remembered. */
+/** Files up to this size are read and sent at once, and cached. */
 const smallBytes = 64 * 1024
 
 export interface DownloadDeps {
   backend: BlobBackend
-  memory: BlobMemory
-  /** An object without its file (specification, section 7: phantom). */
+  cache: BlobCache
+  /** Reports an object without its file (specification, section 7: phantom). */
   onPhantom: (tenantId: string, objectId: string) => void
 }
 
@@ -25,12 +25,13 @@ interface DownloadTarget {
   bucket: string
   path: string
   context: RlsContext
-  /** See `contentDisposition`. */
+  /** The parameter of `contentDisposition`. */
   download: string | undefined
-  /** Another caller may be refused: nobody's cache may answer them. */
-  byCaller: boolean
+  /** Whether access depends on the caller, so that shared caches must not send the response to others. */
+  dependsOnCaller: boolean
 }
 
+/** Sends an object. @throws RuntimeError NoSuchBucket, NoSuchKey, FILE_MISSING, PRECONDITION_FAILED, RANGE_NOT_SATISFIABLE */
 export async function sendObject(
   deps: DownloadDeps,
   target: DownloadTarget,
@@ -41,38 +42,35 @@ export async function sendObject(
   const validators = { etag: object.etag, modified: new Date(object.updatedAt) }
   switch (precondition(request.headers, validators)) {
     case 'failed':
-      throw new RuntimeError(
-        'PRECONDITION_FAILED',
-        'the object is not the one that If-Match or If-Unmodified-Since names',
-      )
+      throw new RuntimeError('PRECONDITION_FAILED', 'The object does not match If-Match or If-Unmodified-Since.')
     case 'not modified':
-      describe(reply, object, target)
+      setHeaders(reply, object, target)
       return reply.status(304).send()
     case 'proceed':
   }
-  // Ranges are of GET alone (RFC 9110, section 14.2).
-  const range: RangeResponse =
+  // Ranges apply only to GET (RFC 9110, section 14.2).
+  const range: RequestedRange =
     request.method === 'GET' ? readRange(request.headers, object.size, validators) : { kind: 'whole' }
   if (range.kind === 'unsatisfiable') {
     reply.header('content-range', `bytes */${object.size}`)
-    throw new RuntimeError('RANGE_NOT_SATISFIABLE', `the range lies outside of the object's ${object.size} bytes`)
+    throw new RuntimeError('RANGE_NOT_SATISFIABLE', `The range is outside of the object's ${object.size} bytes.`)
   }
   const body = range.kind === 'whole' ? wholeBody(object.size) : partialBody(range.parts, object)
-  // Only now: an error must not carry the object's Cache-Control, by which it would be kept.
+  // Sets the headers only now, because caches must not store an error under the object's Cache-Control.
   const begin = () => {
-    describe(reply, object, target)
+    setHeaders(reply, object, target)
     return reply.status(body.status).headers(body.headers).header('content-length', body.length)
   }
   if (request.method === 'HEAD') return begin().send()
 
   const isSmall = range.kind === 'whole' && object.size > 0 && object.size <= smallBytes
   if (isSmall) {
-    const remembered = deps.memory.get(request.tenant.id, object.blobId)
-    // The row is the tenant's, who may have made anything of its size.
-    if (remembered?.length === object.size) return begin().send(remembered)
+    const cached = deps.cache.get(request.tenant.id, object.blobId)
+    // The tenant can change the row, so its size may be wrong.
+    if (cached?.length === object.size) return begin().send(cached)
   }
   const { blob, object: opened } = await openObject(deps, request.tenant, target, object)
-  // The object was overwritten between its row and its blob: what is sent must be one of the two, not a mixture.
+  // If the object was overwritten after its row was read, the headers and the blob would be of different versions.
   if (opened.blobId !== object.blobId) {
     await blob.close()
     return sendObject(deps, target, request, reply)
@@ -83,15 +81,15 @@ export async function sendObject(
   }
   if (isSmall) {
     const bytes = await blob.whole(object.size)
-    deps.memory.set(request.tenant.id, object.blobId, bytes)
+    deps.cache.set(request.tenant.id, object.blobId, bytes)
     return begin().send(bytes)
   }
   return begin().send(body.stream(blob))
 }
 
 /**
- * An object's blob, and the object as it was then. An open blob outlives its unlinking; one that is gone was overwritten
- * since its row was read, or is a phantom: the row tells.
+ * Opens an object's blob, and returns it with the object that it belongs to. If the blob is missing, the object was
+ * overwritten after its row was read, or is a phantom; reading the row again shows which.
  * @throws RuntimeError NoSuchBucket, NoSuchKey, FILE_MISSING
  */
 export async function openObject(
@@ -112,7 +110,7 @@ export async function openObject(
   }
 }
 
-function describe(reply: FastifyReply, object: StoredObject, { download, byCaller }: DownloadTarget): void {
+function setHeaders(reply: FastifyReply, object: StoredObject, { download, dependsOnCaller }: DownloadTarget): void {
   reply
     .type(object.contentType)
     .header('etag', `"${object.etag}"`)
@@ -122,7 +120,7 @@ function describe(reply: FastifyReply, object: StoredObject, { download, byCalle
     .header('x-content-type-options', 'nosniff')
     .header('content-security-policy', "sandbox; default-src 'none'")
     .header('x-robots-tag', 'none')
-  if (byCaller) reply.header('vary', 'Authorization, apikey')
+  if (dependsOnCaller) reply.header('vary', 'Authorization, apikey')
   const disposition = contentDisposition(object.contentType, object.path, download)
   if (disposition !== undefined) reply.header('content-disposition', disposition)
 }

@@ -1,8 +1,8 @@
-// What pages of folders have told of where they stood: "behind this key, so many entries are passed". Bounded; pure. None
-// is trusted: whoever seeks by one asks in the same statement whether the bucket still holds what it held.
+// A bounded cache of positions in folder listings: the number of entries up to a key. A page with an offset starts at the
+// nearest known position, and its statement checks that the bucket's contents are still the same. Pure.
 
 export interface Position {
-  /** Entries up to the key, itself included. */
+  /** Number of entries up to and including the key. */
   passed: number
   /** An object's path, or a folder's key in the table. */
   key: string
@@ -11,32 +11,32 @@ export interface Position {
 
 export interface KnownPosition {
   position: Position
-  /** What the bucket held (migrations/009_bucket_contents.sql). */
+  /** Version of the bucket's contents (migrations/009_bucket_contents.sql). */
   contents: string
 }
 
 interface Listing {
   contents: string
-  /** By `passed`, each once. */
+  /** Positions in the order of `passed`, without duplicates. */
   positions: Position[]
   bytes: number
 }
 
 interface PositionLimits {
-  /** Of one listing; beyond it every second one goes. */
+  /** Maximum of one listing. Beyond it, every second position is evicted. */
   positions: number
-  /** Of all listings, keys and names together; beyond it the listing goes that was not asked for longest. */
+  /** Maximum of all keys and names. Beyond it, the least recently used listing is evicted. */
   bytes: number
 }
 
 const defaultPositionLimits: PositionLimits = { positions: 512, bytes: 8 * 1024 * 1024 }
 
-/** What a position takes beside its key, and a listing beside its name. */
-const overhead = 100
+/** Estimated bytes of a position in addition to its key, and of a listing in addition to its name. */
+const overheadBytes = 100
 
 export class FolderPositions {
   readonly #limits: PositionLimits
-  /** Least recently asked for first. */
+  /** Listings by name, least recently used first. */
   readonly #listings = new Map<string, Listing>()
   #bytes = 0
 
@@ -44,35 +44,35 @@ export class FolderPositions {
     this.#limits = limits
   }
 
-  /** Estimated; never above the limit. */
+  /** Estimated bytes of all listings; never above the limit. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** The last known position at or before an offset. */
+  /** Returns the last known position at or before an offset. */
   nearest(name: string, offset: number): KnownPosition | undefined {
     const listing = this.#listings.get(name)
     if (listing === undefined) return undefined
     this.#listings.delete(name)
     this.#listings.set(name, listing)
-    const position = listing.positions[behind(listing.positions, offset) - 1]
+    const position = listing.positions[countUpTo(listing.positions, offset) - 1]
     return position === undefined ? undefined : { position, contents: listing.contents }
   }
 
-  /** What was known of other contents is forgotten. */
+  /** Adds positions of a listing. Positions of other contents of the bucket are evicted. */
   remember(name: string, contents: string, positions: readonly Position[]): void {
     const known = this.#listings.get(name)
     this.#evict(name)
-    const listing: Listing = known?.contents === contents ? known : { contents, positions: [], bytes: size(name) }
+    const listing: Listing = known?.contents === contents ? known : { contents, positions: [], bytes: sizeBytes(name) }
     for (const position of positions) {
-      const at = behind(listing.positions, position.passed)
+      const at = countUpTo(listing.positions, position.passed)
       if (listing.positions[at - 1]?.passed === position.passed) continue
-      // Not the new one: the next page is likely to begin there.
+      // The new position stays, because the next page is likely to begin there.
       if (listing.positions.length >= this.#limits.positions)
         listing.positions = listing.positions.filter((_, n) => n % 2 === 1)
-      listing.positions.splice(behind(listing.positions, position.passed), 0, position)
+      listing.positions.splice(countUpTo(listing.positions, position.passed), 0, position)
     }
-    listing.bytes = listing.positions.reduce((sum, { key }) => sum + size(key), size(name))
+    listing.bytes = listing.positions.reduce((sum, { key }) => sum + sizeBytes(key), sizeBytes(name))
     this.#listings.set(name, listing)
     this.#bytes += listing.bytes
     for (const oldest of this.#listings.keys()) {
@@ -87,8 +87,8 @@ export class FolderPositions {
   }
 }
 
-/** How many of the positions have passed no more than so many entries. */
-function behind(positions: readonly Position[], offset: number): number {
+/** Counts the positions at or before an offset. */
+function countUpTo(positions: readonly Position[], offset: number): number {
   let [low, high] = [0, positions.length]
   while (low < high) {
     const middle = (low + high) >> 1
@@ -98,6 +98,6 @@ function behind(positions: readonly Position[], offset: number): number {
   return low
 }
 
-function size(text: string): number {
-  return 2 * text.length + overhead
+function sizeBytes(text: string): number {
+  return 2 * text.length + overheadBytes
 }

@@ -1,12 +1,12 @@
-// The statement of a folder's page (list-folder.ts). Row-level security decides what is seen. A page costs what it shows and
-// what it passes over, by an index alone, whatever lies deeper.
+// The SQL statement of a folder's page (list-folder.ts). Row-level security decides which objects it reads. Its cost depends
+// only on the entries that it returns and those that the offset skips, not on what subfolders have.
 import { sql, type Statement, type Value } from '../../database/statement.ts'
-import { behindAll } from '../object-path.ts'
+import { afterAllPaths } from '../object-path.ts'
 import type { KnownPosition } from './folder-positions.ts'
 import { objectColumns } from './object.ts'
 
 export interface FolderQuery {
-  /** With a slash at its end, or empty. */
+  /** The folder's path with a slash at its end; empty for the bucket's root. */
   folder: string
   search: string
   column: 'name' | 'created_at' | 'updated_at'
@@ -15,19 +15,19 @@ export interface FolderQuery {
   offset: number
 }
 
-/** As `folder` has it in the table (migrations/005_folders.sql). */
+/** The separator in the table's column `folder` (migrations/005_folders.sql). */
 const slash = '\u0001'
 
-/** Of the entries that a page passes over it tells so many apart where it stood. */
+/** Number of skipped entries between two positions that a page returns. */
 const spacing = 1_000
 
-/** What a row of the answer is, in this order. */
+/** The kinds of rows of the result, in their order. */
 export const kinds = { contents: 0, passedFolder: 1, passedObject: 2, folder: 3, object: 4 } as const
 
 /**
- * Folders by their keys, which end with the byte 1, then objects by their paths. All of it sees one snapshot: whether the
- * bucket holds what it held when the known position was told is found there too, and if not, everything is passed over
- * from the start. A caller who does not see the bucket is told nothing.
+ * Returns the statement of a page: folders by their keys, which end with the byte 1, then objects by their paths. It reads
+ * one snapshot, in which it also checks that the bucket's contents are those of the known position; if not, it skips all
+ * entries from the start. It returns no rows to a caller who may not read the bucket.
  */
 export function folderStatement(
   bucketId: string,
@@ -35,15 +35,15 @@ export function folderStatement(
   known?: KnownPosition,
 ): Statement {
   const values: Value[] = []
-  // A plan for these very values would cost no less to run, and be made each time: the planner is not shown them.
-  const value = (of: Value, type: string) => `(select $${values.push(of)}::${type})`
+  // The subquery hides the value from the planner: a plan for the value would not be faster, but be made each time.
+  const value = (parameter: Value, type: string) => `(select $${values.push(parameter)}::${type})`
   const byName = column === 'name'
-  // Folders have no dates: by those they stand in the order of their names.
+  // Folders have no dates, so a listing by date sorts them by name.
   const down = byName && order === 'desc'
   const key = folder.replaceAll('/', slash)
-  const behindKey = (of: string) => `${of.slice(0, -1)}\u0002`
-  const behindFolder = folder === '' ? behindAll : behindKey(key)
-  const [bucket, own, behind] = [value(bucketId, 'uuid'), value(key, 'text'), value(behindFolder, 'text')]
+  const afterKey = (folderKey: string) => `${folderKey.slice(0, -1)}\u0002`
+  const afterFolder = folder === '' ? afterAllPaths : afterKey(key)
+  const [bucket, own, end] = [value(bucketId, 'uuid'), value(key, 'text'), value(afterFolder, 'text')]
   const [limited, skipped] = [value(limit, 'bigint'), value(offset, 'bigint')]
   const searched = search === '' ? undefined : value(search, 'text')
   const found = (path: string) =>
@@ -54,21 +54,21 @@ export function folderStatement(
   const position = known?.position ?? { passed: 0, key: '', isFolder: true }
   const isKnown = known === undefined ? 'false' : `c.contents = ${value(known.contents, 'uuid')}`
   const [at, passed] = [
-    value(position.isFolder && !down && known !== undefined ? behindKey(position.key) : position.key, 'text'),
+    value(position.isFolder && !down && known !== undefined ? afterKey(position.key) : position.key, 'text'),
     value(position.passed, 'bigint'),
   ]
 
-  // The first folder at or behind a bound, and of that the segment below ours.
+  // Selects the first folder at or after a bound, and cuts its key after the segment below this folder.
   const nextFolder = `(select left(o.folder, length(${own}) + strpos(substr(o.folder, length(${own}) + 1), chr(1))) as key
       from storage_objects o
-      where o.bucket_id = ${bucket} and o.folder > ${own} and o.folder < ${behind} and o.folder ${down ? '<' : '>='} e.bound
+      where o.bucket_id = ${bucket} and o.folder > ${own} and o.folder < ${end} and o.folder ${down ? '<' : '>='} e.bound
       order by o.folder ${down ? 'desc' : 'asc'} limit 1)`
   const objects = `storage_objects o where o.bucket_id = ${bucket} and o.folder = ${own} and ${found('o.path')}`
   const onward = (from: string) => `${objects} and o.path ${down ? '<' : '>'} ${from} order by o.path ${order}`
   const step = `least(${spacing}, ${skipped} - e.passed)`
   const walked = byName && offset > 0
   const max = `${limited} - (select count(*) from folders)`
-  // Of what is searched or sorted, the rows themselves are read for what is shown alone.
+  // A search or sort reads the paths only; full rows are read for the entries of the page.
   const from = walked ? 'walk' : 'begin'
   const chosen = byName
     ? `select o.path from ${onward('e.key')} limit ${max}`
@@ -84,7 +84,7 @@ export function folderStatement(
        select c.contents, ${isKnown} as known
        from storage_buckets b join storage_bucket_counters c on c.bucket_id = b.id where b.id = ${bucket}
      ), steps (key, bound, passed) as (
-       select null collate "C", (case when known then ${at} else ${down ? behind : own} end) collate "C",
+       select null collate "C", (case when known then ${at} else ${down ? end : own} end) collate "C",
          case when known then ${passed} else 0 end
        from start ${position.isFolder ? '' : 'where not known'}
        union all
@@ -96,7 +96,7 @@ export function folderStatement(
        select key from every where passed > ${skipped}
      ), begin (key, passed) as (
        ${position.isFolder ? '' : `select ${at} collate "C", ${passed} from start where known union all`}
-       select ${value(down ? behindAll : '', 'text')} collate "C", passed
+       select ${value(down ? afterAllPaths : '', 'text')} collate "C", passed
        from (select max(passed) as passed from steps) last where passed < ${limited} + ${skipped}
      )${
        walked

@@ -1,5 +1,5 @@
-// What lies directly in a folder, page by page from an offset. In the order of names, a page begins behind a position that
-// earlier pages have told of, if the bucket still holds what it held.
+// Lists the entries of a folder, page by page with an offset. In the order of names, a page starts from a position that
+// earlier pages returned, if the bucket's contents have not changed.
 import type { Row } from '../../database/statement.ts'
 import { contextSettings, type RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
@@ -11,7 +11,7 @@ import { toObject, type StoredObject } from './object.ts'
 
 type FolderEntry = { kind: 'folder'; name: string } | { kind: 'object'; name: string; object: StoredObject }
 
-/** Its objects, and before them the first segments of what lies deeper. */
+/** Lists the subfolders and then the objects of a folder. */
 export async function listFolder(
   tenant: Tenant,
   context: RlsContext,
@@ -20,7 +20,7 @@ export async function listFolder(
   positions: FolderPositions,
 ): Promise<FolderEntry[]> {
   const { folder, search, column, order, offset } = query
-  // The policies show all of a bucket or nothing, but those that a tenant adds may tell callers apart: to each its own.
+  // Our policies show all of a bucket or nothing, but a tenant can add policies by caller, so each caller has own positions.
   const listing = JSON.stringify([...contextSettings(tenant.id, context), bucket.id, folder, search, order])
   const known = column === 'name' ? positions.nearest(listing, offset) : undefined
   const [result] = await run(tenant, context, [folderStatement(bucket.id, query, known)])

@@ -1,21 +1,21 @@
-// A bucket's keys in order, page by page from a cursor: what is deeper than a folder is walked past, not read, so that a
-// page costs what it shows, however much lies below.
+// Lists a bucket's keys in order, page by page with a cursor. It skips the contents of subfolders by an index, so that the
+// cost of a page depends only on the entries that it returns.
 import { sql, type Statement } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Bucket } from '../buckets/bucket.ts'
 import { run } from '../buckets/bucket-store.ts'
-import { behindAll } from '../object-path.ts'
+import { afterAllPaths } from '../object-path.ts'
 import { objectColumns, objectColumnsOf, toObject, type StoredObject } from './object.ts'
 
 interface KeysQuery {
-  /** Bytes that keys begin with: no folder, unless it ends with a slash. */
+  /** The first bytes of the keys; a folder only if it ends with a slash. */
   prefix: string
-  /** What a page before ended with. */
+  /** The cursor that the previous page returned. */
   after: string | undefined
   order: 'asc' | 'desc'
-  /** Keys with a slash behind the prefix are shown as the folder that they are in, once. */
+  /** Whether keys with a slash after the prefix are returned as their folder, once. */
   asFolders: boolean
   limit: number
 }
@@ -24,24 +24,28 @@ export type Key = { kind: 'folder'; key: string } | { kind: 'object'; key: strin
 
 interface KeysPage {
   keys: Key[]
-  /** Undefined at the end. */
+  /** The cursor of the next page; undefined at the end. */
   next: string | undefined
 }
 
 /**
- * Paths are compared byte by byte. All that is in the folder `f` lies from `f/` to before `f0`, because `0` follows `/`;
- * and nothing lies between a path and the path with the byte 1 behind it, which no path holds.
+ * The comparison that continues a listing, and its bound. Paths are compared byte by byte. All paths in the folder `f` are
+ * from `f/` to before `f0`, because `0` follows `/`. No path is between a path and that path with the byte 1 appended,
+ * because no path contains that byte.
  */
 const bounds = {
   asc: {
     compare: '>=',
-    behind: (row: string) => `case when ${row}.folder then ${row}.key || '0' else ${row}.key || chr(1) end`,
+    boundAfter: (row: string) => `case when ${row}.folder then ${row}.key || '0' else ${row}.key || chr(1) end`,
   },
-  desc: { compare: '<', behind: (row: string) => `case when ${row}.folder then ${row}.key || '/' else ${row}.key end` },
+  desc: {
+    compare: '<',
+    boundAfter: (row: string) => `case when ${row}.folder then ${row}.key || '/' else ${row}.key end`,
+  },
 } as const
 
-/** Rows that are read together before anything is known of what follows. */
-const firstRun = 8
+/** Number of rows that the first run reads. */
+const firstRunRows = 8
 
 export async function listKeys(
   tenant: Tenant,
@@ -60,21 +64,22 @@ export async function listKeys(
 }
 
 /**
- * In runs of rows up to the first that stands for a folder, behind which the next run begins. Each run may be twice as
- * long as the one before, and after a folder a single row, so that not many more rows are read than are shown.
+ * Returns the statement of a page. It reads runs of rows; each ends at the first row in a subfolder, and the next one
+ * begins after that subfolder. A run reads twice as many rows as the previous one, and a single row after a subfolder, so
+ * that few more rows are read than returned.
  */
 export function keysStatement(bucketId: string, { prefix, after, order, asFolders, limit }: KeysQuery): Statement {
-  const { compare, behind } = bounds[order]
+  const { compare, boundAfter } = bounds[order]
   const begin = after === undefined ? undefined : readCursor(after, prefix)
-  const end = prefix + behindAll
+  const end = prefix + afterAllPaths
   const edge = order === 'asc' ? prefix : end
   return sql(
     `with recursive e as (
-       select c.key, c.folder, ${begin === undefined ? 'c.key' : behind('c')} as bound, 0::bigint as n,
-         ${asFolders ? firstRun : '$6'}::bigint as run, true as last, ${objectColumns}
+       select c.key, c.folder, ${begin === undefined ? 'c.key' : boundAfter('c')} as bound, 0::bigint as n,
+         ${asFolders ? firstRunRows : '$6'}::bigint as run, true as last, ${objectColumns}
        from (select $4::text collate "C" as key, $5::boolean as folder) c left join storage_objects o on false
        union all
-       select r.key, r.folder, ${behind('r')}, e.n + r.n, case when r.folder then 1 else 2 * e.run end,
+       select r.key, r.folder, ${boundAfter('r')}, e.n + r.n, case when r.folder then 1 else 2 * e.run end,
          r.folder or r.next is null, ${objectColumnsOf('r')}
        from e, lateral (
          select case when slash > 0 then left(path, (select length($2::text)) + slash - 1) else path end as key,
@@ -104,11 +109,11 @@ function writeCursor({ kind, key }: Key): string {
   return Buffer.from(`${kind === 'folder' ? 'f' : 'o'}${key}`).toString('base64url')
 }
 
-/** @throws RuntimeError BAD_REQUEST */
+/** Parses a cursor. @throws RuntimeError BAD_REQUEST */
 function readCursor(text: string, prefix: string): { key: string; folder: boolean } {
   const plain = /^[\w-]+$/.test(text) ? Buffer.from(text, 'base64url').toString() : ''
   const key = plain.slice(1)
   if (!/^[fo]/.test(plain) || key.includes('\0') || !`${key}/`.startsWith(prefix))
-    throw new RuntimeError('BAD_REQUEST', 'the cursor is none of a listing with this prefix')
+    throw new RuntimeError('BAD_REQUEST', 'The cursor is not from a listing with this prefix.')
   return { key, folder: plain.startsWith('f') }
 }

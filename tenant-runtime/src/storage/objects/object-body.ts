@@ -1,4 +1,4 @@
-// The body of an answer with an object's bytes: all of them, one part, or several as `multipart/byteranges`.
+// The body of a response with an object's bytes: all of them, one range, or several as `multipart/byteranges`.
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { OpenBlob } from '../backend/backend.ts'
@@ -8,9 +8,9 @@ import type { StoredObject } from './object.ts'
 interface ObjectBody {
   status: 200 | 206
   headers: Record<string, string>
-  /** Bytes. */
+  /** Length in bytes. */
   length: number
-  /** Ends the blob's use. */
+  /** Streams the body and closes the blob at its end. */
   stream(blob: OpenBlob): Readable
 }
 

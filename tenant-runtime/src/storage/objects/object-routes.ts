@@ -1,4 +1,4 @@
-// Objects over HTTP (specification, section 4.2): reading, information, listing, moving, copying.
+// HTTP routes of objects (specification, section 4.2): download, information, listing, move, copy.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { RuntimeError } from '../../errors.ts'
@@ -51,7 +51,7 @@ const MoveBody = Type.Object({
   destinationBucket: Type.Optional(Type.String()),
   sourceVersionId: Type.Optional(Type.String()),
   copyMetadata: Type.Optional(Type.Boolean()),
-  /** What the copy has instead, where `copyMetadata` is false. */
+  /** The copy's metadata if `copyMetadata` is false. */
   metadata: Type.Optional(
     Type.Object({ cacheControl: Type.Optional(Type.String()), mimetype: Type.Optional(Type.String()) }),
   ),
@@ -74,8 +74,8 @@ interface ObjectRoutesDeps extends DownloadDeps, UploadDeps {
 }
 
 export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): void {
-  const anyone = { config: { access: 'anyone' } } as const
-  const readable = { ...anyone, schema: { querystring: ReadQuery } } as const
+  const open = { config: { access: 'public' } } as const
+  const readable = { ...open, schema: { querystring: ReadQuery } } as const
   const signedIn = { config: { access: 'authenticated' } } as const
   const positions = new FolderPositions()
   const signedUrl: RlsContext = { role: 'service', reason: 'signed URL' }
@@ -97,7 +97,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     request.admitted = true
     return sendObject(
       deps,
-      { bucket: bucket.id, path, context: signedUrl, download: decodedAgain(query.download), byCaller: false },
+      { bucket: bucket.id, path, context: signedUrl, download: decodedAgain(query.download), dependsOnCaller: false },
       request,
       reply,
     )
@@ -108,10 +108,15 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     reply: FastifyReply,
     at: string,
     context: RlsContext,
-    byCaller: boolean,
+    dependsOnCaller: boolean,
   ) => {
     const { bucket, path } = splitTarget(rawRest(request.raw.url ?? '', at))
-    return sendObject(deps, { bucket, path, context, download: request.query.download, byCaller }, request, reply)
+    return sendObject(
+      deps,
+      { bucket, path, context, download: request.query.download, dependsOnCaller },
+      request,
+      reply,
+    )
   }
 
   const plain = async (request: FastifyRequest<Query>, reply: FastifyReply) => {
@@ -120,27 +125,27 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     return send(request, reply, prefix, request.rls, true)
   }
 
-  // Said to be of HEAD too: the HEAD that Fastify adds to a GET tells the length of what is sent, which is nothing.
-  const reading = { method: ['GET', 'HEAD'], schema: { querystring: ReadQuery } }
-  const anyones = { ...reading, config: { access: 'anyone' } } as const
+  // Declares HEAD as well, because the HEAD that Fastify adds to a GET route sends a Content-Length of 0.
+  const readRoute = { method: ['GET', 'HEAD'], schema: { querystring: ReadQuery } }
+  const publicRoute = { ...readRoute, config: { access: 'public' } } as const
   app.route<Query>({
-    ...reading,
+    ...readRoute,
     config: { access: 'signed' },
     url: `${prefix}sign/:bucket/*`,
     handler: (request, reply) => signed(request, reply, `${prefix}sign/`),
   })
-  app.route<Query>({ ...anyones, url: `${prefix}:bucket/*`, handler: plain })
-  for (const [at, byCaller] of [
+  app.route<Query>({ ...publicRoute, url: `${prefix}:bucket/*`, handler: plain })
+  for (const [at, dependsOnCaller] of [
     [`${prefix}public/`, false],
     [`${prefix}authenticated/`, true],
   ] as const) {
     app.route<Query>({
-      ...anyones,
+      ...publicRoute,
       url: `${at}:bucket/*`,
       handler: async (request, reply) => {
         rejectVersion(request.query.versionId)
-        return orOfBucket(
-          () => send(request, reply, at, byCaller ? request.rls : { role: 'anon' }, byCaller),
+        return orFromBucket(
+          () => send(request, reply, at, dependsOnCaller ? request.rls : { role: 'anon' }, dependsOnCaller),
           () => plain(request, reply),
         )
       },
@@ -150,18 +155,18 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
   for (const at of [`${prefix}info/`, `${prefix}info/public/`, `${prefix}info/authenticated/`]) {
     app.get<Query>(`${at}:bucket/*`, readable, async (request, reply) => {
       rejectVersion(request.query.versionId)
-      const inform = async () => {
+      const sendInfo = async () => {
         const { bucket, path } = splitTarget(rawRest(request.raw.url ?? '', at))
         const { object, bucketName } = await findObject(request.tenant, request.rls, bucket, path)
         return presentInfo(object, bucketName)
       }
-      return orOfBucket(inform, () => plain(request, reply))
+      return orFromBucket(sendInfo, () => plain(request, reply))
     })
   }
 
   app.post<{ Params: { bucket: string }; Body: Static<typeof ListBody> }>(
     `${prefix}list/:bucket`,
-    { ...anyone, schema: { body: ListBody } },
+    { ...open, schema: { body: ListBody } },
     async ({ tenant, rls, params, body }) => {
       const bucket = await findBucket(tenant, rls, params.bucket)
       rejectVersions(body)
@@ -191,7 +196,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
 
   app.post<{ Params: { bucket: string }; Body: Static<typeof KeysBody> }>(
     `${prefix}list-v2/:bucket`,
-    { ...anyone, schema: { body: KeysBody } },
+    { ...open, schema: { body: KeysBody } },
     async ({ tenant, rls, params, body }) => {
       const bucket = await findBucket(tenant, rls, params.bucket)
       rejectVersions(body)
@@ -234,7 +239,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     const bucket = await findBucket(tenant, rls, body.destinationBucket ?? body.bucketId)
     const path = checkNewPath(body.destinationKey, deps.limits.pathBytes)
     const { object, blob: source } = await openObject(deps, tenant, from, found.object)
-    // Through the same protocol as an upload: quota, rules and durability are the same.
+    // A copy uses the protocol of uploads, so that quota, rules and durability are the same.
     const begin = async () => {
       const { contentType, ...rest } = copied(object, body)
       await deps.failpoint('copy.before-upload')
@@ -246,7 +251,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
         contentType,
         overwrite: false,
         declaredSize: object.size,
-        atMost: undefined,
+        maxBytes: undefined,
       })
       return { upload, ...rest }
     }
@@ -258,7 +263,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     try {
       await upload.write(bytes)
     } finally {
-      // What was refused before its first byte has not ended the blob's use.
+      // An upload that was rejected before its first byte has not closed the blob.
       bytes.destroy()
     }
     const { id } = await upload.commit({ cacheControl, metadata })
@@ -266,7 +271,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
   })
 }
 
-/** What a copy has of its source, and what instead of it. @throws RuntimeError BAD_REQUEST */
+/** Returns the type and metadata of a copy, from its source or from the request. @throws RuntimeError BAD_REQUEST */
 function copied({ contentType, cacheControl, metadata }: StoredObject, { copyMetadata, metadata: instead }: MoveBody) {
   if (copyMetadata !== false) return { contentType, cacheControl, metadata }
   return {
@@ -277,23 +282,23 @@ function copied({ contentType, cacheControl, metadata }: StoredObject, { copyMet
 }
 
 /**
- * Routes that begin with a word come first, so that nobody takes them over by making a bucket of that name; what they
- * do not find may be in such a bucket.
+ * Runs a route whose path begins with a fixed word, and then the one for a bucket of that name if the object is not found.
+ * The fixed word takes precedence, so that a bucket of that name can not replace the route.
  */
-async function orOfBucket<T>(route: () => Promise<T>, ofBucket: () => Promise<T>): Promise<T> {
+async function orFromBucket<T>(route: () => Promise<T>, fromBucket: () => Promise<T>): Promise<T> {
   const isAbsent = (error: unknown) =>
     error instanceof RuntimeError && (error.code === 'NoSuchBucket' || error.code === 'NoSuchKey')
   try {
     return await route()
   } catch (error) {
     if (!isAbsent(error)) throw error
-    return ofBucket().catch((other: unknown) => {
+    return fromBucket().catch((other: unknown) => {
       throw isAbsent(other) ? error : other
     })
   }
 }
 
-/** Clients encode the name that they append to a signed URL twice. */
+/** Decodes a file name a second time, because clients encode the name that they append to a signed URL twice. */
 function decodedAgain(name: string | undefined): string | undefined {
   try {
     return name === undefined ? undefined : decodeURIComponent(name)

@@ -1,4 +1,4 @@
-// Objects' rows in the tenant's database: found, moved, removed. Row-level security decides what is seen.
+// Finds, moves and removes objects' rows in the tenant's database. Row-level security decides what a caller can read.
 import { sql, type Statement } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import { eventTime } from '../../events/event-log.ts'
@@ -9,18 +9,18 @@ import { bucketKey, lookUp, run, whereBucket } from '../buckets/bucket-store.ts'
 import { bucketDenied, objectDenied } from '../storage-errors.ts'
 import { objectColumns, objectEvents, toObject, type StoredObject } from './object.ts'
 
-interface Located {
+interface LocatedObject {
   bucketName: string
   object: StoredObject
 }
 
-/** @throws RuntimeError NoSuchBucket, NoSuchKey; also for what the caller may not see */
+/** Finds an object. @throws RuntimeError NoSuchBucket, NoSuchKey; also if the caller may not read it */
 export async function findObject(
   tenant: Tenant,
   context: RlsContext,
   bucketKeyText: string,
   path: string,
-): Promise<Located> {
+): Promise<LocatedObject> {
   const { rows } = await lookUp(tenant, context, objectStatement(bucketKeyText, path))
   const [row] = rows
   if (row === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
@@ -38,11 +38,11 @@ export function objectStatement(bucketKeyText: string, path: string): Statement 
 }
 
 /**
- * Removes row and event in one transaction; the blob goes to the collector by the table's trigger.
+ * Removes an object's row and writes the event in one transaction. The table's trigger lists the blob for the collector.
  * @throws RuntimeError NoSuchKey, ACCESS_DENIED
  */
-export async function removeObject(tenant: Tenant, context: RlsContext, from: Located): Promise<void> {
-  await changeInPlace(
+export async function removeObject(tenant: Tenant, context: RlsContext, from: LocatedObject): Promise<void> {
+  await changeAtPath(
     tenant,
     context,
     from,
@@ -58,13 +58,14 @@ export async function removeObject(tenant: Tenant, context: RlsContext, from: Lo
 }
 
 /**
- * A change of whatever object is at the place where one was found. When none was changed, the one that was found is still
- * there and may not be changed, or it was moved or removed meanwhile.
+ * Changes the object at the path of one that was found. If no row was changed, either the caller lacks the permission, or
+ * the object was replaced meanwhile and the change is retried.
+ * @throws RuntimeError ACCESS_DENIED, NoSuchKey
  */
-async function changeInPlace(
+async function changeAtPath(
   tenant: Tenant,
   context: RlsContext,
-  found: Located,
+  found: LocatedObject,
   what: Parameters<typeof objectDenied>[0],
   change: Statement,
 ): Promise<void> {
@@ -77,7 +78,7 @@ async function changeInPlace(
   }
 }
 
-/** Those of the paths that there are and that the caller may delete; others are silently left out. */
+/** Removes the objects that exist and that the caller may delete. Other paths are ignored. */
 export async function removeObjects(
   tenant: Tenant,
   context: RlsContext,
@@ -86,12 +87,12 @@ export async function removeObjects(
 ): Promise<StoredObject[]> {
   const [removed] = await run(tenant, context, [
     sql(
-      // Locked in order, so that two who remove the same do not wait for each other.
+      // Locked in a fixed order, so that concurrent removals do not deadlock.
       `with locked as materialized (
          select id from storage_objects where bucket_id = $1 and path in (select jsonb_array_elements_text($2::jsonb))
          order by path for update),
        o as (delete from storage_objects o where o.id in (select id from locked) returning ${objectColumns}),
-       told as (${objectEvents('storage.object.deleted', 'o', '$3::text')})
+       events as (${objectEvents('storage.object.deleted', 'o', '$3::text')})
        select * from o order by path`,
       bucket.id,
       JSON.stringify(paths),
@@ -103,7 +104,7 @@ export async function removeObjects(
 
 const emptyBatch = 1_000
 
-/** @returns how many objects were removed. @throws RuntimeError ACCESS_DENIED */
+/** Removes all objects of a bucket, in several transactions. @returns how many were removed. @throws RuntimeError ACCESS_DENIED */
 export async function emptyBucket(tenant: Tenant, context: RlsContext, bucket: Bucket): Promise<number> {
   if (context.role !== 'service' && (context.role !== 'authenticated' || context.userId !== bucket.ownerId)) {
     throw bucketDenied('empty')
@@ -112,13 +113,13 @@ export async function emptyBucket(tenant: Tenant, context: RlsContext, bucket: B
   for (;;) {
     const [batch] = await run(tenant, context, [
       sql(
-        // What was moved to another bucket since it was picked is not in this one when it is locked.
+        // The lock reads `bucket_id` again, because an object may be moved to another bucket after it was picked.
         `with picked as materialized (select id from storage_objects where bucket_id = $1 order by path limit $2),
          locked as materialized (
            select id from storage_objects where bucket_id = $1 and id in (select id from picked) order by path for update),
          gone as (delete from storage_objects where id in (select id from locked) returning 1),
          counted as (select count(*)::int as n from gone),
-         told as (insert into event_log (type, owner_id, payload)
+         events as (insert into event_log (type, owner_id, payload)
            select 'storage.bucket.emptied', $3, $4::jsonb || jsonb_build_object('removed', n, 'timestamp', ${eventTime})
            from counted where n > 0)
          select n, (select count(*)::int from picked) as picked from counted`,
@@ -133,16 +134,16 @@ export async function emptyBucket(tenant: Tenant, context: RlsContext, bucket: B
   }
 }
 
-/** The row alone: the blob stays where it is. @throws RuntimeError NoSuchKey, KeyAlreadyExists, ACCESS_DENIED */
+/** Moves an object's row; its blob does not change. @throws RuntimeError NoSuchKey, KeyAlreadyExists, ACCESS_DENIED */
 export async function moveObject(
   tenant: Tenant,
   context: RlsContext,
-  from: Located,
+  from: LocatedObject,
   to: { bucket: Bucket; path: string },
 ): Promise<void> {
   const { object, bucketName } = from
   const payload = { bucket: bucketName, path: object.path, to_bucket: to.bucket.name, to_path: to.path }
-  await changeInPlace(
+  await changeAtPath(
     tenant,
     context,
     from,

@@ -1,4 +1,4 @@
-// A stored object (specification, section 2.2), and the forms in which it is shown. Pure.
+// A stored object (specification, section 2.2) and its JSON forms. Pure.
 import type { Row } from '../../database/statement.ts'
 import { eventTime } from '../../events/event-log.ts'
 
@@ -13,7 +13,7 @@ export interface StoredObject {
   cacheControl: string
   metadata: Record<string, unknown>
   ownerId: string | null
-  /** ISO 8601, like `updatedAt`. */
+  /** Time in ISO 8601, like `updatedAt`. */
   createdAt: string
   updatedAt: string
 }
@@ -22,7 +22,7 @@ export const objectColumns =
   'o.id as object_id, o.bucket_id, o.path, o.blob_id, o.size, o.content_type, o.etag, o.cache_control, o.metadata,' +
   ' o.owner_id as object_owner_id, o.created_at as object_created_at, o.updated_at as object_updated_at'
 
-/** The same again, of what a part of the statement has read. */
+/** Returns the columns of `objectColumns` as a part of the statement returns them. */
 export function objectColumnsOf(part: string): string {
   return objectColumns
     .split(', ')
@@ -30,7 +30,7 @@ export function objectColumnsOf(part: string): string {
     .join(', ')
 }
 
-/** What tells in the event log of the objects of `rows`, in a statement of theirs: they have `objectColumns`' path and owner. */
+/** Returns SQL that writes an event for each of `rows`, which have the path and the owner of `objectColumns`. */
 export function objectEvents(
   type: 'storage.object.created' | 'storage.object.deleted',
   rows: string,
@@ -43,7 +43,7 @@ export function objectEvents(
 }
 
 export function toObject(row: Row): StoredObject {
-  // Columns and checks of the table hold these to their types.
+  // The table's columns and checks ensure these types.
   return {
     id: String(row['object_id']),
     bucketId: String(row['bucket_id']),
@@ -60,7 +60,7 @@ export function toObject(row: Row): StoredObject {
   }
 }
 
-/** The answer to an upload: the specification's record, and what storage clients read. */
+/** The response to an upload: the specification's record, and the fields that storage clients read. */
 export function presentUploaded(object: StoredObject, bucketName: string) {
   return {
     id: object.id,

@@ -1,4 +1,4 @@
-// Deleting objects over HTTP: one by its path (specification, section 4.2), many by theirs, all that are in a folder.
+// HTTP routes that delete objects: one by its path (specification, section 4.2), many by their paths, or a whole folder.
 import type { FastifyInstance } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { RuntimeError } from '../../errors.ts'
@@ -45,7 +45,7 @@ export function addRemoveRoutes(
       if ((prefixes === undefined) === (folder === undefined))
         throw new RuntimeError(
           'BAD_REQUEST',
-          'the body must have either "prefixes", a list of paths, or "prefix", a folder',
+          'The body must have either "prefixes", a list of paths, or "prefix", a folder.',
         )
       const bucket = await findBucket(tenant, rls, params.bucket)
       if (folder !== undefined) {

@@ -1,15 +1,17 @@
-// Intents made in advance (upload.ts, Tx A of a small body): where several upload at once a name is taken whose intent is on
-// disk already, and many intents are one transaction. Otherwise they are made as they are needed.
+// Intents of small uploads (upload.ts, Tx A), which are created in advance while several uploads run at once, so that many
+// intents share a transaction. Otherwise each is created when it is needed.
 import { sql } from '../../database/statement.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
-import { bookkeeping } from '../bookkeeping.ts'
+import { recordsContext } from '../records-context.ts'
 import { run } from '../buckets/bucket-store.ts'
 
-const maxTogether = 64
-/** From so many uploads at once on there is a stock, of some for each of them. */
-const several = 4
-const forEach = 4
-/** A stock from which so long nobody had to add is given back. */
+/** Most intents of one transaction. */
+const maxBatch = 64
+/** Number of concurrent uploads from which on intents are created in advance. */
+const minUploadsForStock = 4
+/** Number of intents in advance for each concurrent upload. */
+const stockPerUpload = 4
+/** Time after the last creation after which unused intents are released. */
 const stockMilliseconds = 1_000
 
 export class SpareIntents {
@@ -18,39 +20,39 @@ export class SpareIntents {
   readonly #inProgress: () => number
   #spare: string[] = []
   #waiting: { resolve: (blobId: string) => void; reject: (error: unknown) => void }[] = []
-  #making = false
+  #isCreating = false
   #expiry: NodeJS.Timeout | undefined
 
-  /** `inProgress`: uploads at this moment. */
+  /** @param inProgress returns the number of running uploads */
   constructor(tenant: Tenant, freshBlobId: () => string, inProgress: () => number) {
     this.#tenant = tenant
     this.#freshBlobId = freshBlobId
     this.#inProgress = inProgress
   }
 
-  /** A name that no blob has had, with an intent that reserves nothing. @throws RuntimeError when the database doesn't answer */
+  /** Returns a new blob name with an intent that reserves no bytes. @throws RuntimeError if the database doesn't respond */
   take(): Promise<string> {
-    // The oldest first: none must wait here until the sweeper takes it for abandoned.
+    // The oldest first, so that no intent gets old enough to count as abandoned.
     const blobId = this.#spare.shift()
     return new Promise((resolve, reject) => {
       if (blobId === undefined) this.#waiting.push({ resolve, reject })
       else resolve(blobId)
-      if (this.#waiting.length > 0 || this.#isShort()) void this.#make()
+      if (this.#waiting.length > 0 || this.#isShort()) void this.#create()
     })
   }
 
   #isShort(): boolean {
     const inProgress = this.#inProgress()
-    return inProgress >= several && this.#spare.length < inProgress
+    return inProgress >= minUploadsForStock && this.#spare.length < inProgress
   }
 
-  async #make(): Promise<void> {
-    if (this.#making) return
-    this.#making = true
-    const stock = this.#isShort() ? this.#inProgress() * forEach : 0
-    const blobIds = Array.from({ length: Math.min(maxTogether, this.#waiting.length + stock) }, this.#freshBlobId)
+  async #create(): Promise<void> {
+    if (this.#isCreating) return
+    this.#isCreating = true
+    const stock = this.#isShort() ? this.#inProgress() * stockPerUpload : 0
+    const blobIds = Array.from({ length: Math.min(maxBatch, this.#waiting.length + stock) }, this.#freshBlobId)
     try {
-      await run(this.#tenant, bookkeeping, [
+      await run(this.#tenant, recordsContext, [
         sql(
           'insert into blob_intents (blob_id, reserved) select value::uuid, 0 from jsonb_array_elements_text($1::jsonb)',
           JSON.stringify(blobIds),
@@ -62,11 +64,11 @@ export class SpareIntents {
     } catch (error) {
       for (const { reject } of this.#waiting.splice(0)) reject(error)
     }
-    this.#making = false
-    for (const waiting of this.#waiting.splice(0)) this.take().then(waiting.resolve, waiting.reject)
+    this.#isCreating = false
+    for (const waiter of this.#waiting.splice(0)) this.take().then(waiter.resolve, waiter.reject)
   }
 
-  /** Failing at it is no harm: the sweeper does the same in time. */
+  /** Deletes the unused intents. A failure is harmless: the collector deletes them in time. */
   async release(): Promise<void> {
     const blobIds = this.#spare.splice(0)
     if (blobIds.length === 0) return
@@ -74,6 +76,6 @@ export class SpareIntents {
       'delete from blob_intents where blob_id in (select value::uuid from jsonb_array_elements_text($1::jsonb))',
       JSON.stringify(blobIds),
     )
-    await run(this.#tenant, bookkeeping, [gone]).catch(() => undefined)
+    await run(this.#tenant, recordsContext, [gone]).catch(() => undefined)
   }
 }

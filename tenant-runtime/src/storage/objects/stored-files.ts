@@ -1,5 +1,5 @@
-// Files for other parts of the runtime, without HTTP: the same rules, quota, events and durability as over it, in the context
-// of whoever asks.
+// Files for other modules of the runtime, without HTTP: the same rules, quota, events and durability, in the context of the
+// caller.
 import { Readable } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -13,7 +13,7 @@ import { findObject, removeObject } from './object-store.ts'
 import { cacheControlOf, mediaType } from './upload-body.ts'
 import { Upload, type UploadDeps } from './upload.ts'
 
-/** `target` is `bucket/path/in/it`, as it is, not as a URL writes it. */
+/** Reads, writes and removes files. A `target` is `bucket/path/in/it`, without the encoding of URLs. */
 export class StoredFiles {
   readonly #deps: DownloadDeps & UploadDeps
 
@@ -21,7 +21,7 @@ export class StoredFiles {
     this.#deps = deps
   }
 
-  /** @throws RuntimeError INVALID_PATH, NoSuchBucket, NoSuchKey, FILE_MISSING; ANSWER_TOO_LARGE beyond `maxBytes` */
+  /** Reads a file. @throws RuntimeError INVALID_PATH, NoSuchBucket, NoSuchKey, FILE_MISSING; ANSWER_TOO_LARGE beyond `maxBytes` */
   async get(tenant: Tenant, context: RlsContext, target: string, maxBytes: number): Promise<Buffer> {
     const { bucket, path } = split(target)
     const { object: found } = await findObject(tenant, context, bucket, path)
@@ -31,11 +31,11 @@ export class StoredFiles {
     if (object.size === 0) return Buffer.alloc(0)
     throw new RuntimeError(
       'ANSWER_TOO_LARGE',
-      `the object has ${object.size} bytes; at most ${maxBytes} can be read at once`,
+      `The object has ${object.size} bytes. At most ${maxBytes} can be read at once.`,
     )
   }
 
-  /** Over one that is there. @throws RuntimeError as `Upload` does, NoSuchBucket, INVALID_PATH, BAD_REQUEST for the type */
+  /** Writes a file, or overwrites it. @throws RuntimeError NoSuchBucket, INVALID_PATH, BAD_REQUEST for the type; those of `Upload` */
   async put(tenant: Tenant, context: RlsContext, target: string, contentType: string, bytes: Buffer) {
     const { bucket: key, path } = split(target)
     const bucket = await findBucket(tenant, context, key)
@@ -47,15 +47,15 @@ export class StoredFiles {
       contentType: mediaType(contentType),
       overwrite: true,
       declaredSize: bytes.length,
-      atMost: undefined,
+      maxBytes: undefined,
     })
     await upload.write(Readable.from(bytes.length === 0 ? [] : [bytes], { objectMode: false }))
     return presentUploaded(await upload.commit({ cacheControl: cacheControlOf(undefined), metadata: {} }), bucket.name)
   }
 
-  /** @throws RuntimeError UNAUTHORIZED, ACCESS_DENIED, NoSuchBucket, NoSuchKey, INVALID_PATH */
+  /** Removes a file. @throws RuntimeError UNAUTHORIZED, ACCESS_DENIED, NoSuchBucket, NoSuchKey, INVALID_PATH */
   async remove(tenant: Tenant, context: RlsContext, target: string): Promise<void> {
-    if (context.role === 'anon') throw new RuntimeError('UNAUTHORIZED', 'deleting needs a signed-in user')
+    if (context.role === 'anon') throw new RuntimeError('UNAUTHORIZED', 'Deleting a file requires a signed-in user.')
     const { bucket, path } = split(target)
     const found = await findObject(tenant, context, bucket, path)
     await atCommit(this.#deps.failpoint, 'delete', () => removeObject(tenant, context, found))
@@ -65,6 +65,6 @@ export class StoredFiles {
 
 function split(target: string): { bucket: string; path: string } {
   const slash = target.indexOf('/')
-  if (slash <= 0) throw new RuntimeError('INVALID_PATH', 'a file is named by its bucket, a slash and its path')
+  if (slash <= 0) throw new RuntimeError('INVALID_PATH', 'The name of a file must be its bucket, a slash and its path.')
   return { bucket: target.slice(0, slash), path: checkPath(target.slice(slash + 1)) }
 }

@@ -1,4 +1,4 @@
-// The body of an upload: raw bytes, or a form with one file among its parts.
+// The body of an upload: raw bytes, or a form with one file.
 import { Busboy } from '@fastify/busboy'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
@@ -9,22 +9,26 @@ interface UploadForm {
   metadata: Record<string, unknown>
 }
 
-/** A sender that gives nothing for so long is cut off. */
+/** Time without a byte after which the request ends. */
 const silenceMilliseconds = 30_000
-/** Shorter than the age at which an intent counts as abandoned (collector.ts). */
+/** Longest time of an upload; shorter than the age at which an intent counts as abandoned (collector.ts). */
 const maxMilliseconds = 30 * 60_000
 const maxMetadataBytes = 64 * 1024
 
 interface UploadSource {
   source: Readable
   contentType: string
-  /** Bytes; undefined when the sender does not say. */
+  /** Bytes; undefined if the sender does not declare them. */
   declaredSize: number | undefined
-  /** Bytes that it can't exceed: a form is longer than the file in it. */
-  atMost: number | undefined
+  /** Upper bound of the size in bytes: the length of the form that has the file. */
+  maxBytes: number | undefined
 }
 
-/** `take` gets the file's bytes and type; fields may follow the file, so the form is whole only afterwards. */
+/**
+ * Reads an upload and returns its fields, which may follow the file.
+ * @param take receives the file's bytes and type
+ * @throws RuntimeError BAD_REQUEST, BODY_TOO_LARGE, REQUEST_TIMEOUT; the error of `take`
+ */
 export async function readUploadBody(
   request: IncomingMessage,
   take: (file: UploadSource) => Promise<void>,
@@ -37,7 +41,7 @@ export async function readUploadBody(
       source: request,
       contentType: mediaType(headers['content-type']),
       declaredSize: declaredSize(headers),
-      atMost: undefined,
+      maxBytes: undefined,
     })
     return {
       cacheControl: cacheControlOf(headers['cache-control']),
@@ -57,12 +61,12 @@ function readForm(request: IncomingMessage, take: Parameters<typeof readUploadBo
     const fail = (error: Error) => {
       request.unpipe(form)
       request.resume()
-      // Whoever takes the file must hear of it too, and have given back what was taken before the caller goes on.
+      // The reader of the file must receive the error too, and release its resources before the caller continues.
       file?.destroy(error)
       void Promise.allSettled([taking]).then(() => reject(error))
     }
     const malformed = (cause: unknown) =>
-      fail(cause instanceof RuntimeError ? cause : new RuntimeError('BAD_REQUEST', 'the form is malformed', { cause }))
+      fail(cause instanceof RuntimeError ? cause : new RuntimeError('BAD_REQUEST', 'The form is malformed.', { cause }))
     try {
       form = new Busboy({
         headers: { ...request.headers, 'content-type': request.headers['content-type'] ?? '' },
@@ -70,7 +74,7 @@ function readForm(request: IncomingMessage, take: Parameters<typeof readUploadBo
       })
     } catch (cause) {
       fail(
-        new RuntimeError('BAD_REQUEST', 'the content type says multipart/form-data, but not how it is divided', {
+        new RuntimeError('BAD_REQUEST', 'Content-Type must have the boundary of multipart/form-data.', {
           cause,
         }),
       )
@@ -84,14 +88,14 @@ function readForm(request: IncomingMessage, take: Parameters<typeof readUploadBo
           source: stream,
           contentType: mediaType(mimeType),
           declaredSize: undefined,
-          atMost: declaredSize(request.headers),
+          maxBytes: declaredSize(request.headers),
         }))()
       taking.catch(fail)
     })
     form.on('error', malformed)
     form.on('finish', () => {
       if (taking === undefined) {
-        fail(new RuntimeError('BAD_REQUEST', 'the form holds no file'))
+        fail(new RuntimeError('BAD_REQUEST', 'The form has no file.'))
         return
       }
       taking.then(() => {
@@ -109,7 +113,7 @@ function readForm(request: IncomingMessage, take: Parameters<typeof readUploadBo
         }
       }, fail)
     })
-    request.once('aborted', () => fail(new RuntimeError('BAD_REQUEST', 'the sender went away')))
+    request.once('aborted', () => fail(new RuntimeError('BAD_REQUEST', 'The sender closed the connection.')))
     request.pipe(form)
   })
 }
@@ -120,11 +124,11 @@ function isForm(headers: IncomingHttpHeaders): boolean {
 
 const mimeGrammar = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:\s*;\s*[\w!#$&^.+-]+=(?:[\w!#$&^.+-]+|"[ !#-[\]-~]*"))*$/
 
-/** @throws RuntimeError BAD_REQUEST */
+/** Validates a media type, and returns the default for an empty one. @throws RuntimeError BAD_REQUEST */
 export function mediaType(text = ''): string {
   const type = text.trim() === '' ? 'application/octet-stream' : text.trim()
   if (!mimeGrammar.test(type) || type.length > 255)
-    throw new RuntimeError('BAD_REQUEST', 'Content-Type is no media type')
+    throw new RuntimeError('BAD_REQUEST', 'Content-Type is not a valid media type.')
   return type
 }
 
@@ -135,10 +139,10 @@ function declaredSize(headers: IncomingHttpHeaders): number | undefined {
 
 const defaultCacheControl = 'max-age=3600'
 
-/** @throws RuntimeError BAD_REQUEST */
+/** Validates Cache-Control, and returns the default for an empty value. @throws RuntimeError BAD_REQUEST */
 export function cacheControlOf(value: string | undefined): string {
   if (value === undefined || value === '') return defaultCacheControl
-  if (!/^[\w=, "-]{1,200}$/.test(value)) throw new RuntimeError('BAD_REQUEST', 'Cache-Control is malformed')
+  if (!/^[\w=, "-]{1,200}$/.test(value)) throw new RuntimeError('BAD_REQUEST', 'Cache-Control is malformed.')
   return value
 }
 
@@ -149,35 +153,35 @@ function decodeHeader(value: string | string[] | undefined): string | undefined 
 function metadataOf(text: string | undefined): Record<string, unknown> {
   if (text === undefined || text === '') return {}
   if (Buffer.byteLength(text) > maxMetadataBytes)
-    throw new RuntimeError('BODY_TOO_LARGE', `the metadata is larger than ${maxMetadataBytes} bytes`)
+    throw new RuntimeError('BODY_TOO_LARGE', `The metadata is larger than ${maxMetadataBytes} bytes.`)
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value) && !text.includes('\\u0000'))
       return value as Record<string, unknown>
   } catch {
-    // Falls through to the one message.
+    // The error below has the message.
   }
-  throw new RuntimeError('BAD_REQUEST', 'the metadata is no JSON object')
+  throw new RuntimeError('BAD_REQUEST', 'The metadata is not a valid JSON object.')
 }
 
-/** Ends a request whose sender falls silent before its body is whole, or takes for ever over it. */
+/** Ends a request whose sender stops sending before the end of the body, or exceeds the longest time of an upload. */
 function watchSender(request: IncomingMessage): { stop(): void } {
   const limit = setTimeout(
     () =>
       request.destroy(
-        new RuntimeError('REQUEST_TIMEOUT', `the upload took longer than ${maxMilliseconds / 60_000} minutes`),
+        new RuntimeError('REQUEST_TIMEOUT', `The upload took longer than ${maxMilliseconds / 60_000} minutes.`),
       ),
     maxMilliseconds,
   )
   const timer = setTimeout(
-    () => request.destroy(new RuntimeError('REQUEST_TIMEOUT', 'the sender fell silent')),
+    () => request.destroy(new RuntimeError('REQUEST_TIMEOUT', 'The sender stopped sending.')),
     silenceMilliseconds,
   )
   const received = () => {
     timer.refresh()
   }
   request.on('data', received)
-  // Listening must not set it flowing before its reader is there.
+  // The listener must not start the stream before its reader does.
   request.pause()
   return {
     stop() {

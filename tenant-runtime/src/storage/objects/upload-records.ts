@@ -1,32 +1,32 @@
-// The two transactions of an upload (objects/upload.ts): the intent, alone or one of many; and row and event, for many uploads
-// of a tenant at once.
+// The two transactions of an upload (upload.ts): Tx A writes the intent, for one or many uploads; Tx B writes row and event,
+// for many uploads of a tenant at once.
 import { SharedRoundTrips } from '../../database/shared-round-trips.ts'
 import { sql, type Statement } from '../../database/statement.ts'
 import { isSameCaller, type RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
-import { bookkeeping } from '../bookkeeping.ts'
+import { recordsContext } from '../records-context.ts'
 import { run, runTogether } from '../buckets/bucket-store.ts'
 import { objectColumns, objectEvents, toObject, type StoredObject } from './object.ts'
 import { SpareIntents } from './spare-intents.ts'
 
 interface Reservation {
   blobId: string
-  /** Bytes; undefined when the sender does not say. */
+  /** Bytes; undefined if the sender does not declare them. */
   declared: number | undefined
-  /** More can't come. */
-  most: number
-  /** The mark of the store that the blob goes to. */
+  /** Upper bound of the size in bytes. */
+  maxBytes: number
+  /** The ID of the store to which the blob is written. */
   storeId: string | undefined
 }
 
-/** Bytes. */
+/** The reserved bytes, or why none are. */
 export type Reserved = number | 'no room' | 'not in this store'
 
 interface NewRow {
   context: RlsContext
   overwrite: boolean
   blobId: string
-  /** The mark of the store that the blob is in. */
+  /** The ID of the store that has the blob. */
   storeId: string
   bucketId: string
   bucketName: string
@@ -38,35 +38,36 @@ interface NewRow {
   metadata: Record<string, unknown>
 }
 
-/** There is a row now; `replaced`: and another blob has none any more. */
+/** The row was written. */
 export interface Written {
   object: StoredObject
+  /** Whether it replaced a row, whose blob can be collected. */
   replaced: boolean
 }
 
-/** Nothing has happened. `given up`: the sweeper has ended the intent before. */
-export type NotWritten = 'no room' | 'not in this store' | 'given up'
+/** The reason why no row was written. `abandoned` means that the collector had deleted the intent. */
+export type NotWritten = 'no room' | 'not in this store' | 'abandoned'
 
 export interface UploadRecords {
-  /** Tx A of a body whose room is looked at in Tx B alone: a name with an intent. */
+  /** Tx A of a small body, whose quota only Tx B checks. @returns a new blob name with an intent */
   intend(tenant: Tenant): Promise<string>
-  /** Tx A: the intent with its bytes, if the store is the database's own. */
+  /** Tx A: writes the intent with its reserved bytes if the store belongs to the database. */
   reserve(tenant: Tenant, reservation: Reservation): Promise<Reserved>
-  /** Bytes that files take, and uploads under way have reserved. */
+  /** Returns the bytes that files take and that running uploads have reserved. */
   used(tenant: Tenant): Promise<number>
-  /** Tx B, as the caller: row, event, end of the intent. */
+  /** Tx B, as the caller: writes row and event and deletes the intent. */
   record(tenant: Tenant, row: NewRow): Promise<Written | NotWritten>
-  /** Instead of Tx B: ends the intent once the blob is removed. */
+  /** Cancels an upload before Tx B: removes the blob, then deletes the intent. */
   abandon(tenant: Tenant, blobId: string, remove: () => Promise<void>): Promise<void>
-  /** Ends the intents that were made in advance: of the tenant, else of all. */
+  /** Deletes the intents that were created in advance, of one tenant or of all. */
   release(tenantId?: string): Promise<void>
 }
 
 interface TenantRecords {
   tenant: Tenant
   intents: SpareIntents
-  /** Small bodies, which are there soon. */
-  onTheirWay: Set<string>
+  /** Blobs of the small uploads that are running. */
+  uploading: Set<string>
   records: SharedRoundTrips<NewRow, Written | NotWritten>
 }
 
@@ -76,11 +77,11 @@ export function uploadRecords(freshBlobId: () => string): UploadRecords {
     let records = known.get(tenant.id)
     if (records?.tenant !== tenant) {
       void records?.intents.release()
-      const onTheirWay = new Set<string>()
-      const inProgress = () => onTheirWay.size
+      const uploading = new Set<string>()
+      const inProgress = () => uploading.size
       records = {
         tenant,
-        onTheirWay,
+        uploading,
         intents: new SpareIntents(tenant, freshBlobId, inProgress),
         records: new SharedRoundTrips((rows) => record(tenant, rows), inProgress),
       }
@@ -90,43 +91,43 @@ export function uploadRecords(freshBlobId: () => string): UploadRecords {
   }
   return {
     async intend(tenant) {
-      const { intents, onTheirWay } = recordsOf(tenant)
+      const { intents, uploading } = recordsOf(tenant)
       const blobId = await intents.take()
-      onTheirWay.add(blobId)
+      uploading.add(blobId)
       return blobId
     },
     reserve,
     async used(tenant) {
-      const [result] = await run(tenant, bookkeeping, [
+      const [result] = await run(tenant, recordsContext, [
         sql('select file_bytes + reserved_bytes as used from storage_usage'),
       ])
       return Number(result?.rows[0]?.['used'] ?? 0)
     },
     async record(tenant, row) {
-      const { records, onTheirWay } = recordsOf(tenant)
+      const { records, uploading } = recordsOf(tenant)
       try {
         return await records.run(row)
       } finally {
-        onTheirWay.delete(row.blobId)
+        uploading.delete(row.blobId)
       }
     },
     async release(tenantId) {
-      const given = [...known.values()].filter(({ tenant }) => tenantId === undefined || tenant.id === tenantId)
-      await Promise.all(given.map(({ intents }) => intents.release()))
+      const released = [...known.values()].filter(({ tenant }) => tenantId === undefined || tenant.id === tenantId)
+      await Promise.all(released.map(({ intents }) => intents.release()))
       if (tenantId !== undefined) known.delete(tenantId)
     },
     async abandon(tenant, blobId, remove) {
-      recordsOf(tenant).onTheirWay.delete(blobId)
+      recordsOf(tenant).uploading.delete(blobId)
       await remove()
-      await run(tenant, bookkeeping, [sql('delete from blob_intents where blob_id = $1', blobId)])
+      await run(tenant, recordsContext, [sql('delete from blob_intents where blob_id = $1', blobId)])
     },
   }
 }
 
-async function reserve(tenant: Tenant, { blobId, declared, most: max, storeId }: Reservation): Promise<Reserved> {
-  const [result] = await run(tenant, bookkeeping, [
+async function reserve(tenant: Tenant, { blobId, declared, maxBytes, storeId }: Reservation): Promise<Reserved> {
+  const [result] = await run(tenant, recordsContext, [
     sql(
-      // Of a size that nobody knows, as much as there is.
+      // For an unknown size, all free bytes are reserved, up to the upper bound.
       `with room as (
          select $2::bigint - file_bytes - reserved_bytes as bytes, store_id::text = $3::text as own
          from storage_usage for update),
@@ -138,7 +139,7 @@ async function reserve(tenant: Tenant, { blobId, declared, most: max, storeId }:
       fileBytes(tenant),
       storeId ?? null,
       declared ?? null,
-      max,
+      maxBytes,
     ),
   ])
   const row = result?.rows[0]
@@ -161,11 +162,11 @@ async function record(tenant: Tenant, rows: NewRow[]): Promise<(Written | NotWri
     const written = results[n]?.rows ?? []
     const [first] = written
     if (first?.['fits'] !== true && first?.['own'] === true && part.rows.length > 1) {
-      // Where the room ends each has what is left of it, in the order they came.
-      for (const row of part.rows) outcomes.set(row.blobId, (await record(tenant, [row]))[0] ?? 'given up')
+      // Together they exceed the quota, so each is written alone while it fits, in the order of arrival.
+      for (const row of part.rows) outcomes.set(row.blobId, (await record(tenant, [row]))[0] ?? 'abandoned')
       continue
     }
-    const rejected = first?.['own'] !== true ? 'not in this store' : first['fits'] !== true ? 'no room' : 'given up'
+    const rejected = first?.['own'] !== true ? 'not in this store' : first['fits'] !== true ? 'no room' : 'abandoned'
     for (const { blobId } of part.rows) outcomes.set(blobId, rejected)
     for (const row of written) {
       if (row['blob_id'] === null) continue
@@ -173,7 +174,7 @@ async function record(tenant: Tenant, rows: NewRow[]): Promise<(Written | NotWri
       outcomes.set(object.blobId, { object, replaced: row['replaced'] === true })
     }
   }
-  return rows.map(({ blobId }) => outcomes.get(blobId) ?? 'given up')
+  return rows.map(({ blobId }) => outcomes.get(blobId) ?? 'abandoned')
 }
 
 interface Part {
@@ -184,7 +185,7 @@ interface Part {
   paths: Set<string>
 }
 
-/** Rows of one caller that one statement can write: it takes a path only once. */
+/** Groups rows of the same caller that one statement can write, which takes a path only once. */
 function partsOf(rows: NewRow[]): Part[] {
   const parts: Part[] = []
   for (const row of rows) {
@@ -208,14 +209,14 @@ function partsOf(rows: NewRow[]): Part[] {
   return parts
 }
 
-function statement({ context, overwrite, storeId, rows }: Part, max: number): Statement {
+function statement({ context, overwrite, storeId, rows }: Part, maxFileBytes: number): Statement {
   const ownerId = context.role === 'authenticated' ? context.userId : null
   const replace = `on conflict (bucket_id, path) do update set blob_id = excluded.blob_id, size = excluded.size,
     content_type = excluded.content_type, etag = excluded.etag, cache_control = excluded.cache_control,
     metadata = excluded.metadata, updated_at = now()`
   return sql(
-    // What their intents reserve is theirs already. The intent must still be there: once the sweeper took it, the blob may be
-    // gone as well. Of the rows that are written, only one that was there before has an `xmax`.
+    // Bytes that the intents reserve are not counted twice. The intent must still exist: if the collector deleted it, the blob
+    // may be removed as well. Of the written rows, only those that replaced another have an `xmax`.
     `with jobs as (select * from jsonb_to_recordset($1::jsonb)
          as j (blob_id uuid, bucket_id uuid, bucket text, path text, size bigint, content_type text, etag text,
            cache_control text, metadata jsonb)),
@@ -227,7 +228,7 @@ function statement({ context, overwrite, storeId, rows }: Part, max: number): St
      o as (insert into storage_objects as o (bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, owner_id)
        select bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, $2 from jobs join intents using (blob_id)
        ${overwrite ? replace : ''} returning ${objectColumns}, o.xmax <> 0 as replaced),
-     told as (${objectEvents('storage.object.created', '(select o.*, jobs.bucket from o join jobs using (blob_id)) as written', 'bucket')})
+     events as (${objectEvents('storage.object.created', '(select o.*, jobs.bucket from o join jobs using (blob_id)) as w', 'bucket')})
      select verdict.*, o.* from verdict left join o on true`,
     JSON.stringify(
       rows.map((row) => ({
@@ -244,6 +245,6 @@ function statement({ context, overwrite, storeId, rows }: Part, max: number): St
     ),
     ownerId,
     storeId,
-    max,
+    maxFileBytes,
   )
 }

@@ -1,4 +1,4 @@
-// Uploads over HTTP (specification, section 4.2): POST and PUT of bytes, also with a signed URL. Bodies stay streams here.
+// HTTP routes of uploads (specification, section 4.2): POST and PUT of bytes, also with a signed URL. Bodies are streamed.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { RuntimeError } from '../../errors.ts'
@@ -16,7 +16,7 @@ const prefix = '/storage/v1/object/'
 const signedPrefix = '/storage/v1/object/upload/sign/'
 
 export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () => number): void {
-  // Whatever the type says, the bytes are the user's: nothing is parsed.
+  // Bodies are not parsed, whatever their type is.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null, undefined))
 
@@ -27,7 +27,7 @@ export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () 
     const { tenant } = request
     const bucket = await findBucket(tenant, target.context, target.bucket)
     let upload: Upload | undefined
-    const form = await readUploadBody(request.raw, async ({ source, contentType, declaredSize, atMost }) => {
+    const form = await readUploadBody(request.raw, async ({ source, contentType, declaredSize, maxBytes }) => {
       upload = await Upload.begin(deps, {
         tenant,
         context: target.context,
@@ -36,14 +36,14 @@ export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () 
         contentType,
         overwrite: target.overwrite,
         declaredSize,
-        atMost,
+        maxBytes,
       })
       await upload.write(source)
     }).catch(async (error: unknown) => {
       await upload?.abandon()
       throw error
     })
-    if (upload === undefined) throw new RuntimeError('BAD_REQUEST', 'the request holds no file')
+    if (upload === undefined) throw new RuntimeError('BAD_REQUEST', 'The request has no file.')
     return presentUploaded(await upload.commit(form), bucket.name)
   }
 
@@ -76,7 +76,7 @@ export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () 
       const bucket = await findBucket(tenant, { role: 'service', reason: 'signed upload URL' }, key)
       requireBucket(claims, bucket)
       request.admitted = true
-      // On behalf of whoever signed: the policies hold for them, as they are now.
+      // The upload runs as the user who signed the URL, so that the current policies apply to that user.
       const context: RlsContext =
         claims.owner === null
           ? { role: 'service', reason: 'signed upload URL' }

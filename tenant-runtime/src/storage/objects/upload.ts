@@ -1,15 +1,16 @@
 // The protocol of a write: a file exists if and only if its metadata exists (specification, FS-I1).
 //
-//   1  authorise; check size, type and the store's mark before any disk byte; Tx A: intent, with reserved bytes for a body
-//      that is large. A small one's intent may have been made in advance (spare-intents.ts): its room is seen to in Tx B
-//   2  stream to disk, durably, under a fresh name
-//   3  Tx B, shared with other uploads of the tenant: rules, room and store again; row, event, end of the intent; COMMIT; answer
-//   4  what the row pointed to before is collected afterwards
+//   1  Authorise; check size, type and store ID before a byte is written. Tx A writes the intent and reserves the bytes of
+//      a large body. The intent of a small body may exist in advance (spare-intents.ts); Tx B checks its quota.
+//   2  Write the bytes durably under a new name.
+//   3  Tx B, which other uploads of the tenant share: check rules, quota and store again; write row and event, delete the
+//      intent; COMMIT; send the response.
+//   4  Collect the blob that the row referred to before.
 //
-// After a failed Tx B whose outcome is known, the blob is taken back; when the connection broke at COMMIT the outcome is
-// not known, and only the sweeper, which looks at the database, may decide.
+// If Tx B fails with a known outcome, the upload removes its blob. If the connection breaks at COMMIT, the outcome is
+// unknown, and only the collector, which reads the database, may remove the blob.
 import type { Readable } from 'node:stream'
-import { isDecided } from '../../database/shared-round-trips.ts'
+import { hasNoEffect } from '../../database/shared-round-trips.ts'
 import { sql } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -30,12 +31,12 @@ export interface UploadDeps {
   collector: Collector
   failpoint: StorageFailpoint
   limits: StorageLimits
-  books: UploadRecords
-  /** A name that no blob has had; names that are given out together share a directory. */
+  records: UploadRecords
+  /** Returns a new name of a blob. Consecutive names share a directory. */
   freshBlobId: () => string
 }
 
-/** Up to this a body may be on disk before there is known to be room for it. */
+/** Bodies up to this size are written before their quota is checked. */
 const smallBytes = 64 * 1024
 
 interface UploadTarget {
@@ -45,10 +46,10 @@ interface UploadTarget {
   path: string
   contentType: string
   overwrite: boolean
-  /** Undefined when the sender does not say. */
+  /** Bytes; undefined if the sender does not declare them. */
   declaredSize: number | undefined
-  /** More than this can't come, whatever is declared. */
-  atMost: number | undefined
+  /** Upper bound of the size in bytes, if `declaredSize` is undefined. */
+  maxBytes: number | undefined
 }
 
 interface UploadMetadata {
@@ -56,16 +57,16 @@ interface UploadMetadata {
   metadata: Record<string, unknown>
 }
 
-/** What Tx A gave. */
+/** The result of Tx A. */
 interface Intent {
   blobId: string
-  /** Mark of the store that the blob goes to. */
+  /** The ID of the store to which the blob is written. */
   storeId: string
-  /** Bytes that may come. */
+  /** Maximum size in bytes. */
   limit: number
 }
 
-/** An upload that has begun: nobody but it may use its blob's name, and the sweeper knows of it. */
+/** An upload that has begun. Only it uses the name of its blob, and its intent is in the database. */
 export class Upload {
   readonly #deps: UploadDeps
   readonly #target: UploadTarget
@@ -79,37 +80,40 @@ export class Upload {
   }
 
   /**
-   * Begins an upload. No byte is taken before it has succeeded.
+   * Begins an upload, before any of its bytes are read.
    * @throws RuntimeError ACCESS_DENIED, FILE_TOO_LARGE, MIME_NOT_ALLOWED, KeyAlreadyExists, QUOTA_EXCEEDED,
    *   STORAGE_UNAVAILABLE
    */
   static async begin(deps: UploadDeps, target: UploadTarget): Promise<Upload> {
-    deps.collector.expect(target.tenant)
+    deps.collector.markForSweep(target.tenant)
     const { bucket, contentType, declaredSize } = target
     const limit = sizeLimit(target)
     if (declaredSize !== undefined && declaredSize > limit)
       throw new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size')
     if (!allowsType(bucket.config, contentType))
       throw new RuntimeError('MIME_NOT_ALLOWED', `mime type ${contentType} is not supported`)
-    await checkRight(target)
+    await checkPermission(target)
     await deps.failpoint('upload.before-intent')
     const intent = await intend(deps, target, limit)
     await deps.failpoint('upload.after-intent')
     return new Upload(deps, target, intent)
   }
 
-  /** Takes the bytes. @throws RuntimeError FILE_TOO_LARGE, STORAGE_FULL, STORAGE_UNAVAILABLE; nothing is left behind then */
+  /**
+   * Writes the bytes. After an error it removes what it has written.
+   * @throws RuntimeError FILE_TOO_LARGE, STORAGE_FULL, STORAGE_UNAVAILABLE, BAD_REQUEST; the source's error
+   */
   async write(source: Readable): Promise<void> {
     const { tenant, declaredSize } = this.#target
     const { blobId, storeId, limit } = this.#intent
     try {
       this.#stored = await this.#deps.backend.put(tenant.id, blobId, source, limit)
       await this.#deps.failpoint('upload.after-write')
-      if ((await this.#deps.backend.storeId(tenant.id)) !== storeId) throw takenAway()
+      if ((await this.#deps.backend.storeId(tenant.id)) !== storeId) throw storeReplaced()
       if (declaredSize !== undefined && this.#stored.size !== declaredSize) {
         throw new RuntimeError(
           'BAD_REQUEST',
-          `the body has ${this.#stored.size} bytes, but ${declaredSize} were declared`,
+          `The body has ${this.#stored.size} bytes, but ${declaredSize} were declared.`,
         )
       }
     } catch (error) {
@@ -118,15 +122,15 @@ export class Upload {
     }
   }
 
-  /** @throws RuntimeError for what the policies, the bucket's rules or another writer say now */
+  /** Writes the row. @throws RuntimeError if the policies, the bucket's rules or the quota reject it, or another upload was first */
   async commit({ cacheControl, metadata }: UploadMetadata): Promise<StoredObject> {
     const { tenant, context, bucket, path, contentType, overwrite } = this.#target
     const stored = this.#stored
-    if (stored === undefined) throw new Error('commit before write')
+    if (stored === undefined) throw new Error('The bytes of the upload are not written.')
     await this.#deps.failpoint('upload.before-commit')
     try {
       const { blobId, storeId } = this.#intent
-      const recorded = await this.#deps.books.record(tenant, {
+      const recorded = await this.#deps.records.record(tenant, {
         context,
         overwrite,
         blobId,
@@ -145,88 +149,83 @@ export class Upload {
       if (recorded.replaced) this.#deps.collector.wake(tenant)
       return recorded.object
     } catch (error) {
-      if (isDecided(error)) await this.abandon()
+      if (hasNoEffect(error)) await this.abandon()
       throw error
     }
   }
 
   async #notRecorded(why: NotWritten): Promise<RuntimeError> {
     const { tenant } = this.#target
-    if (why === 'given up')
-      return new RuntimeError('STORAGE_UNAVAILABLE', 'the upload took so long that it was given up; send it again')
+    if (why === 'abandoned') return new RuntimeError('STORAGE_UNAVAILABLE', 'The upload took too long. Retry it.')
     await this.abandon()
-    if (why === 'no room') return noRoom(this.#deps, tenant)
+    if (why === 'no room') return quotaExceeded(this.#deps, tenant)
     const error = await storeError(this.#deps.backend, tenant)
-    return error === undefined ? takenAway() : unusable(error)
+    return error === undefined ? storeReplaced() : storeUnusable(error)
   }
 
-  /** Removes the blob, of which no row tells, and gives the reserved bytes back. Failing at it is no harm: the sweeper does the same. */
+  /** Removes the blob and releases the reserved bytes. A failure is harmless: the collector does the same. */
   async abandon(): Promise<void> {
     await abandon(this.#deps, this.#target, this.#intent.blobId)
   }
 }
 
-async function abandon(
-  { backend, books: records }: UploadDeps,
-  { tenant }: UploadTarget,
-  blobId: string,
-): Promise<void> {
-  // What fails is left to the sweeper.
+async function abandon({ backend, records }: UploadDeps, { tenant }: UploadTarget, blobId: string): Promise<void> {
+  // After a failure, the collector removes the blob and the intent.
   await records.abandon(tenant, blobId, () => backend.remove(tenant.id, blobId)).catch(() => undefined)
 }
 
-/** Tx A. @throws RuntimeError QUOTA_EXCEEDED, STORAGE_UNAVAILABLE */
+/** Runs Tx A. @throws RuntimeError QUOTA_EXCEEDED, STORAGE_UNAVAILABLE */
 async function intend(deps: UploadDeps, target: UploadTarget, limit: number): Promise<Intent> {
-  const { backend, books: records, freshBlobId } = deps
-  const { tenant, declaredSize, atMost } = target
-  const max = declaredSize ?? atMost ?? limit
+  const { backend, records, freshBlobId } = deps
+  const { tenant, declaredSize } = target
+  const maxBytes = declaredSize ?? target.maxBytes ?? limit
   let storeId = await backend.storeId(tenant.id)
-  // In a store without a mark there may be no place for it yet.
-  if (max <= smallBytes && storeId !== undefined) return { blobId: await records.intend(tenant), storeId, limit }
+  // A store without an ID may not have its directory yet.
+  if (maxBytes <= smallBytes && storeId !== undefined) return { blobId: await records.intend(tenant), storeId, limit }
   const blobId = freshBlobId()
-  for (let again = false; ; again = true) {
+  for (let isRetry = false; ; isRetry = true) {
     const reserved = await records
-      .reserve(tenant, { blobId, declared: declaredSize, most: Math.min(limit, max), storeId })
+      .reserve(tenant, { blobId, declared: declaredSize, maxBytes: Math.min(limit, maxBytes), storeId })
       .catch(async (error: unknown) => {
-        if (!isDecided(error)) await abandon(deps, target, blobId)
+        if (!hasNoEffect(error)) await abandon(deps, target, blobId)
         throw error
       })
-    if (reserved === 'no room') throw await noRoom(deps, tenant)
+    if (reserved === 'no room') throw await quotaExceeded(deps, tenant)
     if (reserved !== 'not in this store' && storeId !== undefined)
       return { blobId, storeId, limit: Math.min(limit, reserved) }
-    if (again) throw takenAway()
+    if (isRetry) throw storeReplaced()
     const violation = await storeError(backend, tenant)
-    if (violation !== undefined) throw unusable(violation)
+    if (violation !== undefined) throw storeUnusable(violation)
     storeId = await backend.storeId(tenant.id)
   }
 }
 
-async function noRoom({ books: records }: UploadDeps, tenant: Tenant): Promise<RuntimeError> {
+async function quotaExceeded({ records }: UploadDeps, tenant: Tenant): Promise<RuntimeError> {
   const limit = tenant.limits.file_bytes ?? 0
   const used = await records.used(tenant)
   return new RuntimeError(
     'QUOTA_EXCEEDED',
-    `the tenant's file storage of ${limit} bytes has no room for this: ${used} are taken`,
+    `The upload exceeds the tenant's file storage of ${limit} bytes, of which ${used} are used.`,
     { extra: { limit, used } },
   )
 }
 
-function takenAway(): RuntimeError {
-  return new RuntimeError('STORAGE_UNAVAILABLE', 'the files were replaced just now; send it again')
+function storeReplaced(): RuntimeError {
+  return new RuntimeError('STORAGE_UNAVAILABLE', 'The store was replaced during the upload. Retry the upload.')
 }
 
-function unusable(error: string): RuntimeError {
-  return new RuntimeError('STORAGE_UNAVAILABLE', `nothing can be uploaded: ${error}`)
+function storeUnusable(error: string): RuntimeError {
+  return new RuntimeError('STORAGE_UNAVAILABLE', `Nothing can be uploaded. ${error}`)
 }
 
 function sizeLimit({ tenant, bucket }: UploadTarget): number {
-  const { max_file_size: ofBucket } = bucket.config
-  return ofBucket === 0 ? tenant.limits.max_upload_bytes : Math.min(ofBucket, tenant.limits.max_upload_bytes)
+  const { max_file_size: maxOfBucket } = bucket.config
+  return maxOfBucket === 0 ? tenant.limits.max_upload_bytes : Math.min(maxOfBucket, tenant.limits.max_upload_bytes)
 }
 
-/** Before the bytes, as far as it can be known; the policies have the last word when the row is written. */
-async function checkRight({ tenant, context, bucket, path, overwrite }: UploadTarget): Promise<void> {
-  if (context.role === 'anon') throw new RuntimeError('UNAUTHORIZED', 'uploading needs a signed-in user')
+/** Checks the caller's permission before the bytes are read. The policies decide again when the row is written. */
+async function checkPermission({ tenant, context, bucket, path, overwrite }: UploadTarget): Promise<void> {
+  if (context.role === 'anon') throw new RuntimeError('UNAUTHORIZED', 'Uploading a file requires a signed-in user.')
   const owns = context.role === 'service' || bucket.ownerId === context.userId
   if (!owns && bucket.policy !== 'authenticated') throw uploadDenied(bucket.policy)
   if (owns && overwrite) return

@@ -1,4 +1,4 @@
-// Making signed URLs (specification, sections 4.2 and 5.5): single, many at once, and for uploads.
+// HTTP routes that create signed URLs (specification, sections 4.2 and 5.5): one, many at once, or for an upload.
 import type { FastifyInstance } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
@@ -15,7 +15,7 @@ import { signClaims } from './token.ts'
 
 const prefix = '/storage/v1/object/sign/'
 const uploadPrefix = '/storage/v1/object/upload/sign/'
-/** An upload URL may be used that long, or as long as any may. */
+/** Validity of an upload URL, unless `maxSignedSeconds` is shorter. */
 const uploadSeconds = 2 * 3600
 
 const SignBody = Type.Union([
@@ -37,13 +37,13 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
   const signedIn = { config: { access: 'authenticated' } } as const
   const { signedSeconds, maxSignedSeconds } = limits
 
-  /** When what is signed now expires, in Unix seconds: by the query, else by the body. */
+  /** Returns the expiry of a URL that is signed now, in Unix seconds. The query takes precedence over the body. */
   const expiry = (inQuery: string | undefined, inBody: number | undefined): number => {
     const seconds = inQuery === undefined ? (inBody ?? signedSeconds) : Number(inQuery)
     if (!Number.isInteger(seconds) || seconds < 1 || seconds > maxSignedSeconds) {
       throw new RuntimeError(
         'BAD_REQUEST',
-        `expires_in must be a whole number of seconds from 1 to ${maxSignedSeconds}`,
+        `Parameter "expires_in" must be a whole number of seconds from 1 to ${maxSignedSeconds}.`,
       )
     }
     return Math.floor(now() / 1000) + seconds
@@ -73,7 +73,7 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
 
   app.post<{ Querystring: { expires_in?: string }; Body: Static<typeof SignBody> }>(
     `${prefix}:bucket/*`,
-    { config: { access: 'anyone' }, schema: { querystring: SignQuery } },
+    { config: { access: 'public' }, schema: { querystring: SignQuery } },
     async (request) => {
       const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', prefix))
       const { tenant, rls, query, body } = request
@@ -81,7 +81,7 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
       rejectVersion(body?.versionId)
       const expires = expiry(query.expires_in, Value.Check(SignBody, body) ? body?.expiresIn : Number.NaN)
       const bucket = await findBucket(tenant, rls, key)
-      // Only who may read may give that right away.
+      // Only callers who may read the object may sign a URL for it.
       await findObject(tenant, rls, bucket.id, path)
       const { encoded, plain } = readUrl(tenant, bucket, path, expires)
       return {
@@ -94,7 +94,7 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
 
   app.post<{ Params: { bucket: string }; Body: Static<typeof SignManyBody> }>(
     `${prefix}:bucket`,
-    { config: { access: 'anyone' }, schema: { body: SignManyBody } },
+    { config: { access: 'public' }, schema: { body: SignManyBody } },
     async ({ tenant, rls, params, body }) => {
       const expires = expiry(undefined, body.expiresIn)
       const bucket = await findBucket(tenant, rls, params.bucket)

@@ -1,4 +1,4 @@
-// Tokens of signed URLs: HMAC-SHA256 over everything that they allow. Pure.
+// Tokens of signed URLs: an HMAC-SHA256 over all claims. Pure.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
@@ -7,18 +7,18 @@ import { RuntimeError } from '../../errors.ts'
 const Claims = Type.Object(
   {
     v: Type.Literal(1),
-    /** What the holder may do: a download token is no upload token. */
+    /** The operation that the token allows. */
     scope: Type.Enum(['read', 'upload']),
     tenant: Type.String(),
-    /** The bucket's id: a bucket made anew under the name revives no URL. */
+    /** The bucket's id, so that the URLs of a deleted bucket do not work for a new one of its name. */
     bucket: Type.String(),
-    /** The bucket's signing version. Tokens of before there was one are of the first. */
+    /** The bucket's signing version. Tokens from before it was introduced have none, and count as version 1. */
     version: Type.Optional(Type.Integer()),
     path: Type.String(),
     /** Unix seconds. */
     expires: Type.Integer(),
     upsert: Type.Boolean(),
-    /** On whose behalf an upload is made; null for the service. */
+    /** The user on whose behalf the upload is made; null for the service role. */
     owner: Type.Union([Type.String(), Type.Null()]),
   },
   { additionalProperties: false },
@@ -36,12 +36,12 @@ interface TokenUse {
   path: string
   /** Unix seconds. */
   now: number
-  /** The URL's own `expires`, when it has one. */
+  /** The URL's `expires` parameter, if it has one. */
   expires: string | undefined
 }
 
 /**
- * The claims of a token that allows this use, if `requireBucket` agrees.
+ * Verifies a token and returns its claims. The caller must check the bucket with `requireBucket`.
  * @throws RuntimeError InvalidSignature, ExpiredToken
  */
 export function readToken(token: string, signingSecret: string, use: TokenUse): Claims {
@@ -49,26 +49,26 @@ export function readToken(token: string, signingSecret: string, use: TokenUse): 
   const signature = Buffer.from(given, 'base64url')
   const wanted = mac(payload, signingSecret)
   if (rest.length > 0 || signature.length !== wanted.length || !timingSafeEqual(signature, wanted)) throw invalid()
-  // Base64 has spare bits in its last letter, which would be other texts of the same bytes.
+  // The spare bits of base64's last letter would allow several texts for the same signature.
   if (signature.toString('base64url') !== given) throw invalid()
   const claims = parse(payload)
   if (!Value.Check(Claims, claims)) throw invalid()
   if (claims.scope !== use.scope || claims.tenant !== use.tenant || claims.path !== use.path) throw invalid()
   if (use.expires !== undefined && use.expires !== String(claims.expires)) throw invalid()
-  if (claims.expires <= use.now) throw new RuntimeError('ExpiredToken', 'the signed URL has expired')
+  if (claims.expires <= use.now) throw new RuntimeError('ExpiredToken', 'The signed URL has expired.')
   return claims
 }
 
-/** @throws RuntimeError InvalidSignature when the token is for another bucket, or was revoked */
+/** Checks the bucket of a token. @throws RuntimeError InvalidSignature if the token is for another bucket or was revoked */
 export function requireBucket(claims: Claims, bucket: { id: string; signingVersion: number }): void {
   if (claims.bucket !== bucket.id || (claims.version ?? 1) !== bucket.signingVersion) throw invalid()
 }
 
 function invalid(): RuntimeError {
-  return new RuntimeError('InvalidSignature', 'the signature of the URL is not valid')
+  return new RuntimeError('InvalidSignature', 'The signature of the URL is not valid.')
 }
 
-/** @returns undefined for what is no JSON */
+/** Parses a payload. @returns undefined if it is not valid JSON */
 function parse(payload: string): unknown {
   try {
     return JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))

@@ -1,4 +1,4 @@
-// For which host names a certificate may be got: the installation's own, and those of tenants that exist.
+// The host names for which a certificate may be issued: the installation's own, and those of tenants that exist.
 import Fastify from 'fastify'
 import t from 'tap'
 import { addErrorHandler } from '#control-plane/http/error-handler.ts'
@@ -10,9 +10,9 @@ const regions = [
 ]
 
 async function openApp() {
-  const requested: string[] = []
+  const queries: string[] = []
   const has = async (name: string, region: string) => {
-    requested.push(`${name} ${region}`)
+    queries.push(`${name} ${region}`)
     return name === 'acme' && region === 'north'
   }
   const app = Fastify({ ajv: { customOptions: { removeAdditional: false } } })
@@ -20,10 +20,10 @@ async function openApp() {
   await app.register(requestTls({ regions, hosts: { has } }))
   const request = async (domain: string) =>
     (await app.inject({ path: '/internal/v1/tls/ask', query: { domain } })).statusCode
-  return { app, requested, request }
+  return { app, queries, request }
 }
 
-t.test('own names and tenants of the region pass, in any case', async (t) => {
+t.test('Own names and tenants of the region are allowed, in upper or lower case', async (t) => {
   const { request } = await openApp()
   for (const domain of [
     'tenants.example.org',
@@ -35,8 +35,8 @@ t.test('own names and tenants of the region pass, in any case', async (t) => {
     t.equal(await request(domain), 200, domain)
 })
 
-t.test('all other names are as unknown as each other', async (t) => {
-  const { app, request, requested } = await openApp()
+t.test('All other names get the same 404', async (t) => {
+  const { app, request, queries } = await openApp()
   for (const domain of [
     'acme.south.example.org',
     'other.north.example.org',
@@ -54,7 +54,11 @@ t.test('all other names are as unknown as each other', async (t) => {
     `${'a'.repeat(64)}.north.example.org`,
   ])
     t.equal(await request(domain), 404, domain)
-  t.same(requested, ['acme south', 'other north'], 'and the database is asked only for what could be a tenant')
+  t.same(
+    queries,
+    ['acme south', 'other north'],
+    'the database is queried only for names that could be those of tenants',
+  )
   const bodies = await Promise.all(
     ['acme.south.example.org', 'evil.org'].map(
       async (domain) => (await app.inject({ path: '/internal/v1/tls/ask', query: { domain } })).body,
@@ -63,7 +67,7 @@ t.test('all other names are as unknown as each other', async (t) => {
   t.equal(bodies[0], bodies[1])
 })
 
-t.test('a question that is none is refused', async (t) => {
+t.test('An invalid query is rejected', async (t) => {
   const { app, request } = await openApp()
   t.equal(await request(''), 400)
   t.equal(await request('a'.repeat(254)), 400)

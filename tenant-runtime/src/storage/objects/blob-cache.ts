@@ -1,19 +1,19 @@
-// Small blobs that were read lately. A blob never changes, and its row is asked each time: what stands here can be kept for
-// as long as there is room.
+// A cache of small blobs, least recently used first out. Blobs never change and every request reads the object's row, so
+// entries need no invalidation.
 
 const maxBytes = 32 * 1024 * 1024
-/** What an entry takes beside its bytes. */
-const entryBytes = 256
+/** Estimated bytes of an entry in addition to its blob. */
+const entryOverheadBytes = 256
 
-export class BlobMemory {
-  /** The one used longest ago first. */
+export class BlobCache {
+  /** Blobs by tenant and name, least recently used first. */
   readonly #blobs = new Map<string, Buffer>()
-  readonly #max: number
+  readonly #maxBytes: number
   #bytes = 0
 
-  /** `most` bytes of all tenants together. */
+  /** @param max bytes of all tenants together */
   constructor(max = maxBytes) {
-    this.#max = max
+    this.#maxBytes = max
   }
 
   get(tenantId: string, blobId: string): Buffer | undefined {
@@ -25,7 +25,7 @@ export class BlobMemory {
     return blob
   }
 
-  /** What is purged is gone from here too. */
+  /** Drops a tenant's blobs. */
   evict(tenantId: string): void {
     for (const [key, blob] of this.#blobs) if (key.startsWith(`${tenantId}/`)) this.#drop(key, blob)
   }
@@ -34,15 +34,15 @@ export class BlobMemory {
     const key = `${tenantId}/${blobId}`
     if (this.#blobs.has(key)) return
     this.#blobs.set(key, blob)
-    this.#bytes += blob.length + entryBytes
+    this.#bytes += blob.length + entryOverheadBytes
     for (const [oldest, itsBlob] of this.#blobs) {
-      if (this.#bytes <= this.#max) break
+      if (this.#bytes <= this.#maxBytes) break
       this.#drop(oldest, itsBlob)
     }
   }
 
   #drop(key: string, blob: Buffer): void {
     this.#blobs.delete(key)
-    this.#bytes -= blob.length + entryBytes
+    this.#bytes -= blob.length + entryOverheadBytes
   }
 }

@@ -1,13 +1,13 @@
-// Which buckets are listed and shown to whom (specification 2.1, 4.1, 7).
+// Which buckets each caller can list and read (specification 2.1, 4.1, 7).
 import t from 'tap'
 import { startRuntime } from '#test/support/runtime.ts'
 import { buckets, create, put } from './support/buckets.ts'
 import { iso, uuid } from './support/objects.ts'
 
-t.test('buckets', async (t) => {
+t.test('Buckets', async (t) => {
   const runtime = await startRuntime(t)
 
-  t.test('are listed: the own and the public ones; all for the service', async (t) => {
+  t.test('Callers list their own and public buckets; the service lists all', async (t) => {
     const tenant = await runtime.addTenant()
     for (const caller of ['u1', 'u2']) {
       for (const policy of ['public', 'private', 'authenticated'])
@@ -35,7 +35,7 @@ t.test('buckets', async (t) => {
     ])
     const [item] = (await tenant.request('GET', buckets)).list()
     t.match(item, { id: uuid, name: 'u1-public', policy: 'public', file_count: 2, total_size: 10 })
-    t.notOk(item !== undefined && ('owner_id' in item || 'config' in item), 'items carry neither owner nor config')
+    t.notOk(item !== undefined && ('owner_id' in item || 'config' in item), 'list items have neither owner nor config')
     t.same(
       (await tenant.request('GET', `${buckets}?limit=2&offset=1&sortColumn=name&sortOrder=desc`, { as: 'u1' }))
         .list()
@@ -50,7 +50,7 @@ t.test('buckets', async (t) => {
     t.equal((await tenant.request('GET', `${buckets}?search=%00`)).status, 400)
   })
 
-  t.test('are shown, with their counts, to who may see them', async (t) => {
+  t.test('Callers who may see a bucket read it with its counters', async (t) => {
     const tenant = await runtime.addTenant()
     for (const policy of ['public', 'private', 'authenticated']) await create(tenant, 'u1', { name: policy, policy })
     await put(tenant, 'u1', 'private/a.txt')
@@ -67,7 +67,7 @@ t.test('buckets', async (t) => {
     })
     const [row] = await tenant.rows("select id::text from storage_buckets where name = 'private'")
     const id = row?.['id'] as string
-    t.same((await tenant.request('GET', `${buckets}/${id}`, { as: 'u1' })).json(), own.json(), 'by id as by name')
+    t.same((await tenant.request('GET', `${buckets}/${id}`, { as: 'u1' })).json(), own.json(), 'by id and by name')
     const seen: Record<string, number[]> = {}
     for (const policy of ['public', 'private', 'authenticated']) {
       seen[policy] = []
@@ -77,12 +77,12 @@ t.test('buckets', async (t) => {
     t.same(seen, { public: [200, 200, 200, 200], private: [200, 404, 404, 200], authenticated: [200, 200, 404, 200] })
     const hidden = await tenant.request('GET', `${buckets}/private`, { as: 'u2' })
     const absent = await tenant.request('GET', `${buckets}/nowhere`, { as: 'u2' })
-    t.same(hidden.json(), absent.json(), 'a hidden one is told from an absent one by nothing')
+    t.same(hidden.json(), absent.json(), 'a hidden bucket and an absent bucket have the same response')
     for (const key of ['%00', '..', 'a%2fb', '%F0%9F%92%A9', 'x'.repeat(5_000), id.toUpperCase()]) {
       const { status } = await tenant.request('GET', `${buckets}/${key}`, { as: 'u2' })
       t.ok(status >= 400 && status < 500, `${key.slice(0, 50)}: ${status}`)
     }
   })
 
-  t.same(runtime.problems, [], 'none of it was an error of ours')
+  t.same(runtime.errors, [], 'no internal error occurred')
 })

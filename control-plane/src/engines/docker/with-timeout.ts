@@ -1,13 +1,13 @@
-// A time limit for one call of somebody else's code.
+// A time limit for one call of code that may ignore its signal.
 
-export class TimeUp extends Error {}
+export class CallTimeout extends Error {}
 
 /**
- * Ends with the call, with the caller's signal, or after `milliseconds`, whichever is first: a call that ignores its signal
- * holds nobody up.
- * @throws TimeUp, the signal's reason, or what the call throws
+ * Ends with the call, with the caller's signal, or after `milliseconds`, whichever is first. A call that ignores its
+ * signal does not block the caller.
+ * @throws CallTimeout, the signal's reason, or the error of the call
  */
-export async function within<T>(
+export async function withTimeout<T>(
   milliseconds: number,
   signal: AbortSignal,
   call: (signal: AbortSignal) => Promise<T>,
@@ -20,7 +20,7 @@ export async function within<T>(
     limit.abort(reason)
   }
   const onAbort = () => stop(signal.reason)
-  const timer = setTimeout(() => stop(new TimeUp(`no answer within ${milliseconds / 1000} s`)), milliseconds)
+  const timer = setTimeout(() => stop(new CallTimeout(`No response within ${milliseconds / 1000} s.`)), milliseconds)
   signal.addEventListener('abort', onAbort, { once: true })
   try {
     return await Promise.race([call(limit.signal), cut])

@@ -1,4 +1,4 @@
-// In which form an answer is wanted: by the extension of the path, or else by `Accept` (RFC 9110, section 12.5.1).
+// Chooses the form of a response by the path's extension, or else by `Accept` (RFC 9110, section 12.5.1).
 import type { FastifyRequest } from 'fastify'
 import { ControlError } from '../platform/errors.ts'
 
@@ -8,11 +8,12 @@ export const formTypes = { json: 'application/json', csv: 'text/csv', pdf: 'appl
 export type Form = keyof typeof formTypes
 
 /**
- * @param offered in the order of our preference
- * @param extension of the path, without its dot; it beats `Accept`
- * @throws ControlError NOT_FOUND for another extension, NOT_ACCEPTABLE when nothing that is offered is wanted
+ * Returns the form of a response.
+ * @param offered forms in the order of preference
+ * @param extension of the path, without its dot; it takes precedence over `Accept`
+ * @throws ControlError NOT_FOUND for another extension, NOT_ACCEPTABLE if no offered form is accepted
  */
-export function wantedForm<Offered extends Form>(
+export function responseForm<Offered extends Form>(
   request: Pick<FastifyRequest, 'headers'>,
   offered: readonly Offered[],
   extension?: string,
@@ -20,7 +21,7 @@ export function wantedForm<Offered extends Form>(
   if (extension !== undefined) {
     const named = offered.find((form) => form === extension)
     if (named === undefined)
-      throw new ControlError('NOT_FOUND', `there is no form "${extension}"; there are ${offered.join(', ')}`)
+      throw new ControlError('NOT_FOUND', `Unknown form "${extension.slice(0, 100)}". Allowed: ${offered.join(', ')}.`)
     return named
   }
   const ranges = acceptedRanges(request.headers.accept ?? '*/*')
@@ -30,7 +31,10 @@ export function wantedForm<Offered extends Form>(
     if (quality > (best?.quality ?? 0)) best = { form, quality }
   }
   if (best === undefined)
-    throw new ControlError('NOT_ACCEPTABLE', `this can be had as ${offered.map((form) => formTypes[form]).join(', ')}`)
+    throw new ControlError(
+      'NOT_ACCEPTABLE',
+      `The response is not available in an accepted form. Available: ${offered.map((form) => formTypes[form]).join(', ')}.`,
+    )
   return best.form
 }
 
@@ -50,10 +54,10 @@ function acceptedRanges(header: string): Range[] {
   })
 }
 
-/** The most specific range that names the type decides. */
+/** Returns the quality of the most specific range that contains the type. */
 function qualityOf(type: string, ranges: readonly Range[]): number {
-  for (const wanted of [type, `${type.split('/')[0] ?? ''}/*`, '*/*']) {
-    const range = ranges.find((one) => one.type === wanted)
+  for (const pattern of [type, `${type.split('/')[0] ?? ''}/*`, '*/*']) {
+    const range = ranges.find((one) => one.type === pattern)
     if (range !== undefined) return range.quality
   }
   return 0

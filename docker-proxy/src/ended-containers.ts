@@ -1,4 +1,4 @@
-// Which containers have ended and were not stopped by an operator, as the Engine's events report them. Pure.
+// Tracks containers that have ended without an operator's stop, from the Engine's events. Pure.
 
 /** An event of a container. */
 interface ContainerEvent {
@@ -6,14 +6,15 @@ interface ContainerEvent {
   action: 'start' | 'stop' | 'die' | 'destroy'
 }
 
-/** `stop` comes a moment after `die`, or before it. */
+/** Life cycle of a container. `stop` may arrive shortly before or after `die`. */
 interface LifeCycle {
   isStopped: boolean
-  /** Milliseconds of the caller's clock; undefined while it runs. */
+  /** Time of the end in milliseconds of the caller's clock; undefined while the container runs. */
   diedAt: number | undefined
 }
 
-export class StoppedContainers {
+/** The containers of which an event reported the end. */
+export class EndedContainers {
   readonly #lifeCycles = new Map<string, LifeCycle>()
 
   observe({ id, action }: ContainerEvent, now: number): void {
@@ -23,7 +24,7 @@ export class StoppedContainers {
     else this.#lifeCycles.set(id, { isStopped: before?.isStopped ?? false, diedAt: now })
   }
 
-  /** Containers that ended at least `graceMs` ago without a `stop`, and have not been started since. */
+  /** Returns containers that ended at least `graceMs` ago without a `stop`, and have not been started since. */
   overdue(now: number, graceMs: number): string[] {
     return [...this.#lifeCycles]
       .filter(([, { isStopped, diedAt }]) => !isStopped && diedAt !== undefined && now - diedAt >= graceMs)

@@ -1,4 +1,4 @@
-// What stands in front of a runtime for one tenant, as the gateway does: it sets the internal headers, and lets none pass.
+// An HTTP proxy in front of a runtime for one tenant. It sets the internal headers, as the gateway does.
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
@@ -6,9 +6,9 @@ import { basePathHeader, internalHeaderPrefix, internalTokenHeader, tenantHeader
 
 export const internalToken = randomBytes(24).toString('hex')
 
-/** What stands in front of a runtime: drops internal headers of clients, sets its own, sends the rest on as it is. */
+/** Opens the proxy. It drops internal headers of clients, sets its own, and forwards everything else unchanged. */
 export async function openProxy(upstream: number, tenantId: string): Promise<{ port: number; stop(): Promise<void> }> {
-  // As long as the gateway's: a client whose machine is slow must not find its connection closed.
+  // The keep-alive timeout equals the gateway's: a slow client must not find its connection closed.
   const server = createServer({ maxHeaderSize: 128 * 1024, keepAliveTimeout: 75_000 }, (incoming, outgoing) => {
     const headers = Object.fromEntries(
       Object.entries(incoming.headers).filter(([name]) => !name.startsWith(internalHeaderPrefix)),
@@ -30,7 +30,7 @@ export async function openProxy(upstream: number, tenantId: string): Promise<{ p
     )
     onward.once('error', () => outgoing.destroy())
     outgoing.once('close', () => onward.destroy())
-    // A runtime may refuse by the headers alone, before a byte of the body is there.
+    // A runtime may reject a request by its headers alone, before the body arrives.
     onward.flushHeaders()
     incoming.pipe(onward)
     incoming.once('error', () => onward.destroy())

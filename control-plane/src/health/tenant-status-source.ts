@@ -1,27 +1,27 @@
-// From a tenant to where it can be looked at: its region, its engine, and what the reconciler knows of it.
+// Finds the sources of a tenant's status: its region, its engine, and the reconciler's snapshot.
 import type { Clock } from '../platform/clock.ts'
 import type { Engine } from '../engines/index.ts'
 import { type ReconcileStore, type Snapshot, isDedicated, type Region } from '../reconcile/index.ts'
 import type { Tenant } from '../tenants/index.ts'
 
-/** What `statusSourceOf` needs. */
+/** The dependencies of `statusSourceOf`. */
 export interface StatusDeps {
   regions: ReadonlyMap<string, Region>
   store: Pick<ReconcileStore, 'snapshot'>
   clock: Pick<Clock, 'now' | 'timeout'>
 }
 
-/** A tenant at one instant, and where it can be looked at. */
+/** The sources of a tenant's status at one instant. */
 export interface TenantStatusSource {
   snapshot: Snapshot
   region: Region
-  /** Of services of its own; undefined for a tenant without. */
+  /** The engine of the tenant's own services; undefined for a tenant without. */
   engine: Engine | undefined
 }
 
 /**
  * Reads a tenant and finds its region and engine.
- * @returns undefined when the tenant has gone meanwhile, or its region was taken out of the configuration
+ * @returns undefined when the tenant was removed meanwhile, or its region is not configured any more
  */
 export async function statusSourceOf(
   { regions, store }: StatusDeps,

@@ -1,5 +1,5 @@
-// The hour in which a gateway counts is the control plane's, whatever the gateway's own clock says; and an hour is said to
-// be complete only when nothing of it can still come.
+// A gateway counts in the hours of the control plane, whatever its own clock shows. It reports an hour as complete only
+// when no count of that hour can follow.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,10 +18,10 @@ const hoursOf = ({ control }: Setting) =>
 
 for (const skew of [-day, day, -40 * 60_000, 40 * 60_000]) {
   t.test(
-    `a gateway whose clock is ${skew / hour} hours off counts in the control plane's hours, over a restart without it too`,
+    `A gateway whose clock is ${skew / hour} hours off counts in the hours of the control plane, also after a restart`,
     async (t) => {
       const now = () => Date.now() + skew
-      // The last hour of a month: a day more or less would be another month's.
+      // This is the last hour of a month: a day more or less is another month.
       const start = Date.parse('2026-03-31T23:10:00.000Z') - Date.now()
       const setting = await startSetting(t, { now })
       setting.control.now = () => new Date(Date.now() + start)
@@ -39,10 +39,10 @@ for (const skew of [-day, day, -40 * 60_000, 40 * 60_000]) {
   )
 }
 
-t.test('a gateway whose clock is set while it runs goes on in the same hour', async (t) => {
+t.test('A gateway whose clock is set while it runs continues to count in the same hour', async (t) => {
   let skew = 0
   const setting = await startSetting(t, { now: () => Date.now() + skew })
-  // Far from the hour's end.
+  // This is far from the end of the hour.
   const start = Date.parse('2026-03-31T23:10:00.000Z') - Date.now()
   setting.control.now = () => new Date(Date.now() + start)
   await setting.restart()
@@ -55,28 +55,25 @@ t.test('a gateway whose clock is set while it runs goes on in the same hour', as
   t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
 })
 
-t.test(
-  'a gateway that was there before its first control plane counts in its hours from the first request on',
-  async (t) => {
-    const setting = await startSetting(t)
-    const { control } = setting
-    await control.stop()
-    await rm(join(setting.data, 'control-clock.json'))
-    // No push tells it the time.
-    await setting.restart({ clockWait: 1, pushInterval: day })
-    const start = Date.parse('2026-03-31T23:10:00.000Z') - Date.now()
-    control.now = () => new Date(Date.now() + start)
-    control.pushes.length = 0
-    await control.start()
-    await setting.add('acme')
-    await send(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
-    await setting.gateway.stop(0)
-    t.equal(requests(setting), 1)
-    t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
-  },
-)
+t.test('A gateway that starts before its control plane counts in its hours from the first request', async (t) => {
+  const setting = await startSetting(t)
+  const { control } = setting
+  await control.stop()
+  await rm(join(setting.data, 'control-clock.json'))
+  // No push sends the time.
+  await setting.restart({ clockWait: 1, pushInterval: day })
+  const start = Date.parse('2026-03-31T23:10:00.000Z') - Date.now()
+  control.now = () => new Date(Date.now() + start)
+  control.pushes.length = 0
+  await control.start()
+  await setting.add('acme')
+  await send(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
+  await setting.gateway.stop(0)
+  t.equal(requests(setting), 1)
+  t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
+})
 
-t.test('an hour is complete once all that was counted in it is acknowledged, of earlier starts too', async (t) => {
+t.test('An hour is complete once all of its counts are acknowledged, also those of earlier starts', async (t) => {
   const setting = await startSetting(t)
   const { control } = setting
   const start = Date.parse('2026-03-31T21:10:00.000Z') - Date.now()
@@ -92,8 +89,8 @@ t.test('an hour is complete once all that was counted in it is acknowledged, of 
   await until(() => lastReported() === '2026-03-31T21:00:00.000Z')
   later = hour
   await until(() => lastReported() === '2026-03-31T22:00:00.000Z')
-  // Counted in the 22nd hour, but never acknowledged by the control plane, and then by another start.
-  control.pushResponse = () => 'refused'
+  // The request counts in the 22nd hour. The control plane does not acknowledge it before the next start.
+  control.pushResponse = () => 'rejected'
   await send(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
   await setting.restart()
   t.equal(requests(setting), 1)
@@ -101,7 +98,7 @@ t.test('an hour is complete once all that was counted in it is acknowledged, of 
   control.pushResponse = () => 'stored'
   await until(() => lastReported() === '2026-03-31T23:00:00.000Z')
   t.equal(requests(setting), 2)
-  // Of every push: what a later one still brings lies in no hour that was said to be complete.
+  // No later push contains a count of an hour that was reported as complete.
   const greatest = new Map<string, number>()
   let complete = ''
   for (const { boot, counters, complete_until = '' } of control.pushes) {
@@ -118,11 +115,11 @@ t.test('an hour is complete once all that was counted in it is acknowledged, of 
   t.equal(
     boots(({ hour: of, meter }) => meter === 'requests' && of === '2026-03-31T22:00:00.000Z'),
     1,
-    'under the name of the start that counted it',
+    'with the boot that counted it',
   )
 })
 
-t.test('the clock runs on by itself, never goes back, and forgets nothing that it can read', async (t) => {
+t.test('The clock continues by itself, never goes back, and restores what it can read', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-clock-'))
   t.teardown(() => rm(directory, { recursive: true, force: true }))
   const file = join(directory, 'control-clock.json')
@@ -140,16 +137,16 @@ t.test('the clock runs on by itself, never goes back, and forgets nothing that i
   }
   const clock = await open()
   t.notOk(clock.known)
-  t.equal(clock.now(), 1_000_000, 'its own, as long as nothing else is known')
+  t.equal(clock.now(), 1_000_000, "the gateway's own clock, as long as no other is known")
   time.elapsed += 100
   await clock.received(new Date(500_000).toISOString(), time.elapsed - 100)
   t.ok(clock.known)
-  t.equal(clock.now(), 500_050, 'the answer was under way for half of the time')
+  t.equal(clock.now(), 500_050, 'the response took half of the round trip')
   time.elapsed += 1_000
   time.wall -= 86_400_000
   t.equal(clock.now(), 501_050)
   await clock.received(new Date(400_000).toISOString(), time.elapsed)
-  t.equal(clock.now(), 501_050, 'it waits rather than go back')
+  t.equal(clock.now(), 501_050, 'the clock waits instead of going back')
   time.wall = 2_000_000
   await clock.received(new Date(600_000).toISOString(), time.elapsed)
   t.equal(clock.now(), 600_000)
@@ -161,5 +158,5 @@ t.test('the clock runs on by itself, never goes back, and forgets nothing that i
   t.notOk((await open()).known)
   await writeFile(file, 'x')
   t.notOk((await open()).known)
-  t.same(errors, Array(2).fill("what was kept of the control plane's clock can not be read"))
+  t.same(errors, Array(2).fill("The stored difference to the control plane's clock cannot be read."))
 })

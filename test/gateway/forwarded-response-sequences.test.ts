@@ -1,5 +1,5 @@
-// The courses that forwarded requests take, without sockets; at last at random: all is counted and released once, whatever
-// comes in whatever order.
+// Sequences of events in forwarded requests, without sockets. In the last test they are random, and every request is
+// counted and released exactly once.
 import fc from 'fast-check'
 import t from 'tap'
 import { IllegalTransitionError } from '#gateway/forward/response-state.ts'
@@ -22,7 +22,7 @@ const concluded = (last: string) => ['ended', 'released', 'over', `end ${last}`]
 const cutOff = ['ended', 'released', 'over', 'cut']
 const streamCutOff = ['ended', 'slot released', 'stream closed', 'released', 'over', 'cut']
 
-t.test('what has come of a stream while it waits for its slot follows the head', async (t) => {
+t.test('Chunks that arrive while a stream waits for its slot follow the head', async (t) => {
   const scene = paths['awaiting-slot']()
   scene.response.write(abc)
   scene.slot.go()
@@ -40,11 +40,11 @@ t.test('what has come of a stream while it waits for its slot follows the head',
   scene.live.endOf('t')
   t.same(scene.changes(), [...streamCutOff, `runtime aborted${gaveUp}`])
   scene.live.endOf('t')
-  t.same(scene.changes(), [], 'it is live no longer')
+  t.same(scene.changes(), [], 'the stream is no longer live')
 })
 
-t.test('a stream that gets no slot is refused for the quota, and its runtime let go', async (t) => {
-  const rejected = ['refusal QUOTA_CONNECTIONS', 'refused', 'given back', ...concluded('QUOTA_CONNECTIONS')]
+t.test('A stream without a slot is rejected for the quota, and its runtime is aborted', async (t) => {
+  const rejected = ['rejection QUOTA_CONNECTIONS', 'rejected by quota', 'unused', ...concluded('QUOTA_CONNECTIONS')]
   const late = paths['awaiting-slot']()
   late.slot.reject(noSlots)
   t.same(late.changes(), [...rejected, `runtime aborted: ${noSlots.message}`])
@@ -53,7 +53,7 @@ t.test('a stream that gets no slot is refused for the quota, and its runtime let
   t.same(early.changes(), [...rejected, `call aborted: ${noSlots.message}`])
 })
 
-t.test('a stream that is over before its slot is decided is told nothing of it', async (t) => {
+t.test('A stream that ends before its slot is decided ignores the decision', async (t) => {
   for (const decide of [({ slot }: Scene) => slot.reject(noSlots), ({ slot }: Scene) => slot.go()]) {
     const scene = paths['awaiting-slot']()
     scene.response.clientGone()
@@ -66,7 +66,7 @@ t.test('a stream that is over before its slot is decided is told nothing of it',
   }
 })
 
-t.test('a stream of known length that ends while it waits for its slot ends once', async (t) => {
+t.test('A stream of known length that ends while it waits for its slot ends once', async (t) => {
   const scene = forwardedIn(startScene({ slots: 'awaited' }))
   scene.response.begin(200, { ...eventStream, 'content-length': '3' }, scene.source)
   scene.response.write(abc)
@@ -75,7 +75,7 @@ t.test('a stream of known length that ends while it waits for its slot ends once
   t.same(scene.changes(), ['slot left', 'head 200', 'counted 200 after 0', 'used', 'egress 3', ...concluded('abc')])
 })
 
-t.test('the last chunk of a body of known length ends the response', async (t) => {
+t.test('The last chunk of a body of known length ends the response', async (t) => {
   const scene = forwardedIn(startScene())
   scene.response.begin(200, ofThree, scene.source)
   scene.changes()
@@ -84,10 +84,10 @@ t.test('the last chunk of a body of known length ends the response', async (t) =
   scene.response.write(abc.subarray(2))
   t.same(scene.changes(), ['egress 1', ...concluded('c')])
   scene.response.end()
-  t.same(scene.changes(), [], 'what the runtime says afterwards is ignored')
+  t.same(scene.changes(), [], 'later events of the runtime are ignored')
 })
 
-t.test('a response without a body has no length to wait for', async (t) => {
+t.test('A response without a body does not wait for its length', async (t) => {
   for (const [conditions, status] of [
     [{ isHead: true }, 200],
     [{}, 204],
@@ -103,19 +103,19 @@ t.test('a response without a body has no length to wait for', async (t) => {
   head.response.fail(badGateway)
   t.notOk(
     head.changes().some((what) => what.startsWith('egress')),
-    'a refusal neither',
+    'nor does a rejection',
   )
 })
 
-t.test('what the runtime rejects costs nothing', async (t) => {
+t.test('A response that the runtime marks as rejected costs nothing', async (t) => {
   const scene = forwardedIn(startScene())
   scene.response.begin(401, { 'content-length': '3', 'x-tenantry-rejected': '1' }, scene.source)
-  t.same(scene.changes(), ['head 401', 'rejected 401', 'given back'])
+  t.same(scene.changes(), ['head 401', 'rejected 401', 'unused'])
   scene.response.write(abc)
   t.same(scene.changes(), concluded('abc'))
 })
 
-t.test('a head that cannot be written is a 502, and releases its slot', async (t) => {
+t.test('A head that cannot be written becomes a 502, and releases its slot', async (t) => {
   for (const [headers, slot] of [
     [text, []],
     [eventStream, ['slot taken', 'slot released']],
@@ -124,23 +124,23 @@ t.test('a head that cannot be written is a 502, and releases its slot', async (t
     scene.response.begin(200, headers, scene.source)
     t.same(scene.changes(), [
       ...slot,
-      'refusal BAD_GATEWAY',
+      'rejection BAD_GATEWAY',
       'counted 502 after 0',
       'used',
       'egress 11',
       ...concluded('BAD_GATEWAY'),
-      'runtime aborted: the response has a head that cannot be passed on',
+      'runtime aborted: The head of the response cannot be forwarded.',
     ])
   }
 })
 
-t.test('the last response of a connection says so', async (t) => {
+t.test('The last response of a connection closes the connection', async (t) => {
   const scene = forwardedIn(startScene({ isLast: true }))
   scene.response.begin(200, text, scene.source)
   t.equal(scene.changes()[0], 'head 200 close')
 })
 
-t.test('a client that takes no more holds the runtime back, until it does or is given up', async (t) => {
+t.test('A client that stops reading pauses the runtime, until it reads again or times out', async (t) => {
   const scene = forwardedIn(startScene({ isFull: true }))
   scene.response.begin(200, text, scene.source)
   scene.changes()
@@ -152,35 +152,32 @@ t.test('a client that takes no more holds the runtime back, until it does or is 
   t.same(scene.changes(), [...cutOff, `runtime aborted${gaveUp}`])
 })
 
-t.test(
-  'the body of a request is taken once it is admitted, and a client that stops sending it gets a 408',
-  async (t) => {
-    for (const path of ['received', 'queued', 'awaiting-slot', 'sending', 'stream'] as const) {
-      t.throws(() => paths[path]().response.takeBody(), { message: /^A forwarded request cannot / }, path)
-    }
-    for (const path of ['admitted', 'forwarded'] as const) {
-      const scene = paths[path]()
-      scene.response.takeBody()
-      scene.stopSending()
-      t.equal(scene.changes()[1], 'refusal REQUEST_TIMEOUT close', path)
-    }
-  },
-)
+t.test('The body is taken once a request is admitted, and a client that stops sending gets 408', async (t) => {
+  for (const path of ['received', 'queued', 'awaiting-slot', 'sending', 'stream'] as const) {
+    t.throws(() => paths[path]().response.takeBody(), { message: /^A forwarded request cannot / }, path)
+  }
+  for (const path of ['admitted', 'forwarded'] as const) {
+    const scene = paths[path]()
+    scene.response.takeBody()
+    scene.stopSending()
+    t.equal(scene.changes()[1], 'rejection REQUEST_TIMEOUT close', path)
+  }
+})
 
-t.test('a request that has come whole is not what cannot be read', async (t) => {
+t.test('A request that has arrived completely cannot be unreadable', async (t) => {
   const whole = forwardedIn(startScene({ hasWholeRequest: true }))
   t.notOk(whole.response.rejectUnreadable(malformedRequest))
   t.ok(paths.forwarded().response.rejectUnreadable(malformedRequest))
   t.notOk(paths.sending().response.rejectUnreadable(malformedRequest))
 })
 
-t.test('whatever comes in whatever order, all is counted and released once', async (t) => {
+t.test('Any sequence of events counts and releases everything exactly once', async (t) => {
   const more: [string, (scene: Scene) => void][] = [
     ['begin a stream', ({ response, source }) => response.begin(200, eventStream, source)],
     ['begin three bytes', ({ response, source }) => response.begin(200, ofThree, source)],
     ['take the body', ({ response }) => void response.takeBody()],
     ['grant a slot', ({ slot }) => slot.go()],
-    ['refuse a slot', ({ slot }) => slot.reject(noSlots)],
+    ['reject a slot', ({ slot }) => slot.reject(noSlots)],
     ['stop sending', ({ stopSending }) => stopSending()],
     ['end what is live', ({ live }) => live.endAll()],
   ]
@@ -200,7 +197,7 @@ t.test('whatever comes in whatever order, all is counted and released once', asy
       const times = (what: RegExp) => scene.done.filter((one) => what.test(one)).length
       let slotIsOpen = true
       for (const [name, event] of chosen) {
-        // The quota decides on each slot once, and not after it was left.
+        // The quota decides on each slot once, and not after the request has left it.
         if (name.endsWith(' a slot')) {
           if (!slotIsOpen || times(/^slot awaited$/) === 0 || times(/^slot left$/) > 0) continue
           slotIsOpen = false
@@ -216,10 +213,10 @@ t.test('whatever comes in whatever order, all is counted and released once', asy
       }
       const open = scene.response.isOver ? 0 : 1
       if (open === 0) ended++
-      const counts = times(/^(?:counted|rejected|refused)/)
+      const counts = times(/^(?:counted|rejected)/)
       const once: [string, boolean][] = [
         ['counted', counts <= 1 && counts >= 1 - open],
-        ['settled', times(/^(?:used|given back)$/) <= Math.min(1, counts)],
+        ['settled', times(/^(?:used|unused)$/) <= Math.min(1, counts)],
         ['ended', times(/^ended$/) === 1 - open && times(/^released$/) === 1 - open && times(/^over$/) === 1 - open],
         ['closed', times(/^(?:end |cut|detached)/) <= 1],
         ['slots', times(/^slot taken$/) - times(/^slot released$/) === (times(/^stream opened$/) === 1 ? open : 0)],
@@ -229,5 +226,5 @@ t.test('whatever comes in whatever order, all is counted and released once', asy
     }),
     { seed, numRuns: effort({ small: 2_000, full: 200_000 }) },
   )
-  t.ok(ended > 0, `${ended} came to an end`)
+  t.ok(ended > 0, `${ended} requests ended`)
 })

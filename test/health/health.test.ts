@@ -1,10 +1,10 @@
-// What is seen of a tenant with services of its own: drift, health and usage, each from the engine, and never made up.
+// Drift, health and usage of a tenant with its own services, as the engine reports them.
 import t from 'tap'
 import type { Drift } from '#control-plane/drift/drift-reader.ts'
 import { until } from '#test/support/until.ts'
 import { isError, startApi, newName } from '#test/support/control-plane/api.ts'
 
-// What drifts is not to be mended under the test's hands.
+// Under the policy "report" the control plane does not repair the drift of this test.
 const api = await startApi(t, { cloud: true })
 const dedicated = async () => {
   const tenant = await api.create(newName(), { plan: 'Pro', region: 'cloud' })
@@ -22,31 +22,28 @@ const service = (id: string, name: string) => {
   return found
 }
 
-t.test(
-  'without a difference there is none; every change by hand is one, and is not mended under "report"',
-  async (t) => {
-    const { tenant_id: id } = await dedicated()
-    t.match(await drift(id), { tenant_id: id, policy: 'report', observed_at: String, drifted: false, differences: [] })
-    service(id, 'postgres').state = 'paused'
-    service(id, 'runtime').resources.memoryBytes = 64
-    const seen = await drift(id)
-    t.ok(seen.drifted)
-    t.same(seen.differences, [
-      { component: 'postgres', field: 'state', desired: 'running', observed: 'paused' },
-      { component: 'runtime', field: 'memory_bytes', desired: 2 ** 30, observed: 64 },
-    ])
-    const stack = api.engine.stacks.get(id)
-    if (stack === undefined) throw new Error('no stack')
-    stack.volumes = stack.volumes.filter(({ name }) => !name.endsWith('-data'))
-    stack.containers = stack.containers.filter(({ labels }) => labels.service !== 'runtime')
-    t.match(
-      (await drift(id)).differences.map(({ component, field }) => `${component} ${field}`),
-      ['volume/data existence', 'postgres state', 'runtime existence'],
-    )
-  },
-)
+t.test('Each manual change is a difference, and is not repaired under the policy "report"', async (t) => {
+  const { tenant_id: id } = await dedicated()
+  t.match(await drift(id), { tenant_id: id, policy: 'report', observed_at: String, drifted: false, differences: [] })
+  service(id, 'postgres').state = 'paused'
+  service(id, 'runtime').resources.memoryBytes = 64
+  const seen = await drift(id)
+  t.ok(seen.drifted)
+  t.same(seen.differences, [
+    { component: 'postgres', field: 'state', desired: 'running', observed: 'paused' },
+    { component: 'runtime', field: 'memory_bytes', desired: 2 ** 30, observed: 64 },
+  ])
+  const stack = api.engine.stacks.get(id)
+  if (stack === undefined) throw new Error('no stack')
+  stack.volumes = stack.volumes.filter(({ name }) => !name.endsWith('-data'))
+  stack.containers = stack.containers.filter(({ labels }) => labels.service !== 'runtime')
+  t.match(
+    (await drift(id)).differences.map(({ component, field }) => `${component} ${field}`),
+    ['volume/data existence', 'postgres state', 'runtime existence'],
+  )
+})
 
-t.test('under "repair" a difference is mended, and then there is none', async (t) => {
+t.test('Under the policy "repair" a difference is repaired, and then there is none', async (t) => {
   const { tenant_id: id } = await dedicated()
   await api.call('PATCH', `/v1/tenants/${id}`, { body: { drift_policy: 'repair' }, headers: { prefer: 'wait=30' } })
   service(id, 'postgres').state = 'exited'
@@ -54,7 +51,7 @@ t.test('under "repair" a difference is mended, and then there is none', async (t
   t.same(service(id, 'postgres').state, 'running')
 })
 
-t.test('no services, no drift; an engine that can not be asked is said to be that', async (t) => {
+t.test('Without services there is no drift, and an unreachable engine is an error', async (t) => {
   const shared = await api.create()
   t.match(await drift(shared.tenant_id), { drifted: false, differences: [] })
   const { tenant_id: id } = await dedicated()
@@ -64,10 +61,17 @@ t.test('no services, no drift; an engine that can not be asked is said to be tha
   api.engine.isReachable = true
   isError(t, response, 503, 'ENGINE_UNREACHABLE', 'cannot be reached', 'drift')
   t.same(ofShared.status, 200)
-  isError(t, await get('t_00000000000000000000', 'drift'), 404, 'TENANT_NOT_FOUND', 'tenant', 'drift of nobody')
+  isError(
+    t,
+    await get('t_00000000000000000000', 'drift'),
+    404,
+    'TENANT_NOT_FOUND',
+    'tenant',
+    'drift of an unknown tenant',
+  )
 })
 
-t.test('before its services are begun, that is the difference', async (t) => {
+t.test('Services that do not exist yet are the difference of their tenant', async (t) => {
   api.engine.isReachable = false
   const response = await api.call('POST', '/v1/tenants', { body: { name: newName(), plan: 'Pro', region: 'cloud' } })
   const { tenant_id: id } = response.body as { tenant_id: string }
@@ -83,7 +87,7 @@ t.test('before its services are begun, that is the difference', async (t) => {
   await until(async () => (await api.tenant(id)).status === 'ready', 'readiness')
 })
 
-t.test('health tells of each part, with the time it was seen', async (t) => {
+t.test('Health reports each part, with the time of its observation', async (t) => {
   const { tenant_id: id } = await dedicated()
   const container = {
     state: 'running',
@@ -120,7 +124,7 @@ t.test('health tells of each part, with the time it was seen', async (t) => {
   t.match(
     (await get(id, 'health')).body,
     { status: 'unknown', components: { runtime: { status: 'unknown' } } },
-    'not known to be well yet',
+    'not healthy yet',
   )
   service(id, 'runtime').health = 'healthy'
 
@@ -128,7 +132,7 @@ t.test('health tells of each part, with the time it was seen', async (t) => {
   t.match(
     (await get(id, 'health')).body,
     { status: 'unknown', components: { database: { status: 'unknown' }, postgres: part } },
-    'a runtime that is silent',
+    'a silent runtime',
   )
   api.region.agrees = true
   api.engine.isReachable = false
@@ -140,7 +144,7 @@ t.test('health tells of each part, with the time it was seen', async (t) => {
       status: 200,
       body: { status: 'unknown', components: { database: part, runtime: { status: 'unknown', container: null } } },
     },
-    'an engine that is away',
+    'an unreachable engine',
   )
 
   await api.call('POST', `/v1/tenants/${id}/pause`, { headers: { prefer: 'wait=30' } })
@@ -153,14 +157,14 @@ t.test('health tells of each part, with the time it was seen', async (t) => {
         postgres: { status: 'unknown', message: /stopped/, container: { state: 'exited' } },
       },
     },
-    'a paused one is neither well nor ill',
+    'a paused tenant is neither healthy nor unhealthy',
   )
   const shared = await api.create()
   const { components } = (await get(shared.tenant_id, 'health')).body as { components: object }
   t.same(Object.keys(components), ['database', 'storage', 'functions'])
 })
 
-t.test('usage tells what each service takes now; what can not be had is null', async (t) => {
+t.test('Usage reports what each service uses now, and null where that is unknown', async (t) => {
   const { tenant_id: id } = await dedicated()
   const running = { cpu_seconds: 1.5, memory_bytes: 50_000_000 }
   t.match((await get(id, 'usage')).body, {

@@ -1,17 +1,17 @@
-// Reads a PDF's text back: every piece with its page and place, by the tables that the file itself carries for that.
+// Extracts a PDF's text: every chunk with its page and position, from the Unicode tables in the file.
 import { inflateSync } from 'node:zlib'
 
 export interface PdfChunk {
   page: number
-  /** Points from the left, and from the bottom. */
+  /** Distance from the left edge in points; `y` is the distance from the bottom. */
   x: number
   y: number
   text: string
-  /** Glyphs of the font that print an empty box. */
+  /** Number of glyphs that print an empty box. */
   missing: number
 }
 
-/** Of files as they are written here: no object streams, one content stream a page, texts as hexadecimal glyphs. */
+/** Extracts the chunks of a PDF in our format: no object streams, one content stream a page, texts as hexadecimal glyphs. */
 export function pdfChunks(file: Buffer): PdfChunk[] {
   const objects = objectsOf(file)
   const fonts = new Map<string, Map<number, string>>()
@@ -28,7 +28,7 @@ export function pdfChunks(file: Buffer): PdfChunk[] {
   })
 }
 
-/** The pieces of a line together, from left to right; lines from top to bottom. */
+/** Extracts the lines of a PDF from top to bottom, each with its chunks from left to right. */
 export function pdfRows(file: Buffer): string[][] {
   const rows = new Map<string, PdfChunk[]>()
   for (const chunk of pdfChunks(file)) {
@@ -54,7 +54,7 @@ function objectsOf(file: Buffer): Map<string, { head: string; body: Buffer }> {
   return objects
 }
 
-/** Glyph number → what it stands for. */
+/** Maps a glyph ID to its text. */
 function glyphTable(map: string): Map<number, string> {
   const table = new Map<number, string>()
   for (const [, first = '', , list = ''] of map.matchAll(/<([0-9a-f]+)> <([0-9a-f]+)> \[([^\]]*)\]/gi)) {
@@ -68,7 +68,7 @@ function glyphTable(map: string): Map<number, string> {
   return table
 }
 
-/** A run of glyphs, or all runs between two marks that say what their text is. */
+/** Returns a chunk for each run of glyphs, and one for all runs between two marks that give their text. */
 function chunksOf(content: string, fonts: ReadonlyMap<string, ReadonlyMap<number, string>>): Omit<PdfChunk, 'page'>[] {
   const chunks: Omit<PdfChunk, 'page'>[] = []
   let [font, x, y] = ['', 0, 0]
@@ -121,7 +121,7 @@ function markedChunk({ isReversed, actual, chunks }: Mark): Omit<PdfChunk, 'page
   ]
 }
 
-/** The text of a string in parentheses: UTF-16 behind its mark, or ASCII. */
+/** Decodes a string in parentheses: UTF-16 after a byte order mark, else ASCII. */
 function literal(escaped: string): string {
   const controls: Record<string, string> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' }
   const bytes = Buffer.from(
