@@ -62,7 +62,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
         name,
         {
           reason:
-            'no record is new, which is so the status is 200, in PostgREST too since version 12; the documented status is 201',
+            'no record is new, so the status is 200, in PostgREST too since version 12; the documented status is 201',
           instead: (example) => ({
             ...example,
             response: { ...membersOf(example.response), status: 200, statusText: 'OK' },

@@ -20,7 +20,7 @@ export const aggregates: Feature[] = [
     ),
   },
   {
-    feature: '`count()` of rows, and the former `count` in its older form',
+    feature: '`count()` of rows, and `count` in its older form',
     here: 'same',
     check: give(
       ['/sales?select=count()', [{ count: 4 }]],
@@ -83,7 +83,7 @@ export const aggregates: Feature[] = [
     ]),
   },
   {
-    feature: 'order by a column that is not a grouped',
+    feature: 'order by a column that is not grouped',
     here: 'same',
     check: gives(
       '/sales?select=sold_on,amount.sum()&order=id',
@@ -208,7 +208,7 @@ export const aggregates: Feature[] = [
   {
     feature: 'disallowed aggregates',
     here: 'differs',
-    note: 'always on; in PostgREST off by default (`PGRST123`)',
+    note: 'always allowed; in PostgREST off by default (`PGRST123`)',
     check: give(['/shelves?select=count()', [{ count: 3 }]]),
   },
 ]

@@ -54,7 +54,7 @@ export const changing: Feature[] = [
   {
     feature: 'update with an empty object',
     here: 'differs',
-    note: 'changes nothing and returns the matching rows; PostgREST returns rows',
+    note: 'changes nothing and returns the matching rows; PostgREST returns none',
     check: async ({ expect }) => {
       await expect(
         { method: 'PATCH', path: '/shelves?id=eq.1', body: {}, headers: representation },
@@ -146,7 +146,7 @@ export const changing: Feature[] = [
     },
   },
   {
-    feature: 'embedding in the records that representation of returns',
+    feature: 'embedding in the records that a change returns',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
@@ -189,7 +189,7 @@ export const changing: Feature[] = [
     },
   },
   {
-    feature: 'aggregates over the records that representation of returns',
+    feature: 'aggregates over the records that a change returns',
     here: 'same',
     check: async ({ expect }) => {
       await expect(

@@ -219,7 +219,7 @@ export const embeddedParameters: Feature[] = [
     ),
   },
   {
-    feature: 'a hint that matches relationship',
+    feature: 'a hint that matches no relationship',
     here: 'same',
     check: gives(
       '/books?select=id,authors!title(name)',

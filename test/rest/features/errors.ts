@@ -53,7 +53,7 @@ export const errors: Feature[] = [
     ),
   },
   {
-    feature: 'errors that a trigger',
+    feature: 'errors that a trigger raises',
     here: 'same',
     check: gives(
       { method: 'POST', path: '/lines', body: { entry: 'forbidden' } },
@@ -108,7 +108,7 @@ export const errors: Feature[] = [
     ),
   },
   {
-    feature: '`23514`, a value that a violated rejects',
+    feature: '`23514`, a value that a check rejects',
     here: 'same',
     check: gives(
       { method: 'POST', path: '/books', body: { id: 90, title: 'x', pages: 0 } },

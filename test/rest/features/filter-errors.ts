@@ -11,7 +11,7 @@ export const filterErrors: Feature[] = [
     'invalid input syntax for type bigint: "x"',
   ),
   bad(
-    'an unknown value of is not in the enum',
+    'a value that is not in the enum',
     '/books?genre=eq.opera',
     '22P02',
     'A value does not match the type of its field.',
@@ -64,7 +64,7 @@ export const filterErrors: Feature[] = [
     'Invalid query parameter "id": "," is expected at character 8 of "in.(1,2".',
   ),
   bad(
-    'text text after a list',
+    'text after a list',
     '/books?id=in.(1,2)x',
     'PGRST100',
     'Invalid query parameter "id": the value must end after the list at character 9 of "in.(1,2)x".',

@@ -118,7 +118,7 @@ export const forms: Feature[] = [
   {
     feature: 'plans: `application/vnd.pgrst.plan+json`',
     here: 'absent',
-    note: 'also by default in PostgREST, in PostgREST',
+    note: 'also off by default in PostgREST',
     check: gives(
       {
         path: one,

@@ -246,7 +246,7 @@ export const functions: Feature[] = [
     },
   },
   {
-    feature: 'overloads that differ only in types only',
+    feature: 'overloads that differ only in types',
     here: 'same',
     check: both(
       'twice',

@@ -129,7 +129,7 @@ export const reading: Feature[] = [
     ]),
   },
   {
-    feature: 'row-level security limits which rows exist',
+    feature: 'row-level security limits the rows',
     here: 'same',
     check: async ({ expect }) => {
       await expect({ path: '/drafts', as: 'ada' }, rows([{ id: 1, owner: 'ada', text: 'mine' }]))

@@ -50,7 +50,7 @@ export const upserts: Feature[] = [
     },
   },
   {
-    feature: 'omitted columns remain keep their values',
+    feature: 'omitted columns keep their values',
     here: 'same',
     check: async ({ expect }) => {
       await expect(
