@@ -34,6 +34,14 @@ function readRecord() {
   }
 }
 
+/** Whether the packages exist that npm installs in the folders of workspaces, because the root has another version. */
+function hasWorkspacePackages() {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  return Object.entries(packages)
+    .filter(([path, { optional }]) => /^(?!node_modules\/).+\/node_modules\//.test(path) && !optional)
+    .every(([path]) => existsSync(join(root, path, 'package.json')))
+}
+
 /** Runs `work` if `fingerprint` differs from the one that the last successful run recorded under `name`. */
 function step(name, expected, ready, work) {
   const done = readRecord()
@@ -52,7 +60,7 @@ const node = join(root, 'node_modules', '.bin', 'node')
 const bin = (path) => join(root, 'node_modules', path)
 
 try {
-  step('packages', fingerprint('package-lock.json'), existsSync(node), () =>
+  step('packages', fingerprint('package-lock.json'), existsSync(node) && hasWorkspacePackages(), () =>
     run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']),
   )
   step(
