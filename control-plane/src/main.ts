@@ -1,6 +1,6 @@
 // The control plane as a process, with its environment and signals. No other file uses `process`.
 import { lookup } from 'node:dns/promises'
-import { checkOrExit, readOrExit, stopOnSignals } from '@tenantry/contract'
+import { checkOrExit, errorSerializer, readOrExit, stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
 import { readConfig } from './config.ts'
 import { startControlPlane } from './control-plane.ts'
@@ -8,7 +8,7 @@ import { systemClock } from './platform/clock.ts'
 import { parseFailpoints } from './reconcile/index.ts'
 
 const config = readOrExit(() => readConfig(process.env))
-const log = pino({ level: config.logLevel, base: null })
+const log = pino({ level: config.logLevel, base: null, serializers: { err: errorSerializer(pino.stdSerializers.err) } })
 const kill = () => process.kill(process.pid, 'SIGKILL')
 const failpoint = readOrExit(() =>
   parseFailpoints(config.failpoints, kill, (name) => log.trace({ failpoint: name }, 'A failpoint was passed.')),

@@ -143,7 +143,7 @@ function checkSpec(spec: ContainerSpec, rules: ProxyRules): void {
   if (!user.test(spec.user)) throw new Rejected('the user is not a numeric user and group other than root')
   if (!imageReference.test(spec.image)) throw new Rejected('the reference of the image is not valid')
   for (const { volume, path } of spec.volumes) {
-    if (!ownName.test(volume)) throw new Rejected('the volume ${volume} is not named like one of Tenantry')
+    if (!ownName.test(volume)) throw new Rejected(`the volume ${volume} does not have a name of Tenantry`)
     if (!isOwnPath(path)) throw new Rejected(`no volume may be mounted at ${path}`)
   }
   for (const [path, options] of Object.entries(spec.scratch)) {
@@ -151,7 +151,7 @@ function checkSpec(spec: ContainerSpec, rules: ProxyRules): void {
       throw new Rejected(`no scratch directory may be at ${path} with ${options}`)
   }
   for (const { network } of spec.networks)
-    if (!ownName.test(network)) throw new Rejected('the network ${network} is not named like one of Tenantry')
+    if (!ownName.test(network)) throw new Rejected(`the network ${network} does not have a name of Tenantry`)
   if (spec.published.length > 0) checkPublished(spec, labels, rules)
   if (spec.name.endsWith(helperSuffix)) checkHelper(spec)
 }

@@ -1,7 +1,7 @@
 // The Docker proxy as a process: environment, log, sockets, signals. It also watches the watchdog, which watches the proxy.
 import { chmod, rm } from 'node:fs/promises'
 import { once } from 'node:events'
-import { readOrExit, stopOnSignals } from '@tenantry/contract'
+import { errorSerializer, readOrExit, stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
 import { readProxyConfig } from './config.ts'
 import { createProxy } from './proxy.ts'
@@ -9,7 +9,12 @@ import { engineSocket } from './engine-socket.ts'
 import { EngineGone, watchContainers } from './watchdog.ts'
 
 const config = readOrExit(() => readProxyConfig(process.env))
-const log = pino({ name: 'docker-proxy', level: config.logLevel, base: null })
+const log = pino({
+  name: 'docker-proxy',
+  level: config.logLevel,
+  base: null,
+  serializers: { err: errorSerializer(pino.stdSerializers.err) },
+})
 const engine = engineSocket(config.engineSocket)
 const proxy = createProxy({ rules: config.rules, engine, log })
 const stopping = new AbortController()

@@ -1,5 +1,5 @@
 // The watchdog as a process: environment, log, signals.
-import { Environment, readOrExit, stopOnSignals, watchdogSettings } from '@tenantry/contract'
+import { Environment, errorSerializer, readOrExit, stopOnSignals, watchdogSettings } from '@tenantry/contract'
 import pino from 'pino'
 import { engineSocket } from './engine-socket.ts'
 import { EngineGone, watchContainers } from './watchdog.ts'
@@ -12,7 +12,12 @@ const { level, socket, project } = readOrExit(() => {
     project: environment.required('TENANTRY_COMPOSE_PROJECT'),
   }
 })
-const log = pino({ name: 'watchdog', level, base: null })
+const log = pino({
+  name: 'watchdog',
+  level,
+  base: null,
+  serializers: { err: errorSerializer(pino.stdSerializers.err) },
+})
 const engine = engineSocket(socket)
 const stopping = new AbortController()
 

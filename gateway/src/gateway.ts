@@ -57,7 +57,7 @@ export interface GatewayOptions {
   log: Log
   limits?: Partial<Limits>
   /**
-   * The machine's boot ID. It changes with a crash of the machine, after which files are not trusted that a crash can lose.
+   * The machine's boot ID. It changes when the machine restarts. Files that a crash can damage are not trusted then.
    */
   machineBoot?: string
   /** Milliseconds between usage pushes. */

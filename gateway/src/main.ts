@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { ConfigurationError, exitForConfiguration, stopOnSignals } from '@tenantry/contract'
+import { ConfigurationError, errorSerializer, exitForConfiguration, stopOnSignals } from '@tenantry/contract'
 import { destination, pino } from 'pino'
 import { readConfig } from './config.ts'
 import { startGateway } from './gateway.ts'
@@ -16,7 +16,10 @@ process.stderr.on('error', () => undefined)
 
 try {
   const config = readConfig(process.env)
-  const log = pino({ name: 'gateway', level: config.logLevel }, output)
+  const log = pino(
+    { name: 'gateway', level: config.logLevel, serializers: { err: errorSerializer(pino.stdSerializers.err) } },
+    output,
+  )
   const internalToken = (await readFile(config.internalTokenFile, 'utf8')).trim()
   if (internalToken.length < 16)
     throw new ConfigurationError('The gateway cannot start: the internal token is shorter than 16 characters.')

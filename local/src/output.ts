@@ -1,4 +1,5 @@
 // The output of `npm start` itself. A slow, blocked or closed reader must not block the supervisor.
+import { errorSerializer } from '@tenantry/contract'
 import pino, { type Logger } from 'pino'
 import { prettyFactory } from 'pino-pretty'
 
@@ -44,7 +45,7 @@ export function openOutput(descriptor: 1 | 2): Output {
 
 /** Opens a log: formatted for a terminal, as JSON otherwise. */
 export function openLog(output: Output, level: string, isTerminal: boolean): Logger {
-  const settings = { level, base: null }
+  const settings = { level, base: null, serializers: { err: errorSerializer(pino.stdSerializers.err) } }
   if (!isTerminal) return pino(settings, { write: (line) => output.write(line) })
   const formatLine = prettyFactory({ colorize: true, ignore: 'service', messageFormat: '{service} {msg}' })
   return pino(settings, { write: (line) => output.write(formatLine(line)) })

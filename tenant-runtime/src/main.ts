@@ -1,12 +1,12 @@
 // Runs the runtime as a process: environment and signals. Only this file uses `process`.
-import { readOrExit, stopOnSignals } from '@tenantry/contract'
+import { errorSerializer, readOrExit, stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
 import { readConfig } from './config.ts'
 import { startRuntime } from './runtime.ts'
 import { parseStorageFailpoints } from './storage/failpoints.ts'
 
 const config = readOrExit(() => readConfig(process.env))
-const log = pino({ level: config.logLevel, base: null })
+const log = pino({ level: config.logLevel, base: null, serializers: { err: errorSerializer(pino.stdSerializers.err) } })
 const failpoint = readOrExit(() =>
   parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL')),
 )

@@ -239,6 +239,20 @@ t.test('A container of the template is rejected where the template allows too mu
   )
 })
 
+t.test('The rejection of a foreign volume or network names it', async (t) => {
+  const volume: ContainerSpec = {
+    ...spec,
+    volumes: [{ volume: 'database', path: '/var/lib/tenantry', readOnly: false }],
+  }
+  const network: ContainerSpec = { ...spec, networks: [{ network: 'bridge', aliases: [] }] }
+  t.throws(() => create(volume, json(containerBody(volume))), {
+    message: 'the volume database does not have a name of Tenantry',
+  })
+  t.throws(() => create(network, json(containerBody(network))), {
+    message: 'the network bridge does not have a name of Tenantry',
+  })
+})
+
 t.test('Only a container for files has a writable root, and it has nothing else', async (t) => {
   const writable = helperBody(helper)
   t.throws(() => create({ name: spec.name }, writable), rejected, 'under the name of another container')

@@ -16,6 +16,7 @@ export function invalid(field: string, text: string): PartError {
 `
 
 test('the collection contains messages with status and code, and names the inserted values', async (t) => {
+  // oxlint-disable-next-line no-template-curly-in-string -- the string is source code
   t.same(messages("throw new PartError('BAD', `Too long: ${body.bytes} of ${String(maxBytes)} bytes.`)"), [
     '400 BAD: Too long: {bytes} of {maxBytes} bytes.',
   ])

@@ -20,7 +20,7 @@ export async function runBackup(job: Job, deps: JobDeps, signal: AbortSignal): P
   for (const old of await ledger.completeBackup(job, taken, epoch)) {
     await target
       .remove(old)
-      .catch((cause: unknown) => log.warn({ backup: old, err: cause }, 'could not remove an old backup'))
+      .catch((cause: unknown) => log.warn({ backup: old, err: cause }, 'An old backup could not be removed.'))
   }
 }
 
@@ -47,7 +47,7 @@ async function takeOwn(job: Job, deps: JobDeps, signal: AbortSignal): Promise<Ta
     })
   } catch (cause) {
     await target.discard(backup.id).catch((error: unknown) => {
-      log.warn({ backup: backup.id, err: error }, 'could not remove an incomplete backup')
+      log.warn({ backup: backup.id, err: error }, 'An incomplete backup could not be removed.')
     })
     throw cause
   }
@@ -77,8 +77,9 @@ function recordOf(
 }
 
 /**
- * Calls `work` while the tenant runs. A tenant that was paused is paused again afterwards, unless a request has changed
- * it.
+ * Calls `work` with the running tenant. For a scheduled backup, a paused tenant is woken and afterwards paused again,
+ * unless a request has changed it meanwhile.
+ * @throws BackupError NOT_RUNNING for any other tenant that is not ready
  */
 async function awake<T>(
   { tenantId, backup }: Job,

@@ -92,7 +92,7 @@ export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadersh
           await poll()
           return pollMilliseconds
         },
-        onError: (error) => log.warn({ err: error }, 'could not poll the backups; retrying'),
+        onError: (error) => log.warn({ err: error }, 'The backups could not be polled. The poll is retried.'),
       },
       lost,
     )
@@ -112,17 +112,17 @@ async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> 
     if (!(await ledger.begin(job, epoch))) return
     await work[job.kind](job, deps, AbortSignal.any([lost, clock.timeout(jobMilliseconds)]))
     deps.measure(job.kind, 'succeeded', seconds())
-    log.info({ ...details, seconds: seconds() }, `a ${job.kind} succeeded`)
+    log.info({ ...details, seconds: seconds() }, `The job "${job.kind}" succeeded.`)
   } catch (error) {
     if (error instanceof LeadershipLost || lost.aborted) return
-    log.warn({ ...details, err: error }, `a ${job.kind} failed`)
+    log.warn({ ...details, err: error }, `The job "${job.kind}" failed.`)
     const isLast = isPermanent(error) || job.attempts + 1 >= maxAttempts
     const isOver =
       error instanceof OperationSuperseded || isLast || (job.kind === 'backup' && !(await isCommitted(job, deps)))
     if (isOver) {
       deps.measure(job.kind, 'failed', seconds())
       await endFailed(job, error, deps).catch((cause: unknown) =>
-        log.warn({ ...details, err: cause }, 'could not record a failure'),
+        log.warn({ ...details, err: cause }, 'The failure of a job could not be recorded.'),
       )
     } else await clock.sleep(retryMilliseconds, lost).catch(() => undefined)
   }
@@ -133,7 +133,7 @@ async function isCommitted({ backup }: Job, { target, log }: Deps): Promise<bool
   return target.size(backup.id, encryptedParts).then(
     (bytes) => bytes !== undefined,
     (error: unknown) => {
-      log.warn({ backup: backup.id, err: error }, 'could not read the backup directory')
+      log.warn({ backup: backup.id, err: error }, 'The backup directory could not be read.')
       return true
     },
   )
@@ -172,7 +172,7 @@ async function recover(jobs: readonly Job[], deps: Deps, signal: AbortSignal): P
       for (const stack of stacks) if (isScratchId(stack) && !wanted.has(stack)) await engine.remove(stack, signal)
     } catch (error) {
       // The sweep of orphaned stacks removes them later.
-      log.warn({ region, err: error }, 'could not search for scratch homes')
+      log.warn({ region, err: error }, 'The search for scratch homes failed.')
     }
   }
 }

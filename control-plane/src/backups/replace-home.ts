@@ -60,7 +60,7 @@ export async function replaceHome(
       })
     } catch (cause) {
       await unstage(own, fresh, staging, deps.clock.timeout(renewMilliseconds)).catch((error: unknown) =>
-        deps.log.warn({ tenant: tenant.id, err: error }, 'could not remove the files of a failed restore'),
+        deps.log.warn({ tenant: tenant.id, err: error }, 'The files of a failed restore could not be removed.'),
       )
       throw cause
     }
@@ -89,7 +89,7 @@ async function beginCounters(
     signal,
   ).catch((cause: unknown) => {
     signal.throwIfAborted()
-    log.warn({ tenant: tenant.id, err: cause }, 'could not reset the counters of a restored home')
+    log.warn({ tenant: tenant.id, err: cause }, 'The counters of a restored home could not be reset.')
   })
 }
 

@@ -18,7 +18,8 @@ export async function runRestore(job: Job, deps: JobDeps, signal: AbortSignal): 
   await stepOf(deps, job)('check')
   const manifest = await files.readManifest(job.backup.manifestHash ?? '')
   await files.check(manifest)
-  const onComplaint = (text: string) => deps.log.warn({ backup: job.backup.id, text }, 'pg_restore reported errors')
+  const onComplaint = (text: string) =>
+    deps.log.warn({ backup: job.backup.id, text }, 'The program pg_restore reported errors.')
   const load = { manifest, files, migrations: deps.migrations, step: stepOf(deps, job), onComplaint }
   if (tenant.desired === 'restoring') await fillNew(job, tenant, load, deps, signal)
   else await replaceHome(job, tenant, load, deps, signal)

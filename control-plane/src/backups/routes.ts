@@ -45,7 +45,7 @@ function addRemoveBackup(app: Api, deps: BackupRoutesDeps): void {
       if (unknown !== undefined) await deps.record(actor, (write) => deps.backups.store.recordUnknownRemoved(id, write))
       // The next survey finds files that can't be removed now: as being removed, or as unknown.
       await target.remove(id).catch((cause: unknown) => {
-        request.log.warn({ err: cause, backup: id }, "could not remove a backup's files")
+        request.log.warn({ err: cause, backup: id }, 'The files of a backup could not be removed.')
       })
       return removed
     },
@@ -83,7 +83,7 @@ function addAdoptBackup(app: Api, deps: BackupRoutesDeps): void {
       const adopted = await deps.record(actor, (write) => deps.backups.store.adopt(record, write))
       // Until it is moved back, it is read from the quarantine. The next survey moves it otherwise.
       await target.release(id).catch((cause: unknown) => {
-        request.log.warn({ err: cause, backup: id }, 'could not move an adopted backup out of the quarantine')
+        request.log.warn({ err: cause, backup: id }, 'An adopted backup could not be moved out of the quarantine.')
       })
       return toBackupBody(adopted)
     },

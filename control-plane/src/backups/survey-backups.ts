@@ -37,7 +37,7 @@ export async function surveyBackups(survey: Survey, reported: Set<string>): Prom
   const missing = [...known].flatMap(([id, state]) => (state === 'complete' && !whole.has(id) ? [id] : []))
   for (const id of missing) {
     if (reported.has(id)) continue
-    log.warn({ backup: id }, 'the files of a complete backup are missing; copy them back to make it restorable')
+    log.warn({ backup: id }, 'The files of a complete backup are missing. Copy them back to make it restorable.')
   }
   reported.clear()
   for (const id of missing) reported.add(id)
@@ -53,11 +53,11 @@ async function settle(
     await target.remove(id)
   } else if (isQuarantined) {
     if (content !== 'whole' || state === undefined) return
-    if (await target.release(id)) log.info({ backup: id }, 'moved a known backup out of the quarantine')
+    if (await target.release(id)) log.info({ backup: id }, 'A known backup was moved out of the quarantine.')
   } else if (state === undefined) {
     await target.quarantine(id)
     const details = { backup: id, whole: content === 'whole' }
-    log.warn(details, 'moved an unknown backup to the quarantine (GET /v1/backups?state=unknown)')
+    log.warn(details, 'An unknown backup was moved to the quarantine (GET /v1/backups?state=unknown).')
   } else if (content === 'making' && state === 'failed') {
     await target.discard(id)
   }

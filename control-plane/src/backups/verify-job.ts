@@ -32,7 +32,8 @@ async function compare(job: Job, deps: JobDeps, signal: AbortSignal): Promise<vo
   try {
     const ids = { tenantId: manifest.tenant_id, homeId: manifest.tenant_id }
     const { location, login } = await makeScratchHome(engine, stack, await images(signal), ids, signal)
-    const onComplaint = (text: string) => deps.log.warn({ backup: backup.id, text }, 'pg_restore reported errors')
+    const onComplaint = (text: string) =>
+      deps.log.warn({ backup: backup.id, text }, 'The program pg_restore reported errors.')
     await loadHome(
       { manifest, files, location, login, newId: undefined, migrations: deps.migrations, step, onComplaint },
       signal,

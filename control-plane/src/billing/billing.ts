@@ -110,7 +110,10 @@ export function createBilling(deps: BillingDeps): Billing {
     return composed
   }
 
-  /** Whether the month before is still to be invoiced. That invoice is then the next one and takes the adjustments. */
+  /**
+   * Whether the month is used and priced but has no invoice yet. Its invoice is then the tenant's next one and takes the
+   * adjustments.
+   */
   const isInvoicePending = async (tenantId: string, month: Date): Promise<boolean> => {
     if (config === undefined || priceListFor(config, month) === undefined) return false
     const [periods, invoiced] = await Promise.all([

@@ -52,7 +52,7 @@ export function closeMonths(deps: ClosingDeps): (leadership: Leadership) => Prom
       {
         clock: deps.clock,
         work: closing.poll,
-        onError: (error) => deps.log.warn({ err: error }, 'could not make invoices; retrying'),
+        onError: (error) => deps.log.warn({ err: error }, 'The invoices could not be made. The work is retried.'),
       },
       lost,
     ).finally(() => deps.measure(undefined))
@@ -84,7 +84,7 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
       missing.failed++
       log.warn(
         { err: one.error, tenant: one.tenantId, month: monthText(month) },
-        "could not make a tenant's invoice; retrying",
+        'The invoice of a tenant could not be made. The work is retried.',
       )
     }
     return composed.flatMap(({ content }) => content ?? [])
@@ -102,7 +102,7 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
       const open = tenants.filter((tenant) => !settled.has(tenant))
       const contents = open.length === 0 ? [] : await compose(open, month, missing)
       const stored = contents.length === 0 ? 0 : await ledger.saveAll(contents, final, epoch)
-      if (stored > 0) log.info({ month: monthText(month), invoices: stored, final }, 'made invoices')
+      if (stored > 0) log.info({ month: monthText(month), invoices: stored, final }, 'Invoices were made.')
       missing.outdated += contents.length - stored
     }
     return missing

@@ -73,7 +73,10 @@ export function createStorageWatch(
           clock,
           work: poll,
           onError: (error) =>
-            log.warn({ region: config.id, err: error }, "could not read the state of tenants' stores; retrying"),
+            log.warn(
+              { region: config.id, err: error },
+              "The state of the tenants' stores could not be read. The read is retried.",
+            ),
         },
         signal,
       ),

@@ -57,7 +57,7 @@ export function createDiskWatch(
     const { condition, suspend } = judgeDisk(tenant, bytes, clock.now())
     if (isChanged(reported, condition)) await store.reportDisk(id, condition, epoch)
     if (suspend && (await store.suspend(id, generation, suspendReason, epoch)))
-      log.warn({ region, tenant: id, bytes }, 'suspended a tenant that uses more disk than its plan allows')
+      log.warn({ region, tenant: id, bytes }, 'A tenant was suspended, because it uses more disk than its plan allows.')
   }
 
   /**
@@ -86,7 +86,11 @@ export function createDiskWatch(
         {
           clock,
           work: poll,
-          onError: (error) => log.warn({ region, err: error }, "could not measure the tenants' disk; retrying"),
+          onError: (error) =>
+            log.warn(
+              { region, err: error },
+              'The disk use of the tenants could not be measured. The measurement is retried.',
+            ),
         },
         signal,
       ),

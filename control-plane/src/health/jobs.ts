@@ -37,7 +37,7 @@ export function watchHomes(deps: HomeWatchDeps): (leadership: Leadership) => Pro
       {
         clock,
         work: watch,
-        onError: (error) => log.warn({ err: error }, 'could not check the homes; retrying'),
+        onError: (error) => log.warn({ err: error }, 'The homes could not be checked. The check is retried.'),
       },
       lost,
     )
@@ -63,7 +63,7 @@ function createHomeWatch(
     ).catch(() => undefined)
     if (health?.components.database.message?.startsWith('the home is damaged') !== true) return
     const message = `the runtime ${describeHealth(health)}`
-    log.warn({ tenant: tenantId, error: message }, 'a home is damaged and will be repaired')
+    log.warn({ tenant: tenantId, error: message }, 'A home is damaged and will be repaired.')
     const at = clock.now().toISOString()
     const home: Condition = { type: 'Home', status: 'False', reason: 'HomeDamaged', message, observed_at: at }
     const others = snapshot.conditions.filter(({ type }) => type !== 'Home')

@@ -68,7 +68,7 @@ export function createIdlePause(
     if (await readGateways(running, signal)) {
       for (const { id, generation } of idleTenants(running, [...gateways.values()], regionSeconds, clock.now())) {
         if (await store.pause(id, generation, epoch))
-          log.info({ region: config.id, tenant: id }, 'paused an idle tenant')
+          log.info({ region: config.id, tenant: id }, 'An idle tenant was paused.')
       }
     }
     return Math.min(maxIntervalMilliseconds, Math.max(minIntervalMilliseconds, (Math.min(...seconds) * 1000) / 4))
@@ -82,7 +82,7 @@ export function createIdlePause(
           clock,
           work: poll,
           onError: (error) =>
-            log.warn({ region: config.id, err: error }, 'could not search for idle tenants; retrying'),
+            log.warn({ region: config.id, err: error }, 'The search for idle tenants failed and is retried.'),
         },
         signal,
       ),

@@ -54,7 +54,7 @@ export function watchQuotas(deps: QuotaWatchDeps): (leadership: Leadership) => P
       {
         clock,
         work: createQuotaWatch(deps).poll,
-        onError: (error) => log.warn({ err: error }, 'could not check quotas; retrying'),
+        onError: (error) => log.warn({ err: error }, 'The quotas could not be checked. The check is retried.'),
       },
       lost,
     )

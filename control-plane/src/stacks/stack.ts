@@ -80,7 +80,7 @@ export interface Network {
   subnet: string
   /** Whether the network has no route to the outside, except through attached containers. */
   internal: boolean
-  /** Whether the host itself has an address on it. */
+  /** Whether the host itself has an address on the network. */
   hostAddress: boolean
   attachedContainers: readonly AttachedContainer[]
 }

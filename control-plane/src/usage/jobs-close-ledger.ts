@@ -47,7 +47,7 @@ export function closeLedger(deps: CloseLedgerDeps): (leadership: Leadership) => 
           deps.measure(await stateOf(deps.closing, now, until))
           return intervalMilliseconds
         },
-        onError: (error) => deps.log.warn({ err: error }, 'could not close the usage ledger; retrying'),
+        onError: (error) => deps.log.warn({ err: error }, 'The usage ledger could not be closed. The work is retried.'),
       },
       lost,
     ).finally(() => deps.measure(undefined))

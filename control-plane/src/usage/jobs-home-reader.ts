@@ -65,7 +65,8 @@ export function readHomes(deps: HomeReaderDeps): (leadership: Leadership) => Pro
       {
         clock,
         work: reader.poll,
-        onError: (error) => log.warn({ err: error }, 'could not read homes for the ledger; retrying'),
+        onError: (error) =>
+          log.warn({ err: error }, 'The homes could not be read for the ledger. The read is retried.'),
       },
       lost,
     )
@@ -125,7 +126,8 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
     } catch (cause) {
       signal.throwIfAborted()
       measure(isRunning ? 'failed' : 'held')
-      if (isRunning) log.warn({ tenant: home.tenantId, err: cause }, 'could not read a home for the ledger; retrying')
+      if (isRunning)
+        log.warn({ tenant: home.tenantId, err: cause }, 'A home could not be read for the ledger. The read is retried.')
       if (state !== undefined && (!isRunning || clock.now().getTime() - state.readAt.getTime() > timeoutMilliseconds))
         await hold(state, clock.now())
     }

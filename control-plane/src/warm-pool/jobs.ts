@@ -63,7 +63,7 @@ export function createWarmPool(
   const make = async () => {
     const id = `t_${randomBytes(10).toString('hex')}`
     await store.addWarm({ id, name: warmName(id), plan, region: regionId, isolation, secrets: newSecrets() }, epoch)
-    log.info({ region: regionId, tenant: id }, 'making a stack in advance')
+    log.info({ region: regionId, tenant: id }, 'A stack is created in advance.')
   }
 
   /** Polls once: reads the pool, and begins to make or remove stacks. */
@@ -80,7 +80,7 @@ export function createWarmPool(
     })
     for (const id of todo.remove) {
       if (await store.removeWarm(id, epoch))
-        log.info({ region: regionId, tenant: id }, 'removing a stack that was made in advance')
+        log.info({ region: regionId, tenant: id }, 'A stack that was created in advance is removed.')
     }
     for (let made = 0; made < todo.make; made++) await make()
   }
@@ -95,7 +95,8 @@ export function createWarmPool(
             await poll(signal)
             return pollMilliseconds
           },
-          onError: (error) => log.warn({ region: regionId, err: error }, 'could not poll the warm pool; retrying'),
+          onError: (error) =>
+            log.warn({ region: regionId, err: error }, 'The warm pool could not be checked. The check is retried.'),
         },
         signal,
       ),

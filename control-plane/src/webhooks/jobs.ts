@@ -37,7 +37,7 @@ export function dispatchWebhooks(deps: DispatcherDeps): (leadership: Leadership)
       {
         clock,
         work: dispatcher.poll,
-        onError: (error) => log.warn({ err: error }, 'could not send webhooks; retrying'),
+        onError: (error) => log.warn({ err: error }, 'The webhooks could not be sent. The work is retried.'),
       },
       lost,
     ).finally(() => deps.measure(undefined))
@@ -58,7 +58,7 @@ export function createDispatcher({ outbox, send, clock, random, measure, log }: 
     if (verdict.state === 'dead')
       log.warn(
         { webhook: delivery.endpointId, event: event.id, type: event.type, status: result.status, error: result.error },
-        'gave up a webhook message',
+        'A webhook message was given up and is not sent again.',
       )
   }
 

@@ -27,7 +27,7 @@ export interface RequestHead {
   upgrade: string | undefined
   wantsEventStream: boolean
   /**
-   * The client's `x-forwarded-*` headers, repeated ones joinValues by commas. They are trustworthy only from trusted proxies.
+   * The client's `x-forwarded-*` headers, repeated ones joined by commas. They are trustworthy only from trusted proxies.
    */
   forwarded: { for: string; proto: string; host: string }
 }

@@ -81,7 +81,7 @@ export class CounterStore {
   }
 
   /**
-   * Notes that the control plane has stored these values. Cells that have grown in the meantime are already isListed again.
+   * Notes that the control plane has stored these values. Cells that have grown in the meantime are already listed again.
    */
   acknowledge(counters: readonly Counter[], cells: readonly Cell[]): void {
     cells.forEach((cell, index) => {

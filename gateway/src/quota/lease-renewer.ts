@@ -17,7 +17,7 @@ interface LeaseRenewerOptions {
   unfinished: () => readonly string[]
   /** Returns monotonic milliseconds. */
   elapsed: () => number
-  /** Returns milliseconds since 1970. */
+  /** Returns the current time in milliseconds since 1970. */
   now: () => number
   /** The file that persists remaining leases for the next boot. */
   file: PersistedFile<PersistedLease>
@@ -221,7 +221,7 @@ export class LeaseRenewer {
     this.#isWanted = false
     const reportedLeases = this.#due()
     const reports = reportedLeases.map((lease) => lease.report())
-    // Reported leases move to the end, so that those that always change do not keep others from being reportedLeases.
+    // Reported leases move to the end, so that those that always change do not keep others from being reported.
     for (const lease of reportedLeases) {
       this.#leases.delete(lease.tenantId)
       this.#leases.set(lease.tenantId, lease)

@@ -93,7 +93,7 @@ async function databaseHealth(tenant: Tenant, now: () => Date): Promise<Componen
     )
     if (!isKnown && rows.length === 0) completeUntil.set(tenant, now().getTime() + completeMs)
     if (rows.length === 0) return { status: 'healthy', observed_at: now().toISOString() }
-    return unhealthy(damage(rows.map(({ problem }) => String(problem))))
+    return unhealthy(damage(rows.map(({ violation }) => String(violation))))
   } catch (error) {
     return unhealthy(
       isUndefined(error) ? damage(['the function "home_problems" is missing']) : 'The database does not respond.',

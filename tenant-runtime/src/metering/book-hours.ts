@@ -63,7 +63,11 @@ function valueAt(points: readonly Point[], at: bigint): bigint {
 }
 
 /**
- * Checks the stored runs against the observed ones, because a tenant can delete stored runs: the maxOf amounts count.
+<<<<<<< HEAD
+ * Checks the stored runs against the observed ones, because a tenant can delete stored runs: the greater amounts count.
+=======
+ * Checks the stored runs against the observed ones, because a tenant can delete stored runs: the larger amounts count.
+>>>>>>> fix-code
  * Clocks may differ a little, so runs near an hour's end may be stored in the next hour. So hours are compared only when
  * the sums differ.
  * @param from first hour of `records`; runs observed in it may be stored in the hour before

@@ -1,4 +1,4 @@
-// Authenticates a request's credentials and returns the caller's context (specification, section 5). A token is verifyToken
+// Authenticates a request's credentials and returns the caller's context (specification, section 5). A token is verified
 // before any SQL.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -18,7 +18,7 @@ export function credentialsOf({ authorization, apikey }: IncomingHttpHeaders): C
   return { authorization, apikey: typeof apikey === 'string' ? apikey : undefined }
 }
 
-/** The maximum time for which verifyToken tokens are cached, so that a rotation takes effect within a second. */
+/** The maximum time for which verified tokens are cached, so that a rotation takes effect within a second. */
 const cacheMilliseconds = 1_000
 const maxCachedTokens = 10_000
 const maxTokenLength = 8_192
@@ -34,7 +34,7 @@ const issuers = (tenant: Tenant) => ['tenantry', tenant.id, tenant.name]
 
 export class Authenticator {
   readonly #now: () => number
-  #verifyToken = new Map<string, VerifiedToken>()
+  #verified = new Map<string, VerifiedToken>()
   #older = new Map<string, VerifiedToken>()
 
   /** Creates an authenticator. `now` returns milliseconds since the epoch. */
@@ -60,10 +60,10 @@ export class Authenticator {
     return this.#verify(tenant, bearer)
   }
 
-  /** Returns the context of a token that was verifyToken recently. */
+  /** Returns the context of a token that was verified recently. */
   #cached(tenant: Tenant, token: string): RlsContext | undefined {
     const key = keyOf(tenant, token)
-    const known = this.#verifyToken.get(key) ?? this.#older.get(key)
+    const known = this.#verified.get(key) ?? this.#older.get(key)
     return known !== undefined && known.until > this.#now() ? known.context : undefined
   }
 
@@ -78,11 +78,11 @@ export class Authenticator {
 
   /** Stores an entry. When the newer of two maps is full, it replaces the older one. */
   #store(key: string, entry: VerifiedToken): void {
-    if (this.#verifyToken.size >= maxCachedTokens) {
-      this.#older = this.#verifyToken
-      this.#verifyToken = new Map()
+    if (this.#verified.size >= maxCachedTokens) {
+      this.#older = this.#verified
+      this.#verified = new Map()
     }
-    this.#verifyToken.set(key, entry)
+    this.#verified.set(key, entry)
   }
 }
 

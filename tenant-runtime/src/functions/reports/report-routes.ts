@@ -34,7 +34,7 @@ const maxPeriod: Record<Granularity, { milliseconds: number; name: string }> = {
 
 interface ReportDeps {
   followers: Followers
-  /** Returns milliseconds since 1970. */
+  /** Returns the current time in milliseconds since 1970. */
   now: () => number
 }
 

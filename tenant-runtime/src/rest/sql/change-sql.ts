@@ -9,13 +9,14 @@ import { identifier } from './names.ts'
 import { Parameters } from './parameters.ts'
 import { freeName, outputsSql, selectSql } from './select-sql.ts'
 
-/** The response of a change, and the numbers of rows that undo it. */
+/** The response of a change, and the limits on the number of changed rows. Beyond them the change is rolled back. */
 export interface ChangeResponse {
   /** The plan of the returned rows; undefined when none are returned, and the caller need not be able to read them. */
   read: ReadPlan | undefined
   format: Format
-  /** The change is undone when it has another number of rows, or more rows. */
+  /** The required number of changed rows. The change is rolled back if it changes another number. */
   exactly: number | undefined
+  /** The maximum number of changed rows. The change is rolled back if it changes more. */
   maxChanged: number | undefined
   /** Whether it changes at most one row. When it changes none, the statement returns no row. */
   isOne?: boolean

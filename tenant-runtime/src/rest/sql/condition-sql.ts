@@ -9,7 +9,7 @@ import { pathSql } from './path-sql.ts'
 interface ConditionScope {
   table: string
   parameters: Parameters
-  /** Returns SQL that is true when an embedding has a row. */
+  /** Returns SQL that is true when the embedded relation has a row. */
   has(embedding: Embedding): string
 }
 
