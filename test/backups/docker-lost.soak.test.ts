@@ -17,7 +17,7 @@ t.test('a restore in place brings back a lost volume', async (t) => {
     await platform.startControlPlane()
     await until(async () => (await status()) === 'failed')
     t.match((await platform.call('GET', `/v1/tenants/${ada.id}`)).body, {
-      reason: new RegExp(`the volume "${volume}" is gone`),
+      reason: new RegExp(`The volume "${volume}" and its data are gone`),
     })
     const operation = await ended(
       platform,

@@ -25,7 +25,7 @@ const expected = async (tenantId: string, requests: bigint) =>
   )
 
 t.test('The API rejects an invoice for a month that is not over or not closed', async (t) => {
-  isError(t, await close(first.tenant_id), 409, 'MONTH_NOT_CLOSED', 'month', 'month not closed')
+  isError(t, await close(first.tenant_id), 409, 'MONTH_NOT_CLOSED', 'Month', 'month not closed')
   isError(t, await close(first.tenant_id, { month: '2999-01' }), 400, 'FUTURE_MONTH', '2999-01', 'future month')
   isError(t, await close(first.tenant_id, { month: '2026-13' }), 400, 'INVALID_MONTH', '2026-13', 'invalid month')
   isError(t, await close(first.tenant_id, { month: '2025-12' }), 422, 'NO_PRICES', '2025-12', 'no prices')

@@ -49,7 +49,7 @@ t.test(
     await api.sql('alter table usage_months disable trigger usage_months_closed')
     await api.sql("update usage_months set previous = repeat('1', 64) where tenant_id = $1", [broken.id])
     await api.makeInvoices()
-    t.same(api.warnings, ["could not make a tenant's invoice; retrying"])
+    t.same(api.warnings, ['The invoice of a tenant could not be made. The work is retried.'])
     const nets = await netsOf(month)
     for (const { id, requests } of whole) t.equal(nets.get(id), await costOf(id, month, requests), id)
     t.notOk(nets.has(broken.id))

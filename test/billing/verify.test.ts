@@ -119,7 +119,7 @@ t.test('verify-invoice rejects files that are not an invoice or an hourly export
   t.match(await verify(files.usage, files.usage), { code: 2, output: /not an invoice/ })
   t.match(await verify(files.first, await textOf(`usage/${text}`)), {
     code: 2,
-    reported: /The file is not an export of usage by hour/,
+    output: /The file is not an export of usage by hour/,
   })
   t.match(await verify(files.first, await textOf(`usage/${text}?granularity=hour&resource=egress`)), {
     code: 2,

@@ -1,4 +1,4 @@
-// The condition of a tenant's disk, and when it suspends the tenant, as pure functions.
+// Pure functions: the condition of a tenant's disk, and when the tenant is suspended for it.
 import * as fc from 'fast-check'
 import t from 'tap'
 import { allowedBytes, isChanged, judgeDisk } from '#control-plane/disk/disk-watch-plan.ts'

@@ -94,7 +94,7 @@ const changes: Change[] = [
   [
     'without the gateway',
     (host) => Object.assign(host.networks[0] ?? {}, { members: [] }),
-    { 'network/net guest gateway': 'attached → detached' },
+    { 'network/net attached container gateway': 'attached → detached' },
   ],
   [
     'another subnet',
@@ -130,7 +130,7 @@ const changes: Change[] = [
   ],
 ]
 
-t.test('Each manual change is driftOf by its field', (t) => {
+t.test('Each manual change is reported as drift by its field', (t) => {
   for (const [what, change, wanted] of changes) {
     const host = whole(stack)
     change(host)
@@ -142,7 +142,7 @@ t.test('Each manual change is driftOf by its field', (t) => {
   t.end()
 })
 
-t.test('A container of an earlier specification is driftOf by that', (t) => {
+t.test('A container of an earlier specification is reported as drift by that', (t) => {
   const before = driftOf(restarted, whole(stack))
   t.match(
     Object.keys(before).filter((field) => field.endsWith('specification')),

@@ -163,15 +163,15 @@ t.test('ssh runs nothing but the connection to the Engine, and never prompts', (
 
 t.test('invalid addresses are rejected before anything is sent', (t) => {
   const invalid: [DockerAddress, RegExp][] = [
-    [{ host: 'docker' }, /no URL/],
-    [{ host: '' }, /no URL/],
-    [{ host: 'http://127.0.0.1:2375' }, /not at http/],
+    [{ host: 'docker' }, /not a valid URL/],
+    [{ host: '' }, /not a valid URL/],
+    [{ host: 'http://127.0.0.1:2375' }, /Invalid protocol "http:\/\/"/],
     [{ host: 'tcp://127.0.0.1:2375' }, /requires TLS/],
     [{ host: 'unix://var/run/docker.sock' }, /absolute path/],
     [{ host: 'unix://' }, /absolute path/],
     [{ host: 'ssh://ops:secret@host' }, /cannot have a password/],
-    [{ host: 'ssh://ops@host/var/run/docker.sock' }, /no path/],
-    [{ host: 'ssh://-oProxyCommand=x' }, /no URL|host/],
+    [{ host: 'ssh://ops@host/var/run/docker.sock' }, /cannot have a path/],
+    [{ host: 'ssh://-oProxyCommand=x' }, /not a valid URL|host/],
     [{ host: 'ssh://-l%20x@-oProxyCommand' }, /host|user/],
   ]
   for (const [address, message] of invalid) t.throws(() => connectDocker(address), { message }, address.host)

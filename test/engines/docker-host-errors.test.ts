@@ -152,7 +152,7 @@ t.test("the Engine's own message stays in the cause", async (t) => {
   for (const [status, text, code] of cases) {
     const error = engineError('start container c', rejection(status, text))
     t.equal(error.code, code, text)
-    t.match(error.message, /^cannot start container c: [^/\d]+( \(\d+\))?$/)
+    t.match(error.message, /^Cannot start container c: [^/\d]+( \(\d+\))?\.$/)
     t.ok(String(error.cause).includes(text))
   }
   const known = new EngineError('UNHEALTHY', 'unchanged')

@@ -58,7 +58,7 @@ t.test('unread input is no error, and output over its limit is', async (t) => {
   t.match(await host.exec(worker, ['sh', '-c', 'exit 5'], { input: inParts(bytes, 65_536), signal }), { code: 5 })
   await t.rejects(host.exec(worker, ['cat', '/dev/zero'], { maxOutputBytes: 100_000, signal }), {
     code: 'ENGINE_FAILED',
-    message: /more than 100000 bytes/,
+    message: /exceeds 100000 bytes/,
   })
   const noisy = await host.exec(worker, ['sh', '-c', 'head -c 1000000 /dev/zero | tr "\\\\0" x >&2; echo end >&2'], {
     signal,
@@ -120,7 +120,7 @@ t.test('a command in a container that does not run is rejected', async (t) => {
   await host.createContainer(spec, signal)
   await t.rejects(host.exec(spec.name, ['true'], { signal }), {
     code: 'ENGINE_FAILED',
-    message: `cannot run true in ${spec.name}: it is not running`,
+    message: `Cannot run true in ${spec.name}: it is not running.`,
   })
   await t.rejects(host.exec(scene.name('missing'), ['true'], { signal }), { code: 'NOT_FOUND' })
 })

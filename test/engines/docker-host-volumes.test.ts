@@ -26,7 +26,7 @@ t.test('a volume in use is not removed', async (t) => {
   )
   await t.rejects(host.removeVolume(name('data'), owned, signal), {
     code: 'ENGINE_FAILED',
-    message: `cannot remove volume ${name('data')}: it is in use`,
+    message: `Cannot remove volume ${name('data')}: it is in use.`,
   })
   t.equal((await host.observe(owned, signal)).volumes.length, 1)
 })

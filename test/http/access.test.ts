@@ -128,17 +128,18 @@ t.test('Every route is open to its scopes, and to no others', async (t) => {
     if (access === 'public') {
       for (const key of [null, api.keys.billing, revoked.key]) t.same((await call(key)).status, 200, `${route} is open`)
     } else if (access === 'internal') {
-      for (const key of [null, api.keys.admin, internalToken]) await denied(key, 404, 'NOT_FOUND', 'nothing here')
+      for (const key of [null, api.keys.admin, internalToken])
+        await denied(key, 404, 'NOT_FOUND', 'nothing at this address')
       for (const token of ['', 'x'.repeat(internalToken.length), `${internalToken}x`]) {
-        await denied(null, 404, 'NOT_FOUND', 'nothing here', { 'x-tenantry-internal': token })
+        await denied(null, 404, 'NOT_FOUND', 'nothing at this address', { 'x-tenantry-internal': token })
       }
     } else {
       const anonymous = await denied(null, 401, 'MISSING_KEY', 'Authorization')
       t.same(anonymous.headers['www-authenticate'], 'Bearer')
       await denied(null, 401, 'MISSING_KEY', 'Authorization', { 'x-tenantry-internal': internalToken })
-      await denied(`${api.keys.admin}x`, 401, 'INVALID_KEY', 'not known')
-      await denied('', 401, 'INVALID_KEY', 'not known')
-      await denied(null, 401, 'INVALID_KEY', 'not known', { authorization: `Basic ${api.keys.admin}` })
+      await denied(`${api.keys.admin}x`, 401, 'INVALID_KEY', 'unknown')
+      await denied('', 401, 'INVALID_KEY', 'unknown')
+      await denied(null, 401, 'INVALID_KEY', 'unknown', { authorization: `Basic ${api.keys.admin}` })
       await denied(revoked.key, 401, 'REVOKED_KEY', 'revoked')
       await denied(expired.key, 401, 'REVOKED_KEY', 'expired')
       for (const scope of allScopes) {

@@ -94,7 +94,10 @@ t.test('The control plane creates its database and lives, and reports a missing 
   }
   const incomplete = await sandbox.start('control-plane', { network, secrets, environment })
   t.equal(await incomplete.ended(), 78, 'the exit code of a wrong configuration')
-  t.match(await incomplete.logs(), /TENANTRY_CONTROL_DATABASE_URL is not set/)
+  t.match(
+    await incomplete.logs(),
+    /Neither TENANTRY_CONTROL_DATABASE_URL nor TENANTRY_CONTROL_DATABASE_URL_FILE\s+is set/,
+  )
 
   const service = await sandbox.start('control-plane', {
     network,

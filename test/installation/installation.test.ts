@@ -175,7 +175,7 @@ t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
     const scratch = await mkdtemp(join(tmpdir(), 'tenantry-port-'))
     const rejected = await failedStart(['--data', join(scratch, 'data'), '--port', String(port)])
     t.equal(rejected.code, 1)
-    t.match(rejected.stdout, new RegExp(`port ${port} is taken by .*process ${process.pid}.*--port N`))
+    t.match(rejected.stdout, new RegExp(`Port ${port} is taken by .*process ${process.pid}.*--port N`))
     holder.close()
     await rm(scratch, { recursive: true, force: true })
   })
@@ -246,7 +246,7 @@ t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
     const gone = once(installation.supervisor, 'exit')
     installation.supervisor.kill('SIGINT')
     await eventually(async () => {
-      if (!/"stopping"/.test(installation.output().stderr)) throw new Error('not yet')
+      if (!/The installation stops/.test(installation.output().stderr)) throw new Error('not yet')
     })
     installation.supervisor.kill('SIGINT')
     await gone

@@ -274,7 +274,7 @@ t.test(
   },
 )
 
-t.test('Tenants that always have changes do not keep others from being results', async (t) => {
+t.test('Tenants that always have changes do not keep others from being reported', async (t) => {
   const file = slotFile({
     path: join(t.testdir(), 'slots.ndjson'),
     machineBoot: '',

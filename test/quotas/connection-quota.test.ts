@@ -258,7 +258,7 @@ t.test('Calls that are late, repeated or of an earlier boot change nothing', asy
   t.match(await call(early, 2, { ask: 2, waiting: 2 }), { accepted: false, slots: [] }, 'twice')
   t.match(await call(early, 1, { ask: 2, waiting: 2 }), { accepted: false, slots: [] }, 'late')
   t.same((await slotsOf(api, id))['late'], [2, 2])
-  t.match(await call(later, 1, { ask: 1, waiting: 1 }), { slots: [{ held: 1, open: 1 }] }, 'the earlier boot are free')
+  t.match(await call(later, 1, { ask: 1, waiting: 1 }), { slots: [{ held: 1, open: 1 }] }, 'the earlier slots are free')
   t.match(
     await call(early, 3, { open: 2, keep: 2, ask: 5, waiting: 5 }),
     { accepted: true, slots: [] },

@@ -110,7 +110,7 @@ t.test('A gateway that stops releases what it has not used', async (t) => {
 })
 
 t.test(
-  'The lease of a killed gateway is free again except for what was totalOf, once its counts are complete',
+  'The lease of a killed gateway is free again except for what was counted, once its counts are complete',
   async (t) => {
     const {
       addTenant,

@@ -84,7 +84,7 @@ t.test('Clients that leave at any moment and pipeline over three gateways use ea
   await drain(ports, path)
   t.ok(upstream.seen.length <= quota, `${upstream.seen.length} of ${quota} reached the runtime`)
   t.equal(await settled(route), quota, 'all of the month was available')
-  t.equal(await totalOf(api, route.tenant_id, 'requests'), quota, 'each admitted request is totalOf, and nothing else')
+  t.equal(await totalOf(api, route.tenant_id, 'requests'), quota, 'each admitted request is counted, and nothing else')
 })
 
 t.test(

@@ -315,7 +315,7 @@ t.test('Drift of a dedicated tenant', { timeout: 600_000 }, async (t) => {
       await docker('volume', 'rm', `tenantry-${victim.id}-${volume}`)
       await platform.call('PATCH', `/v1/tenants/${victim.id}`, { drift_policy: 'repair' })
       const body = await platform.until(victim.id, ({ status }) => status === 'failed')
-      t.match(body['reason'], new RegExp(`volume "${volume}" is gone`))
+      t.match(body['reason'], new RegExp(`volume "${volume}" and its data are gone`))
       t.match(body['conditions'], [{ type: 'Services', status: 'False', reason: 'VolumeMissing' }])
       t.equal(
         await docker('volume', 'ls', '-q', '--filter', `name=tenantry-${victim.id}-${volume}$`),

@@ -73,7 +73,7 @@ t.test('Faults of the engine and its host', { timeout: 300_000 }, async (t) => {
         throw new Error('The control plane did not create three tenants.')
       rest.push(networkTaken, volumeTaken, full)
       for (const tenant of rest)
-        await untilReported(t, tenant, 'EngineUnreachable', /^cannot .*: the Docker Engine cannot be reached$/)
+        await untilReported(t, tenant, 'EngineUnreachable', /^Cannot .*: the Docker Engine cannot be reached\.$/)
       t.equal(await use(calm), 'served', 'existing tenants are served')
       const shared = await create('no-engine', 'Free')
       t.equal(await use(shared), 'served', 'a tenant without own containers can be created')

@@ -1,4 +1,4 @@
-// For any query string the responses is 2xx or 4xx: never an internal error, and never text of another tenant.
+// For any query string the response is 2xx or 4xx: never an internal error, and never text of another tenant.
 import fc from 'fast-check'
 import t from 'tap'
 import { effort, seed } from '#test/support/effort.ts'

@@ -101,7 +101,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
         other !== container && isRunning(other) && other.spec.published.some(({ hostPort }) => ports.has(hostPort)),
     )
     if (rival !== undefined) throw rejected(what, 'PORT_TAKEN', 'a published port is in use')
-    // The Engine makes what is missing, without a label.
+    // Like the Docker Engine, create missing volumes, without labels.
     for (const { volume } of container.spec.volumes)
       if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
   }
@@ -268,7 +268,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       const [first] = spec.networks
       const network = first === undefined ? undefined : networks.get(first.network)
       if (first !== undefined && network === undefined) throw rejected(what, 'NOT_FOUND', 'it does not exist')
-      // The Engine makes what is missing, without a label.
+      // Like the Docker Engine, create missing volumes, without labels.
       for (const { volume } of spec.volumes) if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
       const made: Container = {
         id: newId(),

@@ -70,7 +70,7 @@ t.test('Storage clients', async (t) => {
     }
   }
 
-  t.test('receive an error that names a feature that storage does not have', async (t) => {
+  t.test('Calls to absent features receive an error that names the feature', async (t) => {
     await fixture(tenant, 'public', 'plain')
     for (const version of versions) {
       const storage = storageOf(tenant, 'olga', version)

@@ -98,7 +98,7 @@ async function uploadAll(
   t.same(wrong, [], 'each text is stored under its meaning, or rejected with a reason')
   t.ok(
     paths.size > texts.length / 2 && rejections.size >= 5,
-    `${paths.size}paths; rejected: ${JSON.stringify(Object.fromEntries(rejections))}`,
+    `${paths.size} paths; rejected: ${JSON.stringify(Object.fromEntries(rejections))}`,
   )
   return paths
 }

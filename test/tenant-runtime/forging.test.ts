@@ -1,4 +1,4 @@
-// No key, user or function of a tenant can change its home's label usage, except by using it.
+// No key, user or function of a tenant can change its home's recorded usage, except by using it.
 import { HomeCounters } from '@tenantry/contract'
 import t, { type Test } from 'tap'
 import { Value } from 'typebox/value'

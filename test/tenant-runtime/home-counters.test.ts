@@ -153,7 +153,7 @@ t.test('A home', { timeout: 120_000 }, async (t) => {
     'Unreadable tables do not reduce usage: the last reported value continues, and observed usage counts',
     async (t) => {
       for (const [what, sql] of [
-        ['a column that is none', 'alter table usage_hours rename column value to worth'],
+        ['a missing column', 'alter table usage_hours rename column value to worth'],
         ['no right to read', `revoke select on usage_hours from "$runtime"`],
         ['no counters', 'truncate storage_usage'],
         ['no table', 'alter table storage_usage rename to storage_used'],

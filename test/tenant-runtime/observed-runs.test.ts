@@ -102,7 +102,7 @@ t.test('After the file is cut anywhere, all whole lines count, also at the next 
   t.equal(before, 5n)
 })
 
-t.test('Damaged lines are reportedRuns and skipped', async (t) => {
+t.test('Damaged lines are reported and skipped', async (t) => {
   const path = join(t.testdir({}), 'observed-runs')
   const { observed, file } = await start(path)
   observed.note(one, run(hour))
@@ -154,7 +154,7 @@ t.test('The file has a maximum size, and nothing is written while nothing change
   t.equal(runsOf((await start(path)).observed), 48n, 'two days of each tenant')
 })
 
-t.test('A failed write is reportedRuns once, and the runs are stored once the disk accepts them', async (t) => {
+t.test('A failed write is reported once, and the runs are stored once the disk accepts them', async (t) => {
   const directory = t.testdir({})
   const path = join(directory, 'data', 'observed-runs')
   await writeFile(join(directory, 'data'), 'in the way')

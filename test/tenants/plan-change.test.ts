@@ -32,7 +32,7 @@ t.test('500 MB of documents and 1 GB of files fit the Free plan, and one byte mo
   ] as const) {
     Object.assign(stored, { file_bytes: 0, document_bytes: 0, [field]: limit + 1 })
     const response = await change(id, 'Free')
-    isError(t, response, 409, 'PLAN_TOO_SMALL', `${resource} take ${limit + 1} of ${limit} bytes`, resource)
+    isError(t, response, 409, 'PLAN_TOO_SMALL', `${resource} use ${limit + 1} of ${limit} bytes`, resource)
     t.same((response.body as { misfits: unknown }).misfits, [{ resource, stored: limit + 1, limit }])
   }
   Object.assign(stored, { file_bytes: 10 ** 12, document_bytes: 10 ** 12 })

@@ -21,7 +21,7 @@ export interface Upstream {
   /** The bytes of bodies that were received from clients and sent to clients so far. */
   received: number
   sent: number
-  /** The number of requests whose client remaining before their end. */
+  /** The number of requests whose client left before their end. */
   aborted: number
   /** Requests whose body is not read yet. */
   stalled: IncomingMessage[]

@@ -58,7 +58,7 @@ async function readDataModel(): Promise<DataModel> {
       [command, 'generate', '--generator', 'datamodel', '--schema', join(directory, 'schema.prisma')],
       {
         cwd: directory,
-        // Reading a schema does not need the schema engine. Naming another program prevents its download.
+        // Reading a schema does not need Prisma's schema engine. Setting its path to another program prevents its download.
         env: {
           ...process.env,
           PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
