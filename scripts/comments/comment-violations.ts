@@ -2,50 +2,17 @@
 
 /** Words that begin a fragment: the rest of another sentence, or a clause without a main verb. */
 const fragments = new Set(
-  [
-    ['and', 'or', 'but', 'nor', 'so', 'than', 'else', 'also', 'besides'],
-    ['of', 'what', 'whose', 'which', 'who', 'whom', 'whoever', 'whatever', 'where', 'wherever', 'how', 'why'],
-  ].flat(),
+  'and or but nor so than else also besides of what whose which who whom whoever whatever where wherever how why'.split(
+    ' ',
+  ),
 )
 /** Words that begin a fragment, or a phrase that a comma divides from its sentence: "When the lease ends, the gateway …". */
 const beginnings = new Set(
-  [
-    [
-      'about',
-      'above',
-      'after',
-      'against',
-      'among',
-      'around',
-      'as',
-      'at',
-      'because',
-      'before',
-      'behind',
-      'below',
-      'between',
-      'beyond',
-    ],
-    [
-      'by',
-      'during',
-      'for',
-      'from',
-      'if',
-      'in',
-      'inside',
-      'into',
-      'on',
-      'outside',
-      'over',
-      'per',
-      'since',
-      'through',
-      'to',
-      'under',
-    ],
-    ['unless', 'until', 'up', 'upon', 'when', 'whenever', 'while', 'with', 'within', 'without'],
-  ].flat(),
+  (
+    'about above after against among around as at because before behind below between beyond by during ' +
+    'for from if in inside into on outside over per since through to under unless until up upon when ' +
+    'whenever while with within without'
+  ).split(' '),
 )
 const abbreviations = /\b(?:e\.g|i\.e|vs|cf|approx)\./gi
 

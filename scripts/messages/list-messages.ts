@@ -17,6 +17,7 @@ export function listMessages(): { text: string; counts: Map<string, number> } {
   }
 }
 
-function sourcesOf(part: string): Source[] {
+/** Returns the sources of a part, files that Git does not track yet included. */
+export function sourcesOf(part: string): Source[] {
   return globSync(`${part}/src/**/*.ts`).map((file) => ({ file, source: readFileSync(file, 'utf8') }))
 }

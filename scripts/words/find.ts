@@ -59,21 +59,15 @@ export function createFinder(words: readonly Word[], exceptions: readonly Except
       if (seenPaths.has(path)) continue
       seenPaths.add(path)
       const spaced = spacedName(part.replace(/(?<=.)\.[^]*$/, ''))
-      for (const { word, write, pattern } of paths) {
-        pattern.lastIndex = 0
-        if (pattern.test(spaced)) add({ file: path, line: 1, kind: 'path', word, write, found: part })
-      }
+      for (const { word, write } of matching(paths, spaced))
+        add({ file: path, line: 1, kind: 'path', word, write, found: part })
     }
   }
 
   function inName(name: string): readonly Pattern[] {
     const known = wordsOfName.get(name)
     if (known !== undefined) return known
-    const spaced = spacedName(name)
-    const found = names.filter(({ pattern }) => {
-      pattern.lastIndex = 0
-      return pattern.test(spaced)
-    })
+    const found = matching(names, spacedName(name))
     wordsOfName.set(name, found)
     return found
   }
@@ -118,6 +112,14 @@ function covers(exception: Exception, finding: Finding): boolean {
 
 function appliesTo({ files, kind: wanted }: Exception, file: string, kind: Kind): boolean {
   return (wanted === undefined || wanted === kind) && (files === undefined || file.startsWith(files))
+}
+
+/** Returns the patterns that match anywhere in the text. */
+function matching(patterns: readonly Pattern[], text: string): Pattern[] {
+  return patterns.filter(({ pattern }) => {
+    pattern.lastIndex = 0
+    return pattern.test(text)
+  })
 }
 
 /** Whether the text is the path of a module, whose parts are found as names of files. */

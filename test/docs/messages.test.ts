@@ -1,9 +1,9 @@
 // Checks that every message in the tables of docs/operate/incidents.md is one that a source writes, so that an operator who
 // searches the page for a message finds it.
-import { globSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import ts from 'typescript'
-import { parts } from '#scripts/messages/list-messages.ts'
+import { parts, sourcesOf } from '#scripts/messages/list-messages.ts'
 import { textsOf, written, type Scope } from '#scripts/messages/text.ts'
 
 const page = 'docs/operate/incidents.md'
@@ -17,9 +17,7 @@ const exceptions: Record<string, string> = {
 }
 
 const scope: Scope = { isParameter: () => false, constant: () => undefined }
-const texts = new Set(
-  parts.flatMap((part) => globSync(`${part}/src/**/*.ts`)).flatMap((file) => textsIn(file, readFileSync(file, 'utf8'))),
-)
+const texts = new Set(parts.flatMap(sourcesOf).flatMap(({ file, source }) => textsIn(file, source)))
 
 test(`a source writes each message in the tables of ${page}`, async (t) => {
   const quotes = quotesIn(readFileSync(page, 'utf8'))
