@@ -4,7 +4,15 @@ import { bundleOf } from './bundle.ts'
 import { entriesOf, type Entry } from './context.ts'
 import { productionPackages } from './packages.ts'
 
-export const imageNames = ['postgres', 'tenant-runtime', 'gateway', 'control-plane', 'caddy'] as const
+export const imageNames = [
+  'postgres',
+  'tenant-runtime',
+  'gateway',
+  'control-plane',
+  'caddy',
+  'cluster-member',
+  'etcd',
+] as const
 export type ImageName = (typeof imageNames)[number]
 
 export const imageTitles: Record<ImageName, string> = {
@@ -13,6 +21,8 @@ export const imageTitles: Record<ImageName, string> = {
   gateway: 'Tenantry: gateway',
   'control-plane': 'Tenantry: control plane',
   caddy: 'Tenantry: Caddy',
+  'cluster-member': 'Tenantry: cluster member with Postgres 17 and Patroni',
+  etcd: 'Tenantry: etcd',
 }
 
 const project = dirname(import.meta.dirname)
@@ -43,7 +53,15 @@ export async function contextOf(name: ImageName): Promise<Entry[]> {
   switch (name) {
     case 'postgres':
     case 'caddy':
+    case 'cluster-member':
       return entriesOf(join(project, 'images', name), '')
+    case 'etcd':
+      return (
+        await Promise.all([
+          entriesOf(join(project, 'images', name), ''),
+          entriesOf(join(project, 'images/cluster-member/is-ok.sh'), 'is-ok.sh'),
+        ])
+      ).flat()
     case 'tenant-runtime':
       return nodeContext(
         name,

@@ -1,6 +1,5 @@
-// `npm run restore-lost-tenants`: after the loss of a host or its disk, restores each dedicated tenant whose volumes
-// are gone from its newest complete backup, through the operators' API. It can be repeated, because it checks each time
-// what is gone.
+// `npm run restore-lost-tenants`: after the loss of a host or its disk, restores each tenant whose volumes or home are gone
+// from its newest complete backup, through the operators' API. It can be repeated, because it checks each time what is gone.
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -12,6 +11,7 @@ interface Tenant {
   status: string
   suspend_reason: string | null
   payment_required: boolean
+  conditions: { type: string; status: string; reason: string; observed_at: string }[]
 }
 
 interface Backup {
@@ -22,6 +22,7 @@ interface Backup {
 
 interface Operation {
   id: string
+  kind: string
   state: string
   error: string | null
   finished: string | null
@@ -32,75 +33,136 @@ const { values: options } = parseArgs({
     'control-url': { type: 'string', default: 'http://127.0.0.1:4400' },
     /** File of an admin key. Without it, the key is in the variable KEY. */
     'key-file': { type: 'string' },
+    /**
+     * Time at which the control plane was started on a new host. Then backups that the control database does not know are
+     * adopted, and tenants that share a database are restored too.
+     */
+    since: { type: 'string' },
   },
 })
 const key = options['key-file'] === undefined ? process.env['KEY'] : await readFile(options['key-file'], 'utf8')
 if (key === undefined || key.trim() === '') throw new Error('An admin key is missing. Set KEY, or --key-file.')
 const authorization = `Bearer ${key.trim()}`
 
+/** The time before which no observation of a tenant counts; undefined on a host that is not new. */
+const since = options.since === undefined ? undefined : Date.parse(options.since)
 /** Maximum number of restores that the control plane carries out at once. */
 const maxConcurrency = 2
 const pollMilliseconds = 1_000
 /** Time after which a tenant that is still not failed is restarted, so that the control plane checks it. */
 const noticeMilliseconds = 30_000
 const failMilliseconds = 180_000
+/** Time within which the control plane has observed the homes of all tenants on a new host, where it starts all services. */
+const observeMilliseconds = 300_000
 
-const lost = await lostTenants()
-if (lost.length === 0) console.log('No tenant has lost a volume.')
+if (since !== undefined) await adoptUnknown()
 let failures = 0
+const lost = await lostTenants()
+if (lost.length === 0 && failures === 0) console.log('No tenant has lost its data.')
 const queue = [...lost]
 await Promise.all(
   Array.from({ length: maxConcurrency }, async () => {
     for (let tenant = queue.shift(); tenant !== undefined; tenant = queue.shift()) {
-      const outcome = await restore(tenant).catch((error: unknown) =>
-        error instanceof Error ? error.message : String(error),
-      )
-      if (outcome !== undefined) failures++
-      console.log(`${tenant.tenant_id} (${tenant.name}): ${outcome ?? 'restored'}`)
+      const { text, isFailure } = await restore(tenant).catch((error: unknown) => ({
+        text: error instanceof Error ? error.message : String(error),
+        isFailure: true,
+      }))
+      if (isFailure) failures++
+      console.log(`${tenant.tenant_id} (${tenant.name}): ${text}`)
     }
   }),
 )
 process.exitCode = failures === 0 ? 0 : 1
 
+/** Adopts the backups that were made after the control database was dumped. */
+async function adoptUnknown(): Promise<void> {
+  // The control plane finds them when it compares the targets, which it does at its start.
+  for (let waited = 0; !(await isCompared()); waited += pollMilliseconds) {
+    if (waited >= failMilliseconds) throw new Error('The control plane has not compared its backup targets.')
+    await sleep(pollMilliseconds)
+  }
+  for (const { id, adoptable } of await listAll<{ id: string; adoptable: boolean }>('/v1/backups', 'backups', {
+    state: 'unknown',
+  })) {
+    if (adoptable) await call('POST', `/v1/backups/${id}/adopt`)
+    console.log(`backup ${id}: ${adoptable ? 'adopted' : 'it cannot be adopted'}`)
+  }
+}
+
+async function isCompared(): Promise<boolean> {
+  return (await request('GET', '/metrics')).includes('tenantry_backup_target_available{')
+}
+
 async function lostTenants(): Promise<Tenant[]> {
   const found: Tenant[] = []
+  const deadline = Date.now() + observeMilliseconds
   for (const tenant of await listAll<Tenant>('/v1/tenants', 'tenants')) {
-    if (tenant.isolation === 'schema-per-tenant' || tenant.status === 'deleting') continue
-    const { differences } = await call<{ differences: { component: string; field: string; observed: unknown }[] }>(
-      'GET',
-      `/v1/tenants/${tenant.tenant_id}/drift`,
-    )
-    const isGone = (volume: string) =>
-      differences.some(
-        ({ component, field, observed }) =>
-          component === `volume/${volume}` && field === 'existence' && observed === 'absent',
-      )
-    if (isGone('data') || isGone('files')) found.push(tenant)
+    if (tenant.status === 'deleting') continue
+    try {
+      if (tenant.isolation === 'schema-per-tenant') {
+        if (since !== undefined && (await hasLostHome(tenant, since, deadline))) found.push(tenant)
+      } else if (await hasLostVolume(tenant)) found.push(tenant)
+    } catch (error) {
+      failures++
+      console.log(`${tenant.tenant_id} (${tenant.name}): ${error instanceof Error ? error.message : String(error)}`)
+    }
   }
   return found
 }
 
-/** Restores a tenant. @returns the reason of a failure; undefined after a success */
-async function restore(tenant: Tenant): Promise<string | undefined> {
+/**
+ * Whether the home of a tenant that shares a database is gone. While the Postgres of a region starts, its tenants are failed
+ * for other reasons.
+ */
+async function hasLostHome({ tenant_id }: Tenant, after: number, deadline: number): Promise<boolean> {
+  for (;;) {
+    const { conditions } = await call<Tenant>('GET', `/v1/tenants/${tenant_id}`)
+    const home = conditions.find(({ type }) => type === 'Home')
+    if (home !== undefined && Date.parse(home.observed_at) >= after) {
+      if (home.reason === 'HomeMissing') return true
+      if (home.status === 'True') return false
+    }
+    if (Date.now() >= deadline) throw new Error('The control plane has not observed its home.')
+    await sleep(pollMilliseconds)
+  }
+}
+
+async function hasLostVolume({ tenant_id }: Tenant): Promise<boolean> {
+  const { differences } = await call<{ differences: { component: string; field: string; observed: unknown }[] }>(
+    'GET',
+    `/v1/tenants/${tenant_id}/drift`,
+  )
+  const isGone = (volume: string) =>
+    differences.some(
+      ({ component, field, observed }) =>
+        component === `volume/${volume}` && field === 'existence' && observed === 'absent',
+    )
+  return isGone('data') || isGone('files')
+}
+
+/** Restores a tenant. @returns the result for the operator */
+async function restore(tenant: Tenant): Promise<{ text: string; isFailure: boolean }> {
   const path = `/v1/tenants/${tenant.tenant_id}`
   const backups = await listAll<Backup>(`${path}/backups`, 'backups')
   const newest = backups.filter(({ state }) => state === 'complete').at(-1)
-  if (newest === undefined) return 'it has no complete backup'
-  if (tenant.status === 'paused') await call('POST', `${path}/wake`, {})
-  if (tenant.status === 'suspended') await call('PATCH', path, { suspended: false })
-  await waitUntilFailed(path)
+  if (newest === undefined) return { text: 'it has no complete backup', isFailure: true }
+  const wasSuspended = isHalted(tenant) && (await resume(path))
+  await waitUntilFailed(tenant)
   const { operation } = await call<{ operation: Operation }>('POST', `/v1/backups/${newest.id}/restore`, {
     into: 'same',
   })
   for (let now = operation; ; now = await call<Operation>('GET', `/v1/operations/${operation.id}`)) {
     if (now.finished !== null) {
       if (now.state !== 'succeeded')
-        return `the restore of the backup ${newest.id} ended with the state "${now.state}": ${now.error ?? 'no reason was reported'}`
+        return {
+          text: `the restore of the backup ${newest.id} ended with the state "${now.state}": ${now.error ?? 'no reason was reported'}`,
+          isFailure: true,
+        }
       break
     }
     await sleep(pollMilliseconds)
   }
-  if (tenant.status === 'suspended') {
+  if (wasSuspended) {
     const { suspend_reason, payment_required } = tenant
     await call('PATCH', path, {
       suspended: true,
@@ -108,18 +170,33 @@ async function restore(tenant: Tenant): Promise<string | undefined> {
       ...(suspend_reason === null ? {} : { suspend_reason }),
     })
   }
-  return undefined
+  return { text: `restored from the backup of ${newest.created}`, isFailure: false }
+}
+
+/** Whether the tenant is suspended or paused, or was when it was last observed. One whose data is gone is `failed`. */
+function isHalted({ status, conditions }: Tenant): boolean {
+  if (status === 'suspended' || status === 'paused') return true
+  return conditions.some(({ type, reason }) => type === 'Runtime' && reason === 'Halted')
+}
+
+/** Resumes or wakes a tenant. Other tenants stay as they are. @returns whether it was suspended */
+async function resume(path: string): Promise<boolean> {
+  const { operation } = await call<{ operation: Operation }>('PATCH', path, { suspended: false })
+  await call('POST', `${path}/wake`, {})
+  return operation.kind === 'resume'
 }
 
 /**
- * Waits until the control plane has found the tenant's volume missing, because only such a tenant can be restored in
+ * Waits until the control plane has found the tenant's volume or home missing, because only such a tenant can be restored in
  * place.
  */
-async function waitUntilFailed(path: string): Promise<void> {
+async function waitUntilFailed({ tenant_id, isolation }: Tenant): Promise<void> {
+  const path = `/v1/tenants/${tenant_id}`
   let isRestarted = false
   for (let waited = 0; waited < failMilliseconds; waited += pollMilliseconds) {
-    const { status } = await call<Tenant>('GET', path)
-    if (status === 'failed') return
+    const { status, conditions } = await call<Tenant>('GET', path)
+    const isMissing = conditions.some(({ type, reason }) => type === 'Home' && reason === 'HomeMissing')
+    if (status === 'failed' && (isMissing || isolation !== 'schema-per-tenant')) return
     if (waited >= noticeMilliseconds && !isRestarted) {
       await call('POST', `${path}/restart`, {})
       isRestarted = true
@@ -129,13 +206,11 @@ async function waitUntilFailed(path: string): Promise<void> {
   throw new Error('The control plane does not report the tenant as failed.')
 }
 
-async function listAll<Item>(path: string, field: string): Promise<Item[]> {
+async function listAll<Item>(path: string, field: string, query: Record<string, string> = {}): Promise<Item[]> {
   const items: Item[] = []
   for (let cursor: string | null = ''; cursor !== null;) {
-    const page: Record<string, unknown> = await call(
-      'GET',
-      `${path}?limit=1000${cursor === '' ? '' : `&cursor=${cursor}`}`,
-    )
+    const parameters = new URLSearchParams({ ...query, limit: '1000', ...(cursor === '' ? {} : { cursor }) })
+    const page: Record<string, unknown> = await call('GET', `${path}?${parameters.toString()}`)
     items.push(...(page[field] as Item[]))
     cursor = page['next_cursor'] as string | null
   }
@@ -143,6 +218,10 @@ async function listAll<Item>(path: string, field: string): Promise<Item[]> {
 }
 
 async function call<Body>(method: string, path: string, body?: object): Promise<Body> {
+  return JSON.parse(await request(method, path, body)) as Body
+}
+
+async function request(method: string, path: string, body?: object): Promise<string> {
   const response = await fetch(`${options['control-url']}${path}`, {
     method,
     headers: { authorization, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
@@ -151,5 +230,5 @@ async function call<Body>(method: string, path: string, body?: object): Promise<
   })
   const text = await response.text()
   if (!response.ok) throw new Error(`${method} ${path} was rejected with ${response.status}: ${text.slice(0, 500)}`)
-  return JSON.parse(text) as Body
+  return text
 }

@@ -17,6 +17,7 @@ interface Totals {
 /** Texts in the test files that need a Docker Engine. */
 const engineUses = [
   'docker-platform',
+  'operated-installation',
   'startBackupPlatform',
   'support/kills',
   'support/docker',
@@ -102,7 +103,8 @@ async function runTap(files: readonly string[], options: readonly string[]): Pro
   const nodeOptions = `${process.env['NODE_OPTIONS'] ?? ''} --require=${JSON.stringify(resolve('test/support/fail-on-queued-queries.cjs'))}`
   const tap = spawn('tap', ['run', '--reporter=tap', ...timeout, ...options, ...files], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, NODE_OPTIONS: nodeOptions },
+    // Most of the time of a short test is compiling, and most files are the same in all tests and services.
+    env: { NODE_COMPILE_CACHE: resolve('node_modules/.cache/compiled'), ...process.env, NODE_OPTIONS: nodeOptions },
   })
   let block: string[] = []
   let summary: Record<string, number> = {}

@@ -58,7 +58,7 @@ const todos = {
 export async function openScene(directory: string): Promise<FunctionScene> {
   const data = join(directory, 'data')
   const greet = await compileFunction('greet')
-  const installation = await startInstallation({ dataDirectory: data })
+  const installation = await startInstallation({ dataDirectory: data, runtimes: 1 })
   const { runtimePort } = await readRegion(data)
   const internal = (await readFile(join(data, 'secrets', 'internal-token'), 'utf8')).trim()
   const tenant = await createTenant(installation, 'acme', 'Enterprise')
@@ -115,8 +115,8 @@ export async function openScene(directory: string): Promise<FunctionScene> {
       const bare = await startChild(new URL('./bare-functions.ts', import.meta.url).pathname, [file, String(executors)])
       return { port: Number(bare.firstOutput['port']), stop: () => bare.stop() }
     },
-    runtimePid: () => installation.pid('runtime'),
-    executors: async () => below(await installation.pid('runtime')),
+    runtimePid: () => installation.pid('runtime-0'),
+    executors: async () => below(await installation.pid('runtime-0')),
     async endExecutors() {
       for (let quiet = 0; quiet < quietPolls;) {
         const pids = await scene.executors()

@@ -16,6 +16,7 @@ const uncounted: TenantMeter = {
   closed: doNothing,
   began: doNothing,
   ended: doNothing,
+  inProgress: 0,
   whenWritten: (next) => next(),
 }
 

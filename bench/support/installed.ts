@@ -13,6 +13,7 @@ export interface InstalledTenant {
   secretKey: string
 }
 
+/** Reads the region of an installation with one runtime. */
 export async function readRegion(data: string) {
   const [region] = JSON.parse(await readFile(join(data, 'regions.json'), 'utf8')) as {
     postgres_url: string

@@ -66,7 +66,7 @@ export const todos = {
 
 export async function openScene(directory: string): Promise<RestScene> {
   const data = join(directory, 'data')
-  let installation = await startInstallation({ dataDirectory: data })
+  let installation = await startInstallation({ dataDirectory: data, runtimes: 1 })
   let region = await readRegion(data)
   const internal = (await readFile(join(data, 'secrets', 'internal-token'), 'utf8')).trim()
   const tenant = await createTenant(installation, 'acme', 'Enterprise')
@@ -119,10 +119,10 @@ export async function openScene(directory: string): Promise<RestScene> {
     },
     async restart() {
       await installation.stop()
-      installation = await startInstallation({ dataDirectory: data })
+      installation = await startInstallation({ dataDirectory: data, runtimes: 1 })
       region = await readRegion(data)
       await untilServed(scene)
-      return installation.pid('runtime')
+      return installation.pid('runtime-0')
     },
     stop: async () => {
       await installation.stop()

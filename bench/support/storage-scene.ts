@@ -35,7 +35,7 @@ const userId = '11111111-1111-4111-8111-111111111111'
 
 export async function openScene(directory: string): Promise<StorageScene> {
   const data = join(directory, 'data')
-  let installation = await startInstallation({ dataDirectory: data })
+  let installation = await startInstallation({ dataDirectory: data, runtimes: 1 })
   let region = await readRegion(data)
   const tenant = await createTenant(installation, 'acme', 'Enterprise')
   const token = signToken(tenant.jwtSecret, userId)
@@ -96,11 +96,11 @@ export async function openScene(directory: string): Promise<StorageScene> {
     async restart() {
       await stopBare()
       await installation.stop()
-      installation = await startInstallation({ dataDirectory: data })
+      installation = await startInstallation({ dataDirectory: data, runtimes: 1 })
       region = await readRegion(data)
       bare = await startBare()
       await untilServed(scene)
-      return installation.pid('runtime')
+      return installation.pid('runtime-0')
     },
     async stop() {
       await stopBare()

@@ -2,13 +2,15 @@
 import { readFileSync } from 'node:fs'
 import { readNetworks, type Networks } from './addresses.ts'
 import { ConfigurationError } from './configuration-error.ts'
-import type { Settings } from './settings.ts'
+import type { Settings } from './setting.ts'
+import { TokenFile } from './token-file.ts'
 import { rejectUnknownSettings } from './unknown-settings.ts'
 
 /** Values of the setting `TENANTRY_LOG_LEVEL`, the most severe first; `silent` logs nothing. */
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 /** One of `logLevels`. */
 export type LogLevel = (typeof logLevels)[number]
+
 const minTokenLength = 32
 
 /**
@@ -87,12 +89,9 @@ export class Environment<Name extends string> {
     return value
   }
 
-  /** Reads the installation's internal token from its file; a token of fewer than 32 characters is rejected. */
-  internalToken(this: Environment<Name | 'TENANTRY_INTERNAL_TOKEN_FILE'>): string {
-    const token = this.file('TENANTRY_INTERNAL_TOKEN_FILE')
-    if (token.length < minTokenLength)
-      throw new ConfigurationError(`TENANTRY_INTERNAL_TOKEN_FILE must contain at least ${minTokenLength} characters.`)
-    return token
+  /** Reads the installation's internal token from its file. @throws ConfigurationError */
+  internalToken(this: Environment<Name | 'TENANTRY_INTERNAL_TOKEN_FILE'>): TokenFile {
+    return new TokenFile(this.required('TENANTRY_INTERNAL_TOKEN_FILE'), minTokenLength)
   }
 
   /** Reads the log level; `info` if none is set. */

@@ -38,8 +38,12 @@ export const internalPaths = {
   watchManifests: '/internal/v1/watch/manifests',
   /** Control plane → watchers, NDJSON of `WatchLine<Route>`. */
   watchRoutes: '/internal/v1/watch/routes',
+  /** Control plane → gateways, NDJSON of `WatchLine<BlockedAddress, 'address'>`. */
+  watchBlockedAddresses: '/internal/v1/watch/blocked-addresses',
   /** Gateway → control plane: `UsagePush` → `UsageResponse`. */
   usage: '/internal/v1/usage',
+  /** Gateway → control plane: `CertificateCall` → `CertificateResponse`. */
+  sqlCertificate: '/internal/v1/sql-certificate',
   /** Gateway → control plane: `LeaseCall` → `LeaseResponse`. */
   leases: '/internal/v1/leases',
   /**
@@ -51,6 +55,8 @@ export const internalPaths = {
   wake: (tenantId: string) => `/internal/v1/tenants/${tenantId}/wake`,
   /** Runtime and gateway: liveness of the process, without a token. */
   live: '/internal/v1/live',
+  /** Runtime: `GET` → metrics in Prometheus' format. */
+  metrics: '/internal/v1/metrics',
   /** Runtime, and gateway for a dedicated tenant's runtime: `GET` → `TenantHealth`. */
   tenantHealth: (tenantId: string) => `/internal/v1/tenants/${tenantId}/health`,
   /** Runtime, and gateway for a dedicated tenant's runtime: `GET` → `TenantStorageUsage`. */

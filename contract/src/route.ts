@@ -44,7 +44,10 @@ export const Route = Type.Object({
   runtimes: Type.Array(Type.String()),
   /** Whether the runtimes serve this tenant only. They know the tenant's token, and never the installation's. */
   dedicated: Type.Boolean(),
-  /** Address `host:port` of the Postgres with the tenant's database; absent if tenants have no SQL access. */
+  /**
+   * Address `host:port` of the Postgres with the tenant's database, or `directory:port` of its Unix socket; absent if
+   * tenants have no SQL access.
+   */
   postgres: Type.Optional(Type.String({ pattern: `^.+:${port}$` })),
   /** Limits at the gateway; absent if there are none. */
   limits: Type.Optional(RouteLimits),

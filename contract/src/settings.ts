@@ -1,51 +1,14 @@
-// Every setting of every part: its name in the environment, its meaning, and its origin. The parts read no other names,
-// `npm start` passes on what operators may set, and docs/operate/configuration.md shows the tables.
+// Every setting of control plane, gateway and docker-proxy; runtime-settings.ts has those of runtimes: the name in the
+// environment, the meaning, and the origin. The parts read no other names, `npm start` passes on what operators may set, and
+// docs/operate/configuration.md shows the tables.
+import { controlUrl, internalToken, logLevel, restarts, type Setting, type Settings } from './setting.ts'
 
-/** One setting: an environment variable that a part reads. */
-export interface Setting {
-  /** Meaning of the value, in Markdown, for the table in docs/operate/configuration.md. */
-  description: string
-  /** Default in the same table; undefined if the part does not start without the setting, or needs no value. */
-  fallback?: string
-  /**
-   * Origin of the value. `operator`: people set it, and `npm start` passes it on. `launcher`: the program that starts
-   * the part sets it to match the other parts, as `npm start`, Compose and the control plane's stacks do.
-   */
-  setBy: 'operator' | 'launcher'
-  /** Option of `npm start` that determines the value. */
-  startOption?: string
-  /** Whether the value is a path, which `npm start` makes absolute, because the parts run in another directory. */
-  isPath?: true
-}
-
-/** Settings of a part by the names of their environment variables. */
-export type Settings<Name extends string = string> = Readonly<Record<Name, Setting>>
-
-const logLevel: Setting = {
-  description: '`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`',
-  fallback: '`info`',
-  setBy: 'launcher',
-  startOption: '--log-level',
-}
-const internalToken: Setting = {
-  description: 'file with the token with which the parts authenticate to each other',
-  setBy: 'launcher',
-  isPath: true,
-}
-const restarts: Setting = {
-  description: 'number of requested restarts; a change of it replaces the container',
-  fallback: 'none',
-  setBy: 'launcher',
-}
-const controlUrl: Setting = {
-  description: 'URL of the control plane, or of a gateway that relays to it',
-  setBy: 'launcher',
-}
 const installation: Setting = {
   description: 'name of the installation, a UUID, the same for docker-proxy and the control plane',
   fallback: 'generated at the first start',
   setBy: 'launcher',
 }
+const controlDatabaseDumps = '[dumps of the control database](back-up-and-restore.md#dumps-of-the-control-database)'
 const networkList = 'IPv4 and IPv6 networks, separated by commas'
 
 /** Settings of the control plane. */
@@ -58,8 +21,17 @@ export const controlPlaneSettings = {
     setBy: 'launcher',
     isPath: true,
   },
+  TENANTRY_CONTROL_DATABASE_PASSWORD_FILE: {
+    description:
+      "file with the superuser's password, in place of the one in the URL; " +
+      '[former passwords](secrets.md#the-passwords-of-the-superusers) may follow, one in a line',
+    fallback: 'the password in the URL',
+    setBy: 'launcher',
+    isPath: true,
+  },
   TENANTRY_MASTER_KEY_FILE: {
-    description: 'file with the master key: 32 bytes in base64',
+    description:
+      'file with the master key, 32 bytes in base64; [former keys](secrets.md#the-master-key) may follow, one in a line',
     setBy: 'launcher',
     isPath: true,
   },
@@ -81,9 +53,25 @@ export const controlPlaneSettings = {
   TENANTRY_LOG_LEVEL: logLevel,
   TENANTRY_BACKUPS: {
     description: 'directory of [backups](../backups.md)',
-    fallback: 'none: no backups are made',
+    fallback: 'none; with `npm start` `backups/` in the data directory',
     setBy: 'operator',
     isPath: true,
+  },
+  TENANTRY_BACKUP_TARGETS_FILE: {
+    description: '[file of further backup targets](../backups.md#targets)',
+    fallback: 'none',
+    setBy: 'operator',
+    isPath: true,
+  },
+  TENANTRY_PROOF_DAYS: {
+    description: "days within which each tenant's newest [backup](../backups.md#proof) is verified once; 0 for never",
+    fallback: '7',
+    setBy: 'operator',
+  },
+  TENANTRY_DUMP_MINUTES: {
+    description: `minutes between two ${controlDatabaseDumps} into each backup target; 0 for none`,
+    fallback: '60',
+    setBy: 'operator',
   },
   TENANTRY_WEBHOOKS_MAY_REACH: {
     description: `private networks that [webhooks](../webhooks.md) may be sent to; ${networkList}`,
@@ -111,9 +99,54 @@ export const controlPlaneSettings = {
     fallback: '100000000 (100 MB)',
     setBy: 'operator',
   },
+  TENANTRY_MAX_RELATIONS: {
+    description: 'maximum number of own relations of a [home](../quotas.md#relations), and of its other objects',
+    fallback: '2000',
+    setBy: 'operator',
+  },
+  TENANTRY_OPERATION_DAYS: {
+    description: 'days after which finished [operations](../api.md) are deleted, except the latest one of each tenant',
+    fallback: '365',
+    setBy: 'operator',
+  },
+  TENANTRY_AUDIT_DAYS: {
+    description: 'days after which entries of the [audit log](../api.md#audit-log) are removed, at least 30',
+    fallback: '2557 (7 years)',
+    setBy: 'operator',
+  },
+  TENANTRY_FUNCTION_LIMITS: {
+    description:
+      "maximum number of a tenant's functions, and of bytes of their modules, by plan, such as `Free=20/50000000,Pro=none`",
+    fallback: 'see [quotas](../quotas.md#functions)',
+    setBy: 'operator',
+  },
+  TENANTRY_SCHEMA_LIMITS: {
+    description:
+      "maximum number of a tenant's schemas, and of bytes of their texts, by plan, such as `Free=50/1000000,Pro=none`",
+    fallback: 'see [quotas](../quotas.md#schemas)',
+    setBy: 'operator',
+  },
+  TENANTRY_EVENT_LIMITS: {
+    description:
+      'days for which events are stored, and maximum bytes of the newest ones, by plan, such as `Free=2/10000000,Pro=none`',
+    fallback: 'see [quotas](../quotas.md#events-and-records-of-invocations)',
+    setBy: 'operator',
+  },
+  TENANTRY_INVOCATION_LIMITS: {
+    description:
+      'days for which records of invocations are stored, and maximum number of the newest ones, by plan, such as `Free=7/10000`',
+    fallback: 'see [quotas](../quotas.md#events-and-records-of-invocations)',
+    setBy: 'operator',
+  },
   TENANTRY_RATE_LIMITS: {
     description: 'rates of plans at each gateway, such as `Free=50/200,Pro=none`',
     fallback: 'see [quotas](../quotas.md#the-rate)',
+    setBy: 'operator',
+  },
+  TENANTRY_SESSION_LIMITS: {
+    description:
+      'limits of SQL sessions by plan and of all tenants of a server, such as `Free.locks=4000,server.memory_bytes=4000000000`',
+    fallback: 'see [quotas](../quotas.md#sql-sessions)',
     setBy: 'operator',
   },
   TENANTRY_FAILPOINTS: {
@@ -156,20 +189,25 @@ export const gatewaySettings = {
   TENANTRY_RESTARTS: restarts,
   TENANTRY_POSTGRES_PORT: {
     description: "port for tenants' [SQL clients](../gateway.md)",
-    fallback: 'none',
+    fallback: 'none; `npm start` selects one at its first start',
     setBy: 'operator',
   },
   TENANTRY_POSTGRES_TLS_CERT_FILE: {
-    description: 'PEM file with the certificate chain of that port',
-    fallback: 'no TLS',
+    description: 'PEM file with the certificate chain of that port; read again when it changes',
+    fallback: "a certificate of the [installation's own authority](../sql.md#which-certificate-a-gateway-has)",
     setBy: 'operator',
     isPath: true,
   },
   TENANTRY_POSTGRES_TLS_KEY_FILE: {
     description: 'PEM file with its key',
-    fallback: 'no TLS',
+    fallback: 'the same',
     setBy: 'operator',
     isPath: true,
+  },
+  TENANTRY_POSTGRES_REQUIRE_TLS: {
+    description: '1: that port rejects logins [without TLS](../sql.md#require-tls); 0: it accepts them',
+    fallback: '1 with a certificate from files, otherwise 0',
+    setBy: 'operator',
   },
   TENANTRY_TENANT_RANGE: {
     description: "IPv4 network of tenants' containers; the gateway limits their connections by address",
@@ -187,94 +225,51 @@ export const gatewaySettings = {
     fallback: 'none',
     setBy: 'operator',
   },
-} as const satisfies Settings
-
-/** Settings of a tenant runtime. */
-export const runtimeSettings = {
-  TENANTRY_HOST: { description: 'address that it listens on', fallback: '`127.0.0.1`', setBy: 'launcher' },
-  TENANTRY_PORT: { description: 'port that it listens on', fallback: '24401', setBy: 'launcher' },
-  TENANTRY_CONTROL_URL: controlUrl,
-  TENANTRY_INTERNAL_TOKEN_FILE: internalToken,
-  TENANTRY_DATA: {
-    description: 'directory of its files: blobs, manifests',
-    setBy: 'launcher',
-    startOption: '--data',
-    isPath: true,
+  TENANTRY_CONNECTIONS_PER_ADDRESS: {
+    description: 'maximum open connections of one [client address](../gateway.md#how-many-connections)',
+    fallback: '1250',
+    setBy: 'operator',
   },
-  TENANTRY_LOG_LEVEL: logLevel,
-  TENANTRY_RESTARTS: restarts,
-  TENANTRY_MAX_CONNECTIONS: {
-    description: 'maximum connections to Postgres, for all tenants together',
-    fallback: '100',
-    setBy: 'launcher',
+  TENANTRY_REQUESTS_PER_ADDRESS: {
+    description: 'maximum requests in progress of one [client address](../gateway.md#how-many-requests)',
+    fallback: '1000',
+    setBy: 'operator',
   },
-  TENANTRY_SIBLINGS: {
-    description: 'number of other runtimes that serve the same tenants',
-    fallback: '0',
-    setBy: 'launcher',
+  TENANTRY_REQUESTS_PER_TENANT: {
+    description: 'maximum requests in progress of one tenant, WebSockets and event streams included',
+    fallback: '1000',
+    setBy: 'operator',
   },
-  TENANTRY_FAILPOINTS: {
-    description: 'for tests: kills at named points of storage',
+  TENANTRY_REJECTIONS_PER_ADDRESS: {
+    description:
+      'rejected requests of one [client address](../gateway.md#rejected-requests): per second, and in a burst',
+    fallback: '50/500',
+    setBy: 'operator',
+  },
+  TENANTRY_EGRESS_PORT: {
+    description: 'port of the [egress proxy](egress.md), at the address of the internal listener',
     fallback: 'none',
     setBy: 'launcher',
   },
-  TENANTRY_MAX_PATH_BYTES: {
-    description: 'maximum length of the path of a new object, in bytes of UTF-8; at most 1024',
-    fallback: '1024',
+  TENANTRY_EGRESS_STORAGE: {
+    description: "the S3 server's `host:port` that the shared runtimes reach through the [egress proxy](egress.md)",
+    fallback: 'none',
     setBy: 'operator',
   },
-  TENANTRY_SIGNED_URL_SECONDS: {
-    description: 'default validity of a signed URL, in seconds',
-    fallback: '3600 (1 h)',
+  TENANTRY_EGRESS_MAY_REACH: {
+    description: `private networks that functions may reach through the [egress proxy](egress.md); ${networkList}`,
+    fallback: 'none',
     setBy: 'operator',
   },
-  TENANTRY_MAX_SIGNED_URL_SECONDS: {
-    description: 'maximum validity of a signed URL, in seconds',
-    fallback: '31536000 (365 days)',
+  TENANTRY_EGRESS_FORBIDDEN: {
+    description: `networks and addresses that functions never reach, such as the host's own; ${networkList}`,
+    fallback: 'none',
     setBy: 'operator',
   },
-  TENANTRY_REST_ROLLBACK: {
-    description: '1: the runtime honours `Prefer: tx=rollback`, for development',
+  TENANTRY_ACCESS_LOG: {
+    description: 'share of the requests that are [logged](monitoring.md#access-log), such as `0.01` or `1`',
     fallback: '0',
     setBy: 'operator',
-  },
-  TENANTRY_FUNCTIONS_MAY_REACH: {
-    description: "private networks that tenants' functions may fetch from, such as `10.1.0.0/16,fd12::/16`",
-    fallback: 'none',
-    setBy: 'operator',
-  },
-  TENANTRY_STORAGE_BACKEND: {
-    description: '`local` or `s3`; see [file storage](file-storage.md)',
-    fallback: '`local`',
-    setBy: 'operator',
-  },
-  TENANTRY_STORAGE_FALLBACK: {
-    description: 'the other backend, while you [move files](file-storage.md#move-files-to-another-backend)',
-    fallback: 'none',
-    setBy: 'operator',
-  },
-  TENANTRY_S3_ENDPOINT: {
-    description: 'URL of the S3 server',
-    fallback: "AWS' endpoint of the region",
-    setBy: 'operator',
-  },
-  TENANTRY_S3_REGION: { description: "the server's region", fallback: '`us-east-1`', setBy: 'operator' },
-  TENANTRY_S3_BUCKET: { description: "an existing bucket, for this installation's files only", setBy: 'operator' },
-  TENANTRY_S3_PREFIX: {
-    description: 'prefix of every key, with a slash at its end',
-    fallback: 'none',
-    setBy: 'operator',
-  },
-  TENANTRY_S3_PATH_STYLE: {
-    description: '1: the bucket is part of the path; 0: part of the host name',
-    fallback: '1 with an endpoint, otherwise 0',
-    setBy: 'operator',
-  },
-  TENANTRY_S3_ACCESS_KEY_ID: { description: 'ID of the access key', setBy: 'operator' },
-  TENANTRY_S3_SECRET_ACCESS_KEY_FILE: {
-    description: "file with the secret key, readable by the runtime's user",
-    setBy: 'operator',
-    isPath: true,
   },
 } as const satisfies Settings
 

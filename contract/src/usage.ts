@@ -10,7 +10,7 @@ import { TenantId } from './ids.ts'
  * - `rejected_requests`: group, method, status class; requests that the gateway rejected before forwarding, or the
  *   runtime before it accessed anything of the tenant; they use no quota and cost nothing
  * - `refused_requests`: group; requests over a quota or a rate limit; they use no quota and cost nothing
- * - `egress_bytes`: group
+ * - `egress_bytes`: group; `http_fetch` is the group of what functions send to other hosts
  * - `latency`: group and `bucket`; how many of `requests` had a response within the bucket's bound
  * - `connections_peak`, `connection_milliseconds`: none; long-lived connections, and the sum of their durations
  * - `function_…`: none; usage of the invocations that began in the hour.
@@ -95,6 +95,8 @@ export const HomeHour = Type.Object({
   function_milliseconds: Amount,
   function_cpu_microseconds: Amount,
   function_memory_kib_milliseconds: Amount,
+  /** Bytes that functions sent to other hosts. A runtime of an earlier version does not report them. */
+  function_egress_bytes: Type.Optional(Amount),
 })
 export type HomeHour = Static<typeof HomeHour>
 

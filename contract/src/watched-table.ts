@@ -1,49 +1,56 @@
-// The reader of the watch protocol: a table by tenant ID, stored on disk so that a restart without a control plane
+// The reader of the watch protocol: a table of entries, stored on disk so that a restart without a control plane
 // still serves (static stability). Gateway and runtime both use it.
-import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { internalTokenHeader } from './internal.ts'
+import { sentToken, type InternalToken } from './internal-token.ts'
 import { isMissingFile } from './missing-file.ts'
 import { Outage } from './outage.ts'
 import { pause } from './pause.ts'
-import { WatchLine, watchPingSeconds } from './watch.ts'
+import { replaceFile } from './replace-file.ts'
+import { WatchLine, watchPingSeconds, type WatchKey } from './watch.ts'
 
-interface Entry {
-  tenant_id: string
-  generation: number
-}
+type Entry<Key extends WatchKey> = { generation: number } & Record<Key, string>
 
-interface WatchedTableOptions<E extends Entry> {
+interface WatchedTableOptions<E extends Entry<Key>, Key extends WatchKey> {
   /** Absolute URL of the watch, for example `http://127.0.0.1:4000/internal/v1/watch/routes`. */
   url: string
-  internalToken: string
+  internalToken: InternalToken
   schema: TSchema
+  /** The member of an entry that identifies it. */
+  key: Key
   /** Path of the snapshot, which has mode 0600. */
   file: string
+  /** Paths of other snapshots that may contain entries of this table; undefined for none. */
+  otherFiles?: () => Promise<string[]>
+  /** Whether an entry belongs to this table. Others are ignored. By default, all do. */
+  isOwn?: (id: string) => boolean
   fetch: typeof globalThis.fetch
-  /** Called after every applied change; `undefined` if the tenant was removed. */
-  onChange?: (tenantId: string, entry: E | undefined) => void
+  /** Called after every applied change; `undefined` if the entry was removed. */
+  onChange?: (id: string, entry: E | undefined) => void
+  /** Called each time after the whole set was read from the control plane. */
+  onSynced?: () => void
   /** Handles lost connections and unreadable lines. The table continues by itself. */
   onError?: (error: Error) => void
 }
 
-/** The entries of a watch by tenant ID. They are current while `run` runs, and stored in a snapshot file. */
-export class WatchedTable<E extends Entry> {
-  readonly #options: WatchedTableOptions<E>
+/** The entries of a watch by their ID, such as the tenant's. They are current while `run` runs, and stored in a snapshot file. */
+export class WatchedTable<E extends Entry<Key>, Key extends WatchKey = 'tenant_id'> {
+  readonly #options: WatchedTableOptions<E, Key>
   readonly #entries = new Map<string, E>()
   #synced = false
   #dirty = false
   #saving: Promise<void> | undefined
 
-  constructor(options: WatchedTableOptions<E>) {
+  constructor(options: WatchedTableOptions<E, Key>) {
     this.#options = options
   }
 
-  /** Returns the entry of a tenant; undefined if the watch does not have it. */
-  get(tenantId: string): E | undefined {
-    return this.#entries.get(tenantId)
+  /** Returns an entry; undefined if the watch does not have it. */
+  get(id: string): E | undefined {
+    return this.#entries.get(id)
   }
 
   /** Returns all entries, in no order. */
@@ -60,11 +67,16 @@ export class WatchedTable<E extends Entry> {
     return this.#synced
   }
 
-  /** Reads the snapshot of an earlier run. A missing file is an empty table; a damaged one is reported and ignored. */
+  /** Reads the snapshots of an earlier run. A missing file is an empty table; a damaged one is reported and ignored. */
   async load(): Promise<void> {
+    const { file, otherFiles } = this.#options
+    for (const path of [file, ...((await otherFiles?.()) ?? [])]) await this.#loadFile(path)
+  }
+
+  async #loadFile(file: string): Promise<void> {
     let text: string
     try {
-      text = await readFile(this.#options.file, 'utf8')
+      text = await readFile(file, 'utf8')
     } catch (cause) {
       if (isMissingFile(cause)) return
       throw cause
@@ -74,7 +86,7 @@ export class WatchedTable<E extends Entry> {
         if (line !== '') this.#put(JSON.parse(line))
       }
     } catch (cause) {
-      this.#options.onError?.(new Error(`The snapshot ${this.#options.file} cannot be read.`, { cause }))
+      this.#options.onError?.(new Error(`The snapshot ${file} cannot be read.`, { cause }))
     }
   }
 
@@ -114,7 +126,7 @@ export class WatchedTable<E extends Entry> {
     )
     try {
       const response = await this.#options.fetch(this.#options.url, {
-        headers: { [internalTokenHeader]: this.#options.internalToken },
+        headers: { [internalTokenHeader]: sentToken(this.#options.internalToken) },
         signal: AbortSignal.any([signal, silence.signal]),
       })
       if (response.status !== 200 || response.body === null) {
@@ -133,14 +145,15 @@ export class WatchedTable<E extends Entry> {
           if (line === undefined) continue
           onLine()
           if (line.type === 'put') {
-            const tenantId = this.#put(line.entry)
-            if (!isComplete && tenantId !== undefined) seen.add(tenantId)
+            const id = this.#put(line.entry)
+            if (!isComplete && id !== undefined) seen.add(id)
           } else if (line.type === 'remove') {
-            this.#remove(line.tenant_id)
+            this.#remove(line[this.#options.key])
           } else if (line.type === 'synced') {
             isComplete = true
-            for (const tenantId of this.#entries.keys()) if (!seen.has(tenantId)) this.#remove(tenantId)
+            for (const id of this.#entries.keys()) if (!seen.has(id)) this.#remove(id)
             this.#synced = true
+            this.#options.onSynced?.()
           }
         }
         if (this.#dirty) this.#save()
@@ -150,10 +163,9 @@ export class WatchedTable<E extends Entry> {
     }
   }
 
-  #parse(text: string): WatchLine<unknown> | undefined {
+  #parse(text: string): WatchLine<unknown, Key> | undefined {
     const line: unknown = JSON.parse(text)
-    const schema = WatchLine(this.#options.schema)
-    if (Value.Check(schema, line)) return line
+    if (this.#isLine(line)) return line
     // A newer control plane may send lines that this part does not know. They are skipped.
     this.#options.onError?.(new Error('The watch sent a line of an unknown form.'))
     return undefined
@@ -162,23 +174,29 @@ export class WatchedTable<E extends Entry> {
   #put(value: unknown): string | undefined {
     if (!this.#isEntry(value)) return undefined
     const entry = value
-    const known = this.#entries.get(entry.tenant_id)
+    const id = entry[this.#options.key]
+    if (this.#options.isOwn?.(id) === false) return undefined
+    const known = this.#entries.get(id)
     // Several control planes may respond. An older generation never replaces a newer one.
-    if (known !== undefined && known.generation > entry.generation) return entry.tenant_id
-    this.#entries.set(entry.tenant_id, entry)
+    if (known !== undefined && known.generation > entry.generation) return id
+    this.#entries.set(id, entry)
     this.#dirty = true
-    this.#options.onChange?.(entry.tenant_id, entry)
-    return entry.tenant_id
+    this.#options.onChange?.(id, entry)
+    return id
+  }
+
+  #isLine(value: unknown): value is WatchLine<unknown, Key> {
+    return Value.Check(WatchLine(this.#options.schema, this.#options.key), value)
   }
 
   #isEntry(value: unknown): value is E {
     return Value.Check(this.#options.schema, value)
   }
 
-  #remove(tenantId: string): void {
-    if (!this.#entries.delete(tenantId)) return
+  #remove(id: string): void {
+    if (!this.#entries.delete(id)) return
     this.#dirty = true
-    this.#options.onChange?.(tenantId, undefined)
+    this.#options.onChange?.(id, undefined)
   }
 
   /**
@@ -190,7 +208,8 @@ export class WatchedTable<E extends Entry> {
       try {
         while (this.#dirty) {
           this.#dirty = false
-          await writeAtomically(
+          await mkdir(dirname(this.#options.file), { recursive: true })
+          await replaceFile(
             this.#options.file,
             [...this.#entries.values()].map((entry) => JSON.stringify(entry)).join('\n'),
           )
@@ -205,18 +224,4 @@ export class WatchedTable<E extends Entry> {
       }
     })()
   }
-}
-
-/** Replaces a file atomically, so that a reader sees the old text or the new one. */
-async function writeAtomically(file: string, text: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true })
-  const next = `${file}.next`
-  const handle = await open(next, 'w', 0o600)
-  try {
-    await handle.writeFile(text)
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-  await rename(next, file)
 }

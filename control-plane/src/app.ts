@@ -1,4 +1,5 @@
 // The operators' API as a Fastify application. It opens no sockets and reads neither the environment nor a clock.
+import type { InternalToken } from '@tenantry/contract'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
@@ -13,6 +14,8 @@ import {
 } from './billing/index.ts'
 import { addAuditRoutes, type AuditRoutesDeps } from './audit/index.ts'
 import { addBackupRoutes, type BackupRoutesDeps } from './backups/index.ts'
+import { addBlockedAddressRoutes, type BlockedAddressRoutesDeps } from './blocked-addresses/index.ts'
+import { addCertificateRoutes, type CertificateRoutesDeps } from './certificates/index.ts'
 import { addDriftRoutes, type DriftRoutesDeps } from './drift/index.ts'
 import { addHealthRoutes, type HealthRoutesDeps } from './health/index.ts'
 import {
@@ -24,11 +27,17 @@ import {
   type ReadTenantsDeps,
   addChangeTenant,
   type ChangeTenantDeps,
+  addJwksRoutes,
+  type JwksDeps,
+  addRotateTenant,
+  type RotateDeps,
   addRunTenant,
   type RunTenantDeps,
 } from './tenants/index.ts'
 import { addPlanRoutes, type PlanRoutesDeps } from './plans/index.ts'
+import { addSuperuserPasswordRoutes, type SuperuserPasswordRoutesDeps } from './superuser-passwords/index.ts'
 import { addRolloutRoutes, type RolloutRoutesDeps } from './rollouts/index.ts'
+import { addSessionRoutes, type SessionRoutesDeps } from './sessions/index.ts'
 import { addTenantLogs, type LogRoutesDeps } from './logs/index.ts'
 import { addWebhookRoutes, type WebhookRoutesDeps } from './webhooks/index.ts'
 import { addTenantUsage, type UsageRoutesDeps, addUsageSources, type UsageSourcesDeps } from './usage/index.ts'
@@ -37,25 +46,31 @@ import { addTenantUsage, type UsageRoutesDeps, addUsageSources, type UsageSource
 type RouteDeps = AdjustmentRoutesDeps &
   AuditRoutesDeps &
   BackupRoutesDeps &
+  BlockedAddressRoutesDeps &
+  CertificateRoutesDeps &
   ChangeTenantDeps &
   CreateTenantDeps &
   DriftRoutesDeps &
   HealthRoutesDeps &
   InvoiceRoutesDeps &
+  JwksDeps &
   KeyRoutesDeps &
   LogRoutesDeps &
   OperationRoutesDeps &
   PlanRoutesDeps &
   ReadTenantsDeps &
+  RotateDeps &
   RolloutRoutesDeps &
   RunTenantDeps &
+  SessionRoutesDeps &
+  SuperuserPasswordRoutesDeps &
   UsageRoutesDeps &
   UsageSourcesDeps &
   WebhookRoutesDeps
 
 /** Dependencies of the application. */
 export type AppDeps = RouteDeps & {
-  internalToken: string
+  internalToken: InternalToken
   logger: FastifyBaseLogger
   /** Called for each method of every route except the documentation's. */
   onRoute: ((route: { method: string; url: string }) => void) | undefined
@@ -118,18 +133,24 @@ export async function buildApp(deps: AppDeps) {
   addCreateTenant(app, deps)
   addReadTenants(app, deps)
   addChangeTenant(app, deps)
+  addRotateTenant(app, deps)
+  addJwksRoutes(app, deps)
   addRunTenant(app, deps)
   addTenantLogs(app, deps)
+  addSessionRoutes(app, deps)
   addTenantUsage(app, deps)
   addUsageSources(app, deps)
   addInvoiceRoutes(app, deps)
   addAdjustmentRoutes(app, deps)
   addOperationRoutes(app, deps)
   addPlanRoutes(app, deps)
+  addSuperuserPasswordRoutes(app, deps)
   addRolloutRoutes(app, deps)
   addBackupRoutes(app, deps)
   addKeyRoutes(app, deps)
   addWebhookRoutes(app, deps)
+  addBlockedAddressRoutes(app, deps)
+  addCertificateRoutes(app, deps)
   addAuditRoutes(app, deps)
   return app
 }

@@ -1,20 +1,11 @@
 // The control plane, assembled from its folders. Its environment, for example time and other machines, is an argument:
 // `main.ts` passes the real one, and tests pass their own.
-import { writeFile } from 'node:fs/promises'
-import { watchPingSeconds } from '@tenantry/contract'
+import { listenBacklog, watchPingSeconds } from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
-import { createAuditLog } from './audit/index.ts'
-import {
-  checkDirectory,
-  createBackupLedger,
-  createBackupRecords,
-  createBackupStore,
-  createDirectoryTarget,
-  createUnknownBackups,
-  runBackups,
-} from './backups/index.ts'
+import { createAuditLog, createOldEntries, removeOldEntries } from './audit/index.ts'
+import { backupJobs, createBackupStore, createRuntimeFiles, openBackupStorage } from './backups/index.ts'
 import {
   checkBilling,
   closeMonths,
@@ -23,14 +14,18 @@ import {
   type BillingParts,
   type PdfFonts,
 } from './billing/index.ts'
+import { createBlockedAddressStore } from './blocked-addresses/index.ts'
+import { issuingRoutes, openAuthority } from './certificates/index.ts'
+import { keepEtcdCredentials } from './clusters/index.ts'
 import type { Config } from './config.ts'
 import { createDiskWatchStore, watchDisks, watchStorage } from './disk/index.ts'
 import { createDriftReader } from './drift/index.ts'
-import { createContainerEngine } from './engines/index.ts'
-import { dockerHost } from './engines/docker/index.ts'
+import { createDockerEngine } from './engines/docker/index.ts'
 import { createHealthReader, createStoredReader, watchHomes } from './health/index.ts'
 import { HomeDatabases, loadHomeMigrations, migrationsFingerprint } from './homes/index.ts'
-import { createPlatformKeyStore, newPlatformKey, type PlatformKeyStore } from './keys/index.ts'
+import { createInternalTokenRecord, recordInternalToken } from './internal-token/index.ts'
+import { createFirstKey, createPlatformKeyStore, type PlatformKeyStore } from './keys/index.ts'
+import { createSealedValues, rejectUnknownMasterKey, reseal } from './master-key/index.ts'
 import { createMetrics } from './metrics.ts'
 import { createPauseStore, pauseIdleTenants } from './pause/index.ts'
 import { createPlanStore, recordRateLimits, recordRegions, rejectUnknownRegions } from './plans/index.ts'
@@ -42,7 +37,6 @@ import { nameInstallation } from './platform/installation.ts'
 import { createStoredResponses } from './platform/stored-responses.ts'
 import { lead, type Leadership } from './platform/leader.ts'
 import { migrate, readMigrations } from './platform/migrations.ts'
-import { freeNotificationQueues } from './platform/notification-queue.ts'
 import { createRecordWrite, type RecordWrite } from './platform/recorded-write.ts'
 import { createSeal, type Seal } from './platform/seal.ts'
 import { createQuotaWatchStore, createRequestLeases, leaseRoutes, measuredLeases, watchQuotas } from './quotas/index.ts'
@@ -56,10 +50,19 @@ import {
   type ReconcileStore,
   type Region,
   type RegionOptions,
+  createRegionEvents,
+  reportRegions,
 } from './reconcile/index.ts'
-import type { RegionConfig } from './regions/index.ts'
+import { superuserOf, type RegionConfig } from './regions/index.ts'
 import { createRolloutLedger, createRolloutStore, runRollouts } from './rollouts/index.ts'
-import { createRunningTenants, createTenantStore } from './tenants/index.ts'
+import { openSessions } from './sessions/index.ts'
+import {
+  createPasswordRequests,
+  createPasswordServers,
+  keepSuperuserPasswords,
+  replaceSuperuserPasswords,
+} from './superuser-passwords/index.ts'
+import { createOldOperations, createRunningTenants, createTenantStore, deleteOldOperations } from './tenants/index.ts'
 import {
   closeLedger,
   createHomeReader,
@@ -75,9 +78,9 @@ import { createWarmPoolStore, runWarmPools } from './warm-pool/index.ts'
 import {
   createHostNames,
   createPublishedSource,
+  createWatches,
   internalRoutes,
   requestTls,
-  WatchHub,
   type PublishedSource,
 } from './watch/index.ts'
 import {
@@ -136,100 +139,92 @@ export interface ControlPlane {
 }
 
 /** Migrates the control database and assembles the control plane. @throws ConfigurationError */
-export async function openControlPlane(config: Config, deps: ControlPlaneDeps): Promise<ControlPlane> {
+export async function openControlPlane(configured: Config, deps: ControlPlaneDeps): Promise<ControlPlane> {
   const { clock, log, random } = deps
   const now = () => clock.now()
   const warn = (error: Error) => log.warn({ err: error }, error.message)
-  const applied = await migrate(config.controlDatabaseUrl, await readMigrations())
+  const applied = await migrate(configured.controlDatabaseUrl, await readMigrations())
   if (applied.length > 0) log.info({ migrations: applied }, 'Migrations were applied.')
-
-  const seal = createSeal(config.masterKey)
-  const database = openDatabase(config.controlDatabaseUrl)
+  const seal = createSeal(...configured.masterKeys)
+  const database = openDatabase(configured.controlDatabaseUrl)
+  await rejectUnknownMasterKey(database, seal)
   const stores = { database, seal, now }
   const record = createRecordWrite(database, now)
-  await rejectUnknownRegions(database, config.regions)
-  await recordRegions(database, config.regions)
-  await recordRateLimits(database, config.rateLimits)
+  await rejectUnknownRegions(database, configured.regions)
+  await recordRegions(database, configured.regions)
+  const withPasswords = await keepSuperuserPasswords(database, seal, configured.regions)
+  await recordRateLimits(database, configured.rateLimits)
   const keys = createPlatformKeyStore(stores)
-  if (await createFirstKey(keys, record, config.platformKeyFile))
-    log.info({ file: config.platformKeyFile }, 'The first platform key was created.')
-
-  const migrations = await loadHomeMigrations(config.homeMigrations)
-  const installation = await nameInstallation(database, config.installation)
-  const homes = new Map(config.regions.map((region) => [region.id, new HomeDatabases(region.postgres_url, migrations)]))
+  if (await createFirstKey(keys, record, configured.platformKeyFile))
+    log.info({ file: configured.platformKeyFile }, 'The first platform key was created.')
+  const migrations = await loadHomeMigrations(configured.homeMigrations)
+  const installation = await nameInstallation(database, configured.installation)
+  const authority = await openAuthority(stores, record, installation)
+  const config = { ...configured, regions: await keepEtcdCredentials({ ...stores, authority }, withPasswords) }
+  const { maxObjects, internalToken } = config
+  const openHomes = (region: RegionConfig) => new HomeDatabases(superuserOf(region), migrations, maxObjects)
+  const homes = new Map(config.regions.map((region) => [region.id, openHomes(region)]))
   const openRegion = (region: RegionConfig): Region => {
     const shared = homes.get(region.id)
     if (shared === undefined) throw new Error(`The region "${region.id}" has no shared databases.`)
+    const { docker } = region
     const engine =
-      region.docker === undefined
-        ? undefined
-        : createContainerEngine({
-            name: 'docker',
-            installation,
-            host: hostOf(region.docker),
-            sleep: (milliseconds, signal) => clock.sleep(milliseconds, signal),
-          })
-    const options = { config: region, engine, homes: shared, migrations, internalToken: config.internalToken, clock }
+      docker && createDockerEngine({ host: docker.host, tlsDirectory: docker.tls_directory }, installation, clock)
+    const options = { config: region, engine, homes: shared, migrations, maxObjects, internalToken, clock }
     return (deps.openRegion ?? createRegion)(options)
   }
   const regions = new Map(config.regions.map((region) => [region.id, openRegion(region)]))
-  const published = createPublishedSource(database, seal, config.regions, config.maxUploadBytes, now)
+  const published = createPublishedSource(database, seal, config.regions, config, now)
   const probe = deps.probe?.(published) ?? createRegionProbe(config.internalToken, deps.fetch)
   const changes = new ChangeFeed({ url: config.controlDatabaseUrl, database, onError: warn })
-  const hub = new WatchHub(published, warn)
+  const blockedAddresses = createBlockedAddressStore(database, now)
+  const watches = createWatches(published, blockedAddresses, warn)
   const ledger = createUsageLedger(database, now)
   const plans = createPlanStore(database)
   const billing = openBilling(database, config.billing, now)
-  if (config.billing !== undefined)
-    await checkBilling(
-      billing,
-      config.billing,
-      (await plans.list()).map(({ id }) => id),
-    )
+  const planIds = async () => (await plans.list()).map(({ id }) => id)
+  if (config.billing !== undefined) await checkBilling(billing, config.billing, await planIds())
   let pdfFonts: Promise<PdfFonts> | undefined
   const conditions = createRegionConditions(clock)
   const metrics = createMetrics(conditions, now)
+  const sessions = openSessions(config, homes, { database, seal, measures: metrics.sessions, clock, log })
   const tenants = createTenantStore(stores)
   const reconcileStore = createReconcileStore(database, seal, now)
   const observationDeps = { regions, store: reconcileStore, clock }
   const webhookTargets = { reachable: config.webhooksMayReach, resolve: deps.resolve }
-  const backups = await openBackups()
-
-  async function openBackups() {
-    if (config.backups === undefined) return undefined
-    await checkDirectory(config.backups)
-    const target = createDirectoryTarget(config.backups, installation)
-    const records = createBackupRecords({ seal, installation })
-    return { target, records, unknown: createUnknownBackups(target, records) }
-  }
+  const backups = await openBackupStorage(config, { ...stores, installation, clock })
 
   /** Returns the leader's jobs in addition to reconciliation. */
   const jobs = (): ((leadership: Leadership) => Promise<void>)[] => {
-    const jobDeps = { regions, probe, clock, log }
+    const jobDeps = { regions, probe, changes, clock, log }
     const running = createRunningTenants(database)
     const homeReading = { ...jobDeps, store: createHomeReadingStore(database), ledger, measure: metrics.metering.homes }
     return [
-      ...(backups === undefined
-        ? []
-        : [
-            runBackups({
-              ...jobDeps,
-              target: backups.target,
-              records: backups.records,
-              ledger: createBackupLedger(database, seal, now),
-              tenant: (id) => reconcileStore.snapshot(id),
-              readHome: createHomeReader(homeReading).readNow,
-              migrations,
-              measure: metrics.backups,
-              found: metrics.foundBackups,
-            }),
-          ]),
+      ...backupJobs(backups, {
+        ...jobDeps,
+        ...stores,
+        config,
+        random,
+        tenant: (id) => reconcileStore.snapshot(id),
+        readHome: createHomeReader(homeReading).readNow,
+        runtimeFiles: createRuntimeFiles(internalToken, deps.fetch, clock),
+        migrations,
+        measures: metrics,
+      }),
+      reseal({ values: createSealedValues(database, seal, now), seal, clock, log }),
+      recordInternalToken({ internalToken, record: createInternalTokenRecord(database, now), clock, log }),
+      replaceSuperuserPasswords({
+        servers: createPasswordServers({ ...stores, ...config }),
+        failpoint: deps.failpoint,
+        clock,
+        log,
+      }),
       runWarmPools({ ...jobDeps, store: createWarmPoolStore(database, seal, now), measure: metrics.warmPool }),
       pauseIdleTenants({ ...jobDeps, store: { ...running, ...createPauseStore(database, now) } }),
       watchStorage({ ...jobDeps, store: running, measure: metrics.storage }),
       watchHomes({ ...jobDeps, store: reconcileStore }),
       checkDatabaseGrants({ servers: homes, clock, log }),
-      freeNotificationQueues({ servers: homes, clock, log }),
+      ...sessions.jobs,
       watchDisks({ ...jobDeps, store: createDiskWatchStore(database, now) }),
       dispatchWebhooks({
         ...jobDeps,
@@ -240,7 +235,10 @@ export async function openControlPlane(config: Config, deps: ControlPlaneDeps): 
       }),
       readHomes(homeReading),
       closeLedger({ closing: createLedgerClosing(database, now), clock, measure: metrics.metering.ledger, log }),
+      removeOldEntries({ store: createOldEntries(database, now), days: config.auditDays, clock, log }),
+      deleteOldOperations({ store: createOldOperations(database), days: config.operationDays, clock, log }),
       watchQuotas({ ...jobDeps, store: createQuotaWatchStore(database, now) }),
+      reportRegions({ conditions, events: createRegionEvents(database, now), clock, log }),
       runRollouts({ ...jobDeps, ledger: createRolloutLedger(database, now) }),
       ...(config.billing === undefined
         ? []
@@ -269,6 +267,9 @@ export async function openControlPlane(config: Config, deps: ControlPlaneDeps): 
     }),
     stored: createStoredReader({ ...observationDeps, probe }),
     webhooks: createWebhookStore(stores),
+    blockedAddresses,
+    authority,
+    superuserPasswords: createPasswordRequests(seal),
     forbiddenAddress: createTargetCheck(webhookTargets),
     billing: billing.billing,
     invoices: billing.invoices,
@@ -279,6 +280,7 @@ export async function openControlPlane(config: Config, deps: ControlPlaneDeps): 
     drift: createDriftReader(observationDeps),
     regionCondition: (region) => conditions.of(region),
     engineOf: (region) => regions.get(region)?.engine,
+    sharedServer: (region) => sessions.sharedServer(region),
     changes,
     ping: () =>
       database.$queryRaw`select 1`.then(
@@ -288,17 +290,18 @@ export async function openControlPlane(config: Config, deps: ControlPlaneDeps): 
     now,
     clock,
     deleteGraceSeconds: config.deleteGraceSeconds,
-    internalToken: config.internalToken,
+    internalToken,
     logger: log,
     onRoute: deps.onRoute,
     internal: async (instance) => {
-      await instance.register(internalRoutes({ hub, ledger, tenants, record, now }))
+      await instance.register(internalRoutes({ watches, ledger, tenants, record, now }))
       await instance.register(leaseRoutes(measuredLeases(createRequestLeases(database, now), metrics.metering.leases)))
+      await instance.register(issuingRoutes({ authority, regions: config.regions, now }))
       await instance.register(requestTls({ regions: config.regions, hosts: createHostNames(database) }))
     },
     metrics,
   })
-  changes.subscribe(hub.onChange)
+  changes.subscribe(watches.onChange)
 
   return {
     app,
@@ -310,7 +313,7 @@ export async function openControlPlane(config: Config, deps: ControlPlaneDeps): 
     reconcileStore,
 
     async follow(signal) {
-      const stopPings = clock.every(watchPingSeconds * 1000, () => hub.ping())
+      const stopPings = clock.every(watchPingSeconds * 1000, () => watches.ping())
       await changes.run(signal)
       stopPings()
     },
@@ -346,7 +349,7 @@ export async function openControlPlane(config: Config, deps: ControlPlaneDeps): 
 
     async close() {
       await app.close()
-      await Promise.all([...homes.values()].map((shared) => shared.close()))
+      await Promise.all([...homes.values(), sessions].map((shared) => shared.close()))
       await database.$disconnect()
     },
   }
@@ -363,7 +366,7 @@ export async function startControlPlane(config: Config, deps: ControlPlaneDeps):
   const plane = await openControlPlane(config, deps)
   const stopping = new AbortController()
   const loops = Promise.all([plane.follow(stopping.signal), plane.lead(stopping.signal)])
-  await plane.app.listen({ host: config.host, port: config.port })
+  await plane.app.listen({ host: config.host, port: config.port, backlog: listenBacklog })
   deps.log.info({ host: config.host, port: config.port }, 'The control plane listens.')
   return {
     async stop() {
@@ -374,25 +377,4 @@ export async function startControlPlane(config: Config, deps: ControlPlaneDeps):
       await plane.close()
     },
   }
-}
-
-function hostOf({ host, tls_directory: tlsDirectory }: NonNullable<RegionConfig['docker']>) {
-  return dockerHost({ host, ...(tlsDirectory === undefined ? {} : { tlsDirectory }) })
-}
-
-/**
- * Creates the first key and writes it to a file, because it is returned nowhere else. The file is written before the
- * key is valid, so that no crash loses it. @returns whether a key was created
- */
-async function createFirstKey(keys: PlatformKeyStore, record: RecordWrite, file: string | undefined): Promise<boolean> {
-  if (file === undefined) return false
-  if (
-    (await keys.list()).some(
-      (key) => key.scope === 'admin' && key.revokedAt === undefined && key.expiresAt === undefined,
-    )
-  )
-    return false
-  const text = newPlatformKey()
-  await writeFile(file, `${text}\n`, { mode: 0o600 })
-  return record({ keyId: 'system' }, (write) => keys.createFirst(text, write))
 }

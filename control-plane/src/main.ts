@@ -1,6 +1,6 @@
 // The control plane as a process, with its environment and signals. No other file uses `process`.
 import { lookup } from 'node:dns/promises'
-import { checkOrExit, errorSerializer, readOrExit, stopOnSignals } from '@tenantry/contract'
+import { checkOrExit, errorSerializer, followToken, readOrExit, stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
 import { readConfig } from './config.ts'
 import { startControlPlane } from './control-plane.ts'
@@ -9,6 +9,7 @@ import { parseFailpoints } from './reconcile/index.ts'
 
 const config = readOrExit(() => readConfig(process.env))
 const log = pino({ level: config.logLevel, base: null, serializers: { err: errorSerializer(pino.stdSerializers.err) } })
+followToken(config.internalToken, (error) => log.warn({ err: error }, error.message))
 const kill = () => process.kill(process.pid, 'SIGKILL')
 const failpoint = readOrExit(() =>
   parseFailpoints(config.failpoints, kill, (name) => log.trace({ failpoint: name }, 'A failpoint was passed.')),

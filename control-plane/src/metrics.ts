@@ -1,10 +1,11 @@
 // Metrics of the control plane, in Prometheus' text format.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { BackupJobDeps } from './backups/index.ts'
+import type { ArchiveJobDeps, BackupJobDeps, DumpJobDeps, ProofJobDeps } from './backups/index.ts'
 import type { StorageWatchDeps } from './disk/index.ts'
 import type { WarmPoolDeps } from './warm-pool/index.ts'
 import { createMeteringMetrics, type MeteringMeasures } from './metering-metrics.ts'
 import type { ControllerMeasures, RegionConditions } from './reconcile/index.ts'
+import type { SessionMeasures } from './sessions/index.ts'
 
 export interface Metrics {
   contentType: string
@@ -13,7 +14,12 @@ export interface Metrics {
   warmPool: WarmPoolDeps['measure']
   storage: StorageWatchDeps['measure']
   backups: BackupJobDeps['measure']
+  archives: ArchiveJobDeps['measure']
   foundBackups: BackupJobDeps['found']
+  backupTargets: BackupJobDeps['available']
+  backupAges: ProofJobDeps['measure']
+  controlDatabaseDump: DumpJobDeps['measure']
+  sessions: SessionMeasures
   metering: MeteringMeasures
 }
 
@@ -73,9 +79,36 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
     'tenantry_backups_unknown',
     'Backups in quarantine, which the control database does not know',
   )
-  const missingBackups = gauge(
-    'tenantry_backups_missing',
-    'Complete backups whose files are missing from the directory of backups',
+  const missingBackups = gauge('tenantry_backups_missing', 'Complete backups whose files are in no backup target')
+  const uncopiedBackups = gauge(
+    'tenantry_backups_uncopied',
+    'Complete backups that an available target does not have yet',
+  )
+  const targetAvailable = gauge('tenantry_backup_target_available', 'Whether the backup target could be listed last', [
+    'target',
+  ])
+  const dumpTime = gauge(
+    'tenantry_control_database_dump_timestamp_seconds',
+    'The Unix time of the newest dump of the control database in the backup target',
+    ['target'],
+  )
+  const archiveLag = gauge(
+    'tenantry_archive_lag_seconds',
+    'The greatest time that the archive of a running tenant lacks; 0 without archives',
+  )
+  const archivesFailed = gauge(
+    'tenantry_archives_failed',
+    'Running tenants whose archive has failed, or that cannot be recovered to a point in time yet',
+  )
+  const backupAge = gauge(
+    'tenantry_backup_oldest_seconds',
+    'The greatest age of the newest complete backup, or of the last proof, of any tenant with a schedule',
+    ['kind'],
+  )
+  const backupsLacking = gauge(
+    'tenantry_backup_tenants_without',
+    'Tenants with a schedule that have no complete, or no proven backup',
+    ['kind'],
   )
   const backupSeconds = new Histogram({
     name: 'tenantry_backup_job_seconds',
@@ -84,6 +117,12 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
     buckets: [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000],
     registers: [registry],
   })
+  const sessionsEnded = counter(
+    'tenantry_sql_sessions_ended_total',
+    "Tenants' SQL sessions over a limit whose statement was cancelled, or that were terminated",
+    ['region', 'reason', 'action'],
+  )
+  const loginsClosed = gauge('tenantry_sql_logins_closed', "Tenants' SQL logins that are closed", ['region'])
   const metering = createMeteringMetrics(registry, now)
   let readQueue = () => ({ depth: 0, delayed: 0, oldestSeconds: 0 })
   return {
@@ -99,6 +138,10 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
       return registry.metrics()
     },
     metering: metering.measures,
+    sessions: {
+      ended: (region, reason, action, count) => sessionsEnded.inc({ region, reason, action }, count),
+      closed: (region, logins) => loginsClosed.set({ region }, logins),
+    },
     controller: {
       reconciled(outcome, durationSeconds) {
         runs.inc({ outcome })
@@ -118,9 +161,24 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
       backupJobs.inc({ kind, outcome })
       backupSeconds.observe({ kind }, durationSeconds)
     },
-    foundBackups({ unknown, missing }) {
+    controlDatabaseDump(target, newest) {
+      dumpTime.set({ target }, newest.getTime() / 1000)
+    },
+    archives({ lagSeconds, failed }) {
+      archiveLag.set(lagSeconds)
+      archivesFailed.set(failed)
+    },
+    foundBackups({ unknown, missing, uncopied }) {
       unknownBackups.set(unknown)
       missingBackups.set(missing)
+      uncopiedBackups.set(uncopied)
+    },
+    backupTargets: (target, isAvailable) => targetAvailable.set({ target }, isAvailable ? 1 : 0),
+    backupAges(ages) {
+      for (const kind of ['complete', 'proven'] as const) {
+        backupAge.set({ kind }, ages[kind].seconds)
+        backupsLacking.set({ kind }, ages[kind].missing)
+      }
     },
     storage(region, { phantoms, orphans, backlog }) {
       storePhantoms.set({ region }, phantoms)

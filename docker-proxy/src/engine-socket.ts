@@ -17,18 +17,13 @@ interface EngineResponse {
   body: unknown
 }
 
-export interface EngineSocket {
-  /** Calls the Engine. @throws Error if it is unreachable, or its response is too long or not valid JSON */
-  request(call: EngineRequest, signal: AbortSignal): Promise<EngineResponse>
-  open(call: EngineRequest, signal: AbortSignal): Promise<IncomingMessage>
-  /** Upgrades a call. @returns the connection, or the response if the Engine does not upgrade */
-  upgrade(call: EngineRequest, signal: AbortSignal): Promise<{ connection: Duplex } | { response: IncomingMessage }>
-}
-
 /** Maximum size of a response. Lists of a thousand containers have a few megabytes. */
 const maxResponseBytes = 64 * 1024 * 1024
 
-export function engineSocket(socketPath: string): EngineSocket {
+/** Calls of the Engine over its socket. */
+export type EngineSocket = ReturnType<typeof engineSocket>
+
+export function engineSocket(socketPath: string) {
   function send(
     { method, path, body, contentType }: EngineRequest,
     headers: Record<string, string>,
@@ -58,11 +53,13 @@ export function engineSocket(socketPath: string): EngineSocket {
 
   return {
     open,
-    async request(call, signal) {
+    /** Calls the Engine. @throws Error if it is unreachable, or its response is too long or not valid JSON */
+    async request(call: EngineRequest, signal: AbortSignal): Promise<EngineResponse> {
       const response = await open(call, signal)
       return { status: response.statusCode ?? 502, body: await readJson(response) }
     },
-    upgrade(call, signal) {
+    /** Upgrades a call. @returns the connection, or the response if the Engine does not upgrade */
+    upgrade(call: EngineRequest, signal: AbortSignal): Promise<{ connection: Duplex } | { response: IncomingMessage }> {
       const { promise, resolve, reject } = Promise.withResolvers<
         { connection: Duplex } | { response: IncomingMessage }
       >()

@@ -17,14 +17,9 @@ export class EngineRejection extends Error {
 }
 
 /** Checks of objects' owners. */
-export interface Ownership {
-  /** Checks a claim. @returns the ID for the call @throws Rejected, EngineRejection */
-  confirm(version: string, claim: Claim, signal: AbortSignal): Promise<string>
-  /** Checks that all existing ones of these networks, given by name or ID, belong to Tenantry. @throws Rejected */
-  confirmNetworks(version: string, names: readonly string[], signal: AbortSignal): Promise<void>
-}
+export type Ownership = ReturnType<typeof createOwnership>
 
-export function createOwnership(engine: EngineSocket, rules: ProxyRules): Ownership {
+export function createOwnership(engine: EngineSocket, rules: ProxyRules) {
   async function inspect(version: string, path: string, signal: AbortSignal): Promise<unknown> {
     const { status, body } = await engine.request({ method: 'GET', path: `/${version}${path}` }, signal)
     if (status !== 200) throw new EngineRejection(status, messageOf(body))
@@ -58,8 +53,10 @@ export function createOwnership(engine: EngineSocket, rules: ProxyRules): Owners
   }
 
   return {
+    /** Checks a claim. @returns the ID for the call @throws Rejected, EngineRejection */
     confirm,
-    async confirmNetworks(version, names, signal) {
+    /** Checks that all existing ones of these networks, given by name or ID, belong to Tenantry. @throws Rejected */
+    async confirmNetworks(version: string, names: readonly string[], signal: AbortSignal): Promise<void> {
       const filters = encodeURIComponent(JSON.stringify({ label: [`tenantry.installation=${rules.installation}`] }))
       const own = await inspect(version, `/networks?filters=${filters}`, signal)
       const known = new Set(

@@ -3,15 +3,20 @@
 import { ConfigurationError, Environment, gatewaySettings, logLevels, type LogLevel } from '@tenantry/contract'
 import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
+import { readEgress, readEgressHosts, type EgressConfig } from './egress/egress-config.ts'
+import type { Limits } from './limits.ts'
 import type { TenantAddresses } from './tenants/connection-bounds.ts'
 import { parseIpv4Range, parseIpv4Ranges, type Ipv4Range as Range } from './tenants/ipv4-range.ts'
 
 type Name = keyof typeof gatewaySettings
 
 const port = '^(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$'
+const count = '^[1-9][0-9]{0,6}$'
+const rate = '^[1-9][0-9]{0,6}/[1-9][0-9]{0,6}$'
 const domain = '^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$'
 
 const Ipv4Ranges = Type.Refine(Type.String(), (text) => parseIpv4Ranges(text) !== undefined)
+const Hosts = Type.Refine(Type.String(), (text) => readEgressHosts(text) !== undefined)
 const Ipv4Range = Type.Refine(Type.String(), (text) => parseIpv4Range(text) !== undefined)
 
 const Variables = Type.Object({
@@ -23,9 +28,19 @@ const Variables = Type.Object({
   TENANTRY_POSTGRES_PORT: Type.Optional(Type.String({ pattern: port })),
   TENANTRY_POSTGRES_TLS_CERT_FILE: Type.Optional(Type.String({ minLength: 1 })),
   TENANTRY_POSTGRES_TLS_KEY_FILE: Type.Optional(Type.String({ minLength: 1 })),
+  TENANTRY_POSTGRES_REQUIRE_TLS: Type.Optional(Type.String({ pattern: '^[01]$' })),
   TENANTRY_TENANT_RANGE: Type.Optional(Ipv4Range),
   TENANTRY_REGION_RANGE: Type.Optional(Ipv4Range),
   TENANTRY_TRUSTED_PROXIES: Type.Optional(Ipv4Ranges),
+  TENANTRY_CONNECTIONS_PER_ADDRESS: Type.Optional(Type.String({ pattern: count })),
+  TENANTRY_REQUESTS_PER_ADDRESS: Type.Optional(Type.String({ pattern: count })),
+  TENANTRY_REQUESTS_PER_TENANT: Type.Optional(Type.String({ pattern: count })),
+  TENANTRY_REJECTIONS_PER_ADDRESS: Type.Optional(Type.String({ pattern: rate })),
+  TENANTRY_EGRESS_PORT: Type.Optional(Type.String({ pattern: port })),
+  TENANTRY_EGRESS_STORAGE: Type.Optional(Hosts),
+  TENANTRY_EGRESS_MAY_REACH: Type.Optional(Type.String()),
+  TENANTRY_EGRESS_FORBIDDEN: Type.Optional(Type.String()),
+  TENANTRY_ACCESS_LOG: Type.Optional(Type.String({ pattern: '^(?:0|1|0[.][0-9]{1,6})$' })),
   TENANTRY_CONTROL_URL: Type.String({ pattern: '^https?://[^/?#]+/?$' }),
   TENANTRY_INTERNAL_TOKEN_FILE: Type.String({ minLength: 1 }),
   TENANTRY_DATA: Type.String({ minLength: 1 }),
@@ -54,7 +69,15 @@ export interface Config {
   readonly internalHost: string
   readonly internalPort: number
   /** The Postgres proxy to the tenants' databases, on the public host. */
-  readonly postgres?: { readonly port: number; readonly tls?: { readonly certFile: string; readonly keyFile: string } }
+  readonly postgres?: {
+    readonly port: number
+    /** The operator's certificate. Without it, the proxy uses one of the installation's own authority. */
+    readonly tls?: { readonly certFile: string; readonly keyFile: string }
+    /** Whether the proxy rejects logins without TLS; undefined for the default. */
+    readonly requireTls?: boolean
+  }
+  /** The egress proxy, on the internal host. */
+  readonly egress?: EgressConfig
   /** The range of tenants' addresses, whose connections are limited by address. */
   readonly tenantAddresses?: TenantAddresses
   /** Proxies whose forwarding headers are trusted. */
@@ -69,6 +92,10 @@ export interface Config {
   /** The gateway's stable name in usage pushes. */
   readonly source: string
   readonly logLevel: LogLevel
+  /** The share of the requests that is logged, from 0 to 1. */
+  readonly accessLogShare?: number
+  /** The limits that the operator has changed. */
+  readonly limits?: Partial<Limits>
 }
 
 /** @throws ConfigurationError that names every variable that is missing or wrong, but never its value */
@@ -92,6 +119,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     internalPort: Number(given.TENANTRY_INTERNAL_PORT),
     ...postgresOf(given),
     ...tenantAddressesOf(given),
+    ...readEgress(environment),
     trustedProxies: parseIpv4Ranges(given.TENANTRY_TRUSTED_PROXIES ?? '') ?? [],
     controlUrl: given.TENANTRY_CONTROL_URL.replace(/\/$/, ''),
     internalTokenFile: given.TENANTRY_INTERNAL_TOKEN_FILE,
@@ -99,6 +127,8 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     domain: given.TENANTRY_DOMAIN,
     source: given.TENANTRY_SOURCE,
     logLevel: given.TENANTRY_LOG_LEVEL,
+    ...limitsOf(given),
+    ...(given.TENANTRY_ACCESS_LOG === undefined ? {} : { accessLogShare: Number(given.TENANTRY_ACCESS_LOG) }),
   })
 }
 
@@ -107,6 +137,7 @@ function postgresOf(given: Variables): Pick<Config, 'postgres'> {
     TENANTRY_POSTGRES_PORT,
     TENANTRY_POSTGRES_TLS_CERT_FILE: certFile,
     TENANTRY_POSTGRES_TLS_KEY_FILE: keyFile,
+    TENANTRY_POSTGRES_REQUIRE_TLS: required,
   } = given
   if ((certFile === undefined) !== (keyFile === undefined)) {
     throw new ConfigurationError(
@@ -115,7 +146,21 @@ function postgresOf(given: Variables): Pick<Config, 'postgres'> {
   }
   if (TENANTRY_POSTGRES_PORT === undefined) return {}
   const tls = certFile === undefined || keyFile === undefined ? {} : { tls: { certFile, keyFile } }
-  return { postgres: { port: Number(TENANTRY_POSTGRES_PORT), ...tls } }
+  const requireTls = required === undefined ? {} : { requireTls: required === '1' }
+  return { postgres: { port: Number(TENANTRY_POSTGRES_PORT), ...tls, ...requireTls } }
+}
+
+function limitsOf(given: Variables): Pick<Config, 'limits'> {
+  const [perSecond, burst] = given.TENANTRY_REJECTIONS_PER_ADDRESS?.split('/') ?? []
+  const changed: [keyof Limits, string | undefined][] = [
+    ['connectionsPerAddress', given.TENANTRY_CONNECTIONS_PER_ADDRESS],
+    ['requestsPerTenant', given.TENANTRY_REQUESTS_PER_TENANT],
+    ['requestsPerAddress', given.TENANTRY_REQUESTS_PER_ADDRESS],
+    ['rejectionsPerSecond', perSecond],
+    ['rejectionsBurst', burst],
+  ]
+  const set = changed.filter(([, value]) => value !== undefined).map(([name, value]) => [name, Number(value)])
+  return set.length === 0 ? {} : { limits: Object.fromEntries(set) as Partial<Limits> }
 }
 
 function tenantAddressesOf({

@@ -1,11 +1,11 @@
 // Calls of the control plane's internal paths.
-import { internalTokenHeader } from '@tenantry/contract'
+import { internalTokenHeader, sentToken, type InternalToken } from '@tenantry/contract'
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 
 export interface ControlPlane {
   controlUrl: string
-  internalToken: string
+  internalToken: InternalToken
   fetch: typeof globalThis.fetch
 }
 
@@ -44,7 +44,7 @@ export async function postToControl(
   const response = await fetch(`${controlUrl}${path}`, {
     method: 'POST',
     headers: {
-      [internalTokenHeader]: internalToken,
+      [internalTokenHeader]: sentToken(internalToken),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     redirect: 'error',

@@ -42,6 +42,12 @@ export const rejections = {
   },
   tenantNotFound: { status: 404, error: 'not_found', code: 'TENANT_NOT_FOUND', message: 'No such tenant.' },
   notFound: { status: 404, error: 'not_found', code: 'NOT_FOUND', message: 'Nothing is served at this address.' },
+  addressBlocked: {
+    status: 403,
+    error: 'forbidden',
+    code: 'ADDRESS_BLOCKED',
+    message: "The operator has blocked the client's address.",
+  },
   internalTokenWrong: {
     status: 403,
     error: 'forbidden',
@@ -66,6 +72,13 @@ export const rejections = {
     error: 'request_timeout',
     code: 'REQUEST_TIMEOUT',
     message: 'The request did not arrive in time.',
+    close: true,
+  },
+  bodyTooSlow: {
+    status: 408,
+    error: 'request_timeout',
+    code: 'BODY_TOO_SLOW',
+    message: 'The body arrived too slowly. It must not be more than 30 s behind 1000 bytes per second.',
     close: true,
   },
   urlTooLong: {
@@ -172,6 +185,56 @@ export function tenantSuspended({ reason, payment_required }: Route): Rejection 
       ? { status: 402, error: 'payment_required', code: 'PAYMENT_REQUIRED' }
       : { status: 403, error: 'forbidden', code: 'TENANT_SUSPENDED' }),
     message: reason === undefined || reason === '' ? 'The tenant is suspended.' : `The tenant is suspended: ${reason}`,
+  }
+}
+
+/** The rejection of a tenant's request beyond its share of the requests in progress. */
+export const tenantBusy: Rejection = {
+  status: 503,
+  error: 'unavailable',
+  code: 'TENANT_BUSY',
+  message: 'The tenant has its maximum of requests in progress at this gateway.',
+  retryAfter: 1,
+  isQuota: true,
+}
+
+/** The rejection of a client's request beyond its share of the requests in progress. */
+export const clientBusy: Rejection = {
+  status: 429,
+  error: 'too_many_requests',
+  code: 'CLIENT_BUSY',
+  message: "The client's address has its maximum of requests in progress at this gateway.",
+  retryAfter: 1,
+  isQuota: true,
+}
+
+/**
+ * Returns the rejection of a request of a client address with too many rejected requests.
+ * @param wait milliseconds until a request is accepted again
+ */
+export function tooManyRejections(wait: number): Rejection {
+  return {
+    status: 429,
+    error: 'too_many_requests',
+    code: 'TOO_MANY_REJECTIONS',
+    message: "Too many requests of the client's address were rejected.",
+    retryAfter: Math.max(1, Math.ceil(wait / 1_000)),
+    isQuota: true,
+  }
+}
+
+/**
+ * Returns the rejection of a connection of a client address that has the maximum.
+ * @param limit the maximum
+ */
+export function tooManyConnections(limit: number): Rejection {
+  return {
+    status: 429,
+    error: 'too_many_requests',
+    code: 'TOO_MANY_CONNECTIONS',
+    message: `The client's address has ${limit} connections open, which is the maximum.`,
+    retryAfter: 1,
+    close: true,
   }
 }
 

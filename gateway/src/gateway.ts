@@ -1,10 +1,14 @@
 // Assembles the gateway from its parts and runs it: its servers, the watch of routes, the pushes of usage.
-import { once } from 'node:events'
-import type { Server } from 'node:http'
-import type { Server as SocketServer } from 'node:net'
 import { join } from 'node:path'
-import { internalPaths } from '@tenantry/contract'
+import { ByteTurns, internalPaths, LimitedReports } from '@tenantry/contract'
+import { createCertificateSource, type PostgresTls } from './certificates/certificate-source.ts'
+import { BlockedAddresses } from './clients/blocked-addresses.ts'
+import { ClientAddresses } from './clients/client-addresses.ts'
+import { ConnectionTable } from './clients/connection-table.ts'
+import { RequestShares } from './clients/request-shares.ts'
 import type { ControlPlane } from './control-call.ts'
+import { isTrusted } from './forward/client-origin.ts'
+import { BodyBudget } from './forward/body-budget.ts'
 import { LiveConnections } from './forward/live-connections.ts'
 import { PassedBytes } from './forward/passed-bytes.ts'
 import { RuntimeTokens } from './forward/runtime-tokens.ts'
@@ -12,11 +16,18 @@ import { Upstreams } from './forward/upstreams.ts'
 import { HttpHandler } from './http/http-handler.ts'
 import { createInternalServer } from './http/internal-server.ts'
 import { createPublicServer } from './http/public-server.ts'
+import { createResolver } from './egress/destinations.ts'
+import type { EgressConfig } from './egress/egress-config.ts'
+import { EgressProxy } from './egress/egress-proxy.ts'
 import { defaultLimits, type Limits } from './limits.ts'
+import { closeWithin, listenOnAll } from './listeners.ts'
 import { openMetering, type Metering } from './meter/metering.ts'
 import { LeaseRenewer } from './quota/lease-renewer.ts'
 import { leaseFile, slotFile } from './quota/persisted-lease.ts'
 import { Quota } from './quota/quota.ts'
+import { AccessLog, type AccessLogOptions } from './monitor/access-log.ts'
+import { readBounds } from './monitor/bounds.ts'
+import { createMetrics } from './monitor/metrics.ts'
 import { PostgresProxy } from './postgres-proxy/postgres-proxy.ts'
 import { Relay } from './relay/relay.ts'
 import { RouteTable } from './routes/route-table.ts'
@@ -32,14 +43,19 @@ export interface GatewayOptions {
   port: number
   internalHost: string
   internalPort: number
-  /** The Postgres proxy: its port on `host`, and a certificate and its key in PEM for TLS. */
-  postgres?: { port: number; tls?: { cert: string; key: string } }
+  /**
+   * The Postgres proxy: its port on `host`, and its certificate. Without a certificate it does not use TLS. `requireTls`:
+   * whether it rejects logins without TLS; by default only with a certificate of the operator.
+   */
+  postgres?: { port: number; tls?: PostgresTls; requireTls?: boolean }
+  /** The egress proxy: its port on `internalHost`, and its rules. */
+  egress?: EgressConfig
   /** Proxies in front of the gateway whose forwarding headers are trusted; none by default. */
   trustedProxies?: readonly Ipv4Range[]
   /** The range of tenants' addresses, whose connections are limited by address; without it no connection is. */
   tenantAddresses?: TenantAddresses
   controlUrl: string
-  internalToken: string
+  internalToken: ControlPlane['internalToken']
   /** The gateway's own directory. */
   data: string
   domain: string
@@ -56,6 +72,8 @@ export interface GatewayOptions {
   collect: () => void
   log: Log
   limits?: Partial<Limits>
+  /** Logs a sample of the requests; without it none. */
+  accessLog?: AccessLogOptions
   /**
    * The machine's boot ID. It changes when the machine restarts. Files that a crash can damage are not trusted then.
    */
@@ -70,6 +88,8 @@ export interface GatewayOptions {
   leaseWait?: number
   /** The timeout of one call for leases, in milliseconds. */
   leaseTimeout?: number
+  /** Milliseconds after which the certificate of the Postgres proxy is renewed, or read again. */
+  certificateInterval?: number
   /** The maximum number of counters; see CounterStore. */
   counterLimit?: number
 }
@@ -90,11 +110,11 @@ export interface Gateway {
   readonly internalPort: number
   /** Undefined without a Postgres proxy. */
   readonly postgresPort: number | undefined
+  /** Undefined without an egress proxy. */
+  readonly egressPort: number | undefined
   /** Finishes the requests in progress within `grace` milliseconds, pushes the last counters, and ends. Idempotent. */
   stop(grace?: number): Promise<void>
 }
-
-const sweepMilliseconds = 50
 
 /**
  * Starts a gateway, which listens when this resolves.
@@ -167,6 +187,25 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     onError,
   })
   await routes.load()
+  const rejectionRate = { per_second: limits.rejectionsPerSecond, burst: limits.rejectionsBurst }
+  const addresses = new ClientAddresses((address) => isProxy(address, options), {
+    rate: rejectionRate,
+    elapsed: options.elapsed,
+  })
+  const blocked = new BlockedAddresses({
+    url: `${controlUrl}${internalPaths.watchBlockedAddresses}`,
+    internalToken,
+    file: join(options.data, 'blocked-addresses.ndjson'),
+    fetch,
+    isExempt: (address) => isProxy(address, options),
+    now: options.now,
+    onBlocked: () => closeBlocked(),
+    onError,
+  })
+  await blocked.load()
+  const table = new ConnectionTable({ limits, addresses, elapsed: options.elapsed })
+  const shares = new RequestShares(limits)
+  const bodies = new BodyBudget(limits.bodyBytes)
   const httpHandler = new HttpHandler({
     domain: options.domain,
     routes,
@@ -175,9 +214,17 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     quota,
     live,
     waiting,
+    addresses,
+    blocked,
+    shares,
+    bodies,
+    ...(options.accessLog === undefined
+      ? {}
+      : { accessLog: new AccessLog(options.accessLog, options.elapsed, (entry) => log.info(entry, 'Request.')) }),
     tokens,
     limits,
     passed: new PassedBytes(options.collect),
+    turns: new ByteTurns(),
     newRequestId: options.newId,
     trustedProxies: options.trustedProxies ?? [],
     elapsed: options.elapsed,
@@ -187,11 +234,75 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
         'A runtime failed to respond to a request.',
       ),
   })
-  const publicServer = createPublicServer({ handler: httpHandler, limits, newRequestId: options.newId, onError })
+  const reports = new LimitedReports(options.elapsed)
+  const publicServer = createPublicServer({
+    handler: httpHandler,
+    parts: { table, blocked, addresses, shares },
+    limits,
+    newRequestId: options.newId,
+    elapsed: options.elapsed,
+    onRejected: (address) => {
+      if (reports.isDue(address))
+        log.warn({ address }, 'A client address has the maximum number of connections. Further ones are closed.')
+    },
+    onError,
+  })
   const relay = new Relay({ controlUrl, routes, tokens, limits })
-  const internalServer = createInternalServer({ routes, meter, quota, relay, internalToken, limits })
+  const egressProxy =
+    options.egress &&
+    new EgressProxy({
+      rules: options.egress.rules,
+      resolve: createResolver(),
+      internalToken,
+      limits,
+      elapsed: options.elapsed,
+      onRejected: (tenant, destination) =>
+        log.warn({ tenant, destination }, 'A tenant may not reach a destination through the egress proxy.'),
+    })
+  const sources = {
+    limits,
+    table,
+    addresses,
+    blocked,
+    shares,
+    bodies,
+    sockets: upstreams.sockets,
+    waiting,
+    meter,
+    egress: egressProxy?.shares,
+  }
+  const certificate = await createCertificateSource(options.postgres?.tls, {
+    ...options,
+    control,
+    onReplaced: () => log.info({}, 'The certificate of the SQL port was replaced.'),
+    onError,
+  })
+  const metrics = createMetrics({
+    bounds: () => readBounds(sources),
+    closed: () => table.closedForOthers,
+    certificateExpiresAt: () => certificate?.current.expiresAt,
+  })
+  const internalServer = createInternalServer({ routes, meter, quota, relay, metrics, internalToken, limits })
   const postgresProxy =
-    options.postgres && new PostgresProxy({ ...options.postgres, routes, waiting, meter, quota, live, limits })
+    options.postgres &&
+    new PostgresProxy({
+      port: options.postgres.port,
+      certificate: certificate?.current,
+      requireTls: options.postgres.requireTls ?? typeof options.postgres.tls === 'object',
+      routes,
+      waiting,
+      meter,
+      quota,
+      live,
+      blocked,
+      limits,
+    })
+  const closeBlocked = () => {
+    const isBlocked = (address: string) => blocked.has(address)
+    const closed = table.closeOf(isBlocked) + (postgresProxy?.closeOf(isBlocked) ?? 0)
+    blocked.rejected += closed
+    if (closed > 0) log.info({ closed }, 'Connections of blocked addresses were closed.')
+  }
   if (options.tenantAddresses !== undefined) {
     const bounds = new ConnectionBounds({
       addresses: options.tenantAddresses,
@@ -206,22 +317,24 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     bounds.apply('internal', internalServer, limits.tenantInternalConnections)
     if (postgresProxy !== undefined) bounds.apply('postgres', postgresProxy.server, limits.tenantSqlConnections)
   }
-  const [port = 0, internalPort = 0, postgresPort] = await listenOnAll([
+  const [port = 0, internalPort = 0, postgresPort, egressPort] = await listenOnAll([
     { server: publicServer, host: options.host, port: options.port },
     { server: internalServer, host: options.internalHost, port: options.internalPort },
-    ...(postgresProxy === undefined
-      ? []
-      : [{ server: postgresProxy.server, host: options.host, port: postgresProxy.port }]),
+    postgresProxy && { server: postgresProxy.server, host: options.host, port: postgresProxy.port },
+    egressProxy && { server: egressProxy.server, host: options.internalHost, port: options.egress?.port ?? 0 },
   ])
   metering.run()
   const watching = new AbortController()
   const leasing = new AbortController()
   // A gateway without routes serves no request before it knows the hour.
   const watch = metering.clockKnown(watching.signal).then(() => routes.run(watching.signal))
+  const watchBlocked = blocked.run(watching.signal)
+  const certify = certificate?.run(watching.signal)
   const lease = leases.run(leasing.signal)
   // An error such as the lack of file descriptors does not end established connections.
-  for (const server of [publicServer, internalServer, postgresProxy?.server]) server?.on('error', onError)
-  log.info({ port, internalPort, postgresPort, routes: routes.size }, 'The gateway is listening.')
+  for (const server of [publicServer, internalServer, postgresProxy?.server, egressProxy?.server])
+    server?.on('error', onError)
+  log.info({ port, internalPort, postgresPort, egressPort, routes: routes.size }, 'The gateway is listening.')
 
   const stop = async (grace: number): Promise<void> => {
     httpHandler.closing = true
@@ -229,59 +342,21 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     waiting.close()
     postgresProxy?.close()
     await closeWithin(publicServer, grace, () => live.endAll())
+    egressProxy?.close()
     internalServer.close()
     internalServer.closeAllConnections()
     await Promise.all([upstreams.destroy(), relay.destroy()])
     // Last, because every request that ends counts.
     leasing.abort()
-    await Promise.all([watch, metering.stop(), lease])
+    await Promise.all([watch, watchBlocked, certify, metering.stop(), lease])
     log.info({}, 'The gateway has stopped.')
   }
   let stopped: Promise<void> | undefined
-  return { port, internalPort, postgresPort, stop: (grace = 10_000) => (stopped ??= stop(grace)) }
+  return { port, internalPort, postgresPort, egressPort, stop: (grace = 10_000) => (stopped ??= stop(grace)) }
 }
 
-interface Listener {
-  server: SocketServer
-  host: string
-  /** The port; 0 selects a free one. */
-  port: number
-}
-
-/**
- * Listens on all addresses, or on none.
- * @returns the ports
- * @throws Error when a port is in use
- */
-async function listenOnAll(all: readonly Listener[]): Promise<number[]> {
-  const ports: number[] = []
-  try {
-    for (const { server, host, port } of all) ports.push(await listen(server, host, port))
-  } catch (cause) {
-    for (const { server } of all) server.close()
-    throw cause
-  }
-  return ports
-}
-
-async function listen(server: SocketServer, host: string, port: number): Promise<number> {
-  server.listen(port, host)
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('The server does not listen on a port.')
-  return address.port
-}
-
-/** Accepts nothing new, ends idle and live connections, and destroys the remaining ones after the grace period. */
-async function closeWithin(server: Server, grace: number, endLive: () => void): Promise<void> {
-  const closed = once(server, 'close')
-  server.close()
-  server.closeIdleConnections()
-  endLive()
-  // A connection becomes idle when its response ends, which may be at any time.
-  const sweep = setInterval(() => server.closeIdleConnections(), sweepMilliseconds)
-  const timer = setTimeout(() => server.closeAllConnections(), grace)
-  await closed
-  clearInterval(sweep)
-  clearTimeout(timer)
+/** Whether other clients' requests come from the address: from a named proxy, or from the region's own addresses. */
+function isProxy(address: string, { trustedProxies = [], tenantAddresses }: GatewayOptions): boolean {
+  if (isTrusted(address, trustedProxies)) return true
+  return tenantAddresses?.except !== undefined && isTrusted(address, [tenantAddresses.except])
 }

@@ -1,17 +1,47 @@
 // The limits of the gateway. Times are in milliseconds, sizes in bytes.
+import type { EgressProxyLimits } from './egress/egress-proxy.ts'
 
-export interface Limits {
+export interface Limits extends EgressProxyLimits {
   urlBytes: number
   headerBytes: number
-  /** The maximum number of connections to the public and to the internal server. Further ones are closed. */
+  /** The maximum number of connections to the public and to the internal server. */
   connections: number
   internalConnections: number
+  /** The maximum number of connections of one client address to the public server. */
+  connectionsPerAddress: number
+  /**
+   * The number of connections that an address keeps when the maximum of all is open, even if a request is in progress on
+   * each.
+   */
+  connectionShare: number
+  /** The maximum number of connections that have not sent a whole request head: in total, and of one address. */
+  heads: number
+  headsPerAddress: number
+  /** The time for which a connection may be without a whole request head, whatever the number of others. */
+  headGrace: number
   /** The maximum number of connections to all runtimes together. */
   runtimeSockets: number
   /** The maximum number of connections of one address within the tenants' range, for each listener. */
   tenantConnections: number
   tenantInternalConnections: number
   tenantSqlConnections: number
+  /**
+   * The maximum number of requests in progress, upgraded connections included: in total, of one tenant, and of one client
+   * address.
+   */
+  requests: number
+  requestsPerTenant: number
+  requestsPerAddress: number
+  /** The maximum number of requests in progress on one connection, which its client sends without waiting for responses. */
+  requestsPerConnection: number
+  /** The maximum number of bytes that are buffered of all request bodies. */
+  bodyBytes: number
+  /** The minimum rate of a request body, and the time by which it may be behind. */
+  bodyBytesPerSecond: number
+  bodyLag: number
+  /** The number of rejected requests of one client address, less those served: by second, and in a burst. */
+  rejectionsPerSecond: number
+  rejectionsBurst: number
   /** The time from the connection's first byte to the end of the request head. */
   headTimeout: number
   /** The maximum time between two chunks of a request body. */
@@ -73,11 +103,25 @@ export const defaultLimits: Limits = {
   urlBytes: 65_536,
   headerBytes: 16_384,
   connections: 5_000,
-  internalConnections: 2_048,
+  internalConnections: 1_920,
+  connectionsPerAddress: 1_250,
+  connectionShare: 250,
+  heads: 1_000,
+  headsPerAddress: 250,
+  headGrace: 1_000,
   runtimeSockets: 4_000,
   tenantConnections: 128,
   tenantInternalConnections: 64,
   tenantSqlConnections: 32,
+  requests: 3_600,
+  requestsPerTenant: 1_000,
+  requestsPerAddress: 1_000,
+  requestsPerConnection: 100,
+  bodyBytes: 64 * 1024 * 1024,
+  bodyBytesPerSecond: 1_000,
+  bodyLag: 30_000,
+  rejectionsPerSecond: 50,
+  rejectionsBurst: 500,
   headTimeout: 15_000,
   bodyIdleTimeout: 30_000,
   readerIdleTimeout: 60_000,
@@ -105,4 +149,15 @@ export const defaultLimits: Limits = {
   sqlLoginsPerTenant: 15,
   sqlLoginsPerTenantAndAddress: 10,
   sqlWaitingPerAddress: 10,
+  egressConnections: 128,
+  egressConnectionsPerTenant: 16,
+  egressStorageConnections: 128,
+  egressHeads: 16,
+  egressOpensPerSecond: 20,
+  egressOpensBurst: 100,
+  egressBytesPerSecond: 10_000_000,
+  egressBytesBurst: 20_000_000,
+  egressHeadTimeout: 5_000,
+  egressConnectTimeout: 10_000,
+  egressIdleTimeout: 310_000,
 }

@@ -3,8 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { ConfigurationError, errorSerializer, exitForConfiguration, stopOnSignals } from '@tenantry/contract'
+import { ConfigurationError, errorSerializer, exitForConfiguration, stopOnSignals, TokenFile } from '@tenantry/contract'
 import { destination, pino } from 'pino'
+import type { PostgresTls } from './certificates/certificate-source.ts'
 import { readConfig } from './config.ts'
 import { startGateway } from './gateway.ts'
 
@@ -14,21 +15,22 @@ output.on('error', () => undefined)
 process.stdout.on('error', () => undefined)
 process.stderr.on('error', () => undefined)
 
+const minTokenLength = 16
+
 try {
   const config = readConfig(process.env)
   const log = pino(
     { name: 'gateway', level: config.logLevel, serializers: { err: errorSerializer(pino.stdSerializers.err) } },
     output,
   )
-  const internalToken = (await readFile(config.internalTokenFile, 'utf8')).trim()
-  if (internalToken.length < 16)
-    throw new ConfigurationError('The gateway cannot start: the internal token is shorter than 16 characters.')
+  const internalToken = new TokenFile(config.internalTokenFile, minTokenLength)
+  internalToken.follow((error) => log.warn({ err: error }, error.message))
   await mkdir(config.data, { recursive: true, mode: 0o700 })
-  const { postgres, ...others } = config
-  const tls = postgres?.tls === undefined ? {} : { tls: await readPem(postgres.tls) }
+  const { postgres, accessLogShare = 0, ...others } = config
   const gateway = await startGateway({
     ...others,
-    ...(postgres === undefined ? {} : { postgres: { port: postgres.port, ...tls } }),
+    ...(postgres === undefined ? {} : { postgres: { ...postgres, tls: await readTls(postgres.tls) } }),
+    ...(accessLogShare === 0 ? {} : { accessLog: { share: accessLogShare, random: Math.random } }),
     internalToken,
     now: Date.now,
     elapsed: () => performance.now(),
@@ -49,9 +51,14 @@ try {
   process.exitCode = 1
 }
 
-async function readPem({ certFile, keyFile }: { certFile: string; keyFile: string }) {
-  const [cert, key] = await Promise.all([readFile(certFile, 'utf8'), readFile(keyFile, 'utf8')])
-  return { cert, key }
+/** Reads the operator's certificate. Without one, the gateway requests one of the installation's own authority. */
+async function readTls(files: { certFile: string; keyFile: string } | undefined): Promise<PostgresTls> {
+  if (files === undefined) return 'issued'
+  const read = async () => {
+    const [cert, key] = await Promise.all([readFile(files.certFile, 'utf8'), readFile(files.keyFile, 'utf8')])
+    return { cert, key }
+  }
+  return { ...(await read()), read }
 }
 
 /**

@@ -12,6 +12,7 @@ hba=/usr/share/tenantry/pg_hba.conf
 volume_name=${TENANTRY_VOLUME:-}
 owner=$volume/owner
 permission=$volume/initialize
+password_mark=$PGDATA/tenantry.superuser-password
 
 fail() {
   echo "postgres: $*" >&2
@@ -82,14 +83,22 @@ check_data_directory() {
   make_data_directory
 }
 
-# A server without sockets sets the password, so that the old one never works over TCP.
+# A server without sockets sets the password, so that the old one never works over TCP. Each content of the file is set once:
+# afterwards, the control plane may have replaced the password, and the file of a container stays as it is. The first line is the
+# password; former ones may follow.
 set_superuser_password() {
-  local password
-  password=$(< "$superuser_password")
-  [[ -n $password && $password != *[[:cntrl:]]* ]] || fail "$superuser_password must hold one line"
+  local password fingerprint
+  IFS= read -r password < "$superuser_password" || [[ -n $password ]] || fail "$superuser_password must begin with a line"
+  [[ -n $password && $password != *[[:cntrl:]]* ]] || fail "$superuser_password must begin with a line"
+  fingerprint=$(printf '%s' "$password" | sha256sum)
+  [[ ! -e $password_mark || $(< "$password_mark") != "$fingerprint" ]] || return 0
   printf "alter role postgres password '%s'\n" "${password//\'/\'\'}" |
     postgres --single -c exit_on_error=true -c log_min_error_statement=panic -c password_encryption=scram-sha-256 postgres > /dev/null ||
     fail "the superuser's password could not be set"
+  echo "$fingerprint" > "$password_mark.new"
+  sync "$password_mark.new"
+  mv --no-target-directory "$password_mark.new" "$password_mark"
+  sync "$PGDATA"
 }
 
 check_owner

@@ -1,26 +1,29 @@
 // `npm start`: the whole platform on one machine, as child processes of this one.
 import { writeSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { ConfigurationError, configurationExitCode, readOrExit } from '@tenantry/contract'
-import pg from 'pg'
+import { readPasswordFile } from '../../control-plane/src/platform/superuser-url.ts'
 import { lockDataDirectory, DataDirectoryInUse } from './process/data-lock.ts'
 import { initialiseDataDirectory, postgresBinaries } from './process/postgres-files.ts'
+import { socketUrl } from './process/postgres-socket.ts'
 import { Supervisor } from './process/supervisor.ts'
 import { setOwner, serviceIdentity, type Identity } from './process/unprivileged.ts'
-import { closeOpenDatabases, ensureClosedDatabase } from '../../control-plane/src/platform/closed-databases.ts'
+import { ensureControlDatabase } from './control-database.ts'
 import { prepareDataDirectory, readText, writeAtomically } from './data-directory.ts'
-import { waitForRoutes } from './gateway-routes.ts'
+import { waitForGateway } from './gateway-sync.ts'
 import { parseOptions, usage, UsageError, type LocalOptions } from './options.ts'
 import { openLog, openOutput } from './output.ts'
 import { directoriesOf, passedSettings } from './passed-settings.ts'
 import { choosePorts, PortTaken } from './ports.ts'
+import { postgresServers, writeAccessFiles } from './postgres-servers.ts'
+import { recoverControlDatabase, restoreTenants } from './recover.ts'
 import {
   controlPlaneService,
   gatewayService,
-  postgresService,
-  postgresUrl,
-  runtimeService,
+  postgresServices,
+  runtimeServices,
   type ServiceOptions,
 } from './services.ts'
 
@@ -63,10 +66,11 @@ try {
   }
 }
 
-async function start({ data: root, port, domain, json, logLevel, watch }: LocalOptions): Promise<void> {
+async function start(options: LocalOptions): Promise<void> {
+  const { data: root, port, runtimes, domain, json, logLevel, watch } = options
   const begin = performance.now()
   const identity = await serviceIdentity()
-  const data = await prepareDataDirectory(root, identity)
+  const data = await prepareDataDirectory(root, identity, options.recover)
   release = await lockDataDirectory(root)
   const running = new Supervisor({
     runDirectory: data.run,
@@ -77,42 +81,63 @@ async function start({ data: root, port, domain, json, logLevel, watch }: LocalO
   supervisor = running
   await running.endOrphans()
 
-  const ports = await choosePorts(join(root, 'ports.json'), port)
+  const ports = await choosePorts(join(root, 'ports.json'), port, runtimes)
   const binaries = await postgresBinaries()
-  const postgresPassword = await readText(data.secrets.postgresPassword)
+  const [postgresPassword] = readPasswordFile(data.secrets.postgresPassword, 'secrets/postgres-password')
   await createBackupDirectory(identity)
   const directories = await directoriesOf(passed)
-  const services: ServiceOptions = { data, ports, domain, logLevel, watch, postgresPassword, passed, directories }
+  const servers = postgresServers(data, postgresPassword, runtimes)
+  const services: ServiceOptions = { data, ports, domain, logLevel, watch, servers, passed, directories }
   const urls = { control: `http://127.0.0.1:${ports.control}`, gateway: `http://127.0.0.1:${ports.gateway}` }
   const region = {
     id: 'local',
     engine: 'process',
     domain,
     gateway_url: urls.gateway,
-    postgres_url: postgresUrl(services, 'postgres'),
-    runtime_urls: [`http://127.0.0.1:${ports.runtime}`],
+    postgres_url: socketUrl(servers.homes, 'postgres'),
+    postgres_password_file: data.secrets.postgresPassword,
+    // Clients of tenants connect to the gateway's Postgres proxy.
+    database_host: `127.0.0.1:${passed.gateway['TENANTRY_POSTGRES_PORT'] ?? ports.postgres}`,
+    // The position of a runtime is its number.
+    runtime_urls: ports.runtimes.map((runtime) => `http://127.0.0.1:${runtime}`),
     gateway_internal_urls: [`http://127.0.0.1:${ports.gatewayInternal}`],
   }
   await writeAtomically(join(root, 'regions.json'), JSON.stringify([region]), 0o600, identity)
 
-  const created = await initialiseDataDirectory({
-    binaries,
-    directory: data.postgres,
-    superuserPassword: postgresPassword,
-    identity,
-  })
-  if (created === 'created') log.info('The database was created.')
-  // Runtime and gateway can start before the control plane: they wait for it, or continue with stored data.
-  const others = Promise.all([running.start(runtimeService(services)), running.start(gatewayService(services))])
+  const access = { binaries, superuserPassword: postgresPassword, identity }
+  const { controlDatabase, homes } = servers
+  const created = await initialiseDataDirectory({ ...access, directory: controlDatabase.directory })
+  // The first one is still unused if this start has created it.
+  const template = created === 'created' ? controlDatabase.directory : undefined
+  if ((await initialiseDataDirectory({ ...access, directory: homes.directory, template })) === 'created')
+    log.info('The database was created.')
+  await Promise.all([homes, controlDatabase].map((server) => writeAccessFiles(server, identity)))
+  // Runtimes and gateway can start before the control plane: they wait for it, or continue with stored data.
+  const others = Promise.all(
+    [...runtimeServices(services), gatewayService(services)].map((service) => running.start(service)),
+  )
   // This failure is reported below, after one of Postgres.
   others.catch(() => undefined)
-  await running.start(postgresService(services, binaries))
-  await ensureDatabase(postgresUrl(services, 'postgres'), 'tenantry_control')
+  const postgres = postgresServices(services, binaries)
+  await Promise.all([running.start(postgres.homes), running.start(postgres.controlDatabase)])
+  await ensureControlDatabase({
+    homes: (database) => homes.superuser.in(database),
+    control: (database) => controlDatabase.superuser.in(database),
+    directory: join(root, 'move'),
+    identity,
+    log,
+  })
+  const controlPlane = controlPlaneService(services)
+  const program = { service: controlPlane, identity, output: json ? 2 : 1, signal: stopping.signal }
+  if (options.recover !== undefined) await recoverControlDatabase(program)
   const firstRun = (await readText(data.secrets.platformKey)) === ''
-  await running.start(controlPlaneService(services))
+  const since = new Date()
+  await running.start(controlPlane)
   await others
-  await waitForRoutes(urls.gateway, stopping.signal)
+  await waitForGateway(urls.gateway, stopping.signal)
 
+  if (options.recover !== undefined && !(await restoreTenants(program, urls.control, data.secrets.platformKey, since)))
+    log.error('Some tenants were not restored. Start with --recover again after you have removed the cause.')
   const platformKey = await readText(data.secrets.platformKey)
   await writeAtomically(
     join(root, 'installation.json'),
@@ -168,18 +193,6 @@ async function createBackupDirectory(identity: Identity | undefined): Promise<vo
   if ((await mkdir(directory, { recursive: true, mode: 0o700 })) !== undefined) await setOwner(directory, identity)
 }
 
-async function ensureDatabase(url: string, name: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
-  await client.connect()
-  try {
-    await ensureClosedDatabase(client, name)
-    // This includes databases that an earlier version, or a kill of it, has left open.
-    await closeOpenDatabases(client)
-  } finally {
-    await client.end()
-  }
-}
-
 /** Ends the installation with an error of a service's configuration, which no restart can correct. */
 async function endWithError(error: ConfigurationError): Promise<void> {
   if (stopping.signal.aborted) return
@@ -204,7 +217,7 @@ async function stop(code: number, reason?: string): Promise<void> {
 
 function readOptions(): LocalOptions {
   try {
-    const parsed = parseOptions(process.argv.slice(2), process.cwd())
+    const parsed = parseOptions(process.argv.slice(2), { cwd: process.cwd(), cores: availableParallelism() })
     if (parsed !== undefined) return parsed
     writeSync(1, usage)
     process.exit(0)

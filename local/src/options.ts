@@ -1,6 +1,7 @@
 // The command line of `npm start`.
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { maxRuntimes } from '@tenantry/contract'
 
 export interface LocalOptions {
   /** Whether standard output receives one JSON line when ready, and nothing else. */
@@ -8,18 +9,25 @@ export interface LocalOptions {
   data: string
   /** Port of the control plane; undefined for 4400, or the next free port. */
   port: number | undefined
+  /** Number of runtimes that share the tenants. */
+  runtimes: number
   domain: string
   logLevel: string
   /** Whether a service restarts when its code changes. */
   watch: boolean
+  /** File of the master key of a lost installation, which is rebuilt from its backup targets; undefined for none. */
+  recover: string | undefined
 }
 
 export const usage = `npm start -- [options]
 
   --data DIR        directory of all data (default .tenantry)
   --port N          the control plane's port; the gateway takes the next (default 4400, or the next free one)
+  --runtimes N      number of runtimes that share the tenants, 1 to ${maxRuntimes} (default 2, or 1 on a single core)
   --domain NAME     tenants are NAME.DOMAIN (default localhost)
   --log-level L     fatal, error, warn, info, debug or trace (default info)
+  --respawn         start the installation again when its own process is killed; not needed with systemd
+  --recover FILE    rebuild a lost installation from its backup targets; FILE has its master key
   --watch           restart a service when its code changes
   --json            one JSON line on standard output when ready, logs on standard error
   --help            this text
@@ -27,8 +35,15 @@ export const usage = `npm start -- [options]
 
 export class UsageError extends Error {}
 
+/** The machine, on which defaults depend. */
+interface Machine {
+  cwd: string
+  /** Number of processor cores. */
+  cores: number
+}
+
 /** Parses the command line; undefined for --help. @throws UsageError that states the violation */
-export function parseOptions(args: string[], cwd: string): LocalOptions | undefined {
+export function parseOptions(args: string[], { cwd, cores }: Machine): LocalOptions | undefined {
   let values
   try {
     values = parseArgs({
@@ -37,9 +52,11 @@ export function parseOptions(args: string[], cwd: string): LocalOptions | undefi
         json: { type: 'boolean', default: false },
         data: { type: 'string', default: '.tenantry' },
         port: { type: 'string' },
+        runtimes: { type: 'string' },
         domain: { type: 'string', default: 'localhost' },
         'log-level': { type: 'string', default: 'info' },
         watch: { type: 'boolean', default: false },
+        recover: { type: 'string' },
         help: { type: 'boolean', default: false },
       },
     }).values
@@ -50,6 +67,12 @@ export function parseOptions(args: string[], cwd: string): LocalOptions | undefi
   const port = values.port === undefined ? undefined : Number(values.port)
   if (port !== undefined && (!Number.isInteger(port) || port < 1 || port > 65_534)) {
     throw new UsageError(`Invalid --port "${values.port ?? ''}". Allowed: a whole number from 1 to 65534.`)
+  }
+  const runtimes = values.runtimes === undefined ? Math.min(cores, 2) : Number(values.runtimes)
+  if (!Number.isInteger(runtimes) || runtimes < 1 || runtimes > maxRuntimes) {
+    throw new UsageError(
+      `Invalid --runtimes "${values.runtimes ?? ''}". Allowed: a whole number from 1 to ${maxRuntimes}.`,
+    )
   }
   if (!/^[a-z0-9.-]+$/i.test(values.domain))
     throw new UsageError(`Invalid --domain "${values.domain}". Allowed: a host name.`)
@@ -62,8 +85,10 @@ export function parseOptions(args: string[], cwd: string): LocalOptions | undefi
     json: values.json,
     data: resolve(cwd, values.data),
     port,
+    runtimes,
     domain: values.domain,
     logLevel: values['log-level'],
     watch: values.watch,
+    recover: values.recover === undefined ? undefined : resolve(cwd, values.recover),
   }
 }

@@ -8,13 +8,10 @@ const maxBufferedBytes = 4 * 1024 * 1024
 /** Time limit for the reader at the end of the process. */
 const closeMilliseconds = 2_000
 
-export interface Output {
-  write(text: string): void
-  /** Resolves when everything is written, or after the time limit. */
-  close(): Promise<void>
-}
+/** The output of the supervisor. */
+export type Output = ReturnType<typeof openOutput>
 
-export function openOutput(descriptor: 1 | 2): Output {
+export function openOutput(descriptor: 1 | 2) {
   // Asynchronous, because a write to a full pipe would otherwise block the whole process.
   const destination = pino.destination({ dest: descriptor, sync: false, maxLength: maxBufferedBytes })
   let dropped = 0
@@ -28,8 +25,9 @@ export function openOutput(descriptor: 1 | 2): Output {
   // A full disk or a closed reader. Later writes try again.
   destination.on('error', () => undefined)
   return {
-    write: (text) => void destination.write(text),
-    close: () =>
+    write: (text: string): void => void destination.write(text),
+    /** Resolves when everything is written, or after the time limit. */
+    close: (): Promise<void> =>
       new Promise((resolve) => {
         const done = () => {
           clearTimeout(timer)

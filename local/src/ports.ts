@@ -1,5 +1,7 @@
 // Chooses the ports of an installation: the same ones at every start, if they are still free.
 import { createHash } from 'node:crypto'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
 import { readText, writeAtomically } from './data-directory.ts'
 import { holderOf, isFree, nextFree } from './process/ports.ts'
 import type { Ports } from './services.ts'
@@ -18,9 +20,10 @@ function firstInternalPort(file: string): number {
 /**
  * Chooses the ports.
  * @param requested the control plane's port from the command line
+ * @param runtimes number of runtimes, each of which has a port
  * @throws PortTaken if a requested port is not free, with the program that uses it and the remedy
  */
-export async function choosePorts(file: string, requested: number | undefined): Promise<Ports> {
+export async function choosePorts(file: string, requested: number | undefined, runtimes: number): Promise<Ports> {
   const before = await rememberedPorts(file)
   const taken = new Set<number>()
   const choose = async (wanted: number | undefined, from: number) => {
@@ -34,13 +37,13 @@ export async function choosePorts(file: string, requested: number | undefined): 
   }
   const control = await choose(requested ?? before?.control, requested ?? defaultPort)
   const gateway = await choose(requested === undefined ? (before?.gateway ?? control + 1) : requested + 1, control + 1)
-  const ports: Ports = {
-    control,
-    gateway,
-    gatewayInternal: await choose(before?.gatewayInternal, firstInternalPort(file)),
-    runtime: await choose(before?.runtime, firstInternalPort(file)),
-    postgres: await choose(before?.postgres, firstInternalPort(file)),
-  }
+  const internal = (wanted: number | undefined) => choose(wanted, firstInternalPort(file))
+  const gatewayInternal = await internal(before?.gatewayInternal)
+  const postgres = await internal(before?.postgres)
+  // These come last, so that a further runtime takes none of the other ports.
+  const runtimePorts: number[] = []
+  for (let number = 0; number < runtimes; number++) runtimePorts.push(await internal(before?.runtimes[number]))
+  const ports: Ports = { control, gateway, gatewayInternal, runtimes: runtimePorts, postgres }
   await writeAtomically(file, JSON.stringify(ports), 0o644, undefined)
   return ports
 }
@@ -54,13 +57,22 @@ async function requireFree(port: number): Promise<void> {
   )
 }
 
+const StoredPorts = Type.Object({
+  control: Type.Integer(),
+  gateway: Type.Integer(),
+  gatewayInternal: Type.Integer(),
+  /** Port of the only runtime in files of earlier versions. */
+  runtime: Type.Optional(Type.Integer()),
+  runtimes: Type.Optional(Type.Array(Type.Integer())),
+  postgres: Type.Integer(),
+})
+
 async function rememberedPorts(file: string): Promise<Ports | undefined> {
   try {
     const value: unknown = JSON.parse(await readText(file))
-    const names = ['control', 'gateway', 'gatewayInternal', 'runtime', 'postgres'] as const
-    if (typeof value !== 'object' || value === null) return undefined
-    const ports = value as Record<string, unknown>
-    return names.every((name) => Number.isInteger(ports[name])) ? (ports as unknown as Ports) : undefined
+    if (!Value.Check(StoredPorts, value)) return undefined
+    const { runtime, runtimes = runtime === undefined ? [] : [runtime], ...others } = value
+    return { ...others, runtimes }
   } catch {
     return undefined
   }

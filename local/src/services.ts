@@ -2,28 +2,27 @@
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { internalPaths } from '@tenantry/contract'
-import pg from 'pg'
-import { postgresArguments, removeStaleLock, type PostgresBinaries } from './process/postgres-files.ts'
+import type { PostgresBinaries } from './process/postgres-files.ts'
+import { socketUrl } from './process/postgres-socket.ts'
 import type { ProcessService } from './process/supervisor.ts'
+import { controlDatabase } from './control-database.ts'
 import type { DataDirectory } from './data-directory.ts'
 import type { PassedSettings } from './passed-settings.ts'
+import { postgresService, runtimeConnections, type PostgresServer, type PostgresServers } from './postgres-servers.ts'
 
 export interface Ports {
   control: number
   gateway: number
   gatewayInternal: number
-  runtime: number
+  /** Ports of the runtimes, by their numbers. */
+  runtimes: number[]
+  /** Port of the gateway's Postgres proxy. */
   postgres: number
 }
 
-/** Maximum number of connections of Postgres. The runtime's limit leaves connections for the control plane. */
-const maxConnections = 200
-const runtimeConnections = 100
-/** Connections that are reserved for runtime, reloads and the control plane, which also has a superuser's. */
-const reservedConnections = 130
-
 /** Stop order from the entry point inwards, so that each service can send its last data to the next ones. */
-const stopOrder = ['gateway', 'runtime', 'control-plane', 'postgres']
+const stopOrder = ['gateway', 'runtime', 'control-plane', 'postgres', 'control-database'] as const
+type Kind = (typeof stopOrder)[number]
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -34,40 +33,19 @@ export interface ServiceOptions {
   logLevel: string
   /** Whether services restart when their code changes. */
   watch: boolean
-  postgresPassword: string
+  servers: PostgresServers
   passed: PassedSettings
   /** Directories in the passed settings. */
   directories: Record<keyof PassedSettings, string[]>
 }
 
-export function postgresUrl(
-  { ports, postgresPassword }: Pick<ServiceOptions, 'ports' | 'postgresPassword'>,
-  database: string,
-): string {
-  return `postgresql://postgres:${postgresPassword}@127.0.0.1:${ports.postgres}/${database}`
-}
-
-export function postgresService(options: ServiceOptions, binaries: PostgresBinaries): ProcessService {
-  const { data, ports } = options
-  return {
-    name: 'postgres',
-    command: binaries.postgres,
-    args: postgresArguments(data.postgres, ports.postgres, {
-      max_connections: String(maxConnections),
-      // Tenants' own logins use the remaining connections.
-      reserved_connections: String(reservedConnections),
-      temp_file_limit: '1GB',
-    }),
-    cwd: data.root,
-    environment: { PATH: '/usr/bin:/bin', LANG: 'C.UTF-8', TZ: 'UTC' },
-    needs: [binaries.root, data.root],
-    ready: () => acceptsQueries(postgresUrl(options, 'postgres')),
-    // Fast shutdown: it ends sessions and preserves committed data.
-    stopSignal: 'SIGINT',
-    stopOrder: stopOrder.indexOf('postgres'),
-    stopMilliseconds: 15_000,
-    prepare: () => removeStaleLock(data.postgres),
-  }
+/** Returns the services of both Postgres servers. */
+export function postgresServices(
+  { data, servers }: ServiceOptions,
+  binaries: PostgresBinaries,
+): Record<keyof PostgresServers, ProcessService> {
+  const service = (server: PostgresServer) => postgresService(server, binaries, data, stopOrder.indexOf(server.name))
+  return { homes: service(servers.homes), controlDatabase: service(servers.controlDatabase) }
 }
 
 export function controlPlaneService(options: ServiceOptions): ProcessService {
@@ -76,40 +54,50 @@ export function controlPlaneService(options: ServiceOptions): ProcessService {
     options,
     {
       name: 'control-plane',
+      kind: 'control-plane',
       main: 'control-plane/src/main.ts',
       livePort: ports.control,
       directories: options.directories.controlPlane,
     },
     {
       TENANTRY_PORT: String(ports.control),
-      TENANTRY_CONTROL_DATABASE_URL: postgresUrl(options, 'tenantry_control'),
+      TENANTRY_CONTROL_DATABASE_URL: socketUrl(options.servers.controlDatabase, controlDatabase),
+      TENANTRY_CONTROL_DATABASE_PASSWORD_FILE: data.secrets.postgresPassword,
       TENANTRY_MASTER_KEY_FILE: data.secrets.masterKey,
       TENANTRY_REGIONS_FILE: join(data.root, 'regions.json'),
       TENANTRY_PLATFORM_KEY_FILE: data.secrets.platformKey,
       // In an installation for trying out, webhooks are sent to the same machine.
       TENANTRY_WEBHOOKS_MAY_REACH: '127.0.0.0/8',
+      TENANTRY_BACKUPS: data.backups,
       ...options.passed.controlPlane,
     },
   )
 }
 
-export function runtimeService(options: ServiceOptions): ProcessService {
+/** Returns the services of the runtimes, which share the tenants, the directory and the connections to Postgres. */
+export function runtimeServices(options: ServiceOptions): ProcessService[] {
   const { data, ports } = options
-  return nodeService(
-    options,
-    {
-      name: 'runtime',
-      main: 'tenant-runtime/src/main.ts',
-      livePort: ports.runtime,
-      directories: options.directories.runtime,
-    },
-    {
-      TENANTRY_PORT: String(ports.runtime),
-      TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
-      TENANTRY_DATA: data.runtime,
-      TENANTRY_MAX_CONNECTIONS: String(runtimeConnections),
-      ...options.passed.runtime,
-    },
+  const count = ports.runtimes.length
+  return ports.runtimes.map((port, number) =>
+    nodeService(
+      options,
+      {
+        name: `runtime-${number}`,
+        kind: 'runtime',
+        main: 'tenant-runtime/src/main.ts',
+        livePort: port,
+        directories: options.directories.runtime,
+      },
+      {
+        TENANTRY_PORT: String(port),
+        TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
+        TENANTRY_DATA: data.runtime,
+        TENANTRY_RUNTIMES: String(count),
+        TENANTRY_RUNTIME_NUMBER: String(number),
+        TENANTRY_MAX_CONNECTIONS: String(Math.floor(runtimeConnections(count) / count)),
+        ...options.passed.runtime,
+      },
+    ),
   )
 }
 
@@ -119,6 +107,7 @@ export function gatewayService(options: ServiceOptions): ProcessService {
     options,
     {
       name: 'gateway',
+      kind: 'gateway',
       main: 'gateway/src/main.ts',
       livePort: ports.gatewayInternal,
       directories: options.directories.gateway,
@@ -126,6 +115,7 @@ export function gatewayService(options: ServiceOptions): ProcessService {
     {
       TENANTRY_PORT: String(ports.gateway),
       TENANTRY_INTERNAL_PORT: String(ports.gatewayInternal),
+      TENANTRY_POSTGRES_PORT: String(ports.postgres),
       TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
       TENANTRY_DATA: data.gateway,
       TENANTRY_DOMAIN: options.domain,
@@ -136,6 +126,7 @@ export function gatewayService(options: ServiceOptions): ProcessService {
 
 interface NodeService {
   name: string
+  kind: Kind
   main: string
   /** Port of the service's liveness check. */
   livePort: number
@@ -145,7 +136,7 @@ interface NodeService {
 
 function nodeService(
   options: ServiceOptions,
-  { name, main, livePort, directories }: NodeService,
+  { name, kind, main, livePort, directories }: NodeService,
   environment: Record<string, string>,
 ): ProcessService {
   return {
@@ -161,6 +152,7 @@ function nodeService(
       PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,
       TZ: 'UTC',
       NODE_ENV: 'production',
+      NODE_COMPILE_CACHE: join(options.data.compiled, kind),
       TENANTRY_HOST: '127.0.0.1',
       TENANTRY_LOG_LEVEL: options.logLevel,
       TENANTRY_INTERNAL_TOKEN_FILE: options.data.secrets.internalToken,
@@ -175,21 +167,7 @@ function nodeService(
       return response.status === 200
     },
     stopSignal: 'SIGTERM',
-    stopOrder: stopOrder.indexOf(name),
+    stopOrder: stopOrder.indexOf(kind),
     stopMilliseconds: 12_000,
-  }
-}
-
-async function acceptsQueries(url: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 })
-  client.on('error', () => undefined)
-  try {
-    await client.connect()
-    await client.query('select 1')
-    return true
-  } catch {
-    return false
-  } finally {
-    client.end().catch(() => undefined)
   }
 }

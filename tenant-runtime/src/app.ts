@@ -1,8 +1,12 @@
 // The runtime as a Fastify application: the core's hooks around the modules' routes. No sockets, no environment.
-import { isTenantId, requestIdHeader } from '@tenantry/contract'
+import { isTenantId, requestIdHeader, type InternalToken } from '@tenantry/contract'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import { addMetrics, type Bounds } from './bounds/index.ts'
+import { BodyReader, type BodyPace } from './http/body-reader.ts'
+import type { Readable } from 'node:stream'
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyRequest } from 'fastify'
 import { addCors } from './http/cors.ts'
+import { holdResponses } from './http/hold-responses.ts'
 import { addErrorHandler, rejectBadUrl } from './http/error-handler.ts'
 import { addTenantHealth } from './http/tenant-health.ts'
 import { addTenantScope } from './http/tenant-scope.ts'
@@ -13,11 +17,15 @@ import type { Authenticator } from './tenancy/authenticate.ts'
 import type { Tenant } from './tenancy/tenant.ts'
 
 export interface AppDeps {
-  internalToken: string
+  internalToken: InternalToken
   authenticator: Authenticator
   modules: readonly RuntimeModule[]
   tenantOf: (tenantId: string) => Tenant | undefined
   now: () => Date
+  /** Returns monotonic milliseconds. */
+  elapsed: () => number
+  bounds: Bounds
+  bodyPace?: BodyPace | undefined
   /** Called after the response to a request that may have changed data of a tenant. */
   onWrite: (tenantId: string) => void
   logger: FastifyBaseLogger
@@ -26,7 +34,18 @@ export interface AppDeps {
 /** The maximum length of a URL. Filters of the REST interface can be long. */
 const maxUrlBytes = 64 * 1024
 
-export async function buildApp({ internalToken, authenticator, modules, tenantOf, now, onWrite, logger }: AppDeps) {
+export async function buildApp({
+  internalToken,
+  authenticator,
+  modules,
+  tenantOf,
+  now,
+  elapsed,
+  bounds,
+  bodyPace,
+  onWrite,
+  logger,
+}: AppDeps) {
   const app = Fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -50,23 +69,25 @@ export async function buildApp({ internalToken, authenticator, modules, tenantOf
     keepAliveTimeout: 75_000,
   }).withTypeProvider<TypeBoxTypeProvider>()
 
+  const bodies = new BodyReader(bounds, elapsed, bodyPace)
+  app.decorate('bodies', bodies)
+  app.decorateRequest('bodyReservation', null)
+  app.addHook('onClose', async () => bodies.close())
+  // The handler has ended, so the body is no longer needed, even if the client has left.
+  app.addHook('onSend', async ({ bodyReservation }) => bodyReservation?.release())
+
   // Clients send "content-type: application/json" with an empty body on DELETE. Schemas state where a body is required.
   app.removeContentTypeParser('application/json')
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
-    if (body === '') {
-      done(null, undefined)
-      return
-    }
-    try {
-      done(null, parseJson(String(body)))
-    } catch (error) {
-      done(error instanceof Error ? error : new SyntaxError('The JSON is not valid.'))
-    }
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
+    const { bytes, charge } = await bodies.read(request, payload)
+    return bytes.length === 0 ? undefined : parseJson(bytes.toString('utf8'), charge)
   })
 
-  addErrorHandler(app)
+  addErrorHandler(app, elapsed)
   addTenantScope(app, { internalToken, authenticator, tenantOf: (id) => (isTenantId(id) ? tenantOf(id) : undefined) })
+  holdResponses(app, bounds.results)
   addCors(app)
+  addMetrics(app, bounds)
   addTenantHealth(app, { modules, tenantOf, now })
   app.addHook('onResponse', async ({ method, tenant }: FastifyRequest) => {
     // A request that was rejected before the tenant was found has none.

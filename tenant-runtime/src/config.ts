@@ -1,5 +1,15 @@
 // Reads the environment into one frozen, validated value.
-import { ConfigurationError, Environment, runtimeSettings, type Networks } from '@tenantry/contract'
+import {
+  ConfigurationError,
+  Environment,
+  maxRuntimes,
+  runtimeSettings,
+  type InternalToken,
+  type Networks,
+  type RuntimeShare,
+} from '@tenantry/contract'
+import type { BoundsLimits } from './bounds/index.ts'
+import { tunnelToStorage, type EgressProxySettings } from './egress/egress-proxy.ts'
 import { maxPathLength } from './storage/object-path.ts'
 import { defaultStorageLimits, type StorageLimits } from './storage/storage-limits.ts'
 import { backendName, type BackendName, type StorageSettings } from './storage/backend/open-backend.ts'
@@ -9,7 +19,7 @@ export interface Config {
   host: string
   port: number
   controlUrl: string
-  internalToken: string
+  internalToken: InternalToken
   /** The directory of blobs and of the last manifests. */
   data: string
   storage: StorageSettings
@@ -17,10 +27,20 @@ export interface Config {
   maxConnections: number
   /** The number of other runtimes that serve the same tenants. */
   siblings: number
+  /** The tenants that it serves. */
+  share: RuntimeShare
   limits: StorageLimits
+  /** The memory for request bodies of all tenants together. */
+  memory: BoundsLimits
   /** Whether `Prefer: tx=rollback` of the REST interface is allowed. */
   allowsRollback: boolean
-  /** Private networks that tenants' functions may reach. */
+  /** Whether requests of the REST interface may have aggregates. */
+  allowsAggregates: boolean
+  /** Whether responses of the REST interface have the header `Server-Timing`. */
+  sendsTiming: boolean
+  /** The egress proxy through which functions and the storage reach other hosts; undefined to reach them directly. */
+  egress: EgressProxySettings | undefined
+  /** Private networks that tenants' functions may reach without an egress proxy. */
   functionsMayReach: Networks
   logLevel: string
   /** Failpoints of tests: `name=kill:1,…`. */
@@ -31,25 +51,45 @@ type RuntimeEnvironment = Environment<keyof typeof runtimeSettings>
 
 /**
  * Reads the configuration.
+ * @param memoryBytes the memory that the process may use, from which defaults follow
  * @throws ConfigurationError that names the variable and what is wrong with it
  */
-export function readConfig(variables: NodeJS.ProcessEnv): Config {
+export function readConfig(variables: NodeJS.ProcessEnv, memoryBytes = Infinity): Config {
   const environment = new Environment(runtimeSettings, variables)
+  const runtimes = environment.integer('TENANTRY_RUNTIMES', 1, 1, maxRuntimes)
+  const internalToken = environment.internalToken()
+  const siblings = environment.integer('TENANTRY_SIBLINGS', 0, 0, 1_000)
+  const egress = readEgress(environment, internalToken)
   return Object.freeze({
     host: environment.optional('TENANTRY_HOST') ?? '127.0.0.1',
     port: environment.integer('TENANTRY_PORT', 24_401, 0, 65_535),
     controlUrl: environment.required('TENANTRY_CONTROL_URL'),
-    internalToken: environment.internalToken(),
+    internalToken,
     data: environment.required('TENANTRY_DATA'),
-    storage: readStorage(environment),
+    storage: readStorage(environment, egress, siblings),
     maxConnections: environment.integer('TENANTRY_MAX_CONNECTIONS', 100, 1, 10_000),
-    siblings: environment.integer('TENANTRY_SIBLINGS', 0, 0, 1_000),
+    share: { number: environment.integer('TENANTRY_RUNTIME_NUMBER', 0, 0, runtimes - 1), runtimes },
+    siblings,
     limits: readStorageLimits(environment),
+    memory: readMemory(environment, memoryBytes, runtimes),
     allowsRollback: environment.integer('TENANTRY_REST_ROLLBACK', 0, 0, 1) === 1,
+    allowsAggregates: environment.integer('TENANTRY_REST_AGGREGATES', 1, 0, 1) === 1,
+    sendsTiming: environment.integer('TENANTRY_REST_SERVER_TIMING', 0, 0, 1) === 1,
+    egress,
     functionsMayReach: environment.networks('TENANTRY_FUNCTIONS_MAY_REACH'),
     logLevel: environment.logLevel(),
     failpoints: environment.optional('TENANTRY_FAILPOINTS') ?? '',
   })
+}
+
+const mebibyte = 2 ** 20
+const defaultMebibytes = 512
+
+function readMemory(environment: RuntimeEnvironment, memoryBytes: number, runtimes: number): BoundsLimits {
+  const fallback = Math.max(16, Math.min(defaultMebibytes, Math.floor(memoryBytes / mebibyte / 4)))
+  const read = (variable: 'TENANTRY_BODY_MEMORY_MB' | 'TENANTRY_RESULT_MEMORY_MB') =>
+    Math.floor((environment.integer(variable, fallback, 1, 1_000_000) * mebibyte) / runtimes)
+  return { bodyBytes: read('TENANTRY_BODY_MEMORY_MB'), resultBytes: read('TENANTRY_RESULT_MEMORY_MB') }
 }
 
 function readStorageLimits(environment: RuntimeEnvironment): StorageLimits {
@@ -62,7 +102,21 @@ function readStorageLimits(environment: RuntimeEnvironment): StorageLimits {
   }
 }
 
-function readStorage(environment: RuntimeEnvironment): StorageSettings {
+function readEgress(environment: RuntimeEnvironment, token: InternalToken): EgressProxySettings | undefined {
+  const url = environment.optional('TENANTRY_EGRESS_PROXY')
+  if (url === undefined) return undefined
+  if (!/^http:\/\/[^/:@]+:\d{1,5}$/.test(url))
+    throw new ConfigurationError(
+      `TENANTRY_EGRESS_PROXY is ${JSON.stringify(url.slice(0, 100))}. It must be a URL such as http://gateway:4404.`,
+    )
+  return { url, token }
+}
+
+function readStorage(
+  environment: RuntimeEnvironment,
+  egress: EgressProxySettings | undefined,
+  siblings: number,
+): StorageSettings {
   const named = (variable: 'TENANTRY_STORAGE_BACKEND' | 'TENANTRY_STORAGE_FALLBACK'): BackendName | undefined => {
     const name = environment.optional(variable)
     return name === undefined ? undefined : backendName(variable, name)
@@ -73,7 +127,23 @@ function readStorage(environment: RuntimeEnvironment): StorageSettings {
     throw new ConfigurationError(
       `TENANTRY_STORAGE_FALLBACK and TENANTRY_STORAGE_BACKEND are both ${JSON.stringify(fallback)}. They must differ.`,
     )
-  return { backend, fallback, s3: backend === 's3' || fallback === 's3' ? readS3(environment) : undefined }
+  return {
+    backend,
+    fallback,
+    s3:
+      backend === 's3' || fallback === 's3'
+        ? { ...readS3(environment), ...storageEgress(egress, siblings) }
+        : undefined,
+  }
+}
+
+/** The connections to the storage that the gateway's egress proxy allows all runtimes of a region together. */
+const proxiedSockets = 120
+
+function storageEgress(proxy: EgressProxySettings | undefined, siblings: number): Pick<S3Settings, 'egress'> {
+  if (proxy === undefined) return {}
+  const maxSockets = Math.max(1, Math.floor(proxiedSockets / (1 + siblings)))
+  return { egress: { tunnel: tunnelToStorage(proxy), maxSockets } }
 }
 
 function readS3(environment: RuntimeEnvironment): S3Settings {

@@ -10,6 +10,11 @@ interface ErrorKind {
    * the service.
    */
   isOfTenant?: true
+  /**
+   * Whether the load of one tenant alone can cause the error. The log then names the tenant once a minute, without the
+   * requests.
+   */
+  isLoad?: true
 }
 
 /** The HTTP status and tag of each `code` in the body. */
@@ -26,19 +31,21 @@ export const errorKinds = {
   METHOD_NOT_ALLOWED: { status: 405, tag: 'method_not_allowed' },
   REQUEST_TIMEOUT: { status: 408, tag: 'timeout' },
   BODY_TOO_LARGE: { status: 413, tag: 'Payload too large' },
+  TOO_MANY_BYTES: { status: 429, tag: 'too_many_requests' },
   URI_TOO_LONG: { status: 414, tag: 'uri_too_long' },
   INTERNAL: { status: 500, tag: 'internal' },
   ANSWER_TOO_LARGE: { status: 413, tag: 'Payload too large' },
-  DATABASE_BUSY: { status: 503, tag: 'unavailable' },
+  DATABASE_BUSY: { status: 503, tag: 'unavailable', isLoad: true },
   DATABASE_UNAVAILABLE: { status: 503, tag: 'unavailable' },
-  STATEMENT_TIMEOUT: { status: 503, tag: 'timeout' },
+  SERVICE_BUSY: { status: 503, tag: 'unavailable', isLoad: true },
+  STATEMENT_TIMEOUT: { status: 503, tag: 'timeout', isLoad: true },
   TENANT_UNKNOWN: { status: 503, tag: 'unavailable' },
   USAGE_UNAVAILABLE: { status: 503, tag: 'unavailable' },
 
   // events
   INVALID_EVENT_ID: { status: 400, tag: 'bad_request' },
   EVENTS_GONE: { status: 410, tag: 'gone' },
-  TOO_MANY_SUBSCRIBERS: { status: 503, tag: 'unavailable' },
+  TOO_MANY_SUBSCRIBERS: { status: 503, tag: 'unavailable', isLoad: true },
 
   // storage
   INVALID_BUCKET_NAME: { status: 400, tag: 'Invalid Input' },
@@ -88,10 +95,13 @@ export const errorKinds = {
   WASM_TOO_LARGE: { status: 413, tag: 'Payload too large' },
   HOST_FUNCTION_ERROR: { status: 500, tag: 'function_error', isOfTenant: true },
   FUNCTION_TIMEOUT: { status: 504, tag: 'timeout', isOfTenant: true },
-  FUNCTIONS_BUSY: { status: 503, tag: 'unavailable' },
+  FUNCTIONS_BUSY: { status: 503, tag: 'unavailable', isLoad: true },
 } as const satisfies Record<string, ErrorKind>
 
 export type ErrorCode = keyof typeof errorKinds
+
+/** Headers, each name once, in lower case. `set-cookie` may have several values. */
+export type ResponseHeaders = Readonly<Record<string, string | string[]>>
 
 interface RuntimeErrorOptions {
   cause?: unknown
@@ -100,6 +110,10 @@ interface RuntimeErrorOptions {
   /** A status that a tenant's own code requests. */
   status?: number
   extra?: Record<string, unknown>
+  /** Headers of the response. */
+  headers?: ResponseHeaders
+  /** Whether a token was valid until it expired. */
+  isExpired?: boolean
 }
 
 export class RuntimeError extends Error {
@@ -108,10 +122,16 @@ export class RuntimeError extends Error {
   readonly tag: string
   /** Whether the tenant's own code failed, not the service. */
   readonly isOfTenant: boolean
+  /** Whether the load of one tenant alone can cause the error. */
+  readonly isLoad: boolean
   /** Seconds, sent as `Retry-After`. */
   readonly retryAfter: number | undefined
   /** Further public members of the body, in a client's dialect. */
   readonly extra: Record<string, unknown>
+  /** Headers of the response. */
+  readonly headers: ResponseHeaders
+  /** Whether a token was valid until it expired. */
+  readonly isExpired: boolean
 
   /**
    * Creates an error. `message` is public: it states what is wrong and where, without internals. `cause` goes to the log.
@@ -124,7 +144,10 @@ export class RuntimeError extends Error {
     this.status = options.status ?? kind.status
     this.tag = options.tag ?? kind.tag
     this.isOfTenant = kind.isOfTenant === true
+    this.isLoad = kind.isLoad === true
     this.extra = options.extra ?? {}
+    this.headers = options.headers ?? {}
+    this.isExpired = options.isExpired === true
     this.retryAfter = options.retryAfter ?? (kind.status === 503 ? 1 : undefined)
   }
 }

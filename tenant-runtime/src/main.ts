@@ -1,12 +1,14 @@
 // Runs the runtime as a process: environment and signals. Only this file uses `process`.
-import { errorSerializer, readOrExit, stopOnSignals } from '@tenantry/contract'
+import { totalmem } from 'node:os'
+import { errorSerializer, followToken, readOrExit, stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
 import { readConfig } from './config.ts'
 import { startRuntime } from './runtime.ts'
 import { parseStorageFailpoints } from './storage/failpoints.ts'
 
-const config = readOrExit(() => readConfig(process.env))
+const config = readOrExit(() => readConfig(process.env, process.constrainedMemory() || totalmem()))
 const log = pino({ level: config.logLevel, base: null, serializers: { err: errorSerializer(pino.stdSerializers.err) } })
+followToken(config.internalToken, (error) => log.warn({ err: error }, error.message))
 const failpoint = readOrExit(() =>
   parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL')),
 )

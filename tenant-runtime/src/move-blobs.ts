@@ -1,6 +1,5 @@
 // A command that moves tenants' blobs from the fallback store to the store that the runtime writes to, while it serves. It
 // has the environment of the runtime, and reads the tenants from the runtime's directory.
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { readOrExit } from '@tenantry/contract'
@@ -37,7 +36,8 @@ const connections = new Connections({ ...defaultConnectionLimits, total: 8 })
 const registry = new TenantRegistry({
   controlUrl: config.controlUrl,
   internalToken: config.internalToken,
-  file: join(config.data, 'manifests.ndjson'),
+  data: config.data,
+  share: config.share,
   connections,
   fetch,
   onChange: () => undefined,

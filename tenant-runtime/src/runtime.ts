@@ -1,7 +1,8 @@
 // The runtime: assembles its parts. Its dependencies, such as time and the control plane, are arguments: `main.ts` passes
 // the real ones, tests their own.
-import { join } from 'node:path'
+import { listenBacklog } from '@tenantry/contract'
 import type { Logger } from 'pino'
+import { createBounds, type BoundsLimits } from './bounds/index.ts'
 import { buildApp } from './app.ts'
 import type { Config } from './config.ts'
 import { Connections, defaultConnectionLimits, type ConnectionLimits } from './database/connections.ts'
@@ -11,10 +12,11 @@ import {
   type FunctionsModule,
   type FunctionsModuleOptions,
 } from './functions/functions-module.ts'
+import { executorsFor } from './functions/executor/pool.ts'
+import type { BodyPace } from './http/body-reader.ts'
 import { followTables } from './functions/triggers/table-triggers.ts'
 import { createMeteringModule } from './metering/metering-module.ts'
-import { ObservedRuns } from './metering/observed-runs.ts'
-import { ObservedRunsFile } from './metering/observed-runs-file.ts'
+import { StoredRuns } from './metering/stored-runs.ts'
 import { createRestModule } from './rest/rest-module.ts'
 import type { BlobBackend } from './storage/backend/backend.ts'
 import { openBackend } from './storage/backend/open-backend.ts'
@@ -49,6 +51,9 @@ export interface RuntimeDeps {
   tenants?: Tenants
   /** The store; by default the configured one. */
   backend?: BlobBackend
+  /** The sizes of the budgets of memory; by default the configured ones. */
+  bounds?: Partial<BoundsLimits>
+  bodyPace?: BodyPace
   connectionLimits?: Partial<ConnectionLimits>
   storage?: Pick<StorageModuleOptions, 'abandonedMilliseconds'>
   functions?: Pick<FunctionsModuleOptions, 'limits' | 'followPace' | 'resolve' | 'hasWayOut' | 'dispatchPace'>
@@ -81,11 +86,11 @@ export interface Runtime {
 export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Runtime> {
   const { onError, failpoint, log } = deps
   const now = () => new Date(deps.now())
-  const connections = new Connections({
-    ...defaultConnectionLimits,
-    total: config.maxConnections,
-    ...deps.connectionLimits,
-  })
+  const bounds = createBounds({ ...config.memory, ...deps.bounds })
+  const connections = new Connections(
+    { ...defaultConnectionLimits, total: config.maxConnections, ...deps.connectionLimits },
+    bounds.results,
+  )
   const evict = (tenantId: string) => {
     for (const module of modules) module.evict(tenantId)
   }
@@ -94,7 +99,8 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     new TenantRegistry({
       controlUrl: config.controlUrl,
       internalToken: config.internalToken,
-      file: join(config.data, 'manifests.ndjson'),
+      data: config.data,
+      share: config.share,
       connections,
       fetch: deps.fetch,
       onChange: evict,
@@ -123,7 +129,7 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     onError,
     ...deps.storage,
   })
-  const runs = new ObservedRuns()
+  const runs = new StoredRuns({ data: config.data, share: config.share, onError })
   const hasSiblings = config.siblings > 0
   const functions: FunctionsModule = createFunctionsModule({
     now,
@@ -136,7 +142,9 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     tenantOf,
     hasSiblings,
     reachable: config.functionsMayReach,
+    egress: config.egress,
     onWrite: notify,
+    limits: { total: executorsFor(config.share.runtimes) },
     onConfinement: (confinement) => log.info({ confinement }, 'The confinement of functions was determined.'),
     onError,
     ...deps.functions,
@@ -145,6 +153,8 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     now,
     hasSiblings,
     allowsRollback: config.allowsRollback,
+    allowsAggregates: config.allowsAggregates,
+    sendsTiming: config.sendsTiming,
     onTables: followTables,
     onError,
   })
@@ -153,9 +163,11 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     fetch: deps.fetch,
     now,
     tenantOf,
-    onRead: (tenant) => events.retention.poll(tenant),
+    onRead(tenant) {
+      events.retention.poll(tenant)
+      functions.retention.poll(tenant)
+    },
     runs,
-    observedFile: new ObservedRunsFile({ path: join(config.data, 'run-witness.ndjson'), observed: runs, onError }),
     documents: rest.documentBytes,
     files: storage.collector,
   })
@@ -166,6 +178,9 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     modules,
     tenantOf,
     now,
+    elapsed: deps.elapsed,
+    bounds,
+    bodyPace: deps.bodyPace,
     logger: log,
     onWrite: notify,
   })
@@ -210,7 +225,7 @@ export async function startRuntime(config: Config, deps: RuntimeDeps): Promise<R
   await runtime.start()
   const stopping = new AbortController()
   const loops = runtime.run(stopping.signal)
-  await runtime.app.listen({ host: config.host, port: config.port })
+  await runtime.app.listen({ host: config.host, port: config.port, backlog: listenBacklog })
   deps.log.info({ host: config.host, port: config.port }, 'The runtime is listening.')
   return {
     async stop() {

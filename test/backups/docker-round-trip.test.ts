@@ -198,16 +198,6 @@ t.test('backups of a dedicated tenant', async (t) => {
   })
 
   t.test('requests for impossible backups and restores are rejected', async (t) => {
-    const shared = await platform.call('POST', '/v1/tenants', {
-      name: 'shared',
-      plan: 'Free',
-      region: 'local',
-      isolation: 'schema-per-tenant',
-    })
-    t.match(await platform.call('POST', `/v1/tenants/${String(shared.body['tenant_id'])}/backups`), {
-      status: 422,
-      body: { code: 'NOT_DEDICATED' },
-    })
     t.match(await platform.call('POST', '/v1/tenants/t_00000000000000000000/backups'), {
       status: 404,
       body: { code: 'TENANT_NOT_FOUND' },
@@ -234,6 +224,36 @@ t.test('backups of a dedicated tenant', async (t) => {
     t.same(
       audit.map(({ action }) => action),
       ['backup.create', 'backup.verify', 'backup.restore', 'backup.restore', 'backup.restore', 'backup.delete'],
+    )
+  })
+
+  t.test('a tenant that shares a database of a Docker region is backed up and restored', async (t) => {
+    const shared = await platform.call(
+      'POST',
+      '/v1/tenants',
+      { name: 'shared', plan: 'Free', region: 'local', isolation: 'schema-per-tenant' },
+      { prefer: 'wait=60' },
+    )
+    const sharedBackup = await platform.call(
+      'POST',
+      `/v1/tenants/${String(shared.body['tenant_id'])}/backups`,
+      undefined,
+      { prefer: 'wait=60' },
+    )
+    t.match(
+      sharedBackup,
+      { status: 202, body: { state: 'complete', isolation: 'schema-per-tenant' } },
+      'it is backed up',
+    )
+    t.match(
+      await platform.call(
+        'POST',
+        `/v1/backups/${String(sharedBackup.body['id'])}/restore`,
+        { into: { name: 'shared-again' } },
+        { prefer: 'wait=60' },
+      ),
+      { status: 202, body: { status: 'ready', isolation: 'schema-per-tenant', operation: { state: 'succeeded' } } },
+      '… and restored',
     )
   })
 })

@@ -15,9 +15,10 @@ import {
 import { createDirectoryTarget } from '#control-plane/backups/directory-target.ts'
 import { compareContent, compareObjects, settledSequences } from '#control-plane/backups/home-facts.ts'
 import { linesOf } from '#control-plane/backups/lines.ts'
-import { formatVersion, manifestHash, type Manifest } from '#control-plane/backups/manifest.ts'
+import { manifestHash } from '#control-plane/backups/manifest.ts'
 import { openFiles } from '#control-plane/backups/parts.ts'
 import { createTextPipe } from '#control-plane/backups/text-pipe.ts'
+import { manifestOf } from './support/targets.ts'
 
 const signal = new AbortController().signal
 const id = '11111111-2222-4333-8444-555555555555'
@@ -74,17 +75,7 @@ t.test('a check detects any damage to a part', async (t) => {
     await files.write('files', once('files')),
     await files.write('index', once('')),
   ]
-  const manifest: Manifest = {
-    format: formatVersion,
-    backup_id: id,
-    tenant_id: 't',
-    tenant_name: 'n',
-    taken_at: '',
-    postgres_version: '17',
-    parts,
-    home: { tables: [], sequences: [], objects: [] },
-    blobs: { count: 0, bytes: 0 },
-  }
+  const manifest = manifestOf(id, parts)
   const text = JSON.stringify(manifest)
   await files.writeManifest(text)
   await files.commit()

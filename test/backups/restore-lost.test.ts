@@ -40,6 +40,35 @@ t.test('a ready or failed tenant can be restored in place, once at a time', asyn
   }
 })
 
+t.test('a backup whose operation was superseded before it began is failed, and can be removed', async (t) => {
+  const tenant = await plane.addTenant({})
+  const backup = async (operation: string | undefined) => {
+    const id = await backupOf(tenant)
+    await plane.sql("update backups set state = 'running' where id = $1", [id])
+    const operationId = randomUUID()
+    if (operation !== undefined)
+      await plane.sql(
+        `insert into operations (id, tenant_id, kind, generation, state, step, backup_id)
+         values ($1, $2, 'restore', 0, $3, 'pending', $4)`,
+        [operationId, tenant, operation, id],
+      )
+    return { id, operationId }
+  }
+  const [open, carriedOut, superseded] = [
+    await backup('running'),
+    await backup('superseded'),
+    await backup('superseded'),
+  ]
+  const [installed] = await plane.sql('select epoch from installation')
+  await ledger.failAbandoned(new Set([carriedOut.operationId]), BigInt(String(installed?.['epoch'])))
+  const states = await plane.sql('select id, state, error from backups where tenant_id = $1', [tenant])
+  const stateOf = ({ id }: { id: string }) => states.find((row) => row['id'] === id)
+  t.match(stateOf(open), { state: 'running', error: null })
+  t.match(stateOf(carriedOut), { state: 'running', error: null }, 'its job records its end')
+  t.match(stateOf(superseded), { state: 'failed', error: /superseded/ })
+  await asOperator((write) => store.remove(superseded.id, write))
+})
+
 t.test('a restore of a pending, stopped or deleted tenant is rejected', async (t) => {
   for (const [columns, code] of [
     [{ status: 'pending' }, 'NOT_ACTIVE'],
@@ -62,7 +91,7 @@ t.test('the new generation supersedes operations in progress, except the restore
   const id = await plane.addTenant({ status: 'failed' })
   await plane.request(id, 'resize', {})
   const { operation } = await restore(id)
-  t.equal(await ledger.renew(id, plane.epoch), 3)
+  t.equal(await ledger.renew(id, undefined, plane.epoch), 3)
   const rows = await plane.sql('select kind, state from operations where tenant_id = $1 order by kind', [id])
   t.same(rows, [
     { kind: 'resize', state: 'superseded' },

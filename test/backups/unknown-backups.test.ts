@@ -5,20 +5,25 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { createArchiveFiles } from '#control-plane/backups/archive/archive-files.ts'
+import { createArchiveLedger } from '#control-plane/backups/archive/store-archives.ts'
 import { runBackups } from '#control-plane/backups/jobs.ts'
 import { createBackupRecords, type BackupRecords } from '#control-plane/backups/backup-record.ts'
 import type { BackupTarget } from '#control-plane/backups/backup-target.ts'
 import { createDirectoryTarget } from '#control-plane/backups/directory-target.ts'
 import { manifestHash } from '#control-plane/backups/manifest.ts'
+import { createRuntimeFiles } from '#control-plane/backups/shared/runtime-files.ts'
 import { openFiles } from '#control-plane/backups/parts.ts'
 import { surveyBackups } from '#control-plane/backups/survey-backups.ts'
 import { systemClock } from '#control-plane/platform/clock.ts'
+import { createTargets } from '#control-plane/backups/target-set.ts'
 import { createSeal } from '#control-plane/platform/seal.ts'
 import { createBackupLedger } from '#control-plane/backups/store-ledger.ts'
 import { openDatabase } from '#control-plane/platform/database.ts'
 import { startApi } from '#test/support/control-plane/api.ts'
 import { until } from '#test/support/until.ts'
 import { filesBelow } from './support/tenants.ts'
+import { describedBackup } from './support/targets.ts'
 
 const signal = new AbortController().signal
 const installation = '0b8d7a44-2f64-4d0e-8a3c-1c6a1a0e5a01'
@@ -55,26 +60,9 @@ async function writeBackup(
   const manifest = `{"of":"${id}"}`
   await files.writeManifest(manifest)
   if (records !== undefined)
-    await files.writeRecord(records.write(described(id, files.bytes(), manifestHash(manifest)), key))
+    await files.writeRecord(records.write(describedBackup(id, files.bytes(), manifestHash(manifest)), key))
   await files.commit()
   return { id, key, manifest }
-}
-
-function described(id: string, bytes: number, manifest: string) {
-  return {
-    backup_id: id,
-    tenant_id: 't_0123456789abcdef0123',
-    tenant_name: 'ada',
-    plan: 'Pro',
-    isolation: 'database-per-tenant',
-    region: 'local',
-    trigger: 'schedule' as const,
-    planned_at: '2026-05-01T02:00:00.000Z',
-    created_at: '2026-05-01T02:00:01.000Z',
-    finished_at: '2026-05-01T02:00:09.000Z',
-    bytes,
-    manifest_sha256: manifest,
-  }
 }
 
 t.test('a backup record', async (t) => {
@@ -82,7 +70,7 @@ t.test('a backup record', async (t) => {
   const records = createBackupRecords({ seal, installation })
   const id = randomUUID()
   const key = randomBytes(32)
-  const text = records.write(described(id, 7, 'ab'), key)
+  const text = records.write(describedBackup(id, 7, 'ab'), key)
   const error = (of: BackupRecords, changed: string | undefined, as = id) => of.read(changed, as).error?.code
 
   t.test('contains the backup’s key, sealed with the master key', (t) => {
@@ -132,7 +120,10 @@ t.test('the directory', async (t) => {
       if (from !== '') await target.quarantine(id)
       await rename(join(root, 'here', from, id), join(root, 'here', `${id}.removing`))
       await rm(join(root, 'here', `${id}.removing`, 'manifest'))
-      await surveyBackups({ target, states: () => Promise.resolve(new Map()), log: noLog }, new Set())
+      await surveyBackups(
+        { targets: createTargets([target], systemClock), states: () => Promise.resolve(new Map()), log: noLog },
+        new Set(),
+      )
       t.same([...(await filesBelow(root)).keys()], [])
     }
   })
@@ -148,10 +139,13 @@ t.test('the directory', async (t) => {
     await target.quarantine(id)
     await writeBackup(target, undefined, id)
     const before = await filesBelow(root)
-    t.same(await surveyBackups({ target, states: () => Promise.resolve(new Map()), log: noLog }, new Set()), {
-      unknown: 1,
-      missing: 0,
-    })
+    const survey = {
+      targets: createTargets([target], systemClock),
+      states: () => Promise.resolve(new Map()),
+      log: noLog,
+    }
+    const { found } = await surveyBackups(survey, new Set())
+    t.same(found, { unknown: 1, missing: 0, uncopied: 0, unavailable: [] })
     t.same(await filesBelow(root), before)
     await target.remove(id)
     t.equal((await filesBelow(root)).size, 4)
@@ -161,7 +155,9 @@ t.test('the directory', async (t) => {
 t.test('the API and the leader', async (t) => {
   const root = await directory(t)
   const target = createDirectoryTarget(root, installation)
-  const api = await startApi(t, { control: false, backups: { directory: root, installation } })
+  const elsewhere = await directory(t)
+  const targets = [{ name: 'offsite', directory: elsewhere }]
+  const api = await startApi(t, { control: false, backups: { directory: root, installation, targets } })
   const { seal } = api
   const records = createBackupRecords({ seal, installation })
   const database = openDatabase(api.controlUrl)
@@ -176,9 +172,14 @@ t.test('the API and the leader', async (t) => {
     let surveys = 0
     const ended = runBackups({
       ledger,
-      target,
+      targets: createTargets([target], systemClock),
       records,
+      archives: {
+        files: createArchiveFiles([], systemClock),
+        ledger: createArchiveLedger(database, seal, () => new Date()),
+      },
       regions: new Map(),
+      runtimeFiles: createRuntimeFiles('unused', fetch, systemClock),
       tenant: (id) => api.reconcileStore.snapshot(id),
       readHome: () => Promise.resolve(),
       migrations: [],
@@ -186,6 +187,8 @@ t.test('the API and the leader', async (t) => {
       log: { info: () => undefined, warn: (_details, message) => void warnings.push(message) },
       measure: () => undefined,
       found: () => surveys++,
+      available: () => undefined,
+      changes: { subscribe: () => () => undefined },
     })({ epoch: BigInt(String(installed?.['epoch'])), lost: lost.signal })
     await until(async () => surveys > 0 && (await holds()))
     lost.abort()
@@ -358,5 +361,24 @@ t.test('the API and the leader', async (t) => {
     t.same((await list('state=missing')).backups, [])
     t.same((await list('state=unknown')).backups, [])
     t.ok((await readFile(join(path, 'manifest'))).length > 0, 'a known backup leaves the quarantine')
+  })
+
+  t.test('the state of each copy is shown, and a target that does not respond is named', async (t) => {
+    const written = await writeBackup(target, records)
+    await insert(written, 'complete')
+    const copies = async () => {
+      const { body } = await api.call('GET', `/v1/backups/${written.id}`)
+      const { copies } = body as { copies: { target: string; state: string }[] }
+      return copies.map(({ target, state }) => `${target} ${state}`)
+    }
+    t.same(await copies(), ['directory complete', 'offsite missing'])
+    await rename(elsewhere, `${elsewhere}-away`)
+    t.same(await copies(), ['directory complete', 'offsite unavailable'])
+    const error = { status: 503, body: { code: 'UNAVAILABLE', message: /"offsite"/ } }
+    t.match(await api.call('GET', '/v1/backups?state=missing'), error, 'nothing is called missing')
+    await rename(root, `${root}-away`)
+    t.match(await api.call('GET', '/v1/backups?state=unknown'), { status: 503, body: { code: 'UNAVAILABLE' } })
+    await rename(`${root}-away`, root)
+    await rename(`${elsewhere}-away`, elsewhere)
   })
 })

@@ -2,7 +2,9 @@
 import t from 'tap'
 import type { Job } from '#control-plane/backups/backup.ts'
 import { runBackups, type BackupJobDeps } from '#control-plane/backups/jobs.ts'
-import type { BackupLedger } from '#control-plane/backups/backup-ledger.ts'
+import type { BackupLedger } from '#control-plane/backups/store-ledger.ts'
+import type { BackupTarget } from '#control-plane/backups/backup-target.ts'
+import { createTargets } from '#control-plane/backups/target-set.ts'
 import { OperationSuperseded } from '#control-plane/backups/backup-error.ts'
 import { systemClock } from '#control-plane/platform/clock.ts'
 
@@ -33,6 +35,7 @@ async function recordedErrors(job: Job, error: Error): Promise<(string | null)[]
     begin: () => Promise.resolve(true),
     scheduled: () => Promise.resolve([]),
     backupStates: () => Promise.resolve(new Map([['b', 'complete']])),
+    failAbandoned: () => Promise.resolve(),
     step: () => Promise.reject(error),
     async recordVerified(_job: Job, text: string | null) {
       verified.push(text)
@@ -43,12 +46,17 @@ async function recordedErrors(job: Job, error: Error): Promise<(string | null)[]
   } as unknown as BackupLedger
   const deps = {
     ledger,
-    target: { list: () => Promise.resolve([]) },
+    targets: createTargets(
+      [{ name: 'directory', list: () => Promise.resolve([]) } as unknown as BackupTarget],
+      systemClock,
+    ),
     regions: new Map([['local', { engine: { observe: () => Promise.resolve({ containers: [], volumes: [] }) } }]]),
     clock: systemClock,
     log: { info: () => undefined, warn: () => undefined },
     measure: () => undefined,
     found: () => undefined,
+    available: () => undefined,
+    changes: { subscribe: () => () => undefined },
     migrations: [],
     readHome: () => Promise.resolve(),
     tenant: () => Promise.resolve(undefined),

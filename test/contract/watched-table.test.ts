@@ -64,6 +64,7 @@ t.test('A watched table', async (t) => {
       url: source.url,
       internalToken: 'secret',
       schema: Route,
+      key: 'tenant_id',
       file,
       fetch,
       onChange: (tenantId, entry) =>
@@ -130,6 +131,7 @@ t.test('A watched table', async (t) => {
       url: source.url,
       internalToken: 'secret',
       schema: Route,
+      key: 'tenant_id',
       file: torn,
       fetch,
       onError: (error) => reported.push(error.message),
@@ -152,6 +154,7 @@ t.test('A copy that could not be saved is saved later, without another change', 
     url: source.url,
     internalToken: 'token',
     schema: Route,
+    key: 'tenant_id',
     file: join(directory, 'routes.ndjson'),
     fetch: globalThis.fetch,
     onError: (error) => errors.push(error),
@@ -165,4 +168,39 @@ t.test('A copy that could not be saved is saved later, without another change', 
   await until(async () => (await readFile(join(directory, 'routes.ndjson'), 'utf8').catch(() => '')).includes(id(1)))
   stop.abort()
   await running
+
+  t.test('A table with a share of the entries ignores all others, and reads its own from all copies', async (t) => {
+    source.set([route(1, 6), route(2, 3), route(3)])
+    const [own, other] = [join(scratch, 'own.ndjson'), join(scratch, 'other.ndjson')]
+    const lines = (...routes: Route[]) => routes.map((entry) => JSON.stringify(entry)).join('\n')
+    await writeFile(own, lines(route(1), route(2, 2)))
+    await writeFile(other, lines(route(1, 5), route(2)))
+    const seen: string[] = []
+    let synced = 0
+    const table = new WatchedTable<Route>({
+      url: source.url,
+      internalToken: 'secret',
+      schema: Route,
+      key: 'tenant_id',
+      file: own,
+      otherFiles: async () => [other],
+      isOwn: (tenantId) => tenantId !== id(1),
+      fetch,
+      onChange: (tenantId) => seen.push(tenantId),
+      onSynced: () => synced++,
+    })
+    await table.load()
+    t.same([...table.values()], [route(2, 2)], 'the newest generation')
+    const stop = new AbortController()
+    const running = table.run(stop.signal)
+    await until(() => synced === 1)
+    source.send({ type: 'put', entry: route(1, 7) })
+    source.send({ type: 'remove', tenant_id: id(1) })
+    source.send({ type: 'put', entry: route(3, 2) })
+    await until(() => table.get(id(3))?.generation === 2)
+    await until(async () => (await readFile(own, 'utf8')) === lines(route(2, 3), route(3, 2)))
+    t.notOk(seen.includes(id(1)), 'no change of a foreign entry')
+    stop.abort()
+    await running
+  })
 })

@@ -9,13 +9,15 @@ import t from 'tap'
 import { compileFunction } from '#examples/functions/compile.ts'
 import { exists, installPackages } from '#scripts/debian-packages.ts'
 import { removeInstallation, startInstallation } from '#test/support/installation.ts'
-import { guideChecks } from './support/guide.ts'
+import { until } from '#test/support/until.ts'
+import { guideChecks, runJavaScript } from './support/guide.ts'
 import { openShell, type ShellSession } from './support/shell-session.ts'
 import { shellBlocks } from './support/shell-blocks.ts'
 
 interface Tenant {
   tenant_id: string
   path_url: string
+  database_url: string
   keys: { secret_key: string; publishable_key: string; jwt_secret: string }
 }
 
@@ -41,12 +43,15 @@ const checks: Record<string, Check> = {
   'docs/rest.md#1': [/"actions":\["collection \\"notes\\" was created"\]/],
   'docs/rest.md#2': confirmedReload,
   'docs/rest.md#3': [/HTTP\/1\.1 20[06]/, /content-range: /],
+  'docs/rest.md#4': [/"success":true/, /"db_aggregates_enabled":false/],
   'docs/functions.md#1': [/"name":"greet"/, /Ada/],
   'docs/functions.md#2': signedWebhook,
   'docs/quotas.md#1': [/"rate_limit":\{"per_second":250,"burst":1000,"source":"tenant"\}/],
   'docs/invoices.md#1': [/examples\/prices\.json/],
   'docs/invoices.md#2': [/"amount":"-12\.500000"/],
   'docs/metering.md#1': [/"api_requests":\{"count":\d+/, /"egress"/],
+  'docs/sql.md#1': [],
+  'docs/sql.md#2': sqlClients,
   'docs/webhooks.md#1': [/"secret":"whsec_/],
   'docs/operate/first-tenant.md#1': connected,
   'docs/operate/first-tenant.md#2': createdTenant,
@@ -57,20 +62,37 @@ const checks: Record<string, Check> = {
   'docs/operate/first-tenant.md#7': [/"api_requests":\{"count":\d+/],
   'docs/operate/first-tenant.md#8': [/"plan":"Pro"/, /"state":"succeeded"/],
   'docs/operate/first-tenant.md#9': [/"secret_key":"tn_secret_/],
-  'docs/operate/first-tenant.md#10': [/"status":"suspended"/, /"state":"succeeded"/],
-  'docs/operate/first-tenant.md#11': [/"status":"ready"/, /"state":"succeeded"/],
-  'docs/operate/first-tenant.md#12': [/"status":"deleting"/],
-  'docs/operate/first-tenant.md#13': [/"kind":"delete","state":"succeeded"/],
-  'docs/operate/first-tenant.md#14': [/"scope":"billing"/],
-  'docs/operate/first-tenant.md#15': [/"scope":"admin"/],
+  'docs/operate/first-tenant.md#10': [/"database_url":"postgresql:\/\//, /"state":"succeeded"/],
+  'docs/operate/first-tenant.md#11': [/"status":"suspended"/, /"state":"succeeded"/],
+  'docs/operate/first-tenant.md#12': [/"status":"ready"/, /"state":"succeeded"/],
+  'docs/operate/first-tenant.md#13': [/"status":"deleting"/],
+  'docs/operate/first-tenant.md#14': [/"status":"ready"/, /"kind":"undelete","state":"succeeded"/],
+  'docs/operate/first-tenant.md#15': [/"kind":"delete","state":"succeeded"/],
+  'docs/operate/first-tenant.md#16': [/"scope":"billing"/],
+  'docs/operate/first-tenant.md#17': [/"scope":"admin"/],
   'docs/operate/incidents.md#1': [/"tenants":\[/, /"id":"local"/],
+  'docs/operate/incidents.md#2': [/"address":"203\.0\.113\.0\/24"/, /"blocked_addresses":\[\{"address"/],
   'docs/operate/monitoring.md#1': [/"status"/, /tenantry_queue_oldest_seconds/, /"tenants":\[/],
+  'docs/operate/monitoring.md#2': [/^1 audit\.jsonl$/m, /"whole":true/],
+  'docs/operate/secrets.md#1': [/"kind":"rotate_service_passwords","state":"succeeded"/],
+  'docs/operate/secrets.md#3': [],
+  'docs/operate/secrets.md#4': audited('superuser_password.rotate'),
+  // The control plane starts again with the new master key while the next block is repeated.
+  'docs/operate/secrets.md#5': [],
+  'docs/operate/secrets.md#6': audited('master_key.rotate'),
+  'docs/operate/secrets.md#7': [],
+  'docs/operate/secrets.md#8': [],
+  'docs/operate/secrets.md#9': audited('internal_token.rotate'),
 }
 
+const recovery =
+  'test/installation/recover.test.ts starts it with these settings, after it has removed the data directory'
+const composeRecovery = 'test/installation/docker-recover.soak.test.ts rebuilds a platform on a Docker Engine'
 const runbooks = 'test/installation/runbooks.test.ts runs it on a Docker Engine'
 const composePlatform = 'test/installation/outages.alone.test.ts sets the platform up on a Docker Engine'
 const remoteRegion = 'test/installation/docker-remote-region.soak.test.ts does it with an engine on another host'
 const roundTrip = 'test/backups/docker-round-trip.test.ts takes, verifies and restores backups on a Docker Engine'
+const pointInTime = 'test/backups/docker-recovery.test.ts restores to moments on a Docker Engine'
 const npmStart = 'test/local/npm-start.test.ts starts installations with options and settings'
 
 /** Blocks that another test runs, and why they cannot run here. */
@@ -82,13 +104,18 @@ const elsewhere: Record<string, string> = {
   'docs/backups.md#3': roundTrip,
   'docs/backups.md#4': roundTrip,
   'docs/backups.md#5': roundTrip,
+  'docs/backups.md#6': 'test/backups/docker-convert.test.ts restores into the other isolation model on a Docker Engine',
+  'docs/backups.md#7': pointInTime,
+  'docs/backups.md#8': pointInTime,
   'docs/reliability.md#1': 'it runs every test file, this one among them',
   'docs/operate/install.md#1': npmStart,
   'docs/operate/install.md#2': npmStart,
-  'docs/operate/install.md#3': composePlatform,
+  'docs/operate/install.md#3': 'test/local/systemd-unit.test.ts checks the unit; a container has no systemd',
   'docs/operate/install.md#4': composePlatform,
-  'docs/operate/install.md#5': 'test/installation/compose.soak.test.ts runs the demo on a Docker Engine',
-  'docs/operate/install.md#6': 'test/installation/docker-remove.test.ts runs it on a Docker Engine',
+  'docs/operate/install.md#5': composePlatform,
+  'docs/operate/install.md#6': 'test/installation/compose.soak.test.ts runs the demo on a Docker Engine',
+  'docs/operate/install.md#7': 'test/installation/docker-remove.test.ts runs it on a Docker Engine',
+  'docs/operate/secrets.md#2': 'test/superuser-passwords/docker-replace.test.ts needs a region on a Docker Engine',
   'docs/operate/upgrade.md#1':
     'test/rollouts/ rolls images out on a Docker Engine; it needs a newer version of the project',
   'docs/operate/upgrade.md#2':
@@ -104,6 +131,12 @@ const elsewhere: Record<string, string> = {
   'docs/operate/back-up-and-restore.md#9': runbooks,
   'docs/operate/back-up-and-restore.md#10': runbooks,
   'docs/operate/back-up-and-restore.md#11': 'it copies the directory of an installation that is stopped; this one runs',
+  'docs/operate/back-up-and-restore.md#12': recovery,
+  'docs/operate/back-up-and-restore.md#13': recovery,
+  'docs/operate/back-up-and-restore.md#14': composeRecovery,
+  'docs/operate/back-up-and-restore.md#15': composeRecovery,
+  'docs/operate/back-up-and-restore.md#16': composeRecovery,
+  'docs/operate/back-up-and-restore.md#17': composeRecovery,
   'docs/operate/remote-region.md#1': remoteRegion,
   'docs/operate/remote-region.md#2': remoteRegion,
   'docs/operate/remote-region.md#3': remoteRegion,
@@ -122,7 +155,9 @@ const blocks = (
   )
 ).flat()
 
-for (const program of ['curl', 'openssl']) if (!(await exists(`/usr/bin/${program}`))) await installPackages(program)
+const programs = { curl: 'curl', openssl: 'openssl', psql: 'postgresql-client' }
+for (const [program, name] of Object.entries(programs))
+  if (!(await exists(`/usr/bin/${program}`))) await installPackages(name)
 
 const installation = await startInstallation({
   environment: { TENANTRY_PRICES_FILE: join(project, 'examples/prices.json') },
@@ -208,6 +243,19 @@ async function connected(block: string, { session }: Page): Promise<void> {
   t.match(await session.run(block.replace('http://127.0.0.1:4400', installation.controlUrl)), /"status"/)
 }
 
+/** Repeats a block until the audit log that it reads has an entry. */
+function audited(action: string): Check {
+  return (block, { session }) =>
+    until(
+      () =>
+        session.run(block).then(
+          (output) => output.includes(action),
+          () => false,
+        ),
+      `the audit log has ${action}`,
+    )
+}
+
 /** The page names the ID of a tenant that it has shown. */
 async function namedTenant(block: string, { session, tenant }: Page): Promise<void> {
   await session.run(block.replace(/t_[0-9a-f]{20}/, tenant.tenant_id))
@@ -239,6 +287,12 @@ async function confirmedReload(block: string, { session, tenant }: Page): Promis
     tenant.keys.secret_key,
   )
   t.match(await session.run(block), /"success":true/)
+}
+
+/** Verifies the gateway's certificate with psql and with node-postgres. */
+async function sqlClients(block: string, { session, tenant }: Page): Promise<void> {
+  t.match(await session.run(block), /TLSv1\.3/)
+  await runJavaScript('docs/sql.md', directory, { DATABASE_URL: tenant.database_url })
 }
 
 async function signedWebhook(block: string, { session, tenant }: Page): Promise<void> {
@@ -293,6 +347,7 @@ function variables(tenant: Tenant): Record<string, string> {
     ID: tenant.tenant_id,
     TENANT: tenant.path_url,
     SECRET_KEY: tenant.keys.secret_key,
+    DATABASE_URL: tenant.database_url,
     USER: userToken(tenant),
     SECRET: webhookSecret,
   }

@@ -150,9 +150,8 @@ t.test('Events', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'ada', 'files')
     const reader = await follow(tenant, 'service')
-    const slow = new pg.Client({
-      connectionString: `${runtime.postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${tenant.home.schema}`)}`,
-    })
+    // A session of the tenant's own SQL login, which the runtime's login cannot see.
+    const slow = new pg.Client({ connectionString: tenant.home.adminUrl })
     await slow.connect()
     await slow.query('begin')
     await slow.query('insert into event_log (type, payload) values (\'test.slow\', \'{"type":"test.slow"}\')')
@@ -164,6 +163,26 @@ t.test('Events', async (t) => {
     t.same(
       (await reader.until(2)).map(({ data }) => data['type']),
       ['test.slow', 'storage.object.created'],
+    )
+    reader.leave()
+  })
+
+  t.test('An open transaction of another tenant, or of the service, delays no event', async (t) => {
+    const acme = await runtime.addTenant({ name: 'open-acme' })
+    const neighbour = await runtime.addTenant({ name: 'open-neighbour' })
+    const held = new pg.Client({ connectionString: neighbour.home.adminUrl })
+    const service = new pg.Client({ connectionString: runtime.postgres.url('homes') })
+    for (const client of [held, service]) {
+      await client.connect()
+      await client.query('begin')
+      await client.query('select pg_current_xact_id()')
+    }
+    t.teardown(() => Promise.all([held.end(), service.end()]))
+    const reader = await follow(acme, 'service')
+    for (const name of ['one', 'two', 'three']) await bucket(acme, 'service', name)
+    t.same(
+      (await reader.until(3)).map(({ data }) => data['bucket']),
+      ['one', 'two', 'three'],
     )
     reader.leave()
   })

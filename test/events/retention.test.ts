@@ -80,9 +80,7 @@ t.test('Events are retained for a limited time and size', async (t) => {
     await log(tenant, { events: 2, old: 0 })
     const reader = await follow(tenant, '2')
     // Events after an open transaction wait for it.
-    const slow = new pg.Client({
-      connectionString: `${runtime.postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${tenant.home.schema}`)}`,
-    })
+    const slow = new pg.Client({ connectionString: tenant.home.adminUrl })
     await slow.connect()
     await slow.query("begin; insert into event_log (type, payload) values ('test.slow', '{}')")
     for (const name of ['late-4', 'late-5']) await bucket(tenant, name)

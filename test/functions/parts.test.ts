@@ -13,15 +13,15 @@ import { effort, seed } from '#test/support/effort.ts'
 
 t.test('FairQueue alternates between tenants, and between the functions of a tenant', async (t) => {
   const queue = new FairQueue<string>()
-  for (const item of ['1', '2', '3']) queue.add('loud', 'flood', `flood ${item}`)
-  queue.add('loud', 'other', 'other 1')
-  queue.add('quiet', 'only', 'only 1')
+  for (const item of ['1', '2', '3']) queue.add('loud', 'flood', `flood ${item}`, 0)
+  queue.add('loud', 'other', 'other 1', 0)
+  queue.add('quiet', 'only', 'only 1', 0)
   t.equal(queue.length('loud', 'flood'), 3)
   const order: (string | undefined)[] = []
   for (let n = 0; n < 6; n++) order.push(queue.take(() => true)?.item)
   t.same(order, ['flood 1', 'only 1', 'other 1', 'flood 2', 'flood 3', undefined])
-  queue.add('loud', 'flood', 'a')
-  queue.add('quiet', 'only', 'b')
+  queue.add('loud', 'flood', 'a', 0)
+  queue.add('quiet', 'only', 'b', 0)
   t.equal(queue.take((tenant) => tenant === 'quiet')?.item, 'b', 'a tenant that may not run is skipped')
 })
 

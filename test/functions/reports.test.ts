@@ -15,6 +15,7 @@ interface Made {
   duration: number
   cpu: number
   memory: number
+  egress: number
 }
 
 /** Two records every 20 minutes, across the end of a month. */
@@ -25,13 +26,14 @@ const made: Made[] = Array.from({ length: 120 }, (_, n) => ({
   duration: 10 + n,
   cpu: n / 8,
   memory: 65_536 * (1 + (n % 7)),
+  egress: 1_000 * n,
 }))
 
 async function record(tenant: TestTenant, functionId: string): Promise<void> {
-  for (const [n, { at, status, trigger, duration, cpu, memory }] of made.entries()) {
+  for (const [n, { at, status, trigger, duration, cpu, memory, egress }] of made.entries()) {
     await tenant.rows(
       `insert into function_invocations (id, function_id, trigger, status, duration_ms, cpu_ms, memory_peak,
-        error_message, user_id, timestamp) values ($1, $2, $3, $4, $5, $6, $7, null, 'ada', $8)`,
+        egress_bytes, error_message, user_id, timestamp) values ($1, $2, $3, $4, $5, $6, $7, $8, null, 'ada', $9)`,
       [
         `${functionId}-${String(n).padStart(3, '0')}`,
         functionId,
@@ -40,6 +42,7 @@ async function record(tenant: TestTenant, functionId: string): Promise<void> {
         duration,
         cpu,
         memory,
+        egress,
         new Date(at).toISOString(),
       ],
     )
@@ -74,6 +77,7 @@ t.test('Reports', { timeout: 120_000 }, async (t) => {
           duration_ms: 129,
           cpu_ms: 14.875,
           memory_peak: 65_536,
+          egress_bytes: 119_000,
           error_message: null,
           user_id: 'ada',
           timestamp: time(made[119]?.at ?? 0),
@@ -243,5 +247,6 @@ function summed(records: readonly Made[]) {
     cpu_ms: sum(({ cpu }) => cpu),
     memory_byte_seconds: Math.round(sum(({ memory, duration }) => memory * duration) / 1000),
     memory_peak: Math.max(0, ...records.map(({ memory }) => memory)),
+    egress_bytes: sum(({ egress }) => egress),
   }
 }

@@ -362,9 +362,6 @@ t.test('A runtime learns of functions that another one has deployed, changed or 
   await comeTo(begin + 2 * hour, async () =>
     (await planned(tenant)).some(({ name, status }) => name === 'second' && status === 'success'),
   )
-  t.equal(
-    (await times(tenant)).length,
-    (await planned(tenant)).filter(({ name }) => name === 'second').length + 2,
-    'a disabled function does not run',
-  )
+  const runs = await planned(tenant)
+  t.equal(runs.filter(({ name }) => name !== 'second').length, 2, 'a disabled function does not run')
 })

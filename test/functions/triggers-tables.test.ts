@@ -1,4 +1,5 @@
 // Triggers on tables for listening functions: created, changed and removed, whatever happens to the table.
+import { createHash } from 'node:crypto'
 import t from 'tap'
 import { planTriggers, type Listener, type TriggerState } from '#tenant-runtime/functions/triggers/table-trigger-sql.ts'
 import { query } from '#test/support/postgres.ts'
@@ -173,7 +174,7 @@ t.test('planTriggers returns the steps that create and remove triggers', async (
       .replaceAll("''", "'") ?? ''
   const after: TriggerState = {
     tables: [{ ...table, triggers: ['functions_insert'] }],
-    routines: [{ name: 'notes.functions', body }],
+    routines: [{ name: 'notes.functions', hash: createHash('md5').update(body).digest('hex') }],
   }
   t.same(planTriggers(after, listeners), [], 'nothing is done twice')
   t.match(

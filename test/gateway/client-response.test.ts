@@ -2,6 +2,8 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import t from 'tap'
+import { ByteTurns } from '@tenantry/contract'
+import { BodyBudget } from '#gateway/forward/body-budget.ts'
 import { ClientResponse } from '#gateway/forward/client-response.ts'
 import { PassedBytes } from '#gateway/forward/passed-bytes.ts'
 import { defaultLimits } from '#gateway/limits.ts'
@@ -23,6 +25,12 @@ function startClient() {
     passed: new PassedBytes(() => undefined),
     limits: { ...defaultLimits, readerIdleTimeout },
     isClosing: () => gateway.isClosing,
+    bodies: new BodyBudget(defaultLimits.bodyBytes),
+    turns: new ByteTurns(),
+    remainingTurns: new ByteTurns(),
+    tenantId: 't_0',
+    bodyHolder: { bodyBytes: 0 },
+    elapsed: () => performance.now(),
   })
   const reader = {
     readerReady: () => void readerEvents.push('ready'),
@@ -101,7 +109,10 @@ t.test('A client that reads again is ready, and its timeout begins with the next
 
 t.test('A released response waits for no reader, and its body is destroyed', async (t) => {
   const { client, reader, readerEvents } = startClient()
-  const body = client.openBody(() => readerEvents.push('stopped'))
+  const body = client.openBody(
+    () => readerEvents.push('stopped'),
+    () => readerEvents.push('slow'),
+  )
   client.awaitReader(reader)
   client.release()
   await timePassed()

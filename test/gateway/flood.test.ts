@@ -1,12 +1,12 @@
 // A tenant's container opens connections without end, and every listener continues to serve others.
-import { once } from 'node:events'
-import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { connect, type Socket } from 'node:net'
-import t, { type Test } from 'tap'
+import { request as httpRequest } from 'node:http'
+import { connect } from 'node:net'
+import t from 'tap'
 import type { GatewayOptions } from '#gateway/gateway.ts'
 import { defaultLimits } from '#gateway/limits.ts'
 import { parseIpv4Range } from '#gateway/tenants/ipv4-range.ts'
 import { until } from '#test/support/until.ts'
+import { countOpen, openMany, statusFor } from './support/flood.ts'
 import { send, startSetting, type Setting } from './support/gateway.ts'
 import { errorFields, startup } from './support/sql-wire.ts'
 
@@ -30,33 +30,6 @@ const tenants = boundRange('127.0.0.64/28')
 
 function portsOf({ gateway }: Setting): Record<'public' | 'internal' | 'postgres', number> {
   return { public: gateway.port, internal: gateway.internalPort, postgres: gateway.postgresPort ?? 0 }
-}
-
-/** Opens connections at once that stay open and send nothing. */
-async function openMany(t: Test, port: number, count: number, localAddress: string): Promise<Socket[]> {
-  const sockets = Array.from({ length: count }, () => connect({ host: '127.0.0.1', port, localAddress }))
-  t.teardown(() => sockets.forEach((socket) => socket.destroy()))
-  for (const socket of sockets) socket.on('error', () => undefined).resume()
-  await Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => undefined)))
-  return sockets
-}
-
-/** Returns how many of the connections stay open, once the gateway has closed the others. */
-async function countOpen(sockets: readonly Socket[], expected: number): Promise<number> {
-  const open = () => sockets.filter(({ closed }) => !closed).length
-  await until(() => open() <= expected, `${expected} open connections`)
-  return open()
-}
-
-async function statusFor(port: number, path: string, localAddress: string): Promise<number | string | undefined> {
-  const request = httpRequest({ agent: false, host: '127.0.0.1', port, path, localAddress }).end()
-  try {
-    const [response] = (await once(request, 'response')) as [IncomingMessage]
-    response.resume()
-    return response.statusCode
-  } catch (error) {
-    return error instanceof Error && 'code' in error ? String(error.code) : 'failed'
-  }
 }
 
 /** Returns the SQLSTATE that the Postgres proxy sends to an unknown user, or undefined. */
@@ -205,7 +178,9 @@ t.test('Connections to runtimes have a common limit, and further requests get 50
 
 t.test('All connections that may be open at once fit the file descriptors of the container', (t) => {
   const { connections, internalConnections, runtimeSockets, sqlSessions, sqlUnauthenticated } = defaultLimits
-  const held = connections + runtimeSockets + 2 * internalConnections + 2 * (sqlSessions + sqlUnauthenticated)
+  const { egressConnections, egressStorageConnections, egressHeads } = defaultLimits
+  const egress = 2 * (egressConnections + egressStorageConnections) + egressHeads
+  const held = connections + runtimeSockets + 2 * internalConnections + 2 * (sqlSessions + sqlUnauthenticated) + egress
   t.ok(held + 512 < 16_384, `${held} and some for files and calls`)
   t.end()
 })

@@ -2,14 +2,14 @@
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import type { Route } from '@tenantry/contract'
-import pg from 'pg'
-import t, { type Test } from 'tap'
+import type pg from 'pg'
+import t from 'tap'
 import { query, startPostgres, type TestPostgres } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 import { selfSigned } from './support/certificate.ts'
-import { newTenantId, startSetting, type Setting } from './support/gateway.ts'
-import { activityOf, addTenant, proxyOf, withProxy } from './support/postgres-proxy.ts'
+import { startSetting } from './support/gateway.ts'
+import { activityOf, proxyOf, withProxy } from './support/postgres-proxy.ts'
+import { addRealTenant, connected, endOf } from './support/real-tenant.ts'
 import { cancelRequest, errorFields, exchange, sslRequest, startup } from './support/sql-wire.ts'
 
 t.test('With a real Postgres', async (t) => {
@@ -137,42 +137,6 @@ t.test('With a real Postgres', async (t) => {
     await ended
   })
 })
-
-interface Login extends pg.ClientConfig {
-  user: string
-  password: string
-}
-
-/** Creates a role named like a tenant's admin, on a server that both tenants share only in these tests. */
-async function addRealTenant(
-  setting: Setting,
-  server: TestPostgres,
-  name: string,
-): Promise<{ route: Route; login: Login }> {
-  const route = await addTenant(setting, name, `127.0.0.1:${server.port}`)
-  const login = {
-    host: '127.0.0.1',
-    port: proxyOf(setting),
-    user: `${route.tenant_id}_admin`,
-    password: newTenantId(),
-    database: 'postgres',
-  }
-  await query(server.url('postgres'), `create role ${login.user} login password '${login.password}'`)
-  return { route, login }
-}
-
-async function connected(t: Test, login: pg.ClientConfig): Promise<pg.Client> {
-  const client = new pg.Client(login)
-  client.on('error', () => undefined)
-  t.teardown(() => client.end())
-  await client.connect()
-  return client
-}
-
-/** Resolves when the client ends, also after it lost its connection. */
-function endOf(client: pg.Client): Promise<void> {
-  return new Promise((resolve) => client.on('end', () => resolve()))
-}
 
 /** Returns the process ID and the secret that the client received. */
 function keyOf(client: pg.Client): Buffer {

@@ -50,6 +50,15 @@ t.test('The environment is read strictly and frozen', async (t) => {
     port: 5433,
     tls: { certFile: '/x/cert', keyFile: '/x/key' },
   })
+  for (const [text, requireTls] of [
+    ['1', true],
+    ['0', false],
+  ] as const)
+    t.same(readConfig({ ...whole, ...proxy, TENANTRY_POSTGRES_REQUIRE_TLS: text }).postgres, { port: 5433, requireTls })
+  t.throws(
+    () => readConfig({ ...whole, ...proxy, TENANTRY_POSTGRES_REQUIRE_TLS: 'yes' }),
+    /TENANTRY_POSTGRES_REQUIRE_TLS is not valid/,
+  )
   t.notOk('postgres' in readConfig({ ...whole, ...tls }), 'without a port there is no Postgres proxy')
   const range = { TENANTRY_TENANT_RANGE: '10.201.0.0/16' }
   const tenants = { first: 0x0ac90000, size: 65_536 }

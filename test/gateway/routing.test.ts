@@ -2,6 +2,7 @@
 import t from 'tap'
 import { resolve } from '#gateway/resolve/resolve.ts'
 import { isInternalPath } from '#gateway/resolve/internal-path.ts'
+import { until } from '#test/support/until.ts'
 import { send, startSetting } from './support/gateway.ts'
 
 t.test('A tenant is found by a host below the domain, otherwise by path', async (t) => {
@@ -116,9 +117,11 @@ t.test('A request for no tenant or for an internal path returns an error in the 
 t.test('The host of the gateway itself returns its health', async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
-  const { status, body } = await send(gateway.port, { path: '/health', headers: { host: 'localhost' } })
+  const health = () => send(gateway.port, { path: '/health', headers: { host: 'localhost' } })
+  await until(async () => (await health()).body.includes('"quotas_synced":true'), 'the first call for leases')
+  const { status, body } = await health()
   t.equal(status, 200)
-  t.same(JSON.parse(body), { status: 'healthy', routes: 1, routes_synced: true })
+  t.same(JSON.parse(body), { status: 'healthy', routes: 1, routes_synced: true, quotas_synced: true })
 })
 
 t.test('The internal server returns routes to callers with the token, and liveness to all', async (t) => {

@@ -1,6 +1,6 @@
 // Drift, health and usage of a tenant with its own services, as the engine reports them.
 import t from 'tap'
-import type { Drift } from '#control-plane/drift/drift-reader.ts'
+import type { Drift } from '#control-plane/drift/drift.ts'
 import { until } from '#test/support/until.ts'
 import { isError, startApi, newName } from '#test/support/control-plane/api.ts'
 

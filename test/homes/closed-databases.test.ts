@@ -67,11 +67,21 @@ t.test('a control plane closes open databases when it starts', { timeout: 120_00
 
   const superuser = platform.postgres.url('postgres')
   await query(superuser, 'create database home')
+  const granted = ['pg_logical_emit_message(boolean, text, text, boolean)', 'pg_export_snapshot()', 'lo_create(oid)']
+  for (const database of ['control', 'template1', platform.homesDatabase])
+    await query(
+      platform.postgres.url(database),
+      granted.map((signature) => `grant execute on function pg_catalog.${signature} to public`).join(';'),
+    )
+  await query(
+    platform.postgres.url(platform.homesDatabase),
+    'drop event trigger tenantry_limit_objects; drop schema tenantry cascade',
+  )
   const open = ['control', 'home', 'postgres', 'template1', platform.homesDatabase]
   for (const database of open) await query(superuser, `grant all on database "${database}" to public`)
   await query(platform.postgres.url(platform.homesDatabase), 'grant all on schema public to public')
 
-  await platform.startControlPlane()
+  const second = await platform.startControlPlane()
   const url = (database: string) => Object.assign(new URL(own), { pathname: `/${database}` }).href
   const openNow = async () =>
     (
@@ -95,4 +105,28 @@ t.test('a control plane closes open databases when it starts', { timeout: 120_00
   )
   await t.rejects(query(own.href, 'create temporary table room (a int)'), /permission denied/)
   t.same(await query(own.href, 'select 1 as value'), [{ value: 1 }], 'the tenant can connect to its own database')
+
+  const everywhere = ['control', 'home', 'postgres', 'template1', platform.homesDatabase]
+  const openFunctions = async (database: string) =>
+    await query(
+      platform.postgres.url(database),
+      `select signature from unnest($1::text[]) as signature
+        where has_function_privilege('public', 'pg_catalog.' || signature, 'execute')`,
+      [[...granted, 'pg_advisory_lock(bigint)', 'pg_lock_status()']],
+    )
+  await until(async () => (await Promise.all(everywhere.map(openFunctions))).every((open) => open.length === 0))
+  await until(
+    () => /template1: pg_export_snapshot.*Functions were open to every login/.test(second.output()),
+    second.output(),
+  )
+  await t.rejects(query(own.href, "select pg_logical_emit_message(false, 'a', repeat('x', 1000))"), /permission denied/)
+  await until(
+    async () =>
+      (
+        await query(
+          platform.postgres.url(platform.homesDatabase),
+          "select evtname from pg_event_trigger where evtenabled = 'A' order by 1",
+        )
+      ).length === 2,
+  )
 })

@@ -1,6 +1,6 @@
 // Which keys may call which route: every route with every kind of key. A route that the table lacks is a failure.
 import t from 'tap'
-import type { Scope } from '#control-plane/keys/platform-key-store.ts'
+import type { Scope } from '#control-plane/keys/platform-key.ts'
 import { internalToken, isError, startApi } from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t)
@@ -12,10 +12,12 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'GET /internal/v1/live': 'public',
   'GET /internal/v1/tls/ask': 'public',
   'GET /internal/v1/watch/routes': 'internal',
+  'GET /internal/v1/watch/blocked-addresses': 'internal',
   'GET /internal/v1/watch/manifests': 'internal',
   'POST /internal/v1/usage': 'internal',
   'GET /internal/v1/tenants/:id/own-usage': 'internal',
   'POST /internal/v1/leases': 'internal',
+  'POST /internal/v1/sql-certificate': 'internal',
   'POST /internal/v1/tenants/:id/wake': 'internal',
   'GET /metrics': ['admin', 'read'],
   'POST /v1/tenants': ['admin'],
@@ -24,12 +26,20 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'PATCH /v1/tenants/:id': ['admin'],
   'DELETE /v1/tenants/:id': ['admin'],
   'POST /v1/tenants/:id/keys/rotate': ['admin'],
+  'POST /v1/tenants/:id/database-password/rotate': ['admin'],
+  'POST /v1/tenants/:id/service-passwords/rotate': ['admin'],
+  'POST /v1/regions/:id/superuser-password/rotate': ['admin'],
+  'GET /v1/tenants/:id/jwks': ['admin', 'read'],
+  'PUT /v1/tenants/:id/jwks': ['admin'],
   'POST /v1/tenants/:id/restart': ['admin'],
   'POST /v1/tenants/:id/pause': ['admin'],
   'POST /v1/tenants/:id/wake': ['admin'],
+  'POST /v1/tenants/:id/undelete': ['admin'],
   'GET /v1/tenants/:id/health': ['admin', 'read'],
   'GET /v1/tenants/:id/drift': ['admin', 'read'],
   'GET /v1/tenants/:id/logs': ['admin', 'read'],
+  'GET /v1/tenants/:id/sessions': ['admin', 'read'],
+  'DELETE /v1/tenants/:id/sessions/:pid': ['admin'],
   'GET /v1/tenants/:id/usage': allScopes,
   'GET /v1/tenants/:id/usage/:month': allScopes,
   'GET /v1/usage': allScopes,
@@ -58,6 +68,8 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'GET /v1/backups': ['admin', 'read'],
   'GET /v1/backups/:id': ['admin', 'read'],
   'POST /v1/backups/:id/adopt': ['admin'],
+  'GET /v1/tenants/:id/recovery': ['admin', 'read'],
+  'POST /v1/tenants/:id/restore': ['admin'],
   'DELETE /v1/backups/:id': ['admin'],
   'POST /v1/backups/:id/restore': ['admin'],
   'POST /v1/backups/:id/verify': ['admin'],
@@ -67,6 +79,11 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'POST /v1/keys': ['admin'],
   'DELETE /v1/keys/:id': ['admin'],
   'POST /v1/keys/:id/rotate': ['admin'],
+  'GET /v1/certificate-authority.pem': 'public',
+  'GET /v1/blocked-addresses': ['admin', 'read'],
+  'GET /v1/blocked-addresses/:address': ['admin', 'read'],
+  'PUT /v1/blocked-addresses/:address': ['admin'],
+  'DELETE /v1/blocked-addresses/:address': ['admin'],
   'POST /v1/webhooks': ['admin'],
   'GET /v1/webhooks': ['admin', 'read'],
   'GET /v1/webhooks/:id': ['admin', 'read'],

@@ -22,6 +22,8 @@ t.test('A tenant, operation or key that does not exist is not found', async (t) 
       [`PATCH ${id}`, 'PATCH', `/v1/tenants/${id}`, { body: { suspended: true } }, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`DELETE ${id}`, 'DELETE', `/v1/tenants/${id}`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`rotate ${id}`, 'POST', `/v1/tenants/${id}/keys/rotate`, { body: {} }, 404, 'TENANT_NOT_FOUND', 'tenant'],
+      [`password ${id}`, 'POST', `/v1/tenants/${id}/database-password/rotate`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
+      [`passwords ${id}`, 'POST', `/v1/tenants/${id}/service-passwords/rotate`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`usage ${id}`, 'GET', `/v1/tenants/${id}/usage`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`past usage ${id}`, 'GET', `/v1/tenants/${id}/usage/2026-01`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`drift ${id}`, 'GET', `/v1/tenants/${id}/drift`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],

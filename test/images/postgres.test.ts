@@ -1,8 +1,9 @@
 // The Postgres image: what its entrypoint does with its volumes, and which logins it admits.
 import t, { type Test } from 'tap'
+import { effort } from '#test/support/effort.ts'
 import { createSandbox, until, type ExecResult, type Running, type Sandbox } from './support/sandbox.ts'
 
-const kills = 20
+const kills = effort({ small: 6, full: 20 })
 const killedAtOnce = 2
 
 async function isReady(server: Running): Promise<boolean> {
@@ -293,12 +294,25 @@ t.test("With a password file the superuser's password is exactly the one in the 
   t.match((await login(server, 'postgres', first)).output, /password authentication failed/)
   t.same(await login(server, 'postgres', 'second'), { code: 0, output: 'postgres' })
 
+  // The control plane replaces the password while the server runs, and the container still has the file.
+  await sql(server, "alter role postgres password 'third'")
+  await server.container.restart()
+  await until('Postgres to respond', () => isReady(server))
+  t.match((await login(server, 'postgres', 'second')).output, /password authentication failed/, 'a start sets it once')
+  t.same(await login(server, 'postgres', 'third'), { code: 0, output: 'postgres' })
+
+  await sandbox.writeSecrets(secrets, 'postgres', { 'superuser-password': 'fourth\nthird\n' })
+  await server.container.restart()
+  await until('Postgres to respond', () => isReady(server))
+  t.same(await login(server, 'postgres', 'fourth'), { code: 0, output: 'postgres' }, 'the first line is the password')
+  t.match((await login(server, 'postgres', 'third')).output, /password authentication failed/)
+
   await server.container.stop()
-  for (const wrong of ['', 'two\nlines']) {
+  for (const wrong of ['', '\ntwo', 'tab\tin it']) {
     await sandbox.writeSecrets(secrets, 'postgres', { 'superuser-password': wrong })
     await server.container.start()
     t.equal(await server.ended(), 1)
-    t.match(await server.logs(), /superuser-password must hold one line/)
+    t.match(await server.logs(), /superuser-password must begin with a line/)
   }
 })
 

@@ -2,9 +2,11 @@
 // and removed completely.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { connect as connectTls } from 'node:tls'
 import { promisify } from 'node:util'
 import type Dockerode from 'dockerode'
 import t from 'tap'
+import { afterSslRequest } from '#test/gateway/support/sql-wire.ts'
 import {
   overTls,
   remaining,
@@ -94,6 +96,14 @@ t.test(
       ]) {
         t.ok([400, 404].includes((await fetch(`${controlUrl}/internal/v1/tls/ask?domain=${domain}`)).status), domain)
       }
+    })
+
+    await t.test('SQL clients verify the certificate of the gateway', async () => {
+      const ca = await (await fetch(`${controlUrl}/v1/certificate-authority.pem`)).text()
+      const socket = await afterSslRequest(platform.postgresPort)
+      const secure = connectTls({ socket, ca, servername: 'localhost' })
+      await once(secure, 'secureConnect')
+      secure.destroy()
     })
 
     await t.test('Every container is hardened', async (t) => {

@@ -2,6 +2,7 @@
 // their own services and the gateway.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import pg from 'pg'
 import t from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
 import { readAll } from '#test/functions/support/assemblyscript.ts'
@@ -261,5 +262,63 @@ t.test('Two dedicated tenants and a shared tenant are isolated', { timeout: 300_
     const asSuperuser = new URL(ada.url)
     asSuperuser.username = 'postgres'
     await t.rejects(query(asSuperuser.href, 'select 1'))
+  })
+
+  t.test("SQL clients verify the certificate of the region's gateway", async (t) => {
+    const response = await fetch(`${platform.controlUrl}/v1/certificate-authority.pem`)
+    const ca = await response.text()
+    for (const { url, id } of [ada, shared]) {
+      const client = new pg.Client({ connectionString: url, ssl: { ca, host: new URL(url).hostname } })
+      await client.connect()
+      t.match((await client.query('select current_schema() as schema')).rows, [{ schema: id }])
+      await client.end()
+    }
+  })
+
+  t.test("The password of a dedicated tenant's database_url is rotated, also while the tenant is paused", async (t) => {
+    const post = (action: string) =>
+      platform.call('POST', `/v1/tenants/${ada.id}/${action}`, undefined, { prefer: 'wait=60' })
+    let old = ada.url
+    for (const isPaused of [false, true]) {
+      if (isPaused) t.equal((await post('pause')).body['status'], 'paused')
+      const { body } = await post('database-password/rotate')
+      t.match(body, { operation: { kind: 'rotate_database_password', state: 'succeeded' } })
+      const url = String(body['database_url'])
+      if (isPaused) t.equal((await post('wake')).body['status'], 'ready')
+      t.same(await query(url, 'select current_schema() as schema'), [{ schema: ada.id }])
+      await t.rejects(query(old, 'select 1'), { code: '28P01' }, 'the old password is dead')
+      old = url
+    }
+  })
+
+  t.test("The passwords of a dedicated tenant's services are rotated, also while the tenant is paused", async (t) => {
+    const post = (action: string) =>
+      platform.call('POST', `/v1/tenants/${ada.id}/${action}`, undefined, { prefer: 'wait=60' })
+    const verifiers = async () => {
+      const ofStack = `label=tenantry.stack=${ada.id}`
+      const name = await docker('ps', '--filter', ofStack, '--filter', 'label=tenantry.service=postgres', '-q')
+      const sql = `select rolpassword from pg_authid where rolname in ('${ada.id}', '${ada.id}_ddl') order by rolname`
+      return (await docker('exec', name, 'psql', '-U', 'postgres', '-Atc', sql)).split('\n')
+    }
+    const request = async (method: string, path: string) => {
+      const response = await platform.tenantCall('ada', method, path, { key: ada.keys['secret_key'] ?? '' })
+      t.equal(response.status, 200, await response.text())
+    }
+    for (const isPaused of [false, true]) {
+      const before = await verifiers()
+      if (isPaused) t.equal((await post('pause')).body['status'], 'paused')
+      t.match((await post('service-passwords/rotate')).body, {
+        operation: { kind: 'rotate_service_passwords', state: 'succeeded' },
+      })
+      if (isPaused) t.equal((await post('wake')).body['status'], 'ready')
+      const after = await verifiers()
+      t.equal(after.length, 2)
+      t.notOk(
+        after.some((line) => before.includes(line)),
+        'both logins have another password',
+      )
+      await request('GET', '/storage/v1/bucket')
+      await request('POST', '/admin/reload-schemas')
+    }
   })
 })

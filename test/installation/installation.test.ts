@@ -1,19 +1,18 @@
 // `npm start`, started twice, on a taken port and as another user, with single services and all processes killed.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chown, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
+import { chown, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { allProcesses } from '#local/process/process-identity.ts'
 import { serviceIdentity } from '#local/process/unprivileged.ts'
 import { compileFunction } from '#examples/functions/compile.ts'
-import { removeInstallation, startInstallation, type Installation } from '#test/support/installation.ts'
+import { processesOf, removeInstallation, startInstallation, type Installation } from '#test/support/installation.ts'
 import { freePort } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 
-const services = ['postgres', 'control-plane', 'runtime', 'gateway']
+const services = ['postgres', 'control-database', 'control-plane', 'runtime-0', 'runtime-1', 'gateway']
 
 interface Tenant {
   name: string
@@ -113,16 +112,6 @@ async function eventually<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Returns the processes whose working directory is in the data directory. */
-async function processesOf(data: string): Promise<string[]> {
-  const found: string[] = []
-  for (const { pid, name } of await allProcesses()) {
-    const directory = await readlink(`/proc/${pid}/cwd`).catch(() => '')
-    if (directory.startsWith(data)) found.push(`${name} ${pid}`)
-  }
-  return found
-}
-
 /** Starts an installation that must fail. @returns its exit code and output */
 async function failedStart(args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const child = spawn(process.execPath, [new URL('../../local/src/main.ts', import.meta.url).pathname, ...args], {
@@ -138,7 +127,7 @@ async function failedStart(args: string[]): Promise<{ code: number | null; stdou
 
 t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
   const wasm = await compileFunction('greet')
-  let installation = await startInstallation()
+  let installation = await startInstallation({ runtimes: 2 })
   t.teardown(() => removeInstallation(installation))
   const { data } = installation
   const tenant = await createTenant(installation, 'acme')
@@ -184,7 +173,7 @@ t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
     const controlPlane = await pidOf('control-plane')
     process.kill(controlPlane, 'SIGSTOP')
     await checkServes(t, installation, tenant, 'control plane stopped')
-    for (const service of ['gateway', 'runtime']) {
+    for (const service of ['gateway', 'runtime-0', 'runtime-1']) {
       process.kill(await pidOf(service), 'SIGKILL')
       await eventually(() => checkServes(t, installation, tenant, `control plane stopped, ${service} restarted`))
     }
@@ -198,6 +187,8 @@ t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
       process.kill(before, 'SIGKILL')
       await eventually(async () => {
         if ((await pidOf(service)) === before) throw new Error(`${service} is not back yet`)
+        // Requests without a control plane would use up what the gateway has leased.
+        await fetch(`${installation.controlUrl}/health`)
         await request(installation, tenant, 'GET', '/storage/v1/object/system/kept.txt')
       })
       await eventually(() => request(installation, tenant, 'POST', '/functions/v1/invoke/greet', '{}'))
@@ -209,9 +200,11 @@ t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
   t.test('All data survives SIGKILL of all processes and truncated files', async (t) => {
     await installation.killAll()
     await writeFile(join(data, 'postgres', 'postmaster.pid'), '')
+    await writeFile(join(data, 'control-database', 'postmaster.pid'), '1\n')
+    await writeFile(join(data, 'sockets', '.s.PGSQL.5433.lock'), '1\n')
     await writeFile(join(data, 'lock'), '')
-    await writeFile(join(data, 'run', 'runtime.json'), '{"pid":')
-    installation = await startInstallation({ dataDirectory: data })
+    await writeFile(join(data, 'run', 'runtime-0.json'), '{"pid":')
+    installation = await startInstallation({ dataDirectory: data, runtimes: 2 })
     await checkServes(t, installation, tenant, 'everything killed')
     t.equal(
       (
@@ -230,7 +223,7 @@ t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
     await gone
     const orphans = await processesOf(data)
     t.ok(orphans.length >= services.length, `left behind: ${orphans.length} processes`)
-    installation = await startInstallation({ dataDirectory: data })
+    installation = await startInstallation({ dataDirectory: data, runtimes: 2 })
     t.match(installation.output().stderr, /A process of an earlier run is ended/)
     await checkServes(t, installation, tenant, 'supervisor killed')
   })
@@ -239,7 +232,7 @@ t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
     t.equal(await installation.stop(), 0)
     t.same(await processesOf(data), [], 'no process runs')
     t.same(await readdir(join(data, 'run')), [], 'no process is recorded as running')
-    installation = await startInstallation({ dataDirectory: data })
+    installation = await startInstallation({ dataDirectory: data, runtimes: 2 })
     await checkServes(t, installation, tenant, 'after a clean stop')
     // A suspended process cannot react to the request to stop.
     process.kill(await pidOf('gateway'), 'SIGSTOP')

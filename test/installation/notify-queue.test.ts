@@ -88,6 +88,24 @@ t.test('All writes continue while the NOTIFY queue is full', { timeout: 120_000 
     type: 'text/plain',
   })
   t.ok(upload.ok, 'the upload succeeds')
+  const inOther = async (method: string, path: string, body?: object) => {
+    const response = await platform.tenantCall('other', method, path, {
+      key: other.secretKey,
+      ...(body === undefined ? {} : { body: JSON.stringify(body), type: 'application/json' }),
+    })
+    return { status: response.status, body: await response.json() }
+  }
+  const schema = {
+    name: 'notes',
+    fields: [{ name: 'id', type: 'number', primary: true }],
+    rls_policy: { type: 'service' },
+  }
+  t.match(await inOther('POST', '/rest/v1/schemas', schema), { status: 201 })
+  t.match(await inOther('POST', '/admin/reload-schemas', {}), { status: 200 }, 'schemas are reloaded')
+  t.match(await inOther('POST', '/rest/v1/notes', { id: 1 }), { status: 201 })
+  t.same((await inOther('GET', '/rest/v1/notes')).body, [{ id: 1 }])
+  const rotated = await platform.call('POST', `/v1/tenants/${other.id}/keys/rotate`, {}, { prefer: 'wait=20' })
+  t.ok(rotated.status < 300, 'keys are rotated')
   const deleted = await platform.call('DELETE', `/v1/tenants/${made.id}?purge=true`, undefined, { prefer: 'wait=20' })
   t.match(deleted, { status: 202, body: { operation: { state: 'succeeded' } } })
   t.equal(first.process.exitCode, null)

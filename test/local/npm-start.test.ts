@@ -75,9 +75,12 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
     TENANTRY_WEBHOOKS_MAY_REACH: '10.2.0.0/16',
     TENANTRY_BACKUPS: join(directory, 'backups'),
     TENANTRY_TRUSTED_PROXIES: '10.3.0.1',
+    // Otherwise the watchdog ends the session that makes a line of 128 MB.
+    TENANTRY_SESSION_LIMITS: 'Free.memory_bytes=none',
   }
   const installation = await startInstallation({
     dataDirectory: join(directory, 'data'),
+    runtimes: 2,
     environment: settings,
     logLevel: 'debug',
   })
@@ -97,7 +100,7 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
 
   t.test('npm start passes each part its settings', async (t) => {
     const [controlPlane, runtime, gateway] = await Promise.all(
-      ['control-plane', 'runtime', 'gateway'].map((service) => environmentOf(installation, service)),
+      ['control-plane', 'runtime-1', 'gateway'].map((service) => environmentOf(installation, service)),
     )
     const {
       TENANTRY_BACKUPS,
@@ -162,7 +165,7 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
     )
     const shown = lines.filter((line) => line.includes('"msg":"flood ')).length
     t.ok(shown > 0 && shown < 20_000, `${shown} lines of the flood`)
-    await checkRestarts(t, installation, 'runtime', 'after it')
+    await checkRestarts(t, installation, 'runtime-0', 'after it')
   })
 
   t.test('Supervision continues while the log is not read, and after its reader has gone', async (t) => {
@@ -171,7 +174,7 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
     // This is more than a pipe holds, and well within what the budget admits.
     const fill = `do $$ begin for n in 1..20 loop raise warning '%', repeat('x', 60000); end loop; end $$`
     await tenantSql(tenant, "set client_min_messages = 'error'", fill)
-    await checkRestarts(t, installation, 'runtime', 'while the log is not read')
+    await checkRestarts(t, installation, 'runtime-1', 'while the log is not read')
     supervisor.stderr?.destroy()
     supervisor.stdout?.destroy()
     await checkRestarts(t, installation, 'gateway', 'when the reader of the log has gone')
@@ -212,7 +215,16 @@ t.test('An invalid configuration ends the start with one line', { timeout: 120_0
     code: 78,
     output: 'npm start sets TENANTRY_SIBLINGS itself. Remove it from the environment.\n',
   })
+  t.same(await runToEnd({ TENANTRY_RUNTIMES: '3' }, directory), {
+    code: 78,
+    output: 'npm start sets TENANTRY_RUNTIMES itself. Use npm start -- --runtimes instead.\n',
+  })
   await t.rejects(stat(join(directory, 'data')), { code: 'ENOENT' }, 'nothing was created')
+  const long = join(directory, 'x'.repeat(80))
+  t.match(JSON.parse((await runToEnd({}, long)).output.trimEnd().split('\n').at(-1) ?? ''), {
+    msg: `The path of the data directory has ${long.length + 5} bytes. Allowed: 85, because Unix sockets are in it.`,
+  })
+  await t.rejects(stat(long), { code: 'ENOENT' }, 'nothing was created')
 
   // When the start runs as root, the services run as another user.
   await chmod(directory, 0o755)

@@ -258,3 +258,28 @@ t.test('A stop during a restart ends, and leaves no process', async (t) => {
     message: /while all services are being stopped/,
   })
 })
+
+t.test('The first restart has no delay, further ones a growing delay', { timeout: 60_000 }, async (t) => {
+  const scene = await openScene(t)
+  await scene.supervisor.start(shell('crashing', 'echo running $$; sleep 0.2'))
+  const delays = () =>
+    scene.lines.flatMap((line) => (hasText('A service ended by itself')(line) && 'delay' in line ? [line.delay] : []))
+  await scene.until(() => delays().length >= 4)
+  t.same(delays().slice(0, 4), [0, 100, 200, 400])
+})
+
+t.test('Services of one stop order are stopped at the same time', { timeout: 60_000 }, async (t) => {
+  const scene = await openScene(t)
+  // Each ends only after both were asked to.
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-supervisor-'))
+  t.teardown(() => rm(directory, { recursive: true, force: true }))
+  const script = (own: string, other: string) =>
+    `trap ': > ${directory}/${own}; while [ ! -e ${directory}/${other} ]; do sleep 0.01; done; echo ended; exit 0' TERM
+     echo running $$; while :; do sleep 0.01; done`
+  await scene.supervisor.start(shell('one', script('one', 'other'), { stopMilliseconds: 30_000 }))
+  await scene.supervisor.start(shell('other', script('other', 'one'), { stopMilliseconds: 30_000 }))
+  await scene.until((line) => line.service === 'one' && hasText('running')(line))
+  await scene.until((line) => line.service === 'other' && hasText('running')(line))
+  await scene.supervisor.stop(new AbortController().signal)
+  t.equal(scene.lines.filter(hasText('ended')).length, 2, 'none was killed')
+})

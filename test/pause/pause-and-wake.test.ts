@@ -14,7 +14,13 @@ const plane = await startPlane(t)
 const config = plane.region()
 const { signal } = new AbortController()
 const store = createReconcileStore(plane.database, plane.seal, plane.clock.now)
-const published = createPublishedSource(plane.database, plane.seal, [config], 100_000_000, plane.clock.now)
+const published = createPublishedSource(
+  plane.database,
+  plane.seal,
+  [config],
+  { maxUploadBytes: 100_000_000, homeLimits: { functions: {}, schemas: {}, events: {}, invocations: {} } },
+  plane.clock.now,
+)
 
 /** The last state of each stack that the engine received. */
 const stacks = new Map<string, 'running' | 'stopped'>()
@@ -50,8 +56,12 @@ const region = {
     repair: notUsed,
     migrate: notUsed,
     check: async () => undefined,
+    setSqlLogin: notUsed,
+    setSqlPassword: notUsed,
+    setServicePasswords: notUsed,
     endSessions: notUsed,
     drop: notUsed,
+    dropSchema: notUsed,
   }),
 } satisfies Partial<Region> as Partial<Region> as Region
 
@@ -138,7 +148,7 @@ t.test('A wake at any moment of a pause is not lost', async (t) => {
   const probing = await runningTenant()
   await plane.store.pause(probing, 1, plane.epoch)
   await reconcile(probing, (name) => void passed.push(name))
-  t.ok(passed.length >= 8 && passed.every((name) => failpointNames.includes(name)), 'the moments')
+  t.ok(passed.length >= 8 && passed.every((name) => failpointNames.some((known) => known === name)), 'the moments')
   for (const moment of passed) {
     const id = await runningTenant()
     t.ok(await plane.store.pause(id, 1, plane.epoch))

@@ -45,6 +45,22 @@ t.test('Other changes, such as suspensions, begin no period', async (t) => {
   )
 })
 
+t.test('An undeleted tenant has its plan again from then on, and none while it was deleted', async (t) => {
+  const { tenant_id: id, created_at: created } = await api.create()
+  const remove = () => api.call('DELETE', `/v1/tenants/${id}`, { headers: { prefer: 'wait=30' } })
+  const undelete = () => api.call('POST', `/v1/tenants/${id}/undelete`, { headers: { prefer: 'wait=30' } })
+  await remove()
+  api.clock.ahead += 60_000
+  await undelete()
+  const [first, second, ...more] = await periods(id)
+  t.same([first?.plan, second?.plan, more.length], ['Free', 'Free', 0])
+  t.same([first?.since, second?.until], [new Date(created), ever[1]])
+  t.ok(Number(second?.since) - Number(first?.until) >= 60_000)
+  await remove()
+  const ended = (await periods(id)).at(-1)
+  t.not(ended?.until, ever[1], 'a second deletion ends it again')
+})
+
 t.test('Of two changes at one instant the last counts, and a clock that steps back causes no overlap', async (t) => {
   const { tenant_id: id } = await api.create()
   const at = new Date(Date.now() + 3_600_000)

@@ -89,6 +89,7 @@ t.test('when the leader loses its connection during its work, the other takes ov
       beginOperation: () => store.beginOperation(operationId, oldEpoch),
       recordPublished: () => store.recordPublished(tenantId, { homeVersion: null, routePhase: 'deleted' }, oldEpoch),
       recordObserved: () => store.recordObserved(tenantId, observed, oldEpoch),
+      beginPurge: () => store.beginPurge(tenantId, 1, oldEpoch),
       removeTenant: () => store.removeTenant(tenantId, oldEpoch),
     })) {
       const error: unknown = await write().then(

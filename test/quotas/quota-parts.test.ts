@@ -1,6 +1,7 @@
 // The pure parts of quotas: the rate's arithmetic, what a lease is granted, and what operators may configure.
 import t from 'tap'
 import { decideLease } from '#control-plane/quotas/lease-plan.ts'
+import { defaultHomeLimits, readHomeLimits, toRuntimeLimits } from '#control-plane/quotas/home-limits.ts'
 import { defaultRateLimits, readRateLimits } from '#control-plane/quotas/rate-limits.ts'
 import { Lease, type MonthClock } from '#gateway/quota/lease.ts'
 import { RateGate } from '#gateway/quota/rate-gate.ts'
@@ -212,10 +213,40 @@ t.test('A served tenant requests a lease before its first request in each month,
   t.ok(lease.isLow, 'a tenant that is woken requests a lease again')
 })
 
+t.test('Limits of homes that operators set extend the defaults, and invalid ones are rejected', async (t) => {
+  const read = (settings: Record<string, string>) => readHomeLimits((name) => settings[name])
+  t.same(read({}), defaultHomeLimits)
+  t.same(read({ TENANTRY_FUNCTION_LIMITS: 'Pro=2/5000', TENANTRY_EVENT_LIMITS: 'Free=2/700,Pro=none' }), {
+    ...defaultHomeLimits,
+    functions: { ...defaultHomeLimits.functions, Pro: { count: 2, bytes: 5_000 } },
+    events: { ...defaultHomeLimits.events, Free: { days: 2, bytes: 700 }, Pro: null },
+  })
+  t.equal(read({ TENANTRY_SCHEMA_LIMITS: 'Free=none' }).schemas['Free'], null)
+  for (const [name, form, invalid] of [
+    ['TENANTRY_FUNCTION_LIMITS', 'COUNT/BYTES', ['Pro=2', 'Pro=1000001/5', 'Pro=0/5']],
+    ['TENANTRY_SCHEMA_LIMITS', 'COUNT/BYTES', ['Pro=-1/5']],
+    ['TENANTRY_EVENT_LIMITS', 'DAYS/BYTES', ['Pro=366/5', 'Pro=7']],
+    ['TENANTRY_INVOCATION_LIMITS', 'DAYS/COUNT', ['Pro=0/5', 'Pro=1.5/5']],
+  ] as const)
+    for (const text of invalid)
+      t.throws(() => read({ [name]: text }), { message: `${name}: "${text}" is not PLAN=${form} or PLAN=none` })
+  t.same(toRuntimeLimits(read({ TENANTRY_INVOCATION_LIMITS: 'Free=1/2' }), 'Free'), {
+    functions: 50,
+    function_bytes: 100_000_000,
+    schemas: 200,
+    schema_bytes: 4_000_000,
+    event_days: 7,
+    event_bytes: 64_000_000,
+    invocation_days: 1,
+    invocations: 2,
+  })
+  t.same(new Set(Object.values(toRuntimeLimits(defaultHomeLimits, 'Another'))), new Set([null]))
+})
+
 t.test('Rates that operators set extend the defaults, and invalid ones are rejected', async (t) => {
   t.same(readRateLimits(''), defaultRateLimits)
   t.same(readRateLimits('Free=5/7, Pro=none'), { ...defaultRateLimits, Free: { per_second: 5, burst: 7 }, Pro: null })
-  for (const text of ['Free', 'Free=0/5', 'Free=5', 'Free=5/5/5', 'Free=-1/5', 'Free=1.5/2', '=5/5'])
+  for (const text of ['Free', 'Free=0/5', 'Free=5', 'Free=5/5/5', 'Free=-1/5', 'Free=1.5/2', 'Free=10000000/5', '=5/5'])
     t.throws(() => readRateLimits(text), { message: new RegExp(`"${text}"`) })
   t.throws(() => readRateLimits('Gold=5/5'), { message: /unknown plan "Gold"\. Allowed: Free, Pro, Enterprise/ })
 })

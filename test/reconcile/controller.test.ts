@@ -65,8 +65,12 @@ function startController({ concurrency = 4 } = {}) {
   const homeOf = (tenantId: string): HomeServer => ({
     prepare: async (created) => created(),
     migrate: async () => ({ lost: [] }),
+    setSqlLogin: async () => undefined,
+    setSqlPassword: async () => undefined,
+    setServicePasswords: async () => undefined,
     endSessions: async () => undefined,
     drop: async () => undefined,
+    dropSchema: async () => undefined,
     check: () => world.home(tenantId),
     async create() {
       await world.home(tenantId)
@@ -83,6 +87,7 @@ function startController({ concurrency = 4 } = {}) {
       engine: undefined,
       homes: new HomeDatabases(config.postgres_url, []),
       migrations: [],
+      maxObjects: 2_000,
       internalToken: 'internal',
       clock: caller.clock,
     }),
@@ -248,7 +253,7 @@ t.test('A late or repeated notification of a change interrupts nothing', async (
   create('a')
   for (const second of [1, 2, 3]) {
     await until(second)
-    database.report({ kind: 'wanted', tenantId: 'a' })
+    database.report({ kind: 'wanted', subject: 'a' })
   }
   await until(9)
   t.equal(attempts(), 1)

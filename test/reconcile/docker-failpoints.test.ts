@@ -1,4 +1,4 @@
-// Kills the control plane, throws or hangs at every boundary of a dedicated tenant's create, resize, suspend, wake and delete.
+// Kills the control plane, throws or hangs at every boundary of a dedicated tenant's create, resize, suspend, wake, delete and undelete.
 // The tenant reaches its desired state, and the engine has exactly the tenants' objects. A hang does not delay other tenants.
 import t, { type Test } from 'tap'
 import type { FailpointName } from '#control-plane/reconcile/failpoints.ts'
@@ -26,7 +26,7 @@ const patch = (body: object) => (platform: DockerPlatform, id: string) =>
   platform.call('PATCH', `/v1/tenants/${id}`, body, now)
 const megabyte = 2 ** 20
 
-const operations: Record<'create' | 'resize' | 'suspend' | 'wake' | 'delete', Operation> = {
+const operations: Record<'create' | 'resize' | 'suspend' | 'wake' | 'delete' | 'undelete', Operation> = {
   create: {
     points: [
       'begin.before',
@@ -106,6 +106,18 @@ const operations: Record<'create' | 'resize' | 'suspend' | 'wake' | 'delete', Op
     prepare: nothing,
     request: (platform, id) => platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, now),
     end: undefined,
+  },
+  undelete: {
+    points: ['begin.before', 'begin.after', ...steps, 'home.recorded', 'observe.runtime', ...running],
+    prepare: async (platform, id) => {
+      await platform.call('DELETE', `/v1/tenants/${id}`, undefined, now)
+      await platform.until(
+        id,
+        ({ status, generation, observed_generation: observed }) => status === 'deleting' && generation === observed,
+      )
+    },
+    request: (platform, id) => platform.call('POST', `/v1/tenants/${id}/undelete`, undefined, now),
+    end: 'ready',
   },
 }
 
@@ -243,7 +255,7 @@ const queue = [...cases]
 t.comment(`${cases.length} of ${matrix.length} cases, seed ${seed}`)
 for (let lane = 1; lane <= lanes; lane++) {
   t.test(`Lane ${lane}`, { timeout: 4 * 3_600_000, buffered: true }, async (t) => {
-    const platform = await startDockerPlatform({ deleteGraceSeconds: 0 })
+    const platform = await startDockerPlatform()
     t.teardown(() => platform.stop())
     await platform.stopControlPlanes()
     for (let one = queue.shift(); one !== undefined; one = queue.shift()) {

@@ -9,7 +9,9 @@ import { startPlatform, listTenantData, type Platform } from '#test/support/plat
 const rounds = effort({ small: 1, full: 10 })
 /** Failpoints of dedicated tenants, which docker-failpoints.test.ts covers. */
 const ofServices = /^(allocate|converge|halt)\.|^observe\.runtime$|^purge\.(step-after|services-removed)$/
-const passed = failpointNames.filter((name) => !ofServices.test(name))
+/** Failpoints of a rotation, which installation/rotation.test.ts covers. */
+const ofRotation = /^(?:service-)?passwords?\./
+const passed = failpointNames.filter((name) => !ofServices.test(name) && !ofRotation.test(name))
 const isOfDelete = (name: FailpointName) => name.startsWith('delete.') || name.startsWith('purge.')
 
 /** Waits until no tenant has an operation in progress. @returns the tenants' statuses by ID */

@@ -33,6 +33,7 @@ function startLoop() {
   const region = { stackId: 'region-r', config: { id: 'r' }, ownStack: (): Promise<Stack> => Promise.resolve(stack) }
   const store: Partial<ReconcileStore> = {
     hasHomes: () => Promise.resolve(false),
+    hasClusters: () => Promise.resolve(false),
     settledDedicated: () => Promise.resolve([]),
     tenantIds: () => Promise.resolve(new Set()),
     confirmLead: () => Promise.resolve(),

@@ -35,6 +35,17 @@ t.test('A region on another host has the same fixed addresses of its range as a 
   }
 })
 
+t.test('Clusters need both images', async (t) => {
+  const clusters = { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' }
+  t.match(read(region('north', { clusters })), [{ docker: { clusters } }])
+  for (const wrong of [{}, { member_image: 'm' }, { ...clusters, etcd_image: '' }, { ...clusters, members: 5 }, true])
+    t.throws(
+      () => read(region('north', { clusters: wrong })),
+      /^TENANTRY_REGIONS_FILE\/0\/docker\/clusters/,
+      JSON.stringify(wrong),
+    )
+})
+
 t.test(
   "On another host, containers reach the control plane at the host's address on their network, or in a container there",
   async (t) => {
@@ -61,6 +72,15 @@ t.test(
     }
   },
 )
+
+t.test('The proxies in front of a region are named by their IPv4 addresses', async (t) => {
+  const behind = (...trusted_proxies: string[]) =>
+    read(region('north', { gateway: { ...docker.gateway, trusted_proxies } }))
+  t.equal(behind('10.99.0.3', '192.0.2.255').length, 1)
+  for (const wrong of ['proxy', '10.99.0.256', '10.99.0.0/24', '2001:db8::1', '10.99.0.3,', '10.99.0'])
+    t.throws(() => behind(wrong), /^TENANTRY_REGIONS_FILE/, wrong)
+  t.throws(() => behind(), /^TENANTRY_REGIONS_FILE/, 'none')
+})
 
 t.test('Two regions must not share addresses', async (t) => {
   const together = /the regions "north" and "south" have a network_range in common/

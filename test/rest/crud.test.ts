@@ -47,7 +47,7 @@ t.test('The generated interface', async (t) => {
       await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: 'x', done: true } }),
       400,
       'PGRST204',
-      /"done"/,
+      /'done' column of 'notes'/,
     )
     t.notOk('done' in ((await tenant.request('GET', `${rest}/notes`, { as: 'u1' })).list()[0] ?? {}))
     t.equal((await reload(tenant)).status, 200)
@@ -183,14 +183,14 @@ t.test('The generated interface', async (t) => {
       await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: 'x', tilte: 'y' } }),
       400,
       'PGRST204',
-      /"tilte"/,
+      /'tilte' column of 'notes'/,
     )
     same(
       t,
       await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: { title: 'x', tenant_id: 'y' } }),
       400,
       'PGRST204',
-      /"tenant_id"/,
+      /'tenant_id' column of 'notes'/,
     )
     t.equal(
       (await tenant.request('POST', `${rest}/notes`, { as: 'u1', body: [{ title: 'x' }, { rank: 1 }] })).status,
@@ -236,7 +236,7 @@ t.test('The generated interface', async (t) => {
       await tenant.request('POST', `${rest}/notes?columns=titel`, { as: 'u1', body: { title: 'x' } }),
       400,
       'PGRST204',
-      /"titel"/,
+      /'titel' column/,
     )
     t.same(
       await tenant.rows('select title, rank from notes'),
@@ -256,7 +256,11 @@ t.test('The generated interface', async (t) => {
       { name: 'keyed', fields: [{ ...name, primary: true }], rls_policy: { type: 'service' } },
     )
     const list = (body: string) =>
-      tenant.request('POST', `${rest}/notes`, { as: 'u1', body, headers: { 'content-type': 'application/json' } })
+      tenant.request('POST', `${rest}/notes?columns=name`, {
+        as: 'u1',
+        body,
+        headers: { 'content-type': 'application/json' },
+      })
     for (const [body, made] of [
       ['{}', 1],
       ['[]', 0],

@@ -4,18 +4,23 @@ import t from 'tap'
 import { checkDocumented } from '#test/support/documented.ts'
 import { startRuntime } from '#test/support/runtime.ts'
 import { aggregates } from './features/aggregates.ts'
+import { bodies } from './features/bodies.ts'
+import { calls } from './features/calls.ts'
 import { changing } from './features/changing.ts'
 import { embeddedParameters } from './features/embedded-parameters.ts'
 import { embedding } from './features/embedding.ts'
 import { errors } from './features/errors.ts'
 import { filterErrors } from './features/filter-errors.ts'
 import { filters } from './features/filters.ts'
-import { forms, rollbacks } from './features/forms.ts'
+import { forms, settings } from './features/forms.ts'
 import { functionResponses } from './features/function-responses.ts'
 import { functions } from './features/functions.ts'
+import { media } from './features/media.ts'
 import { ordering } from './features/ordering.ts'
 import { reading } from './features/reading.ts'
 import { makeScene, type Feature } from './features/scene.ts'
+import { requestSettings } from './features/settings.ts'
+import { tenantSettings } from './features/tenant-settings.ts'
 import { upserts } from './features/upserts.ts'
 import { writing } from './features/writing.ts'
 
@@ -25,20 +30,21 @@ const groups: Record<string, Feature[]> = {
   'Order and pages': ordering,
   Embedding: [...embedding, ...embeddedParameters],
   Aggregates: aggregates,
-  Writing: [...writing, ...changing],
+  Writing: [...writing, ...changing, ...bodies],
   Upserts: upserts,
-  Functions: [...functions, ...functionResponses],
-  'Headers and forms': forms,
-  'Where the operator allows rollbacks': rollbacks,
+  Functions: [...functions, ...calls, ...functionResponses],
+  'Headers and forms': [...forms, ...requestSettings, ...media],
+  'With settings of the tenant': tenantSettings,
+  'With settings of the operator': settings,
   Errors: errors,
 }
 
 t.test('Features', async (t) => {
   const runtime = await startRuntime(t)
-  const allowing = await startRuntime(t, { allowsRollback: true })
+  const allowing = await startRuntime(t, { rest: { allowsRollback: true, allowsAggregates: false, sendsTiming: true } })
   for (const [group, features] of Object.entries(groups)) {
     t.test(group, async (t) => {
-      const scene = await makeScene(features === rollbacks ? allowing : runtime)
+      const scene = await makeScene(features === settings ? allowing : runtime)
       for (const { feature, here, check } of features) {
         await t.test(`${here}: ${feature}`, async (t) => {
           await check(scene(t))

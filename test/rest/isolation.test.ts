@@ -71,6 +71,22 @@ t.test('Tenants and users who share two connections', async (t) => {
       ),
     ),
     ...repeat(2, () => reads(() => chance.pick(['rpc/mine', 'rpc/context']))),
+    ...repeat(1, () => (): Operation => ({
+      method: 'GET',
+      path: `things?select=*&order=text.desc&limit=${1 + chance.below(1_500)}`,
+      headers: { 'accept-profile': 'own' },
+      right: [200],
+    })),
+    ...repeat(1, () => (member: Member): Operation => ({
+      method: 'POST',
+      path: 'things',
+      body: {
+        text: canary(member.at, member.user ?? 0, 'private'),
+        ...(member.user === 0 ? { owner: 'service' } : {}),
+      },
+      headers: { 'content-profile': 'own', prefer: 'return=representation' },
+      right: [201, 400, 401, 403],
+    })),
     ...repeat(3, () => (member: Member): Operation => {
       const collection = collectionOf()
       return { method: 'GET', path: `${collection}/${anyId(member.at, collection)}`, right: [200, 404] }
@@ -240,7 +256,7 @@ t.test('Tenants and users who share two connections', async (t) => {
     }
   }
 
-  const seen = { responses: 0, own: 0, byStatus: new Map<number, number>(), aborted: 0 }
+  const seen = { responses: 0, own: 0, left: 0, byStatus: new Map<number, number>(), aborted: 0 }
   const leaks: string[] = []
   const wrong: string[] = []
   const failures: { at: number; until: number; what: string }[] = []
@@ -250,6 +266,7 @@ t.test('Tenants and users who share two connections', async (t) => {
   const poll = (member: Member, operation: Operation, response: ApiResponse) => {
     seen.responses++
     seen.byStatus.set(response.status, (seen.byStatus.get(response.status) ?? 0) + 1)
+    if (response.headers['x-left'] !== undefined) seen.left++
     const all = `${JSON.stringify(response.headers)}\n${response.text}`
     for (const [whole, at, user, kind] of all.matchAll(pattern)) {
       if (kinds.some((known) => known === kind && maySee(member, Number(at), Number(user), known))) seen.own++
@@ -333,6 +350,7 @@ t.test('Tenants and users who share two connections', async (t) => {
     return cause < 0
   })
   t.same(unexplained, [], 'every failed request was affected by a strike')
+  t.ok(seen.left > counts.requests / 10, 'functions before requests set headers')
   t.ok(seen.own > counts.requests / 2 && posts.length > counts.requests / 100, 'callers saw their own canaries')
   t.ok(strikes.length > counts.requests / 100 && seen.aborted > counts.requests / 20, 'and many strikes occurred')
 

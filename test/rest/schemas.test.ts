@@ -289,6 +289,16 @@ t.test('Attributes of fields', async (t) => {
     t.same(await tenant.rows('select name from applied_schemas'), [{ name: 'parents' }])
   })
 
+  t.test('Schemas that leave out different members are created by one request', async (t) => {
+    const tenant = await runtime.addTenant()
+    const body = [
+      { name: 'plain', fields: [name] },
+      { name: 'followed', fields: [name], rls_policy: service, events: true },
+    ]
+    t.equal((await tenant.request('POST', `${rest}/schemas`, { as: 'service', body })).status, 201)
+    t.match((await reload(tenant)).json(), { collections: ['followed', 'plain'] })
+  })
+
   t.test('A value of another tenant is not taken; a duplicate within the tenant is rejected', async (t) => {
     const [tenant, neighbour] = [await runtime.addTenant(), await runtime.addTenant({ name: 'neighbour' })]
     const mine = {

@@ -1,6 +1,8 @@
 // Tests of /v1/rollouts: the API creates, reads, lists and cancels rollouts, and rejects invalid requests.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { openDatabase } from '#control-plane/platform/database.ts'
+import { createRolloutLedger } from '#control-plane/rollouts/store-ledger.ts'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
 import { isError, startApi, type ApiResponse } from '#test/support/control-plane/api.ts'
 
@@ -203,6 +205,30 @@ t.test('lists are paged, oldest first, and can be limited to a region', async (t
   for (const path of [randomUUID(), 'no-uuid'])
     isError(t, await api.call('GET', `/v1/rollouts/${path}`), 404, 'ROLLOUT_NOT_FOUND', 'rollout', path)
   isError(t, await api.call('GET', '/v1/rollouts?state=x'), 400, 'UNKNOWN_PARAMETER', 'state', 'an unknown parameter')
+})
+
+t.test('a rollout that ends without success is reported to webhooks, once', async (t) => {
+  const database = openDatabase(api.controlUrl)
+  t.teardown(() => database.$disconnect())
+  const ledger = createRolloutLedger(database, () => new Date())
+  const epoch = BigInt(String((await api.sql('select epoch from installation'))[0]?.['epoch']))
+  const reported = async (state: 'succeeded' | 'rolled_back') => {
+    await end()
+    const { id } = bodyOf(await begin())
+    const [rollout] = await ledger.open()
+    if (rollout === undefined) throw new Error('there is no open rollout')
+    const step = { do: 'finish', state, error: state === 'succeeded' ? undefined : 't_1 is not healthy.' } as const
+    await Promise.all([ledger.take(rollout, step, epoch), ledger.take(rollout, step, epoch)])
+    return api.sql("select type, tenant_id, data from operator_events where data ->> 'rollout_id' = $1", [id])
+  }
+  t.same(await reported('succeeded'), [])
+  t.match(await reported('rolled_back'), [
+    {
+      type: 'rollout.failed',
+      tenant_id: null,
+      data: { region: 'cloud', component: 'runtime', state: 'rolled_back', message: 't_1 is not healthy.' },
+    },
+  ])
 })
 
 t.test('an admin key may do all, a read key only read, and a billing key nothing', async (t) => {

@@ -1,6 +1,6 @@
 // Rollouts run on a real control database, also with the control plane killed at each of its steps.
 import t from 'tap'
-import type { RolloutLedger } from '#control-plane/rollouts/rollout-store.ts'
+import type { RolloutLedger } from '#control-plane/rollouts/store-ledger.ts'
 import { isRejected, oldImages } from '#test/support/control-plane/plane.ts'
 import { badImage, newImage, newPostgres, openRollouts } from './support/rollouts.ts'
 

@@ -105,7 +105,7 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       const { name } = chance.pick(volumes)
       traceFault(`remove volume ${name}`)
       removeVolume(name)
-      if (chance.happens(0.5)) {
+      if (chance.happens(0.5) && !docker.state.isFull) {
         traceFault(`the Engine makes volume ${name} for a container`)
         docker.createVolume({ name, labels: undefined }, engineItself)
       }

@@ -11,6 +11,10 @@ export interface TenantRow extends Omit<
 > {
   homeVersion: string | null
   purgeAfter: Date | null
+  /** Desired state before its deletion. */
+  desiredBeforeDelete: Snapshot['desired'] | null
+  /** Whether its data may be destroyed, so that its deletion cannot be reverted. */
+  isPurgeBegun: boolean
   images: Snapshot['images'] | null
   reason: string | null
   /** Times at which rotated secrets expire. */
@@ -92,10 +96,16 @@ export function createControlDatabase(now: () => Date) {
         conditions: [],
         homeVersion: null,
         routePhase: 'pending',
+        isSqlClosed: false,
+        databasePasswordDue: false,
+        servicePasswordsDue: false,
         purgeAfter: null,
+        desiredBeforeDelete: null,
+        isPurgeBegun: false,
         database: isolation === 'schema-per-tenant' ? 'homes' : undefined,
         driftPolicy: 'repair',
         restarts: 0,
+        isArchived: false,
         images: null,
         secrets,
         reason: null,
@@ -103,7 +113,7 @@ export function createControlDatabase(now: () => Date) {
         hadHome: false,
       })
       open(id, 'create', 1)
-      report({ kind: 'wanted', tenantId: id })
+      report({ kind: 'wanted', subject: id })
     },
     /** Records a tenant that was deleted completely before the run. */
     recordDeleted(tenantId: string): void {
@@ -114,13 +124,13 @@ export function createControlDatabase(now: () => Date) {
     requestChange(id: string, kind: OperationKind, change: Partial<TenantRow>): boolean {
       const row = tenants.get(id)
       if (row === undefined) return false
-      if (kind !== 'delete' && (row.desired === 'deleted' || (openOf(id).length > 0 && row.status !== 'failed')))
-        return false
+      const isRemoval = kind === 'delete' || kind === 'undelete'
+      if (!isRemoval && (row.desired === 'deleted' || (openOf(id).length > 0 && row.status !== 'failed'))) return false
       for (const operation of openOf(id)) operation.state = 'superseded'
       Object.assign(row, change)
       row.generation++
       open(id, kind, row.generation)
-      report({ kind: 'wanted', tenantId: id })
+      report({ kind: 'wanted', subject: id })
       return true
     },
     published(id: string): Published | undefined {
@@ -130,7 +140,8 @@ export function createControlDatabase(now: () => Date) {
         : { generation: row.generation, phase: row.routePhase, hasManifest: row.homeVersion !== null }
     },
     snapshotOf(row: TenantRow, operation: Snapshot['operation'], subnet: number | undefined): Snapshot {
-      const { homeVersion, purgeAfter, images, expiries, hadHome: _hadHome, ...same } = row
+      const { homeVersion, purgeAfter, images, expiries, ...others } = row
+      const { hadHome: _hadHome, desiredBeforeDelete: _before, isPurgeBegun: _isPurgeBegun, ...same } = others
       const live = expiries.filter((expiry) => expiry > now()).map((expiry) => expiry.getTime())
       return {
         ...same,

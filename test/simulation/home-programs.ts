@@ -28,6 +28,7 @@ export function runInside(
       if (home === undefined) return schemaMissing
       home.isWhole = true
       return 0
+    case 'set-password':
     case 'check':
     case 'migrate':
       return home?.isWhole === true ? 0 : 1
@@ -67,7 +68,16 @@ export function homeBy(run: (command: readonly string[]) => Promise<number>): Ho
       return { lost: [] }
     },
     check: (tenantId) => done('check', tenantId),
+    setSqlLogin: () => Promise.resolve(),
+    setSqlPassword: (tenantId) => done('set-password', tenantId),
+    setServicePasswords: (tenantId) => done('set-password', tenantId),
     endSessions: (tenantId) => done('end-sessions', tenantId),
-    drop: (tenantId) => done('drop', tenantId),
+    dropSchema: () => Promise.resolve(),
+
+    async drop(tenantId, { onPart }) {
+      // A run that ends here leaves the home as it was, as after a first part without tables.
+      await onPart()
+      await done('drop', tenantId)
+    },
   }
 }

@@ -37,14 +37,22 @@ export function createOperators({ database, chance, now, region, ids, trace }: O
   const remove = (row: TenantRow) => {
     const due = after(chance.pick([0, 0, 5, 40]))
     const purgeAfter = row.purgeAfter !== null && row.purgeAfter < due ? row.purgeAfter : due
-    return database.requestChange(row.id, 'delete', { desired: 'deleted', status: 'deleting', purgeAfter })
+    const desiredBeforeDelete = row.desired === 'deleted' ? row.desiredBeforeDelete : row.desired
+    const change = { desired: 'deleted', status: 'deleting', purgeAfter, desiredBeforeDelete } as const
+    return database.requestChange(row.id, 'delete', change)
+  }
+  const undelete = ({ id, purgeAfter, isPurgeBegun, desiredBeforeDelete }: TenantRow): boolean => {
+    if (isPurgeBegun || purgeAfter === null || purgeAfter <= now() || desiredBeforeDelete === 'warm') return false
+    const desired = desiredBeforeDelete === 'suspended' ? 'suspended' : 'active'
+    const change = { desired, status: 'pending', reason: null, purgeAfter: null, desiredBeforeDelete: null } as const
+    return database.requestChange(id, 'undelete', change)
   }
 
   /** Requests a random change that the tenant's state allows. @returns whether it is accepted */
   const change = (row: TenantRow): boolean => {
     const { id, desired, isolation } = row
     if (chance.happens(0.15)) return remove(row)
-    if (desired === 'deleted') return remove(row)
+    if (desired === 'deleted') return chance.happens(0.5) ? undelete(row) : remove(row)
     if (desired === 'warm') return database.requestChange(id, 'update', { desired: 'active' })
     if (desired === 'suspended') return database.requestChange(id, 'resume', { desired: 'active' })
     if (desired === 'paused') return database.requestChange(id, 'wake', { desired: 'active' })
@@ -52,6 +60,8 @@ export function createOperators({ database, chance, now, region, ids, trace }: O
     const choices: (() => boolean)[] = [
       () => database.requestChange(id, 'suspend', { desired: 'suspended' }),
       () => database.requestChange(id, 'rotate_keys', { expiries: [...row.expiries, after(chance.between(1, 30))] }),
+      () => database.requestChange(id, 'rotate_database_password', { databasePasswordDue: true }),
+      () => database.requestChange(id, 'rotate_service_passwords', { servicePasswordsDue: true }),
       ...(isDedicated
         ? [
             () => database.requestChange(id, 'pause', { desired: 'paused' }),

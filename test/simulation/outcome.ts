@@ -58,6 +58,8 @@ function flawsOfTenant(world: World, row: TenantRow): string[] {
   if (row.conditions.some(({ status }) => status === 'False')) flaws.push('has a condition that is false')
   if (row.expiries.length > 0) flaws.push('has secrets that are to expire')
   flaws.push(...flawsOfRoute(world, row))
+  if (row.desired === 'active' && row.databasePasswordDue) flaws.push('has an old database password')
+  if (row.desired === 'active' && row.servicePasswordsDue) flaws.push("has old passwords of the services' logins")
   const objectFlaws = row.isolation === 'schema-per-tenant' ? flawsOfShared(world, row) : flawsOfOwn(world, row)
   if (row.driftPolicy === 'repair' || row.isolation === 'schema-per-tenant') flaws.push(...objectFlaws)
   if (row.driftPolicy !== 'repair' && row.isolation !== 'schema-per-tenant' && row.desired === 'active') {

@@ -68,7 +68,7 @@ export function createRegionParts({
     }
     scheduler.after(chance.between(5, 300), read)
   })
-  database.listen(({ kind, tenantId }) => {
+  database.listen(({ kind, subject: tenantId }) => {
     if (kind !== 'published') return
     for (const container of docker.containers.values()) {
       if (!known.has(keyOf(container)) || !docker.isRunning(container)) continue

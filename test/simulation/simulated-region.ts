@@ -45,7 +45,15 @@ export function createSimulatedRegion(options: SimulatedRegionOptions, caller: C
   })
   // No connection pool is opened, because commands below replace all work in homes.
   const homes = new HomeDatabases(config.postgres_url, [])
-  const region = createRegion({ config, engine, homes, migrations: [], internalToken: 'internal', clock: caller.clock })
+  const region = createRegion({
+    config,
+    engine,
+    homes,
+    migrations: [],
+    maxObjects: 2_000,
+    internalToken: 'internal',
+    clock: caller.clock,
+  })
 
   const inSharedPostgres = (command: readonly string[]) =>
     caller.call(

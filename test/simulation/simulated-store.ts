@@ -1,6 +1,6 @@
 // The simulated ReconcileStore: the statements of the real one (reconcile/store.ts) on the database in memory, over a
 // connection that may break before or after each of them.
-import type { ReconcileStore } from '#control-plane/reconcile/reconcile-store.ts'
+import { unobservedHome, type ReconcileStore } from '#control-plane/reconcile/reconcile-store.ts'
 import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
 import type { ControlDatabase, TenantRow } from './control-database.ts'
 import type { Actor, ControlPlane } from './control-plane.ts'
@@ -108,6 +108,12 @@ export function createSimulatedStore({
           (row) => row.regionId === regionId && row.isolation === 'schema-per-tenant' && row.homeVersion !== null,
         ),
       ),
+    hasClusters: (regionId) =>
+      request('homes', () =>
+        [...tenants.values()].some(
+          (row) => row.regionId === regionId && row.isolation === 'cluster-per-tenant' && row.homeVersion !== null,
+        ),
+      ),
     tenantIds: () => request('tenants', () => new Set(tenants.keys())),
 
     confirmLead: (epoch) =>
@@ -130,6 +136,11 @@ export function createSimulatedStore({
       lead(`pin images of ${tenantId}`, epoch, () => {
         const row = tenants.get(tenantId)
         if (row !== undefined) row.images ??= images
+      }),
+    replaceImages: (tenantId, images, epoch) =>
+      lead(`replace images of ${tenantId}`, epoch, () => {
+        const row = tenants.get(tenantId)
+        if (row?.homeVersion === unobservedHome) row.images = images
       }),
     deletedTenants: (ids) =>
       request(
@@ -181,7 +192,7 @@ export function createSimulatedStore({
         row.routePhase = routePhase
         row.hadHome ||= homeVersion !== null
         row.expiries = row.expiries.filter((expiry) => expiry > now())
-        database.report({ kind: 'published', tenantId })
+        database.report({ kind: 'published', subject: tenantId })
       }),
     recordObserved: (tenantId, { generation, status, reason, conditions, operation }, epoch) =>
       lead(`observed ${tenantId} ${status} ${generation} ${reason ?? ''}`, epoch, (actor) => {
@@ -196,10 +207,31 @@ export function createSimulatedStore({
           if (operation.error === null) ended.state = 'succeeded'
           ended.error = operation.error
         }
-        database.report({ kind: 'observed', tenantId })
+        database.report({ kind: 'observed', subject: tenantId })
+      }),
+    recordServicePasswordsSet: (tenantId, generation, epoch) =>
+      lead(`service passwords of ${tenantId} set`, epoch, () => {
+        const row = tenants.get(tenantId)
+        if (row?.generation !== generation) return
+        row.servicePasswordsDue = false
+        database.report({ kind: 'published', subject: tenantId })
+      }),
+    recordPasswordSet: (tenantId, generation, epoch) =>
+      lead(`password of ${tenantId} set`, epoch, () => {
+        const row = tenants.get(tenantId)
+        if (row?.generation === generation) row.databasePasswordDue = false
       }),
     readyTenants: () => Promise.resolve([]),
     recordLoss: (tenantId, _condition, epoch) => lead(`loss ${tenantId}`, epoch, () => undefined),
+    beginPurge: async (tenantId, generation, epoch) => {
+      let isBegun = false
+      await lead(`purge ${tenantId}`, epoch, () => {
+        const row = tenants.get(tenantId)
+        isBegun = row?.desired === 'deleted' && row.generation === generation
+        if (row !== undefined && isBegun) row.isPurgeBegun = true
+      })
+      return isBegun
+    },
     removeTenant: (tenantId, epoch) =>
       lead(`remove ${tenantId}`, epoch, () => {
         for (const operation of database.openOf(tenantId)) operation.state = 'succeeded'
@@ -207,7 +239,7 @@ export function createSimulatedStore({
         if (row !== undefined) invariants.removed(row)
         if (subnets.delete(tenantId)) invariants.freed(tenantId)
         tenants.delete(tenantId)
-        database.report({ kind: 'published', tenantId })
+        database.report({ kind: 'published', subject: tenantId })
       }),
   }
 }

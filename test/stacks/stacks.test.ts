@@ -31,6 +31,7 @@ const tenant: StackInput = {
   hasHome: false,
   resources: { postgres: size, runtime: size },
   restarts: 0,
+  isArchived: false,
   images: { postgres: 'sha256:aa', runtime: 'sha256:bb' },
   subnet: '10.1.1.0/28',
 }
@@ -42,7 +43,15 @@ const service = (name: string, change: Partial<StackInput> = {}): Service => {
   return found
 }
 
-t.test('A schema-per-tenant tenant has no stack of its own, and an unsupported isolation is rejected', async (t) => {
+t.test('An archive changes only the Postgres of the tenant that has one', async (t) => {
+  const settings = (change: Partial<StackInput>) =>
+    service('postgres', change).command.filter((text) => text.startsWith('archive_'))
+  t.same(settings({}), [], 'without an archive the container stays as it is')
+  t.match(settings({ isArchived: true }), ['archive_mode=on', 'archive_timeout=30s', /^archive_command=/])
+  t.equal(specHash(service('runtime')), specHash(service('runtime', { isArchived: true })))
+})
+
+t.test('A schema-per-tenant tenant has no stack of its own, and a cluster needs a region with clusters', async (t) => {
   t.match(stackFor({ ...tenant, isolation: 'schema-per-tenant' }, surroundings), {
     services: [],
     networks: [],
@@ -94,6 +103,15 @@ t.test(
     )
   },
 )
+
+t.test("While the internal token is replaced, a tenant's runtime has the tokens of all valid ones", async (t) => {
+  const accepted = ['x'.repeat(32), 'y'.repeat(32)] as const
+  const { services } = stackFor(tenant, { ...surroundings, internalToken: { sent: accepted[0], accepted } })
+  t.equal(
+    services.find(({ name }) => name === 'runtime')?.secrets['internal-token']?.reveal(),
+    accepted.map((token) => tenantToken(token, tenant.id)).join('\n'),
+  )
+})
 
 t.test('The hash is equal for equal services, and differs for what needs a new container', async (t) => {
   const runtime = service('runtime')
@@ -237,5 +255,27 @@ t.test('A region has its parts at fixed addresses, and its own gateway or an exi
     ],
   })
   t.equal(regionStack(given).networks.length, 1, 'nothing is published by the region')
+  const { host_address, port, postgres_port } = { host_address: '10.99.0.2', port: 4401, postgres_port: 4403 }
+  const environmentOf = (settings: object) => {
+    const gateway = { host_address, port, postgres_port, ...settings }
+    return regionStack({ ...input, docker: { ...input.docker, gateway } }).services.at(-1)?.environment ?? {}
+  }
+  t.equal(environmentOf({ require_sql_tls: true })['TENANTRY_POSTGRES_REQUIRE_TLS'], '1')
+  for (const settings of [{}, { require_sql_tls: false }])
+    t.notOk('TENANTRY_POSTGRES_REQUIRE_TLS' in environmentOf(settings), 'the default')
+  const limitsOf = (proxies: object) => {
+    const environment = environmentOf(proxies)
+    return Object.fromEntries(Object.entries(environment).filter(([name]) => /_PER_ADDRESS$|_PROXIES$/.test(name)))
+  }
+  t.same(
+    limitsOf({ trusted_proxies: ['10.99.0.3', '10.99.0.4'] }),
+    { TENANTRY_TRUSTED_PROXIES: '10.99.0.3,10.99.0.4' },
+    'behind named proxies, each client address has its default limits',
+  )
+  t.same(limitsOf({}), {
+    TENANTRY_CONNECTIONS_PER_ADDRESS: '5000',
+    TENANTRY_REQUESTS_PER_ADDRESS: '3600',
+    TENANTRY_REJECTIONS_PER_ADDRESS: '1000000/1000000',
+  })
   t.throws(() => regionStack({ ...input, images: { ...input.images, gateway: undefined } }), RangeError)
 })

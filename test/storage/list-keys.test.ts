@@ -163,4 +163,43 @@ t.test('list-v2', async (t) => {
     t.ok(fetched > 0 && fetched < 100, `${fetched} rows were read`)
     t.equal(after[0]?.['scans'], before[0]?.['scans'], 'no sequential scan')
   })
+
+  t.test('A listing by date shows folders first, then objects, in pages of any size', async (t) => {
+    const paths = ['a', 'b', 'c', 'd', 'e', 'f/1', 'f/2', 'g/1', 'g/h/1']
+    await fill(paths)
+    // Two objects have the same date.
+    await tenant.rows(
+      `update storage_objects set created_at = '2026-01-01'::timestamptz + d * interval '1 day',
+         updated_at = '2026-02-01'::timestamptz - d * interval '1 day'
+       from (values ('a', 3), ('b', 1), ('c', 2), ('d', 2), ('e', 4)) v (p, d) where path = v.p`,
+    )
+    const wanted = {
+      'created_at asc': ['f', 'g', 'b', 'c', 'd', 'a', 'e'],
+      'created_at desc': ['g', 'f', 'e', 'a', 'd', 'c', 'b'],
+      'updated_at asc': ['f', 'g', 'e', 'a', 'c', 'd', 'b'],
+      'updated_at desc': ['g', 'f', 'b', 'd', 'c', 'a', 'e'],
+    }
+    for (const [sort, keys] of Object.entries(wanted)) {
+      const [column, order] = sort.split(' ')
+      for (const limit of [1, 3, 100]) {
+        const seen: string[] = []
+        let cursor: string | undefined
+        do {
+          const page = (
+            await list('files', { with_delimiter: true, limit, sortBy: { column, order }, ...(cursor && { cursor }) })
+          ).json() as unknown as Page
+          seen.push(...[...page.folders, ...page.objects].map(({ key }) => key))
+          cursor = page.nextCursor
+        } while (cursor !== undefined && seen.length < 20)
+        t.same(seen, keys, `${sort}, ${limit} a page`)
+      }
+    }
+    const inside = (await list('files', { prefix: 'g', sortBy: { column: 'created_at' } })).json() as unknown as Page
+    t.same(inside.objects.map(({ key }) => key).sort(), ['g/1', 'g/h/1'], 'without folders, all keys with the prefix')
+    const first = (
+      await list('files', { limit: 1, sortBy: { column: 'created_at', order: 'asc' } })
+    ).json() as unknown as Page
+    for (const sortBy of [{ column: 'updated_at' }, { column: 'created_at', order: 'desc' }, { column: 'name' }])
+      t.equal((await list('files', { cursor: first.nextCursor, sortBy })).status, 400, 'a cursor of another order')
+  })
 })

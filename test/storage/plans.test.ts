@@ -91,6 +91,11 @@ t.test('Queries in a bucket of many objects use indexes', async (t) => {
   const byIndex = ['Index Only Scan', 'Index Scan']
   const page: FolderQuery = { folder: 'photos/', search: '', column: 'name', order: 'asc', limit: 100, offset: 0 }
 
+  t.test('No listing reads the metadata of objects, which it does not show', async (t) => {
+    const keys = keysStatement(bucketId, { prefix: '', after: undefined, order: 'asc', asFolders: true, limit: 100 })
+    for (const { text } of [folderStatement(bucketId, page), keys]) t.notMatch(text, /o\.metadata/)
+  })
+
   for (const [caller, userId] of [
     ['its owner', 'ada'],
     ['another user', 'ben'],

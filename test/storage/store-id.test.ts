@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { internalPaths, internalTokenHeader, tenantHeader } from '@tenantry/contract'
 import pino from 'pino'
+import { createBounds } from '#tenant-runtime/bounds/index.ts'
 import { buildApp } from '#tenant-runtime/app.ts'
 import { Connections, defaultConnectionLimits } from '#tenant-runtime/database/connections.ts'
 import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
@@ -98,6 +99,8 @@ async function openRuntime(
     modules: [storage],
     tenantOf: (id) => (id === tenant.id ? tenant : undefined),
     now: () => new Date(),
+    elapsed: () => performance.now(),
+    bounds: createBounds({ bodyBytes: 2 ** 29, resultBytes: 2 ** 29 }),
     onWrite: () => undefined,
     logger: pino({ level: 'fatal', base: null }),
   })

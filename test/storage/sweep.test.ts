@@ -64,6 +64,20 @@ t.test('Sweeping', async (t) => {
     t.equal((await tenant.request('GET', '/storage/v1/object/files/2', { as: 'ada' })).text, 'x', 'other files remain')
   })
 
+  t.test('Files of deleted objects stay while the database can be restored to a moment with them', async (t) => {
+    const tenant = await runtime.addTenant()
+    tenant.change({ retain_files_seconds: 3600 })
+    await fill(tenant, 2)
+    t.equal((await tenant.request('DELETE', '/storage/v1/object/files/0', { as: 'ada' })).status, 200)
+    for (let times = 0; times < 3; times++)
+      t.match((await sweep(tenant)).json(), { files: 2, waiting: 1, orphans: 0, removed: 0, refused: null })
+    t.equal((await tenant.files()).length, 2)
+    t.match(await tenant.rows('select file_count::int as n from storage_usage'), [{ n: 1 }], 'it is not used storage')
+    await tenant.rows("update blob_gc set created_at = now() - interval '2 hours'")
+    t.match((await sweep(tenant)).json(), { waiting: 0 })
+    t.equal((await tenant.files()).length, 1)
+  })
+
   t.test('An upload that never ended is dropped, and its bytes are released', async (t) => {
     const tenant = await runtime.addTenant()
     await fill(tenant, 1)

@@ -1,5 +1,6 @@
 // The requests and responses that both versions of the storage clients rely on, rule by rule; client-matrix.test.ts
 // tests the rights.
+import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { startRuntime } from '#test/support/runtime.ts'
 import { objects } from './support/objects.ts'
@@ -324,6 +325,45 @@ t.test('Storage clients', async (t) => {
       t.match(await files.copy('a', 'd', { copyMetadata: false, metadata: { mimetype: 'nonsense' } }), {
         error: { status: 400 },
       })
+      const copy = async (metadata: string) =>
+        tenant.request('POST', `${objects}/copy`, {
+          as: 'olga',
+          headers: { 'x-metadata': Buffer.from(metadata).toString('base64') },
+          body: { bucketId: 'docs', sourceKey: 'a', destinationKey: 'e', copyMetadata: false },
+        })
+      t.equal((await copy('[]')).status, 400)
+      t.equal((await copy('{"its":"own"}')).status, 200)
+      t.match(data(await files.info('e')), { contentType: 'text/css', metadata: { its: 'own', mine: undefined } })
+    })
+
+    t.test(`${version}: an object is sent with its ETag and its encoding`, async (t) => {
+      const { tenant, files } = await setting()
+      await bucket(tenant, 'docs')
+      const zipped = gzipSync('hello')
+      const headers = { 'content-encoding': 'gzip', 'content-type': 'text/plain' }
+      const upload = (path: string, more: object = {}) =>
+        tenant.request('POST', `${objects}/docs/${path}`, {
+          as: 'olga',
+          headers: { ...headers, ...more },
+          body: zipped,
+        })
+      t.match(await upload('a'), { status: 200 })
+      t.match(await upload('b', { 'content-encoding': 'g/zip' }), { status: 400 })
+      t.equal((await files.copy('a', 'c')).error, null)
+      const form = new FormData()
+      form.append('contentEncoding', 'gzip')
+      form.append('', new Blob([zipped], { type: 'text/plain' }))
+      t.equal((await files.upload('d', form)).error, null)
+      for (const path of ['a', 'c', 'd']) {
+        const sent = await tenant.request('GET', `${objects}/docs/${path}`, { as: 'olga' })
+        t.equal(sent.headers['content-encoding'], 'gzip', path)
+        t.same(sent.bytes, zipped, 'the bytes are not decoded')
+        t.equal(await (data(await files.download(path)) as unknown as Blob).text(), 'hello', 'but by the client')
+        const info = await tenant.request('HEAD', `${objects}/info/docs/${path}`, { as: 'olga' })
+        t.match(info, { status: 200, headers: { etag: sent.headers.etag, 'last-modified': String } })
+      }
+      t.equal((await files.upload('a', 'plain', { upsert: true })).error, null)
+      t.notOk((await tenant.request('GET', `${objects}/docs/a`, { as: 'olga' })).headers['content-encoding'])
     })
   }
 

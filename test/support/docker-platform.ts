@@ -9,8 +9,10 @@ import { join } from 'node:path'
 import type { ContainerHost } from '#control-plane/engines/container-host.ts'
 import { connectDocker } from '#control-plane/engines/docker/docker-connection.ts'
 import { dockerHost } from '#control-plane/engines/docker/docker-host.ts'
+import type { DockerSettings } from '#control-plane/stacks/docker-settings.ts'
 import { regionAddress, parseRange } from '#control-plane/stacks/subnets.ts'
 import { freePort, query, startPostgres, type TestPostgres } from './postgres.ts'
+import { inheritedEnvironment } from './service-environment.ts'
 
 const project = new URL('../../', import.meta.url).pathname
 
@@ -34,6 +36,8 @@ export interface DockerPlatform {
   host: ContainerHost
   /** The installation's name, which is a label of every object that the platform makes on the engine. */
   installation: string
+  /** The control plane that was started first. */
+  controlPlane: ControlPlane
   controlUrl: string
   gatewayUrl: string
   /** `host:port` of the gateway's Postgres proxy. */
@@ -66,7 +70,7 @@ export interface DockerPlatform {
 }
 
 export interface DockerPlatformOptions {
-  docker?: {
+  docker?: Pick<DockerSettings, 'clusters' | 'egress' | 'storage'> & {
     shared_runtimes?: number
     warm_stacks?: number
     pause_after_seconds?: number
@@ -123,7 +127,7 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
   }
   const keyFile = join(directory, 'platform-key')
   const environment = {
-    PATH: process.env['PATH'] ?? '',
+    ...inheritedEnvironment,
     TENANTRY_HOST: '0.0.0.0',
     TENANTRY_PORT: String(control),
     TENANTRY_LOG_LEVEL: options.logLevel ?? 'warn',
@@ -200,6 +204,7 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
     postgres,
     host,
     installation,
+    controlPlane: first,
     controlUrl,
     platformKey,
     startControlPlane,

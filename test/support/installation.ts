@@ -1,10 +1,11 @@
 // Runs a whole installation (`npm start -- --json`) for a test or a benchmark.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { isFree } from '#local/process/ports.ts'
+import { allProcesses } from '#local/process/process-identity.ts'
 import { asIdentity, type Identity } from '#local/process/unprivileged.ts'
 import { freePort } from './postgres.ts'
 
@@ -13,11 +14,14 @@ export interface Installation {
   gatewayUrl: string
   platformKey: string
   data: string
+  /** The process that was started: with `--respawn`, the parent of the supervisor. */
   supervisor: ChildProcess
   /** The output of the supervisor so far. */
   output(): { stdout: string; stderr: string }
-  /** Pid of a service: `postgres`, `control-plane`, `runtime`, `gateway`. */
+  /** Pid of a service: `postgres`, `control-database`, `control-plane`, `runtime-0` and so on, `gateway`. */
   pid(service: string): Promise<number>
+  /** Returns the names of the runtimes' services, by their numbers. */
+  runtimes(): Promise<string[]>
   /** Stops the installation with SIGTERM. @returns the exit code */
   stop(): Promise<number | null>
   /** Kills the supervisor and all services with SIGKILL. */
@@ -27,16 +31,22 @@ export interface Installation {
 export interface InstallationOptions {
   dataDirectory?: string
   port?: number
+  /** Number of runtimes. */
+  runtimes?: number
   environment?: Record<string, string>
   logLevel?: string
   /** Starts the installation with `--watch`. */
   watch?: boolean
+  /** Starts the installation with `--respawn`. */
+  respawn?: boolean
+  /** File of the master key, with which the installation starts with `--recover`. */
+  recover?: string
   /** User that runs the installation; the data directory must belong to this user. */
   user?: Identity
 }
 
 const project = new URL('../../', import.meta.url).pathname.replace(/\/$/, '')
-const main = join(project, 'local/src/main.ts')
+const entry = join(project, 'local/src/start.ts')
 
 /** Starts an installation and waits until it is ready. @throws Error with the end of the log when it ends before that */
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
@@ -45,14 +55,17 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
   const started = {
     command: process.execPath,
     args: [
-      main,
+      entry,
       '--json',
       '--data',
       data,
       '--port',
       String(port),
       ...(options.logLevel === undefined ? [] : ['--log-level', options.logLevel]),
+      ...(options.runtimes === undefined ? [] : ['--runtimes', String(options.runtimes)]),
       ...(options.watch === true ? ['--watch'] : []),
+      ...(options.respawn === true ? ['--respawn'] : []),
+      ...(options.recover === undefined ? [] : ['--recover', options.recover]),
     ],
   }
   const { command, args } = await asIdentity(options.user, [project, dirname(data)], started)
@@ -68,7 +81,7 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
       stdout += text
       if (stdout.includes('\n')) resolve(stdout)
     })
-    supervisor.once('exit', (code) => reject(new Error(`the installation ended with ${code}:\n${stderr.slice(-4000)}`)))
+    supervisor.once('exit', (code) => reject(new Error(`the installation ended with ${code}:\n${causesIn(stderr)}`)))
   })
   const line = JSON.parse(await ready) as {
     control_url: string
@@ -89,6 +102,10 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
     supervisor,
     output: () => ({ stdout, stderr }),
     pid,
+    async runtimes() {
+      const [region] = JSON.parse(await readFile(join(data, 'regions.json'), 'utf8')) as { runtime_urls: string[] }[]
+      return (region?.runtime_urls ?? []).map((_, number) => `runtime-${number}`)
+    },
     async stop() {
       if (supervisor.exitCode !== null || supervisor.signalCode !== null) return supervisor.exitCode
       const gone = once(supervisor, 'exit') as Promise<[number | null]>
@@ -113,6 +130,23 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
       await gone
     },
   }
+}
+
+/** Returns the errors in the log of an installation, or its last lines if it has none. */
+function causesIn(log: string): string {
+  const lines = log.split('\n')
+  const errors = lines.filter((line) => /^\{"level":[56]0/.test(line) || /Error: /.test(line))
+  return (errors.length > 0 ? errors.slice(0, 20) : lines.slice(-20)).join('\n')
+}
+
+/** Returns the processes whose working directory is in the data directory. */
+export async function processesOf(data: string): Promise<string[]> {
+  const found: string[] = []
+  for (const { pid, name } of await allProcesses()) {
+    const directory = await readlink(`/proc/${pid}/cwd`).catch(() => '')
+    if (directory.startsWith(data)) found.push(`${name} ${pid}`)
+  }
+  return found
 }
 
 /** Returns a free port whose successor is free too. */

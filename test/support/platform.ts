@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { internalPaths } from '@tenantry/contract'
 import type { MovedClock } from './moved-clock.ts'
 import { freePort, query, startPostgres, type TestPostgres } from './postgres.ts'
+import { inheritedEnvironment } from './service-environment.ts'
 
 const project = new URL('../../', import.meta.url).pathname
 
@@ -34,12 +35,20 @@ export interface Platform {
   /** URLs of all gateways; `gatewayUrl` is the first. */
   gatewayUrls: readonly string[]
   platformKey: string
+  masterKeyFile: string
+  internalTokenFile: string
+  /** The file of the superuser's passwords, if the platform has one. */
+  postgresPasswordFile: string | undefined
+  /** The URLs of the control plane, the runtime and the first gateway for calls between them. */
+  internalUrls: Record<'controlPlane' | 'runtime' | 'gateway', string>
   blobs: string
   /** Starts a control plane on the platform's port. Resolves when it responds or has ended. */
   startControlPlane(options?: ControlPlaneOptions): Promise<Service>
   /** Kills the first gateway with SIGKILL. `startGateway` starts another in its place and waits until it responds. */
   killGateway(): Promise<void>
   startGateway(): Promise<void>
+  /** Kills the runtime with SIGKILL, starts it again and waits until it responds. */
+  restartRuntime(): Promise<void>
   /** Calls the operators' API with the first platform key. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiResponse>
   /** Calls a tenant's URL. */
@@ -53,6 +62,8 @@ export interface TenantCall {
   key?: string
   body?: Uint8Array | string
   type?: string
+  /** Further headers. */
+  headers?: Record<string, string>
   /** Number of the gateway; the first is 0. */
   gateway?: number
 }
@@ -64,8 +75,12 @@ export interface PlatformSettings {
   gateways?: number
   /** More environment variables of the control plane. */
   control?: Record<string, string>
+  /** More environment variables of the runtime. */
+  runtime?: Record<string, string>
   /** Clock of the control plane, the runtime and the homes; gateways use the machine's clock. */
   clock?: MovedClock
+  /** The superuser's password, in a file that may be changed; `postgres.url` then has another one. */
+  superuserPassword?: string
   /** More settings of Postgres. */
   postgres?: Record<string, string>
 }
@@ -98,18 +113,26 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
   }
   const tokenFile = await file('internal-token', randomBytes(32).toString('base64url'))
   const keyFile = join(directory, 'platform-key')
+  const { superuserPassword } = settings
+  if (superuserPassword !== undefined)
+    await query(postgres.url('postgres'), `alter role postgres password '${superuserPassword}'`)
+  const postgresPasswordFile =
+    superuserPassword === undefined ? undefined : await file('postgres-password', superuserPassword)
   const region = {
     id: 'local',
     engine: 'process',
     domain: 'localhost',
     gateway_url: gatewayUrl,
     postgres_url: postgres.url('postgres'),
+    ...(postgresPasswordFile === undefined ? {} : { postgres_password_file: postgresPasswordFile }),
     runtime_urls: [`http://127.0.0.1:${runtime}`],
     gateway_internal_urls: gateways.map(({ internalPort }) => `http://127.0.0.1:${internalPort}`),
   }
+  const masterKeyFile = await file('master-key', randomBytes(32).toString('base64'))
   const controlEnvironment = {
     TENANTRY_CONTROL_DATABASE_URL: postgres.url('control'),
-    TENANTRY_MASTER_KEY_FILE: await file('master-key', randomBytes(32).toString('base64')),
+    ...(postgresPasswordFile === undefined ? {} : { TENANTRY_CONTROL_DATABASE_PASSWORD_FILE: postgresPasswordFile }),
+    TENANTRY_MASTER_KEY_FILE: masterKeyFile,
     TENANTRY_REGIONS_FILE: await file('regions.json', JSON.stringify([region])),
     TENANTRY_PLATFORM_KEY_FILE: keyFile,
     TENANTRY_DELETE_GRACE_SECONDS: String(settings.deleteGraceSeconds ?? 3600),
@@ -142,10 +165,11 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
       TENANTRY_DATA: join(directory, `gateway-${number}`),
       TENANTRY_DOMAIN: 'localhost',
       TENANTRY_SOURCE: `gateway-local-${number}`,
+      // All clients of a test have one address.
+      TENANTRY_REJECTIONS_PER_ADDRESS: '1000000/1000000',
     })
   const runtimeData = join(directory, 'runtime')
-  const [running] = await Promise.all([
-    Promise.all(gateways.map(startGateway)),
+  const startRuntime = () =>
     start(
       'tenant-runtime/src/main.ts',
       runtime,
@@ -154,10 +178,12 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
         TENANTRY_CONTROL_URL: controlUrl,
         TENANTRY_DATA: runtimeData,
         ...clock?.environments.runtime,
+        ...settings.runtime,
       },
       clock?.preloads,
-    ),
-  ])
+    )
+  const [running, firstRuntime] = await Promise.all([Promise.all(gateways.map(startGateway)), startRuntime()])
+  let runningRuntime = firstRuntime
   const startControlPlane = ({ failpoints = '', port = control }: ControlPlaneOptions = {}) =>
     start(
       'control-plane/src/main.ts',
@@ -182,6 +208,14 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
     gatewayUrl,
     gatewayUrls,
     platformKey,
+    masterKeyFile,
+    internalTokenFile: tokenFile,
+    postgresPasswordFile,
+    internalUrls: {
+      controlPlane: controlUrl,
+      runtime: region.runtime_urls[0] ?? '',
+      gateway: region.gateway_internal_urls[0] ?? '',
+    },
     blobs: join(runtimeData, 'blobs'),
     startControlPlane,
     async killGateway() {
@@ -190,6 +224,11 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
     },
     async startGateway() {
       running.splice(0, 1, ...(await Promise.all(gateways.slice(0, 1).map(startGateway))))
+    },
+    async restartRuntime() {
+      runningRuntime.process.kill('SIGKILL')
+      await runningRuntime.exited
+      runningRuntime = await startRuntime()
     },
     async call(method, path, body, headers = {}) {
       const response = await fetch(`${controlUrl}${path}`, {
@@ -204,12 +243,13 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
       const text = await response.text()
       return { status: response.status, body: (text === '' ? {} : JSON.parse(text)) as Record<string, unknown> }
     },
-    tenantCall: (name, method, path, { key, body, type, gateway = 0 } = {}) =>
+    tenantCall: (name, method, path, { key, body, type, headers, gateway = 0 } = {}) =>
       fetch(`${gatewayUrls[gateway] ?? gatewayUrl}/t/${name}${path}`, {
         method,
         headers: {
           ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
           ...(type === undefined ? {} : { 'content-type': type }),
+          ...headers,
         },
         ...(body === undefined ? {} : { body }),
       }),
@@ -227,7 +267,7 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
 
 function startService(main: string, preloads: readonly string[], environment: Record<string, string>): Service {
   const child = spawn(process.execPath, [...preloads.map((file) => `--import=${file}`), join(project, main)], {
-    env: { PATH: process.env['PATH'] ?? '', TENANTRY_HOST: '127.0.0.1', ...environment },
+    env: { ...inheritedEnvironment, TENANTRY_HOST: '127.0.0.1', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''

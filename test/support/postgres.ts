@@ -10,12 +10,15 @@ import pg from 'pg'
 import { isFree } from '#local/process/ports.ts'
 import { initialiseDataDirectory, postgresArguments, postgresBinaries } from '#local/process/postgres-files.ts'
 import { asIdentity, setOwner, serviceIdentity } from '#local/process/unprivileged.ts'
-import { prepareSharedDatabaseSql } from '#control-plane/homes/home-sql.ts'
+import { defaultMaxObjects } from '#control-plane/homes/object-limit.ts'
+import { prepareHomesSql } from '#control-plane/homes/prepare-database.ts'
 
 const password = 'test-only'
 
 export interface TestPostgres {
   port: number
+  /** Returns the pid of the server, or of the program that runs it as another user. */
+  pid(): number
   /** Returns the superuser's URL of a database on this server. */
   url(database: string): string
   stop(): Promise<void>
@@ -53,6 +56,7 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
   }
   return {
     port,
+    pid: () => server.pid ?? 0,
     url,
     async stop() {
       await end('SIGINT')
@@ -73,7 +77,7 @@ async function templateDirectory(): Promise<string> {
   // A change of the preparing SQL leads to a new template.
   const directory = join(
     cache,
-    createHash('sha256').update(prepareSharedDatabaseSql('homes')).digest('hex').slice(0, 12),
+    createHash('sha256').update(prepareHomesSql('homes', defaultMaxObjects)).digest('hex').slice(0, 12),
   )
   if (existsSync(join(directory, 'PG_VERSION'))) return directory
   await mkdir(cache, { recursive: true, mode: 0o755 })
@@ -91,7 +95,7 @@ async function templateDirectory(): Promise<string> {
   await untilResponding(url('postgres'))
   await query(url('postgres'), 'create database control')
   await query(url('postgres'), 'create database homes')
-  await query(url('homes'), prepareSharedDatabaseSql('homes'))
+  await query(url('homes'), prepareHomesSql('homes', defaultMaxObjects))
   const gone = once(server, 'exit')
   server.kill('SIGINT')
   await gone
@@ -115,14 +119,22 @@ export async function query(url: string, sql: string, values: unknown[] = []): P
   }
 }
 
+const firstPort = 10_000
+const portsPerFile = 2_000
+const usedPorts = new Set<number>()
+
 /**
- * Returns a free port. The range is below the ports of outgoing connections and below those that installations choose, so
- * that a restarted service finds its port free.
+ * Returns a free port that it has not returned before. The range is below the ports of outgoing connections and below
+ * those that installations choose, so that a restarted service finds its port free. Test files that run at the same time
+ * have ranges of their own: otherwise one file may take a port before a service of another file listens on it.
  */
 export async function freePort(): Promise<number> {
+  const first = firstPort + (Number(process.env['TAP_JOB_ID'] ?? 0) % 5) * portsPerFile
   for (;;) {
-    const port = randomInt(10_000, 20_000)
-    if (await isFree(port)) return port
+    const port = randomInt(first, first + portsPerFile)
+    if (usedPorts.has(port) || !(await isFree(port))) continue
+    usedPorts.add(port)
+    return port
   }
 }
 

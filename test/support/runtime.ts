@@ -1,6 +1,6 @@
 // Starts the real runtime in this process, with real Postgres homes and real files. Each tenant has an HTTP proxy that sets
 // the internal headers as the gateway does, so that tests can use unmodified clients.
-import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
@@ -10,7 +10,9 @@ import { createClient, type SupabaseClient } from '@supabase/supabase-js'
 import { readNetworks, type ApiKey, type Limits, type TenantManifest } from '@tenantry/contract'
 import pino from 'pino'
 import type { Test } from 'tap'
+import type { BoundsLimits } from '#tenant-runtime/bounds/index.ts'
 import type { ConnectionLimits } from '#tenant-runtime/database/connections.ts'
+import type { BodyPace } from '#tenant-runtime/http/body-reader.ts'
 import type { Config } from '#tenant-runtime/config.ts'
 import { openRuntime } from '#tenant-runtime/runtime.ts'
 import type { PoolLimits } from '#tenant-runtime/functions/executor/pool.ts'
@@ -25,7 +27,10 @@ import type { Tenant } from '#tenant-runtime/tenancy/tenant.ts'
 import { CountingDatabase } from './counting-database.ts'
 import { createHome, type TestHome } from './home.ts'
 import { query, startPostgres, type TestPostgres } from './postgres.ts'
+import { signToken } from './sign-token.ts'
 import { internalToken, openProxy } from './tenant-proxy.ts'
+
+export { signToken }
 
 /** Limits that no test reaches, so that a test sets only the limit that it is about. */
 export const roomy: Limits = {
@@ -96,6 +101,8 @@ export interface ApiResponse {
 
 export interface TestRuntime {
   postgres: TestPostgres
+  /** The runtime's own port, which requires the internal headers. */
+  port: number
   storage: StorageModule
   /** The runtime's data directory, which contains only the store, `blobs`. */
   directory: string
@@ -119,13 +126,14 @@ export interface RuntimeOptions {
   abandonedMilliseconds?: number
   storageLimits?: Partial<StorageLimits>
   /** Lowest level of the log lines that `errors` collects; the default is `error`. */
-  logLevel?: 'error' | 'trace'
+  logLevel?: 'error' | 'warn' | 'trace'
   /** Limits of the pool of executors. */
   functions?: Partial<PoolLimits>
   /** Pace of events and schedules that start functions. Without it only requests start functions. */
   dispatch?: Partial<DispatchPace>
   /** Private networks that functions may reach, in addition to public ones. `resolve` finds a host's addresses. */
   mayReach?: string[]
+  egress?: Config['egress']
   resolve?: (hostname: string) => Promise<string[]>
   /** Reports whether functions can reach the internet, independently of this machine's routes; the default is true. */
   hasWayOut?: () => Promise<boolean>
@@ -134,8 +142,11 @@ export interface RuntimeOptions {
   maxSubscribers?: number
   /** Replaces requests to the control plane. */
   requestControl?: typeof fetch
-  /** Makes the runtime accept `Prefer: tx=rollback`. */
-  allowsRollback?: boolean
+  /** Sizes of the budgets of memory, and the pace of bodies. */
+  bounds?: Partial<BoundsLimits>
+  bodyPace?: BodyPace
+  /** Settings of the REST interface. */
+  rest?: Partial<Pick<Config, 'allowsRollback' | 'allowsAggregates' | 'sendsTiming'>>
 }
 
 /** Starts the runtime with its Postgres. Both stop when the test ends. */
@@ -149,9 +160,12 @@ export async function startRuntime(
     functions: poolLimits = {},
     dispatch,
     connections: connectionLimits,
-    allowsRollback = false,
+    rest,
+    bounds,
+    bodyPace,
     logLevel = 'error',
     mayReach = [],
+    egress,
     resolve,
     hasWayOut = async () => true,
     requestControl = () => Promise.reject(new Error('there is no control plane')),
@@ -179,8 +193,11 @@ export async function startRuntime(
     limits: { ...defaultStorageLimits, ...storageLimits },
     maxConnections: 40,
     siblings: 0,
-    allowsRollback,
+    share: { number: 0, runtimes: 1 },
+    memory: { bodyBytes: 512 * 2 ** 20, resultBytes: 512 * 2 ** 20 },
+    ...{ allowsRollback: false, allowsAggregates: true, sendsTiming: false, ...rest },
     functionsMayReach: readNetworks(mayReach),
+    egress,
   }
   const runtime = await openRuntime(config, {
     log: pino({ level: logLevel, base: null }, { write: (line: string) => errors.push(line) }),
@@ -196,6 +213,8 @@ export async function startRuntime(
       load: async () => undefined,
       run: async () => undefined,
     },
+    ...(bounds === undefined ? {} : { bounds }),
+    ...(bodyPace === undefined ? {} : { bodyPace }),
     connectionLimits: { perTenant: 10, ...connectionLimits },
     storage: abandonedMilliseconds === undefined ? {} : { abandonedMilliseconds },
     functions: {
@@ -230,6 +249,7 @@ export async function startRuntime(
 
   return {
     postgres,
+    port: address.port,
     storage,
     directory,
     clock,
@@ -316,22 +336,6 @@ export async function startRuntime(
 
 function apiKey(kind: ApiKey['kind'], text: string): ApiKey {
   return { kind, sha256: createHash('sha256').update(text).digest('hex') }
-}
-
-const digests: Record<string, string> = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' }
-
-/** Returns a JWT, signed with the header's algorithm. An algorithm other than HMAC is signed as HS256, an attack to reject. */
-export function signToken(
-  claims: unknown,
-  secret: string,
-  header: Record<string, unknown> = { alg: 'HS256', typ: 'JWT' },
-): string {
-  const part = (value: unknown) =>
-    Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
-  const text = `${part(header)}.${part(claims)}`
-  return `${text}.${createHmac(digests[String(header['alg'])] ?? 'sha256', secret)
-    .update(text)
-    .digest('base64url')}`
 }
 
 async function rowsOf(

@@ -4,11 +4,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import {
   internalPaths,
   internalTokenHeader,
+  type BlockedAddress,
+  type CertificateCall,
+  type CertificateResponse,
   type Counter,
   type LeaseResponse,
   type LeaseCall,
   type UsageResponse,
   type UsagePush,
+  type WatchKey,
 } from '@tenantry/contract'
 
 interface Entry {
@@ -16,18 +20,23 @@ interface Entry {
 }
 
 /** One watched set. Every watcher receives each put and remove at once. */
-export class WatchedSet<E extends Entry> {
+export class WatchedSet<E extends Record<Key, string>, Key extends WatchKey> {
+  readonly #key: Key
   readonly #entries = new Map<string, E>()
   readonly #watchers = new Set<ServerResponse>()
 
+  constructor(key: Key) {
+    this.#key = key
+  }
+
   put(entry: E): void {
-    this.#entries.set(entry.tenant_id, entry)
+    this.#entries.set(entry[this.#key], entry)
     this.#send({ type: 'put', entry })
   }
 
-  remove(tenantId: string): void {
-    this.#entries.delete(tenantId)
-    this.#send({ type: 'remove', tenant_id: tenantId })
+  remove(id: string): void {
+    this.#entries.delete(id)
+    this.#send({ type: 'remove', [this.#key]: id })
   }
 
   /** Sends a line of any format, as a newer or broken control plane might. */
@@ -61,8 +70,11 @@ export type PushResponse = 'stored' | 'rejected' | 'lost'
 
 export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = Entry> {
   readonly token: string
-  readonly routes = new WatchedSet<Route>()
-  readonly manifests = new WatchedSet<Manifest>()
+  readonly routes = new WatchedSet<Route, 'tenant_id'>('tenant_id')
+  readonly manifests = new WatchedSet<Manifest, 'tenant_id'>('tenant_id')
+  readonly blocked = new WatchedSet<BlockedAddress, 'address'>('address')
+  /** False for a control plane of a version without the watch of blocked addresses. */
+  knowsBlocked = true
   /** Every push that was stored, in order. */
   readonly pushes: UsagePush[] = []
   /** The clock whose time gateways receive. */
@@ -119,9 +131,26 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     }
     if (request.url === internalPaths.watchRoutes) this.routes.serve(response)
     else if (request.url === internalPaths.watchManifests) this.manifests.serve(response)
+    else if (request.url === internalPaths.watchBlockedAddresses && this.knowsBlocked) this.blocked.serve(response)
     else if (request.url === internalPaths.usage && request.method === 'POST') await this.#usage(request, response)
     else if (request.url === internalPaths.leases && request.method === 'POST') await this.#lease(request, response)
+    else if (request.url === internalPaths.sqlCertificate && this.issue !== undefined)
+      await this.#certificate(request, response, this.issue)
     else response.writeHead(404).end()
+  }
+
+  /** Issues a certificate in PEM. Undefined for a control plane of a version without an authority. */
+  issue: ((call: CertificateCall) => string) | undefined
+
+  async #certificate(
+    request: IncomingMessage,
+    response: ServerResponse,
+    issue: (call: CertificateCall) => string,
+  ): Promise<void> {
+    let text = ''
+    for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
+    const result: CertificateResponse = { certificate: issue(JSON.parse(text) as CertificateCall) }
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(result))
   }
 
   /** Quota of requests a month; every call is granted what it requests. Null: no tenant has a quota. */

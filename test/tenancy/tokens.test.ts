@@ -243,6 +243,21 @@ t.test('Tokens', async (t) => {
     await rejected(t, tenant, { authorization }, 'a known token expires')
     runtime.clock.ahead = 0
     const former = `Bearer ${signToken(good(), old)}`
+    // The control plane may be away when an overlap ends.
+    const end = new Date(runtime.clock.now() + 50_000).toISOString()
+    const [live] = tenant.manifest.keys
+    tenant.change({
+      jwt_secret_expiries: [null, end],
+      keys: tenant.manifest.keys.map((one) => ({ ...one, expires_at: end })),
+    })
+    t.same(await bucketsOf({ authorization: former }), seen.u1, 'during the overlap')
+    t.same(await bucketsOf({ apikey: tenant.secretKey }), seen.service)
+    runtime.clock.ahead = 51_000
+    await rejected(t, tenant, { authorization: former }, 'signed with a secret whose overlap has ended')
+    t.same(await bucketsOf({ apikey: tenant.secretKey }), seen.anonymous, 'a key whose overlap has ended is anonymous')
+    t.same(await bucketsOf({ authorization: `Bearer ${signToken(good(), secret)}` }), seen.u1, 'the newest secret')
+    runtime.clock.ahead = 0
+    tenant.change({ jwt_secret_expiries: [null, null], keys: live === undefined ? [] : [live] })
     const key = { apikey: tenant.secretKey }
     t.same(await bucketsOf({ authorization: former }), seen.u1)
     tenant.change({ jwt_secrets: [secret], keys: [] })

@@ -7,6 +7,7 @@ import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
 import type { RlsContext } from '#tenant-runtime/tenancy/rls-context.ts'
 import { createHome } from '#test/support/home.ts'
 import { startPostgres } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
 
 /** ErrorResponse: FATAL 57P01, which Postgres sends to a session that it ends. */
 const fields = Buffer.from('SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
@@ -68,6 +69,23 @@ t.test('Connections', async (t) => {
     isOver = true
     await Promise.all(crowd)
     t.ok(requests > 20, 'and the crowd continued')
+  })
+
+  t.test('Tenants with slow statements leave a connection for another one', async (t) => {
+    const {
+      connections,
+      databases: [slow, slower, late],
+    } = open({ total: 8, perTenant: 4, waitMilliseconds: 20_000 })
+    if (slow === undefined || slower === undefined || late === undefined) throw new Error('three were created')
+    const sleep = (database: ScopedDatabase) =>
+      Array.from({ length: 6 }, () => database.query(service, 'select pg_sleep(1)'))
+    const sleeping = [...sleep(slow), ...sleep(slower)]
+    await until(() => connections.load.open >= 6 && connections.load.waiting === 6)
+    let haveEnded = 0
+    for (const one of sleeping) void one.then(() => haveEnded++)
+    await late.query(service, 'select 1')
+    t.equal(haveEnded, 0, 'it has not waited for them')
+    await Promise.all(sleeping)
   })
 
   t.test('A connection that cannot be opened leaves no request waiting', async (t) => {

@@ -5,6 +5,7 @@ import { Value } from 'typebox/value'
 import { reservedCollections } from '#tenant-runtime/rest/registry/system-collections.ts'
 import { callHost, compileHostCaller } from '#test/functions/support/host-caller.ts'
 import { deployFunction, invoke } from '#test/functions/support/deployed.ts'
+import { serve } from '#test/functions/support/fetching.ts'
 import { command } from '#test/functions/support/wasm.ts'
 import { freshCountersSql } from '#control-plane/backups/rehome-sql.ts'
 import { query } from '#test/support/postgres.ts'
@@ -12,14 +13,14 @@ import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { hour0 } from './support/hours.ts'
 
 t.test('A home', { timeout: 120_000 }, async (t) => {
-  const runtime = await startRuntime(t, { abandonedMilliseconds: 0 })
+  const runtime = await startRuntime(t, { abandonedMilliseconds: 0, mayReach: ['127.0.0.0/8'] })
   const readCounters = async (tenant: TestTenant, hours = 6) => {
     const response = await tenant.request('GET', `/internal/v1/tenants/${tenant.id}/books?hours=${hours}`)
     if (response.status !== 200) throw new Error(response.text)
     return Value.Parse(HomeCounters, response.json())
   }
   const sum = (hours: readonly HomeHour[], name: Exclude<keyof HomeHour, 'hour'>) =>
-    hours.reduce((total, hour) => total + BigInt(hour[name]), 0n)
+    hours.reduce((total, hour) => total + BigInt(hour[name] ?? 0), 0n)
   const upload = async (tenant: TestTenant, path: string, bytes: number) => {
     const response = await tenant.request('PUT', `/storage/v1/object/files/${path}`, {
       as: 'service',
@@ -93,6 +94,43 @@ t.test('A home', { timeout: 120_000 }, async (t) => {
     await deployFunction(tenant, { name: 'one', wasm: command() })
     await invoke(tenant, 'one')
     t.equal(sum((await readCounters(tenant)).hours, 'function_invocations'), 4n)
+  })
+
+  t.test('What functions send counts when their runs have ended, and a later change does not reduce it', async (t) => {
+    const tenant = await newTenant()
+    const { port, seen } = await serve(t, (_request, response) => response.end())
+    const url = `http://127.0.0.1:${port}/`
+    await deployFunction(tenant, {
+      name: 'one',
+      wasm: await compileHostCaller(),
+      config: { http_hosts: [`127.0.0.1:${port}`] },
+    })
+    const sent = async () => sum((await readCounters(tenant)).hours, 'function_egress_bytes')
+    for (const bytes of [1_000, 500]) {
+      const request = JSON.stringify({ method: 'POST', url })
+      t.ok((await callHost(tenant, 'one', 'ada', 'fetch', request, 'x'.repeat(bytes))).ok)
+    }
+    const before = await sent()
+    t.ok(before > 1_500n && before < 2_500n, String(before))
+    t.equal(seen.length, 2)
+    // As the runtime writes it before a request.
+    const begin = (id: string, age: string) =>
+      tenant.rows(
+        `insert into function_invocations (id, function_id, trigger, egress_bytes, timestamp)
+         select $1, id, 'http', 70, now() - $2::interval from functions`,
+        [id, age],
+      )
+    await backdate(tenant, 2)
+    await begin('running', '8 minutes')
+    t.equal(await sent(), before, 'a run that may be in progress')
+    await begin('killed', '10 minutes')
+    t.equal(await sent(), before + 70n, 'a run that was killed')
+    await tenant.rows("delete from function_invocations where id in ('running', 'killed')")
+    t.equal(await sent(), before + 140n, 'a deleted record counts')
+    t.equal((await tenant.request('DELETE', '/functions/v1/one', { as: 'service' })).status, 204)
+    t.equal(await sent(), before + 140n)
+    await tenant.rows('delete from usage_hours')
+    t.equal(await sent(), before, 'the runtime has observed the runs that have ended')
   })
 
   t.test("A tenant's SQL does not reduce the runs that the runtime observed", async (t) => {

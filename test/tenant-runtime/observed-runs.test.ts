@@ -2,7 +2,7 @@
 // counters, and a kill.
 import { appendFile, mkdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { HomeCounters, internalPaths } from '@tenantry/contract'
+import { HomeCounters, internalPaths, shardOf } from '@tenantry/contract'
 import t from 'tap'
 import { Value } from 'typebox/value'
 import { hourMilliseconds } from '@tenantry/contract'
@@ -16,7 +16,13 @@ import { openScene } from '#test/storage/support/scene.ts'
 const hour = Date.UTC(2026, 10, 22, 3)
 const [one, other] = ['t_00000000000000000001', 't_00000000000000000002']
 const [counters, newCounters] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002']
-const run = (at: number) => ({ begun: { at }, durationMilliseconds: 20, cpuMicroseconds: 7_000, memoryPeak: 2_048 })
+const run = (at: number) => ({
+  begun: { at },
+  durationMilliseconds: 20,
+  cpuMicroseconds: 7_000,
+  memoryPeak: 2_048,
+  egressBytes: 5,
+})
 
 function runsOf(observed: ObservedRuns, tenantId = one, of = counters): bigint {
   return [...observed.report(tenantId, of).values()].reduce(
@@ -54,6 +60,7 @@ t.test('A later start continues from the stored runs of each tenant, hour and am
           functionMilliseconds: 60n,
           functionCpuMicroseconds: 21_000n,
           functionMemoryKibMilliseconds: 120n,
+          functionEgressBytes: 15n,
         },
       ],
       [
@@ -63,6 +70,7 @@ t.test('A later start continues from the stored runs of each tenant, hour and am
           functionMilliseconds: 20n,
           functionCpuMicroseconds: 7_000n,
           functionMemoryKibMilliseconds: 40n,
+          functionEgressBytes: 5n,
         },
       ],
     ]),
@@ -100,6 +108,21 @@ t.test('After the file is cut anywhere, all whole lines count, also at the next 
     t.equal(runsOf((await start(path)).observed), runs + 1n)
   }
   t.equal(before, 5n)
+})
+
+t.test('Lines of an earlier version, which had no egress, count, and later egress is added', async (t) => {
+  const path = join(t.testdir({}), 'observed-runs')
+  const runs = {
+    functionInvocations: '3',
+    functionMilliseconds: '60',
+    functionCpuMicroseconds: '21000',
+    functionMemoryKibMilliseconds: '120',
+  }
+  await writeFile(path, `${JSON.stringify({ tenant_id: one, hour, runs })}\n`)
+  const { observed, errors } = await start(path)
+  observed.note(one, run(hour))
+  t.match(observed.report(one, counters).get(hour), { functionInvocations: 4n, functionEgressBytes: 5n })
+  t.same(errors, [])
 })
 
 t.test('Damaged lines are reported and skipped', async (t) => {
@@ -186,8 +209,8 @@ t.test('A tenant that empties its tables while its runtime is killed hides no ru
   t.equal((await deploy(client, { name: 'one', wasm: command() })).status, 201)
   for (let n = 0; n < 3; n++)
     t.equal((await client.request('POST', '/functions/v1/invoke/one', { as: 'service' })).status, 200)
-  const path = join(scene.data, 'run-witness.ndjson')
   const { tenantId } = scene.home
+  const path = join(scene.data, 'run-witness', `${shardOf(tenantId)}.ndjson`)
   const stored = async () => runsOf((await start(path)).observed, tenantId)
   for (const deadline = Date.now() + 20_000; (await stored()) < 3n;)
     if (Date.now() > deadline) throw new Error('the runs were not stored')

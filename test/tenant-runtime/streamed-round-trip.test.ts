@@ -307,9 +307,11 @@ t.test('Responses of any length are streamed', async (t) => {
     await until('at rest', async () => connections.load.open === connections.load.idle)
     while (connections.load.idle > 0) {
       const connection = await connections.acquire(login)
-      const { rows } = await connection.client.query<{ state: string }>(
-        'select count(*)::int as open from pg_locks where pid = pg_backend_pid() and locktype = $1',
-        ['transactionid'],
+      const own = await connection.client.query<{ pid: number }>('select pg_backend_pid() as pid')
+      const rows = await query(
+        postgres.url('homes'),
+        'select count(*)::int as open from pg_locks where pid = $1 and locktype = $2',
+        [own.rows[0]?.pid, 'transactionid'],
       )
       t.same(rows, [{ open: 0 }])
       t.ok(connection.client instanceof pg.Client)

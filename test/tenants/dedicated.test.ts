@@ -298,15 +298,12 @@ t.test('fields and actions that need dedicated services are rejected by name for
     isError(t, await response, 422, 'NOT_DEDICATED', names, names)
   await isNotDedicated(t, patch(id, { resources: { postgres: { cpu_millis: 500 } } }), '"resources"')
   await isNotDedicated(t, patch(id, { pause_after_seconds: 60 }), '"pause_after_seconds"')
-  await isNotDedicated(t, patch(id, { backup_schedule: '0 0 * * *' }), '"backup_schedule"')
   for (const action of ['restart', 'pause']) await isNotDedicated(t, post(id, action), action)
   await isNotDedicated(t, api.call('GET', `/v1/tenants/${id}/logs?component=runtime`), 'log')
   t.same(await api.counts(), before, 'nothing is written')
   t.match(await post(id, 'wake'), { status: 202, body: { operation: null } })
-  t.match(await patch(id, { drift_policy: 'ignore', backups_kept: 3 }), {
-    status: 200,
-    body: { drift_policy: 'ignore', backups_kept: 3 },
-  })
+  const both = { drift_policy: 'ignore', backups_kept: 3, backup_schedule: '0 0 * * *' }
+  t.match(await patch(id, both), { status: 200, body: both }, 'backups need no services of its own')
   const tenant = await dedicated()
   await api.call('DELETE', `/v1/tenants/${tenant.tenant_id}`, { headers: wait })
   for (const action of ['restart', 'pause', 'wake'])

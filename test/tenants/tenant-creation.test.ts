@@ -73,12 +73,13 @@ t.test('secrets appear in the response that creates them, and nowhere else in pl
     '/v1/operations/:id': [tenant.operation.id],
   }
   const paths = api.routes
-    // A shared tenant has no log, there is no rollout, backup, webhook or invoice, and without prices no upcoming invoice.
+    // A shared tenant has no log and no archive, there is no rollout, backup, webhook, blocked address or invoice, and without prices no
+    // upcoming invoice.
     .filter(
       ({ method, url }) =>
         method === 'GET' &&
         !url.startsWith('/internal/') &&
-        !/\/logs$|^\/v1\/(rollouts|backups|webhooks)\/:id|\/:invoice|\/upcoming/.test(url),
+        !/\/(logs|recovery)$|^\/v1\/(rollouts|backups|webhooks)\/:id|\/:address|\/:invoice|\/upcoming/.test(url),
     )
     .flatMap(({ url }) =>
       (ids[/^\/v1\/\w+\/:id/.exec(url)?.[0] ?? ''] ?? ['']).map((id) =>

@@ -130,8 +130,12 @@ t.test('a deleted tenant is retained for its grace period, then removed complete
   t.same((await api.tenant(id)).status, 'deleting', 'the status changes at once')
   await until(() => isUnrouted(id), 'the first phase')
   t.same((await rolesAndSchemas(api, id)).roles.length, 5, 'its roles stay')
-  const [data] = await query(tenant.database_url, 'select count(*)::int as count from storage_buckets')
-  t.same(Number.isInteger(data?.['count']), true, 'its data can be read')
+  const [data] = await query(
+    api.postgres.url('tenantry_homes_1'),
+    `select count(*)::int as count from "${id}".storage_buckets`,
+  )
+  t.same(Number.isInteger(data?.['count']), true, 'its data is retained')
+  await t.rejects(query(tenant.database_url, 'select 1'), { code: '28000' }, 'its SQL login is closed')
   isError(
     t,
     await api.call('POST', '/v1/tenants', { body: newTenantBody(tenant.name) }),
@@ -230,6 +234,34 @@ t.test('new API keys work alongside the old ones, which end after the overlap', 
     'their removal',
   )
   api.clock.ahead = 0
+})
+
+t.test('selected kinds are rotated, and each kind has at most five valid secrets', async (t) => {
+  const { tenant_id: id, keys } = await api.create()
+  const rotate = (body: object) =>
+    api.call('POST', `/v1/tenants/${id}/keys/rotate`, { body, headers: { prefer: 'wait=30' } })
+  const manifest = async () => (await api.published.some(new Set([id])))[0]?.manifest
+  const before = await manifest()
+  const first = await rotate({ kinds: ['signing_secret'], overlap_seconds: 60 })
+  t.match(first, { status: 200, body: { keys: {}, operation: { state: 'succeeded' } } })
+  t.same((first.body as { keys: object }).keys, {}, 'no response contains the secret of signed URLs')
+  const after = await manifest()
+  t.match(after, { jwt_secrets: [keys.jwt_secret], keys: before?.keys }, 'all others stay')
+  t.match(after?.former_signing_secrets, [{ secret: before?.signing_secret, expires_at: String }])
+  t.not(after?.signing_secret, before?.signing_secret)
+  t.notMatch(first.text, after?.signing_secret ?? '')
+
+  const jwt = { kinds: ['jwt_secret'], overlap_seconds: 60 }
+  for (let n = 0; n < 4; n++) {
+    const { body } = await rotate(jwt)
+    t.same(Object.keys((body as { keys: object }).keys), ['jwt_secret'])
+  }
+  isError(t, await rotate(jwt), 409, 'TOO_MANY_SECRETS', 'jwt_secret', 'a sixth secret')
+  t.equal((await manifest())?.jwt_secrets.length, 5)
+  t.equal((await rotate({ ...jwt, overlap_seconds: 0 })).status, 200, 'without an overlap')
+  t.equal((await manifest())?.jwt_secrets.length, 1)
+  for (const kinds of [[], ['admin_password'], ['jwt_secret', 'jwt_secret'], 'jwt_secret'])
+    isError(t, await rotate({ kinds }), 400, 'INVALID_FIELD', 'kinds', JSON.stringify(kinds))
 })
 
 t.test('no call failed with an internal error', (t) => {

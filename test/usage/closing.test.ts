@@ -79,6 +79,7 @@ t.test('a lost gateway holds hours open until it is retired; its late counts bec
 t.test("a tenant's hours wait for its own home only; the home of a deleted tenant holds no hours open", async (t) => {
   const [slow, other] = [await all.tenant(), await all.tenant()]
   const none = {
+    egressBytes: 0n,
     documentByteSeconds: 0n,
     fileByteSeconds: 0n,
     functionInvocations: 0n,

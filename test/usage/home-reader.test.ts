@@ -11,67 +11,10 @@ import { createUsageLedger } from '#control-plane/usage/store-ledger.ts'
 import { createHomeReader } from '#control-plane/usage/jobs-home-reader.ts'
 import { heldReading, readingOf, type HomeState } from '#control-plane/usage/home-reading.ts'
 import { startOfHour } from '#control-plane/usage/hours.ts'
-import { homeSource, type HomeReading } from '#control-plane/usage/usage-ledger.ts'
+import { homeSource } from '#control-plane/usage/home-reading.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { startApi } from '#test/support/control-plane/api.ts'
-
-const tenantId = 't_00000000000000000001'
-const start = Date.UTC(2026, 10, 22, 3, 20)
-
-interface CountersInput {
-  books?: string
-  began?: number
-  documents?: number
-  files?: number
-  hours?: Record<number, { files?: bigint; runs?: bigint }>
-}
-
-function countersAt(
-  at: number,
-  {
-    books = '00000000-0000-4000-8000-000000000001',
-    began = start,
-    documents = 0,
-    files = 0,
-    hours = {},
-  }: CountersInput,
-  id = tenantId,
-): HomeCounters {
-  return {
-    tenant_id: id,
-    books,
-    began: new Date(began).toISOString(),
-    at: new Date(at).toISOString(),
-    document_bytes: documents,
-    file_bytes: files,
-    hours: Object.entries(hours).map(([hour, { files = 0n, runs = 0n }]) => ({
-      hour: new Date(Number(hour)).toISOString(),
-      file_byte_seconds: String(files),
-      function_invocations: String(runs),
-      function_milliseconds: '0',
-      function_cpu_microseconds: '0',
-      function_memory_kib_milliseconds: '0',
-    })),
-  }
-}
-
-/** The greatest value of each boot, hour and amount, as the ledger stores it. */
-class GreatestValues {
-  readonly values = new Map<string, bigint>()
-
-  add({ boot, hours }: HomeReading): void {
-    for (const { hour, amounts } of hours) {
-      for (const [name, value] of Object.entries(amounts)) {
-        const key = `${boot} ${hour.getTime()} ${name}`
-        if (value > (this.values.get(key) ?? 0n)) this.values.set(key, value)
-      }
-    }
-  }
-
-  sum(name: string): bigint {
-    return [...this.values].filter(([key]) => key.endsWith(name)).reduce((sum, [, value]) => sum + value, 0n)
-  }
-}
+import { countersAt, GreatestValues, start } from './support/home-counters.ts'
 
 t.test('documents count for as long as they are stored, in any order of readings and outages', async () => {
   const step = fc.record({
@@ -169,6 +112,36 @@ t.test(
     t.equal(stored.sum('documentByteSeconds'), 10n * 600n + 10n * 600n + 20n * 600n)
   },
 )
+
+t.test('while a tenant was deleted, its bytes do not count, whether or not its home was read then', (t) => {
+  const h = startOfHour(new Date(start)).getTime()
+  const at = (hours: number) => new Date(h + hours * hourMilliseconds)
+  const away = { from: at(0.75), until: at(3.5) }
+  const hours = {
+    [h]: { files: 360_000n, runs: 3n },
+    [at(1).getTime()]: { files: 360_000n },
+    [at(2).getTime()]: { files: 360_000n },
+    [at(3).getTime()]: { files: 360_000n, runs: 2n },
+  }
+  const counters = (hour: number, more = {}) =>
+    countersAt(at(hour).getTime(), { began: h, documents: 10, files: 100, ...more })
+  const first = readingOf(undefined, counters(0.5, { hours: { [h]: { files: 180_000n, runs: 2n } } }), at(0.5))
+  const ended = heldReading(first.state, away.from)
+  for (const [how, before] of [
+    ['read before the deletion', first.state],
+    ['ended at the deletion', undefined],
+  ] as const) {
+    const stored = new GreatestValues()
+    for (const reading of [...first.readings, ended.reading]) stored.add(reading)
+    const next = readingOf(before, counters(4, { hours }), at(4), away)
+    for (const reading of next.readings) stored.add(reading)
+    t.equal(stored.sum('documentByteSeconds'), 10n * (2_700n + 1_800n), `documents, ${how}`)
+    t.equal(stored.sum('fileByteSeconds'), 100n * 2_700n + 360_000n, `files, ${how}`)
+    t.equal(stored.sum('functionInvocations'), 5n, `runs, ${how}`)
+    t.same(next.state.readAt, at(4))
+  }
+  t.end()
+})
 
 t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
   const api = await startApi(t)
@@ -337,6 +310,21 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     )
     await poll()
     t.same(await api.sql('select * from home_readings where tenant_id = $1', [id]), [], 'the home is not read again')
+  })
+
+  t.test('the home of an undeleted tenant is read again, and the next hours wait for it', async (t) => {
+    await api.call('POST', `/v1/tenants/${id}/undelete`, { headers: { prefer: 'wait=30' } })
+    time += hourMilliseconds
+    response = () => countersAt(time, { books, began: h, documents: 2_000, files: 70 }, id)
+    await poll()
+    t.same(await api.sql('select read_at from home_readings where tenant_id = $1', [id]), [{ read_at: new Date(time) }])
+    const [{ year } = {}] = await api.sql(
+      'select extract(year from complete_until)::int as year from usage_sources where source = $1',
+      [homeSource(id)],
+    )
+    t.equal(year, new Date(time).getUTCFullYear())
+    await api.call('DELETE', `/v1/tenants/${id}`)
+    await poll()
   })
 
   t.test('an idle home is read once an hour, as soon as the hour before can be complete', async (t) => {

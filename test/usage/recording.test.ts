@@ -1,7 +1,7 @@
 // The ledger validates pushes, stores each counter's greatest value, and records the time until which each source is complete.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import type { HomeAmounts } from '#control-plane/usage/usage-ledger.ts'
+import type { HomeAmounts } from '#control-plane/usage/home-reading.ts'
 import { newTenantId, pushOf, requests, startLedger } from './support/ledger.ts'
 
 const { ledger, sql, clock } = await startLedger(t)
@@ -12,6 +12,7 @@ const valuesOf = (tenant: string) =>
   sql('select meter, value::text, booked::int, dirty from usage_counters where tenant_id = $1 order by meter', [tenant])
 const source = async (name: string) => (await sql('select * from usage_sources where source = $1', [name]))[0]
 const homeAmounts: HomeAmounts = {
+  egressBytes: 0n,
   documentByteSeconds: 0n,
   fileByteSeconds: 0n,
   functionInvocations: 0n,

@@ -78,6 +78,7 @@ await ledger.recordHome({
     {
       hour: new Date(second),
       amounts: {
+        egressBytes: 70n,
         documentByteSeconds: 3600n * 10n ** 15n,
         fileByteSeconds: 7200n,
         functionInvocations: 3n,
@@ -112,7 +113,7 @@ t.test('the current month shows what is not closed yet, and the sources that are
         ],
       },
       storage: { documents_bytes: 11, files_bytes: 7, documents_byte_hours: 10 ** 15, files_byte_hours: 2 },
-      egress: { bytes: 900, by_group: { storage: 900 } },
+      egress: { bytes: 970, by_group: { storage: 900, http_fetch: 70 } },
       realtime_connections: { peak: 4, limit: 100 },
       functions: { invocations: 3, duration_ms: 40, cpu_ms: 30, memory_mib_seconds: 2 },
     },
@@ -165,7 +166,7 @@ t.test(
       bucket(0, { requests: 6n }),
       bucket(1, {
         requests: 7n,
-        egressBytes: 900n,
+        egressBytes: 970n,
         documentByteSeconds: 3600n * 10n ** 15n,
         fileByteSeconds: 7200n,
         connectionsPeak: 4n,
@@ -192,7 +193,7 @@ t.test(
     t.same(
       Object.keys((await get(`${path}?resource=egress`)).body as object).length > 0 &&
         ((await get(`${path}?resource=egress`)).body as { resources: object }).resources,
-      { egress: { bytes: 900, by_group: { storage: 900 } } },
+      { egress: { bytes: 970, by_group: { storage: 900, http_fetch: 70 } } },
     )
 
     const text = await get(`${path}?granularity=hour`, { accept: 'text/csv' })
@@ -208,7 +209,7 @@ t.test(
       lines.map((line) => line.split(',').slice(1, 6)),
       [
         ['hour', first, 'true', '6', '0'],
-        ['hour', second, 'true', '7', '900'],
+        ['hour', second, 'true', '7', '970'],
       ],
     )
     t.same(

@@ -8,6 +8,7 @@ import {
   internalPaths,
   internalTokenHeader,
   tenantToken,
+  type BlockedAddress,
   type Route,
   type TenantManifest,
   type WatchLine,
@@ -15,7 +16,8 @@ import {
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { internalRoutes } from '#control-plane/watch/routes.ts'
-import { WatchHub, type Published, type PublishedSource } from '#control-plane/watch/watch-hub.ts'
+import type { EntrySource } from '#control-plane/watch/watch-hub.ts'
+import { createWatches, type Published, type PublishedSource } from '#control-plane/watch/watches.ts'
 import { createRecordWrite } from '#control-plane/platform/recorded-write.ts'
 import { createSeal } from '#control-plane/platform/seal.ts'
 import { createTenantStore } from '#control-plane/tenants/store.ts'
@@ -191,11 +193,16 @@ class MemorySource implements PublishedSource {
   }
 }
 
+const noAddresses: EntrySource<BlockedAddress> = {
+  async *all() {},
+  some: () => Promise.resolve([]),
+}
+
 const idOf = (nth: number) => `t_${String(nth).padStart(20, '0')}`
 
 t.test('A client that does not take a line receives nothing more, and the others do', async (t) => {
   const source = new MemorySource()
-  const hub = new WatchHub(source, (error) => t.fail(error.message))
+  const { tenants: hub } = createWatches(source, noAddresses, (error) => t.fail(error.message))
   const slow: string[] = []
   const quick: string[] = []
   await hub.watch('route', (text) => {
@@ -205,7 +212,7 @@ t.test('A client that does not take a line receives nothing more, and the others
   const leave = await hub.watch('route', (text) => quick.push(text) > 0)
   for (let nth = 1; nth <= 5; nth++) {
     source.put(idOf(1), nth)
-    hub.onChange({ kind: 'wanted', tenantId: idOf(1) })
+    hub.onChange({ kind: 'wanted', subject: idOf(1) })
     await until(() => quick.length === nth + 1, `change ${nth}`)
   }
   t.same(slow.length, 2, 'the set, and the line that it did not take')
@@ -217,7 +224,7 @@ t.test('A client that does not take a line receives nothing more, and the others
 t.test('While the database is away the known set is sent, and missed changes follow once it is back', async (t) => {
   const source = new MemorySource()
   const errors: string[] = []
-  const hub = new WatchHub(source, (error) => errors.push(error.message))
+  const { tenants: hub } = createWatches(source, noAddresses, (error) => errors.push(error.message))
   source.put(idOf(1), 1)
   source.put(idOf(2), 1)
   const lines: string[] = []
@@ -225,7 +232,7 @@ t.test('While the database is away the known set is sent, and missed changes fol
   source.broken = true
   source.entries.delete(idOf(1))
   source.put(idOf(2), 2)
-  hub.onChange({ kind: 'published', tenantId: idOf(1) })
+  hub.onChange({ kind: 'published', subject: idOf(1) })
   await until(() => errors.length > 0, 'the error')
   let later = ''
   await hub.watch('route', (text) => (later += text) !== '')
@@ -238,12 +245,12 @@ t.test('While the database is away the known set is sent, and missed changes fol
 
 t.test('A connection that leaves too much unread is cut off, and one that reads gets everything', async (t) => {
   const source = new MemorySource()
-  const hub = new WatchHub(source, (error) => t.fail(error.message))
+  const watches = createWatches(source, noAddresses, (error) => t.fail(error.message))
   const database = openDatabase(api.controlUrl)
   const app = Fastify({ forceCloseConnections: true })
   await app.register(
     internalRoutes({
-      hub,
+      watches,
       ledger: createUsageLedger(database, () => new Date()),
       tenants: createTenantStore({ database, seal: createSeal(randomBytes(32)), now: () => new Date() }),
       record: createRecordWrite(database, () => new Date()),
@@ -279,7 +286,7 @@ t.test('A connection that leaves too much unread is cut off, and one that reads 
   const rounds = 40
   for (let nth = 1; nth <= rounds; nth++) {
     source.put(idOf(1), nth, 'x'.repeat(size))
-    hub.onChange({ kind: 'wanted', tenantId: idOf(1) })
+    watches.onChange({ kind: 'wanted', subject: idOf(1) })
     await until(() => received() > nth * size, `change ${nth} at the client that reads`)
   }
   await until(async () => (await connections()) === 1, 'the end of the other connection')
@@ -293,7 +300,7 @@ t.test('A control plane that could not read the set yet sends no part of it', as
   const source = new MemorySource()
   source.put(idOf(1), 1)
   source.broken = true
-  const hub = new WatchHub(source, () => undefined)
+  const { tenants: hub } = createWatches(source, noAddresses, () => undefined)
   await t.rejects(
     hub.watch('route', () => true),
     /are not available/,

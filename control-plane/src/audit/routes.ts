@@ -1,7 +1,7 @@
 // GET /v1/audit and /v1/audit/verify: the actions that were recorded, and the verification of the log.
 import { Type } from 'typebox'
 import type { Api } from '../http/api.ts'
-import type { AuditLog } from './audit-log.ts'
+import type { AuditLog } from './store.ts'
 import { PageQuery, pageRequest, NoQuery } from '../http/parameters.ts'
 
 /** The dependencies of the routes of the audit log. */

@@ -7,8 +7,17 @@ import { HomeError } from '../homes/index.ts'
  * was stored. Retrying helps with neither.
  */
 type BackupErrorCode =
-  'DAMAGED' | 'MISMATCH' | 'INCOMPLETE' | 'HOME_DAMAGED' | 'DISK_FULL' | 'NOT_RUNNING' | 'NO_ENGINE' | 'FAILED'
+  | 'DAMAGED'
+  | 'MISMATCH'
+  | 'INCOMPLETE'
+  | 'HOME_DAMAGED'
+  | 'DISK_FULL'
+  | 'TARGET_UNAVAILABLE'
+  | 'NOT_RUNNING'
+  | 'NO_ENGINE'
+  | 'FAILED'
 
+/** A failure of the work on a backup, with a public message. */
 export class BackupError extends Error {
   readonly code: BackupErrorCode
 
@@ -17,6 +26,25 @@ export class BackupError extends Error {
     super(message, options)
     this.code = code
   }
+}
+
+/** Returns the error of a target without room. */
+export function fullTarget(target: string, cause: unknown): BackupError {
+  return new BackupError('DISK_FULL', `The backup target "${target}" has no space left.`, { cause })
+}
+
+/** Returns the error of a target that cannot be read or written now. */
+export function unavailableTarget(target: string, cause: unknown): BackupError {
+  return new BackupError('TARGET_UNAVAILABLE', `The backup target "${target}" cannot be used now.`, { cause })
+}
+
+/** Whether a target is at fault, so that another one may succeed. */
+export function isTargetFailure(error: unknown): error is BackupError {
+  return error instanceof BackupError && (error.code === 'DISK_FULL' || error.code === 'TARGET_UNAVAILABLE')
+}
+
+export function missingPart(part: string): BackupError {
+  return new BackupError('INCOMPLETE', `The part "${part}" of the backup is missing.`)
 }
 
 /** Thrown when the work is no longer needed: its operation was superseded or its tenant deleted. */

@@ -1,10 +1,14 @@
 // Makes one backup, of a running tenant or of a paused one that it wakes.
 import { type Snapshot, isDedicated } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
-import { BackupError } from './backup-error.ts'
-import { filesOf, ownLocation, presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'
+import { BackupError, isTargetFailure } from './backup-error.ts'
+import type { BackupTarget } from './backup-target.ts'
+import type { BackupInProgress, Taken } from './complete-backup.ts'
+import { ownLocation, presentTenant, regionOf, sharedParts, stepOf, type JobDeps } from './job-deps.ts'
 import { encryptedParts } from './manifest.ts'
-import { takeBackup, type Taken } from './take-backup.ts'
+import { openFiles } from './parts.ts'
+import { takeShared } from './shared/take-shared.ts'
+import { takeBackup } from './take-backup.ts'
 
 const wakeMilliseconds = 120_000
 const pollMilliseconds = 250
@@ -15,39 +19,79 @@ const pollMilliseconds = 250
  * @throws BackupError, EngineError, OperationSuperseded
  */
 export async function runBackup(job: Job, deps: JobDeps, signal: AbortSignal): Promise<void> {
-  const { ledger, target, epoch, log } = deps
+  const { ledger, targets, epoch, log } = deps
   const taken = (await committed(job, deps, signal)) ?? (await takeOwn(job, deps, signal))
   for (const old of await ledger.completeBackup(job, taken, epoch)) {
-    await target
+    await targets
       .remove(old)
       .catch((cause: unknown) => log.warn({ backup: old, err: cause }, 'An old backup could not be removed.'))
   }
 }
 
-async function committed(job: Job, deps: JobDeps, signal: AbortSignal): Promise<Taken | undefined> {
-  const bytes = await deps.target.size(job.backup.id, encryptedParts)
-  return bytes === undefined ? undefined : { bytes, manifestHash: await filesOf(deps, job, signal).manifestHash() }
+/** Returns the backup that an interrupted attempt has committed; undefined when there is none. */
+export async function committed(
+  { backup, key }: Job,
+  { targets }: JobDeps,
+  signal: AbortSignal,
+): Promise<Taken | undefined> {
+  const copy = await targets.committed(backup.id, encryptedParts)
+  if (copy === undefined) return undefined
+  return { bytes: copy.bytes, manifestHash: await openFiles(copy.target, backup.id, key, signal).manifestHash() }
 }
 
 async function takeOwn(job: Job, deps: JobDeps, signal: AbortSignal): Promise<Taken> {
-  const { target, ledger, log } = deps
-  const { backup, tenantId } = job
+  return awake(job, deps, signal, (tenant) =>
+    makeBackup(job, tenant, deps, signal, (options) =>
+      isDedicated(tenant)
+        ? takeBackup({ ...options, location: ownLocation(regionOf(deps, tenant.regionId).engine, tenant.id) }, signal)
+        : takeShared({ ...options, ...sharedParts(deps, tenant) }, signal),
+    ),
+  )
+}
+
+type Make = (options: BackupInProgress) => Promise<Taken>
+
+/** Makes the backup of a tenant with `make`, in the first target that can be written. */
+export async function makeBackup(
+  job: Job,
+  tenant: Snapshot,
+  deps: JobDeps,
+  signal: AbortSignal,
+  make: Make,
+): Promise<Taken> {
+  const { ledger, targets, log } = deps
+  const { plan } = await ledger.planOf(tenant.id)
+  const failures: BackupError[] = []
+  for (const target of targets.each) {
+    try {
+      return await makeInto(target, job, { ...tenant, plan }, deps, signal, make)
+    } catch (cause) {
+      if (!isTargetFailure(cause)) throw cause
+      log.warn({ backup: job.backup.id, target: target.name, err: cause }, 'A target could not store a backup.')
+      failures.push(cause)
+    }
+  }
+  const [cause] = failures
+  throw new BackupError(cause?.code ?? 'FAILED', failures.map(({ message }) => message).join(' '), { cause })
+}
+
+async function makeInto(
+  target: BackupTarget,
+  job: Job,
+  tenant: Snapshot & { plan: string },
+  deps: JobDeps,
+  signal: AbortSignal,
+  make: Make,
+): Promise<Taken> {
+  const { backup, key } = job
   await target.discard(backup.id)
   try {
-    const { plan } = await ledger.planOf(tenantId)
-    return await awake(job, deps, signal, async (tenant) => {
-      const { engine } = regionOf(deps, tenant.regionId)
-      const files = filesOf(deps, job, signal)
-      const record = (taken: Taken) => recordOf(job, { ...tenant, plan }, taken, deps)
-      const location = ownLocation(engine, tenantId)
-      return takeBackup(
-        { backupId: backup.id, tenant, location, files, clock: deps.clock, record, step: stepOf(deps, job) },
-        signal,
-      )
-    })
+    const files = openFiles(target, backup.id, key, signal)
+    const record = (taken: Taken) => recordOf(job, tenant, taken, deps)
+    return await make({ backupId: backup.id, tenant, files, clock: deps.clock, record, step: stepOf(deps, job) })
   } catch (cause) {
     await target.discard(backup.id).catch((error: unknown) => {
-      log.warn({ backup: backup.id, err: error }, 'An incomplete backup could not be removed.')
+      deps.log.warn({ backup: backup.id, err: error }, 'An incomplete backup could not be removed.')
     })
     throw cause
   }
@@ -89,7 +133,6 @@ async function awake<T>(
 ): Promise<T> {
   const { ledger, epoch } = deps
   const tenant = await presentTenant(deps, tenantId)
-  if (!isDedicated(tenant)) throw new BackupError('NOT_RUNNING', 'The tenant has no database of its own.')
   const woken =
     tenant.desired === 'paused' && backup.trigger === 'schedule' ? await ledger.wake(tenantId, epoch) : undefined
   try {

@@ -54,19 +54,14 @@ export type ReadRecord =
   | { description: BackupDescription; key: Uint8Array; error?: undefined }
   | { description: BackupDescription | undefined; key?: undefined; error: Unadoptable }
 
-export interface BackupRecords {
-  write(description: Omit<BackupDescription, 'installation'>, key: Uint8Array): string
-  /**
-   * Reads a record.
-   * @param text undefined when the backup has no record
-   */
-  read(text: string | undefined, backupId: string): ReadRecord
-}
+/** Writes and reads the records of backups. */
+export type BackupRecords = ReturnType<typeof createBackupRecords>
 
 /** Creates the writer and reader of backups' records. `seal` encrypts each backup's key. */
-export function createBackupRecords({ seal, installation }: { seal: Seal; installation: string }): BackupRecords {
+export function createBackupRecords({ seal, installation }: { seal: Seal; installation: string }) {
   return {
-    write(described, key) {
+    /** Returns the text of a record. */
+    write(described: Omit<BackupDescription, 'installation'>, key: Uint8Array): string {
       const description = { ...described, installation }
       const sealed = seal.seal(Buffer.from(key).toString('base64'), contextOf(description))
       const record = {
@@ -78,7 +73,11 @@ export function createBackupRecords({ seal, installation }: { seal: Seal; instal
       return JSON.stringify(record, null, 2)
     },
 
-    read(text, backupId) {
+    /**
+     * Reads a record.
+     * @param text undefined when the backup has no record
+     */
+    read(text: string | undefined, backupId: string): ReadRecord {
       if (text === undefined) {
         return unadoptable('NO_RECORD', 'The backup has no record. Its key was only in the control database.')
       }
@@ -95,7 +94,7 @@ export function createBackupRecords({ seal, installation }: { seal: Seal; instal
           description,
         )
       }
-      if (masterKeyId !== seal.masterKeyId) {
+      if (!seal.masterKeyIds.includes(masterKeyId)) {
         return unadoptable('OTHER_MASTER_KEY', 'The key of the backup is sealed with another master key.', description)
       }
       try {

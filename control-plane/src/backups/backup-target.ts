@@ -1,6 +1,6 @@
-// The store of backups' files. The parts of a backup appear all at once or not at all.
+// A store of backups' files. The parts of a backup appear all at once or not at all.
 
-/** The directory of one backup in the target. */
+/** One backup in the target. */
 export interface TargetEntry {
   id: string
   /** `whole`: committed. `making`: parts that are not committed. `removing`: the backup is being removed. */
@@ -8,11 +8,15 @@ export interface TargetEntry {
   isQuarantined: boolean
 }
 
+/** Every call throws a BackupError TARGET_UNAVAILABLE when the target does not respond or rejects the request. */
 export interface BackupTarget {
+  /** The operator's name of the target, unique among the targets. */
+  readonly name: string
   /**
-   * Writes a part of a backup that is being made. It is on disk when this returns.
+   * Writes a part of a backup that is being made. It is stored durably when this returns. The chunks of `content` must not be
+   * used afterwards.
    * @returns the bytes that were written
-   * @throws BackupError DISK_FULL
+   * @throws BackupError DISK_FULL; the error of `content`
    */
   write(backupId: string, part: string, content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number>
   /** Commits the backup, which then survives a power failure. */
@@ -22,6 +26,11 @@ export interface BackupTarget {
    * @throws BackupError INCOMPLETE when there is no such part
    */
   read(backupId: string, part: string, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /**
+   * Reads a part of a backup that is being made, to compare it before the commit.
+   * @throws BackupError INCOMPLETE when there is no such part
+   */
+  readUncommitted(backupId: string, part: string, signal: AbortSignal): AsyncIterable<Uint8Array>
   /**
    * Returns the bytes of these parts of a whole backup; undefined when one of them is missing or the backup is in the
    * quarantine.
@@ -44,6 +53,12 @@ export interface BackupTarget {
    * @returns false when there is none, or the target has another one with its ID
    */
   release(backupId: string): Promise<boolean>
-  /** Lists every directory whose name is a backup's ID. Other directories are foreign and never touched. */
-  list(): Promise<TargetEntry[]>
+  /**
+   * Lists every entry whose name is a backup's ID. Others are foreign and never touched.
+   * @param backupId limits the list to one backup
+   */
+  list(backupId?: string): Promise<TargetEntry[]>
 }
+
+/** The part of a target that writes and reads one backup. */
+export type PartStore = Pick<BackupTarget, 'write' | 'commit' | 'read'>

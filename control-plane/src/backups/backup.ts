@@ -1,4 +1,5 @@
 // A backup of one tenant, and the jobs that make, restore and verify it.
+import type { Isolation } from '../stacks/index.ts'
 import type { OperationKind } from '../tenants/index.ts'
 
 export type BackupState = 'running' | 'complete' | 'failed'
@@ -7,6 +8,8 @@ export interface Backup {
   id: string
   tenantId: string
   region: string
+  /** The isolation model of the tenant. */
+  isolation: Isolation
   state: BackupState
   trigger: 'request' | 'schedule'
   plannedAt: Date | undefined
@@ -20,6 +23,8 @@ export interface Backup {
   /** The time at which a restored copy was last compared with the backup. `verifyError` is the difference that was found. */
   verifiedAt: Date | undefined
   verifyError: string | undefined
+  /** The moment of a backup that is made from the tenant's archive; undefined for one of the running tenant. */
+  recoveredTo: Date | undefined
 }
 
 export type JobKind = Extract<OperationKind, 'backup' | 'restore' | 'verify'>

@@ -11,7 +11,7 @@ const callMilliseconds = 20_000
 const script = `
 const [id, method, seconds] = process.argv.slice(1)
 const { readFileSync } = await import('node:fs')
-const token = readFileSync(process.env.TENANTRY_INTERNAL_TOKEN_FILE, 'utf8').trim()
+const [token] = readFileSync(process.env.TENANTRY_INTERNAL_TOKEN_FILE, 'utf8').trim().split('\\n')
 const response = await fetch('http://127.0.0.1:' + process.env.TENANTRY_PORT + '/internal/v1/tenants/' + id + '/hold', {
   method,
   headers: { 'x-tenantry-internal': token, ...(method === 'PUT' ? { 'content-type': 'application/json' } : {}) },
@@ -34,7 +34,8 @@ export async function whileHeld<T>(
   const lost = new AbortController()
   const call = async (method: 'PUT' | 'DELETE', signal: AbortSignal) => {
     const command = ['node', '--input-type=module', '-e', script, '--', tenantId, method, String(holdSeconds)]
-    const { code } = await location.engine.exec(location.stack, location.filesService, command, {
+    const { engine, stack, filesStack = stack, filesService } = location
+    const { code } = await engine.exec(filesStack, filesService, command, {
       signal: AbortSignal.any([signal, clock.timeout(callMilliseconds)]),
     })
     if (code !== 0) throw new BackupError('FAILED', "The tenant's runtime did not stop the removal of its files.")

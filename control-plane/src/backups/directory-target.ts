@@ -9,92 +9,148 @@ import { constants } from 'node:fs'
 import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ConfigurationError, syncDirectory } from '@tenantry/contract'
-import { BackupError } from './backup-error.ts'
+import { BackupError, fullTarget, missingPart, unavailableTarget } from './backup-error.ts'
 import type { BackupTarget, TargetEntry } from './backup-target.ts'
+import { releaseMemory } from './release-memory.ts'
 
 const making = '.making'
 const removing = '.removing'
 const entryName = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(\.making|\.removing)?$/
-const readBytes = 256 * 1024
+const readBytes = 1024 * 1024
+const writeBytes = 1024 * 1024
+/** Bytes that a sync of another file on the same disk, such as a tenant's upload, may have to wait for. */
+const syncBytes = 8 * 1024 * 1024
+/** The name of the target in the directory TENANTRY_BACKUPS. */
+export const defaultName = 'directory'
 
 /**
- * Creates a backup target in a directory.
- * @param installation separates the installations that share the directory
+ * Creates a backup target in a directory, which must exist: a file system that is not mounted makes the target unavailable.
+ * @param folder the folder in it, which separates the installations that share the directory
  */
-export function createDirectoryTarget(directory: string, installation: string): BackupTarget {
-  const root = join(directory, installation)
+export function createDirectoryTarget(directory: string, folder: string, name: string = defaultName): BackupTarget {
+  const root = join(directory, folder)
   const quarantine = join(root, 'quarantine')
   const aside = (backupId: string) => join(root, `${backupId}${making}`)
+  const onDisk = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (cause) {
+      throw errorOf(name, cause)
+    }
+  }
+  async function* readFirst(paths: readonly string[], part: string, signal: AbortSignal) {
+    const handle = await onDisk(() => openFirst(paths))
+    if (handle === undefined) throw missingPart(part)
+    try {
+      yield* handle.createReadStream({ highWaterMark: readBytes, signal }) as AsyncIterable<Buffer>
+    } catch (cause) {
+      signal.throwIfAborted()
+      throw errorOf(name, cause)
+    }
+  }
 
   return {
+    name,
+
     async write(backupId, part, content, signal) {
+      const handle = await onDisk(async () => {
+        if (await makeDirectory(root)) await syncDirectory(directory)
+        await makeDirectory(aside(backupId))
+        return open(join(aside(backupId), part), 'wx', 0o600)
+      })
+      let bytes = 0
+      let unsynced = 0
+      let syncing = Promise.resolve()
       try {
-        await mkdir(aside(backupId), { recursive: true, mode: 0o700 })
-        return await writeFile(join(aside(backupId), part), content, signal)
-      } catch (cause) {
-        throw isFull(cause) ? new BackupError('DISK_FULL', 'The backup directory has no space left.', { cause }) : cause
+        for await (const block of blocksOf(content)) {
+          signal.throwIfAborted()
+          await onDisk(() => handle.writeFile(block))
+          bytes += block.length
+          unsynced += block.length
+          if (unsynced < syncBytes) continue
+          // The disk writes while the next blocks are made. Each sync is awaited, because it reports an error only once.
+          await syncing
+          syncing = onDisk(() => handle.datasync())
+          syncing.catch(() => undefined)
+          unsynced = 0
+        }
+        await syncing
+        await onDisk(() => handle.sync())
+      } finally {
+        await syncing.catch(() => undefined)
+        await handle.close()
       }
+      return bytes
     },
 
-    async commit(backupId) {
-      await syncDirectory(aside(backupId))
-      await rename(aside(backupId), join(root, backupId))
-      await syncDirectory(root)
-    },
+    commit: (backupId) =>
+      onDisk(async () => {
+        await syncDirectory(aside(backupId))
+        await rename(aside(backupId), join(root, backupId))
+        await syncDirectory(root)
+      }),
 
-    async *read(backupId, part, signal) {
-      const handle = await openFirst([join(root, backupId, part), join(quarantine, backupId, part)])
-      if (handle === undefined) throw new BackupError('INCOMPLETE', `The part "${part}" of the backup is missing.`)
-      yield* handle.createReadStream({ highWaterMark: readBytes, signal }) as AsyncIterable<Buffer>
-    },
+    read: (backupId, part, signal) =>
+      readFirst([join(root, backupId, part), join(quarantine, backupId, part)], part, signal),
 
-    async size(backupId, parts) {
-      try {
-        const sizes = await Promise.all(parts.map(async (part) => (await stat(join(root, backupId, part))).size))
-        return sizes.reduce((sum, size) => sum + size, 0)
-      } catch (cause) {
-        unlessMissing(cause)
-        return undefined
-      }
-    },
+    readUncommitted: (backupId, part, signal) => readFirst([join(aside(backupId), part)], part, signal),
 
-    async discard(backupId) {
-      await rm(aside(backupId), { recursive: true, force: true })
-      await syncDirectory(root).catch(unlessMissing)
-    },
+    size: (backupId, parts) =>
+      onDisk(async () => {
+        try {
+          const sizes = await Promise.all(parts.map(async (part) => (await stat(join(root, backupId, part))).size))
+          return sizes.reduce((sum, size) => sum + size, 0)
+        } catch (cause) {
+          unlessMissing(cause)
+          return undefined
+        }
+      }),
 
-    async remove(backupId) {
-      const doomed = join(root, `${backupId}${removing}`)
-      const isQuarantined = join(quarantine, backupId)
-      // The quarantine comes last, so that a backup that is moved there at the same time is found too.
-      for (const path of [aside(backupId), join(root, backupId), `${isQuarantined}${making}`, isQuarantined]) {
+    discard: (backupId) =>
+      onDisk(async () => {
+        await rm(aside(backupId), { recursive: true, force: true })
+        await syncDirectory(root).catch(unlessMissing)
+      }),
+
+    remove: (backupId) =>
+      onDisk(async () => {
+        const doomed = join(root, `${backupId}${removing}`)
+        const isQuarantined = join(quarantine, backupId)
+        // The quarantine comes last, so that a backup that is moved there at the same time is found too.
+        for (const path of [aside(backupId), join(root, backupId), `${isQuarantined}${making}`, isQuarantined]) {
+          await rm(doomed, { recursive: true, force: true })
+          // The name records that the removal was decided, whatever remains after an interruption.
+          if (await move(path, doomed)) await syncDirectory(root)
+        }
         await rm(doomed, { recursive: true, force: true })
-        // The name records that the removal was decided, whatever remains after an interruption.
-        if (await move(path, doomed)) await syncDirectory(root)
-      }
-      await rm(doomed, { recursive: true, force: true })
-      for (const path of [root, quarantine]) await syncDirectory(path).catch(unlessMissing)
-    },
+        for (const path of [root, quarantine]) await syncDirectory(path).catch(unlessMissing)
+      }),
 
-    async quarantine(backupId) {
-      await mkdir(quarantine, { recursive: true, mode: 0o700 })
-      await syncDirectory(root)
-      for (const name of [backupId, `${backupId}${making}`]) await move(join(root, name), join(quarantine, name))
-      await syncDirectory(quarantine)
-      await syncDirectory(root)
-    },
+    quarantine: (backupId) =>
+      onDisk(async () => {
+        await makeDirectory(quarantine)
+        await syncDirectory(root)
+        for (const entry of [backupId, `${backupId}${making}`]) await move(join(root, entry), join(quarantine, entry))
+        await syncDirectory(quarantine)
+        await syncDirectory(root)
+      }),
 
-    async release(backupId) {
-      if (!(await move(join(quarantine, backupId), join(root, backupId)))) return false
-      await syncDirectory(root)
-      await syncDirectory(quarantine)
-      return true
-    },
+    release: (backupId) =>
+      onDisk(async () => {
+        if (!(await move(join(quarantine, backupId), join(root, backupId)))) return false
+        await syncDirectory(root)
+        await syncDirectory(quarantine)
+        return true
+      }),
 
-    async list() {
-      const [stored, quarantined] = await Promise.all([namesIn(root), namesIn(quarantine)])
-      return [...entriesOf(stored, false), ...entriesOf(quarantined, true)]
-    },
+    list: (backupId) =>
+      onDisk(async () => {
+        // An empty mount point must not look like a target without backups.
+        await access(directory)
+        const [stored, quarantined] = await Promise.all([namesIn(root), namesIn(quarantine)])
+        const entries = [...entriesOf(stored, false), ...entriesOf(quarantined, true)]
+        return backupId === undefined ? entries : entries.filter(({ id }) => id === backupId)
+      }),
   }
 }
 
@@ -115,6 +171,28 @@ export async function checkDirectory(directory: string): Promise<void> {
   }
 }
 
+/**
+ * Gathers chunks in blocks, so that the disk gets few and large writes. The memory of a block is used again, and that of chunks
+ * is freed.
+ */
+async function* blocksOf(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, undefined> {
+  const block = Buffer.allocUnsafeSlow(writeBytes)
+  let used = 0
+  for await (const chunk of content) {
+    for (let at = 0; at < chunk.length;) {
+      const taken = chunk.subarray(at, at + block.length - used)
+      block.set(taken, used)
+      at += taken.length
+      used += taken.length
+      if (used < block.length) break
+      yield block
+      used = 0
+    }
+    releaseMemory(chunk)
+  }
+  if (used > 0) yield block.subarray(0, used)
+}
+
 function entriesOf(names: readonly string[], isQuarantined: boolean): TargetEntry[] {
   return names.flatMap((name): TargetEntry[] => {
     const [, id, suffix] = entryName.exec(name) ?? []
@@ -128,6 +206,17 @@ async function namesIn(path: string): Promise<string[]> {
     unlessMissing(cause)
     return []
   })
+}
+
+/** Creates a directory in an existing one, unless it exists. @returns whether it was created */
+async function makeDirectory(path: string): Promise<boolean> {
+  try {
+    await mkdir(path, { mode: 0o700 })
+    return true
+  } catch (cause) {
+    if (codeOf(cause) !== 'EEXIST') throw cause
+    return false
+  }
 }
 
 /**
@@ -155,28 +244,13 @@ async function openFirst(paths: readonly string[]) {
   return undefined
 }
 
-async function writeFile(path: string, content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number> {
-  const handle = await open(path, 'wx', 0o600)
-  let bytes = 0
-  try {
-    for await (const chunk of content) {
-      signal.throwIfAborted()
-      await handle.writeFile(chunk)
-      bytes += chunk.length
-    }
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-  return bytes
-}
-
 function codeOf(cause: unknown): unknown {
   return cause instanceof Error && 'code' in cause ? cause.code : undefined
 }
 
-function isFull(cause: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT'].includes(String(codeOf(cause)))
+function errorOf(name: string, cause: unknown): BackupError {
+  const isFull = ['ENOSPC', 'EDQUOT'].includes(String(codeOf(cause)))
+  return isFull ? fullTarget(name, cause) : unavailableTarget(name, cause)
 }
 
 function unlessMissing(cause: unknown): void {

@@ -17,6 +17,7 @@ const headerBytes = magic.length + saltBytes
 export const chunkBytes = 64 * 1024
 
 export const keyBytes = 32
+const maxBuffers = 8
 
 /**
  * Encrypts a part.
@@ -33,9 +34,11 @@ export async function* encrypted(
   yield Buffer.concat([magic, salt])
   let number = 0
   // The last chunk is known only at the end, so one chunk is always held back.
-  for await (const { bytes, isLast } of sized(source, chunkBytes)) {
+  for await (const { buffers, isLast } of sized(source, chunkBytes)) {
     const cipher = createCipheriv(algorithm, chunkKey, nonceOf(number++, isLast))
-    yield Buffer.concat([cipher.update(bytes), cipher.final(), cipher.getAuthTag()])
+    for (const buffer of buffers) yield cipher.update(buffer)
+    cipher.final()
+    yield cipher.getAuthTag()
   }
 }
 
@@ -50,28 +53,45 @@ export async function* decrypted(
 ): AsyncGenerator<Buffer, undefined> {
   let chunkKey: Buffer | undefined
   let number = 0
-  for await (const { bytes, isLast } of sized(source, chunkBytes + tagBytes, headerBytes)) {
+  for await (const { buffers, isLast } of sized(source, chunkBytes + tagBytes, headerBytes)) {
     if (chunkKey === undefined) {
+      const bytes = Buffer.concat(buffers)
       if (bytes.length < headerBytes || !bytes.subarray(0, magic.length).equals(magic)) throw damaged(context)
       chunkKey = keyOf(key, bytes.subarray(magic.length), context)
       if (isLast) throw damaged(context)
       continue
     }
-    yield opened(bytes, chunkKey, nonceOf(number++, isLast), context)
+    yield* opened(buffers, chunkKey, nonceOf(number++, isLast), context)
   }
 }
 
-function opened(bytes: Buffer, key: Buffer, nonce: Buffer, context: string): Buffer {
-  if (bytes.length < tagBytes) throw damaged(context)
+/** Decrypts a chunk. Nothing is returned before all of it is authenticated. */
+function opened(buffers: readonly Uint8Array[], key: Buffer, nonce: Buffer, context: string): Buffer[] {
+  const { content, tag } = withoutTag(buffers, context)
   const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
-  decipher.setAuthTag(bytes.subarray(-tagBytes))
-  const plain = decipher.update(bytes.subarray(0, -tagBytes))
+  decipher.setAuthTag(tag)
+  const plain = content.map((buffer) => decipher.update(buffer))
   try {
     decipher.final()
   } catch (cause) {
     throw damaged(context, cause)
   }
   return plain
+}
+
+/** Divides a chunk into its content and the tag at its end, which may be in several buffers. */
+function withoutTag(buffers: readonly Uint8Array[], context: string): { content: Uint8Array[]; tag: Buffer } {
+  const content = [...buffers]
+  const ends: Uint8Array[] = []
+  for (let missing = tagBytes; missing > 0;) {
+    const last = content.pop()
+    if (last === undefined) throw damaged(context)
+    const cut = Math.max(0, last.length - missing)
+    ends.unshift(last.subarray(cut))
+    missing -= last.length - cut
+    if (cut > 0) content.push(last.subarray(0, cut))
+  }
+  return { content, tag: Buffer.concat(ends) }
 }
 
 function damaged(context: string, cause?: unknown): BackupError {
@@ -95,6 +115,12 @@ function nonceOf(number: number, isLast: boolean): Buffer {
   return nonce
 }
 
+interface Chunk {
+  /** The bytes of the chunk, not copied from the source, unless there are many buffers. */
+  buffers: readonly Uint8Array[]
+  isLast: boolean
+}
+
 /**
  * Divides a stream into chunks of `size` bytes, the first of `firstSize`. The last chunk has the rest; there is always
  * one.
@@ -103,16 +129,17 @@ async function* sized(
   source: AsyncIterable<Uint8Array>,
   size: number,
   firstSize = size,
-): AsyncGenerator<{ bytes: Buffer; isLast: boolean }, undefined> {
+): AsyncGenerator<Chunk, undefined> {
   let wanted = firstSize
   let gathered: Uint8Array[] = []
   let length = 0
-  for await (const chunk of source) {
-    let rest = chunk
+  for await (const bytes of source) {
+    let rest = bytes
     // A full chunk is yielded only once more bytes have arrived.
     while (length + rest.length > wanted) {
       const taken = wanted - length
-      yield { bytes: Buffer.concat([...gathered, rest.subarray(0, taken)]), isLast: false }
+      if (taken > 0) gathered.push(rest.subarray(0, taken))
+      yield { buffers: few(gathered), isLast: false }
       rest = rest.subarray(taken)
       gathered = []
       length = 0
@@ -122,5 +149,10 @@ async function* sized(
     gathered.push(rest)
     length += rest.length
   }
-  yield { bytes: Buffer.concat(gathered), isLast: true }
+  yield { buffers: few(gathered), isLast: true }
+}
+
+/** Joins many small buffers, because each one costs a call of the cipher. */
+function few(buffers: readonly Uint8Array[]): readonly Uint8Array[] {
+  return buffers.length > maxBuffers ? [Buffer.concat(buffers)] : buffers
 }

@@ -9,10 +9,8 @@ import type { HomeFacts } from './manifest.ts'
 /** Runs one `copy (…) to stdout` and returns the lines as Postgres writes them. */
 export type QueryRows = (query: string) => Promise<string[]>
 
-/** Statements that begin a session which reads facts, so that equal values give equal texts everywhere. */
-export const factSettings = [
-  "set search_path = ''",
-  "set restrict_nonsystem_relation_kind = 'view, foreign-table'",
+/** Statements for a session that reads a home, so that equal values give equal texts everywhere. */
+export const readingSettings = [
   'set row_security = off',
   "set datestyle = 'ISO, YMD'",
   "set intervalstyle = 'postgres'",
@@ -20,6 +18,13 @@ export const factSettings = [
   "set bytea_output = 'hex'",
   'set extra_float_digits = 1',
   "set lock_timeout = '60s'",
+]
+
+/** Statements that begin a session which reads facts of a tenant's own database. */
+export const factSettings = [
+  "set search_path = ''",
+  "set restrict_nonsystem_relation_kind = 'view, foreign-table'",
+  ...readingSettings,
 ]
 
 export async function readFacts(schema: string, query: QueryRows): Promise<HomeFacts> {
@@ -130,15 +135,19 @@ function namesOf(schema: string, kind: 'r' | 'S'): string {
   )
 }
 
+const half = (from: number) =>
+  `coalesce(pg_catalog.sum(('x' || pg_catalog.substr(h, ${from}, 15))::pg_catalog.bit(60)::pg_catalog.int8), 0)`
+
+/** The sum of the rows' MD5 hashes in the column `h`, which does not depend on the order of the rows. */
+export const hashSumSql = `${half(1)} || '.' || ${half(17)}`
+
 /**
  * Returns a query for a table's row count and hash. The sum of the rows' hashes does not depend on their order.
  * `format` uses no casts.
  */
 function contentOf(schema: string, table: string): string {
-  const half = (from: number) =>
-    `coalesce(pg_catalog.sum(('x' || pg_catalog.substr(h, ${from}, 15))::pg_catalog.bit(60)::pg_catalog.int8), 0)`
   return (
-    `select pg_catalog.count(*), ${half(1)} || '.' || ${half(17)}` +
+    `select pg_catalog.count(*), ${hashSumSql}` +
     ` from (select pg_catalog.md5(pg_catalog.format('%s', tenantry_row)) as h` +
     ` from only ${identifier(schema)}.${identifier(table)} as tenantry_row) as hashed`
   )

@@ -7,6 +7,8 @@ export interface HomeLocation {
   engine: Engine
   /** The stack of its containers. Its Postgres is the service `postgres`. */
   stack: string
+  /** The stack whose volume holds the blobs; absent: `stack`. */
+  filesStack?: string
   /** The service whose volume holds the blobs. */
   filesService: 'runtime' | 'files'
   database: string
@@ -28,9 +30,9 @@ export const inPostgres =
   (command, options) =>
     engine.execStream(stack, 'postgres', command, options)
 export const inFiles =
-  ({ engine, stack, filesService }: HomeLocation): RunStream =>
+  ({ engine, stack, filesStack = stack, filesService }: HomeLocation): RunStream =>
   (command, options) =>
-    engine.execStream(stack, filesService, command, options)
+    engine.execStream(filesStack, filesService, command, options)
 
 /**
  * Runs SQL as superuser.
@@ -94,14 +96,19 @@ export async function restoreSection(
 
 /** Runs a script in the service that holds the blobs. Its arguments are `$1` and following. */
 export async function filesScript(
-  { engine, stack, filesService }: HomeLocation,
+  { engine, stack, filesStack = stack, filesService }: HomeLocation,
   script: string,
   parameters: readonly string[],
   options: { input?: AsyncIterable<Uint8Array>; signal: AbortSignal },
 ): Promise<ExecResult> {
   return done(
     'bash',
-    await engine.exec(stack, filesService, ['bash', '-euo', 'pipefail', '-c', script, 'bash', ...parameters], options),
+    await engine.exec(
+      filesStack,
+      filesService,
+      ['bash', '-euo', 'pipefail', '-c', script, 'bash', ...parameters],
+      options,
+    ),
   )
 }
 

@@ -4,19 +4,29 @@ import type { Log } from '../platform/log.ts'
 import type { Engine } from '../engines/index.ts'
 import { dedicatedDatabase, type HomeMigration } from '../homes/index.ts'
 import type { Region, Snapshot } from '../reconcile/index.ts'
+import { superuserOf } from '../regions/index.ts'
+import type { Archives } from './archive/open-archives.ts'
 import type { Job } from './backup.ts'
 import { BackupError, OperationSuperseded } from './backup-error.ts'
-import type { BackupLedger } from './backup-ledger.ts'
+import type { BackupLedger } from './store-ledger.ts'
 import type { BackupRecords } from './backup-record.ts'
-import type { BackupTarget } from './backup-target.ts'
 import { blobsOf, type HomeLocation } from './home-location.ts'
-import { openFiles, type BackupFiles } from './parts.ts'
+import type { BackupTargets } from './target-set.ts'
+import type { RuntimeFiles } from './shared/runtime-files.ts'
+import type { SharedLocation } from './shared/shared-server.ts'
 
 export interface JobDeps {
   ledger: BackupLedger
-  target: BackupTarget
+  targets: BackupTargets
   records: BackupRecords
-  regions: ReadonlyMap<string, Pick<Region, 'engine' | 'images' | 'stack' | 'awaitDatabase'>>
+  /** The archives, from which a restore to a point in time makes its backup. */
+  archives: Pick<Archives, 'files' | 'ledger'>
+  regions: ReadonlyMap<
+    string,
+    Pick<Region, 'config' | 'engine' | 'images' | 'stack' | 'awaitDatabase' | 'home' | 'runtimeUrls'>
+  >
+  /** Calls to shared runtimes about the files of one tenant. */
+  runtimeFiles: (urls: readonly string[], tenantId: string) => RuntimeFiles
   /** Returns the tenant as it is now; undefined when there is none. */
   tenant: (tenantId: string) => Promise<Snapshot | undefined>
   /** Reads the tenant's home for the ledger. Errors are logged. */
@@ -35,10 +45,35 @@ export interface JobDeps {
 export function regionOf(
   { regions }: Pick<JobDeps, 'regions'>,
   id: string,
-): Pick<Region, 'images' | 'stack' | 'awaitDatabase'> & { engine: Engine } {
+): Pick<Region, 'images' | 'stack' | 'awaitDatabase' | 'home'> & { engine: Engine } {
   const region = regions.get(id)
   if (region?.engine === undefined) throw new BackupError('NO_ENGINE', `The region ${id} has no engine for services.`)
   return { ...region, engine: region.engine }
+}
+
+/**
+ * Returns the shared server of a region.
+ * @throws BackupError NO_ENGINE
+ */
+export function sharedLocation({ regions }: Pick<JobDeps, 'regions'>, id: string, database: string): SharedLocation {
+  const region = regions.get(id)
+  if (region === undefined) throw new BackupError('NO_ENGINE', `The region ${id} is not configured.`)
+  return { postgresUrl: superuserOf(region.config), database }
+}
+
+/**
+ * Returns where a tenant that shares its region's database has its home and its files.
+ * @throws BackupError NO_ENGINE, NOT_RUNNING
+ */
+export function sharedParts(deps: Pick<JobDeps, 'regions' | 'runtimeFiles'>, tenant: Snapshot) {
+  const region = deps.regions.get(tenant.regionId)
+  if (region === undefined) throw new BackupError('NO_ENGINE', `The region ${tenant.regionId} is not configured.`)
+  if (tenant.database === undefined) throw new BackupError('NOT_RUNNING', 'The tenant has no shared database.')
+  return {
+    location: sharedLocation(deps, tenant.regionId, tenant.database),
+    home: region.home(tenant),
+    runtime: deps.runtimeFiles(region.runtimeUrls(tenant), tenant.id),
+  }
 }
 
 /**
@@ -55,10 +90,6 @@ export async function presentTenant({ tenant }: Pick<JobDeps, 'tenant'>, tenantI
 /** Returns the location of a tenant's home in its own services. */
 export function ownLocation(engine: Engine, tenantId: string): HomeLocation {
   return { engine, stack: tenantId, filesService: 'runtime', database: dedicatedDatabase, blobs: blobsOf(tenantId) }
-}
-
-export function filesOf({ target }: Pick<JobDeps, 'target'>, { backup, key }: Job, signal: AbortSignal): BackupFiles {
-  return openFiles(target, backup.id, key, signal)
 }
 
 export function stepOf(

@@ -1,28 +1,38 @@
 // Runs backups, restores and verifications while this control plane leads, plans scheduled backups, compares the target
 // with the control database, and removes scratch homes that an earlier leader did not remove.
 import { repeat } from '../platform/repeat.ts'
+import type { ChangeFeed } from '../platform/change-feed.ts'
 import type { Leadership } from '../platform/leader.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
 import type { Job, JobKind } from './backup.ts'
-import { isPermanent, OperationSuperseded, publicReason } from './backup-error.ts'
+import { isPermanent, isTargetFailure, OperationSuperseded, publicReason } from './backup-error.ts'
 import { runBackup } from './backup-job.ts'
 import type { JobDeps } from './job-deps.ts'
+import { createCopier } from './copy-backups.ts'
 import { encryptedParts } from './manifest.ts'
 import { runRestore } from './restore-job.ts'
 import { planSchedule } from './schedule-plan.ts'
 import { isScratchId, scratchId } from '../stacks/index.ts'
-import { surveyBackups, type FoundBackups } from './survey-backups.ts'
+import { surveyBackups, type FoundBackups, type MissingCopy } from './survey-backups.ts'
+import { superuserOf } from '../regions/index.ts'
+import { removeScratchDatabases } from './shared/verify-shared.ts'
 import { runVerify } from './verify-job.ts'
 
 /** The dependencies of the job that makes, restores, verifies and removes backups. */
 export interface BackupJobDeps extends Omit<JobDeps, 'epoch'> {
+  /** Reports changes of tenants, among them new operations, which must not wait for the next poll. */
+  changes: Pick<ChangeFeed, 'subscribe'>
   /** Receives every job that ended. */
   measure: (kind: JobKind, outcome: 'succeeded' | 'failed', seconds: number) => void
-  /** Receives the counts of each comparison of the target with the control database. */
+  /** Receives the counts of each comparison of the targets with the control database. */
   found: (counts: FoundBackups) => void
+  /** Receives for each target whether it could be listed. */
+  available: (target: string, isAvailable: boolean) => void
 }
 
 const pollMilliseconds = 1_000
+/** The shortest time between two polls, when operations are requested. */
+const minPollMilliseconds = 250
 const maxRunningJobs = 2
 const jobMilliseconds = 6 * 3_600_000
 /**
@@ -48,7 +58,10 @@ export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadersh
     const running = new Map<string, Promise<void>>()
     let recovered = false
     let surveyedAt = -Infinity
-    const reportedMissing = new Set<string>()
+    const reported = new Set<string>()
+    let missingCopies: readonly MissingCopy[] = []
+    let copying: MissingCopy | undefined
+    const copier = createCopier(deps)
 
     const begin = (job: Job) => {
       const ended = carryOut(job, deps, lost).finally(() => running.delete(job.operationId))
@@ -59,9 +72,16 @@ export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadersh
       // Only a survey that succeeded may judge what an earlier leader left.
       if (recovered && at - surveyedAt < surveyMilliseconds) return
       surveyedAt = at
-      deps.found(
-        await surveyBackups({ target: deps.target, states: () => deps.ledger.backupStates(), log }, reportedMissing),
-      )
+      const survey = { targets: deps.targets, states: () => deps.ledger.backupStates(), log }
+      try {
+        const { found, copies } = await surveyBackups(survey, reported)
+        deps.found(found)
+        for (const { name } of deps.targets.each) deps.available(name, !found.unavailable.includes(name))
+        missingCopies = copies
+      } catch (error) {
+        if (isTargetFailure(error)) for (const { name } of deps.targets.each) deps.available(name, false)
+        throw error
+      }
     }
     const poll = async () => {
       await survey()
@@ -71,6 +91,7 @@ export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadersh
         recovered = true
         return
       }
+      await deps.ledger.failAbandoned(new Set(running.keys()), epoch)
       await planBackups(deps)
       const homes = new Set(
         jobs
@@ -85,17 +106,38 @@ export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadersh
       }
     }
 
-    await repeat(
-      {
-        clock,
-        work: async () => {
-          await poll()
-          return pollMilliseconds
-        },
-        onError: (error) => log.warn({ err: error }, 'The backups could not be polled. The poll is retried.'),
-      },
-      lost,
-    )
+    const copyOne = async () => {
+      ;[copying, ...missingCopies] = missingCopies
+      if (copying !== undefined) await copier(copying, lost)
+    }
+    const reportCopy = (error: unknown) => {
+      const details = { backup: copying?.backupId, target: copying?.to.name, err: error }
+      log.warn(details, 'A backup could not be copied to a target. It is retried.')
+    }
+    let changed = new AbortController()
+    const unsubscribe = deps.changes.subscribe((change) => {
+      if (change === 'resync' || change.kind === 'observed') changed.abort()
+    })
+    const pollAndWait = async () => {
+      changed = new AbortController()
+      await poll()
+      await clock.sleep(minPollMilliseconds, lost).catch(() => undefined)
+      const waiting = AbortSignal.any([lost, changed.signal])
+      await clock.sleep(pollMilliseconds - minPollMilliseconds, waiting).catch(() => undefined)
+      return 0
+    }
+    const copyAndWait = async () => {
+      await copyOne()
+      return pollMilliseconds
+    }
+    const onError = (error: unknown) =>
+      log.warn({ err: error }, 'The backups could not be polled. The poll is retried.')
+    await Promise.all([
+      repeat({ clock, work: pollAndWait, onError }, lost),
+      // A copy may take hours, and must not delay jobs.
+      repeat({ clock, work: copyAndWait, onError: reportCopy }, lost),
+    ])
+    unsubscribe()
     await Promise.all(running.values())
   }
 }
@@ -129,11 +171,11 @@ async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> 
 }
 
 /** Whether the backup is committed. A committed backup outweighs a failure to record it. Never throws. */
-async function isCommitted({ backup }: Job, { target, log }: Deps): Promise<boolean> {
-  return target.size(backup.id, encryptedParts).then(
-    (bytes) => bytes !== undefined,
+async function isCommitted({ backup }: Job, { targets, log }: Deps): Promise<boolean> {
+  return targets.committed(backup.id, encryptedParts).then(
+    (copy) => copy !== undefined,
     (error: unknown) => {
-      log.warn({ backup: backup.id, err: error }, 'The backup directory could not be read.')
+      log.warn({ backup: backup.id, err: error }, 'The backup targets could not be read.')
       return true
     },
   )
@@ -154,14 +196,25 @@ async function endFailed(job: Job, error: unknown, { ledger, epoch }: Deps): Pro
  * again.
  */
 async function recover(jobs: readonly Job[], deps: Deps, signal: AbortSignal): Promise<void> {
-  const { ledger, target, regions, epoch, clock, log } = deps
+  const { ledger, targets, regions, epoch, clock, log } = deps
   for (const job of jobs) {
     if (job.kind !== 'backup' || job.state !== 'running' || (await isCommitted(job, deps))) continue
     await ledger.fail(job, 'The control plane stopped during the backup.', epoch)
-    await target.discard(job.backup.id)
+    // A target that does not respond now is cleaned by a later survey.
+    await targets
+      .discard(job.backup.id)
+      .catch((error: unknown) =>
+        log.warn({ backup: job.backup.id, err: error }, 'An incomplete backup could not be removed.'),
+      )
   }
-  const wanted = new Set(jobs.filter(({ kind }) => kind === 'verify').map(({ operationId }) => scratchId(operationId)))
-  for (const [region, { engine }] of regions) {
+  const wanted = new Set(jobs.filter(({ kind }) => kind !== 'backup').map(({ operationId }) => scratchId(operationId)))
+  for (const [region, { engine, config }] of regions) {
+    try {
+      const bounded = AbortSignal.any([signal, clock.timeout(observeMilliseconds)])
+      await removeScratchDatabases(superuserOf(config), bounded)
+    } catch (error) {
+      log.warn({ region, err: error }, 'The search for scratch databases failed.')
+    }
     if (engine === undefined) continue
     try {
       const { containers, volumes } = await engine.observe(

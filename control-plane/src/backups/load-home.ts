@@ -48,16 +48,16 @@ interface LoadHome {
  * @throws BackupError MISMATCH, DAMAGED
  */
 export async function loadHome(options: LoadHome, signal: AbortSignal): Promise<void> {
-  const { step } = options
-  await step('database')
+  await options.step('database')
   await loadDatabase(options, signal)
-  await step('files')
-  await loadBlobs(options, signal)
-  await step('compare')
-  await compareFiles(options, signal)
+  await loadFiles(options, signal)
 }
 
-async function loadDatabase(
+/**
+ * Loads the database of a home.
+ * @throws BackupError MISMATCH, DAMAGED
+ */
+export async function loadDatabase(
   { manifest, files, location, login, newId, migrations, onComplaint }: LoadHome,
   signal: AbortSignal,
 ): Promise<void> {
@@ -122,11 +122,25 @@ tar --extract --directory "$1" --no-same-owner --no-same-permissions --touch
 sync --file-system "$1"
 `
 
-async function loadBlobs({ files, location }: LoadHome, signal: AbortSignal): Promise<void> {
+type LoadFiles = Pick<LoadHome, 'files' | 'location' | 'step'>
+
+/**
+ * Loads the files of a home.
+ * @throws BackupError MISMATCH, DAMAGED
+ */
+export async function loadFiles(options: LoadFiles, signal: AbortSignal): Promise<void> {
+  const { step } = options
+  await step('files')
+  await loadBlobs(options, signal)
+  await step('compare')
+  await compareFiles(options, signal)
+}
+
+async function loadBlobs({ files, location }: LoadFiles, signal: AbortSignal): Promise<void> {
   await filesScript(location, extraction, [location.blobs], { input: files.read('files'), signal })
 }
 
-async function compareFiles({ files, location }: LoadHome, signal: AbortSignal): Promise<void> {
+async function compareFiles({ files, location }: LoadFiles, signal: AbortSignal): Promise<void> {
   const script = 'cd "$1"; find . -mindepth 2 -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum'
   const sums = inFiles(location)(['bash', '-euo', 'pipefail', '-c', script, 'bash', location.blobs], { signal })
   await compareBlobs(wantedBlobs(files), foundBlobs(sums))

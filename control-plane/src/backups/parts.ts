@@ -1,40 +1,22 @@
 // Writes and reads the parts of a backup: hashes them before encryption, and compares them after decryption.
 import { createHash } from 'node:crypto'
 import { BackupError } from './backup-error.ts'
-import type { BackupTarget } from './backup-target.ts'
+import type { PartStore } from './backup-target.ts'
 import { recordPart } from './backup-record.ts'
 import { decrypted, encrypted } from './encrypted-stream.ts'
+import { releaseMemory } from './release-memory.ts'
 import { manifestHash, partNames, partOf, readManifest, type Manifest, type Part, type PartName } from './manifest.ts'
 
-export interface BackupFiles {
-  /** Returns the bytes in the target so far. */
-  bytes(): number
-  write(name: PartName, content: AsyncIterable<Uint8Array>): Promise<Part>
-  writeManifest(text: string): Promise<void>
-  /** Writes the record in plain text. */
-  writeRecord(text: string): Promise<void>
-  commit(): Promise<void>
-  read(name: PartName): AsyncIterable<Buffer>
-  readManifest(hash: string): Promise<Manifest>
-  /**
-   * Returns the hash of the manifest that was written with this key. Without the key no other manifest can be made.
-   * @throws BackupError DAMAGED, INCOMPLETE
-   */
-  manifestHash(): Promise<string>
-  /**
-   * Reads every part to its end and compares it.
-   * @throws BackupError DAMAGED, INCOMPLETE
-   */
-  check(manifest: Manifest): Promise<void>
-}
-
 const maxManifestBytes = 64 * 1024 * 1024
+
+/** Writes and reads the encrypted parts of one backup. */
+export type BackupFiles = ReturnType<typeof openFiles>
 
 /**
  * Opens the parts of a backup.
  * @param key the backup's own key
  */
-export function openFiles(target: BackupTarget, backupId: string, key: Uint8Array, signal: AbortSignal): BackupFiles {
+export function openFiles(target: PartStore, backupId: string, key: Uint8Array, signal: AbortSignal) {
   let bytes = 0
   const context = (name: string) => `${backupId}/${name}`
   const read = (name: string) => decrypted(target.read(backupId, name, signal), key, context(name))
@@ -52,9 +34,10 @@ export function openFiles(target: BackupTarget, backupId: string, key: Uint8Arra
     return Buffer.concat(chunks).toString()
   }
   return {
-    bytes: () => bytes,
+    /** Returns the bytes in the target so far. */
+    bytes: (): number => bytes,
 
-    async write(name, content) {
+    async write(name: PartName, content: AsyncIterable<Uint8Array>): Promise<Part> {
       const hash = createHash('sha256')
       let size = 0
       async function* hashed() {
@@ -68,17 +51,26 @@ export function openFiles(target: BackupTarget, backupId: string, key: Uint8Arra
       return { name, size, sha256: hash.digest('hex') }
     },
 
-    writeManifest: (text) => write('manifest', once(text)),
-    async writeRecord(text) {
+    writeManifest: (text: string): Promise<void> => write('manifest', once(text)),
+    /** Writes the record in plain text. */
+    async writeRecord(text: string): Promise<void> {
       await target.write(backupId, recordPart, once(text), signal)
     },
-    commit: () => target.commit(backupId),
+    commit: (): Promise<void> => target.commit(backupId),
     read,
 
-    readManifest: async (hash) => readManifest(await manifestText(), hash),
-    manifestHash: async () => manifestHash(await manifestText()),
+    readManifest: async (hash: string): Promise<Manifest> => readManifest(await manifestText(), hash),
+    /**
+     * Returns the hash of the manifest that was written with this key. Without the key no other manifest can be made.
+     * @throws BackupError DAMAGED, INCOMPLETE
+     */
+    manifestHash: async (): Promise<string> => manifestHash(await manifestText()),
 
-    async check(manifest) {
+    /**
+     * Reads every part to its end and compares it.
+     * @throws BackupError DAMAGED, INCOMPLETE
+     */
+    async check(manifest: Manifest): Promise<void> {
       for (const name of partNames) {
         const part = partOf(manifest, name)
         const hash = createHash('sha256')
@@ -86,6 +78,7 @@ export function openFiles(target: BackupTarget, backupId: string, key: Uint8Arra
         for await (const chunk of read(name)) {
           hash.update(chunk)
           size += chunk.length
+          releaseMemory(chunk)
         }
         if (size !== part.size || hash.digest('hex') !== part.sha256)
           throw new BackupError('DAMAGED', `The part "${name}" of the backup is not the one that was written.`)

@@ -1,9 +1,13 @@
 // One psql in a Postgres container that stays open between queries, so that all of them can use one snapshot.
 import { randomBytes } from 'node:crypto'
 import type { ExecOptions } from '../engines/index.ts'
+import { BackupError } from './backup-error.ts'
 import { linesOf } from './lines.ts'
 import { loggedIn, type Login } from './login.ts'
 import { createTextPipe } from './text-pipe.ts'
+
+/** More than the list of 100,000 columns and 50,000 other objects. A tenant can create any number of them. */
+const maxResultCharacters = 32 * 1024 * 1024
 
 export type RunStream = (command: readonly string[], options: ExecOptions) => AsyncIterable<Uint8Array>
 
@@ -41,10 +45,16 @@ export function openPsql(
     const mark = randomBytes(12).toString('hex')
     await input.write(`copy (${query}) to stdout;\n\\echo ${mark}\n`)
     const lines: string[] = []
+    let characters = 0
     for (;;) {
       const { value, done } = await output.next()
       if (done === true) throw new Error('psql exited before it returned the result.')
       if (value === mark) return lines
+      characters += value.length
+      if (characters > maxResultCharacters) {
+        ended.abort()
+        throw new BackupError('FAILED', `A list of the home's objects has more than ${maxResultCharacters} characters.`)
+      }
       lines.push(value)
     }
   }

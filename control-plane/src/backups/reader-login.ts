@@ -17,6 +17,8 @@ export async function readerLogin(location: HomeLocation, signal: AbortSignal): 
     `alter role ${identifier(role)} with login nosuperuser nocreatedb nocreaterole noreplication bypassrls` +
       ` connection limit 8 password ${literal(verifier)}`,
     `grant pg_read_all_data to ${identifier(role)}`,
+    // The dump and the lists of files read the same snapshot.
+    `grant execute on function pg_catalog.pg_export_snapshot() to ${identifier(role)}`,
     `grant connect on database ${identifier(location.database)} to ${identifier(role)}`,
   ]
   await asSuperuser(location, location.database, sql.join(';\n'), signal)

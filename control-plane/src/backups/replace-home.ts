@@ -1,7 +1,7 @@
 // Replaces a tenant's own home with a backup, while the tenant runs or after it has lost its volumes. The new home is
 // created in full and compared next to the old one. The old one is used until then, and is replaced in one transaction
 // of Postgres, so that one of them always exists. An interrupted call can be repeated at any point.
-import { dedicatedDatabase, homeRoles } from '../homes/index.ts'
+import { dedicatedDatabase, homeRoles, type ServicePasswords } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 import type { Snapshot } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
@@ -19,7 +19,7 @@ import { asSystem } from './seal-home.ts'
 
 const server = 'postgres'
 const renewMilliseconds = 60_000
-const pollMilliseconds = 250
+const pollMilliseconds = 100
 
 /** Returns the names on the tenant's own Postgres and next to its blobs. */
 function namesOf({ operationId }: Job) {
@@ -34,7 +34,7 @@ export async function replaceHome(
   deps: JobDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const { engine } = regionOf(deps, tenant.regionId)
+  const { engine, home } = regionOf(deps, tenant.regionId)
   if (tenant.desired !== 'active' || (tenant.status !== 'ready' && tenant.status !== 'failed')) {
     throw new BackupError(
       'NOT_RUNNING',
@@ -49,6 +49,8 @@ export async function replaceHome(
   }
   const location: HomeLocation = { ...own, database: fresh, blobs: `${staging}/files` }
   if (!(await databases(own, signal)).includes(old)) {
+    // The restored home is written with the newest password.
+    if (tenant.servicePasswordsDue) await home(tenant).setServicePasswords(tenant.id, servicePasswordsOf(tenant))
     try {
       await stage(tenant, location, staging, load, signal)
       await load.step('replace')
@@ -66,7 +68,7 @@ export async function replaceHome(
     }
   }
   await load.step('renew')
-  await renewed(tenant.id, deps, signal)
+  await renewed(tenant.id, undefined, deps, signal)
   await load.step('clean up')
   await removeOld(own, old, staging, load, signal)
   await deps.ledger.finish(job, deps.epoch)
@@ -93,10 +95,15 @@ async function beginCounters(
   })
 }
 
-function ddlLogin({ id, secrets }: Snapshot): Login {
-  const [password = ''] = secrets.ddl_password
-  return { role: homeRoles(id).ddl, password }
+function servicePasswordsOf({ secrets }: Snapshot): ServicePasswords {
+  const [[runtime = ''], [ddl = '']] = [secrets.runtime_password, secrets.ddl_password]
+  return { runtime, ddl }
 }
+
+const ddlLogin = (tenant: Snapshot): Login => ({
+  role: homeRoles(tenant.id).ddl,
+  password: servicePasswordsOf(tenant).ddl,
+})
 
 async function stage(
   tenant: Snapshot,
@@ -170,9 +177,17 @@ async function databases(location: HomeLocation, signal: AbortSignal): Promise<s
   }
 }
 
-/** Increments the generation and waits until the runtime has seen it and evicted what it cached of the old home. */
-async function renewed(tenantId: string, deps: JobDeps, signal: AbortSignal): Promise<void> {
-  const generation = await deps.ledger.renew(tenantId, deps.epoch)
+/**
+ * Increments the generation and waits until the runtime has seen it and evicted what it cached of the old home.
+ * @param homeVersion the migrations of the restored home; undefined when the reconciler must apply the newest ones
+ */
+export async function renewed(
+  tenantId: string,
+  homeVersion: string | undefined,
+  deps: JobDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const generation = await deps.ledger.renew(tenantId, homeVersion, deps.epoch)
   for (let waited = 0; waited < renewMilliseconds; waited += pollMilliseconds) {
     const { observedGeneration } = await presentTenant(deps, tenantId)
     if (observedGeneration >= generation) return

@@ -1,11 +1,15 @@
 // Runs one restore, into a new tenant or into the backup's own tenant.
-import type { Snapshot } from '../reconcile/index.ts'
+import { isDedicated, type Snapshot } from '../reconcile/index.ts'
+import { recoverBackup } from './archive/recover-backup.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
-import { filesOf, presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'
+import { presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'
+import { openGoodCopy } from './good-copy.ts'
 import { loadHome, type Load } from './load-home.ts'
 import { replaceHome } from './replace-home.ts'
-import { makeScratchHome } from './scratch-home.ts'
+import { makeScratchHome, makeScratchServer } from './scratch-home.ts'
+import { asSharedBackup, loadSharedBackup } from './shared/convert-backup.ts'
+import { restoreShared } from './shared/restore-shared.ts'
 import { emptiedStack, scratchStack } from './scratch-stack.ts'
 
 /**
@@ -13,15 +17,27 @@ import { emptiedStack, scratchStack } from './scratch-stack.ts'
  * @throws BackupError, EngineError, OperationSuperseded
  */
 export async function runRestore(job: Job, deps: JobDeps, signal: AbortSignal): Promise<void> {
+  if (job.backup.recoveredTo === undefined) return restore(job, deps, signal)
+  const made = job.backup.state === 'running' ? await recoverBackup(job, job.backup.recoveredTo, deps, signal) : job
+  await restore(made, deps, signal)
+  // The restored home was compared before it replaced anything.
+  await deps.ledger.recordRecovered(made, deps.epoch)
+}
+
+async function restore(job: Job, deps: JobDeps, signal: AbortSignal): Promise<void> {
   const tenant = await presentTenant(deps, job.tenantId)
-  const files = filesOf(deps, job, signal)
   await stepOf(deps, job)('check')
-  const manifest = await files.readManifest(job.backup.manifestHash ?? '')
-  await files.check(manifest)
+  const { manifest, files } = await openGoodCopy(job, deps, signal)
   const onComplaint = (text: string) =>
     deps.log.warn({ backup: job.backup.id, text }, 'The program pg_restore reported errors.')
   const load = { manifest, files, migrations: deps.migrations, step: stepOf(deps, job), onComplaint }
-  if (tenant.desired === 'restoring') await fillNew(job, tenant, load, deps, signal)
+  const isShared = manifest.database_format !== undefined
+  if (tenant.desired !== 'restoring' && isDedicated(tenant) === isShared)
+    throw new BackupError('FAILED', 'The backup is of the other isolation model. Restore it into a new tenant.')
+  if (!isDedicated(tenant)) {
+    const restoreFrom = (home: Load) => restoreShared(job, tenant, home, deps, signal)
+    await (isShared ? restoreFrom(load) : asSharedBackup(job, load, deps, signal, restoreFrom))
+  } else if (tenant.desired === 'restoring') await fillNew(job, tenant, load, deps, signal)
   else await replaceHome(job, tenant, load, deps, signal)
 }
 
@@ -29,25 +45,20 @@ export async function runRestore(job: Job, deps: JobDeps, signal: AbortSignal): 
  * Fills the volumes of a new tenant with scratch services. The tenant's own services take them over once everything is
  * restored and compared. Until then the reconciler ignores the tenant, and no client reaches it.
  */
-async function fillNew(
-  job: Job,
-  { id, regionId }: Snapshot,
-  load: Load,
-  deps: JobDeps,
-  signal: AbortSignal,
-): Promise<void> {
+async function fillNew(job: Job, tenant: Snapshot, load: Load, deps: JobDeps, signal: AbortSignal): Promise<void> {
+  const { id, regionId } = tenant
   const { engine, images } = regionOf(deps, regionId)
-  if (load.manifest.tenant_id === id) throw new BackupError('FAILED', 'The backup is of this tenant itself.')
+  const { tenant_id: tenantId, database_format: format } = load.manifest
+  if (tenantId === id) throw new BackupError('FAILED', 'The backup is of this tenant itself.')
   await load.step('services')
   const digests = await images(signal)
-  const { location, login } = await makeScratchHome(
-    engine,
-    id,
-    digests,
-    { tenantId: load.manifest.tenant_id, homeId: id },
-    signal,
-  )
-  await loadHome({ ...load, location, login, newId: id }, signal)
+  if (format !== undefined) {
+    const location = await makeScratchServer(engine, id, digests, id, signal)
+    await loadSharedBackup(tenant, location, load, deps, signal)
+  } else {
+    const { location, login } = await makeScratchHome(engine, id, digests, { tenantId, homeId: id }, signal)
+    await loadHome({ ...load, location, login, newId: id }, signal)
+  }
   await load.step('handover')
   await engine.converge(emptiedStack(scratchStack(id, digests)), signal)
   await deps.ledger.activate(job, deps.epoch)

@@ -1,7 +1,9 @@
 // The dependencies of the routes of backups, and how they find a backup.
+import type { Archives } from './archive/open-archives.ts'
 import type { Backup } from './backup.ts'
-import type { BackupStore } from './backup-store.ts'
-import type { BackupTarget } from './backup-target.ts'
+import { isTargetFailure } from './backup-error.ts'
+import type { BackupStore } from './store.ts'
+import type { BackupTargets } from './target-set.ts'
 import type { UnknownBackup, UnknownBackups } from './unknown-backups.ts'
 import type { ResponseDeps } from '../http/idempotency.ts'
 import { isUuid } from '../http/uuid.ts'
@@ -11,7 +13,7 @@ import { ControlError } from '../platform/errors.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { WaitDeps } from '../tenants/index.ts'
 
-/** The timeout of a read of the backup directory. */
+/** The timeout of a read of the backup targets. */
 export const readMilliseconds = 20_000
 
 /** The dependencies of the routes of backups. */
@@ -19,8 +21,13 @@ export interface BackupRoutesDeps extends ResponseDeps, WaitDeps {
   regions: readonly RegionConfig[]
   plans: Pick<PlanStore, 'list'>
   /** The stores of backups. `storage` is undefined when the installation stores no backups. */
-  backups: { store: BackupStore; storage: { target: BackupTarget; unknown: UnknownBackups } | undefined }
+  backups: {
+    store: BackupStore
+    storage: { targets: BackupTargets; unknown: UnknownBackups; archives: Archives } | undefined
+  }
   clock: Pick<Clock, 'timeout'>
+  /** The current time. */
+  now: () => Date
 }
 
 /**
@@ -31,7 +38,7 @@ export function backupStorage({ backups }: BackupRoutesDeps) {
   if (backups.storage === undefined)
     throw new ControlError(
       'BACKUPS_OFF',
-      'Backups are off: this installation has no backup directory (TENANTRY_BACKUPS).',
+      'Backups are off: this installation has no backup target (TENANTRY_BACKUPS, TENANTRY_BACKUP_TARGETS_FILE).',
     )
   return backups.storage
 }
@@ -56,5 +63,18 @@ export async function unknownBackup(
   id: string,
 ): Promise<UnknownBackup | undefined> {
   if (backups.storage === undefined || !isUuid(id) || (await backups.store.get(id)) !== undefined) return undefined
-  return (await backups.storage.unknown.get([id], clock.timeout(readMilliseconds)))[0]
+  return (await fromTargets(backups.storage.unknown.get([id], clock.timeout(readMilliseconds))))[0]
+}
+
+/**
+ * Returns what was read from the targets.
+ * @throws ControlError UNAVAILABLE when none of them responds
+ */
+export async function fromTargets<T>(read: Promise<T>): Promise<T> {
+  try {
+    return await read
+  } catch (cause) {
+    if (isTargetFailure(cause)) throw new ControlError('UNAVAILABLE', cause.message, { cause })
+    throw cause
+  }
 }

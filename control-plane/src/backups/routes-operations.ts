@@ -5,15 +5,17 @@ import type { FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { BackupWithOperation, toBodyWithOperation } from './backup-body.ts'
 import type { Backup } from './backup.ts'
-import type { BackupWrite, RestoredTenant } from './backup-store.ts'
+import type { BackupWrite, RestoredTenant } from './store.ts'
 import { foundBackup, backupStorage, type BackupRoutesDeps } from './routes-deps.ts'
 import type { Api } from '../http/api.ts'
 import { respondOnce } from '../http/idempotency.ts'
 import { NoQuery, waitSeconds, writeContext } from '../http/parameters.ts'
-import { ControlError } from '../platform/errors.ts'
+import { ControlError, tenantNotFound } from '../platform/errors.ts'
 import {
   checkName,
+  chooseIsolation,
   newSecrets,
+  rejectCluster,
   type Operation,
   type TenantWrite,
   KeysBody,
@@ -25,23 +27,25 @@ import {
 } from '../tenants/index.ts'
 
 const Id = Type.Object({ id: Type.String() })
-const Restored = Type.Object({ ...TenantBody.properties, keys: KeysBody, operation: OperationBody })
+export const Restored = Type.Object({ ...TenantBody.properties, keys: KeysBody, operation: OperationBody })
 
 const NewTenant = Type.Object(
   {
     name: Type.String({ description: 'DNS label of 3 to 63 characters' }),
     plan: Type.Optional(Type.String({ description: "By default the plan of the backup's tenant" })),
+    isolation: Type.Optional(
+      Type.Enum(['schema-per-tenant', 'database-per-tenant', 'cluster-per-tenant'], {
+        description: "The isolation model of the new tenant. By default that of the backup's tenant",
+      }),
+    ),
   },
   { additionalProperties: false },
 )
-const RestoreBody = Type.Object(
-  {
-    into: Type.Union([Type.Literal('same'), NewTenant], {
-      description: "`same`: the backup replaces the tenant's data. Or a new tenant to restore into",
-    }),
-  },
-  { additionalProperties: false },
-)
+/** The destination of a restore. */
+export const Into = Type.Union([Type.Literal('same'), NewTenant], {
+  description: "`same`: the restored data replaces the tenant's. Or a new tenant to restore into",
+})
+const RestoreBody = Type.Object({ into: Into }, { additionalProperties: false })
 
 export function addTakeBackup(app: Api, deps: BackupRoutesDeps): void {
   app.post(
@@ -63,7 +67,9 @@ export function addTakeBackup(app: Api, deps: BackupRoutesDeps): void {
       reply.status(202)
       return respondOnce(deps, context, reply, async (record) => {
         backupStorage(deps)
-        if (!isTenantId(request.params.id)) throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
+        const tenant = isTenantId(request.params.id) ? await deps.tenants.get(request.params.id) : undefined
+        if (tenant === undefined) throw tenantNotFound()
+        rejectCluster(tenant, 'A backup')
         const taken = await record((write) => deps.backups.store.request(request.params.id, write), toBodyWithOperation)
         return settled(deps, taken, wait, request)
       })
@@ -151,10 +157,8 @@ export function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
  * Returns a function that creates the response body of a restored tenant.
  * @throws ControlError UNKNOWN_REGION
  */
-function presentRestored({ regions }: BackupRoutesDeps, { region: regionId, secrets }: RestoredTenant) {
-  const region = regions.find(({ id }) => id === regionId)
-  if (region === undefined)
-    throw new ControlError('UNKNOWN_REGION', `The region "${regionId}" of the backup is unknown.`)
+export function presentRestored({ regions }: BackupRoutesDeps, { region: regionId, secrets }: RestoredTenant) {
+  const region = regionOfBackup({ regions }, regionId)
   const { publishable_key, secret_key, jwt_secret, admin_password } = secrets
   return ({ tenant, operation }: TenantWrite) => ({
     ...toTenantBody(tenant, region, admin_password),
@@ -163,10 +167,21 @@ function presentRestored({ regions }: BackupRoutesDeps, { region: regionId, secr
   })
 }
 
-async function newTenant(
+function regionOfBackup({ regions }: Pick<BackupRoutesDeps, 'regions'>, regionId: string) {
+  const region = regions.find(({ id }) => id === regionId)
+  if (region === undefined)
+    throw new ControlError('UNKNOWN_REGION', `The region "${regionId}" of the backup is unknown.`)
+  return region
+}
+
+/**
+ * Returns the new tenant of a restore, with new secrets.
+ * @throws ControlError MISSING_FIELD, UNKNOWN_PLAN, UNKNOWN_REGION, UNSUPPORTED_ISOLATION
+ */
+export async function newTenant(
   deps: BackupRoutesDeps,
-  backup: Backup,
-  { name, plan }: Static<typeof NewTenant>,
+  backup: Pick<Backup, 'tenantId' | 'region' | 'isolation'>,
+  { name, plan, isolation }: Static<typeof NewTenant>,
 ): Promise<RestoredTenant> {
   const chosen = plan ?? (await deps.tenants.get(backup.tenantId))?.plan
   if (chosen === undefined)
@@ -177,18 +192,23 @@ async function newTenant(
   const known = (await deps.plans.list()).map(({ id }) => id)
   if (!known.includes(chosen))
     throw new ControlError('UNKNOWN_PLAN', `Unknown plan "${chosen}". Allowed: ${known.join(', ')}.`)
+  const chosenIsolation =
+    isolation === undefined
+      ? backup.isolation
+      : chooseIsolation(isolation, backup.isolation, regionOfBackup(deps, backup.region))
+  rejectCluster({ isolation: chosenIsolation }, 'A restore')
   return {
     id: `t_${randomBytes(10).toString('hex')}`,
     name,
     plan: chosen,
     region: backup.region,
-    isolation: 'database-per-tenant',
+    isolation: chosenIsolation,
     secrets: newSecrets(),
   }
 }
 
 /** Waits for the end of the operation or of the time, and returns the body. */
-async function settled(deps: BackupRoutesDeps, write: BackupWrite, wait: number, request: FastifyRequest) {
+export async function settled(deps: BackupRoutesDeps, write: BackupWrite, wait: number, request: FastifyRequest) {
   const operation = await settledOperation(deps, write.operation, wait, request)
   const backup = (await deps.backups.store.get(write.backup.id)) ?? write.backup
   return toBodyWithOperation({ backup, operation })

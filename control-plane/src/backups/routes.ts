@@ -1,5 +1,6 @@
-// All routes of backups of tenants with a database of their own. Those that remove and adopt a backup are in this file.
+// All routes of backups of tenants. Those that remove and adopt a backup are in this file.
 import { Type } from 'typebox'
+import { addRecovery } from './archive/routes-recovery.ts'
 import { BackupBody, toBackupBody } from './backup-body.ts'
 import { foundBackup, backupStorage, unknownBackup, type BackupRoutesDeps } from './routes-deps.ts'
 import { addTakeBackup, addUseBackup } from './routes-operations.ts'
@@ -18,6 +19,7 @@ export function addBackupRoutes(app: Api, deps: BackupRoutesDeps): void {
   addRemoveBackup(app, deps)
   addAdoptBackup(app, deps)
   addUseBackup(app, deps)
+  addRecovery(app, deps)
 }
 
 function addRemoveBackup(app: Api, deps: BackupRoutesDeps): void {
@@ -34,7 +36,7 @@ function addRemoveBackup(app: Api, deps: BackupRoutesDeps): void {
       },
     },
     async (request) => {
-      const { target } = backupStorage(deps)
+      const { targets } = backupStorage(deps)
       const { actor } = writeContext(request)
       const unknown = await unknownBackup(deps, request.params.id)
       const { id } = unknown ?? (await foundBackup(deps, request.params.id))
@@ -44,7 +46,7 @@ function addRemoveBackup(app: Api, deps: BackupRoutesDeps): void {
           : toUnknownBackupBody(unknown)
       if (unknown !== undefined) await deps.record(actor, (write) => deps.backups.store.recordUnknownRemoved(id, write))
       // The next survey finds files that can't be removed now: as being removed, or as unknown.
-      await target.remove(id).catch((cause: unknown) => {
+      await targets.remove(id).catch((cause: unknown) => {
         request.log.warn({ err: cause, backup: id }, 'The files of a backup could not be removed.')
       })
       return removed
@@ -69,7 +71,7 @@ function addAdoptBackup(app: Api, deps: BackupRoutesDeps): void {
       },
     },
     async (request) => {
-      const { target } = backupStorage(deps)
+      const { targets } = backupStorage(deps)
       const unknown = await unknownBackup(deps, request.params.id)
       if (unknown === undefined) return toBackupBody(await foundBackup(deps, request.params.id))
       const { id, record } = unknown
@@ -82,7 +84,7 @@ function addAdoptBackup(app: Api, deps: BackupRoutesDeps): void {
       const { actor } = writeContext(request)
       const adopted = await deps.record(actor, (write) => deps.backups.store.adopt(record, write))
       // Until it is moved back, it is read from the quarantine. The next survey moves it otherwise.
-      await target.release(id).catch((cause: unknown) => {
+      await targets.release(id).catch((cause: unknown) => {
         request.log.warn({ err: cause, backup: id }, 'An adopted backup could not be moved out of the quarantine.')
       })
       return toBackupBody(adopted)

@@ -8,24 +8,26 @@ import type { Login } from './login.ts'
 import { foreignRolesSql } from './rehome-sql.ts'
 import { scratchStack } from './scratch-stack.ts'
 
-const untilReady = [
+/** Command that waits until Postgres accepts connections. */
+export const untilReady = [
   'sh',
   '-c',
   'for i in $(seq 1200); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1',
 ]
 
+type Images = Parameters<typeof scratchStack>[1]
+
 /**
- * Creates the scratch services. Nothing of an earlier attempt remains.
- * @param tenantId the tenant of the dump
+ * Creates the scratch services, without a home. Nothing of an earlier attempt remains.
  * @param homeId the tenant whose directory the files go into
  */
-export async function makeScratchHome(
+export async function makeScratchServer(
   engine: Engine,
   stackId: string,
-  images: { postgres: string; runtime: string },
-  { tenantId, homeId }: { tenantId: string; homeId: string },
+  images: Images,
+  homeId: string,
   signal: AbortSignal,
-): Promise<{ location: HomeLocation; login: Login }> {
+): Promise<HomeLocation> {
   await engine.remove(stackId, signal)
   await engine.converge(scratchStack(stackId, images), signal)
   const location: HomeLocation = {
@@ -37,11 +39,25 @@ export async function makeScratchHome(
   }
   const { code } = await engine.exec(stackId, 'postgres', untilReady, { signal })
   if (code !== 0) throw new BackupError('FAILED', 'The Postgres of the scratch home does not become ready.')
+  await asSuperuser(location, dedicatedDatabase, prepareSharedDatabaseSql(dedicatedDatabase), signal)
+  return location
+}
+
+/**
+ * Creates the scratch services with the roles of a dump.
+ * @param tenantId the tenant of the dump
+ * @param homeId the tenant whose directory the files go into
+ */
+export async function makeScratchHome(
+  engine: Engine,
+  stackId: string,
+  images: Images,
+  { tenantId, homeId }: { tenantId: string; homeId: string },
+  signal: AbortSignal,
+): Promise<{ location: HomeLocation; login: Login }> {
+  const location = await makeScratchServer(engine, stackId, images, homeId, signal)
   const login = { role: homeRoles(tenantId).ddl, password: randomBytes(24).toString('base64url') }
-  // The group role comes first, because it admits the login.
-  const roles =
-    `${prepareSharedDatabaseSql(dedicatedDatabase)};\n` +
-    foreignRolesSql(tenantId, scramVerifier(login.password, randomBytes(16)))
-  await asSuperuser(location, dedicatedDatabase, roles, signal)
+  const verifier = scramVerifier(login.password, randomBytes(16))
+  await asSuperuser(location, dedicatedDatabase, foreignRolesSql(tenantId, verifier), signal)
   return { location, login }
 }

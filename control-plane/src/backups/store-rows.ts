@@ -12,6 +12,7 @@ export function toBackup(row: BackupRow): Backup {
     id: row.id,
     tenantId: row.tenantId,
     region: row.regionId,
+    isolation: row.isolation as Backup['isolation'],
     // Check constraints limit these to their values.
     state: row.state as Backup['state'],
     trigger: row.trigger as Backup['trigger'],
@@ -23,5 +24,6 @@ export function toBackup(row: BackupRow): Backup {
     finishedAt: row.finishedAt ?? undefined,
     verifiedAt: row.verifiedAt ?? undefined,
     verifyError: row.verifyError ?? undefined,
+    recoveredTo: row.recoveredTo ?? undefined,
   }
 }

@@ -1,20 +1,44 @@
 // The API's store of backups in the control database.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { jobKinds, type Backup } from './backup.ts'
-import type { BackupStore, RestoredTenant } from './backup-store.ts'
+import { jobKinds, type Backup, type BackupState } from './backup.ts'
 import { keyBytes } from './encrypted-stream.ts'
-import { ControlError } from '../platform/errors.ts'
+import { ControlError, tenantNotFound } from '../platform/errors.ts'
 import type { Seal } from '../platform/seal.ts'
-import { type OperationKind, toOperation, toTenant } from '../tenants/index.ts'
-import type { PageRequest } from '../platform/page.ts'
+import type { Isolation } from '../stacks/index.ts'
+import {
+  type Operation,
+  type OperationKind,
+  type SecretKind,
+  sharedDatabaseWithRoom,
+  toOperation,
+  toTenant,
+  type TenantWrite,
+} from '../tenants/index.ts'
+import type { PageRequest, Page } from '../platform/page.ts'
 import { keyContext, toBackup } from './store-rows.ts'
 import { recordChange } from '../platform/change-log.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import { brokenConstraint, type Database, type Prisma, type Transaction } from '../platform/database.ts'
 import { lock } from '../platform/locks.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
+import type { BackupDescription } from './backup-record.ts'
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const open = { in: ['pending', 'running'] }
+
+export interface BackupWrite {
+  backup: Backup
+  operation: Operation
+}
+
+export interface RestoredTenant {
+  id: string
+  name: string
+  plan: string
+  region: string
+  isolation: Isolation
+  secrets: Record<SecretKind, string>
+}
 
 interface BackupStoreOptions {
   database: Database
@@ -22,8 +46,11 @@ interface BackupStoreOptions {
   now: () => Date
 }
 
+/** The backups of tenants, and the requests to make, restore and verify them. Every write has its audit entry. */
+export type BackupStore = ReturnType<typeof createBackupStore>
+
 /** Creates the API's part of the store of backups, on the control database. */
-export function createBackupStore({ database, seal, now }: BackupStoreOptions): BackupStore {
+export function createBackupStore({ database, seal, now }: BackupStoreOptions) {
   const listPage = async (where: Prisma.BackupWhereInput, { limit, cursor }: PageRequest) => {
     const rows = await database.backup.findMany({
       where: { AND: [where, cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))] },
@@ -33,7 +60,11 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
     return toPage(rows, limit, toBackup)
   }
   return {
-    async request(tenantId, { transaction, audit }) {
+    /**
+     * Requests a backup of a tenant.
+     * @throws ControlError TENANT_NOT_FOUND, TENANT_DELETED, NOT_ACTIVE, OPERATION_IN_PROGRESS
+     */
+    async request(tenantId: string, { transaction, audit }: RecordedWrite): Promise<BackupWrite> {
       await lock(transaction, `tenant:${tenantId}`)
       await rejectStopped(transaction, tenantId)
       await rejectSecond(transaction, tenantId)
@@ -43,16 +74,29 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
       return { backup: toBackup(backup), operation }
     },
 
-    async get(id) {
+    /** Returns a backup; undefined if the control database does not know it. */
+    async get(id: string): Promise<Backup | undefined> {
       const row = await database.backup.findUnique({ where: { id } })
       return row === null ? undefined : toBackup(row)
     },
 
-    list: (tenantId, page) => listPage({ tenantId }, page),
+    /** Lists a tenant's backups, oldest first. The tenant may be deleted. */
+    list: (tenantId: string, page: PageRequest): Promise<Page<Backup>> => listPage({ tenantId }, page),
 
-    listAll: (state, page) => listPage(state === undefined ? {} : { state }, page),
+    /** Returns the tenant's last proven backup, which may be removed; undefined for none, or without the tenant. */
+    async lastProven(tenantId: string): Promise<{ backupId: string; at: Date } | undefined> {
+      const row = await database.tenant.findUnique({ where: { id: tenantId } })
+      return row?.provenAt == null || row.provenBackupId === null
+        ? undefined
+        : { backupId: row.provenBackupId, at: row.provenAt }
+    },
 
-    async completeIds() {
+    /** Lists the backups of all tenants, oldest first; only those of `state` when it is given. */
+    listAll: (state: BackupState | undefined, page: PageRequest): Promise<Page<Backup>> =>
+      listPage(state === undefined ? {} : { state }, page),
+
+    /** Returns the IDs of all complete backups. */
+    async completeIds(): Promise<string[]> {
       const rows = await database.backup.findMany({
         where: { state: 'complete' satisfies Backup['state'] },
         select: { id: true },
@@ -60,12 +104,20 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
       return rows.map(({ id }) => id)
     },
 
-    async getMany(ids) {
+    /** Returns backups in the order of their IDs. */
+    async getMany(ids: readonly string[]): Promise<Backup[]> {
       const rows = await database.backup.findMany({ where: { id: { in: [...ids] } }, orderBy: { id: 'asc' } })
       return rows.map(toBackup)
     },
 
-    async adopt({ description, key }, { transaction, audit }) {
+    /**
+     * Records a backup that the control database does not know. One that it has come to know stays as it is. No schedule
+     * removes it.
+     */
+    async adopt(
+      { description, key }: { description: BackupDescription; key: Uint8Array },
+      { transaction, audit }: RecordedWrite,
+    ): Promise<Backup> {
       const id = description.backup_id
       await lock(transaction, `backup:${id}`)
       const backup =
@@ -75,6 +127,7 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
             id,
             tenantId: description.tenant_id,
             regionId: description.region,
+            isolation: description.isolation,
             state: 'complete' satisfies Backup['state'],
             // It counts as requested by an operator, so that the tenant's schedule does not delete it.
             trigger: 'request' satisfies Backup['trigger'],
@@ -89,14 +142,22 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
       return toBackup(backup)
     },
 
-    async recordUnknownRemoved(id, { transaction, audit }) {
+    /**
+     * Records the decision to remove a backup that the control database does not know.
+     * @throws ControlError BACKUP_IN_USE when it has come to know it
+     */
+    async recordUnknownRemoved(id: string, { transaction, audit }: RecordedWrite): Promise<void> {
       await lock(transaction, `backup:${id}`)
       if ((await transaction.backup.count({ where: { id } })) > 0)
         throw new ControlError('BACKUP_IN_USE', 'The backup was adopted meanwhile.')
       audit({ action: 'backup.delete', target: id, detail: { unknown: true } })
     },
 
-    async remove(id, { transaction, audit }) {
+    /**
+     * Deletes a backup's row, with its key.
+     * @throws ControlError BACKUP_NOT_FOUND, BACKUP_IN_USE
+     */
+    async remove(id: string, { transaction, audit }: RecordedWrite): Promise<Backup> {
       const backup = await lockBackup(transaction, id)
       const used = await transaction.operation.count({ where: { backupId: id, state: open } })
       if (backup.state === 'running' || used > 0)
@@ -106,7 +167,11 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
       return toBackup(backup)
     },
 
-    async requestVerify(id, { transaction, audit }) {
+    /**
+     * Requests the verification of a backup.
+     * @throws ControlError BACKUP_NOT_FOUND, BACKUP_NOT_COMPLETE, OPERATION_IN_PROGRESS
+     */
+    async requestVerify(id: string, { transaction, audit }: RecordedWrite): Promise<BackupWrite> {
       const backup = await lockComplete(transaction, id)
       const again = await transaction.operation.findFirst({ where: { backupId: id, kind: 'verify', state: open } })
       if (again !== null) throw inProgress(again)
@@ -115,35 +180,65 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
       return { backup: toBackup(backup), operation }
     },
 
-    async requestRestore(id, { transaction, audit }) {
+    /**
+     * Requests a restore into the backup's own tenant.
+     * @throws ControlError as `request` and `requestVerify`
+     */
+    async requestRestore(id: string, { transaction, audit }: RecordedWrite): Promise<BackupWrite> {
       const backup = await lockComplete(transaction, id)
-      await rejectStopped(transaction, backup.tenantId, ['ready', 'failed'])
-      await rejectSecond(transaction, backup.tenantId)
+      const { tenantId } = backup
+      // The operations of a failed tenant may never end: its services cannot start before the restore.
+      const hasFailed = (await transaction.tenant.count({ where: { id: tenantId, status: 'failed' } })) > 0
+      await (hasFailed ? rejectSecond(transaction, tenantId) : rejectBusy(transaction, tenantId))
+      await rejectStopped(transaction, tenantId, ['ready', 'failed'])
       const operation = await openJob(transaction, 'restore', backup.tenantId, id, now())
       audit({ action: 'backup.restore', target: id, detail: { tenant_id: backup.tenantId } })
       return { backup: toBackup(backup), operation }
     },
 
-    async requestRestoreInto(id, tenant, { transaction, audit }) {
+    /**
+     * Requests a restore into a new tenant.
+     * @throws ControlError as `requestVerify`; NAME_TAKEN
+     */
+    async requestRestoreInto(
+      id: string,
+      tenant: RestoredTenant,
+      { transaction, audit }: RecordedWrite,
+    ): Promise<TenantWrite> {
       await lockComplete(transaction, id)
       const at = now()
-      const row = await insertRestoring(transaction, tenant, at)
-      await transaction.tenantSecret.createMany({
-        data: Object.entries(tenant.secrets).map(([kind, text]) => ({
-          id: randomUUID(),
-          tenantId: tenant.id,
-          kind,
-          sealed: seal.seal(text, `${tenant.id}:${kind}`),
-          createdAt: at,
-        })),
-      })
-      const operation = await openJob(transaction, 'restore', tenant.id, id, at)
-      await recordChange(transaction, 'wanted', tenant.id)
+      const restored = await openRestoreInto(transaction, seal, tenant, id, at)
       const detail = { tenant_id: tenant.id, name: tenant.name, plan: tenant.plan, region: tenant.region }
       audit({ action: 'backup.restore', target: id, detail })
-      return { tenant: toTenant(row), operation }
+      return restored
     },
   }
+}
+
+/**
+ * Inserts the tenant of a restore with its secrets, and opens the operation that fills it.
+ * @throws ControlError NAME_TAKEN
+ */
+export async function openRestoreInto(
+  transaction: Transaction,
+  seal: Seal,
+  tenant: RestoredTenant,
+  backupId: string,
+  at: Date,
+): Promise<TenantWrite> {
+  const row = await insertRestoring(transaction, tenant, at)
+  await transaction.tenantSecret.createMany({
+    data: Object.entries(tenant.secrets).map(([kind, text]) => ({
+      id: randomUUID(),
+      tenantId: tenant.id,
+      kind,
+      sealed: seal.seal(text, `${tenant.id}:${kind}`),
+      createdAt: at,
+    })),
+  })
+  const operation = await openJob(transaction, 'restore', tenant.id, backupId, at)
+  await recordChange(transaction, 'wanted', tenant.id)
+  return { tenant: toTenant(row), operation }
 }
 
 /**
@@ -151,6 +246,8 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
  * @throws ControlError NAME_TAKEN
  */
 async function insertRestoring(transaction: Transaction, tenant: RestoredTenant, at: Date) {
+  const sharedDatabaseId =
+    tenant.isolation === 'schema-per-tenant' ? await sharedDatabaseWithRoom(transaction, tenant.region) : null
   try {
     return await transaction.tenant.create({
       data: {
@@ -159,6 +256,7 @@ async function insertRestoring(transaction: Transaction, tenant: RestoredTenant,
         planId: tenant.plan,
         regionId: tenant.region,
         isolation: tenant.isolation,
+        sharedDatabaseId,
         desired: 'restoring',
         reason: 'its data is being restored',
         createdAt: at,
@@ -177,19 +275,14 @@ async function insertRestoring(transaction: Transaction, tenant: RestoredTenant,
  * Rejects tenants that can't be backed up or restored. A backup needs a running home; a restore replaces a running or a
  * lost one.
  */
-async function rejectStopped(
+export async function rejectStopped(
   transaction: Transaction,
   tenantId: string,
   statuses: readonly string[] = ['ready'],
 ): Promise<void> {
   const tenant = await transaction.tenant.findUnique({ where: { id: tenantId } })
-  if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
+  if (tenant === null) throw tenantNotFound()
   if (tenant.desired === 'deleted') throw new ControlError('TENANT_DELETED', 'The tenant is being deleted.')
-  if (tenant.isolation === 'schema-per-tenant')
-    throw new ControlError(
-      'NOT_DEDICATED',
-      "Only tenants with a database of their own can be backed up and restored. This tenant shares its region's database.",
-    )
   if (tenant.desired !== 'active' || !statuses.includes(tenant.status))
     throw new ControlError('NOT_ACTIVE', `The tenant is ${tenant.status}. It must be ${statuses.join(' or ')}.`)
 }
@@ -202,7 +295,16 @@ async function rejectSecond(transaction: Transaction, tenantId: string): Promise
   if (busy !== null) throw inProgress(busy)
 }
 
-function inProgress({ id, kind }: { id: string; kind: string }): ControlError {
+/** Rejects a restore over a tenant that another operation is changing. */
+export async function rejectBusy(transaction: Transaction, tenantId: string): Promise<void> {
+  const busy = await transaction.operation.findFirst({
+    where: { tenantId, state: open, kind: { not: 'verify' } },
+  })
+  if (busy !== null) throw inProgress(busy)
+}
+
+/** Returns the error of a request while another operation is in progress. */
+export function inProgress({ id, kind }: { id: string; kind: string }): ControlError {
   return new ControlError('OPERATION_IN_PROGRESS', `The operation ${id} (${kind}) is in progress.`, {
     detail: { operation_id: id },
   })
@@ -237,16 +339,16 @@ export async function newBackup(
   transaction: Transaction,
   seal: Seal,
   tenantId: string,
-  cause: { trigger: 'request' | 'schedule'; plannedAt: Date | null },
+  cause: { trigger: 'request' | 'schedule'; plannedAt: Date | null; recoveredTo?: Date },
   at: Date,
 ) {
-  const { regionId } = await transaction.tenant.findUniqueOrThrow({
+  const { regionId, isolation } = await transaction.tenant.findUniqueOrThrow({
     where: { id: tenantId },
-    select: { regionId: true },
+    select: { regionId: true, isolation: true },
   })
   const id = randomUUID()
   const key = sealedKey(seal, id, randomBytes(keyBytes))
-  return transaction.backup.create({ data: { id, tenantId, regionId, ...cause, key, createdAt: at } })
+  return transaction.backup.create({ data: { id, tenantId, regionId, isolation, ...cause, key, createdAt: at } })
 }
 
 /** Opens an operation on a backup. It increments no generation, so the reconciler ignores it. */

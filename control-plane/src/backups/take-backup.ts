@@ -1,37 +1,27 @@
 // Makes a backup of a running tenant: a pg_dump of the database, an archive of the objects' files, both of one
 // snapshot, and a manifest with the figures that a restored home is compared with.
-import type { Clock } from '../platform/clock.ts'
 import { EngineError } from '../engines/index.ts'
 import { violationsSql, damaged, homeRoles } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
-import { BackupError } from './backup-error.ts'
+import { BackupError, isTargetFailure } from './backup-error.ts'
 import { indexLine, watchedArchive } from './blob-index.ts'
 import { whileHeld } from './collection-hold.ts'
+import { completeBackup, type BackupInProgress, type Taken } from './complete-backup.ts'
 import { factSettings, readFacts, readSequences, settledSequences, type QueryRows } from './home-facts.ts'
 import { inFiles, inPostgres, type HomeLocation } from './home-location.ts'
 import { linesOf } from './lines.ts'
 import { loggedIn, type Login } from './login.ts'
-import { formatVersion, manifestHash, type Manifest, type Part } from './manifest.ts'
+import type { Manifest, Part } from './manifest.ts'
 import type { BackupFiles } from './parts.ts'
 import { openPsql } from './psql-session.ts'
 import { readerLogin } from './reader-login.ts'
 import { createTextPipe } from './text-pipe.ts'
 
-export interface Taken {
-  bytes: number
-  manifestHash: string
-}
-
-interface TakeBackup {
-  backupId: string
-  tenant: { id: string; name: string }
+/** A backup that is being made of a tenant with a database of its own. */
+export interface TakeBackup extends BackupInProgress {
   location: HomeLocation
-  files: BackupFiles
-  clock: Clock
-  /** Returns the text of the record, which describes the backup when the control database does not know it. */
-  record: (taken: Taken) => string
-  /** Records each step. */
-  step: (name: string) => Promise<void>
+  /** The moment of the home's content; absent: now. */
+  takenAt?: Date
 }
 
 /**
@@ -43,10 +33,8 @@ export async function takeBackup(options: TakeBackup, signal: AbortSignal): Prom
   return whileHeld(location, tenant.id, clock, signal, (held) => take(options, held))
 }
 
-async function take(
-  { backupId, tenant, location, files, clock, record, step }: TakeBackup,
-  signal: AbortSignal,
-): Promise<Taken> {
+async function take(options: TakeBackup, signal: AbortSignal): Promise<Taken> {
+  const { tenant, location, files, clock, step } = options
   const reader = await readerLogin(location, signal)
   const session = openPsql(
     inPostgres(location),
@@ -62,7 +50,7 @@ async function take(
       "select pg_export_snapshot() || ' ' || current_setting('server_version')",
     )
     const [name = '', version = ''] = snapshot.split(' ')
-    const takenAt = clock.now().toISOString()
+    const takenAt = (options.takenAt ?? clock.now()).toISOString()
     const facts = await readFacts(tenant.id, session.rows)
     await step('database')
     const database = await files.write(
@@ -84,24 +72,13 @@ async function take(
     // Its locks would block changes of the tenant's tables while the files are archived.
     await session.close()
     const { parts, blobs } = await takeBlobs(location, lists, files, signal)
-    const manifest: Manifest = {
-      format: formatVersion,
-      backup_id: backupId,
-      tenant_id: tenant.id,
-      tenant_name: tenant.name,
+    return await completeBackup(options, {
       taken_at: takenAt,
       postgres_version: version,
       parts: [database, ...parts],
       home,
       blobs,
-    }
-    const text = JSON.stringify(manifest)
-    await files.writeManifest(text)
-    const taken = { bytes: files.bytes(), manifestHash: manifestHash(text) }
-    await files.writeRecord(record(taken))
-    await step('commit')
-    await files.commit()
-    return taken
+    })
   } finally {
     await session.close()
   }
@@ -205,6 +182,8 @@ async function takeBlobs(
       throw cause
     }),
   ])
+  // The archive ends with an error of its own when the index could not be written.
+  if (isTargetFailure(failed.signal.reason)) throw failed.signal.reason
   const parts = written.map((result) => {
     if (result.status === 'rejected') throw result.reason
     return result.value

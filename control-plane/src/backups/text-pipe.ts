@@ -1,18 +1,9 @@
 // A pipe for text between a writer and a reader of different speeds. The writer waits while nothing is read.
 
-interface TextPipe {
-  write(text: string): Promise<void>
-  /** Ends the text. */
-  end(): void
-  /** Passes an error to the reader. */
-  fail(cause: Error): void
-  readonly content: AsyncIterable<Uint8Array>
-}
-
 /** The maximum number of bytes that wait to be read. */
 const roomBytes = 256 * 1024
 
-export function createTextPipe(): TextPipe {
+export function createTextPipe() {
   let waiting: Buffer[] = []
   let bytes = 0
   let ended = false
@@ -44,7 +35,7 @@ export function createTextPipe(): TextPipe {
   }
 
   return {
-    async write(text) {
+    async write(text: string): Promise<void> {
       while (bytes > roomBytes && !isReaderGone) await moved.promise
       if (isReaderGone) throw new Error('The reader of the pipe has ended.')
       const chunk = Buffer.from(text)
@@ -52,11 +43,13 @@ export function createTextPipe(): TextPipe {
       bytes += chunk.length
       move()
     },
-    end() {
+    /** Ends the text. */
+    end(): void {
       ended = true
       move()
     },
-    fail(cause) {
+    /** Passes an error to the reader. */
+    fail(cause: Error): void {
       failure = cause
       move()
     },

@@ -1,51 +1,60 @@
 // Finds backups in the quarantine, which the control database does not know, by their directories, and reads their
 // records.
 import { BackupError } from './backup-error.ts'
-import { maxRecordBytes, recordPart, type BackupRecords, type ReadRecord } from './backup-record.ts'
+import { type BackupRecords, type ReadRecord } from './backup-record.ts'
 import type { BackupTarget } from './backup-target.ts'
 import { openFiles } from './parts.ts'
+import { recordText } from './record-text.ts'
+import type { BackupTargets } from './target-set.ts'
 
 export interface UnknownBackup {
   id: string
   record: ReadRecord
 }
 
-export interface UnknownBackups {
-  /** Returns the ids, sorted. */
-  ids(): Promise<string[]>
-  /** Returns those of the IDs that are in the quarantine, in their order. */
-  get(ids: readonly string[], signal: AbortSignal): Promise<UnknownBackup[]>
-}
+/** The backups in the quarantine. */
+export type UnknownBackups = ReturnType<typeof createUnknownBackups>
 
-/** Reads the backups in the target's quarantine, which the control database does not know. */
-export function createUnknownBackups(target: BackupTarget, records: BackupRecords): UnknownBackups {
-  /** Maps each ID to whether the backup is whole. */
-  const quarantined = async () => {
-    const found = new Map<string, boolean>()
-    for (const { id, content, isQuarantined } of await target.list()) {
-      if (isQuarantined && content !== 'removing') found.set(id, found.get(id) === true || content === 'whole')
+/** Reads the backups in the targets' quarantines, which the control database does not know. */
+export function createUnknownBackups(targets: BackupTargets, records: BackupRecords) {
+  /** Maps each ID to the targets that have the whole backup. */
+  const quarantined = async (backupId?: string) => {
+    const found = new Map<string, BackupTarget[]>()
+    for (const { target, entries = [] } of await targets.list(backupId)) {
+      for (const { id, content, isQuarantined } of entries) {
+        if (!isQuarantined || content === 'removing') continue
+        found.set(id, [...(found.get(id) ?? []), ...(content === 'whole' ? [target] : [])])
+      }
     }
     return found
   }
-  const recordOf = async (id: string, isWhole: boolean, signal: AbortSignal): Promise<ReadRecord> => {
-    if (!isWhole) {
-      return {
+  /** Reads the first record with which the backup can be adopted, or the first record. */
+  const recordOf = async (id: string, whole: readonly BackupTarget[], signal: AbortSignal): Promise<ReadRecord> => {
+    let first: ReadRecord | undefined
+    for (const target of whole) {
+      const record = records.read(await recordText(target, id, signal), id)
+      const checked = record.error === undefined ? await withManifest(target, id, record, signal) : record
+      if (checked.error === undefined) return checked
+      first ??= checked
+    }
+    return (
+      first ?? {
         description: undefined,
         error: { code: 'INCOMPLETE', message: 'The backup is incomplete: it was interrupted.' },
       }
-    }
-    const record = records.read(await recordText(target, id, signal), id)
-    return record.error === undefined ? withManifest(target, id, record, signal) : record
+    )
   }
   return {
-    ids: async () => [...(await quarantined()).keys()].sort(),
+    /** Returns the ids, sorted. */
+    ids: async (): Promise<string[]> => [...(await quarantined()).keys()].sort(),
 
-    async get(ids, signal) {
-      const found = await quarantined()
+    /** Returns those of the IDs that are in the quarantine, in their order. */
+    async get(ids: readonly string[], signal: AbortSignal): Promise<UnknownBackup[]> {
+      const found = await quarantined(ids.length === 1 ? ids[0] : undefined)
       const backups: UnknownBackup[] = []
       for (const id of ids) {
-        const isWhole = found.get(id)
-        if (isWhole !== undefined) backups.push({ id, record: await recordOf(id, isWhole, signal) })
+        const whole = found.get(id)
+        if (whole !== undefined) backups.push({ id, record: await recordOf(id, whole, signal) })
       }
       return backups
     },
@@ -66,21 +75,4 @@ async function withManifest(
     if (!(cause instanceof BackupError)) throw cause
   }
   return { description, error: { code: 'DAMAGED', message: 'The manifest of the backup is damaged or missing.' } }
-}
-
-async function recordText(target: BackupTarget, id: string, signal: AbortSignal): Promise<string | undefined> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  try {
-    for await (const chunk of target.read(id, recordPart, signal)) {
-      size += chunk.length
-      // A record of this size is not ours and counts as damaged.
-      if (size > maxRecordBytes) return ''
-      chunks.push(chunk)
-    }
-  } catch (cause) {
-    if (cause instanceof BackupError && cause.code === 'INCOMPLETE') return undefined
-    throw cause
-  }
-  return Buffer.concat(chunks).toString()
 }

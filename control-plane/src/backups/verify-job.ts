@@ -1,9 +1,11 @@
-// Runs one verification: restores the backup into a scratch home, compares it, and removes the scratch home.
-// Differences are recorded once there are no more attempts (`jobs.ts`).
+// Runs one verification: reads the copies in all targets, restores the backup into a scratch home, compares it, and
+// removes the scratch home. Differences are recorded once there are no more attempts (`jobs.ts`).
 import type { Job } from './backup.ts'
-import { filesOf, regionOf, stepOf, type JobDeps } from './job-deps.ts'
+import { openCheckedCopies } from './good-copy.ts'
+import { regionOf, stepOf, type JobDeps } from './job-deps.ts'
 import { loadHome } from './load-home.ts'
 import { makeScratchHome } from './scratch-home.ts'
+import { verifyShared } from './shared/verify-shared.ts'
 import { scratchId } from '../stacks/index.ts'
 
 const removeMilliseconds = 60_000
@@ -21,12 +23,14 @@ export async function runVerify(job: Job, deps: JobDeps, signal: AbortSignal): P
 
 async function compare(job: Job, deps: JobDeps, signal: AbortSignal): Promise<void> {
   const { backup, operationId } = job
-  const { engine, images } = regionOf(deps, backup.region)
-  const files = filesOf(deps, job, signal)
   const step = stepOf(deps, job)
   await step('check')
-  const manifest = await files.readManifest(backup.manifestHash ?? '')
-  await files.check(manifest)
+  const { manifest, files } = await openCheckedCopies(job, deps, signal)
+  if (manifest.database_format !== undefined) {
+    await verifyShared(job, { manifest, files, step }, deps, signal)
+    return
+  }
+  const { engine, images } = regionOf(deps, backup.region)
   await step('services')
   const stack = scratchId(operationId)
   try {

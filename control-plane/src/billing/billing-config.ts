@@ -2,7 +2,7 @@
 import { ConfigurationError } from '@tenantry/contract'
 import { Type } from 'typebox'
 import { parseMonth } from '../platform/months.ts'
-import { checkForm, shown } from './check-form.ts'
+import { checkForm, shown } from '../platform/check-form.ts'
 import { checkCurrency, Party, PriceListText, readPriceList, type PriceList } from './price-list.ts'
 
 const closed = { additionalProperties: false }

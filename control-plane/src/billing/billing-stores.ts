@@ -2,13 +2,11 @@
 import { ConfigurationError } from '@tenantry/contract'
 import { createBilling, type Billing } from './billing.ts'
 import { checkPlans, type BillingConfig } from './billing-config.ts'
-import type { AdjustmentStore } from './adjustment-store.ts'
-import type { InvoiceLedger, InvoiceStore } from './invoice-store.ts'
 import { type PlanHistory, createPlanHistory } from '../plans/index.ts'
 import { type ClosedUsage, createClosedUsage } from '../usage/index.ts'
-import { createAdjustmentStore } from './store-adjustments.ts'
+import { createAdjustmentStore, type AdjustmentStore } from './store-adjustments.ts'
 import type { Database } from '../platform/database.ts'
-import { createInvoiceLedger, createInvoiceStore } from './store-invoices.ts'
+import { createInvoiceLedger, createInvoiceStore, type InvoiceStore, type InvoiceLedger } from './store-invoices.ts'
 import { createTenantNames } from '../tenants/index.ts'
 
 /** The billing service and its stores. */

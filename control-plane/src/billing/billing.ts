@@ -3,12 +3,12 @@ import { ControlError } from '../platform/errors.ts'
 import { settleMilliseconds, startOfHour, type ClosedUsage, type StoredMonth } from '../usage/index.ts'
 import type { PlanHistory } from '../plans/index.ts'
 import type { Adjustment } from './adjustment.ts'
-import type { AdjustmentStore } from './adjustment-store.ts'
+import type { AdjustmentStore } from './store-adjustments.ts'
 import { priceListFor, type BillingConfig } from './billing-config.ts'
 import { composeInvoice } from './compose.ts'
 import { correctedMonths, earlierFacts, readEarlier, type EarlierMonth } from './earlier-months.ts'
 import type { InvoiceContent } from './invoice.ts'
-import type { InvoiceStore } from './invoice-store.ts'
+import type { InvoiceStore } from './store-invoices.ts'
 import { currencyDecimalPlaces } from './money.ts'
 import { monthBefore, monthText, nextMonth, startOfMonth } from '../platform/months.ts'
 import type { Party, PriceListText } from './price-list.ts'
@@ -33,30 +33,6 @@ export interface Upcoming {
   asOf: Date
 }
 
-export interface Billing {
-  config: BillingConfig | undefined
-  /**
-   * Composes a tenant's invoice of a month.
-   * @param month its first instant, UTC
-   * @throws ControlError BILLING_OFF, NO_PRICES; INVOICE_NOT_FOUND when the tenant had no plan; MONTH_NOT_CLOSED while
-   *   usage of the month may still arrive
-   */
-  compose(tenantId: string, month: Date): Promise<InvoiceContent>
-  /**
-   * Composes the invoices of many tenants, in their order. An error of one tenant does not stop the others.
-   * @throws ControlError BILLING_OFF, NO_PRICES
-   */
-  composeAll(tenantIds: readonly string[], month: Date): Promise<Composed[]>
-  /**
-   * Returns a preview of the current month's invoice: the closed hours so far, and the present plan until the month's
-   * end. It is not stored.
-   * @throws ControlError as `compose`, but not MONTH_NOT_CLOSED
-   */
-  upcoming(tenantId: string, at: Date): Promise<Upcoming>
-  /** Returns the party that is invoiced: the buyer that was set, or the tenant's name. */
-  buyerOf(tenantId: string): Promise<Party>
-}
-
 /** Everything that a month's invoices are made of, read at once for many tenants. */
 interface Readings {
   month: Date
@@ -71,7 +47,10 @@ interface Readings {
   names: ReadonlyMap<string, string>
 }
 
-export function createBilling(deps: BillingDeps): Billing {
+/** Composes invoices of tenants. */
+export type Billing = ReturnType<typeof createBilling>
+
+export function createBilling(deps: BillingDeps) {
   const { config, usage, history, invoices, adjustments } = deps
 
   const partiesOf = async (tenantIds: readonly string[]): Promise<Pick<Readings, 'buyers' | 'names'>> => {
@@ -125,10 +104,20 @@ export function createBilling(deps: BillingDeps): Billing {
 
   return {
     config,
+    /** Returns the party that is invoiced: the buyer that was set, or the tenant's name. */
     buyerOf,
+    /**
+     * Composes the invoices of many tenants, in their order. An error of one tenant does not stop the others.
+     * @throws ControlError BILLING_OFF, NO_PRICES
+     */
     composeAll,
 
-    async upcoming(tenantId, at) {
+    /**
+     * Returns a preview of the current month's invoice: the closed hours so far, and the present plan until the month's
+     * end. It is not stored.
+     * @throws ControlError as `compose`, but not MONTH_NOT_CLOSED
+     */
+    async upcoming(tenantId: string, at: Date): Promise<Upcoming> {
       const month = startOfMonth(at)
       const asOf = await usage.closedUntil(tenantId, startOfHour(new Date(at.getTime() - settleMilliseconds)))
       const [readings, awaited] = await Promise.all([
@@ -139,7 +128,13 @@ export function createBilling(deps: BillingDeps): Billing {
       return { asOf, content: contentOf(awaited ? { ...readings, adjustments: new Map() } : readings, tenantId) }
     },
 
-    async compose(tenantId, month) {
+    /**
+     * Composes a tenant's invoice of a month.
+     * @param month its first instant, UTC
+     * @throws ControlError BILLING_OFF, NO_PRICES; INVOICE_NOT_FOUND when the tenant had no plan; MONTH_NOT_CLOSED while
+     *   usage of the month may still arrive
+     */
+    async compose(tenantId: string, month: Date): Promise<InvoiceContent> {
       const [composed] = await composeAll([tenantId], month)
       if (composed === undefined) throw new Error('No invoice was composed.')
       if (composed.content === undefined) throw composed.error

@@ -3,7 +3,7 @@ import type { PlanHistory } from '../plans/index.ts'
 import type { ClosedUsage, Correction, StoredMonth } from '../usage/index.ts'
 import { priceListFor, type BillingConfig } from './billing-config.ts'
 import type { MonthFacts } from './compose.ts'
-import type { InvoiceStore } from './invoice-store.ts'
+import type { InvoiceStore } from './store-invoices.ts'
 import { monthText, nextMonth, startOfMonth } from '../platform/months.ts'
 import type { PriceListText } from './price-list.ts'
 

@@ -2,6 +2,7 @@
 import { Type, type Static } from 'typebox'
 import { AdjustmentBasis } from './adjustment.ts'
 import { LineText } from './line.ts'
+import { ControlError } from '../platform/errors.ts'
 import { Party, PriceListText } from './price-list.ts'
 import type { InvoiceState } from './invoice-state.ts'
 
@@ -71,4 +72,9 @@ export interface Invoice {
   finalAt: Date | undefined
   voidedAt: Date | undefined
   voidReason: string | undefined
+}
+
+/** Returns the error for an invoice that does not exist. */
+export function invoiceNotFound(): ControlError {
+  return new ControlError('INVOICE_NOT_FOUND', 'There is no such invoice.')
 }

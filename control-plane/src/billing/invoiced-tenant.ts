@@ -1,8 +1,8 @@
 // Finds tenants for billing, which continues after a tenant is deleted.
 import { isTenantId } from '@tenantry/contract'
 import { nextMonth } from '../platform/months.ts'
-import { ControlError } from '../platform/errors.ts'
-import type { InvoiceStore } from './invoice-store.ts'
+import { tenantNotFound } from '../platform/errors.ts'
+import type { InvoiceStore } from './store-invoices.ts'
 import type { PlanHistory } from '../plans/index.ts'
 import type { TenantStore } from '../tenants/index.ts'
 
@@ -26,7 +26,7 @@ export async function knownTenant(deps: InvoicedTenantDeps, id: string): Promise
       (await deps.invoices.list(id, { limit: 1, cursor: undefined })).items.length > 0)
   )
     return id
-  throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
+  throw tenantNotFound()
 }
 
 /**

@@ -9,7 +9,7 @@ import type { ClosedUsage } from '../usage/index.ts'
 import type { Billing } from './billing.ts'
 import type { BillingConfig } from './billing-config.ts'
 import type { InvoiceContent } from './invoice.ts'
-import type { InvoiceLedger } from './invoice-store.ts'
+import type { InvoiceLedger } from './store-invoices.ts'
 import { monthText, nextMonth } from '../platform/months.ts'
 
 /** Counts of tenants without an invoice of a past month. */

@@ -1,6 +1,6 @@
 // One price list: the operator's text, its validation, and the values that rating needs.
 import { Type, type Static } from 'typebox'
-import { checkForm, shown } from './check-form.ts'
+import { checkForm, shown } from '../platform/check-form.ts'
 import { isolationModels } from '../stacks/index.ts'
 import { parseDecimal } from './money.ts'
 import { isResource, resourceKind, resources, type Resource } from './resources.ts'

@@ -6,7 +6,7 @@ import { Type } from 'typebox'
 import { InvoiceBody, InvoiceSummary, toInvoiceBody, toSummary, toUpcomingBody, UpcomingBody } from './invoice-body.ts'
 import { invoiceCsv, invoicesCsv } from './invoice-csv.ts'
 import { invoicePdf } from './invoice-pdf.ts'
-import type { Invoice } from './invoice.ts'
+import { invoiceNotFound, type Invoice } from './invoice.ts'
 import { parseMonth, nextMonth } from '../platform/months.ts'
 import { Party } from './price-list.ts'
 import { ControlError } from '../platform/errors.ts'
@@ -214,7 +214,7 @@ function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
     },
     async (request) => {
       const { id, invoice } = request.params
-      if (!isTenantId(id) || !isUuid(invoice)) throw new ControlError('INVOICE_NOT_FOUND', 'There is no such invoice.')
+      if (!isTenantId(id) || !isUuid(invoice)) throw invoiceNotFound()
       const { actor } = writeContext(request)
       const { reason } = request.body
       return toInvoiceBody(await deps.record(actor, (write) => deps.invoices.makeVoid(id, invoice, reason, write)))
@@ -280,7 +280,7 @@ async function foundInvoice(deps: InvoiceRoutesDeps, tenantId: string, name: str
       : isUuid(name)
         ? await deps.invoices.get(tenantId, name)
         : undefined
-  if (found === undefined) throw new ControlError('INVOICE_NOT_FOUND', 'There is no such invoice.')
+  if (found === undefined) throw invoiceNotFound()
   return found
 }
 

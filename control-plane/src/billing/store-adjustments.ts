@@ -1,18 +1,27 @@
 // Stores adjustments in the control database.
 import { randomUUID } from 'node:crypto'
 import type { Adjustment } from './adjustment.ts'
-import type { AdjustmentStore } from './adjustment-store.ts'
 import type { InvoiceState } from './invoice-state.ts'
 import { decimalText } from './money.ts'
 import { ControlError } from '../platform/errors.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { lock } from '../platform/locks.ts'
+import type { PageRequest } from '../platform/page.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** The maximum number of a tenant's adjustments that are on no invoice yet. One invoice bills them all. */
 const maxDue = 1_000
 const invoice = { select: { id: true, label: true, month: true, state: true } } as const
+
+interface NewAdjustment {
+  tenantId: string
+  description: string
+  /** The net amount in millionths of the currency's unit; never 0. */
+  amount: bigint
+  currency: string
+}
 
 interface AdjustmentRow {
   id: string
@@ -24,9 +33,16 @@ interface AdjustmentRow {
   invoice: { id: string; label: string | null; month: Date; state: string } | null
 }
 
-export function createAdjustmentStore({ database, now }: { database: Database; now: () => Date }): AdjustmentStore {
+/** The adjustments of tenants. */
+export type AdjustmentStore = ReturnType<typeof createAdjustmentStore>
+
+export function createAdjustmentStore({ database, now }: { database: Database; now: () => Date }) {
   return {
-    async list(tenantId, { limit, cursor }) {
+    /** Lists a tenant's adjustments, oldest first. The tenant may be deleted. */
+    async list(
+      tenantId: string,
+      { limit, cursor }: PageRequest,
+    ): Promise<{ items: Adjustment[]; nextCursor: string | undefined }> {
       const rows = await database.adjustment.findMany({
         where: { tenantId, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))) },
         include: { invoice },
@@ -36,7 +52,11 @@ export function createAdjustmentStore({ database, now }: { database: Database; n
       return toPage(rows, limit, toAdjustment)
     },
 
-    async create({ tenantId, description, amount, currency }, { transaction, audit }) {
+    /** @throws ControlError TOO_MANY_ADJUSTMENTS */
+    async create(
+      { tenantId, description, amount, currency }: NewAdjustment,
+      { transaction, audit }: RecordedWrite,
+    ): Promise<Adjustment> {
       await lock(transaction, `tenant:${tenantId}`)
       const due = await transaction.adjustment.count({ where: { tenantId, invoiceId: null } })
       if (due >= maxDue)
@@ -50,7 +70,11 @@ export function createAdjustmentStore({ database, now }: { database: Database; n
       return made
     },
 
-    async remove(tenantId, id, { transaction, audit }) {
+    /**
+     * Deletes an adjustment and returns it.
+     * @throws ControlError ADJUSTMENT_NOT_FOUND; ADJUSTMENT_BILLED when it is on a final invoice
+     */
+    async remove(tenantId: string, id: string, { transaction, audit }: RecordedWrite): Promise<Adjustment> {
       await lock(transaction, `tenant:${tenantId}`)
       const row = await transaction.adjustment.findFirst({ where: { id, tenantId }, include: { invoice } })
       if (row === null) throw new ControlError('ADJUSTMENT_NOT_FOUND', 'There is no such adjustment.')
@@ -65,7 +89,12 @@ export function createAdjustmentStore({ database, now }: { database: Database; n
       return removed
     },
 
-    due: (tenantIds, month) => dueAdjustments(database, tenantIds, month),
+    /**
+     * Returns the adjustments that an invoice of the month would bill, by tenant and oldest first: those that are on no
+     * invoice or on the month's draft. Tenants without any are left out.
+     */
+    due: (tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, Adjustment[]>> =>
+      dueAdjustments(database, tenantIds, month),
   }
 }
 

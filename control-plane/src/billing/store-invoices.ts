@@ -1,7 +1,6 @@
 // Stores invoices in the control database.
 import { Value } from 'typebox/value'
-import type { InvoiceLedger, InvoiceStore } from './invoice-store.ts'
-import { Party } from './price-list.ts'
+import { Party, type PriceListText } from './price-list.ts'
 import { monthText } from '../platform/months.ts'
 import { ControlError } from '../platform/errors.ts'
 import { releaseAdjustments } from './store-adjustments.ts'
@@ -11,6 +10,9 @@ import { priceListsOf, toInvoices } from './store-invoice-rows.ts'
 import { saveInvoices } from './store-write-invoices.ts'
 import { ledWrite } from '../platform/led-write.ts'
 import { lock, type Lock } from '../platform/locks.ts'
+import type { PageRequest } from '../platform/page.ts'
+import { invoiceNotFound, type Invoice, type InvoiceContent } from './invoice.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -21,9 +23,16 @@ interface InvoiceStoreOptions {
   numberPrefix: string
 }
 
-export function createInvoiceStore({ database, now, numberPrefix }: InvoiceStoreOptions): InvoiceStore {
+/** The invoices of tenants, and their buyers. */
+export type InvoiceStore = ReturnType<typeof createInvoiceStore>
+
+export function createInvoiceStore({ database, now, numberPrefix }: InvoiceStoreOptions) {
   return {
-    async list(tenantId, { limit, cursor }) {
+    /** Lists a tenant's invoices, void ones too, oldest first. The tenant may be deleted. */
+    async list(
+      tenantId: string,
+      { limit, cursor }: PageRequest,
+    ): Promise<{ items: Invoice[]; nextCursor: string | undefined }> {
       const rows = await database.invoice.findMany({
         where: { tenantId, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))) },
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
@@ -33,24 +42,33 @@ export function createInvoiceStore({ database, now, numberPrefix }: InvoiceStore
       return { items: await toInvoices(database, items), nextCursor }
     },
 
-    async get(tenantId, id) {
+    /** Returns a tenant's invoice; undefined if it does not exist. */
+    async get(tenantId: string, id: string): Promise<Invoice | undefined> {
       const row = await database.invoice.findFirst({ where: { id, tenantId } })
       return row === null ? undefined : (await toInvoices(database, [row]))[0]
     },
 
-    async ofMonth(tenantId, month) {
+    /** Returns the month's invoice that is not void; undefined when there is none. */
+    async ofMonth(tenantId: string, month: Date): Promise<Invoice | undefined> {
       const row = await database.invoice.findFirst({ where: { tenantId, month, state: { not: 'void' } } })
       return row === null ? undefined : (await toInvoices(database, [row]))[0]
     },
 
-    pricesOf: (tenantIds, month) => priceListsOf(database, tenantIds, month),
+    /**
+     * Returns the price list of each tenant's latest invoice of the month, which also rates later corrections. Tenants
+     * that were not invoiced are left out.
+     */
+    pricesOf: (tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, PriceListText>> =>
+      priceListsOf(database, tenantIds, month),
 
-    async buyers(tenantIds) {
+    /** Returns the buyers that were set, by tenant. */
+    async buyers(tenantIds: readonly string[]): Promise<ReadonlyMap<string, Party>> {
       const rows = await database.buyer.findMany({ where: { tenantId: { in: [...tenantIds] } } })
       return new Map(rows.map(({ tenantId, name, lines }) => [tenantId, Value.Parse(Party, { name, lines })]))
     },
 
-    async putBuyer(tenantId, buyer, { transaction, audit }) {
+    /** Sets the buyer of invoices that are made from now on. */
+    async putBuyer(tenantId: string, buyer: Party, { transaction, audit }: RecordedWrite): Promise<Party> {
       await lock(transaction, `tenant:${tenantId}`)
       const data = { name: buyer.name, lines: buyer.lines, updatedAt: now() }
       await transaction.buyer.upsert({ where: { tenantId }, create: { tenantId, ...data }, update: data })
@@ -58,7 +76,17 @@ export function createInvoiceStore({ database, now, numberPrefix }: InvoiceStore
       return buyer
     },
 
-    async save(content, final, { transaction, audit }) {
+    /**
+     * Stores a month's invoice. A final invoice stays as it is and is returned.
+     * @param final false: stores a draft, which replaces an existing draft
+     * @returns undefined when nothing was stored, because the tenant's adjustments have changed since the content was
+     *   composed
+     */
+    async save(
+      content: InvoiceContent,
+      final: boolean,
+      { transaction, audit }: RecordedWrite,
+    ): Promise<Invoice | undefined> {
       await lock(transaction, `tenant:${content.tenant_id}`)
       const [id] = await saveInvoices(transaction, [content], { final, at: now(), numberPrefix })
       if (id === undefined) return undefined
@@ -70,10 +98,19 @@ export function createInvoiceStore({ database, now, numberPrefix }: InvoiceStore
       return stored
     },
 
-    async makeVoid(tenantId, id, reason, { transaction, audit }) {
+    /**
+     * Makes an invoice void and releases its adjustments.
+     * @throws ControlError INVOICE_NOT_FOUND, INVOICE_NOT_FINAL
+     */
+    async makeVoid(
+      tenantId: string,
+      id: string,
+      reason: string,
+      { transaction, audit }: RecordedWrite,
+    ): Promise<Invoice> {
       await lock(transaction, `tenant:${tenantId}`)
       const row = await transaction.invoice.findFirst({ where: { id, tenantId } })
-      if (row === null) throw new ControlError('INVOICE_NOT_FOUND', 'There is no such invoice.')
+      if (row === null) throw invoiceNotFound()
       if (row.state !== 'final')
         throw new ControlError(
           'INVOICE_NOT_FINAL',
@@ -93,9 +130,15 @@ export function createInvoiceStore({ database, now, numberPrefix }: InvoiceStore
   }
 }
 
-export function createInvoiceLedger({ database, now, numberPrefix }: InvoiceStoreOptions): InvoiceLedger {
+/** The writes of the job that closes months. Only the leader may write: they throw `LeadershipLost` otherwise. */
+export type InvoiceLedger = ReturnType<typeof createInvoiceLedger>
+
+export function createInvoiceLedger({ database, now, numberPrefix }: InvoiceStoreOptions) {
   return {
-    async settled(month, tenantIds, { drafts }) {
+    /**
+     * Returns the tenants whose month needs no invoice: it has one that is or was final, or a draft where drafts count.
+     */
+    async settled(month: Date, tenantIds: readonly string[], { drafts }: { drafts: boolean }): Promise<Set<string>> {
       const rows = await database.invoice.findMany({
         where: { month, tenantId: { in: [...tenantIds] }, ...(drafts ? {} : { state: { not: 'draft' } }) },
         select: { tenantId: true },
@@ -103,7 +146,11 @@ export function createInvoiceLedger({ database, now, numberPrefix }: InvoiceStor
       return new Set(rows.map(({ tenantId }) => tenantId))
     },
 
-    saveAll: (contents, final, epoch) =>
+    /**
+     * Stores invoices as `InvoiceStore.save` does, all in one transaction.
+     * @returns the number of stored invoices
+     */
+    saveAll: (contents: readonly InvoiceContent[], final: boolean, epoch: bigint): Promise<number> =>
       ledWrite(
         database,
         epoch,
@@ -114,16 +161,22 @@ export function createInvoiceLedger({ database, now, numberPrefix }: InvoiceStor
         },
       ),
 
-    async finished(month) {
+    /** Whether every invoice of the month was made. */
+    async finished(month: Date): Promise<boolean> {
       return (await database.invoicedMonth.count({ where: { month } })) > 0
     },
 
-    finish: (month, epoch) =>
+    /** Records that every invoice of the month was made. */
+    finish: (month: Date, epoch: bigint): Promise<void> =>
       ledWrite(database, epoch, [], async (transaction) => {
         await transaction.invoicedMonth.createMany({ data: [{ month, finishedAt: now() }], skipDuplicates: true })
       }),
 
-    async currenciesBut(currency) {
+    /**
+     * Returns the currencies, other than this one, of invoices that are not void and of adjustments that are on no
+     * invoice.
+     */
+    async currenciesBut(currency: string): Promise<string[]> {
       // The few price lists name every currency; invoices are searched only where a list has another one.
       const rows = await database.$queryRaw<{ currency: string }[]>`
         select currency from (select distinct text::jsonb->>'currency' as currency from price_lists) l

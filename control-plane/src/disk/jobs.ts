@@ -4,22 +4,10 @@ import type { Clock } from '../platform/clock.ts'
 import type { Engine } from '../engines/index.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Region } from '../reconcile/index.ts'
-import type { Condition } from '../tenants/index.ts'
 import { isChanged, judgeDisk, suspendReason, type WatchedTenant } from './disk-watch-plan.ts'
+import type { DiskWatchStore } from './store.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Log } from '../platform/log.ts'
-
-/** The store of the disk watch. Only the leader may write: the writes throw `LeadershipLost` otherwise. */
-export interface DiskWatchStore {
-  watchedTenants(regionId: string): Promise<WatchedTenant[]>
-  /** Replaces the condition of the disk. The tenant's other conditions stay. */
-  reportDisk(tenantId: string, condition: Condition | undefined, epoch: bigint): Promise<void>
-  /**
-   * Suspends a tenant.
-   * @returns false when a request has changed the tenant since that generation
-   */
-  suspend(tenantId: string, generation: number, reason: string, epoch: bigint): Promise<boolean>
-}
 
 interface DiskWatchDeps {
   store: DiskWatchStore

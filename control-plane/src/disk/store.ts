@@ -1,9 +1,9 @@
 // The store of the disk watch in the control database.
-import type { DiskWatchStore } from './jobs.ts'
 import { leaderRow, ledRow } from '../platform/leader-fence.ts'
-import { type Desired, incrementGeneration, toConditions } from '../tenants/index.ts'
+import { type Desired, incrementGeneration, toConditions, type Condition } from '../tenants/index.ts'
 import type { Database } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
+import type { WatchedTenant } from './disk-watch-plan.ts'
 
 interface Row {
   id: string
@@ -16,13 +16,17 @@ interface Row {
   resumed_at: Date | null
 }
 
+/** The store of the disk watch. Only the leader may write: the writes throw `LeadershipLost` otherwise. */
+export type DiskWatchStore = ReturnType<typeof createDiskWatchStore>
+
 /**
  * Creates the store of the disk watch, on the control database. Its writes throw LeadershipLost once another control
  * plane leads.
  */
-export function createDiskWatchStore(database: Database, now: () => Date): DiskWatchStore {
+export function createDiskWatchStore(database: Database, now: () => Date) {
   return {
-    async watchedTenants(regionId) {
+    /** Returns the region's tenants with volumes of their own, without clusters, in the order of their IDs. */
+    async watchedTenants(regionId: string): Promise<WatchedTenant[]> {
       const rows = await database.$queryRaw<Row[]>`
         select id, generation, desired, conditions, document_bytes, file_bytes,
           exists (
@@ -31,7 +35,7 @@ export function createDiskWatchStore(database: Database, now: () => Date): DiskW
           ) as is_copied,
           (select max(created_at) from operations where tenant_id = tenants.id and kind = 'resume') as resumed_at
         from tenants join (select id as plan_id, document_bytes, file_bytes from plans) as plans using (plan_id)
-        where region_id = ${regionId} and isolation <> 'schema-per-tenant' and desired in ('active', 'suspended', 'paused')
+        where region_id = ${regionId} and isolation = 'database-per-tenant' and desired in ('active', 'suspended', 'paused')
         order by id`
       const number = (value: bigint | null) => (value === null ? null : Number(value))
       return rows.map((row) => ({
@@ -46,8 +50,9 @@ export function createDiskWatchStore(database: Database, now: () => Date): DiskW
       }))
     },
 
-    // The tenant's `updated_at` does not change, because no request has changed the tenant.
-    async reportDisk(tenantId, condition, epoch) {
+    /** Replaces the condition of the disk. The tenant's other conditions stay. */
+    async reportDisk(tenantId: string, condition: Condition | undefined, epoch: bigint): Promise<void> {
+      // The tenant's `updated_at` does not change, because no request has changed the tenant.
       const reported = JSON.stringify(condition === undefined ? [] : [condition])
       const rows = await database.$queryRaw<{ leads: number }[]>`
         with leader as (${leaderRow(epoch)}),
@@ -61,7 +66,11 @@ export function createDiskWatchStore(database: Database, now: () => Date): DiskW
       ledRow(rows)
     },
 
-    suspend: (id, generation, reason, epoch) =>
+    /**
+     * Suspends a tenant.
+     * @returns false when a request has changed the tenant since that generation
+     */
+    suspend: (id: string, generation: number, reason: string, epoch: bigint): Promise<boolean> =>
       ledWrite(database, epoch, [`tenant:${id}`], async (transaction) => {
         if ((await transaction.tenant.count({ where: { id, generation, desired: 'active' } })) === 0) return false
         await incrementGeneration(transaction, id, 'suspend', { desired: 'suspended', suspendReason: reason }, now())

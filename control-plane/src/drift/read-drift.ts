@@ -1,16 +1,24 @@
 // Compares what exists of a tenant on its engine with what should exist. A tenant without services of its own has
 // nothing there.
 import { differences, type Difference, EngineError, callEngine } from '../engines/index.ts'
-import type { DriftReader } from './drift-reader.ts'
+import type { Drift } from './drift.ts'
 import { statusSourceOf, type StatusDeps, type TenantStatusSource } from '../health/index.ts'
+import type { Tenant } from '../tenants/index.ts'
 
 /** The difference of a tenant that was not begun, which has no specification to compare with. */
 const notBegun: Difference = { component: 'services', field: 'existence', desired: 'present', observed: 'absent' }
 
+/** Reads the drift of tenants. */
+export type DriftReader = ReturnType<typeof createDriftReader>
+
 /** Creates the reader of a tenant's drift. A tenant without services of its own never has any. */
-export function createDriftReader(deps: StatusDeps): DriftReader {
+export function createDriftReader(deps: StatusDeps) {
   return {
-    async read(tenant) {
+    /**
+     * Reads a tenant's drift.
+     * @throws EngineError when the engine can't be reached: unknown differences are never reported as none
+     */
+    async read(tenant: Tenant): Promise<Drift> {
       const found =
         tenant.isolation === 'schema-per-tenant' ? [] : await differencesOf(deps, await statusSourceOf(deps, tenant))
       return {

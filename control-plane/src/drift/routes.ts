@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import type { Api } from '../http/api.ts'
 import { NoQuery } from '../http/parameters.ts'
 import { foundTenant, driftPolicies, type TenantStore } from '../tenants/index.ts'
-import type { DriftReader } from './drift-reader.ts'
+import type { DriftReader } from './read-drift.ts'
 
 const DriftValue = Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()])
 

@@ -19,6 +19,11 @@ export type EngineErrorCode =
   | 'UNHEALTHY'
   | 'ENGINE_FAILED'
 
+/** Whether an error shows that the whole engine cannot be reached, and not only one of its objects. */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof EngineError && error.code === 'ENGINE_UNREACHABLE'
+}
+
 /** An error of a call of an engine. Code and message are public: operators read them in conditions and errors. */
 export class EngineError extends Error {
   readonly code: EngineErrorCode

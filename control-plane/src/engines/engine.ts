@@ -1,5 +1,5 @@
 // The interface of an engine, which makes a stack exist and reports what exists.
-import type { Stack, Isolation } from '../stacks/index.ts'
+import type { DockerSettings, Isolation, Stack } from '../stacks/index.ts'
 import type {
   ContainerStats,
   ExecOptions,
@@ -66,7 +66,13 @@ const isolations: Record<EngineName, readonly Isolation[]> = {
   swarm: ['schema-per-tenant'],
 }
 
-/** Returns the isolation models that an engine supports, the strongest last. */
-export function isolationsOf(engine: EngineName): readonly Isolation[] {
-  return isolations[engine]
+/** The part of a region on which its isolation models depend. */
+interface IsolatingRegion {
+  engine: EngineName
+  docker?: Pick<DockerSettings, 'clusters'> | undefined
+}
+
+/** Returns the isolation models that a region supports, the strongest last. */
+export function isolationsOf({ engine, docker }: IsolatingRegion): readonly Isolation[] {
+  return docker?.clusters === undefined ? isolations[engine] : [...isolations[engine], 'cluster-per-tenant']
 }

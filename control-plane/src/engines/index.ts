@@ -35,5 +35,5 @@ export {
   toDocker,
 } from './docker-labels.ts'
 export { type Difference, differences } from './drift.ts'
-export { EngineError, type EngineErrorCode } from './engine-error.ts'
+export { EngineError, type EngineErrorCode, isUnreachable } from './engine-error.ts'
 export { type Engine, isolationsOf } from './engine.ts'

@@ -1,10 +1,10 @@
 // Reads a tenant's health from its runtime and engine. What can't be observed is `unknown`, never `healthy`.
 import type { TenantHealth } from '@tenantry/contract'
-import type { RegionProbe } from '../reconcile/index.ts'
-import { isContainerName } from '../stacks/index.ts'
+import { hasCluster, type RegionProbe } from '../reconcile/index.ts'
+import { componentServices, isContainerName } from '../stacks/index.ts'
 import type { Tenant } from '../tenants/index.ts'
 import { callEngine } from '../engines/index.ts'
-import type { HealthReader, ServiceHealth } from './health-reader.ts'
+import type { ServiceHealth, Health } from './health.ts'
 import { serviceHealth, unseenService, worst } from './service-health.ts'
 import { statusSourceOf, type StatusDeps, type TenantStatusSource } from './tenant-status-source.ts'
 
@@ -14,20 +14,26 @@ interface HealthReaderDeps extends StatusDeps {
 
 const runtimeMilliseconds = 2_000
 
+/** Reads the health of tenants. */
+export type HealthReader = ReturnType<typeof createHealthReader>
+
 /**
  * Creates the reader of a tenant's health: the report of its runtime and, for a tenant with services of its own, the
  * state of their containers.
  */
-export function createHealthReader(deps: HealthReaderDeps): HealthReader {
+export function createHealthReader(deps: HealthReaderDeps) {
   return {
-    async read(tenant) {
+    /** Reads a tenant's health. A component that does not respond is `unknown`, and not an error. */
+    async read(tenant: Tenant): Promise<Health> {
       const statusSource = await statusSourceOf(deps, tenant)
-      const [seen, services] = await Promise.all([
+      const [seen, services, members] = await Promise.all([
         runtimeHealth(deps, tenant, statusSource),
         servicesHealth(deps, statusSource),
+        clusterMembers(deps, statusSource),
       ])
       const components = { ...seen.components, ...services }
-      return { ...seen, status: worst(Object.values(components).map(({ status }) => status)), components }
+      const status = worst(Object.values(components).map(({ status }) => status))
+      return { ...seen, status, components, ...(members === undefined ? {} : { members }) }
     },
   }
 }
@@ -77,7 +83,7 @@ async function servicesHealth(
   const host = await callEngine(clock, (signal) => engine.observe(statusSource.snapshot.id, signal)).catch(
     () => undefined,
   )
-  const health = (service: 'postgres' | 'runtime') => {
+  const health = (service: string) => {
     if (host === undefined) return unseenService(clock.now())
     const [newest] = host.containers
       .filter(
@@ -86,5 +92,31 @@ async function servicesHealth(
       .sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))
     return serviceHealth(newest, !isStopped(statusSource.snapshot), clock.now())
   }
-  return { postgres: health('postgres'), runtime: health('runtime') }
+  const { postgres, runtime } = componentServices(statusSource.snapshot.isolation)
+  const component = ([first, ...others]: readonly [string, ...string[]]) =>
+    others.map(health).reduce(worseService, health(first))
+  return { postgres: component(postgres), runtime: component(runtime) }
+}
+
+/** Returns the worse of the states of two services of a component. */
+function worseService(one: ServiceHealth, other: ServiceHealth): ServiceHealth {
+  return worst([one.status, other.status]) === one.status ? one : other
+}
+
+/** Reads the members of a tenant's cluster; undefined for a tenant without a cluster, empty if none responds. */
+async function clusterMembers(
+  { clock }: HealthReaderDeps,
+  statusSource: TenantStatusSource | undefined,
+): Promise<Health['members']> {
+  if (statusSource === undefined || !hasCluster(statusSource.snapshot)) return undefined
+  const { region, snapshot } = statusSource
+  const state = await callEngine(clock, (signal) => region.cluster(snapshot, signal)).catch(() => undefined)
+  return (state?.members ?? []).map(({ name, role, state, lagBytes, timeline, isSynchronous }) => ({
+    name,
+    role,
+    state,
+    lag_bytes: lagBytes,
+    timeline,
+    synchronous: isSynchronous,
+  }))
 }

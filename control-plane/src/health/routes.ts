@@ -5,7 +5,8 @@ import { Type } from 'typebox'
 import type { Api } from '../http/api.ts'
 import { NoQuery } from '../http/parameters.ts'
 import { foundTenant, type TenantStore } from '../tenants/index.ts'
-import { Health, type HealthReader } from './health-reader.ts'
+import { Health } from './health.ts'
+import type { HealthReader } from './read-health.ts'
 
 const Body = Type.Object({ status: Type.Enum(['healthy', 'unhealthy']), observed_at: Type.String() })
 

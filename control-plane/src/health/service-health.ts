@@ -1,7 +1,7 @@
 // Derives the health of a service from its observed container. Pure.
 import type { HealthStatus } from '@tenantry/contract'
 import type { ObservedContainer } from '../engines/index.ts'
-import type { ServiceHealth } from './health-reader.ts'
+import type { ServiceHealth } from './health.ts'
 
 /**
  * Returns a service's health.

@@ -22,10 +22,12 @@ import {
   openSystemLoginSql,
   schemaExists,
   schemaMissing,
-  prepareSharedDatabaseSql,
 } from './home-sql.ts'
 import { homeRoles } from './home-roles.ts'
-import { newVerifiers, oneTimePassword } from './scram.ts'
+import { prepareHomesSql, unpreparedSql } from './prepare-database.ts'
+import { newVerifiers, oneTimePassword, verifierOf } from './scram.ts'
+import { setServicePasswordsSql } from './service-login-sql.ts'
+import { endAdminSessionsSql, setSqlPasswordSql } from './sql-login-sql.ts'
 
 /** Name of the home's database, which the image creates, empty, with the cluster. */
 export const dedicatedDatabase = 'home'
@@ -42,8 +44,9 @@ const psql = ['timeout', '35', 'psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_S
 /**
  * Creates the home of a tenant with its own Postgres. `psql` runs its SQL inside that container. Errors of `run` are
  * passed on.
+ * @param maxObjects maximum number of the tenant's own relations, and of its other objects
  */
-export function createDedicatedHome(run: RunInside, migrations: HomeMigration[]): HomeServer {
+export function createDedicatedHome(run: RunInside, migrations: HomeMigration[], maxObjects: number): HomeServer {
   const asSuperuser = (sql: string, transaction: readonly string[] = ['-1']) =>
     run([...psql, ...transaction, '-U', 'postgres', '-d', dedicatedDatabase, '-f', '-'], sql)
 
@@ -83,7 +86,7 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
       await succeeded(
         'The database could not be prepared.',
         asSuperuser(
-          `${prepareSharedDatabaseSql(dedicatedDatabase)};\nrevoke all on database postgres, template1 from public;`,
+          `${prepareHomesSql(dedicatedDatabase, maxObjects)};\nrevoke all on database postgres, template1 from public;`,
         ),
       )
     },
@@ -137,10 +140,33 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
     async check(tenantId, password) {
       const { stdout } = await succeeded(
         "The runtime's login does not work.",
-        asLogin(homeRoles(tenantId).runtime, password, `set statement_timeout = '3s'; ${violationsSql(tenantId)};`),
+        asLogin(
+          homeRoles(tenantId).runtime,
+          password,
+          `set statement_timeout = '3s'; (${violationsSql(tenantId)}) union all ${unpreparedSql(maxObjects)};`,
+        ),
       )
       const errors = linesOf(stdout)
       if (errors.length > 0) throw damaged(errors)
+    },
+
+    // A suspended tenant's Postgres is stopped.
+    setSqlLogin: () => Promise.resolve(),
+
+    async setSqlPassword(tenantId, password) {
+      const end = `${endAdminSessionsSql(tenantId)};`
+      await succeeded(
+        'The password of the SQL login could not be set.',
+        // Without one transaction for all: the sessions that end last have begun with the old password.
+        asSuperuser(`${end}\nbegin;\n${setSqlPasswordSql(tenantId, verifierOf(password))};\ncommit;\n${end}`, []),
+      )
+    },
+
+    async setServicePasswords(tenantId, passwords) {
+      await succeeded(
+        "The passwords of the services' logins could not be set.",
+        asSuperuser(`${setServicePasswordsSql(tenantId, passwords)};`),
+      )
     },
 
     async endSessions(tenantId) {
@@ -152,6 +178,7 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
 
     // The home is removed with its volume.
     drop: () => Promise.resolve(),
+    dropSchema: () => Promise.resolve(),
   }
 }
 

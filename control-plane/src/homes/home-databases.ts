@@ -1,22 +1,24 @@
 // Creates, checks and drops homes on a region's shared Postgres. Every call may be repeated at any point.
 import pg from 'pg'
-import { closeOpenDatabases, ensureClosedDatabase } from '../platform/closed-databases.ts'
+import { closeOpenDatabases, ensureClosedDatabase, type OpenRights } from '../platform/closed-databases.ts'
+import { closePublicFunctions } from '../platform/public-functions.ts'
+import { connected, type ConnectionConfig } from '../platform/single-connection.ts'
+import { hrefOf, inDatabase, SuperuserPool, type PostgresUrl } from '../platform/superuser-url.ts'
+import { dropHome, dropSchema, type DropProgress } from './drop-home.ts'
 import type { HomePasswords, HomeServer } from './home-server.ts'
 import {
   closeSystemLoginSql,
   createNewHomeSql,
-  dropHomeSql,
-  endOldestTransactionSql,
   endSessionsSql,
   homeConnectionLimits,
   restoreHomeRolesSql,
   noLoginSql,
   openSystemLoginSql,
-  prepareSharedDatabaseSql,
   schemaExists,
   schemaMissing,
 } from './home-sql.ts'
 import { loginUrl } from './home-logins.ts'
+import { documentSizesSql, measuredFiles } from './document-size-sql.ts'
 import {
   appliedVersionSql,
   firstMigrationsSql,
@@ -27,19 +29,41 @@ import {
   type HomeMigration,
 } from './home-migrations.ts'
 import { damaged, readReport, type HomeReport } from './home-report.ts'
-import { newVerifiers, oneTimePassword } from './scram.ts'
+import { defaultMaxObjects } from './object-limit.ts'
+import { prepareHomesSql } from './prepare-database.ts'
+import { newVerifiers, oneTimePassword, verifierOf } from './scram.ts'
+import {
+  changedLoginsSql,
+  loginMarkSql,
+  setPasswordSql,
+  setServicePasswordsSql,
+  type ChangedLogins,
+  type ServiceLogin,
+} from './service-login-sql.ts'
+import {
+  endAdminSessionsSql,
+  endClosedSessionsSql,
+  setSqlLoginSql,
+  setSqlPasswordSql,
+  sqlLoginsSql,
+} from './sql-login-sql.ts'
 
 /** The homes of a region's shared Postgres, in databases that many tenants share. */
 export class HomeDatabases {
-  readonly #postgresUrl: string
+  readonly #postgresUrl: PostgresUrl
   readonly #migrations: HomeMigration[]
+  readonly #maxObjects: number
   readonly #pools = new Map<string, pg.Pool>()
   readonly #prepared = new Map<string, Promise<void>>()
 
-  /** @param postgresUrl the superuser's URL of the server's database `postgres` */
-  constructor(postgresUrl: string, migrations: HomeMigration[]) {
+  /**
+   * @param postgresUrl the superuser's URL of the server's database `postgres`
+   * @param maxObjects maximum number of a tenant's own relations in its home, and of its other objects
+   */
+  constructor(postgresUrl: PostgresUrl, migrations: HomeMigration[], maxObjects = defaultMaxObjects) {
     this.#postgresUrl = postgresUrl
     this.#migrations = migrations
+    this.#maxObjects = maxObjects
   }
 
   /** Returns the server of homes in one database. */
@@ -50,8 +74,14 @@ export class HomeDatabases {
       repair: (tenantId, passwords) => this.repairHome(database, tenantId, passwords),
       migrate: (tenantId) => this.migrateHome(database, tenantId),
       check: (tenantId, password) => this.checkLogin(database, tenantId, password),
+      setSqlLogin: (tenantId, isOpen) => this.setSqlLogin(tenantId, isOpen),
+      setSqlPassword: (tenantId, password) => this.setSqlPassword(tenantId, password),
+      setServicePasswords: async (tenantId, passwords) => {
+        await this.#pool('postgres').query(setServicePasswordsSql(tenantId, passwords))
+      },
       endSessions: (tenantId) => this.endSessions(database, tenantId),
-      drop: (tenantId) => this.dropHome(database, tenantId),
+      drop: (tenantId, progress) => this.dropHome(database, tenantId, progress),
+      dropSchema: (schema, progress) => this.#ifDatabase(database, (pool) => dropSchema(pool, schema, progress)),
     }
   }
 
@@ -71,7 +101,7 @@ export class HomeDatabases {
 
   async #prepare(database: string, created: () => void | Promise<void>): Promise<void> {
     await ensureClosedDatabase(this.#pool('postgres'), database, created)
-    await this.#pool(database).query(prepareSharedDatabaseSql(database))
+    await this.#pool(database).query(prepareHomesSql(database, this.#maxObjects))
   }
 
   /**
@@ -133,7 +163,7 @@ export class HomeDatabases {
     }
   }
 
-  /** Logs in over TCP as the runtime does, and checks that the home is complete. @throws HomeError HomeDamaged */
+  /** Logs in as the runtime does, and checks that the home is complete. @throws HomeError HomeDamaged */
   async checkLogin(database: string, tenantId: string, password: string): Promise<void> {
     const { rows } = await this.#asLogin(database, tenantId, 'runtime', password, (client) =>
       client.query<{ problem: string }>(violationsSql(tenantId)),
@@ -148,20 +178,13 @@ export class HomeDatabases {
     password: string,
     work: (client: pg.Client) => Promise<T>,
   ): Promise<T> {
-    const client = new pg.Client({
-      connectionString: loginUrl(this.#postgresUrl, database, tenantId, login, password),
+    const config = {
+      connectionString: loginUrl(hrefOf(this.#postgresUrl), database, tenantId, login, password),
       application_name: login === 'system' ? 'tenantry-home-migrations' : 'tenantry-check',
-      connectionTimeoutMillis: 5_000,
       // A tenant may hold locks in its home, which must not block the others.
       ...(login === 'system' ? { statement_timeout: 20_000, lock_timeout: 2_000 } : { query_timeout: 5_000 }),
-    })
-    client.on('error', () => undefined)
-    await client.connect()
-    try {
-      return await work(client)
-    } finally {
-      await client.end()
     }
+    return connected(config, work)
   }
 
   /** Blocks a home's logins and ends their sessions. A database that does not exist has none. */
@@ -174,39 +197,86 @@ export class HomeDatabases {
   }
 
   /** Removes a home's schema with its content, and its roles. An absent one is not an error. */
-  async dropHome(database: string, tenantId: string): Promise<void> {
-    await this.#ifDatabase(database, async (pool) => {
-      await pool.query(dropHomeSql(tenantId))
-    })
+  async dropHome(database: string, tenantId: string, progress: DropProgress): Promise<void> {
+    await this.#ifDatabase(database, () => dropHome((name) => this.#pool(name), database, tenantId, progress))
   }
 
   /**
-   * Closes all databases of the server to logins without a grant, and again revokes from the databases of homes the
-   * rights that their tenants may not have.
-   * @returns the names of the databases that were open
+   * Closes all databases of the server to logins without a grant, and again revokes from PUBLIC what no tenant may do.
+   * It also installs the limit of objects in databases of homes that lack it.
    */
-  async closeDatabases(): Promise<string[]> {
+  async closeDatabases(): Promise<OpenRights> {
     const server = this.#pool('postgres')
-    const open = await closeOpenDatabases(server)
-    const { rows } = await server.query<{ name: string }>(
-      `select datname as name from pg_database where datname ~ '^tenantry_homes_[0-9]+$'`,
+    const databases = await closeOpenDatabases(server)
+    const { rows } = await server.query<{ name: string; holds_homes: boolean }>(
+      `select datname as name, datname ~ '^tenantry_homes_[0-9]+$' as holds_homes from pg_database
+       where datallowconn and datconnlimit <> -2 order by datname`,
     )
-    for (const { name } of rows) await this.#prepare(name, () => undefined)
-    return open
+    const functions: string[] = []
+    for (const { name, holds_homes } of rows) {
+      const open = await this.#closeFunctions(name)
+      functions.push(...open.map((signature) => `${name}: ${signature}`))
+      if (holds_homes) await this.#prepare(name, () => undefined)
+    }
+    return { databases, functions }
   }
 
-  /**
-   * Frees the queue of NOTIFY, which all databases of the server share. It fills while a listening session stays in a
-   * transaction. Above half, this ends tenants' transactions, the oldest first, until less is in use.
-   * @returns the roles of the sessions that it ended
-   */
-  async freeNotificationQueue(): Promise<string[]> {
-    const ended: string[] = []
-    for (;;) {
-      const { rows } = await this.#pool('postgres').query<{ role: string }>(endOldestTransactionSql)
-      if (rows[0] === undefined) return ended
-      ended.push(rows[0].role)
-    }
+  /** Uses a connection of its own, because an idle one would block `create database` from `template1`. */
+  async #closeFunctions(database: string): Promise<string[]> {
+    return connected(this.#connection(database), closePublicFunctions)
+  }
+
+  /** Returns the tenants of this server with an SQL login, and whether it is open. */
+  async sqlLogins(): Promise<{ tenantId: string; isOpen: boolean }[]> {
+    return (await this.#pool('postgres').query<{ tenantId: string; isOpen: boolean }>(sqlLoginsSql)).rows
+  }
+
+  /** Opens or closes a tenant's SQL login. To close it also ends its sessions. */
+  async setSqlLogin(tenantId: string, isOpen: boolean): Promise<void> {
+    const pool = this.#pool('postgres')
+    if (!isOpen) await pool.query(endAdminSessionsSql(tenantId))
+    await pool.query(setSqlLoginSql(tenantId, isOpen))
+    if (!isOpen) await pool.query(endAdminSessionsSql(tenantId))
+  }
+
+  /** Sets the password of a tenant's SQL login, and ends all its sessions. */
+  async setSqlPassword(tenantId: string, password: string): Promise<void> {
+    const pool = this.#pool('postgres')
+    // A session could hold the lock of its own role's row.
+    await pool.query(endAdminSessionsSql(tenantId))
+    await pool.query(setSqlPasswordSql(tenantId, verifierOf(password)))
+    await pool.query(endAdminSessionsSql(tenantId))
+  }
+
+  /** Returns the services' logins that may have changed after the call that returned `mark`; without a mark, all of them. */
+  async changedLogins(mark: string | undefined): Promise<ChangedLogins> {
+    const pool = this.#pool('postgres')
+    const [next] = (await pool.query<{ mark: string }>(loginMarkSql)).rows
+    const { rows } = await pool.query<ServiceLogin>(changedLoginsSql, [mark ?? null])
+    return { logins: rows, mark: next?.mark ?? '' }
+  }
+
+  /** Sets the password of a service's login. An absent role is not an error. */
+  async setPassword(tenantId: string, login: ServiceLogin['login'], password: string): Promise<void> {
+    await this.#pool('postgres').query(setPasswordSql(tenantId, login, verifierOf(password)))
+  }
+
+  /** Returns the bytes of the documents of tenants in one database. @param limitBytes smallest size that the result must show */
+  async documentBytes(
+    database: string,
+    tenantIds: readonly string[],
+    limitBytes: number,
+  ): Promise<ReadonlyMap<string, number>> {
+    const { rows } = await this.#pool(database).query<{ tenantId: string; bytes: number }>(documentSizesSql, [
+      tenantIds,
+      measuredFiles(2 * limitBytes),
+    ])
+    return new Map(rows.map(({ tenantId, bytes }) => [tenantId, bytes]))
+  }
+
+  /** Ends the sessions of closed SQL logins. */
+  async endClosedSessions(): Promise<void> {
+    await this.#pool('postgres').query(endClosedSessionsSql)
   }
 
   /** Ends all connections to the server. */
@@ -223,20 +293,26 @@ export class HomeDatabases {
   #pool(database: string): pg.Pool {
     let pool = this.#pools.get(database)
     if (pool === undefined) {
-      const url = new URL(this.#postgresUrl)
-      url.pathname = `/${database}`
-      pool = new pg.Pool({
-        connectionString: url.href,
+      const { connectionString, ...config } = this.#connection(database)
+      pool = new SuperuserPool(connectionString, {
+        ...config,
+        // A connection to a server that is just ending may never be answered.
+        connectionTimeoutMillis: 5_000,
         max: database === 'postgres' ? 2 : 8,
         idleTimeoutMillis: 10_000,
-        connectionTimeoutMillis: 5_000,
-        statement_timeout: 60_000,
-        application_name: 'tenantry-homes',
       })
       pool.on('error', () => undefined)
       this.#pools.set(database, pool)
     }
     return pool
+  }
+
+  #connection(database: string): ConnectionConfig {
+    return {
+      connectionString: inDatabase(this.#postgresUrl, database),
+      statement_timeout: 60_000,
+      application_name: 'tenantry-homes',
+    }
   }
 }
 

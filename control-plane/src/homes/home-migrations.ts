@@ -76,7 +76,7 @@ function fillTokens(sql: string, target: MigrationTarget): string {
 }
 
 /** Returns a hash of all migrations' texts. It is stored with each tenant and shows which homes must be migrated. */
-export function migrationsFingerprint(migrations: HomeMigration[]): string {
+export function migrationsFingerprint(migrations: readonly HomeMigration[]): string {
   return createHash('sha256').update(JSON.stringify(migrations)).digest('hex')
 }
 
@@ -130,9 +130,16 @@ export function systemParts(migrations: readonly HomeMigration[]): SystemParts {
 /** Table that every home has in which the service's tables belong to the system role. */
 export const structureTable = 'home_structure'
 
-/** Returns SQL that lists the violations of a home, one a row, for any login of the home. */
+/** Maximum number of violations that are read of a home, and of characters of each: a tenant may have caused many. */
+const maxViolations = 50
+const maxViolationLength = 300
+
+/** Returns SQL that lists the first violations of a home, one a row, for any login of the home. */
 export function violationsSql(homeId: string): string {
-  return `select problem from ${identifier(homeId)}.home_problems() as problem`
+  return (
+    `select left(problem, ${maxViolationLength}) as problem from ${identifier(homeId)}.home_problems() as problem` +
+    ` limit ${maxViolations}`
+  )
 }
 
 /**
@@ -173,7 +180,7 @@ export function migrateHomeSql(
     "set local search_path = ''",
     ...(newest >= firstQualified ? [repairToSql(target, migrations)] : []),
     'commit',
-    ...(newest >= firstQualified ? [repairReportSql(homeId)] : []),
+    ...(newest >= firstQualified ? [repairReportSql(violationsSql(homeId))] : []),
   ].join(';\n')
 }
 

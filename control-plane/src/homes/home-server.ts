@@ -1,12 +1,17 @@
 // The server of one tenant's home, as the reconciler uses it: a database that many tenants share, or a server of its own.
 // Every call may be repeated after an interruption at any point.
 
+import type { DropProgress } from './drop-home.ts'
 import type { HomeReport } from './home-report.ts'
 
-/** Passwords of a home's three logins, as plain text. */
-export interface HomePasswords {
+/** Passwords of the logins of the tenant's runtime and of schema reloads, as plain text. */
+export interface ServicePasswords {
   runtime: string
   ddl: string
+}
+
+/** Passwords of a home's three logins, as plain text. */
+export interface HomePasswords extends ServicePasswords {
   admin: string
 }
 
@@ -31,12 +36,29 @@ export interface HomeServer {
    */
   migrate(tenantId: string): Promise<HomeReport>
   /**
-   * Logs in over TCP as the runtime does, and checks that the service's tables are complete.
+   * Logs in as the runtime does, and checks that the service's tables are complete.
    * @throws HomeError HomeDamaged if they are not
    */
   check(tenantId: string, password: string): Promise<void>
+  /**
+   * Opens or closes the tenant's SQL login (`database_url`), and ends its sessions before. The SQL login of a dedicated
+   * tenant ends with its container.
+   */
+  setSqlLogin(tenantId: string, isOpen: boolean): Promise<void>
+  /**
+   * Sets the password of the tenant's SQL login (`database_url`), and ends all its sessions. A closed login stays
+   * closed.
+   */
+  setSqlPassword(tenantId: string, password: string): Promise<void>
+  /** Sets the passwords of the services' logins, in one transaction. Their sessions continue. */
+  setServicePasswords(tenantId: string, passwords: ServicePasswords): Promise<void>
   /** Blocks the home's logins and ends their sessions. */
   endSessions(tenantId: string): Promise<void>
-  /** Removes the home with its content, and its roles. An absent one is not an error. */
-  drop(tenantId: string): Promise<void>
+  /**
+   * Removes the home with its content, and its roles, part by part. An absent one is not an error. After an
+   * interruption, the next call continues.
+   */
+  drop(tenantId: string, progress: DropProgress): Promise<void>
+  /** Removes one of a home's schemas with its content. An absent one is not an error. */
+  dropSchema(schema: string, progress: DropProgress): Promise<void>
 }

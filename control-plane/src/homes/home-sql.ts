@@ -152,7 +152,7 @@ end $adopt$`,
  * Returns SQL that sets the rights on the schema. It belongs to the system role, because a schema's owner may drop
  * every table in it.
  */
-function schemaRightsSql(tenantId: string): string[] {
+export function schemaRightsSql(tenantId: string): string[] {
   const { system, owner, runtime } = homeRoles(tenantId)
   return [
     `alter schema ${identifier(tenantId)} owner to ${identifier(system)}`,
@@ -212,13 +212,15 @@ function homeSql(
       const role = identifier(roles[kind])
       return [
         createRoleSql(roles[kind], 'login'),
-        `alter role ${role} with login nosuperuser nocreatedb nocreaterole noreplication nobypassrls` +
-          ` connection limit ${limits[kind]} password ${literal(verifiers[kind])}`,
+        // The tenant's own login may be closed, and stays so.
+        `alter role ${role} with ${kind === 'admin' ? '' : 'login '}nosuperuser nocreatedb nocreaterole noreplication` +
+          ` nobypassrls connection limit ${limits[kind]} password ${literal(verifiers[kind])}`,
         `grant ${identifier(tenantsGroup)} to ${role} with inherit true, set false`,
         `alter role ${role} set search_path = ${schema}`,
       ]
     }),
-    `grant pg_use_reserved_connections to ${identifier(roles.runtime)}, ${identifier(roles.ddl)}`,
+    // Code in these roles must not become the role itself.
+    `grant pg_use_reserved_connections to ${identifier(roles.runtime)}, ${identifier(roles.ddl)} with inherit true, set false`,
     `grant ${owner} to ${identifier(roles.ddl)}, ${identifier(roles.admin)}`,
     // Objects that these two create belong to the owner, so that every object of a home has one owner.
     `alter role ${identifier(roles.ddl)} set role = ${owner}`,
@@ -233,78 +235,11 @@ function homeSql(
   ].join(';\n')
 }
 
-/** Returns SQL that drops schema and roles. Absent ones are not an error. Sessions of the roles must have ended before. */
-export function dropHomeSql(tenantId: string): string {
-  const roles = homeRoles(tenantId)
-  return [
-    `drop schema if exists ${identifier(tenantId)} cascade`,
-    `drop schema if exists ${identifier(pristineSchema(tenantId))} cascade`,
-    // Grants of a tenant to others, and its objects outside its schema, would block `drop role`.
-    ...Object.values<string>({ ...roles }).map(
-      (role) =>
-        `do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then` +
-        ` execute ${literal(`drop owned by ${identifier(role)} cascade`)}; end if; end $do$`,
-    ),
-    ...[roles.admin, roles.ddl, roles.runtime, roles.owner, roles.system].map(
-      (role) => `drop role if exists ${identifier(role)}`,
-    ),
-  ].join(';\n')
-}
-
 /** Returns SQL that ends every session of the home's logins. */
 export function endSessionsSql(tenantId: string): string {
   const { runtime, ddl, admin, system } = homeRoles(tenantId)
   const logins = [runtime, ddl, admin, system].map(literal).join(', ')
   return `select pg_terminate_backend(pid) from pg_stat_activity where usename in (${logins})`
-}
-
-/**
- * SQL that ends the tenants' session with the oldest transaction if the queue of NOTIFY is more than half full, and
- * returns its role, or no row. Postgres does not report which session blocks the queue: one that listens, with a
- * transaction older than unread notifications. `pg_notification_queue_usage` also removes notifications that every
- * listener has read. A transaction younger than a few seconds ends by itself.
- */
-export const endOldestTransactionSql = `
-  with oldest as materialized (
-    select pid, usename from pg_stat_activity
-    where usesysid in (select member from pg_auth_members where roleid = to_regrole(${literal(tenantsGroup)}))
-      and xact_start < now() - interval '5 seconds'
-    order by xact_start limit 1)
-  select usename as role, pg_terminate_backend(pid, 5000) from oldest where pg_notification_queue_usage() > 0.5`
-
-/**
- * Signatures of all functions that take advisory locks. One table of locks serves all tenants, and these functions
- * could fill it.
- */
-const advisoryLocks = ['lock', 'xact_lock', 'lock_shared', 'xact_lock_shared'].flatMap((kind) =>
-  ['pg_advisory_', 'pg_try_advisory_'].flatMap((prefix) =>
-    ['bigint', 'integer, integer'].map((keys) => `${prefix}${kind}(${keys})`),
-  ),
-)
-
-/**
- * Returns SQL that prepares a database for homes: it creates the group role and revokes the rights of all users. It
- * runs once, as superuser, inside that database. Large objects and temporary tables would bypass quotas, and advisory
- * locks are shared by all tenants.
- */
-export function prepareSharedDatabaseSql(database: string): string {
-  return [
-    createRoleSql(tenantsGroup, 'nologin'),
-    `revoke all on database ${identifier(database)} from public`,
-    `grant connect on database ${identifier(database)} to ${identifier(tenantsGroup)}`,
-    'revoke all on schema public from public',
-    ...[
-      ...advisoryLocks,
-      'lo_create(oid)',
-      'lo_creat(integer)',
-      'lo_from_bytea(oid, bytea)',
-      'lo_open(oid, integer)',
-      'lo_put(oid, bigint, bytea)',
-      'lowrite(integer, bytea)',
-      'lo_truncate(integer, integer)',
-      'lo_truncate64(integer, bigint)',
-    ].map((signature) => `revoke execute on function pg_catalog.${signature} from public`),
-  ].join(';\n')
 }
 
 /** Returns SQL that blocks the logins of a home. */
@@ -320,7 +255,7 @@ export function noLoginSql(tenantId: string): string {
 }
 
 /** Returns SQL for `create role if not exists`, which Postgres lacks. Concurrent calls are safe. */
-function createRoleSql(role: string, login: 'login' | 'nologin'): string {
+export function createRoleSql(role: string, login: 'login' | 'nologin'): string {
   return (
     `do $do$ begin create role ${identifier(role)} ${login};` +
     ` exception when duplicate_object or unique_violation then null; end $do$`

@@ -4,6 +4,7 @@ export { HomeDatabases } from './home-databases.ts'
 export { loginUrl } from './home-logins.ts'
 export {
   appliedVersionSql,
+  firstMigrationsSql as firstHomeSql,
   type HomeMigration,
   loadHomeMigrations,
   migrateHomeSql,
@@ -13,15 +14,21 @@ export {
   systemParts,
 } from './home-migrations.ts'
 export { damaged, HomeError, readReport } from './home-report.ts'
-export { homeRoles } from './home-roles.ts'
-export type { HomeServer } from './home-server.ts'
+export { homeRoles, loaderRole, readerRole, replacedSchema, restoredSchema, type HomeRole } from './home-roles.ts'
+export type { HomeServer, ServicePasswords } from './home-server.ts'
 export {
   adoptHomeSql,
   closeSystemLoginSql,
   createHomeSql,
+  grantDefaultsSql,
   homeConnectionLimits,
+  noLoginSql,
   openSystemLoginSql,
-  prepareSharedDatabaseSql,
+  schemaRightsSql,
   tenantsGroup,
 } from './home-sql.ts'
-export { newVerifiers, oneTimePassword, scramVerifier } from './scram.ts'
+export { defaultMaxObjects } from './object-limit.ts'
+export { prepareSharedDatabaseSql } from './prepare-database.ts'
+export { isVerifierOf, newVerifiers, oneTimePassword, scramVerifier, verifierOf } from './scram.ts'
+export type { ChangedLogins, ServiceLogin } from './service-login-sql.ts'
+export { setSqlLoginSql } from './sql-login-sql.ts'

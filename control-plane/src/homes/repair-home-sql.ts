@@ -42,12 +42,15 @@ begin
 end $repair$`
 }
 
-/** Returns SQL that reports the session's last repair: lines `lost|table` and `remaining|violation`. */
-export function repairReportSql(homeId: string): string {
+/**
+ * Returns SQL that reports the session's last repair: lines `lost|table` and `remaining|violation`.
+ * @param violations a query for the home's violations, in a column `problem`
+ */
+export function repairReportSql(violations: string): string {
   return (
     `select 'lost|' || name as report` +
     ` from unnest(string_to_array(nullif(current_setting('${lostSetting}', true), ''), E'\\n')) as lost (name)` +
-    ` union all select 'remaining|' || problem from ${identifier(homeId)}.home_problems() as problem`
+    ` union all select 'remaining|' || problem from (${violations}) as remaining`
   )
 }
 

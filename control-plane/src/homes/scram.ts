@@ -17,16 +17,24 @@ export function scramVerifier(password: string, salt: Buffer): string {
   return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${storedKey}:${serverKey}`
 }
 
+/** Whether what Postgres stores is a verifier of this password that `scramVerifier` has made. */
+export function isVerifierOf(verifier: string | null, password: string): boolean {
+  const salt = /^SCRAM-SHA-256\$\d+:([A-Za-z0-9+/]{22}==)\$/.exec(verifier ?? '')?.[1]
+  return salt !== undefined && verifier === scramVerifier(password, Buffer.from(salt, 'base64'))
+}
+
+/** Returns a verifier of a password, with a new salt. */
+export const verifierOf = (password: string): string => scramVerifier(password, randomBytes(16))
+
 /** Returns verifiers of a home's passwords with new salts. Postgres stores them and never receives the passwords. */
 export function newVerifiers({ runtime, ddl, admin }: HomePasswords): HomeVerifiers {
-  const verifier = (password: string) => scramVerifier(password, randomBytes(16))
-  return { runtime: verifier(runtime), ddl: verifier(ddl), admin: verifier(admin) }
+  return { runtime: verifierOf(runtime), ddl: verifierOf(ddl), admin: verifierOf(admin) }
 }
 
 /** Creates a password that is not stored, for a login that is opened for one task. */
 export function oneTimePassword(): { password: string; verifier: string } {
   const password = randomBytes(24).toString('base64url')
-  return { password, verifier: scramVerifier(password, randomBytes(16)) }
+  return { password, verifier: verifierOf(password) }
 }
 
 function hmac(key: Buffer, text: string): Buffer {

@@ -1,11 +1,11 @@
 // Authorizes callers. Every route declares the scopes that may call it, and the start fails for a route without a
 // declaration.
-import { timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { ControlError } from '../platform/errors.ts'
 import { keyHash } from './key-text.ts'
-import type { PlatformKey, PlatformKeyStore, Scope } from './platform-key-store.ts'
-import { internalTokenHeader, tenantOfToken } from '@tenantry/contract'
+import type { PlatformKey, Scope } from './platform-key.ts'
+import { internalTokenHeader, isInternalToken, tenantOfToken, type InternalToken } from '@tenantry/contract'
+import type { PlatformKeyStore } from './store.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -25,7 +25,7 @@ declare module 'fastify' {
 
 interface AccessOptions {
   keys: PlatformKeyStore
-  internalToken: string
+  internalToken: InternalToken
   now: () => Date
   /** The path prefix of plugins, whose routes are declared elsewhere. */
   publicPrefix: string
@@ -48,11 +48,11 @@ export function addAccess(app: FastifyInstance, options: AccessOptions): void {
     if (access === 'internal or tenant') {
       const given = request.headers[internalTokenHeader]
       request.ofTenant = typeof given === 'string' ? tenantOfToken(options.internalToken, given) : undefined
-      if (request.ofTenant === undefined) checkInternalToken(given, options.internalToken)
+      if (request.ofTenant === undefined) checkInternalToken(given, options)
       return
     }
     if (access === 'internal') {
-      checkInternalToken(request.headers[internalTokenHeader], options.internalToken)
+      checkInternalToken(request.headers[internalTokenHeader], options)
       return
     }
     request.platformKey = await authenticate(request.headers.authorization, options)
@@ -77,11 +77,7 @@ async function authenticate(header: string | undefined, { keys, now }: AccessOpt
   return key
 }
 
-function checkInternalToken(given: string | string[] | undefined, wanted: string): void {
-  const ok =
-    typeof given === 'string' &&
-    given.length === wanted.length &&
-    timingSafeEqual(Buffer.from(given), Buffer.from(wanted))
+function checkInternalToken(given: unknown, { internalToken }: AccessOptions): void {
   // The response to a wrong token is the same as for an unknown path, so that it does not reveal the internal routes.
-  if (!ok) throw new ControlError('NOT_FOUND', 'There is nothing at this address.')
+  if (!isInternalToken(internalToken, given)) throw new ControlError('NOT_FOUND', 'There is nothing at this address.')
 }

@@ -1,6 +1,7 @@
 // The exports of `keys/` that other modules may import.
 export { addAccess } from './access.ts'
-export { keyHash, newApiKey, newPlatformKey, newSecret } from './key-text.ts'
-export type { PlatformKeyStore } from './platform-key-store.ts'
+export { createFirstKey } from './first-key.ts'
+export { createRecoveryKey } from './recovery-key.ts'
+export { keyHash, newApiKey, newSecret } from './key-text.ts'
 export { addKeyRoutes, type KeyRoutesDeps } from './routes.ts'
-export { createPlatformKeyStore } from './store.ts'
+export { createPlatformKeyStore, type PlatformKeyStore } from './store.ts'

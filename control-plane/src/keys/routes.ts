@@ -1,12 +1,13 @@
 // Routes of platform keys: create, list, revoke, and rotate with two valid keys.
 import { Type } from 'typebox'
 import { newPlatformKey } from './key-text.ts'
-import type { PlatformKey, PlatformKeyStore } from './platform-key-store.ts'
+import type { PlatformKey } from './platform-key.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Api } from '../http/api.ts'
 import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { isUuid } from '../http/uuid.ts'
 import { textPattern, writeContext, NoQuery } from '../http/parameters.ts'
+import type { PlatformKeyStore } from './store.ts'
 
 const Maybe = Type.Union([Type.String(), Type.Null()])
 const KeyBody = Type.Object({

@@ -3,17 +3,21 @@ import { randomUUID } from 'node:crypto'
 import type { PlatformKey as KeyRow } from '../../../prisma/client/client.ts'
 import { ControlError } from '../platform/errors.ts'
 import { keyHash, platformKeyPrefix } from './key-text.ts'
-import type { PlatformKey, PlatformKeyStore, Scope } from './platform-key-store.ts'
+import type { PlatformKey, Scope } from './platform-key.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { lock } from '../platform/locks.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 
 interface PlatformKeyStoreOptions {
   database: Database
   now: () => Date
 }
 
+/** Stores platform keys, but only their hashes. */
+export type PlatformKeyStore = ReturnType<typeof createPlatformKeyStore>
+
 /** Creates the store of platform keys, on the control database. */
-export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOptions): PlatformKeyStore {
+export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOptions) {
   const live = () => ({ revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: now() } }] })
 
   const insert = async (transaction: Transaction, name: string, scope: Scope, text: string) =>
@@ -37,22 +41,34 @@ export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOption
   }
 
   return {
-    async find(sha256) {
+    /** Finds a key by the SHA-256 of its text; revoked and expired ones too. */
+    async find(sha256: string): Promise<PlatformKey | undefined> {
       const row = await database.platformKey.findUnique({ where: { sha256 } })
       return row === null ? undefined : toKey(row)
     },
 
-    async list() {
+    /** Lists all keys, revoked and expired ones too. */
+    async list(): Promise<PlatformKey[]> {
       return (await database.platformKey.findMany({ orderBy: [{ createdAt: 'asc' }, { id: 'asc' }] })).map(toKey)
     },
 
-    async create(name, scope, text, { transaction, audit }) {
+    /** Creates a key with the given text, of which only the hash is stored. */
+    async create(
+      name: string,
+      scope: Scope,
+      text: string,
+      { transaction, audit }: RecordedWrite,
+    ): Promise<PlatformKey> {
       const key = await insert(transaction, name, scope, text)
       audit({ action: 'key.create', target: key.id, detail: { name, scope } })
       return key
     },
 
-    async revoke(id, { transaction, audit }) {
+    /**
+     * Revokes a key.
+     * @throws ControlError KEY_NOT_FOUND, LAST_ADMIN_KEY
+     */
+    async revoke(id: string, { transaction, audit }: RecordedWrite): Promise<PlatformKey> {
       await lock(transaction, 'platform keys')
       const row = await found(transaction, id)
       const others = await transaction.platformKey.count({
@@ -72,7 +88,16 @@ export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOption
       return toKey(revoked)
     },
 
-    async rotate(id, text, expireAt, { transaction, audit }) {
+    /**
+     * Creates a key that replaces another one. The old key stays valid until `expireAt`.
+     * @throws ControlError KEY_NOT_FOUND, KEY_NOT_LIVE
+     */
+    async rotate(
+      id: string,
+      text: string,
+      expireAt: Date,
+      { transaction, audit }: RecordedWrite,
+    ): Promise<PlatformKey> {
       await lock(transaction, 'platform keys')
       const row = await found(transaction, id)
       if (row.revokedAt !== null || (row.expiresAt !== null && row.expiresAt <= now()) || row.replacedBy !== null) {
@@ -91,8 +116,12 @@ export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOption
       return key
     },
 
-    // Two control planes may start at the same time.
-    async createFirst(text, { transaction, audit }) {
+    /**
+     * Creates the first admin key when there is no valid one.
+     * @returns whether `text` is now a key
+     */
+    async createFirst(text: string, { transaction, audit }: RecordedWrite): Promise<boolean> {
+      // Two control planes may start at the same time.
       await lock(transaction, 'platform keys')
       const existing = await transaction.platformKey.findFirst({ where: { scope: 'admin', ...live() } })
       if (existing !== null) return false

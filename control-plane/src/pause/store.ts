@@ -5,18 +5,16 @@ import { ledWrite } from '../platform/led-write.ts'
 import { incrementGeneration } from '../tenants/index.ts'
 
 /** Writes pauses of idle tenants. */
-export interface PauseStore {
-  /**
-   * Pauses a tenant.
-   * @returns false when a request has changed the tenant since that generation, or an operation is in progress
-   */
-  pause(tenantId: string, generation: number, epoch: bigint): Promise<boolean>
-}
+export type PauseStore = ReturnType<typeof createPauseStore>
 
 /** Creates the store of pauses, on the control database. */
-export function createPauseStore(database: Database, now: () => Date): PauseStore {
+export function createPauseStore(database: Database, now: () => Date) {
   return {
-    pause: (id, generation, epoch) =>
+    /**
+     * Pauses a tenant.
+     * @returns false when a request has changed the tenant since that generation, or an operation is in progress
+     */
+    pause: (id: string, generation: number, epoch: bigint): Promise<boolean> =>
       ledWrite(database, epoch, [`tenant:${id}`], async (transaction) => {
         const unchanged = await transaction.tenant.count({
           where: { id, generation, desired: 'active', status: 'ready' },

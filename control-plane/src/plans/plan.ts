@@ -13,9 +13,3 @@ export interface Plan {
   /** The rate limit at each gateway. */
   rate: RateLimit | null
 }
-
-/** Reads the plans that tenants can have (specification, section 8). */
-export interface PlanStore {
-  /** Returns the plans in rising order. */
-  list(): Promise<Plan[]>
-}

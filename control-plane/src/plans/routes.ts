@@ -3,7 +3,7 @@ import { RateLimit } from '@tenantry/contract'
 import { Type } from 'typebox'
 import { isolationsOf } from '../engines/index.ts'
 import type { Api } from '../http/api.ts'
-import type { PlanStore } from './plan.ts'
+import type { PlanStore } from './store.ts'
 import type { RegionCondition, RegionConfig } from '../regions/index.ts'
 import { NoQuery } from '../http/parameters.ts'
 
@@ -99,13 +99,14 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
       },
     },
     () => ({
-      regions: deps.regions.map(({ id, engine, domain }) => {
+      regions: deps.regions.map((region) => {
+        const { id, engine, domain } = region
         const condition = deps.regionCondition(id)
         return {
           id,
           engine,
           domain,
-          isolations: [...isolationsOf(engine)],
+          isolations: [...isolationsOf(region)],
           conditions: condition === undefined ? [] : [condition],
         }
       }),

@@ -1,10 +1,17 @@
 // Reads plan periods from the control database. A trigger of the tenants' table writes them.
-import type { PlanHistory, PlanPeriod } from './plan-history.ts'
+import type { PlanPeriod } from './plan-period.ts'
 import type { Database } from '../platform/database.ts'
 
+/** Reads the plan periods of tenants, which divide a month on invoices. */
+export type PlanHistory = ReturnType<typeof createPlanHistory>
+
 /** Creates the reader of plan periods, on the control database. */
-export function createPlanHistory(database: Database): PlanHistory {
-  const periodsOf: PlanHistory['periodsOf'] = async (tenantIds, from, to) => {
+export function createPlanHistory(database: Database) {
+  const periodsOf = async (
+    tenantIds: readonly string[],
+    from: Date,
+    to: Date,
+  ): Promise<ReadonlyMap<string, PlanPeriod[]>> => {
     const rows = await database.$queryRaw<
       { tenant_id: string; plan: string; weaker_isolation: string | null; since: Date; until: Date }[]
     >`
@@ -24,10 +31,18 @@ export function createPlanHistory(database: Database): PlanHistory {
   }
 
   return {
+    /** Returns `periods` for many tenants. Those without any are left out. */
     periodsOf,
-    periods: async (tenantId, from, to) => (await periodsOf([tenantId], from, to)).get(tenantId) ?? [],
 
-    async tenants(from, to, after, limit) {
+    /**
+     * Returns the tenant's periods within [`from`, `to`), limited to it, oldest first. None is empty and no two overlap.
+     * There is none before the tenant's creation or after the request for its deletion. Deleted tenants have theirs too.
+     */
+    periods: async (tenantId: string, from: Date, to: Date): Promise<PlanPeriod[]> =>
+      (await periodsOf([tenantId], from, to)).get(tenantId) ?? [],
+
+    /** Returns at most `limit` ids above `after`, in order, of tenants with a period within [`from`, `to`). */
+    async tenants(from: Date, to: Date, after: string, limit: number): Promise<string[]> {
       const rows = await database.$queryRaw<{ tenant_id: string }[]>`
         select distinct tenant_id from plan_periods
         where tenant_id > ${after} and greatest(since, ${from}) < least(coalesce(until, 'infinity'), ${to})

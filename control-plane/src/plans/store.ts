@@ -2,15 +2,19 @@
 import { ConfigurationError } from '@tenantry/contract'
 import { isolationsOf } from '../engines/index.ts'
 import type { RegionConfig } from '../regions/index.ts'
-import type { Plan, PlanStore } from './plan.ts'
+import type { Plan } from './plan.ts'
 import { type RateLimits, toRate } from '../quotas/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 import type { Database } from '../platform/database.ts'
 
+/** Reads the plans that tenants can have (specification, section 8). */
+export type PlanStore = ReturnType<typeof createPlanStore>
+
 /** Creates the store of plans, on the control database. */
-export function createPlanStore(database: Database): PlanStore {
+export function createPlanStore(database: Database) {
   return {
-    async list() {
+    /** Returns the plans in rising order. */
+    async list(): Promise<Plan[]> {
       const rows = await database.plan.findMany({ orderBy: { rank: 'asc' } })
       const number = (value: bigint | null) => (value === null ? null : Number(value))
       return rows.map((row): Plan => ({
@@ -54,8 +58,9 @@ export async function rejectUnknownRegions(database: Database, regions: readonly
 
 /** Writes the configured regions into the database. */
 export async function recordRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
-  for (const { id, engine, domain } of regions) {
-    const strongestIsolation = isolationsOf(engine).at(-1) ?? 'schema-per-tenant'
+  for (const region of regions) {
+    const { id, engine, domain } = region
+    const strongestIsolation = isolationsOf(region).at(-1) ?? 'schema-per-tenant'
     await database.region.upsert({
       where: { id },
       create: { id, engine, domain, strongestIsolation },

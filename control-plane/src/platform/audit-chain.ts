@@ -12,6 +12,9 @@ export interface AuditNote {
 /** Advisory lock of the end of the chain. */
 const chainEnd = 7_246_305_116
 
+/** The action of an entry that reports the removal of the oldest entries. */
+export const removalAction = 'audit.remove'
+
 /** Returns the `hash` of an audit entry; `previous` is empty for the first. */
 export function auditHash(entry: {
   at: Date

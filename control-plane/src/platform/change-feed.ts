@@ -1,11 +1,13 @@
 // Delivers the log of changes as calls: one connection polls it, and reconnects when it is lost.
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { onCommit, type ChangeKind } from './change-log.ts'
 import type { Database } from './database.ts'
+import { openConnection } from './single-connection.ts'
+import type { PostgresUrl } from './superuser-url.ts'
 
 interface ChangeFeedOptions {
-  url: string
+  url: PostgresUrl
   /** Client of this process's writes. The feed polls at once after its commits. */
   database: Database
   onError: (error: Error) => void
@@ -14,7 +16,8 @@ interface ChangeFeedOptions {
 /** One row of the log of changes. */
 export interface Change {
   kind: ChangeKind
-  tenantId: string
+  /** The tenant's ID; of a blocked address, the address. */
+  subject: string
 }
 
 /** Receives `'resync'` when the feed begins and after a gap; the listener must then read the current state itself. */
@@ -46,7 +49,7 @@ const noChanges = String(2n ** 63n - 1n)
 interface Poll {
   horizon: string
   at: Date
-  changes: [id: number, kind: ChangeKind, tenantId: string][]
+  changes: [id: number, kind: ChangeKind, subject: string][]
 }
 
 /** Reads the log of changes of the control database and reports each change of any process to its subscribers. */
@@ -75,7 +78,7 @@ export class ChangeFeed {
         resolve()
       }
       const unsubscribe = this.subscribe((change) => {
-        if (change === 'resync' || (change.kind === 'observed' && change.tenantId === tenantId)) done()
+        if (change === 'resync' || (change.kind === 'observed' && change.subject === tenantId)) done()
       })
       signal.addEventListener('abort', done)
       if (signal.aborted) done()
@@ -105,10 +108,9 @@ export class ChangeFeed {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    const client = new pg.Client({
+    const client = await openConnection({
       connectionString: this.#options.url,
       application_name: 'tenantry-change-feed',
-      connectionTimeoutMillis: 5_000,
       query_timeout: queryMilliseconds,
       keepAlive: true,
     })
@@ -120,7 +122,7 @@ export class ChangeFeed {
     const stop = () => lost.reject(new Error('The change feed was stopped.'))
     signal.addEventListener('abort', stop)
     try {
-      await client.connect()
+      if (signal.aborted) return
       let last = await poll(client, noChanges)
       let seen = new Set<number>()
       let prunedAt = 0
@@ -129,7 +131,7 @@ export class ChangeFeed {
         await Promise.race([this.#untilDue(), lost.promise])
         const next = await poll(client, last.horizon)
         if (next.at.getTime() - last.at.getTime() > maxGapMilliseconds) this.#report('resync')
-        for (const [id, kind, tenantId] of next.changes) if (!seen.has(id)) this.#report({ kind, tenantId })
+        for (const [id, kind, subject] of next.changes) if (!seen.has(id)) this.#report({ kind, subject })
         seen = new Set(next.changes.map(([id]) => id))
         last = next
         if (next.at.getTime() - prunedAt > pruneMilliseconds) {

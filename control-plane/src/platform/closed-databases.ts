@@ -3,6 +3,14 @@
 import type { ClientBase, Pool } from 'pg'
 import { identifier } from './identifiers.ts'
 
+/** Rights that PUBLIC had on a server and that were revoked. */
+export interface OpenRights {
+  /** Names of databases. */
+  databases: string[]
+  /** Functions, as `DATABASE: SIGNATURE`. */
+  functions: string[]
+}
+
 type Server = Pick<ClientBase | Pool, 'query'>
 
 /**

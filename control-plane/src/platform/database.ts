@@ -4,6 +4,7 @@ import { Value } from 'typebox/value'
 import { PrismaClient } from '../../../prisma/client/client.ts'
 import type { Prisma } from '../../../prisma/client/client.ts'
 import { SequentialPrismaPg } from './sequential-adapter.ts'
+import { SuperuserPool, type PostgresUrl } from './superuser-url.ts'
 
 /** The client of the control database. */
 export type Database = PrismaClient
@@ -12,14 +13,14 @@ export type Transaction = Prisma.TransactionClient
 export type { Prisma }
 
 /** Opens the client of the control database, with at most 16 connections. It connects at the first query. */
-export function openDatabase(url: string): Database {
-  const adapter = new SequentialPrismaPg({
-    connectionString: url,
+export function openDatabase(url: PostgresUrl): Database {
+  const pool = new SuperuserPool(url, {
     max: 16,
     connectionTimeoutMillis: 5_000,
     statement_timeout: 30_000,
     application_name: 'tenantry-control-plane',
   })
+  const adapter = new SequentialPrismaPg(pool, { disposeExternalPool: true })
   return new PrismaClient({ adapter })
 }
 

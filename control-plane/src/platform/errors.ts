@@ -32,6 +32,8 @@ export const errorKinds = {
   DELIVERY_NOT_FOUND: { status: 404, tag: 'not_found' },
   KEY_NOT_FOUND: { status: 404, tag: 'not_found' },
   SERVICE_NOT_FOUND: { status: 404, tag: 'not_found' },
+  SESSION_NOT_FOUND: { status: 404, tag: 'not_found' },
+  BLOCKED_ADDRESS_NOT_FOUND: { status: 404, tag: 'not_found' },
   SOURCE_NOT_FOUND: { status: 404, tag: 'not_found' },
   NAME_TAKEN: { status: 409, tag: 'conflict' },
   TENANT_DELETED: { status: 409, tag: 'conflict' },
@@ -40,6 +42,7 @@ export const errorKinds = {
   NOT_SUSPENDED: { status: 409, tag: 'conflict' },
   LAST_ADMIN_KEY: { status: 409, tag: 'conflict' },
   KEY_NOT_LIVE: { status: 409, tag: 'conflict' },
+  TOO_MANY_SECRETS: { status: 409, tag: 'conflict' },
   ROLLOUT_IN_PROGRESS: { status: 409, tag: 'conflict' },
   ROLLOUT_FINISHED: { status: 409, tag: 'conflict' },
   BACKUP_NOT_COMPLETE: { status: 409, tag: 'conflict' },
@@ -50,18 +53,23 @@ export const errorKinds = {
   INVOICE_NOT_FINAL: { status: 409, tag: 'conflict' },
   ADJUSTMENT_BILLED: { status: 409, tag: 'conflict' },
   TOO_MANY_ADJUSTMENTS: { status: 409, tag: 'conflict' },
+  TOO_MANY_BLOCKED_ADDRESSES: { status: 409, tag: 'conflict' },
   SOURCE_LIVES: { status: 409, tag: 'conflict' },
   IDEMPOTENCY_MISMATCH: { status: 409, tag: 'conflict' },
+  TENANT_PURGED: { status: 410, tag: 'gone' },
   STALE_ETAG: { status: 412, tag: 'precondition_failed' },
   NOT_ACCEPTABLE: { status: 406, tag: 'not_acceptable' },
   BODY_TOO_LARGE: { status: 413, tag: 'payload_too_large' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, tag: 'unsupported_media_type' },
   FORBIDDEN_ADDRESS: { status: 422, tag: 'unprocessable' },
+  CONFIRMATION_REQUIRED: { status: 422, tag: 'unprocessable' },
   UNSUPPORTED_ISOLATION: { status: 422, tag: 'unprocessable' },
+  NOT_CREATED_BY_CONTROL_PLANE: { status: 422, tag: 'unprocessable' },
   NOT_DEDICATED: { status: 422, tag: 'unprocessable' },
   LIMITS_BEYOND_HOST: { status: 422, tag: 'unprocessable' },
   IMAGE_MISSING: { status: 422, tag: 'unprocessable' },
   WRONG_IMAGE: { status: 422, tag: 'unprocessable' },
+  OUTSIDE_ARCHIVE: { status: 422, tag: 'unprocessable' },
   BACKUPS_OFF: { status: 422, tag: 'unprocessable' },
   BILLING_OFF: { status: 422, tag: 'unprocessable' },
   NO_PRICES: { status: 422, tag: 'unprocessable' },
@@ -95,4 +103,9 @@ export class ControlError extends Error {
     this.tag = errorKinds[code].tag
     this.detail = options.detail ?? {}
   }
+}
+
+/** Returns the error for a tenant that does not exist. */
+export function tenantNotFound(): ControlError {
+  return new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
 }

@@ -1,6 +1,8 @@
 // Leader election: the leading control plane holds an advisory lock of the control database, and writes under its own epoch.
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
+import type { Client } from 'pg'
+import { openConnection } from './single-connection.ts'
+import type { PostgresUrl } from './superuser-url.ts'
 
 const leaderLock = 7_246_305_117
 
@@ -12,7 +14,7 @@ export interface Leadership {
 }
 
 interface LeaderOptions {
-  url: string
+  url: PostgresUrl
   onError: (error: Error) => void
 }
 
@@ -27,23 +29,19 @@ export async function lead(
 ): Promise<void> {
   const stopped = () => signal.aborted
   while (!stopped()) {
-    const client = new pg.Client({
-      connectionString: url,
-      application_name: 'tenantry-leader',
-      connectionTimeoutMillis: 5_000,
-      keepAlive: true,
-    })
     const lost = new AbortController()
+    let client: Client | undefined
     const stop = () => {
       lost.abort()
       // This also ends the wait for the lock.
-      client.end().catch(() => undefined)
+      client?.end().catch(() => undefined)
     }
-    client.on('error', () => lost.abort())
-    client.on('end', () => lost.abort())
     signal.addEventListener('abort', stop)
     try {
-      await client.connect()
+      client = await openConnection({ connectionString: url, application_name: 'tenantry-leader', keepAlive: true })
+      client.on('error', () => lost.abort())
+      client.on('end', () => lost.abort())
+      if (stopped()) break
       await client.query('select pg_advisory_lock($1)', [leaderLock])
       const { rows } = await client.query<{ epoch: string }>(
         'update installation set epoch = epoch + 1 returning epoch',
@@ -53,7 +51,7 @@ export async function lead(
       if (!stopped()) onError(new Error('The lead was lost or could not be acquired.', { cause }))
     } finally {
       signal.removeEventListener('abort', stop)
-      client.end().catch(() => undefined)
+      client?.end().catch(() => undefined)
     }
     if (!stopped()) await sleep(250)
   }

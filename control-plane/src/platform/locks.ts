@@ -6,11 +6,19 @@ import type { Transaction } from './database.ts'
  * - `backup:ID`: a backup that is not in the control database yet
  * - `homes:REGION`: the choice of the shared database of a new home while few slots are free
  * - `rollout:ID`, `rollouts:REGION`: a rollout's state; the rollout in progress in a region
+ * - `superuser:REGION`: the password of the superuser of a region's shared Postgres
  * - `webhook:ID`, `source:NAME`: a webhook; a source of usage
  * - `platform keys`: all platform keys, because one admin key must remain
+ * - `certificate authority`: the certificate authority, because there is one
+ * - `installation`: changes of the installation's row by the leader, whose other writes lock that row for reading
+ * - `blocked addresses`: all blocked addresses, because their number is limited
  */
 export type Lock =
-  `${'tenant' | 'backup' | 'homes' | 'rollout' | 'rollouts' | 'webhook' | 'source'}:${string}` | 'platform keys'
+  | `${'tenant' | 'backup' | 'homes' | 'rollout' | 'rollouts' | 'webhook' | 'source' | 'superuser'}:${string}`
+  | 'platform keys'
+  | 'blocked addresses'
+  | 'installation'
+  | 'certificate authority'
 
 /**
  * Waits for the locks and holds them. A transaction takes all its locks at once, before it changes a row, and in one

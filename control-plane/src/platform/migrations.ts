@@ -2,8 +2,11 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import pg from 'pg'
+import type pg from 'pg'
 import { closeOpenDatabases } from './closed-databases.ts'
+import { closePublicFunctions } from './public-functions.ts'
+import { connected } from './single-connection.ts'
+import type { PostgresUrl } from './superuser-url.ts'
 
 const directory = new URL('../../../prisma/migrations/', import.meta.url).pathname
 
@@ -43,17 +46,13 @@ export async function readMigrations(from: string = directory): Promise<Migratio
  * @returns the names of the migrations that were applied now
  * @throws Error if the database is newer than this program, or an applied migration was changed
  */
-export async function migrate(url: string, migrations: Migration[]): Promise<string[]> {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'tenantry-migrations',
-    connectionTimeoutMillis: 5_000,
-  })
-  await client.connect()
-  try {
+export async function migrate(url: PostgresUrl, migrations: Migration[]): Promise<string[]> {
+  return connected({ connectionString: url, application_name: 'tenantry-migrations' }, async (client) => {
+    // The end of the session releases the lock.
     await client.query('select pg_advisory_lock($1)', [lockKey])
     // Tenants may have logins on this server, and the database holds the secrets of all tenants.
     await closeOpenDatabases(client)
+    await closePublicFunctions(client)
     await client.query(createMigrationsTableSql)
     const { rows } = await client.query<{ migration_name: string; checksum: string; finished_at: Date | null }>(
       'select migration_name, checksum, finished_at from _prisma_migrations where rolled_back_at is null order by started_at',
@@ -78,10 +77,7 @@ export async function migrate(url: string, migrations: Migration[]): Promise<str
     }
     for (const migration of known.values()) await apply(client, migration)
     return [...known.keys()]
-  } finally {
-    // This ends the session and releases the lock.
-    await client.end()
-  }
+  })
 }
 
 async function apply(client: pg.Client, migration: Migration): Promise<void> {

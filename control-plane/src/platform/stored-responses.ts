@@ -21,36 +21,14 @@ export class StoredResponse extends Error {
   }
 }
 
-/** Responses to requests with an `Idempotency-Key`, stored for 24 hours. */
-export interface StoredResponses {
-  /** Returns the stored response; undefined if there is none. @throws ControlError IDEMPOTENCY_MISMATCH */
-  find(key: IdempotencyKey): Promise<unknown>
-  /**
-   * Claims the key for a transaction, which must then store a response. It waits for a transaction that has already
-   * claimed the key.
-   * @throws StoredResponse; ControlError IDEMPOTENCY_MISMATCH
-   */
-  claim(transaction: Transaction, key: IdempotencyKey): Promise<void>
-  /**
-   * Stores the response and replaces an earlier one. @param transaction the claiming transaction; absent after its
-   * commit
-   */
-  store(key: IdempotencyKey, response: unknown, transaction?: Transaction): Promise<void>
-}
-
 /** Time after which a repeated request counts as a new one. */
 const retentionMilliseconds = 24 * 3_600_000
 
+/** Responses to requests with an `Idempotency-Key`, stored for 24 hours. */
+export type StoredResponses = ReturnType<typeof createStoredResponses>
+
 /** Creates the store of responses on the control database; `seal` encrypts them, because some contain secrets. */
-export function createStoredResponses({
-  database,
-  seal,
-  now,
-}: {
-  database: Database
-  seal: Seal
-  now: () => Date
-}): StoredResponses {
+export function createStoredResponses({ database, seal, now }: { database: Database; seal: Seal; now: () => Date }) {
   const oldest = () => new Date(now().getTime() - retentionMilliseconds)
 
   const find = async (
@@ -69,9 +47,15 @@ export function createStoredResponses({
   }
 
   return {
-    find: (key) => find(database, key, oldest()),
+    /** Returns the stored response; undefined if there is none. @throws ControlError IDEMPOTENCY_MISMATCH */
+    find: (key: IdempotencyKey): Promise<unknown> => find(database, key, oldest()),
 
-    async claim(transaction, idempotencyKey) {
+    /**
+     * Claims the key for a transaction, which must then store a response. It waits for a transaction that has already
+     * claimed the key.
+     * @throws StoredResponse; ControlError IDEMPOTENCY_MISMATCH
+     */
+    async claim(transaction: Transaction, idempotencyKey: IdempotencyKey): Promise<void> {
       const { platformKeyId, key, fingerprint } = idempotencyKey
       const since = oldest()
       // The primary key makes a second transaction wait for the end of the first.
@@ -88,7 +72,11 @@ export function createStoredResponses({
           select platform_key_id, key from idempotency_records where created_at < ${since} for update skip locked)`
     },
 
-    async store(idempotencyKey, response, transaction) {
+    /**
+     * Stores the response and replaces an earlier one. @param transaction the claiming transaction; absent after its
+     * commit
+     */
+    async store(idempotencyKey: IdempotencyKey, response: unknown, transaction?: Transaction): Promise<void> {
       const { platformKeyId, key } = idempotencyKey
       await (transaction ?? database).idempotencyRecord.updateMany({
         where: { platformKeyId, key },

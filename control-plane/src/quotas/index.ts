@@ -1,5 +1,6 @@
 // The exports of `quotas/` that other modules may import.
 export { type LeaseMeasure, measuredLeases } from './measured-leases.ts'
+export { defaultHomeLimits, type HomeLimits, readHomeLimits, toRuntimeLimits } from './home-limits.ts'
 export { watchQuotas } from './jobs.ts'
 export {
   defaultRateLimits,

@@ -2,36 +2,10 @@
 import type { Clock } from '../platform/clock.ts'
 import { monthBefore, monthText, nextMonth, startOfMonth } from '../platform/months.ts'
 import { repeat } from '../platform/repeat.ts'
-import type { OperatorEvent } from '../webhooks/index.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
-
-export const percents = [80, 100] as const
-/** The lowest percentage that is reported. */
-export const [warnedFrom] = percents
-
-/** The use of one quota of a tenant, in bytes, requests or connections. */
-export interface QuotaState {
-  tenantId: string
-  resource: 'api_requests' | 'documents' | 'files' | 'realtime_connections'
-  used: bigint
-  limit: bigint
-}
-
-export interface QuotaWatchStore {
-  /**
-   * Returns the quotas that are used to 80 % or more and were not reported in this month. `month` is its first instant,
-   * UTC.
-   */
-  unreported(month: Date): Promise<{ quota: QuotaState; percent: (typeof percents)[number] }[]>
-  /**
-   * Reports a quota.
-   * @returns false when it was reported already
-   */
-  report(event: OperatorEvent, once: string): Promise<boolean>
-  /** Deletes the leases of months that ended before that time. */
-  evict(before: Date): Promise<void>
-}
+import { onceKey } from './quota-warning.ts'
+import type { QuotaWatchStore } from './store-watch.ts'
 
 interface QuotaWatchDeps {
   store: QuotaWatchStore
@@ -40,11 +14,6 @@ interface QuotaWatchDeps {
 }
 
 const intervalMilliseconds = 60_000
-
-/** Returns the key that identifies a warning in the outbox. */
-export function onceKey(tenantId: string, resource: QuotaState['resource'], percent: number, month: string): string {
-  return `quota:${tenantId}:${resource}:${percent}:${month}`
-}
 
 /** Creates the job, which runs while this control plane leads. */
 export function watchQuotas(deps: QuotaWatchDeps): (leadership: Leadership) => Promise<void> {

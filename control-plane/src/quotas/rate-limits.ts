@@ -1,6 +1,7 @@
 // Rate limits of tenants at a gateway: the plans' defaults, the operator's settings for plans, and those of single
 // tenants. Pure.
 import type { RateLimit } from '@tenantry/contract'
+import { readPlanPairs } from './plan-pairs.ts'
 
 /** The rate of one tenant, which replaces its plan's. */
 export type OwnRate = RateLimit | 'unlimited'
@@ -24,27 +25,17 @@ export const defaultRateLimits: RateLimits = {
   Enterprise: null,
 }
 
-const entry = /^([A-Za-z][A-Za-z0-9_-]*)=(?:([1-9][0-9]{0,6})\/([1-9][0-9]{0,6})|none)$/
-
 /**
  * Reads the setting `TENANTRY_RATE_LIMITS`.
  * @param text for example `Free=50/200,Pro=none`: requests per second and burst; other plans have their defaults
  * @throws Error that names the part that is wrong
  */
 export function readRateLimits(text: string): RateLimits {
-  const own = text
-    .split(',')
-    .filter((part) => part.trim() !== '')
-    .map((part): [string, RateLimit | null] => {
-      const [whole, plan, perSecond, burst] = entry.exec(part.trim()) ?? []
-      if (whole === undefined || plan === undefined) {
-        throw new Error(`TENANTRY_RATE_LIMITS: "${part.trim()}" is not PLAN=PER_SECOND/BURST or PLAN=none`)
-      }
-      if (!(plan in defaultRateLimits))
-        throw new Error(
-          `TENANTRY_RATE_LIMITS: unknown plan "${plan}". Allowed: ${Object.keys(defaultRateLimits).join(', ')}`,
-        )
-      return [plan, perSecond === undefined ? null : { per_second: Number(perSecond), burst: Number(burst) }]
-    })
-  return { ...defaultRateLimits, ...Object.fromEntries(own) }
+  return readPlanPairs(text, {
+    name: 'TENANTRY_RATE_LIMITS',
+    form: 'PER_SECOND/BURST',
+    defaults: defaultRateLimits,
+    max: [maxRate, maxRate],
+    from: (perSecond, burst) => ({ per_second: perSecond, burst }),
+  })
 }

@@ -1,7 +1,7 @@
 // Slots for long-lived connections in the control database, as a part of the calls that lease requests.
 import type { LeaseResponse, LeaseCall, SlotGrant, SlotReport } from '@tenantry/contract'
 import { decideSlots } from './slot-plan.ts'
-import { warnedFrom } from './jobs.ts'
+import { warnedFrom } from './quota-warning.ts'
 import type { Transaction } from '../platform/database.ts'
 
 interface SlotCall {

@@ -1,8 +1,8 @@
 // Reads how near tenants are to their quotas from the control database: requests from leases, connections from slots,
 // bytes from the last readings of homes.
-import { type QuotaState, onceKey, percents, type QuotaWatchStore } from './jobs.ts'
+import { type QuotaState, onceKey, percents } from './quota-warning.ts'
 import type { Database } from '../platform/database.ts'
-import { emitOperatorEvent } from '../webhooks/index.ts'
+import { emitOperatorEvent, type OperatorEvent } from '../webhooks/index.ts'
 
 interface Row {
   tenant_id: string
@@ -11,10 +11,17 @@ interface Row {
   limit: bigint
 }
 
+/** Reads and reports quotas that are nearly used up. */
+export type QuotaWatchStore = ReturnType<typeof createQuotaWatchStore>
+
 /** Creates the reader of the use of quotas, on the control database. */
-export function createQuotaWatchStore(database: Database, now: () => Date): QuotaWatchStore {
+export function createQuotaWatchStore(database: Database, now: () => Date) {
   return {
-    async unreported(month) {
+    /**
+     * Returns the quotas that are used to 80 % or more and were not reported in this month. `month` is its first instant,
+     * UTC.
+     */
+    async unreported(month: Date): Promise<{ quota: QuotaState; percent: (typeof percents)[number] }[]> {
       const first = month.toISOString().slice(0, 10)
       const rows = await database.$queryRaw<Row[]>`
         with leased as (select tenant_id, sum(used)::bigint as used from request_leases where month = ${first}::date group by tenant_id),
@@ -46,9 +53,14 @@ export function createQuotaWatchStore(database: Database, now: () => Date): Quot
       return reached.filter((_, nth) => !known.has(keys[nth] ?? ''))
     },
 
-    report: (event, once) => emitOperatorEvent(database, event, now(), once),
+    /**
+     * Reports a quota.
+     * @returns false when it was reported already
+     */
+    report: (event: OperatorEvent, once: string): Promise<boolean> => emitOperatorEvent(database, event, now(), once),
 
-    async evict(before) {
+    /** Deletes the leases of months that ended before that time. */
+    async evict(before: Date): Promise<void> {
       const first = before.toISOString().slice(0, 10)
       await database.$executeRaw`delete from request_leases where month < ${first}::date`
       await database.$executeRaw`delete from request_budgets where month < ${first}::date`

@@ -3,10 +3,13 @@ import type { Step } from '../engines/index.ts'
 import type { Condition } from '../tenants/index.ts'
 import { publicMessage, reasonOf } from './not-ready.ts'
 
-/** A part that a reconciliation observes. Other components write `Disk`, `Drift` and `Loss`. */
-export type Part = 'Services' | 'Home' | 'Database' | 'Runtime' | 'Route'
+/** A part that a reconciliation observes. Other components write `Disk`, `Drift`, `Loss`, `Sql` and `Backup`. */
+export type Part = 'Services' | 'Home' | 'Database' | 'Quorum' | 'Replicating' | 'Runtime' | 'Route'
 
-const parts: readonly Part[] = ['Services', 'Home', 'Database', 'Runtime', 'Route']
+const parts: readonly Part[] = ['Services', 'Home', 'Database', 'Quorum', 'Replicating', 'Runtime', 'Route']
+
+/** Conditions that an observation neither makes nor removes. */
+export const lastingConditions: readonly Condition['type'][] = ['Loss', 'Sql', 'Backup']
 
 export type ConditionState = Pick<Condition, 'status' | 'reason' | 'message'>
 
@@ -25,7 +28,7 @@ export type ObservedParts = ReadonlyMap<Part, Condition>
 
 /**
  * Returns the tenant's conditions: new ones for observed parts, and earlier ones, with their times, for other parts and
- * the disk. The store retains `Loss`.
+ * the disk. The store retains `lastingConditions`.
  */
 export function conditionsWith(before: readonly Condition[], seen: ObservedParts): Condition[] {
   const conditionOf = (part: Part) => seen.get(part) ?? before.find(({ type }) => type === part)
@@ -42,7 +45,7 @@ export function driftConditions(
   at: Date,
 ): Condition[] | undefined {
   const known = before.find(({ type }) => type === 'Drift')
-  const others = before.filter(({ type }) => type !== 'Drift' && type !== 'Loss')
+  const others = before.filter(({ type }) => type !== 'Drift' && !lastingConditions.includes(type))
   if (steps.length === 0) return known === undefined ? undefined : others
   const repairs = [...new Set(steps.map((step) => step.do))].join(', ')
   const message = `The services differ from their specification. Steps that repair them: ${repairs}.`

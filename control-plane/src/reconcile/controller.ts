@@ -198,9 +198,9 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
   const unsubscribe = deps.changes.subscribe((change) => {
     if (change === 'resync') void sweep()
     else if (change.kind === 'wanted') {
-      queue.add(change.tenantId)
+      queue.add(change.subject)
       // Without a response the run continues to its end.
-      supersede(change.tenantId).catch(() => undefined)
+      supersede(change.subject).catch(() => undefined)
     }
   })
   const stopSweeping = clock.every(deps.sweepMilliseconds ?? 20_000, () => void sweep())

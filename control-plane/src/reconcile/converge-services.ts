@@ -1,7 +1,7 @@
 // The services of a tenant that has its own: allocates their images and subnet, then converges the containers.
 import { EngineError } from '../engines/index.ts'
 import { recordStep, type Reconciliation } from './reconciliation.ts'
-import type { Snapshot } from './reconcile-store.ts'
+import { unobservedHome, type Snapshot } from './reconcile-store.ts'
 import { isDedicated, type Region } from './region.ts'
 
 /** Allocates images and subnet, and records them before anything is created from them. @returns the snapshot with both */
@@ -20,9 +20,11 @@ async function allocate(snapshot: Snapshot, run: Reconciliation, signal: AbortSi
   let { images, subnet } = snapshot
   if (images === undefined) {
     await failpoint('allocate.before')
-    images = await region.images(signal)
+    images = await region.images(signal, snapshot.isolation)
     await store.pinImages(snapshot.id, images, epoch)
     await failpoint('allocate.pinned')
+  } else if (snapshot.homeVersion === unobservedHome) {
+    images = await replaceLostImages(snapshot, images, run, signal)
   }
   if (subnet === undefined) {
     subnet = await store.allocateSubnet(id, regionId, region.subnets, epoch, await region.subnetsInUse(signal))
@@ -34,6 +36,19 @@ async function allocate(snapshot: Snapshot, run: Reconciliation, signal: AbortSi
     if (subnet === undefined) throw exhausted(region)
   }
   return { ...snapshot, images, subnet }
+}
+
+/** Replaces images that only the lost host had, as a restored control database names them. */
+async function replaceLostImages(
+  { id, isolation }: Snapshot,
+  pinned: { postgres: string; runtime: string },
+  { store, region, epoch }: Reconciliation,
+  signal: AbortSignal,
+): Promise<{ postgres: string; runtime: string }> {
+  const present = await region.presentImages(pinned, isolation, signal)
+  if (present.postgres !== pinned.postgres || present.runtime !== pinned.runtime)
+    await store.replaceImages(id, present, epoch)
+  return present
 }
 
 function exhausted({ subnets }: Region): EngineError {
@@ -51,6 +66,8 @@ async function converge(snapshot: Snapshot, run: Reconciliation, signal: AbortSi
   if (region.engine === undefined) throw new EngineError('ENGINE_FAILED', 'The region has no engine for services.')
   const stack = await region.stack(snapshot, signal)
   await recordStep(snapshot, 'services', run)
+  // A cluster that exists is repaired without etcd, too.
+  if (snapshot.homeVersion === undefined) await region.openCluster(snapshot, signal)
   await failpoint('converge.before')
   try {
     await region.engine.converge(stack, signal, async (edge) => {

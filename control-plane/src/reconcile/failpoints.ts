@@ -1,4 +1,4 @@
-// Named points at every boundary of the reconciler's work, at which tests kill, throw or hang.
+// Named points at every boundary of the reconciler's work, and of some jobs, at which tests kill, throw or hang.
 import { setTimeout as wait } from 'node:timers/promises'
 
 /** All failpoints, in the order in which a tenant passes them. */
@@ -19,6 +19,12 @@ export const failpointNames = [
   'home.created',
   'home.migrated',
   'home.recorded',
+  'password.before',
+  'password.set',
+  'password.recorded',
+  'service-passwords.before',
+  'service-passwords.set',
+  'service-passwords.recorded',
   'observe.before',
   'observe.runtime',
   'observe.after',
@@ -34,12 +40,19 @@ export const failpointNames = [
   'purge.unpublished',
   'purge.data-removed',
   'purge.sessions-ended',
+  'purge.part-dropped',
   'purge.home-dropped',
   'purge.step-after',
   'purge.services-removed',
   'purge.finished',
 ] as const
-export type FailpointName = (typeof failpointNames)[number]
+/** The failpoints of the replacement of a superuser's password, which is a job of the leader. */
+export const jobFailpointNames = [
+  'superuser-password.before',
+  'superuser-password.set',
+  'superuser-password.recorded',
+] as const
+export type FailpointName = (typeof failpointNames | typeof jobFailpointNames)[number]
 
 type Action = 'kill' | 'throw' | 'hang'
 
@@ -63,7 +76,7 @@ export function parseFailpoints(
   const armed = new Map<string, { action: Action; skip: number; remaining: number }>()
   for (const part of text.split(',')) {
     const match = /^([a-z.-]+)=(kill|throw|hang)(?:@(\d+))?(?::(\d+))?$/.exec(part)
-    if (match?.[1] === undefined || !failpointNames.some((name) => name === match[1]))
+    if (match?.[1] === undefined || ![...failpointNames, ...jobFailpointNames].some((name) => name === match[1]))
       throw new Error(`Invalid failpoint "${part}". Allowed: a known name, and kill, throw or hang.`)
     armed.set(match[1], {
       action: match[2] as Action,

@@ -19,16 +19,24 @@ export interface Snapshot {
   conditions: Condition[]
   homeVersion: string | undefined
   routePhase: RoutePhase
+  /** Whether the SQL login stays closed while the tenant is active, because of what its sessions did. */
+  isSqlClosed: boolean
   purgeAfter: Date | undefined
   /** Name of the shared database; undefined for a tenant with one of its own. */
   database: string | undefined
   driftPolicy: DriftPolicy
   sizes: ComponentSizes
   restarts: number
+  /** Whether the WAL of its own Postgres is archived. */
+  isArchived: boolean
   /** Digests of the images; undefined before its services are first created. */
   images: { postgres: string; runtime: string } | undefined
   /** Number of its subnet in the region's range. */
   subnet: number | undefined
+  /** Whether the password of `database_url` in the home is not the stored one yet. */
+  databasePasswordDue: boolean
+  /** Whether the services' logins may still have older passwords than the newest, which are stored until then. */
+  servicePasswordsDue: boolean
   /** Live secrets, newest first. */
   secrets: Record<SecretKind, string[]>
   /** Time at which the next rotated secret expires. */
@@ -38,6 +46,11 @@ export interface Snapshot {
   /** The operation that this reconciliation carries out, if one is open. */
   operation: { id: string; attempts: number } | undefined
 }
+
+/**
+ * The version of a home that was not observed since the control database was restored on another host, where it may be gone.
+ */
+export const unobservedHome = ''
 
 /**
  * The reconciler's part of the control database. Calls with an `epoch` throw LeadershipLost once another control plane
@@ -52,8 +65,10 @@ export interface ReconcileStore {
    * Returns tenants with services of their own that were last observed as specified, without an operation in progress.
    */
   settledDedicated(regionId: string): Promise<Snapshot[]>
-  /** Whether the region's shared Postgres may hold homes. */
+  /** Whether the region's shared Postgres holds homes. One that was not observed since a recovery does not count. */
   hasHomes(regionId: string): Promise<boolean>
+  /** Whether the region's etcd may hold the state of clusters. */
+  hasClusters(regionId: string): Promise<boolean>
   /** Returns the IDs of all tenants, warm ones included, and of scratch homes in use, whose objects may exist. */
   tenantIds(): Promise<Set<string>>
   /**
@@ -67,6 +82,8 @@ export interface ReconcileStore {
   recordStep(operationId: string, step: string, epoch: bigint): Promise<void>
   /** Pins the digests of the images that the tenant's services run from now on. Digests that are already pinned stay. */
   pinImages(tenantId: string, images: { postgres: string; runtime: string }, epoch: bigint): Promise<void>
+  /** Replaces the pinned digests of a tenant whose home was not observed since a recovery. */
+  replaceImages(tenantId: string, images: { postgres: string; runtime: string }, epoch: bigint): Promise<void>
   /**
    * Returns the tenant's subnet number in the region: its current one, or the first free one.
    * @param except numbers that are in use on the engine
@@ -109,6 +126,10 @@ export interface ReconcileStore {
     change: { homeVersion: string | null; routePhase: RoutePhase },
     epoch: bigint,
   ): Promise<void>
+  /** Records that the home has the password of `database_url` that this generation stores. */
+  recordPasswordSet(tenantId: string, generation: number, epoch: bigint): Promise<void>
+  /** Records that the services' logins have the passwords of this generation, removes the older ones and publishes the tenant. */
+  recordServicePasswordsSet(tenantId: string, generation: number, epoch: bigint): Promise<void>
   /** Returns the IDs of active tenants that are ready and settled, without a recorded reason. */
   readyTenants(): Promise<string[]>
   /** Writes a `Loss`, which stays with the tenant whatever is observed later, and the event `tenant.repaired`. */
@@ -125,6 +146,11 @@ export interface ReconcileStore {
     },
     epoch: bigint,
   ): Promise<void>
+  /**
+   * Records that the data of a deleted tenant may be destroyed from now on, so that its deletion cannot be reverted.
+   * @returns false if the tenant has changed since that generation; then nothing may be destroyed
+   */
+  beginPurge(tenantId: string, generation: number, epoch: bigint): Promise<boolean>
   /** Removes a tenant: subnet, secrets and finally its row, in one transaction with the end of its operation. */
   removeTenant(tenantId: string, epoch: bigint): Promise<void>
 }

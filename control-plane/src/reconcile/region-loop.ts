@@ -3,6 +3,7 @@ import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { planSteps, type ObservedHost, type Engine, EngineError } from '../engines/index.ts'
 import { volumeName, type Stack } from '../stacks/index.ts'
+import { isClusterComplete } from './observe-cluster.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
@@ -33,16 +34,7 @@ const observeMilliseconds = 30_000
 /** Delay between two attempts to receive the engine's events. */
 const reconnectMilliseconds = 1_000
 
-interface RegionLoop {
-  /**
-   * Observes everything, repairs the region's own stack, wakes tenants that differ, and removes orphans. Never throws.
-   */
-  sweep(): Promise<void>
-  /** Receives the engine's events until aborted. */
-  listen(): Promise<void>
-}
-
-export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): RegionLoop {
+export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
   const { region, engine, store, clock, epoch, wake, log } = deps
   const stopped = () => signal.aborted
   const ownStack = region.stackId
@@ -67,8 +59,11 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
 
   /** Converges the region's own stack. @returns whether a change was necessary */
   const convergeOwn = async (host: ObservedHost): Promise<boolean> => {
-    const hasHomes = await store.hasHomes(region.config.id)
-    const stack = await region.ownStack(hasHomes, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
+    const [homes, clusters] = await Promise.all([store.hasHomes(region.config.id), store.hasClusters(region.config.id)])
+    const stack = await region.ownStack(
+      { homes, clusters },
+      AbortSignal.any([signal, clock.timeout(observeMilliseconds)]),
+    )
     if (stack === undefined) return false
     const own = partOf(host, ownStack)
     const lost = lostVolumes(stack, own)
@@ -92,7 +87,8 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
     const differs = async (tenant: Snapshot) => {
       if (!isDedicated(tenant)) return false
       const steps = differsFrom(await region.stack(tenant, signal), partOf(host, tenant.id))
-      return steps || tenant.conditions.some(({ type }) => type === 'Drift')
+      if (steps || tenant.conditions.some(({ type }) => type === 'Drift')) return true
+      return !(await isClusterComplete(tenant, region, clock, signal))
     }
     const ids = await Promise.all(tenants.map(async (tenant) => ((await differs(tenant)) ? [tenant.id] : [])))
     return ids.flat()
@@ -155,8 +151,12 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
   }
 
   return {
+    /**
+     * Observes everything, repairs the region's own stack, wakes tenants that differ, and removes orphans. Never throws.
+     */
     sweep,
-    async listen() {
+    /** Receives the engine's events until aborted. */
+    async listen(): Promise<void> {
       while (!stopped()) {
         try {
           for await (const { stack } of engine.events(signal)) {

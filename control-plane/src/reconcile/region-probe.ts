@@ -8,6 +8,8 @@ import {
   TenantStorageUsage,
   internalPaths,
   internalTokenHeader,
+  sentToken,
+  type InternalToken,
 } from '@tenantry/contract'
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
@@ -69,13 +71,13 @@ export interface CountersProbe {
  * responses are limited to 4 MiB.
  */
 export function createRegionProbe(
-  internalToken: string,
+  internalToken: InternalToken,
   fetch: typeof globalThis.fetch,
 ): RegionProbe & StorageProbe & CountersProbe {
   const call = async (method: string, base: string, path: string, signal: AbortSignal, milliseconds: number) =>
     fetch(new URL(path, base), {
       method,
-      headers: { [internalTokenHeader]: internalToken },
+      headers: { [internalTokenHeader]: sentToken(internalToken) },
       signal: AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]),
     })
 

@@ -1,13 +1,17 @@
 // A region for the reconciler: its engine, its shared Postgres, its runtimes and gateways.
+import type { InternalToken } from '@tenantry/contract'
 import type { Clock } from '../platform/clock.ts'
+import { awaitQuorum, type ClusterState, etcdAccess, readCluster } from '../clusters/index.ts'
 import { type Engine, EngineError, type EngineErrorCode } from '../engines/index.ts'
 import { createDedicatedHome, type HomeDatabases, type HomeMigration, type HomeServer } from '../homes/index.ts'
 import {
   type DockerSettings,
+  etcdContainersOf,
   gatewayContainerOf,
   regionStack,
   regionStackId,
   type RegionStackInput,
+  type Isolation,
   type Stack,
   stackFor,
   parseRange,
@@ -15,7 +19,7 @@ import {
   subnetNumber,
   tenantSubnet,
 } from '../stacks/index.ts'
-import type { RegionConfig } from '../regions/index.ts'
+import { type RegionConfig, sharedRuntimeUrls } from '../regions/index.ts'
 import type { Snapshot } from './reconcile-store.ts'
 
 /** A region for the reconciler: the addresses of its parts, and the stacks that should run there. */
@@ -24,7 +28,7 @@ export interface Region {
   /** Engine of the region; undefined if its parts are started by other means. */
   engine: Engine | undefined
   /** Returns the URLs for a tenant's health, usage and data. */
-  runtimeUrls(tenant: Pick<Snapshot, 'isolation'>): readonly string[]
+  runtimeUrls(tenant: Pick<Snapshot, 'id' | 'isolation'>): readonly string[]
   /** The server of the tenant's home: the region's shared one, or the tenant's own. */
   home(tenant: Snapshot): HomeServer
   /**
@@ -32,17 +36,38 @@ export interface Region {
    * missing image
    */
   stack(tenant: Snapshot, signal: AbortSignal): Promise<Stack>
-  /** Digests of the images that a new tenant gets. */
-  images(signal: AbortSignal): Promise<{ postgres: string; runtime: string }>
-  /** Number of subnets in the region's range. */ subnets: number
+  /** Digests of the images that a new tenant gets. @param isolation by default, database-per-tenant */
+  images(signal: AbortSignal, isolation?: Isolation): Promise<{ postgres: string; runtime: string }>
+  /** Returns the digests, each replaced by that of a new tenant if the host does not have the image. */
+  presentImages(
+    images: { postgres: string; runtime: string },
+    isolation: Isolation,
+    signal: AbortSignal,
+  ): Promise<{ postgres: string; runtime: string }>
+  /** Number of subnets in the region's range. */
+  subnets: number
   /** Returns the subnet numbers that networks of Tenantry use on the engine, of any installation's stack. */
   subnetsInUse(signal: AbortSignal): Promise<number[]>
   /** ID of the region's own stack. */
   stackId: string
   /** Returns the specified stack of the region's shared services; undefined if they are started by other means. */
-  ownStack(hasHomes: boolean, signal: AbortSignal): Promise<Stack | undefined>
-  /** Waits until the tenant's own Postgres accepts statements. */
+  ownStack(holds: RegionHoldings, signal: AbortSignal): Promise<Stack | undefined>
+  /** Waits until the tenant's own Postgres accepts statements, and a cluster confirms writes. */
   awaitDatabase(tenant: Snapshot, signal: AbortSignal): Promise<void>
+  /** Gives a new cluster its user and keys in the region's etcd. A tenant without a cluster needs none. */
+  openCluster(tenant: Snapshot, signal: AbortSignal): Promise<void>
+  /** Removes the user and the keys of a removed cluster from the region's etcd. */
+  closeCluster(tenant: Snapshot, signal: AbortSignal): Promise<void>
+  /** Reads the state of a tenant's cluster; undefined for a tenant without a cluster. */
+  cluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<ClusterState | undefined>
+}
+
+/** The data that the volumes of a region's own stack hold. Once they hold it, they are not created again. */
+export interface RegionHoldings {
+  /** Whether its shared Postgres may hold homes. */
+  homes: boolean
+  /** Whether its etcd may hold the state of clusters. */
+  clusters: boolean
 }
 
 /** Options of a region; `engine` is undefined if its parts are started by other means. */
@@ -51,12 +76,15 @@ export interface RegionOptions {
   engine: Engine | undefined
   homes: HomeDatabases
   migrations: HomeMigration[]
-  internalToken: string
+  /** Maximum number of a tenant's own relations in its home, and of its other objects. */
+  maxObjects: number
+  internalToken: InternalToken
   clock: Clock
 }
 
 const execMilliseconds = 40_000
 const digestMilliseconds = 5_000
+const clusterMilliseconds = 75_000
 /**
  * Command that polls inside the container: one call instead of many, because a process in a container costs more than a
  * poll of a socket.
@@ -88,10 +116,24 @@ export function isDedicated({ isolation }: Pick<Snapshot, 'isolation'>): boolean
   return isolation !== 'schema-per-tenant'
 }
 
+/** Whether a tenant has a cluster of its own. */
+export function hasCluster({ isolation }: Pick<Snapshot, 'isolation'>): boolean {
+  return isolation === 'cluster-per-tenant'
+}
+
 /** Creates a region from the operator's configuration. @throws RangeError for an invalid range of networks */
-export function createRegion({ config, engine, homes, migrations, internalToken, clock }: RegionOptions): Region {
+export function createRegion({
+  config,
+  engine,
+  homes,
+  migrations,
+  maxObjects,
+  internalToken,
+  clock,
+}: RegionOptions): Region {
   const { docker } = config
   const range = docker === undefined ? undefined : parseRange(docker.network_range)
+  const stackId = regionStackId(config.id, engine?.installation ?? '')
 
   const requireEngine = (): Engine => {
     if (engine === undefined)
@@ -123,15 +165,17 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
       return last.digest
     })
 
-  const regionInput = async (hasHomes: boolean, signal: AbortSignal): Promise<RegionStackInput> => {
+  const regionInput = async (holds: RegionHoldings, signal: AbortSignal): Promise<RegionStackInput> => {
     const { postgres, runtime, gateway } = settings().images
+    const etcd = settings().clusters?.etcd_image
     const digest = (image: string) => currentDigest(image, signal)
-    const [a, b, c] = await Promise.all([
+    const [a, b, c, d] = await Promise.all([
       digest(postgres),
       digest(runtime),
       gateway === undefined ? undefined : digest(gateway),
+      etcd === undefined ? undefined : digest(etcd),
     ])
-    const images = { postgres: a, runtime: b, gateway: c }
+    const images = { postgres: a, runtime: b, gateway: c, etcd: d }
     return {
       region: config.id,
       installation: requireEngine().installation,
@@ -140,8 +184,37 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
       images,
       internalToken,
       superuserPassword: config.superuserPassword,
-      hasHomes,
+      s3SecretKey: config.s3SecretKey,
+      etcd: config.etcd,
+      hasHomes: holds.homes,
+      hasClusters: holds.clusters,
     }
+  }
+
+  const clusterSettings = () => {
+    const { clusters } = settings()
+    if (clusters === undefined)
+      throw new EngineError('ENGINE_FAILED', `The region "${config.id}" has no clusters of Postgres.`)
+    return clusters
+  }
+
+  /** Returns the names of the images that a new tenant of this isolation model gets. */
+  const imageNames = (isolation: Isolation) => {
+    const { images } = settings()
+    return isolation === 'cluster-per-tenant' ? { ...images, postgres: clusterSettings().member_image } : images
+  }
+
+  const access = () => {
+    if (config.etcd === undefined)
+      throw new EngineError('ENGINE_FAILED', `The region "${config.id}" has no etcd for clusters.`)
+    return etcdAccess({ engine: requireEngine(), regionStackId: stackId, etcd: config.etcd })
+  }
+
+  /** Returns the service of a cluster's primary. @throws EngineError UNHEALTHY if there is none */
+  const primaryOf = async (tenantId: string, signal: AbortSignal): Promise<string> => {
+    const { primary } = await readCluster(requireEngine(), tenantId, signal)
+    if (primary === undefined) throw new EngineError('UNHEALTHY', "The tenant's cluster has no primary at present.")
+    return primary
   }
 
   /** Reads why Postgres restarts repeatedly, which only its log reports. */
@@ -159,21 +232,28 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
   return {
     config,
     engine,
-    stackId: regionStackId(config.id, engine?.installation ?? ''),
+    stackId,
     subnets: range === undefined ? 0 : subnetCount(range),
-    runtimeUrls: (tenant) => (isDedicated(tenant) ? config.gateway_internal_urls : config.runtime_urls),
+    runtimeUrls: (tenant) =>
+      isDedicated(tenant) ? config.gateway_internal_urls : sharedRuntimeUrls(config, tenant.id),
 
     home(tenant) {
       if (!isDedicated(tenant)) return homes.in(tenant.database ?? '')
-      const run = (command: readonly string[], input: string) =>
-        requireEngine().exec(tenant.id, 'postgres', command, { input, signal: clock.timeout(execMilliseconds) })
-      return createDedicatedHome(run, migrations)
+      const run = async (command: readonly string[], input: string) => {
+        const signal = clock.timeout(execMilliseconds)
+        const service = hasCluster(tenant) ? await primaryOf(tenant.id, signal) : 'postgres'
+        return requireEngine().exec(tenant.id, service, command, { input, signal })
+      }
+      return createDedicatedHome(run, migrations, maxObjects)
     },
 
     async stack(tenant, signal) {
       const { id, isolation, sizes, restarts, images, subnet } = tenant
       const cidr = subnet === undefined || range === undefined ? undefined : tenantSubnet(range, subnet)
-      const gatewayContainer = isDedicated(tenant) ? gatewayContainerOf(await regionInput(true, signal)) : ''
+      const input = isDedicated(tenant) ? await regionInput({ homes: true, clusters: true }, signal) : undefined
+      const gatewayContainer = input === undefined ? '' : gatewayContainerOf(input)
+      const cluster =
+        input?.etcd === undefined ? undefined : { etcd: input.etcd, etcdContainers: etcdContainersOf(input) }
       return stackFor(
         {
           id,
@@ -182,18 +262,30 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
           hasHome: tenant.homeVersion !== undefined,
           resources: withPids(sizes),
           restarts,
+          isArchived: tenant.isArchived,
           images,
           subnet: cidr,
         },
-        { gatewayContainer, internalToken },
+        { gatewayContainer, internalToken, docker, cluster },
       )
     },
 
-    async images(signal) {
-      const { images } = settings()
+    async images(signal, isolation = 'database-per-tenant') {
+      const names = imageNames(isolation)
+      const [postgres, runtime] = await Promise.all([digestOf(names.postgres, signal), digestOf(names.runtime, signal)])
+      return { postgres, runtime }
+    },
+
+    async presentImages(images, isolation, signal) {
+      const names = imageNames(isolation)
+      const present = (digest: string, name: string) =>
+        digestOf(digest, signal).catch((error: unknown) => {
+          if (error instanceof EngineError && error.code === 'IMAGE_MISSING') return digestOf(name, signal)
+          throw error
+        })
       const [postgres, runtime] = await Promise.all([
-        digestOf(images.postgres, signal),
-        digestOf(images.runtime, signal),
+        present(images.postgres, names.postgres),
+        present(images.runtime, names.runtime),
       ])
       return { postgres, runtime }
     },
@@ -204,10 +296,26 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
       return networks.flatMap(({ subnet }) => subnetNumber(range, subnet) ?? [])
     },
 
-    ownStack: async (hasHomes, signal) =>
-      docker === undefined ? undefined : regionStack(await regionInput(hasHomes, signal)),
+    ownStack: async (holds, signal) =>
+      docker === undefined ? undefined : regionStack(await regionInput(holds, signal)),
+
+    async openCluster(tenant, signal) {
+      if (hasCluster(tenant)) await access().add(tenant.id, AbortSignal.any([signal, clock.timeout(execMilliseconds)]))
+    },
+
+    async closeCluster(tenant, signal) {
+      if (hasCluster(tenant))
+        await access().remove(tenant.id, AbortSignal.any([signal, clock.timeout(execMilliseconds)]))
+    },
+
+    cluster: async (tenant, signal) =>
+      hasCluster(tenant) ? readCluster(requireEngine(), tenant.id, signal) : undefined,
 
     async awaitDatabase(tenant, signal) {
+      if (hasCluster(tenant)) {
+        const read = (each: AbortSignal) => readCluster(requireEngine(), tenant.id, each)
+        return awaitQuorum(read, clusterMilliseconds, clock, signal)
+      }
       const bounded = AbortSignal.any([signal, clock.timeout(execMilliseconds)])
       try {
         const { code } = await requireEngine().exec(tenant.id, 'postgres', untilReady, { signal: bounded })

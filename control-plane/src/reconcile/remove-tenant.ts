@@ -21,6 +21,7 @@ export async function removeTenant(snapshot: Snapshot, run: Reconciliation, sign
     clock,
   )
   await failpoint('delete.unrouted')
+  if (!isDedicated(snapshot)) await region.home(snapshot).setSqlLogin(snapshot.id, false)
   const due = snapshot.purgeAfter ?? clock.now()
   if (due > clock.now()) {
     if (snapshot.images !== undefined && snapshot.subnet !== undefined) await convergeServices(snapshot, run, signal)
@@ -30,6 +31,9 @@ export async function removeTenant(snapshot: Snapshot, run: Reconciliation, sign
     await failpoint('delete.waiting')
     return { again: due, repaired: false }
   }
+  await failpoint('purge.before')
+  // An undelete may have been committed after the snapshot.
+  if (!(await store.beginPurge(snapshot.id, snapshot.generation, epoch))) return { again: clock.now(), repaired: false }
   await purge(snapshot, run, signal)
   return { again: undefined, repaired: false }
 }
@@ -37,7 +41,6 @@ export async function removeTenant(snapshot: Snapshot, run: Reconciliation, sign
 /** Removes everything in the reverse order of its creation: routes, data, and finally its record. */
 async function purge(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
   const { store, failpoint, epoch } = run
-  await failpoint('purge.before')
   await store.recordPublished(snapshot.id, { homeVersion: null, routePhase: 'deleted' }, epoch)
   if (isDedicated(snapshot)) await purgeServices(snapshot, run, signal)
   else await purgeShared(snapshot, run, signal)
@@ -63,7 +66,7 @@ async function purgeShared(
   const home = region.home(snapshot)
   await home.endSessions(snapshot.id)
   await failpoint('purge.sessions-ended')
-  await home.drop(snapshot.id)
+  await home.drop(snapshot.id, { signal, onPart: () => failpoint('purge.part-dropped') })
   await failpoint('purge.home-dropped')
 }
 
@@ -75,5 +78,6 @@ async function purgeServices(
 ): Promise<void> {
   await failpoint('purge.unpublished')
   await region.engine?.remove(snapshot.id, signal, () => failpoint('purge.step-after'))
+  await region.closeCluster(snapshot, signal)
   await failpoint('purge.services-removed')
 }

@@ -100,7 +100,7 @@ function servicesDown({ services }: Stack, { containers }: ObservedHost): Fault[
     const [first] = own
     const is = first === undefined ? 'absent' : first.state === 'running' ? first.health : first.state
     const message = `The service ${name} is not running: its container is ${is}.`
-    return [{ service: name === 'postgres' ? 'postgres' : 'runtime', reason: 'NotRunning', message }]
+    return [{ service: name.startsWith('runtime') ? 'runtime' : 'postgres', reason: 'NotRunning', message }]
   })
 }
 

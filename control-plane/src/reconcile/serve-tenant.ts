@@ -1,6 +1,7 @@
 // Serves a tenant that should run: its services, its home, its route, and an observation of all of them.
 import { convergeServices } from './converge-services.ts'
-import { ensureHome } from './ensure-home.ts'
+import { ensureHome, ensurePassword, ensureServicePasswords } from './ensure-home.ts'
+import { observeCluster } from './observe-cluster.ts'
 import { observeMilliseconds, observeRoute, observeRuntimes } from './observe-tenant.ts'
 import { recordReached } from './record-outcome.ts'
 import type { Reconciliation } from './reconciliation.ts'
@@ -13,13 +14,14 @@ const firstResponseMilliseconds = 30_000
 const observedMilliseconds = 3_000
 
 export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
-  const { store, failpoint, epoch, homeVersion } = run
+  const { store, failpoint, epoch, homeVersion, region } = run
   await convergeServices(snapshot, run, signal)
   const wasHealthy = await isRuntimeHealthy(snapshot, run, signal)
   if (!wasHealthy) {
     await ensureHome(snapshot, run, signal)
     await publishHome(snapshot, run)
   }
+  await ensurePassword(snapshot, run)
   await failpoint('observe.before')
   if (isUnrouted(snapshot)) {
     if (!wasHealthy) await observeRuntimes(snapshot, run, signal, firstResponseMilliseconds)
@@ -34,6 +36,12 @@ export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signa
     const ends = await Promise.allSettled([runtimes, observeRoute(snapshot, 'ready', run, signal)])
     for (const end of ends) if (end.status === 'rejected') throw end.reason
   }
+  const wasClosed = snapshot.routePhase === 'suspended' || snapshot.routePhase === 'deleted'
+  if (wasClosed && !isDedicated(snapshot) && !snapshot.isSqlClosed)
+    await region.home(snapshot).setSqlLogin(snapshot.id, true)
+  // The runtimes have reported this generation, so they know the passwords that it stores.
+  await ensureServicePasswords(snapshot, run)
+  await observeCluster(snapshot, run, signal)
   await failpoint('observe.after')
   await recordReached(snapshot, run)
 }

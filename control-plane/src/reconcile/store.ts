@@ -1,7 +1,8 @@
 // The reconciler's store on the control database.
 import { scratchId, type Isolation } from '../stacks/index.ts'
 import type { Seal } from '../platform/seal.ts'
-import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
+import { lastingConditions } from './conditions.ts'
+import { unobservedHome, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
 import { leaderRow, ledRow } from '../platform/leader-fence.ts'
 import type { RoutePhase } from '@tenantry/contract'
 import {
@@ -19,6 +20,9 @@ import type { Database, Prisma } from '../platform/database.ts'
 const withAll = { plan: true, sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } } as const
 type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>
 
+/** Operations that use a scratch home: a verification, and a restore to a point in time. */
+const kindsWithScratch = ['verify', 'restore'] as const
+
 const noSizes = { postgres: { memoryBytes: 0, cpuMillis: 0 }, runtime: { memoryBytes: 0, cpuMillis: 0 } }
 
 /** The reconciler's store on the control database; `seal` opens the tenants' secrets. */
@@ -32,7 +36,12 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     reportCommit(database)
   }
 
-  const toSnapshot = (row: Row, operation: Snapshot['operation'], subnet: number | undefined): Snapshot => {
+  const toSnapshot = (
+    row: Row,
+    operation: Snapshot['operation'],
+    subnet: number | undefined,
+    isSqlClosed: boolean,
+  ): Snapshot => {
     const { texts, nextExpiry } = liveSecrets(row.id, row.secrets, seal, now())
     const { postgresImage: postgres, runtimeImage: runtime } = row
     return {
@@ -45,6 +54,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       status: row.status as Status,
       routePhase: row.routePhase as RoutePhase,
       driftPolicy: row.driftPolicy as DriftPolicy,
+      isSqlClosed,
       generation: row.generation,
       observedGeneration: row.observedGeneration,
       reason: row.reason,
@@ -54,8 +64,11 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       database: row.sharedDatabase?.name,
       sizes: toSizes(row.resources) ?? toSizes(row.plan.resources) ?? noSizes,
       restarts: row.restarts,
+      isArchived: row.archiveDays !== null,
       images: postgres === null || runtime === null ? undefined : { postgres, runtime },
       subnet,
+      databasePasswordDue: row.databasePasswordDue,
+      servicePasswordsDue: row.servicePasswordsDue,
       secrets: texts,
       nextExpiry,
       hasExpired: row.secrets.some(({ expiresAt }) => expiresAt !== null && expiresAt <= now()),
@@ -66,7 +79,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
   return {
     async snapshot(tenantId) {
       // The newest open operation belongs to the newest generation: opening it superseded the others, in one transaction.
-      const [row, operation, subnet] = await database.$transaction(
+      const [row, operation, subnet, closed] = await database.$transaction(
         [
           database.tenant.findUnique({ where: { id: tenantId }, include: withAll }),
           database.operation.findFirst({
@@ -75,11 +88,14 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
             select: { id: true, attempts: true, generation: true },
           }),
           database.subnet.findUnique({ where: { stackId: tenantId } }),
+          database.$queryRaw<unknown[]>`
+            select 1 as one from sql_logins where tenant_id = ${tenantId} and (closed_until > ${now()} or is_full)`,
         ],
         { isolationLevel: 'RepeatableRead' },
       )
       if (row === null) return undefined
-      return toSnapshot(row, operation?.generation === row.generation ? operation : undefined, subnet?.number)
+      const current = operation?.generation === row.generation ? operation : undefined
+      return toSnapshot(row, current, subnet?.number, closed.length > 0)
     },
 
     async settledDedicated(regionId) {
@@ -95,22 +111,31 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       const settled = rows.filter(({ generation, observedGeneration }) => generation === observedGeneration)
       const subnets = await database.subnet.findMany({ where: { regionId } })
       const numbers = new Map(subnets.map(({ stackId, number }) => [stackId, number]))
-      return settled.map((row) => toSnapshot(row, undefined, numbers.get(row.id)))
+      return settled.map((row) => toSnapshot(row, undefined, numbers.get(row.id), false))
     },
 
     async hasHomes(regionId) {
       return (
         (await database.tenant.count({
-          where: { regionId, isolation: 'schema-per-tenant', homeVersion: { not: null } },
+          where: {
+            regionId,
+            isolation: 'schema-per-tenant',
+            AND: [{ homeVersion: { not: null } }, { homeVersion: { not: unobservedHome } }],
+          },
         })) > 0
       )
+    },
+
+    async hasClusters(regionId) {
+      const where = { regionId, isolation: 'cluster-per-tenant', homeVersion: { not: null } }
+      return (await database.tenant.count({ where })) > 0
     },
 
     async tenantIds() {
       const [rows, verifying] = await Promise.all([
         database.tenant.findMany({ select: { id: true } }),
         database.operation.findMany({
-          where: { kind: 'verify', state: { in: ['pending', 'running'] } },
+          where: { kind: { in: [...kindsWithScratch] }, state: { in: ['pending', 'running'] } },
           select: { id: true },
         }),
       ])
@@ -148,6 +173,14 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         pinned as (
           update tenants set postgres_image = coalesce(postgres_image, ${postgres}), runtime_image = coalesce(runtime_image, ${runtime})
           where id = ${tenantId} and exists (select from leader))
+        select count(*)::int as leads from leader`),
+
+    replaceImages: (tenantId, { postgres, runtime }, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (${leaderRow(epoch)}),
+        replaced as (
+          update tenants set postgres_image = ${postgres}, runtime_image = ${runtime}
+          where id = ${tenantId} and home_version = ${unobservedHome} and exists (select from leader))
         select count(*)::int as leads from leader`),
 
     async allocateSubnet(tenantId, regionId, count, epoch, except = []) {
@@ -198,7 +231,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           select: { tenantId: true },
         }),
         database.operation.findMany({
-          where: { kind: 'verify', state: { notIn: ['pending', 'running'] } },
+          where: { kind: { in: [...kindsWithScratch] }, state: { notIn: ['pending', 'running'] } },
           select: { id: true },
         }),
       ])
@@ -233,6 +266,32 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         changed as (
           insert into changes (kind, tenant_id, transaction_id)
             select 'published', ${tenantId}, pg_current_xact_id()::text::bigint from leader)
+        select count(*)::int as leads from leader`),
+
+    // A later generation may have another password, which is still due.
+    recordPasswordSet: (tenantId, generation, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (${leaderRow(epoch)}),
+        noted as (
+          update tenants set database_password_due = false
+          where id = ${tenantId} and generation = ${generation} and exists (select from leader))
+        select count(*)::int as leads from leader`),
+
+    recordServicePasswordsSet: (tenantId, generation, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (${leaderRow(epoch)}),
+        noted as (
+          update tenants set service_passwords_due = false
+          where id = ${tenantId} and generation = ${generation} and exists (select from leader)
+          returning id),
+        removed as (
+          delete from tenant_secrets as former using noted
+          where former.tenant_id = noted.id and former.kind in ('runtime_password', 'ddl_password') and exists (
+            select from tenant_secrets as newer
+            where newer.tenant_id = former.tenant_id and newer.kind = former.kind and newer.created_at > former.created_at)),
+        changed as (
+          insert into changes (kind, tenant_id, transaction_id)
+            select 'published', id, pg_current_xact_id()::text::bigint from noted)
         select count(*)::int as leads from leader`),
 
     async readyTenants() {
@@ -270,9 +329,9 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         observed as (
           update tenants set observed_generation = ${generation}, reason = ${reason},
             status = case when desired = 'deleted' then 'deleting' else ${status} end,
-            conditions = ${JSON.stringify(conditions)}::jsonb || coalesce(
-              -- A loss stays recorded.
-              (select jsonb_agg(one) from jsonb_array_elements(conditions) as one where one ->> 'type' = 'Loss'), '[]'),
+            conditions = ${JSON.stringify(conditions.filter(({ type }) => !lastingConditions.includes(type)))}::jsonb || coalesce(
+              (select jsonb_agg(one) from jsonb_array_elements(conditions) as one
+                where one ->> 'type' = any (${[...lastingConditions]})), '[]'),
                 updated_at = ${now()}
           where id = ${tenantId} and generation >= ${generation} and observed_generation <= ${generation} and exists (select from leader)
           returning id, name, plan_id, region_id, status, reason, suspend_reason),
@@ -296,6 +355,17 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           insert into changes (kind, tenant_id, transaction_id)
             select 'observed', ${tenantId}, pg_current_xact_id()::text::bigint from leader)
         select count(*)::int as leads from leader`),
+
+    async beginPurge(tenantId, generation, epoch) {
+      const rows = await database.$queryRaw<{ leads: number; begun: boolean }[]>`
+        with leader as (${leaderRow(epoch)}),
+        begun as (
+          update tenants set purge_begun_at = coalesce(purge_begun_at, ${now()})
+          where id = ${tenantId} and desired = 'deleted' and generation = ${generation} and exists (select from leader)
+          returning id)
+        select (select count(*)::int from leader) as leads, exists (select from begun) as begun`
+      return ledRow(rows).begun
+    },
 
     removeTenant: (tenantId, epoch) =>
       lead(database.$queryRaw`

@@ -4,6 +4,7 @@ import { planSteps } from '../engines/index.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
 import { allocateServices } from './converge-services.ts'
 import { haltTenant } from './halt-tenant.ts'
+import { isClusterComplete } from './observe-cluster.ts'
 import type { Outcome, Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { reachedStatus } from './record-outcome.ts'
@@ -71,11 +72,11 @@ function isUnchanged(snapshot: Snapshot, { homeVersion }: Reconciliation): boole
 
 /**
  * Whether the last run succeeded. It is false for failed work that was not retried before this control plane led. A
- * full disk is not the reconciler's work.
+ * full disk and a failed proof of a backup are not the reconciler's work.
  */
 function wasReached({ desired, status, reason, conditions }: Snapshot): boolean {
   if (desired === 'deleted' || status !== reachedStatus[desired] || reason !== null) return false
-  return !conditions.some(({ type, status }) => status === 'False' && type !== 'Disk')
+  return !conditions.some(({ type, status }) => status === 'False' && type !== 'Disk' && type !== 'Backup')
 }
 
 async function hasDrifted(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
@@ -84,7 +85,7 @@ async function hasDrifted(snapshot: Snapshot, run: Reconciliation, signal: Abort
   const steps = await run.observations.observeFailure('Services', async () =>
     planSteps(statusSource.stack, statusSource.host),
   )
-  return steps.length > 0
+  return steps.length > 0 || !(await isClusterComplete(snapshot, run.region, run.clock, signal))
 }
 
 /** Records the observations, whatever the policy leaves unchanged. */

@@ -1,3 +1,4 @@
 // The exports of `regions/` that other modules may import.
 export type { RegionCondition } from './region-condition.ts'
-export { readRegions, type RegionConfig } from './region-config.ts'
+export { readRegions, superuserOf, type RegionConfig } from './region-config.ts'
+export { sharedRuntimeUrls } from './runtime-urls.ts'

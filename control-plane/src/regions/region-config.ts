@@ -1,8 +1,18 @@
 // Reads the operator's file of regions, in which tenants can be created.
 import { hkdfSync } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { readNetworks } from '@tenantry/contract'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
-import { hostOnRegionNetwork, regionEndpoints, overlaps, parseRange, DockerSettings } from '../stacks/index.ts'
+import { superuserWithFile, type PostgresUrl, type SuperuserUrl } from '../platform/superuser-url.ts'
+import {
+  type EtcdCredentials,
+  hostOnRegionNetwork,
+  regionEndpoints,
+  overlaps,
+  parseRange,
+  DockerSettings,
+} from '../stacks/index.ts'
 
 const Url = Type.String({ pattern: '^https?://' })
 
@@ -26,6 +36,8 @@ const ProcessRegion = Type.Object(
     engine: Type.Literal('process'),
     /** The superuser's URL of the region's shared Postgres, with the database `postgres`. */
     postgres_url: Type.String({ pattern: '^postgres(ql)?://' }),
+    /** A file of the superuser's passwords, one in each line, the wanted one first. It replaces the password in the URL. */
+    postgres_password_file: Type.Optional(Type.String({ minLength: 1 })),
     runtime_urls: Type.Array(Url, { minItems: 1 }),
     gateway_internal_urls: Type.Array(Url, { minItems: 1 }),
   },
@@ -48,13 +60,19 @@ export interface RegionConfig extends Pick<
   engine: 'process' | 'docker'
   database_host: string
   docker: DockerSettings | undefined
-  /** The superuser's password of the shared Postgres, where the control plane creates it. */
+  /** The superuser's password that the shared Postgres begins with, where the control plane creates it. */
   superuserPassword: string
+  /** The superuser's URL, if its password can be replaced; otherwise, the password in `postgres_url` stays the same. */
+  superuser?: SuperuserUrl | undefined
+  /** The secret key of the shared runtimes' S3 storage; undefined without one. */
+  s3SecretKey?: string | undefined
+  /** Credentials of the etcd of a region with clusters; undefined in a region without, and in the operator's file. */
+  etcd?: EtcdCredentials | undefined
 }
 
 /**
  * Reads the operator's file of regions.
- * @param masterKey the key that the passwords of created parts are derived from
+ * @param masterKey the key that the passwords of parts are derived from that are created for the first time
  * @throws Error that names the position in the file
  */
 export function readRegions(text: string, masterKey: Buffer): RegionConfig[] {
@@ -103,7 +121,23 @@ function readRegion(region: unknown, at: number, masterKey: Buffer): RegionConfi
         database_host: region.database_host ?? new URL(region.postgres_url).host,
         docker: undefined,
         superuserPassword: '',
+        superuser: superuserByFile(region, at),
       }
+}
+
+/** @throws ConfigurationError for a file that cannot be used */
+function superuserByFile(region: Static<typeof ProcessRegion>, at: number): SuperuserUrl | undefined {
+  const { postgres_url: url, postgres_password_file: file } = region
+  if (file === undefined) return undefined
+  return superuserWithFile(url, file, `TENANTRY_REGIONS_FILE/${at}/postgres_password_file`)
+}
+
+/** Returns the superuser's URL of the region's shared Postgres. */
+export function superuserOf({
+  superuser,
+  postgres_url,
+}: Pick<RegionConfig, 'superuser' | 'postgres_url'>): PostgresUrl {
+  return superuser ?? postgres_url
 }
 
 function dockerRegion({ docker, ...region }: Static<typeof DockerRegion>, at: number, masterKey: Buffer): RegionConfig {
@@ -122,10 +156,12 @@ function dockerRegion({ docker, ...region }: Static<typeof DockerRegion>, at: nu
   const unreachable = whyUnreachable(docker)
   if (unreachable !== undefined) throw new Error(`TENANTRY_REGIONS_FILE/${at}/docker/control_url: ${unreachable}`)
   const { gateway } = docker
+  checkEgress(docker, at)
   return {
     ...region,
     docker,
     superuserPassword,
+    s3SecretKey: secretKeyOf(docker, at),
     postgres_url: `postgresql://postgres:${superuserPassword}@${endpoints.postgresHost}/postgres`,
     runtime_urls: endpoints.runtimeUrls,
     gateway_internal_urls: [endpoints.gatewayInternalUrl],
@@ -134,6 +170,42 @@ function dockerRegion({ docker, ...region }: Static<typeof DockerRegion>, at: nu
       ('port' in gateway
         ? `${gateway.host_address}:${gateway.postgres_port}`
         : `${new URL(region.gateway_url).hostname}:5432`),
+  }
+}
+
+/** @throws Error for networks that are invalid, or that the control plane does not pass to the gateway */
+function checkEgress({ egress, storage, gateway }: DockerSettings, at: number): void {
+  const fail = (field: string, message: string, cause?: unknown): never => {
+    throw new Error(`TENANTRY_REGIONS_FILE/${at}/docker/${field}: ${message}`, { cause })
+  }
+  if (storage !== undefined && egress === undefined)
+    fail('storage', 'the runtimes reach an S3 server only through the egress proxy. Add "egress": {}')
+  if (storage !== undefined && storage.backend === storage.fallback)
+    fail('storage', '"backend" and "fallback" must differ')
+  for (const field of ['may_reach', 'forbidden'] as const) {
+    const networks = egress?.[field]
+    if (networks === undefined) continue
+    if ('container' in gateway)
+      fail(
+        `egress/${field}`,
+        'the gateway is a container of yours. Use its settings TENANTRY_EGRESS_MAY_REACH and TENANTRY_EGRESS_FORBIDDEN',
+      )
+    try {
+      readNetworks(networks)
+    } catch (cause) {
+      fail(`egress/${field}`, cause instanceof Error ? cause.message : 'invalid', cause)
+    }
+  }
+}
+
+function secretKeyOf({ storage }: DockerSettings, at: number): string | undefined {
+  if (storage === undefined) return undefined
+  try {
+    return readFileSync(storage.s3.secret_access_key_file, 'utf8').trim()
+  } catch (cause) {
+    throw new Error(`TENANTRY_REGIONS_FILE/${at}/docker/storage/s3/secret_access_key_file: the file cannot be read`, {
+      cause,
+    })
   }
 }
 

@@ -9,12 +9,12 @@ import type { Log } from '../platform/log.ts'
 import type { Rollout, RolloutSubject } from './rollout.ts'
 import { componentError } from './rollout-image.ts'
 import { planRollout, type RolloutStep } from './rollout-plan.ts'
-import type { RolloutLedger } from './rollout-store.ts'
+import type { RolloutLedger } from './store-ledger.ts'
 
 interface RolloutRegion {
   /** Engine that stores images; undefined if the region has none. */
   engine: Pick<Engine, 'image'> | undefined
-  runtimeUrls(tenant: { isolation: Isolation }): readonly string[]
+  runtimeUrls(tenant: { id: string; isolation: Isolation }): readonly string[]
 }
 
 interface RolloutControllerDeps {
@@ -115,7 +115,7 @@ async function healthOf(
   signal: AbortSignal,
 ) {
   const tenantHealth = async ({ id, isolation, observedGeneration }: RolloutSubject) => {
-    const urls = regions.get(rollout.region)?.runtimeUrls({ isolation }) ?? []
+    const urls = regions.get(rollout.region)?.runtimeUrls({ id, isolation }) ?? []
     const reports = await Promise.all(urls.map((url) => probe.tenantHealth(url, id, signal).catch(() => undefined)))
     if (reports.some((health) => health?.status === 'unhealthy')) return [id, 'unhealthy'] as const
     const isHealthy =

@@ -1,27 +1,43 @@
 // The rollouts' ledger on the control database, for the leader. Each step is one transaction.
 import { isReady, isResting, isReturnable, type RolloutStep } from './rollout-plan.ts'
 import type { MovedTenant, Rollout, RolloutComponent, RolloutSubject } from './rollout.ts'
-import type { RolloutLedger } from './rollout-store.ts'
 import { type Desired, type OperationKind, type Status, incrementGeneration } from '../tenants/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 import type { Database, Prisma, Transaction } from '../platform/database.ts'
+import { emitOperatorEvent } from '../webhooks/index.ts'
 import { ledWrite } from '../platform/led-write.ts'
 import type { Lock } from '../platform/locks.ts'
 import { fromMoved, toRollout } from './store-rows.ts'
 import { openStates } from './store.ts'
 
+/**
+ * The leader's interface of the store of rollouts. Every write is one transaction under the leader's epoch. @throws
+ * LeadershipLost
+ */
+export type RolloutLedger = ReturnType<typeof createRolloutLedger>
+
 /** Creates the leader's part of the store of rollouts, on the control database. */
-export function createRolloutLedger(database: Database, now: () => Date): RolloutLedger {
+export function createRolloutLedger(database: Database, now: () => Date) {
   return {
-    async open() {
+    /** Returns the rollouts that have not ended. */
+    async open(): Promise<Rollout[]> {
       return (
         await database.rollout.findMany({ where: { state: { in: openStates } }, orderBy: { createdAt: 'asc' } })
       ).map(toRollout)
     },
 
-    subjects: (rollout) => subjectsOf(database, rollout),
+    /**
+     * Returns the tenants of a rollout's region with services of their own, the oldest first, without those that are warm
+     * or being deleted.
+     */
+    subjects: (rollout: Rollout): Promise<RolloutSubject[]> => subjectsOf(database, rollout),
 
-    take: (rollout, step, epoch) =>
+    /**
+     * Takes a step. It checks the step's tenants again and leaves out those that have changed.
+     * @param rollout state in which the step was planned
+     * @returns the rollout after the step; undefined if its state had changed
+     */
+    take: (rollout: Rollout, step: Exclude<RolloutStep, { do: 'wait' }>, epoch: bigint): Promise<Rollout | undefined> =>
       ledWrite(database, epoch, [`rollout:${rollout.id}`, ...tenantsOf(step)], async (transaction) => {
         // An operator may have cancelled the rollout.
         const { count } = await transaction.rollout.updateMany({
@@ -30,9 +46,18 @@ export function createRolloutLedger(database: Database, now: () => Date): Rollou
         })
         if (count === 0) return undefined
         const data = await carryOut(transaction, rollout, step, now())
+        await reportFailure(transaction, rollout, step, now())
         return toRollout(await transaction.rollout.update({ where: { id: rollout.id }, data }))
       }),
   }
+}
+
+/** Writes the event of a rollout that ends without success. */
+async function reportFailure(transaction: Transaction, rollout: Rollout, step: TakenStep, at: Date): Promise<void> {
+  if (step.do !== 'finish' || (step.state !== 'rolled_back' && step.state !== 'failed')) return
+  const { id, region, component, image } = rollout
+  const data = { rollout_id: id, region, component, image, state: step.state, message: step.error ?? '' }
+  await emitOperatorEvent(transaction, { type: 'rollout.failed', data }, at, `rollout:${id}`)
 }
 
 type TakenStep = Exclude<RolloutStep, { do: 'wait' }>
@@ -148,7 +173,7 @@ async function subjectsOf(reader: Database | Transaction, { region, component }:
       case when ${component} = 'runtime' then runtime_image else postgres_image end as image,
       array(select kind from operations where tenant_id = tenants.id and state in ('pending', 'running')) as operations
     from tenants
-    where region_id = ${region} and isolation <> 'schema-per-tenant' and desired not in ('warm', 'deleted')
+    where region_id = ${region} and isolation = 'database-per-tenant' and desired not in ('warm', 'deleted')
     order by created_at, id`
   return rows.map(({ observed_generation: observedGeneration, image, ...row }) => ({
     ...row,

@@ -1,11 +1,13 @@
 // The rollouts' store on the control database, for the API.
 import { randomUUID } from 'node:crypto'
 import { ControlError } from '../platform/errors.ts'
-import type { RolloutStore } from './rollout-store.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { lock } from '../platform/locks.ts'
 import { toRollout } from './store-rows.ts'
+import type { NewRollout, Rollout } from './rollout.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
+import type { PageRequest, Page } from '../platform/page.ts'
 
 interface RolloutStoreOptions {
   database: Database
@@ -15,10 +17,17 @@ interface RolloutStoreOptions {
 const rolloutIds = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export const openStates = ['running', 'rolling_back']
 
+/** The rollouts, as operators request and read them. */
+export type RolloutStore = ReturnType<typeof createRolloutStore>
+
 /** Creates the API's part of the store of rollouts, on the control database. */
-export function createRolloutStore({ database, now }: RolloutStoreOptions): RolloutStore {
+export function createRolloutStore({ database, now }: RolloutStoreOptions) {
   return {
-    async create({ region, canary, ...rollout }, { transaction, audit }) {
+    /**
+     * Creates a rollout. @throws ControlError ROLLOUT_IN_PROGRESS, INVALID_FIELD for a canary without services in the
+     * region
+     */
+    async create({ region, canary, ...rollout }: NewRollout, { transaction, audit }: RecordedWrite): Promise<Rollout> {
       await lock(transaction, `rollouts:${region}`)
       const open = await transaction.rollout.findFirst({
         where: { regionId: region, state: { in: openStates } },
@@ -44,12 +53,14 @@ export function createRolloutStore({ database, now }: RolloutStoreOptions): Roll
       return toRollout(row)
     },
 
-    async get(id) {
+    /** Returns a rollout; undefined if it does not exist. */
+    async get(id: string): Promise<Rollout | undefined> {
       const row = rolloutIds.test(id) ? await database.rollout.findUnique({ where: { id } }) : null
       return row === null ? undefined : toRollout(row)
     },
 
-    async list({ region }, { limit, cursor }) {
+    /** Lists rollouts, the oldest first. */
+    async list({ region }: { region?: string }, { limit, cursor }: PageRequest): Promise<Page<Rollout>> {
       const rows = await database.rollout.findMany({
         where: {
           ...(region === undefined ? {} : { regionId: region }),
@@ -61,7 +72,11 @@ export function createRolloutStore({ database, now }: RolloutStoreOptions): Roll
       return toPage(rows, limit, toRollout)
     },
 
-    async cancel(id, { transaction, audit }) {
+    /**
+     * Cancels a rollout. Each of its tenants gets its former image back. @throws ControlError ROLLOUT_NOT_FOUND,
+     * ROLLOUT_FINISHED
+     */
+    async cancel(id: string, { transaction, audit }: RecordedWrite): Promise<Rollout> {
       const row = rolloutIds.test(id) ? await lockRollout(transaction, id) : null
       if (row === null) throw new ControlError('ROLLOUT_NOT_FOUND', 'There is no such rollout.')
       if (!openStates.includes(row.state))
@@ -82,7 +97,7 @@ async function lockRollout(transaction: Transaction, id: string) {
 }
 
 async function checkCanary(transaction: Transaction, id: string, regionId: string): Promise<void> {
-  const where = { id, regionId, isolation: { not: 'schema-per-tenant' }, desired: { notIn: ['warm', 'deleted'] } }
+  const where = { id, regionId, isolation: 'database-per-tenant', desired: { notIn: ['warm', 'deleted'] } }
   if ((await transaction.tenant.count({ where })) === 0) {
     throw new ControlError(
       'INVALID_FIELD',

@@ -3,6 +3,37 @@ import { Type, type Static } from 'typebox'
 
 const Image = Type.String({ minLength: 1, description: 'name:tag, name@sha256:… or sha256:…' })
 
+const octet = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])'
+const Ipv4Address = Type.String({ pattern: `^(?:${octet}\\.){3}${octet}$` })
+const Seconds = Type.Integer({ minimum: 1, maximum: 315_360_000 })
+const Backend = Type.Union([Type.Literal('local'), Type.Literal('s3')])
+
+/** A bucket of an S3 server, and its access key. */
+export const S3Bucket = Type.Object(
+  {
+    endpoint: Type.String({ pattern: '^https?://[^/?#@]+/?$' }),
+    region: Type.Optional(Type.String({ minLength: 1 })),
+    bucket: Type.String({ pattern: '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$' }),
+    prefix: Type.Optional(Type.String({ pattern: '^(?:[\\w.-]+/)*$' })),
+    path_style: Type.Optional(Type.Boolean()),
+    access_key_id: Type.String({ minLength: 1 }),
+    /** File with the secret key, which the control plane reads when it starts. */
+    secret_access_key_file: Type.String({ minLength: 1 }),
+  },
+  { additionalProperties: false },
+)
+
+/** The storage of the shared runtimes' files. */
+const Storage = Type.Object(
+  {
+    backend: Backend,
+    /** The other backend, while files are moved. */
+    fallback: Type.Optional(Backend),
+    s3: S3Bucket,
+  },
+  { additionalProperties: false },
+)
+
 /** Settings of a region on a Docker Engine, in the operator's file of regions. */
 export const DockerSettings = Type.Object(
   {
@@ -29,18 +60,49 @@ export const DockerSettings = Type.Object(
           host_address: Type.String(),
           port: Type.Integer({ minimum: 1, maximum: 65_535 }),
           postgres_port: Type.Integer({ minimum: 1, maximum: 65_535 }),
+          /** Whether the port for SQL rejects logins without TLS. Absent: it accepts them. */
+          require_sql_tls: Type.Optional(Type.Boolean()),
+          /** IPv4 addresses of the proxies in front of all clients, as the gateway sees them. Absent if they are unknown. */
+          trusted_proxies: Type.Optional(Type.Array(Ipv4Address, { minItems: 1, maxItems: 16 })),
         },
         { additionalProperties: false },
       ),
     ]),
     /** Container of the control plane, which is attached to the region's network; absent if it runs on the host. */
     control_container: Type.Optional(Type.String({ minLength: 1 })),
+    /**
+     * Images of tenants with clusters of their own (cluster-per-tenant). Absent: the region has no clusters, and no etcd
+     * runs for them.
+     */
+    clusters: Type.Optional(Type.Object({ member_image: Image, etcd_image: Image }, { additionalProperties: false })),
     /** Number of runtimes that serve the tenants without a database of their own. */
     shared_runtimes: Type.Optional(Type.Integer({ minimum: 1, maximum: 16 })),
     /** Number of database stacks that are created in advance, so that tenants start faster. */
     warm_stacks: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
     /** Seconds without a request after which a tenant's own stack is stopped; 0 or absent for never. */
     pause_after_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * 86_400 })),
+    /** The way out through the gateway's egress proxy; absent: no runtime reaches another host. */
+    egress: Type.Optional(
+      Type.Object(
+        {
+          /** Private networks that functions may reach. */
+          may_reach: Type.Optional(Type.Array(Type.String())),
+          /** Networks and addresses that functions never reach, such as the host's public addresses. */
+          forbidden: Type.Optional(Type.Array(Type.String())),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+    storage: Type.Optional(Storage),
+    /** Validity of signed URLs. */
+    signed_urls: Type.Optional(
+      Type.Object(
+        { default_seconds: Type.Optional(Seconds), max_seconds: Type.Optional(Seconds) },
+        { additionalProperties: false },
+      ),
+    ),
+    /** Maximum length of the path of a new object, in bytes of UTF-8. */
+    max_path_bytes: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_024 })),
   },
   { additionalProperties: false },
 )

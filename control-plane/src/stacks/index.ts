@@ -1,5 +1,8 @@
 // The public interface of `stacks/`.
-export { DockerSettings } from './docker-settings.ts'
+export { archiveSpool } from './archive-settings.ts'
+export { clusterMembers, type ClusterRegion, etcdTenantPassword } from './cluster-stack.ts'
+export { DockerSettings, S3Bucket } from './docker-settings.ts'
+export { type EtcdCredentials, etcdHosts, etcdName, memberNumbers } from './etcd-services.ts'
 export { compareIsolation, type Isolation, isolationInRegion, isolationModels } from './isolation.ts'
 export {
   containerName,
@@ -10,7 +13,9 @@ export {
   volumeName,
   volumePrefix,
 } from './object-names.ts'
+export { patroniPort } from './patroni-settings.ts'
 export {
+  etcdContainersOf,
   gatewayContainerOf,
   hostOnRegionNetwork,
   regionEndpoints,
@@ -19,7 +24,7 @@ export {
   type RegionStackInput,
 } from './region-stack.ts'
 export { isScratchId, scratchId } from './scratch-ids.ts'
-export { componentAlias, stackFor } from './stack-for.ts'
+export { componentAlias, componentServices, runtimeAliases, stackFor } from './stack-for.ts'
 export type { AttachedContainer, HealthCheck, Network, Published, Resources, Service, Stack, Volume } from './stack.ts'
 export { overlaps, parseRange, type Range, subnetCount, subnetNumber, tenantSubnet } from './subnets.ts'
 export { ports, postgresService } from './tenant-services.ts'

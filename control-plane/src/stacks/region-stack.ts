@@ -1,7 +1,10 @@
 // Computes a region's stack: the Postgres, the runtimes and the gateway that its tenants share. Pure.
+import { acceptedTokens, type InternalToken } from '@tenantry/contract'
 import type { DockerSettings } from './docker-settings.ts'
+import { etcdName, etcdServices, etcdVolumes, memberNumbers, type EtcdCredentials } from './etcd-services.ts'
 import { SecretText } from './secret-text.ts'
 import { containerName } from './object-names.ts'
+import { egressEnvironment, runtimeEnvironment, storageEnvironment, storageSecrets } from './runtime-settings.ts'
 import type { Attachment, AttachedContainer, Resources, Service, Stack } from './stack.ts'
 import { parseRange, regionAddress, regionSubnets, type Range } from './subnets.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
@@ -11,13 +14,20 @@ const lastOctets = { host: 1, controlPlane: 5, postgres: 10, gateway: 11, firstR
 
 const gigabyte = 2 ** 30
 const shared: Record<'postgres' | 'runtime' | 'gateway', Resources> = {
-  postgres: { memoryBytes: 2 * gigabyte, cpuMillis: 2_000, pids: 512 },
+  // The watchdog's limit for all tenants' sessions is 2 GB, and it needs a second to act.
+  postgres: { memoryBytes: 3 * gigabyte, cpuMillis: 2_000, pids: 512 },
   runtime: { memoryBytes: 2 * gigabyte, cpuMillis: 2_000, pids: 1_024 },
   gateway: { memoryBytes: gigabyte, cpuMillis: 2_000, pids: 128 },
 }
 const connections = 200
 const reservedConnections = 130
 const runtimeConnections = 100
+const sharedServerSettings = {
+  // The table has room for 242,000 locked objects in 52 MB: what 120 homes hold that lock 2,000 tables each.
+  max_locks_per_transaction: 1_024,
+  // A query ends soon after its client has left.
+  client_connection_check_interval: '1s',
+}
 
 /**
  * Returns the ID of a region's stack. It contains the installation, because two on one engine may have regions of the
@@ -59,11 +69,17 @@ export interface RegionStackInput {
   domain: string
   docker: DockerSettings
   /** Digests of the images. */
-  images: { postgres: string; runtime: string; gateway: string | undefined }
-  internalToken: string
+  images: { postgres: string; runtime: string; gateway: string | undefined; etcd?: string | undefined }
+  internalToken: InternalToken
   superuserPassword: string
+  /** Secret key of the shared runtimes' storage; undefined without one. */
+  s3SecretKey?: string | undefined
   /** Whether the volumes hold homes and must not be created again. */
   hasHomes: boolean
+  /** Credentials of the etcd of a region with clusters; undefined without clusters. */
+  etcd?: EtcdCredentials | undefined
+  /** Whether etcd's volumes hold the state of clusters and must not be created again. Absent: they do not. */
+  hasClusters?: boolean
 }
 
 /**
@@ -72,14 +88,14 @@ export interface RegionStackInput {
  * @throws RangeError for an invalid range of networks, or for a gateway without an image
  */
 export function regionStack(input: RegionStackInput): Stack {
-  const { region, installation, docker, images, internalToken, superuserPassword, hasHomes } = input
+  const { region, installation, docker, images, internalToken, superuserPassword, s3SecretKey, hasHomes } = input
   const range = parseRange(docker.network_range)
   const attachmentAt = (last: number, alias: string): Attachment => ({
     network: 'net',
     aliases: [alias],
     address: regionAddress(range, last),
   })
-  const token = new SecretText(internalToken)
+  const token = new SecretText(acceptedTokens(internalToken).join('\n'))
   const runtimes = runtimeNumbers(docker).map((number) =>
     nodeService({
       name: `runtime-${number}`,
@@ -92,8 +108,11 @@ export function regionStack(input: RegionStackInput): Stack {
         TENANTRY_CONTROL_URL: docker.control_url,
         TENANTRY_MAX_CONNECTIONS: String(Math.floor(runtimeConnections / runtimeNumbers(docker).length)),
         TENANTRY_SIBLINGS: String(runtimeNumbers(docker).length - 1),
+        ...runtimeEnvironment(docker),
+        ...storageEnvironment(docker),
       },
       internalToken: token,
+      secrets: storageSecrets(s3SecretKey),
       volume: 'files',
       // It has a fixed address, so two instances cannot run alongside each other. The other runtimes serve meanwhile.
       replace: 'stop-first',
@@ -106,6 +125,7 @@ export function regionStack(input: RegionStackInput): Stack {
     resources: shared.postgres,
     connections,
     reservedConnections,
+    settings: sharedServerSettings,
     secrets: { 'superuser-password': new SecretText(superuserPassword) },
     restarts: 0,
   })
@@ -116,16 +136,18 @@ export function regionStack(input: RegionStackInput): Stack {
     hostAddress: true,
     attachedContainers: attachedContainersOf(docker, range),
   }
+  const etcd = etcdOf(input, range)
   const volumes = [
     { name: 'data', mustExist: hasHomes, isGuarded: true },
     { name: 'files', mustExist: hasHomes, isGuarded: false },
+    ...(etcd.length === 0 ? [] : etcdVolumes(input.hasClusters === true)),
   ]
   const base: Stack = {
     id: regionStackId(region, installation),
     state: 'running',
     networks: [net],
     volumes,
-    services: [postgres, ...runtimes],
+    services: [postgres, ...runtimes, ...etcd],
   }
   if (!('port' in docker.gateway)) return base
   // A network without a route to the outside publishes no ports.
@@ -148,6 +170,24 @@ export function regionStack(input: RegionStackInput): Stack {
       ]),
     ],
   }
+}
+
+function etcdOf({ docker, images, etcd }: RegionStackInput, range: Range): Service[] {
+  if (docker.clusters === undefined) return []
+  if (images.etcd === undefined || etcd === undefined)
+    throw new RangeError('The region has clusters, but no image or no credentials for etcd.')
+  return etcdServices(images.etcd, range, etcd)
+}
+
+/**
+ * Returns the names of the containers of etcd's members, which are attached to the clusters' networks; none in a region
+ * without clusters.
+ */
+export function etcdContainersOf(input: RegionStackInput): string[] {
+  const { services, id } = regionStack(input)
+  return memberNumbers.flatMap((member) =>
+    services.filter(({ name }) => name === etcdName(member)).map((service) => containerName(id, service)),
+  )
 }
 
 /** Returns the name of the gateway's container, which is attached to the tenants' networks. */
@@ -179,8 +219,11 @@ function gatewayService(input: RegionStackInput, published: OwnGateway, networks
       TENANTRY_TENANT_RANGE: docker.network_range,
       // The control plane calls from there, and clients of the published ports arrive with the host's address.
       TENANTRY_REGION_RANGE: `${regionAddress(parseRange(docker.network_range), 0)}/24`,
+      ...(published.require_sql_tls === true ? { TENANTRY_POSTGRES_REQUIRE_TLS: '1' } : {}),
+      ...limitsByAddress(published),
+      ...egressEnvironment(docker),
     },
-    internalToken: new SecretText(internalToken),
+    internalToken: new SecretText(acceptedTokens(internalToken).join('\n')),
     volume: 'gateway',
     // The old one must have ended before its ports on the host are free.
     replace: 'stop-first',
@@ -191,6 +234,17 @@ function gatewayService(input: RegionStackInput, published: OwnGateway, networks
       { containerPort: ports.postgresProxy, hostAddress, hostPort: postgresPort },
     ],
   })
+}
+
+/** Returns the gateway's settings that depend on the proxies in front of all clients. */
+function limitsByAddress({ trusted_proxies: proxies }: OwnGateway): Record<string, string> {
+  if (proxies !== undefined) return { TENANTRY_TRUSTED_PROXIES: proxies.join(',') }
+  // An unknown proxy may have any address, so an address has no share of its own: the gateway's maximum.
+  return {
+    TENANTRY_CONNECTIONS_PER_ADDRESS: '5000',
+    TENANTRY_REQUESTS_PER_ADDRESS: '3600',
+    TENANTRY_REJECTIONS_PER_ADDRESS: '1000000/1000000',
+  }
 }
 
 function attachedContainersOf(docker: DockerSettings, range: Range): AttachedContainer[] {

@@ -1,8 +1,12 @@
 // Computes a tenant's stack, with one branch per isolation model. Pure.
-import { tenantToken } from '@tenantry/contract'
+import { acceptedTokens, tenantToken, type InternalToken } from '@tenantry/contract'
+import { archiveSettings } from './archive-settings.ts'
+import { clusterMembers, clusterStack, type ClusterRegion } from './cluster-stack.ts'
 import type { Isolation } from './isolation.ts'
+import type { DockerSettings } from './docker-settings.ts'
+import { runtimeEnvironment } from './runtime-settings.ts'
 import { SecretText } from './secret-text.ts'
-import type { Resources, Stack } from './stack.ts'
+import type { Resources, Service, Stack } from './stack.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
 
 /** Limits of each component of a tenant. */
@@ -21,7 +25,9 @@ export interface StackInput {
   hasHome: boolean
   resources: ComponentResources
   restarts: number
-  /** Digests of the images; undefined for tenants without services. */
+  /** Whether the WAL of the tenant's own Postgres is archived; absent: it is not. */
+  isArchived?: boolean
+  /** Digests of the images; undefined for tenants without services. A cluster's `postgres` is the image of its members. */
   images: { postgres: string; runtime: string } | undefined
   subnet: string | undefined
 }
@@ -29,13 +35,17 @@ export interface StackInput {
 interface StackEnvironment {
   /** Name of the gateway's container. */
   gatewayContainer: string
-  internalToken: string
+  internalToken: InternalToken
+  /** The region's settings; undefined for the defaults. */
+  docker?: DockerSettings | undefined
+  /** The region's part for clusters; undefined in a region without clusters. */
+  cluster?: ClusterRegion | undefined
 }
 
 /**
  * Returns a tenant's stack. A schema-per-tenant home needs no services of its own: the region's shared Postgres and
  * runtimes serve it.
- * @throws RangeError for a model without a stack, which the API rejects earlier
+ * @throws RangeError for a cluster in a region without clusters, which the API rejects earlier
  */
 export function stackFor(tenant: StackInput, environment: StackEnvironment): Stack {
   switch (tenant.isolation) {
@@ -44,7 +54,7 @@ export function stackFor(tenant: StackInput, environment: StackEnvironment): Sta
     case 'database-per-tenant':
       return dedicatedStack(tenant, environment)
     case 'cluster-per-tenant':
-      throw new RangeError(`No engine supports the isolation ${tenant.isolation}.`)
+      return stackOfCluster(tenant, environment)
   }
 }
 
@@ -53,21 +63,36 @@ const connections = 80
 const reservedConnections = 54
 const runtimeConnections = 40
 
+/** Names of the services of a cluster's runtimes. */
+const clusterRuntimes = ['runtime-1', 'runtime-2'] as const
+
 /**
  * Returns a component's alias on the tenant's network. It contains the tenant's ID, because the gateway is on many
- * networks.
+ * networks. In a cluster, `postgres` is the alias of the routers to the primary.
  */
 export const componentAlias = (tenantId: string, component: 'postgres' | 'runtime'): string =>
   `${tenantId}-${component}`
 
-function dedicatedStack(tenant: StackInput, { gatewayContainer, internalToken }: StackEnvironment): Stack {
-  const { id, images, subnet, resources, restarts, hasHome } = tenant
-  if (images === undefined || subnet === undefined)
-    throw new RangeError(`The tenant ${id} has no images or no subnet yet.`)
-  const attachment = (component: 'postgres' | 'runtime') => ({
-    network: 'net',
-    aliases: [componentAlias(id, component)],
-  })
+const runtimeAlias = (tenantId: string, service: string) => `${tenantId}-${service}`
+
+/** Names of services, of which there is at least one. */
+type ServiceNames = readonly [string, ...string[]]
+
+/** Returns the names of the services of each component of a tenant with services of its own. */
+export function componentServices(isolation: Isolation): Record<'postgres' | 'runtime', ServiceNames> {
+  return isolation === 'cluster-per-tenant'
+    ? { postgres: clusterMembers, runtime: clusterRuntimes }
+    : { postgres: ['postgres'], runtime: ['runtime'] }
+}
+
+/** Returns the names of a tenant's own runtimes on its network. */
+export function runtimeAliases(tenantId: string, isolation: Isolation): string[] {
+  return componentServices(isolation).runtime.map((name) => runtimeAlias(tenantId, name))
+}
+
+function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stack {
+  const { id, resources, restarts, hasHome, isArchived } = tenant
+  const { images, subnet } = allocated(tenant)
   return {
     id,
     state: tenant.running ? 'running' : 'stopped',
@@ -77,7 +102,7 @@ function dedicatedStack(tenant: StackInput, { gatewayContainer, internalToken }:
         subnet,
         internal: true,
         hostAddress: false,
-        attachedContainers: [{ container: gatewayContainer, alias: 'gateway' }],
+        attachedContainers: [{ container: environment.gatewayContainer, alias: 'gateway' }],
       },
     ],
     volumes: [
@@ -87,28 +112,86 @@ function dedicatedStack(tenant: StackInput, { gatewayContainer, internalToken }:
     services: [
       postgresService({
         image: images.postgres,
-        network: attachment('postgres'),
+        network: { network: 'net', aliases: [componentAlias(id, 'postgres')] },
         resources: resources.postgres,
         connections,
         reservedConnections,
+        // A tenant without an archive keeps its container: the settings are part of its hash.
+        settings: isArchived === true ? archiveSettings : {},
         restarts,
       }),
-      nodeService({
-        name: 'runtime',
-        image: images.runtime,
-        livePort: ports.runtime,
-        networks: [attachment('runtime')],
-        resources: resources.runtime,
-        environment: {
-          TENANTRY_PORT: String(ports.runtime),
-          TENANTRY_CONTROL_URL: `http://gateway:${ports.gatewayInternal}`,
-          TENANTRY_MAX_CONNECTIONS: String(runtimeConnections),
-        },
-        internalToken: new SecretText(tenantToken(internalToken, id)),
-        volume: 'files',
-        replace: 'start-first',
-        restarts,
-      }),
+      runtimeService(tenant, environment, { name: 'runtime', connections: runtimeConnections }),
     ],
   }
+}
+
+function stackOfCluster(tenant: StackInput, environment: StackEnvironment): Stack {
+  const { id, running, hasHome, resources, restarts } = tenant
+  const { images, subnet } = allocated(tenant)
+  const { gatewayContainer, cluster } = environment
+  if (cluster === undefined) throw new RangeError(`The region of the tenant ${id} has no clusters.`)
+  const runtime = (name: string) =>
+    runtimeService(tenant, environment, {
+      name,
+      connections: Math.floor(runtimeConnections / clusterRuntimes.length),
+      siblings: clusterRuntimes.length - 1,
+    })
+  return clusterStack({
+    id,
+    running,
+    hasHome,
+    restarts,
+    subnet,
+    image: images.postgres,
+    resources: resources.postgres,
+    gatewayContainer,
+    postgresAlias: componentAlias(id, 'postgres'),
+    region: cluster,
+    runtimes: clusterRuntimes.map(runtime),
+  })
+}
+
+/** Returns what was allocated for the tenant's services. @throws RangeError before that */
+function allocated({ id, images, subnet }: StackInput) {
+  if (images === undefined || subnet === undefined)
+    throw new RangeError(`The tenant ${id} has no images or no subnet yet.`)
+  return { images, subnet }
+}
+
+interface RuntimeOptions {
+  name: string
+  /** Maximum number of its connections to Postgres. */
+  connections: number
+  /** Number of other runtimes that serve the tenant. */
+  siblings?: number
+}
+
+function runtimeService(
+  tenant: StackInput,
+  { internalToken, docker }: StackEnvironment,
+  { name, connections: maxConnections, siblings = 0 }: RuntimeOptions,
+): Service {
+  return nodeService({
+    name,
+    image: allocated(tenant).images.runtime,
+    livePort: ports.runtime,
+    networks: [{ network: 'net', aliases: [runtimeAlias(tenant.id, name)] }],
+    resources: tenant.resources.runtime,
+    environment: {
+      TENANTRY_PORT: String(ports.runtime),
+      TENANTRY_CONTROL_URL: `http://gateway:${ports.gatewayInternal}`,
+      TENANTRY_MAX_CONNECTIONS: String(maxConnections),
+      // A tenant with one runtime keeps its container: the settings are part of its hash.
+      ...(siblings === 0 ? {} : { TENANTRY_SIBLINGS: String(siblings) }),
+      ...(docker === undefined ? {} : runtimeEnvironment(docker)),
+    },
+    internalToken: new SecretText(
+      acceptedTokens(internalToken)
+        .map((token) => tenantToken(token, tenant.id))
+        .join('\n'),
+    ),
+    volume: 'files',
+    replace: 'start-first',
+    restarts: tenant.restarts,
+  })
 }

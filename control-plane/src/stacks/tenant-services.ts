@@ -4,7 +4,7 @@ import type { Attachment, HealthCheck, Resources, Service } from './stack.ts'
 
 /** Numeric users of the images (images/). */
 const nodeUser = '10001:10001'
-const postgresUser = '10002:10002'
+export const postgresUser = '10002:10002'
 
 /** Ports inside of containers, the same in every stack. */
 export const ports = {
@@ -12,6 +12,7 @@ export const ports = {
   gateway: 4401,
   gatewayInternal: 4402,
   postgresProxy: 4403,
+  egress: 4404,
   postgres: 5432,
 } as const
 
@@ -24,6 +25,8 @@ interface PostgresOptions {
   /** Maximum number of sessions, of which some are reserved for the runtime and the control plane. */
   connections: number
   reservedConnections: number
+  /** Further settings, of a server that tenants share. */
+  settings?: Readonly<Record<string, string | number>>
   secrets?: Readonly<Record<string, SecretText>>
   /** Number of requested restarts. */
   restarts: number
@@ -39,6 +42,7 @@ export function postgresService({
   resources,
   connections,
   reservedConnections,
+  settings: further = {},
   secrets = {},
   restarts,
 }: PostgresOptions): Service {
@@ -46,6 +50,7 @@ export function postgresService({
   const settings = {
     max_connections: connections,
     reserved_connections: reservedConnections,
+    ...further,
     shared_buffers: `${buffers}MB`,
     max_wal_size: '512MB',
     min_wal_size: '80MB',
@@ -83,6 +88,8 @@ interface NodeServiceOptions {
   resources: Resources
   environment: Readonly<Record<string, string>>
   internalToken: SecretText
+  /** Further secrets, by file name. */
+  secrets?: Readonly<Record<string, SecretText>>
   volume: string
   replace: Service['replace']
   restarts: number
@@ -99,6 +106,7 @@ export function nodeService({
   resources,
   environment,
   internalToken,
+  secrets = {},
   volume,
   replace,
   restarts,
@@ -116,7 +124,7 @@ export function nodeService({
       TENANTRY_RESTARTS: String(restarts),
       ...environment,
     },
-    secrets: { 'internal-token': internalToken },
+    secrets: { 'internal-token': internalToken, ...secrets },
     volumes: { [volume]: '/var/lib/tenantry' },
     scratch: { '/tmp': 'size=64m,mode=1777' },
     networks,

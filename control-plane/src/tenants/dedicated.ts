@@ -4,14 +4,28 @@ import { ControlError } from '../platform/errors.ts'
 import type { Tenant } from './tenant.ts'
 
 /**
- * Checks that a tenant has services of its own. @param what subject of the message, for example `A restart` @throws
- * ControlError NOT_DEDICATED
+ * Checks that a tenant has services of its own, and no cluster. @param what subject of the message, for example
+ * `A restart` @throws ControlError NOT_DEDICATED, UNSUPPORTED_ISOLATION
  */
-export function requireDedicated({ isolation }: Pick<Tenant, 'isolation'>, what: string): void {
+export function requireDedicated(tenant: Pick<Tenant, 'isolation'>, what: string): void {
+  const { isolation } = tenant
+  rejectCluster(tenant, what)
   if (isolation !== 'schema-per-tenant') return
   throw new ControlError(
     'NOT_DEDICATED',
     `${what} requires a tenant with services of its own. The isolation of this one is ${isolation}.`,
+  )
+}
+
+/**
+ * Rejects what is not available for a tenant with a cluster of its own. @param what subject of the message, for example
+ * `A backup` @throws ControlError UNSUPPORTED_ISOLATION
+ */
+export function rejectCluster({ isolation }: Pick<Tenant, 'isolation'>, what: string): void {
+  if (isolation !== 'cluster-per-tenant') return
+  throw new ControlError(
+    'UNSUPPORTED_ISOLATION',
+    `${what} is not available for a tenant with the isolation ${isolation}.`,
   )
 }
 

@@ -2,7 +2,7 @@
 import type { Clock } from '../platform/clock.ts'
 import type { HostInfo, Engine } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
-import type { SizeChanges } from './tenant-store.ts'
+import type { SizeChanges } from './tenant-write.ts'
 
 /** Checks limits. @throws ControlError LIMITS_BEYOND_HOST that names the first violation */
 export function checkHostLimits(

@@ -11,6 +11,8 @@ interface SecretRow {
 interface LiveSecrets {
   /** Plain text of the secrets, the newest first, in the order of the rows. */
   texts: Record<SecretKind, string[]>
+  /** Times at which rotated secrets expire, in the same order; null for one that was not rotated. */
+  expiries: Record<SecretKind, (string | null)[]>
   /** Time at which the next rotated secret expires. */
   nextExpiry: Date | undefined
 }
@@ -20,9 +22,12 @@ export function liveSecrets(tenantId: string, rows: readonly SecretRow[], seal: 
   const live = rows.filter(({ expiresAt }) => expiresAt === null || expiresAt > at)
   const opened = (kind: SecretKind) =>
     live.filter((row) => row.kind === kind).map(({ sealed }) => seal.open(sealed, `${tenantId}:${kind}`))
-  const expiries = live.flatMap(({ expiresAt }) => (expiresAt === null ? [] : [expiresAt.getTime()]))
+  const expiriesOf = (kind: SecretKind) =>
+    live.filter((row) => row.kind === kind).map(({ expiresAt }) => expiresAt?.toISOString() ?? null)
+  const times = live.flatMap(({ expiresAt }) => (expiresAt === null ? [] : [expiresAt.getTime()]))
   return {
     texts: Object.fromEntries(secretKinds.map((kind) => [kind, opened(kind)])) as Record<SecretKind, string[]>,
-    nextExpiry: expiries.length === 0 ? undefined : new Date(Math.min(...expiries)),
+    expiries: Object.fromEntries(secretKinds.map((kind) => [kind, expiriesOf(kind)])) as LiveSecrets['expiries'],
+    nextExpiry: times.length === 0 ? undefined : new Date(Math.min(...times)),
   }
 }

@@ -1,14 +1,14 @@
 // Finds the tenant or region of an ID.
 import { isTenantId } from '@tenantry/contract'
 import type { RegionConfig } from '../regions/index.ts'
-import { ControlError } from '../platform/errors.ts'
+import { tenantNotFound } from '../platform/errors.ts'
 import type { Tenant } from './tenant.ts'
-import type { TenantStore } from './tenant-store.ts'
+import type { TenantStore } from './store.ts'
 
 /** Returns the tenant of an ID in a request. @throws ControlError TENANT_NOT_FOUND, also for an invalid ID */
 export async function foundTenant(deps: { tenants: Pick<TenantStore, 'get'> }, id: string): Promise<Tenant> {
   const tenant = isTenantId(id) ? await deps.tenants.get(id) : undefined
-  if (tenant === undefined) throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
+  if (tenant === undefined) throw tenantNotFound()
   return tenant
 }
 

@@ -1,31 +1,28 @@
-// PATCH and DELETE /v1/tenants/{id}, POST /v1/tenants/{id}/keys/rotate (specification, section 4.4).
+// PATCH and DELETE /v1/tenants/{id} (specification, section 4.4).
 import { Type } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
 import { callEngine, type Engine } from '../engines/index.ts'
-import { newApiKey, newSecret } from '../keys/index.ts'
 import { checkPlanFits, type StoredReader } from './plan-fit.ts'
 import type { Tenant } from './tenant.ts'
-import type { TenantChange, TenantWrite } from './tenant-store.ts'
+import type { TenantChange, TenantWrite } from './tenant-write.ts'
 import type { Api } from '../http/api.ts'
 import { engineOf } from './dedicated.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { PlanStore } from '../plans/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { checkHostLimits } from './host-limits.ts'
-import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
+import type { WriteDeps } from '../http/idempotency.ts'
 import { foundTenant, regionOf } from './lookup.ts'
 import { ifMatch, waitSeconds, writeContext, NoQuery } from '../http/parameters.ts'
-import { etagOf, KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
+import { etagOf, OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
 import { checkChange, TenantChangeBody, toChange } from './tenant-change-body.ts'
 import { waitUntilSettled, type WaitDeps } from './wait.ts'
 
 const Id = Type.Object({ id: Type.String() })
 const Changed = Type.Object({ ...TenantBody.properties, operation: OperationBody })
 
-const maxOverlapSeconds = 30 * 86_400
-
-/** Dependencies of the routes that change, delete and re-key a tenant. */
-export interface ChangeTenantDeps extends ResponseDeps, WaitDeps {
+/** Dependencies of the routes that change and delete a tenant. */
+export interface ChangeTenantDeps extends WriteDeps, WaitDeps {
   regions: readonly RegionConfig[]
   plans: Pick<PlanStore, 'list'>
   stored: StoredReader
@@ -35,9 +32,11 @@ export interface ChangeTenantDeps extends ResponseDeps, WaitDeps {
   /** The current time. */
   now: () => Date
   deleteGraceSeconds: number
+  /** The storage of backups and archives; undefined without a backup target. */
+  backups: { readonly storage: object | undefined }
 }
 
-/** Adds the routes that change and delete a tenant and rotate its keys (specification, section 4.4). */
+/** Adds the routes that change and delete a tenant (specification, section 4.4). */
 export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
   const present = ({ tenant, operation }: TenantWrite) => ({
     ...toTenantBody(tenant, regionOf(deps, tenant)),
@@ -63,6 +62,11 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       const expectedGeneration = ifMatch(request)
       const tenant = await foundTenant(deps, request.params.id)
       checkChange(request.body, tenant)
+      if (request.body.archive_days != null && deps.backups.storage === undefined)
+        throw new ControlError(
+          'BACKUPS_OFF',
+          'Field "archive_days" requires a backup target (TENANTRY_BACKUPS, TENANTRY_BACKUP_TARGETS_FILE).',
+        )
       const change = toChange(request.body)
       await checkLimits(deps, tenant, change, expectedGeneration)
       const { actor } = writeContext(request)
@@ -105,53 +109,6 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       )
       const settled = await waitUntilSettled(deps, deleted, wait, request, isUnserved)
       return reply.status(202).send(present(settled))
-    },
-  )
-
-  app.post(
-    '/v1/tenants/:id/keys/rotate',
-    {
-      config: { scopes: ['admin'] },
-      schema: {
-        summary: 'Create new API keys and a new token secret for a tenant',
-        description: 'The old ones stay valid for `overlap_seconds` (default 3600). The keys are returned only once.',
-        tags: ['tenants'],
-        params: Id,
-        querystring: NoQuery,
-        body: Type.Object(
-          { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: maxOverlapSeconds })) },
-          { additionalProperties: false },
-        ),
-        response: {
-          200: Type.Object({
-            tenant_id: Type.String(),
-            keys: KeysBody,
-            old_keys_expire_at: Type.String(),
-            operation: OperationBody,
-          }),
-        },
-      },
-    },
-    async (request, reply) => {
-      const wait = waitSeconds(request)
-      const context = writeContext(request)
-      const { id } = await foundTenant(deps, request.params.id)
-      return respondOnce(deps, context, reply, async (record) => {
-        const keys = {
-          publishable_key: newApiKey('publishable'),
-          secret_key: newApiKey('secret'),
-          jwt_secret: newSecret(),
-        }
-        const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 3600) * 1000)
-        const response = ({ operation }: TenantWrite) => ({
-          tenant_id: id,
-          keys,
-          old_keys_expire_at: expireAt.toISOString(),
-          operation: toOperationBody(operation),
-        })
-        const rotated = await record((write) => deps.tenants.rotateKeys(id, keys, expireAt, write), response)
-        return response(await waitUntilSettled(deps, rotated, wait, request))
-      })
     },
   )
 }

@@ -1,12 +1,12 @@
 // POST /v1/tenants (specification, section 4.4).
 import { randomBytes } from 'node:crypto'
 import { Type, type Static } from 'typebox'
-import { isolationsOf, type Engine } from '../engines/index.ts'
-import { isolationInRegion, type Isolation } from '../stacks/index.ts'
+import type { Engine } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
+import { chooseIsolation } from './choose-isolation.ts'
 import { checkName } from './names.ts'
 import { newSecrets } from './new-secrets.ts'
-import type { TenantCreated } from './tenant-store.ts'
+import type { TenantCreated } from './tenant-write.ts'
 import type { Api } from '../http/api.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { PlanStore } from '../plans/index.ts'
@@ -123,24 +123,4 @@ async function chosenValues(deps: Pick<CreateTenantDeps, 'regions' | 'plans'>, b
       `Unknown plan "${body.plan.slice(0, 100)}". Allowed: ${plans.map(({ id }) => id).join(', ')}.`,
     )
   return { region, plan: plan.id, isolation: chooseIsolation(body.isolation, plan.isolation, region) }
-}
-
-function chooseIsolation(
-  requested: Isolation | undefined,
-  ofPlan: Isolation,
-  region: CreateTenantDeps['regions'][number],
-): Isolation {
-  const possible = isolationsOf(region.engine)
-  if (requested !== undefined) {
-    if (possible.includes(requested)) return requested
-    throw new ControlError(
-      'UNSUPPORTED_ISOLATION',
-      `Invalid isolation "${requested}" in the region "${region.id}", which uses the engine "${region.engine}". ` +
-        `Allowed: ${possible.join(', ')}.`,
-    )
-  }
-  const chosen = isolationInRegion(ofPlan, possible)
-  if (chosen === undefined)
-    throw new ControlError('UNSUPPORTED_ISOLATION', `The region "${region.id}" supports no isolation for tenants.`)
-  return chosen
 }

@@ -1,6 +1,7 @@
-// POST /v1/tenants/{id}/restart, /pause and /wake: they affect a tenant's services and change none of its properties.
+// POST /v1/tenants/{id}/restart, /pause, /wake and /undelete: they affect a tenant's services and change none of its
+// properties.
 import { Type } from 'typebox'
-import type { TenantState } from './tenant-store.ts'
+import type { TenantState } from './tenant-write.ts'
 import type { Api } from '../http/api.ts'
 import { requireDedicated } from './dedicated.ts'
 import type { RegionConfig } from '../regions/index.ts'
@@ -22,7 +23,7 @@ export interface RunTenantDeps extends ResponseDeps, WaitDeps {
   regions: readonly RegionConfig[]
 }
 
-/** Adds the routes that restart, pause and wake a tenant. */
+/** Adds the routes that restart, pause, wake and undelete a tenant. */
 export function addRunTenant(app: Api, deps: RunTenantDeps): void {
   app.post(
     '/v1/tenants/:id/restart',
@@ -67,6 +68,11 @@ export function addRunTenant(app: Api, deps: RunTenantDeps): void {
       'Its data stays. The gateway holds the next request while the tenant wakes.',
     ],
     ['wake', 'Wake a paused tenant', 'A tenant that is not paused stays unchanged.'],
+    [
+      'undelete',
+      'Revert the deletion of a tenant within its grace time',
+      'The tenant is served again, with everything that it had. A tenant that is not deleted stays unchanged.',
+    ],
   ] as const) {
     app.post(
       `/v1/tenants/:id/${action}`,

@@ -2,7 +2,7 @@
 import { Prisma } from '../../../prisma/client/client.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { ComponentSize, ComponentSizes, Desired, OperationKind } from './tenant.ts'
-import type { SizeChanges, TenantChange } from './tenant-store.ts'
+import type { SizeChanges, TenantChange } from './tenant-write.ts'
 import { fromOwnRate } from '../quotas/index.ts'
 import { fromSizes, toSizes } from './store-rows.ts'
 
@@ -27,6 +27,7 @@ export function changedColumns(change: TenantChange, from: TenantBefore): Prisma
     ...(change.backupSchedule === undefined ? {} : { backupSchedule: change.backupSchedule }),
     ...(change.rateLimit === undefined ? {} : fromOwnRate(change.rateLimit)),
     ...(change.backupsKept === undefined ? {} : { backupsKept: change.backupsKept }),
+    ...(change.archiveDays === undefined ? {} : { archiveDays: change.archiveDays }),
     ...suspension(change, from.desired),
   }
 }

@@ -1,7 +1,7 @@
 // Changes a tenant's desired state: increments its generation, supersedes operations in progress, and opens a new operation.
 import { randomUUID } from 'node:crypto'
 import { type OperationKind, type Tenant, alongsideGenerations } from './tenant.ts'
-import type { TenantWrite } from './tenant-store.ts'
+import type { TenantWrite } from './tenant-write.ts'
 import type { Prisma, Transaction } from '../platform/database.ts'
 import { toOperation, toSizes, toTenant } from './store-rows.ts'
 

@@ -1,5 +1,6 @@
 // Converts rows of the control database to the types of the control plane.
 import { dedicatedDatabase } from '../homes/index.ts'
+import { PublicKey } from '@tenantry/contract'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type {
@@ -63,6 +64,7 @@ export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | nul
     pauseAfterSeconds: row.pauseAfterSeconds ?? undefined,
     backupSchedule: row.backupSchedule ?? undefined,
     backupsKept: row.backupsKept,
+    archiveDays: row.archiveDays ?? undefined,
     rateLimit: toHeldRate(row),
   }
 }
@@ -105,4 +107,9 @@ export function toOperation(row: OperationRow): Operation {
     startedAt: row.startedAt ?? undefined,
     finishedAt: row.finishedAt ?? undefined,
   }
+}
+
+/** Converts the stored public keys, which the API has checked. */
+export function toPublicKeys(value: unknown): PublicKey[] {
+  return Array.isArray(value) ? value.filter((key) => Value.Check(PublicKey, key)) : []
 }

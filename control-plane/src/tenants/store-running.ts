@@ -1,7 +1,7 @@
 // Reads running tenants with services of their own from the control database.
 import type { Database } from '../platform/database.ts'
 
-/** A running tenant with its own stack and without an operation in progress. */
+/** A running tenant with its own stack, without a cluster and without an operation in progress. */
 export interface RunningTenant {
   id: string
   generation: number
@@ -12,20 +12,18 @@ export interface RunningTenant {
 }
 
 /** Reads the running tenants with services of their own. */
-export interface RunningTenants {
-  /** Returns the tenants of a region that are ready and have no open operation, in the order of their IDs. */
-  runningTenants(regionId: string): Promise<RunningTenant[]>
-}
+export type RunningTenants = ReturnType<typeof createRunningTenants>
 
 /** Creates the reader of running tenants on the control database. */
-export function createRunningTenants(database: Database): RunningTenants {
+export function createRunningTenants(database: Database) {
   return {
-    async runningTenants(regionId) {
+    /** Returns the tenants of a region that are ready and have no open operation, in the order of their IDs. */
+    async runningTenants(regionId: string): Promise<RunningTenant[]> {
       const rows = await database.$queryRaw<
         { id: string; generation: number; pause_after_seconds: number | null; updated_at: Date }[]
       >`
         select id, generation, pause_after_seconds, updated_at from tenants
-        where region_id = ${regionId} and isolation <> 'schema-per-tenant' and desired = 'active' and status = 'ready'
+        where region_id = ${regionId} and isolation = 'database-per-tenant' and desired = 'active' and status = 'ready'
           and observed_generation = generation
           and not exists (select from operations where tenant_id = tenants.id and state in ('pending', 'running'))
         order by id`

@@ -1,7 +1,7 @@
 // Tenants that were created in advance: a create request claims one, and the others are not visible to any client.
 import type { Seal } from '../platform/seal.ts'
 import { secretKinds, type SecretKind } from './tenant.ts'
-import type { NewTenant, TenantCreated } from './tenant-store.ts'
+import type { NewTenant, TenantCreated } from './tenant-write.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { liveSecrets } from './live-secrets.ts'
 import { incrementGeneration } from './store-raise.ts'

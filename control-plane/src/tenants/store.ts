@@ -1,35 +1,39 @@
 // The tenant store on the control database.
-import { randomUUID } from 'node:crypto'
-import { ControlError } from '../platform/errors.ts'
+import type { PublicKey } from '@tenantry/contract'
+import { ControlError, tenantNotFound } from '../platform/errors.ts'
 import type { Seal } from '../platform/seal.ts'
 import { warmName } from './names.ts'
 import {
   type Desired,
+  type Operation,
   type OperationKind,
-  type SecretKind,
   type Status,
   type Tenant,
   alongsideGenerations,
 } from './tenant.ts'
-import type { NewTenant, TenantCreated, TenantState, TenantStore } from './tenant-store.ts'
+import type { NewTenant, TenantCreated, TenantState, TenantChange, TenantWrite } from './tenant-write.ts'
 import { recordChange } from '../platform/change-log.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import { brokenConstraint, type Database, type Prisma, type Transaction } from '../platform/database.ts'
 import { fromOwnRate } from '../quotas/index.ts'
 import { openOperation, incrementGeneration, shownTenant, withPlan } from './store-raise.ts'
+import type { ServicePasswords } from '../homes/index.ts'
 import { lock } from '../platform/locks.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
-import { toOperation } from './store-rows.ts'
+import { replaceSecrets, sealedSecrets, type RotatedKind } from './store-secrets.ts'
+import { toOperation, toPublicKeys } from './store-rows.ts'
 import { changeDetail, changedColumns, operationOf } from './store-change.ts'
+import { sharedDatabaseWithRoom } from './store-shared-databases.ts'
+import { revertDeletion } from './store-undelete.ts'
 import { claimWarm, unclaimed } from './store-warm-claims.ts'
+import type { PageRequest, Page } from '../platform/page.ts'
 
-/** Homes in one shared database. With more, catalogs and dumps get slow. */
-const homesPerDatabase = 1_000
-/**
- * Free slots of a database from which creations do not wait for each other. It exceeds the number of concurrent
- * creations.
- */
-const minFreeSlotsWithoutLock = 100
+interface TenantFilter {
+  plan?: string
+  region?: string
+  status?: Status
+  namePrefix?: string
+}
 
 interface TenantStoreOptions {
   database: Database
@@ -40,8 +44,14 @@ interface TenantStoreOptions {
 const tenantIds = /^t_[0-9a-f]{20}$/
 const operationIds = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
+/**
+ * The store of tenants. It does not return unclaimed tenants that were created in advance. A tenant's `resources` are
+ * those in effect, its own or its plan's; undefined without services of its own.
+ */
+export type TenantStore = ReturnType<typeof createTenantStore>
+
 /** Creates the tenant store on the control database; `seal` encrypts the tenants' secrets. */
-export function createTenantStore({ database, seal, now }: TenantStoreOptions): TenantStore {
+export function createTenantStore({ database, seal, now }: TenantStoreOptions) {
   const make = async (transaction: Transaction, tenant: NewTenant): Promise<TenantCreated> => {
     const { id, name, plan, region, isolation, rateLimit, secrets } = tenant
     const sharedDatabaseId =
@@ -70,7 +80,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
   /** Returns a tenant with its operation in progress. */
   const state = async (transaction: Transaction, id: string): Promise<TenantState> => {
     const tenant = await shown(id, transaction)
-    if (tenant === undefined) throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
+    if (tenant === undefined) throw tenantNotFound()
     const operation = await transaction.operation.findFirst({
       where: { tenantId: id, generation: tenant.generation, ...inProgress },
     })
@@ -84,7 +94,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
     kind: OperationKind,
     columns: Prisma.TenantUncheckedUpdateInput,
     detail: Prisma.InputJsonObject,
-    action = kind,
+    action: string = kind,
   ) => {
     const result = await incrementGeneration(transaction, id, kind, columns, now())
     await recordChange(transaction, 'wanted', id)
@@ -93,7 +103,11 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
   }
 
   return {
-    create: (tenant, { transaction, audit }) =>
+    /**
+     * Creates a tenant, or claims a matching one that was created in advance, whose ID it then has.
+     * @throws ControlError NAME_TAKEN
+     */
+    create: (tenant: NewTenant, { transaction, audit }: RecordedWrite): Promise<TenantCreated> =>
       withNameCheck(tenant.name, async () => {
         const made = (await claimWarm(transaction, seal, tenant, now())) ?? (await make(transaction, tenant))
         const { id } = made.tenant
@@ -104,9 +118,11 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
         return made
       }),
 
-    get: (id) => shown(id),
+    /** Returns a tenant; undefined if it does not exist. */
+    get: (id: string): Promise<Tenant | undefined> => shown(id),
 
-    async list(filter, { limit, cursor }) {
+    /** Lists tenants that match every given field, the oldest first. */
+    async list(filter: TenantFilter, { limit, cursor }: PageRequest): Promise<Page<Tenant>> {
       const rows = await database.tenant.findMany({
         where: {
           ...(filter.plan === undefined ? {} : { planId: filter.plan }),
@@ -126,7 +142,17 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
       return toPage(rows, limit, shownTenant)
     },
 
-    update: (id, changes, ifMatch, write) =>
+    /**
+     * Changes a tenant and increments its generation.
+     * @param ifMatch generation that the caller expects
+     * @throws ControlError TENANT_NOT_FOUND, STALE_ETAG, OPERATION_IN_PROGRESS, TENANT_DELETED, NAME_TAKEN, NOT_SUSPENDED
+     */
+    update: (
+      id: string,
+      changes: TenantChange,
+      ifMatch: number | undefined,
+      write: RecordedWrite,
+    ): Promise<TenantWrite> =>
       withNameCheck(changes.name ?? '', async () => {
         const tenant = await lockIdleTenant(write.transaction, id, ifMatch)
         // A check constraint limits this column to its values.
@@ -140,17 +166,31 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
         return change(write, id, kind, columns, changeDetail(changes), 'update')
       }),
 
-    rejectBusy: (id, ifMatch) =>
+    /**
+     * Checks that a tenant can be changed, and changes nothing. @throws ControlError as `update` does for the tenant's
+     * state
+     */
+    rejectBusy: (id: string, ifMatch: number | undefined): Promise<void> =>
       database.$transaction(async (transaction) => {
         await rejectUnlessIdle(transaction, await readTenant(transaction, id, ifMatch))
       }),
 
-    async requestDelete(id, purgeAfter, ifMatch, write) {
+    /**
+     * Requests the deletion, and supersedes operations in progress. The earliest `purgeAfter` of several requests
+     * applies.
+     */
+    async requestDelete(
+      id: string,
+      purgeAfter: Date,
+      ifMatch: number | undefined,
+      write: RecordedWrite,
+    ): Promise<TenantWrite> {
       const tenant = await lockTenant(write.transaction, id, ifMatch)
       const earliest = tenant.purgeAfter !== null && tenant.purgeAfter < purgeAfter ? tenant.purgeAfter : purgeAfter
-      // The status changes at once, because a deletion cannot be reverted.
+      // The status changes at once, because the tenant is no longer served.
       const columns = {
         desired: 'deleted',
+        desiredBeforeDelete: tenant.desired === 'deleted' ? tenant.desiredBeforeDelete : tenant.desired,
         status: 'deleting',
         purgeAfter: earliest,
         deleteRequestedAt: tenant.deleteRequestedAt ?? now(),
@@ -158,28 +198,72 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
       return change(write, id, 'delete', columns, { purge_after: earliest.toISOString() })
     },
 
-    async rotateKeys(id, secrets, expireAt, write) {
-      const { transaction } = write
-      await lockIdleTenant(transaction, id, undefined)
-      await transaction.tenantSecret.deleteMany({ where: { tenantId: id, expiresAt: { lte: now() } } })
-      await transaction.tenantSecret.updateMany({
-        where: {
-          tenantId: id,
-          kind: { in: Object.keys(secrets) },
-          OR: [{ expiresAt: null }, { expiresAt: { gt: expireAt } }],
-        },
-        data: { expiresAt: expireAt },
-      })
-      await transaction.tenantSecret.createMany({ data: sealedSecrets(seal, id, secrets) })
-      return change(write, id, 'rotate_keys', {}, { old_keys_expire_at: expireAt.toISOString() })
+    /**
+     * Reverts a deletion within its grace time; a tenant that is not deleted stays unchanged.
+     * @throws ControlError TENANT_NOT_FOUND, TENANT_PURGED once data may be destroyed, NOT_ACTIVE if the tenant had no
+     * data yet
+     */
+    async undelete(id: string, write: RecordedWrite): Promise<TenantState> {
+      const tenant = await lockTenant(write.transaction, id, undefined)
+      if (tenant.desired !== 'deleted') return state(write.transaction, id)
+      const detail = await revertDeletion(write.transaction, tenant, now())
+      return change(write, id, 'undelete', {}, detail)
     },
 
-    async restart(id, write) {
+    /** Stores new keys and secrets. The old ones stay valid until `expireAt`. @throws ControlError as `update` does, TOO_MANY_SECRETS */
+    async rotateKeys(
+      id: string,
+      secrets: Partial<Record<RotatedKind, string>>,
+      expireAt: Date,
+      write: RecordedWrite,
+    ): Promise<TenantWrite> {
+      await lockIdleTenant(write.transaction, id, undefined)
+      await replaceSecrets(write.transaction, seal, id, secrets, { now: now(), expireAt })
+      const detail = { kinds: Object.keys(secrets), old_keys_expire_at: expireAt.toISOString() }
+      return change(write, id, 'rotate_keys', {}, detail)
+    },
+
+    /** Stores a new password of `database_url`. The reconciler sets it, and ends the sessions of the old one. */
+    async rotateDatabasePassword(id: string, password: string, write: RecordedWrite): Promise<TenantWrite> {
+      await lockIdleTenant(write.transaction, id, undefined)
+      await replaceSecrets(write.transaction, seal, id, { admin_password: password }, { now: now(), expireAt: now() })
+      return change(write, id, 'rotate_database_password', { databasePasswordDue: true }, {})
+    },
+
+    /**
+     * Stores new passwords of the services' logins. The reconciler sets them once the runtimes know them, and removes the
+     * old ones. @throws ControlError as `update` does, TOO_MANY_SECRETS
+     */
+    async rotateServicePasswords(id: string, passwords: ServicePasswords, write: RecordedWrite): Promise<TenantWrite> {
+      await lockIdleTenant(write.transaction, id, undefined)
+      const secrets = { runtime_password: passwords.runtime, ddl_password: passwords.ddl }
+      await replaceSecrets(write.transaction, seal, id, secrets, { now: now(), expireAt: undefined })
+      return change(write, id, 'rotate_service_passwords', { servicePasswordsDue: true }, {})
+    },
+
+    /** Returns the public keys of a tenant's tokens; none for a tenant that does not exist. */
+    async publicKeys(id: string): Promise<PublicKey[]> {
+      const row = await database.tenant.findUnique({ where: { id }, select: { jwks: true } })
+      return toPublicKeys(row?.jwks)
+    },
+
+    /** Replaces the public keys of a tenant's tokens. @throws ControlError as `update` does */
+    async setPublicKeys(id: string, keys: PublicKey[], write: RecordedWrite): Promise<TenantWrite> {
+      await lockIdleTenant(write.transaction, id, undefined)
+      return change(write, id, 'update', { jwks: keys }, { kids: keys.map(({ kid }) => kid) }, 'set_jwks')
+    },
+
+    /** Restarts every service, one after the other if possible. @throws ControlError as `update` does */
+    async restart(id: string, write: RecordedWrite): Promise<TenantWrite> {
       await lockIdleTenant(write.transaction, id, undefined)
       return change(write, id, 'restart', { restarts: { increment: 1 } }, {})
     },
 
-    async pause(id, write) {
+    /**
+     * Pauses a tenant; a paused one stays unchanged. @throws ControlError NOT_ACTIVE for a suspended tenant; otherwise as
+     * `update` does
+     */
+    async pause(id: string, write: RecordedWrite): Promise<TenantState> {
       const tenant = await lockTenant(write.transaction, id, undefined)
       if (tenant.desired === 'paused') return state(write.transaction, id)
       await rejectUnlessIdle(write.transaction, tenant)
@@ -188,20 +272,29 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
       return change(write, id, 'pause', { desired: 'paused' }, {})
     },
 
-    // A client waits for a wake, so it does not wait for operations in progress: their changes are carried out with it.
-    async wake(id, write) {
+    /**
+     * Wakes a tenant and supersedes a pause in progress; other tenants stay unchanged. @throws ControlError
+     * TENANT_NOT_FOUND, TENANT_DELETED
+     */
+    async wake(id: string, write: RecordedWrite): Promise<TenantState> {
+      // A client waits for a wake, so it does not wait for operations in progress: their changes are carried out with it.
       const { desired } = await lockTenant(write.transaction, id, undefined)
       if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'The tenant is being deleted.')
       if (desired !== 'paused') return state(write.transaction, id)
       return change(write, id, 'wake', { desired: 'active' }, {})
     },
 
-    async getOperation(id) {
+    /** Returns an operation; undefined if it does not exist. */
+    async getOperation(id: string): Promise<Operation | undefined> {
       const row = await database.operation.findUnique({ where: { id } })
       return row === null ? undefined : toOperation(row)
     },
 
-    async listOperations(filter, { limit, cursor }) {
+    /** Lists operations that match every given field, the oldest first. */
+    async listOperations(
+      filter: { tenantId?: string; kind?: OperationKind; state?: Operation['state'] },
+      { limit, cursor }: PageRequest,
+    ): Promise<Page<Operation>> {
       const rows = await database.operation.findMany({
         where: { ...filter, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, operationIds))) },
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
@@ -228,7 +321,7 @@ async function lockTenant(transaction: Transaction, id: string, ifMatch: number 
 
 async function readTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
   const tenant = await transaction.tenant.findUnique({ where: { id }, include: withPlan })
-  if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
+  if (tenant === null) throw tenantNotFound()
   if (ifMatch !== undefined && ifMatch !== tenant.generation) {
     throw new ControlError(
       'STALE_ETAG',
@@ -253,42 +346,6 @@ async function rejectUnlessIdle(transaction: Transaction, { id, desired, status 
   throw new ControlError('OPERATION_IN_PROGRESS', `The operation ${busy.id} (${busy.kind}) is in progress.`, {
     detail: { operation_id: busy.id },
   })
-}
-
-function sealedSecrets(seal: Seal, tenantId: string, secrets: Partial<Record<SecretKind, string>>) {
-  return Object.entries(secrets).map(([kind, text]) => ({
-    id: randomUUID(),
-    tenantId,
-    kind,
-    sealed: seal.seal(text, `${tenantId}:${kind}`),
-  }))
-}
-
-/**
- * Returns the region's first shared database with a free slot, or a new one. The last slots of a database are allocated
- * one after the other.
- */
-async function sharedDatabaseWithRoom(transaction: Transaction, regionId: string): Promise<string> {
-  const candidate = (await sharedDatabases(transaction, regionId)).find(({ room }) => room > 0)
-  if (candidate !== undefined && candidate.room >= minFreeSlotsWithoutLock) return candidate.id
-  await lock(transaction, `homes:${regionId}`)
-  const databases = await sharedDatabases(transaction, regionId)
-  const withRoom = databases.find(({ room }) => room > 0)
-  if (withRoom !== undefined) return withRoom.id
-  const name = `tenantry_homes_${databases.length + 1}`
-  const made = await transaction.sharedDatabase.create({
-    data: { id: `${regionId}-${databases.length + 1}`, regionId, name, capacity: homesPerDatabase },
-  })
-  return made.id
-}
-
-async function sharedDatabases(transaction: Transaction, regionId: string): Promise<{ id: string; room: number }[]> {
-  const rows = await transaction.sharedDatabase.findMany({
-    where: { regionId },
-    orderBy: { createdAt: 'asc' },
-    include: { _count: { select: { tenants: true } } },
-  })
-  return rows.map(({ id, capacity, _count: homes }) => ({ id, room: capacity - homes.tenants }))
 }
 
 /**

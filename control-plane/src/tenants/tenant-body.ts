@@ -74,7 +74,7 @@ export const TenantBody = Type.Object({
   reason: Nullable(Type.String()),
   url: Type.String({ description: "The tenant's own URL, by host name" }),
   path_url: Type.String({ description: "The tenant's URL by path, for clients that cannot resolve the host name" }),
-  database_url: Type.String({ description: 'Without its password, except in the response that creates the tenant' }),
+  database_url: Type.String({ description: 'Without its password, except in the response that creates or rotates it' }),
   generation: Type.Integer(),
   observed_generation: Type.Integer(),
   conditions: Type.Array(
@@ -96,6 +96,7 @@ export const TenantBody = Type.Object({
   pause_after_seconds: Nullable(Type.Integer({ description: "null: the region's default; 0: never" })),
   backup_schedule: Nullable(Type.String({ description: 'Cron expression, UTC' })),
   backups_kept: Type.Integer(),
+  archive_days: Nullable(Type.Integer({ description: 'Days that point-in-time recovery covers; null: no archive' })),
   rate_limit: Type.Object(
     { per_second: Nullable(Type.Integer()), burst: Nullable(Type.Integer()), source: Type.Enum(['plan', 'tenant']) },
     { description: "Rate of requests at each gateway: its plan's, or one of its own; null is unlimited" },
@@ -162,6 +163,7 @@ export function toTenantBody(tenant: Tenant, region: RegionConfig, password?: st
     pause_after_seconds: tenant.pauseAfterSeconds ?? null,
     backup_schedule: tenant.backupSchedule ?? null,
     backups_kept: tenant.backupsKept,
+    archive_days: tenant.archiveDays ?? null,
     rate_limit: {
       per_second: tenant.rateLimit.limit?.per_second ?? null,
       burst: tenant.rateLimit.limit?.burst ?? null,
@@ -177,11 +179,11 @@ function isolationMismatch(
   { plan, planIsolation, isolation }: Tenant,
   region: RegionConfig,
 ): TenantBody['isolation_mismatch'] {
-  const expected = isolationInRegion(planIsolation, isolationsOf(region.engine))
+  const expected = isolationInRegion(planIsolation, isolationsOf(region))
   if (expected === undefined || expected === isolation) return null
   const isWeaker = compareIsolation(isolation, expected) < 0
   const effect = isWeaker
-    ? "The plan's quotas apply. Requests that need services of its own (backups, restarts, sizes) are rejected, " +
+    ? "The plan's quotas apply. Requests that need services of its own (restarts, sizes) are rejected, " +
       `and the price list's fee for ${isolation} is charged instead of the plan's.`
     : "The plan's quotas and prices apply."
   return {
@@ -197,7 +199,8 @@ function sizeBody({ memoryBytes, cpuMillis }: ComponentSize): Static<typeof Size
   return { memory_bytes: memoryBytes, cpu_millis: cpuMillis }
 }
 
-function databaseUrl(tenant: Tenant, region: RegionConfig, password: string | undefined): string {
+/** Returns the URL of the tenant's own login. @param password undefined for a URL without it */
+export function databaseUrl(tenant: Tenant, region: RegionConfig, password: string | undefined): string {
   const login = password === undefined ? `${tenant.id}_admin` : `${tenant.id}_admin:${encodeURIComponent(password)}`
   return `postgresql://${login}@${region.database_host}/${tenant.database ?? ''}`
 }

@@ -5,10 +5,11 @@ import { ControlError } from '../platform/errors.ts'
 import { maxRate } from '../quotas/index.ts'
 import { checkName } from './names.ts'
 import { driftPolicies, type Tenant } from './tenant.ts'
-import type { SizeChanges, TenantChange } from './tenant-store.ts'
-import { requireDedicated } from './dedicated.ts'
+import type { SizeChanges, TenantChange } from './tenant-write.ts'
+import { rejectCluster, requireDedicated } from './dedicated.ts'
 
 const maxPauseSeconds = 30 * 86_400
+const maxArchiveDays = 35
 /** Minimum idle time. With a shorter one, a tenant would be stopped between two requests of one visitor. */
 const minPauseSeconds = 10
 
@@ -61,6 +62,12 @@ export const TenantChangeBody = Type.Object(
       }),
     ),
     backups_kept: Type.Optional(Type.Integer({ minimum: 1, maximum: 365 })),
+    archive_days: Type.Optional(
+      Type.Union([Type.Integer({ minimum: 1, maximum: maxArchiveDays }), Type.Null()], {
+        description:
+          'Days that point-in-time recovery covers; null: no archive. A change to or from null restarts Postgres',
+      }),
+    ),
     rate_limit: Type.Optional(
       Type.Union([...OwnRateBody, Type.Null()], { description: "Rate of requests at each gateway; null: the plan's" }),
     ),
@@ -69,7 +76,7 @@ export const TenantChangeBody = Type.Object(
 )
 export type TenantChangeBody = Static<typeof TenantChangeBody>
 
-/** Checks the rules of a change. @throws ControlError INVALID_NAME, RESERVED_NAME, INVALID_FIELD, NOT_DEDICATED */
+/** Checks the rules of a change. @throws ControlError INVALID_NAME, RESERVED_NAME, INVALID_FIELD, NOT_DEDICATED, UNSUPPORTED_ISOLATION */
 export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolation'>): void {
   if (body.name !== undefined) checkName(body.name)
   const { pause_after_seconds: pauseAfter, backup_schedule: schedule } = body
@@ -80,9 +87,10 @@ export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolat
     )
   }
   if (schedule != null) checkSchedule(schedule)
-  for (const field of ['resources', 'pause_after_seconds', 'backup_schedule'] as const) {
+  for (const field of ['resources', 'pause_after_seconds', 'archive_days'] as const) {
     if (body[field] !== undefined) requireDedicated(tenant, `Field "${field}"`)
   }
+  if (schedule != null) rejectCluster(tenant, 'Field "backup_schedule"')
 }
 
 function checkSchedule(schedule: string): void {
@@ -119,6 +127,7 @@ export function toChange(body: TenantChangeBody): TenantChange {
     pause_after_seconds,
     backup_schedule,
     backups_kept,
+    archive_days,
     rate_limit,
   } = body
   return {
@@ -132,6 +141,7 @@ export function toChange(body: TenantChangeBody): TenantChange {
     ...(pause_after_seconds === undefined ? {} : { pauseAfterSeconds: pause_after_seconds }),
     ...(backup_schedule === undefined ? {} : { backupSchedule: backup_schedule }),
     ...(backups_kept === undefined ? {} : { backupsKept: backups_kept }),
+    ...(archive_days === undefined ? {} : { archiveDays: archive_days }),
     ...(rate_limit === undefined ? {} : { rateLimit: rate_limit }),
   }
 }

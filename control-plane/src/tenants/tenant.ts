@@ -17,7 +17,20 @@ export const driftPolicies = ['repair', 'report', 'ignore'] as const
 /** A policy for differences: repair one, report it in the condition `Drift`, or neither. */
 export type DriftPolicy = (typeof driftPolicies)[number]
 
-export const conditionTypes = ['Services', 'Home', 'Database', 'Runtime', 'Route', 'Drift', 'Disk', 'Loss'] as const
+export const conditionTypes = [
+  'Services',
+  'Home',
+  'Database',
+  'Quorum',
+  'Replicating',
+  'Runtime',
+  'Route',
+  'Drift',
+  'Disk',
+  'Loss',
+  'Backup',
+  'Sql',
+] as const
 
 /** An observation of a tenant with its time. */
 export interface Condition {
@@ -61,6 +74,8 @@ export interface Tenant {
   /** Cron expression, UTC. */
   backupSchedule: string | undefined
   backupsKept: number
+  /** Days that point-in-time recovery covers; undefined without an archive. */
+  archiveDays: number | undefined
   /** Rate of requests at each gateway. */
   rateLimit: HeldRate
 }
@@ -82,7 +97,10 @@ export const operationKinds = [
   'create',
   'update',
   'delete',
+  'undelete',
   'rotate_keys',
+  'rotate_database_password',
+  'rotate_service_passwords',
   'suspend',
   'resume',
   'pause',

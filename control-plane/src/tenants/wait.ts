@@ -1,7 +1,8 @@
 // `Prefer: wait=N`: delays a response until the operation has ended, at most for N seconds.
 import type { FastifyRequest } from 'fastify'
 import type { Tenant } from './tenant.ts'
-import type { TenantStore, TenantWrite } from './tenant-store.ts'
+import type { TenantWrite } from './tenant-write.ts'
+import type { TenantStore } from './store.ts'
 
 /** Dependencies of `waitUntilSettled`. */
 export interface WaitDeps {

@@ -2,7 +2,7 @@
 import { isTenantId, type UsagePush } from '@tenantry/contract'
 import { ControlError } from '../platform/errors.ts'
 import { parseHour } from './hours.ts'
-import { homeSource } from './usage-ledger.ts'
+import { homeSource } from './home-reading.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 /** Matches text that Postgres can store. */

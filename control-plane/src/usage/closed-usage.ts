@@ -55,25 +55,3 @@ export interface StoredMonth {
    */
   read(): ClosedMonth
 }
-
-/** The part of the ledger that billing reads. Every read checks the stored data against its chain of hashes. */
-export interface ClosedUsage {
-  /**
-   * Reads a tenant's month.
-   * @param month its first instant, UTC
-   * @returns an empty open month where the ledger has nothing
-   * @throws Error when the stored month does not match its chain
-   */
-  month(tenantId: string, month: Date): Promise<ClosedMonth>
-  /**
-   * Reads the month of many tenants, all at one instant. Each tenant has an entry, whose errors show when it is read.
-   */
-  months(tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, StoredMonth>>
-  /**
-   * Returns the end of a tenant's closed hours, as an hour's start. Reads after this call include all of them.
-   * @param settled hours from this one on are not to be closed yet
-   */
-  closedUntil(tenantId: string, settled: Date): Promise<Date>
-  /** Returns the tenants whose month is closed, deleted ones too, in the order of their ids. */
-  closedTenants(month: Date, page: { after: string | undefined; limit: number }): Promise<string[]>
-}

@@ -2,7 +2,7 @@
 import type { Clock } from '../platform/clock.ts'
 import { callEngine } from '../engines/index.ts'
 import type { TenantStatusSource } from '../health/index.ts'
-import type { ComponentUsage, Usage } from './usage-reader.ts'
+import type { ComponentUsage, Usage } from './usage.ts'
 
 /** The volume of each service (see `stack-for.ts`). */
 const volumes = { postgres: 'data', runtime: 'files' } as const

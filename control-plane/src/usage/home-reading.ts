@@ -3,7 +3,36 @@
 // until the next reading.
 import { hourMilliseconds, type HomeCounters } from '@tenantry/contract'
 import { startOfHour } from './hours.ts'
-import type { HomeAmounts, HomeReading } from './usage-ledger.ts'
+import type { Amounts } from './hour-bucket.ts'
+
+/** The amounts of a home in one hour, cumulative within the hour. */
+export type HomeAmounts = Pick<
+  Amounts,
+  | 'egressBytes'
+  | 'documentByteSeconds'
+  | 'fileByteSeconds'
+  | 'functionInvocations'
+  | 'functionMilliseconds'
+  | 'functionCpuMicroseconds'
+  | 'functionMemoryKibMilliseconds'
+>
+
+export interface HomeReading {
+  tenantId: string
+  /**
+   * The id of the home's counters, a UUID. It changes when they may have gone back, as after a restore. Its amounts are
+   * added.
+   */
+  boot: string
+  hours: { hour: Date; amounts: HomeAmounts }[]
+  /** The start of a UTC hour. All usage of earlier hours is in this reading or was recorded before. */
+  completeUntil: Date
+}
+
+/** Returns the name of a tenant's home among the ledger's sources. */
+export function homeSource(tenantId: string): string {
+  return `home:${tenantId}`
+}
 
 /** The state of a home at its last reading. */
 export interface HomeState {
@@ -18,6 +47,12 @@ export interface HomeState {
   fileByteSeconds: bigint
 }
 
+/** A period in which a tenant was deleted, before the deletion was reverted. */
+export interface DeletedPeriod {
+  from: Date
+  until: Date
+}
+
 /** The maximum duration of a run, with reserve. A run belongs to the hour in which it began. */
 const maxRunMilliseconds = 10 * 60_000
 
@@ -26,14 +61,23 @@ export const forGood = new Date('9999-12-31T00:00:00Z')
 
 /**
  * Converts a reading of a home.
+ * @param away the last period in which the tenant was deleted: its bytes did not count, although the home stored them
  * @returns the readings to record, in order, and the state to store afterwards
  */
 export function readingOf(
   before: HomeState | undefined,
   counters: HomeCounters,
   at: Date,
+  away?: DeletedPeriod,
 ): { readings: HomeReading[]; state: HomeState } {
-  const began = new Date(Math.min(Date.parse(counters.began), at.getTime()))
+  if (before !== undefined && away !== undefined && before.readAt < away.until) {
+    const ended = heldReading(before, laterOf(before.readAt, away.from))
+    const isSameHour = startOfHour(ended.state.readAt).getTime() === startOfHour(away.until).getTime()
+    const none = isSameHour ? {} : { documentByteSeconds: 0n, fileByteSeconds: 0n }
+    const next = readingOf({ ...ended.state, ...none, readAt: away.until }, counters, at, away)
+    return { readings: [ended.reading, ...next.readings], state: next.state }
+  }
+  const began = new Date(Math.min(laterOf(away?.until, new Date(counters.began)).getTime(), at.getTime()))
   const same = before?.books === counters.books
   // Bytes under earlier counters were stored until these counters began.
   const last = before === undefined || same ? [] : [heldReading(before, laterOf(before.readAt, began)).reading]
@@ -64,8 +108,9 @@ export function readingOf(
           return {
             hour: new Date(hour),
             amounts: {
+              egressBytes: BigInt(stated?.function_egress_bytes ?? 0),
               documentByteSeconds: documents.get(hour) ?? 0n,
-              fileByteSeconds: BigInt(stated?.file_byte_seconds ?? 0),
+              fileByteSeconds: isAway(hour, away) ? 0n : BigInt(stated?.file_byte_seconds ?? 0),
               functionInvocations: BigInt(stated?.function_invocations ?? 0),
               functionMilliseconds: BigInt(stated?.function_milliseconds ?? 0),
               functionCpuMicroseconds: BigInt(stated?.function_cpu_microseconds ?? 0),
@@ -114,10 +159,8 @@ export function heldReading(before: HomeState, until: Date): { reading: HomeRead
   }
 }
 
-const noRuns: Pick<
-  HomeAmounts,
-  'functionInvocations' | 'functionMilliseconds' | 'functionCpuMicroseconds' | 'functionMemoryKibMilliseconds'
-> = {
+const noRuns: Omit<HomeAmounts, 'documentByteSeconds' | 'fileByteSeconds'> = {
+  egressBytes: 0n,
   functionInvocations: 0n,
   functionMilliseconds: 0n,
   functionCpuMicroseconds: 0n,
@@ -138,6 +181,11 @@ function held(from: Date, until: Date, bytes: bigint, reported: bigint): Map<num
     amounts.set(hour, (amounts.get(hour) ?? 0n) + (bytes * BigInt(milliseconds)) / 1000n)
   }
   return amounts
+}
+
+/** Whether an hour of files is in the deleted period. The ledger keeps what it has from before; the last hour counts. */
+function isAway(hour: number, away: DeletedPeriod | undefined): boolean {
+  return away !== undefined && hour >= startOfHour(away.from).getTime() && hour < startOfHour(away.until).getTime()
 }
 
 /** Returns the time before which a home that was read at `at` reports nothing more. */

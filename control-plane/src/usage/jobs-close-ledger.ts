@@ -6,7 +6,7 @@ import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
 import { startOfHour } from './hours.ts'
-import type { LedgerClosing, MissingSources, TenantRange } from './ledger-closing.ts'
+import type { LedgerClosing, MissingSources, TenantRange } from './store-closing.ts'
 
 /** The minimum time between the end of an hour and its closing, within which a new source is known. */
 export const settleMilliseconds = 10 * 60_000

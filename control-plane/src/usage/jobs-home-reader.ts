@@ -7,31 +7,9 @@ import { firstResponse, type Region, type CountersProbe, type RegionProbe } from
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
-import { completeUntil, forGood, heldReading, readingOf, type HomeState } from './home-reading.ts'
-import type { HomeReading, UsageLedger } from './usage-ledger.ts'
-import type { Isolation } from '../stacks/index.ts'
-
-/** A tenant with the state of its home at the last reading. */
-interface HomeToRead {
-  tenantId: string
-  regionId: string
-  isolation: Isolation
-  /** Whether its runtime is expected to respond. */
-  isRunning: boolean
-  /** The end of the tenant's usage. */
-  endedAt: Date | undefined
-  state: HomeState | undefined
-}
-
-export interface HomeReadingStore {
-  /**
-   * Returns the assigned tenants that have, or had, a home. Deleted tenants are included while they have a state.
-   * @param tenantId limits the result to this tenant
-   */
-  homes(tenantId?: string): Promise<HomeToRead[]>
-  save(state: HomeState): Promise<void>
-  evict(tenantId: string): Promise<void>
-}
+import { completeUntil, forGood, heldReading, readingOf, type HomeReading, type HomeState } from './home-reading.ts'
+import type { HomeReadingStore, HomeToRead } from './store-home-readings.ts'
+import type { UsageLedger } from './store-ledger.ts'
 
 /** The dependencies of the job that reads stored bytes and function runs of homes into the ledger. */
 export interface HomeReaderDeps {
@@ -100,7 +78,7 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
       home.state === undefined
         ? maxHours
         : Math.ceil((at.getTime() - home.state.readAt.getTime()) / hourMilliseconds) + 1
-    return firstResponse(region.runtimeUrls(home), (url) =>
+    return firstResponse(region.runtimeUrls({ id: home.tenantId, isolation: home.isolation }), (url) =>
       probe.tenantRecords(url, home.tenantId, Math.min(since, maxHours), signal),
     )
   }
@@ -120,7 +98,7 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
       // Usage during the request belongs to the next reading.
       const at = clock.now()
       const counters = await readCounters(home, at, signal)
-      const { readings, state: next } = readingOf(state, counters, at)
+      const { readings, state: next } = readingOf(state, counters, at, home.away)
       await save(readings, next)
       measure('read')
     } catch (cause) {

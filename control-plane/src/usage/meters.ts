@@ -36,6 +36,7 @@ export function isBrokenDown(meter: string): boolean {
 
 /** The amounts that a tenant's home reports, with the meter that stores each. */
 export const homeMeters = {
+  egressBytes: 'egress_bytes',
   documentByteSeconds: 'document_byte_seconds',
   fileByteSeconds: 'file_byte_seconds',
   functionInvocations: 'function_invocations',
@@ -43,3 +44,6 @@ export const homeMeters = {
   functionCpuMicroseconds: 'function_cpu_microseconds',
   functionMemoryKibMilliseconds: 'function_memory_kib_milliseconds',
 } as const satisfies Partial<Record<AmountName, string>>
+
+/** The group under which usage shows the egress of homes: what functions send to other hosts. */
+export const homeEgressGroup = 'http_fetch'

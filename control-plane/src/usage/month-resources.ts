@@ -3,8 +3,8 @@ import type { TenantStorageUsage } from '@tenantry/contract'
 import type { Plan } from '../plans/index.ts'
 import type { CellKey } from './meters.ts'
 import { cellList } from './packed-cells.ts'
-import type { MonthUsage } from './usage-postings.ts'
-import type { Usage } from './usage-reader.ts'
+import type { MonthUsage } from './month-usage.ts'
+import type { Usage } from './usage.ts'
 
 interface MonthFigures {
   usage: MonthUsage

@@ -8,9 +8,10 @@ import { settleMilliseconds } from './jobs-close-ledger.ts'
 import { componentUsage } from './component-usage.ts'
 import { startOfHour } from './hours.ts'
 import { monthResources } from './month-resources.ts'
-import type { MonthUsage, UsagePostings } from './usage-postings.ts'
+import type { MonthUsage } from './month-usage.ts'
 import { dayParts, hourParts } from './usage-parts.ts'
-import type { MonthState, UsageReader, UsageSubject } from './usage-reader.ts'
+import type { MonthState, UsageSubject, Usage, Granularity, UsageSeries, UsagePage } from './usage.ts'
+import type { UsagePostings } from './store-postings.ts'
 
 interface UsageReaderDeps extends StatusDeps, StoredNowDeps {
   postings: UsagePostings
@@ -19,8 +20,11 @@ interface UsageReaderDeps extends StatusDeps, StoredNowDeps {
   history: PlanHistory
 }
 
+/** Reads usage. `month` is the first instant of the month, UTC. */
+export type UsageReader = ReturnType<typeof createUsageReader>
+
 /** Creates the reader of usage for the API (specification, section 4.4). */
-export function createUsageReader(deps: UsageReaderDeps): UsageReader {
+export function createUsageReader(deps: UsageReaderDeps) {
   const { postings, tenants, history, clock } = deps
 
   /** Returns the time before which all hours of the month should be closed. */
@@ -42,12 +46,14 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
   }
 
   return {
-    async subject(id) {
+    /** Finds a tenant; undefined when there never was one with this id. */
+    async subject(id: string): Promise<UsageSubject | undefined> {
       const tenant = await tenants.get(id)
       return tenant !== undefined || (await postings.isKnown(id)) ? { id, tenant } : undefined
     },
 
-    async read(subject, month) {
+    /** Reads the usage of a month by resource, with the present usage for the current month. */
+    async read(subject: UsageSubject, month: Date): Promise<Usage> {
       const { id, tenant } = subject
       const now = clock.now()
       const statusSource =
@@ -73,7 +79,8 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
       }
     },
 
-    async series(subject, month, granularity) {
+    /** Reads the usage of a month by hour or by day. */
+    async series(subject: UsageSubject, month: Date, granularity: Granularity): Promise<UsageSeries> {
       const hours = await postings.hours(subject.id, month)
       return {
         ...(await stateOf(subject, month, hours)),
@@ -83,7 +90,8 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
       }
     },
 
-    async page(month, page) {
+    /** Reads the month's totals of many tenants, in the order of their IDs. */
+    async page(month: Date, page: { after: string; limit: number }): Promise<UsagePage> {
       const [found, missing] = await Promise.all([postings.page(month, page), postings.missing(due(month))])
       return { month: monthText(month), missing_sources: missing, period: periodOf(month), tenants: found }
     },

@@ -1,9 +1,8 @@
 // GET /v1/usage/sources and DELETE /v1/usage/sources/{source}: the sources that count usage, and the retirement of one.
 import { Type, type Static } from 'typebox'
-import { sourceKinds, type UsageSource } from './usage-sources.ts'
 import type { Api } from '../http/api.ts'
 import type { WriteDeps } from '../http/idempotency.ts'
-import type { UsageSources } from './usage-sources.ts'
+import { sourceKinds, type UsageSource, type UsageSources } from './store-sources.ts'
 import { PageQuery, pageRequest, writeContext, NoQuery } from '../http/parameters.ts'
 
 const Maybe = Type.Union([Type.String(), Type.Null()])

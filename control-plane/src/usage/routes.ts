@@ -2,7 +2,7 @@
 import { internalPaths, isTenantId } from '@tenantry/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
-import { ControlError } from '../platform/errors.ts'
+import { ControlError, tenantNotFound } from '../platform/errors.ts'
 import { parseMonth, startOfMonth } from '../platform/months.ts'
 import type { Api } from '../http/api.ts'
 import { PageQuery, pageRequest } from '../http/parameters.ts'
@@ -20,7 +20,7 @@ import {
   type ResourceName,
 } from './usage-body.ts'
 import { formTypes, responseForm } from '../http/response-form.ts'
-import type { UsageReader } from './usage-reader.ts'
+import type { UsageReader } from './read-usage.ts'
 
 const UsageQuery = Type.Object(
   {
@@ -66,7 +66,7 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
   ) => {
     const form = responseForm(request, ['json', 'csv'])
     const subject = isTenantId(id) ? await deps.usage.subject(id) : undefined
-    if (subject === undefined) throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
+    if (subject === undefined) throw tenantNotFound()
     const shown: readonly ResourceName[] = resource === undefined ? resourceNames : [resource]
     if (granularity === undefined) {
       const usage = await deps.usage.read(subject, month)
@@ -123,8 +123,7 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
     },
     async (request, reply) => {
       const { id } = request.params
-      if (request.ofTenant !== undefined && request.ofTenant !== id)
-        throw new ControlError('TENANT_NOT_FOUND', 'There is no such tenant.')
+      if (request.ofTenant !== undefined && request.ofTenant !== id) throw tenantNotFound()
       const { month, ...query } = request.query
       return sendUsage(
         request,

@@ -1,5 +1,5 @@
 // The part of the ledger that billing reads, in the control database. Every read is checked against its chains.
-import type { ClosedMonth, ClosedUsage, StoredMonth } from './closed-usage.ts'
+import type { ClosedMonth, StoredMonth } from './closed-usage.ts'
 import { chainOf, chainStart, correctionLink } from './hash-chain.ts'
 import { unpackHours } from './packed-hours.ts'
 import { toCorrection, type StoredCorrection } from './store-correction-rows.ts'
@@ -15,8 +15,11 @@ interface MonthRow {
   corrections: StoredCorrection[] | null
 }
 
+/** The part of the ledger that billing reads. Every read checks the stored data against its chain of hashes. */
+export type ClosedUsage = ReturnType<typeof createClosedUsage>
+
 /** Creates the part of the ledger that billing reads, on the control database. */
-export function createClosedUsage(database: Database): ClosedUsage {
+export function createClosedUsage(database: Database) {
   // One statement is one snapshot: a correction is never read without the closing that made it one.
   const months = async (tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, StoredMonth>> => {
     const rows = await database.$queryRaw<MonthRow[]>`
@@ -29,15 +32,28 @@ export function createClosedUsage(database: Database): ClosedUsage {
   }
 
   return {
+    /**
+     * Reads the month of many tenants, all at one instant. Each tenant has an entry, whose errors show when it is read.
+     */
     months,
 
-    async month(tenantId, month) {
+    /**
+     * Reads a tenant's month.
+     * @param month its first instant, UTC
+     * @returns an empty open month where the ledger has nothing
+     * @throws Error when the stored month does not match its chain
+     */
+    async month(tenantId: string, month: Date): Promise<ClosedMonth> {
       const stored = (await months([tenantId], month)).get(tenantId)
       if (stored === undefined) throw new Error('The query has no row for the tenant.')
       return stored.read()
     },
 
-    async closedUntil(tenantId, settled) {
+    /**
+     * Returns the end of a tenant's closed hours, as an hour's start. Reads after this call include all of them.
+     * @param settled hours from this one on are not to be closed yet
+     */
+    async closedUntil(tenantId: string, settled: Date): Promise<Date> {
       // The same rules as in closing hours: all gateways, the tenant's own home while it exists, and counts that are
       // not posted yet.
       const [row] = await database.$queryRaw<{ until: Date }[]>`
@@ -53,7 +69,11 @@ export function createClosedUsage(database: Database): ClosedUsage {
       return row.until
     },
 
-    async closedTenants(month, { after = '', limit }) {
+    /** Returns the tenants whose month is closed, deleted ones too, in the order of their ids. */
+    async closedTenants(
+      month: Date,
+      { after = '', limit }: { after: string | undefined; limit: number },
+    ): Promise<string[]> {
       const rows = await database.usageMonth.findMany({
         where: { month, tenantId: { gt: after }, closedAt: { not: null } },
         select: { tenantId: true },

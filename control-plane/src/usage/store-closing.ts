@@ -3,26 +3,44 @@ import { nextMonth } from '../platform/months.ts'
 import { amountsText } from './amounts-text.ts'
 import { chainStart } from './hash-chain.ts'
 import { noAmounts } from './hour-bucket.ts'
-import type { LedgerClosing } from './ledger-closing.ts'
 import { requireLead } from '../platform/leader-fence.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { postTenants } from './store-posting.ts'
 
+/** A range of tenants: `from` ≤ id < `to`. No write covers all tenants at once. */
+export interface TenantRange {
+  from: string
+  to: string
+}
+
+export interface MissingSources {
+  gateway: number
+  home: number
+}
+
 const noTotals = amountsText(noAmounts())
+
+/** The leader's writes to the ledger. Every write throws `LeadershipLost` when another control plane leads. */
+export type LedgerClosing = ReturnType<typeof createLedgerClosing>
 
 /**
  * Creates the leader's part of the ledger, which closes hours and months, on the control database. Its writes throw
  * LeadershipLost once another control plane leads.
  */
-export function createLedgerClosing(database: Database, now: () => Date): LedgerClosing {
+export function createLedgerClosing(database: Database, now: () => Date) {
   return {
-    async completeUntil() {
+    /**
+     * Returns the time until which all active sources that count for all tenants are complete; undefined when there is
+     * none.
+     */
+    async completeUntil(): Promise<Date | undefined> {
       const rows = await database.$queryRaw<{ until: Date | null }[]>`
         select min(complete_until) as until from usage_sources where tenant_id is null and retired_at is null`
       return rows[0]?.until ?? undefined
     },
 
-    async missing(until) {
+    /** Counts the active sources that are not complete until then: gateways, and homes of existing tenants. */
+    async missing(until: Date): Promise<MissingSources> {
       const [row] = await database.$queryRaw<{ gateway: number; home: number }[]>`
         select (count(*) filter (where tenant_id is null))::int as gateway, (count(*) filter (where tenant_id is not null))::int as home
         from usage_sources s
@@ -31,7 +49,18 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
       return row ?? { gateway: 0, home: 0 }
     },
 
-    closeHours: (until, { after, limit }, epoch) =>
+    /**
+     * Posts the counts of hours before `until` as closed hours and corrections. A tenant whose own home is not complete
+     * until then is posted as far as the home is.
+     * @param page tenants after an id, at most `limit`
+     * @returns the last tenant that was processed; undefined when none remains
+     * @throws LeadershipLost
+     */
+    closeHours: (
+      until: Date,
+      { after, limit }: { after: string; limit: number },
+      epoch: bigint,
+    ): Promise<string | undefined> =>
       leading(database, epoch, async (transaction) => {
         // The home of a deleted tenant reports nothing more.
         const due = await transaction.$queryRaw<{ tenant_id: string; until: Date }[]>`
@@ -53,7 +82,10 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
         return due.length < limit ? undefined : due.at(-1)?.tenant_id
       }),
 
-    async firstOpenMonth() {
+    /**
+     * Returns the first month that is not closed for a tenant with a plan or usage in it; undefined when there is none.
+     */
+    async firstOpenMonth(): Promise<Date | undefined> {
       const rows = await database.$queryRaw<{ month: Date | null }[]>`
         select least(
           (select min(month) from usage_months where closed_at is null),
@@ -65,7 +97,13 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
       return rows[0]?.month ?? undefined
     },
 
-    closeMonth: (month, { from, to }, epoch) =>
+    /**
+     * Closes the month of each tenant whose usage is complete and whose earlier months are closed. Tenants with a plan but
+     * without usage are included.
+     * @returns the number of tenants
+     * @throws LeadershipLost
+     */
+    closeMonth: (month: Date, { from, to }: TenantRange, epoch: bigint): Promise<number> =>
       leading(database, epoch, async (transaction) => {
         const end = nextMonth(month)
         // A month without hours is in the chain before the next one with hours, or at the chain's end.
@@ -104,12 +142,20 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
             hash = case when usage_months.hours = '' then excluded.hash else usage_months.hash end`
       }),
 
-    async retainedFrom() {
+    /**
+     * Returns the start of the hours whose counters are stored. Counts of earlier hours, from sources that had completed
+     * them, are repeats.
+     */
+    async retainedFrom(): Promise<Date> {
       const rows = await database.$queryRaw<{ kept_from: Date }[]>`select kept_from from usage_closing`
       return rows[0]?.kept_from ?? new Date(0)
     },
 
-    removePosted: ({ from, to }, epoch) =>
+    /**
+     * Removes posted counters of hours before `retainedFrom`, where their source had completed the hour.
+     * @throws LeadershipLost
+     */
+    removePosted: ({ from, to }: TenantRange, epoch: bigint): Promise<void> =>
       leading(database, epoch, async (transaction) => {
         await transaction.$executeRaw`
           delete from usage_counters c using usage_sources s, usage_closing k
@@ -117,7 +163,11 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
             and s.source = c.source and s.complete_until > c.hour`
       }),
 
-    retainFrom: (hour, epoch) =>
+    /**
+     * Moves the start of the hours whose counters are stored.
+     * @throws LeadershipLost
+     */
+    retainFrom: (hour: Date, epoch: bigint): Promise<void> =>
       leading(database, epoch, async (transaction) => {
         await transaction.$executeRaw`update usage_closing set kept_from = greatest(kept_from, ${hour})`
       }),

@@ -1,8 +1,21 @@
 // Stores the last readings of tenants' homes in the control database.
-import type { HomeReadingStore } from './jobs-home-reader.ts'
-import type { HomeState } from './home-reading.ts'
+import type { DeletedPeriod, HomeState } from './home-reading.ts'
 import type { Isolation } from '../stacks/index.ts'
 import type { Database } from '../platform/database.ts'
+
+/** A tenant with the state of its home at the last reading. */
+export interface HomeToRead {
+  tenantId: string
+  regionId: string
+  isolation: Isolation
+  /** Whether its runtime is expected to respond. */
+  isRunning: boolean
+  /** The end of the tenant's usage. */
+  endedAt: Date | undefined
+  /** The last deletion that was reverted; undefined if there was none. */
+  away: DeletedPeriod | undefined
+  state: HomeState | undefined
+}
 
 interface Row {
   tenant_id: string
@@ -10,6 +23,8 @@ interface Row {
   isolation: Isolation | null
   running: boolean | null
   ended_at: Date | null
+  last_deleted_at: Date | null
+  undeleted_at: Date | null
   books: string | null
   read_at: Date | null
   document_bytes: bigint | null
@@ -18,15 +33,23 @@ interface Row {
   file_byte_seconds: bigint | null
 }
 
+/** The last reading of each tenant's home. */
+export type HomeReadingStore = ReturnType<typeof createHomeReadingStore>
+
 /** Creates the store of the last reading of each tenant's home, on the control database. */
-export function createHomeReadingStore(database: Database): HomeReadingStore {
+export function createHomeReadingStore(database: Database) {
   return {
-    async homes(tenantId) {
+    /**
+     * Returns the assigned tenants that have, or had, a home. Deleted tenants are included while they have a state.
+     * @param tenantId limits the result to this tenant
+     */
+    async homes(tenantId?: string): Promise<HomeToRead[]> {
       const rows = await database.$queryRaw<Row[]>`
         select tenant_id, t.region_id, t.isolation, t.desired = 'active' and t.status in ('ready', 'failed') as running,
           case when t.id is null then coalesce(
               (select max(created_at) from operations o where o.tenant_id = r.tenant_id and o.kind = 'delete'), r.read_at)
             when t.desired = 'deleted' then t.delete_requested_at end as ended_at,
+          t.last_deleted_at, t.undeleted_at,
           r.books::text, r.read_at, r.document_bytes, r.file_bytes, r.document_byte_seconds, r.file_byte_seconds
         from home_readings r full join (
           select *, id as tenant_id from tenants
@@ -41,18 +64,25 @@ export function createHomeReadingStore(database: Database): HomeReadingStore {
         isolation: row.isolation ?? 'schema-per-tenant',
         isRunning: row.running === true,
         endedAt: row.ended_at ?? undefined,
+        away: toAway(row),
         state: toState(row),
       }))
     },
 
-    async save({ tenantId, ...state }) {
+    /** Replaces the state of the home's last reading. */
+    async save({ tenantId, ...state }: HomeState): Promise<void> {
       await database.homeReading.upsert({ where: { tenantId }, create: { tenantId, ...state }, update: state })
     },
 
-    async evict(tenantId) {
+    /** Deletes the state of a deleted tenant's home. */
+    async evict(tenantId: string): Promise<void> {
       await database.homeReading.deleteMany({ where: { tenantId } })
     },
   }
+}
+
+function toAway({ last_deleted_at: deletedAt, undeleted_at: until }: Row): DeletedPeriod | undefined {
+  return until === null ? undefined : { from: deletedAt ?? until, until }
 }
 
 function toState(row: Row): HomeState | undefined {

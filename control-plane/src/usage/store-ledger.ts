@@ -1,9 +1,10 @@
 // Writes the counts of sources into the ledger, in the control database.
 import { checkPush } from './checked-push.ts'
 import { startOfHour } from './hours.ts'
-import { homeMeters } from './meters.ts'
-import { homeSource, type HomeAmounts, type UsageLedger } from './usage-ledger.ts'
+import { homeEgressGroup, homeMeters } from './meters.ts'
+import { forGood, homeSource, type HomeAmounts, type HomeReading } from './home-reading.ts'
 import type { Database } from '../platform/database.ts'
+import type { UsagePush } from '@tenantry/contract'
 
 interface SourceCounters {
   source: string
@@ -23,8 +24,11 @@ interface SourceCounters {
   }[]
 }
 
+/** Records the counts of gateways and homes. */
+export type UsageLedger = ReturnType<typeof createUsageLedger>
+
 /** Creates the part of the ledger that receives counts, on the control database. */
-export function createUsageLedger(database: Database, now: () => Date): UsageLedger {
+export function createUsageLedger(database: Database, now: () => Date) {
   /**
    * Records counts and their source's completeness in one statement, so that neither is stored without the other.
    * Counts of hours that were closed and removed from the table are repeats when their source had completed the hour.
@@ -53,12 +57,19 @@ export function createUsageLedger(database: Database, now: () => Date): UsageLed
       insert into usage_sources (source, tenant_id, complete_until, first_seen_at, last_seen_at, retired_at)
       values (${source}, ${tenantId}, ${completeUntil ?? new Date(first)}, ${at}, ${at}, ${isStopped ? at : null}::timestamptz)
       on conflict (source) do update set
-        complete_until = greatest(usage_sources.complete_until, ${completeUntil ?? null}), last_seen_at = ${at},
+        -- A home that had ended reports again after its tenant was undeleted.
+        complete_until = coalesce(
+          greatest(nullif(usage_sources.complete_until, ${forGood}), ${completeUntil ?? null}), usage_sources.complete_until),
+        last_seen_at = ${at},
         retired_at = excluded.retired_at`
   }
 
   return {
-    async record(push) {
+    /**
+     * Records a push. Repeats and reordering have no effect, because the greatest value of a counter counts.
+     * @throws ControlError INVALID_FIELD for an invalid hour, or a boot that is not a UUID; nothing was recorded then
+     */
+    async record(push: UsagePush): Promise<void> {
       checkPush(push)
       const { source, boot, counters, complete_until: completeUntil, stopped = false } = push
       await record({
@@ -71,7 +82,11 @@ export function createUsageLedger(database: Database, now: () => Date): UsageLed
       })
     },
 
-    async recordHome({ tenantId, boot, hours, completeUntil }) {
+    /**
+     * Records what the control plane itself has read, like `record`. The tenant's hours wait for its home from the first
+     * reading on.
+     */
+    async recordHome({ tenantId, boot, hours, completeUntil }: HomeReading): Promise<void> {
       const counters = hours.flatMap(({ hour, amounts }) =>
         homeNames
           .filter((name) => amounts[name] > 0n)
@@ -79,7 +94,7 @@ export function createUsageLedger(database: Database, now: () => Date): UsageLed
             tenant_id: tenantId,
             hour: hour.toISOString(),
             meter: homeMeters[name],
-            group: '',
+            group: name === 'egressBytes' ? homeEgressGroup : '',
             method: '',
             status_class: '',
             bucket: '',
@@ -92,6 +107,7 @@ export function createUsageLedger(database: Database, now: () => Date): UsageLed
 }
 
 const homeNames: readonly (keyof HomeAmounts)[] = [
+  'egressBytes',
   'documentByteSeconds',
   'fileByteSeconds',
   'functionInvocations',

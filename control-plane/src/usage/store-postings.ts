@@ -6,7 +6,7 @@ import { addAmounts, joinAmounts, noAmounts, type Amounts, type HourBucket } fro
 import { amountOf, isBrokenDown } from './meters.ts'
 import { addToCell, unpackCells, type Cells } from './packed-cells.ts'
 import { unpackHours } from './packed-hours.ts'
-import type { MonthUsage, UsagePostings } from './usage-postings.ts'
+import type { MonthUsage, MonthHours, TenantMonth } from './month-usage.ts'
 import { toCorrection, type StoredCorrection } from './store-correction-rows.ts'
 import type { Database } from '../platform/database.ts'
 
@@ -34,8 +34,11 @@ interface MonthRow {
   corrections: StoredCorrection[] | null
 }
 
+/** Reads closed hours and open counts. Each read sees one instant. */
+export type UsagePostings = ReturnType<typeof createUsagePostings>
+
 /** Creates the API's part of the ledger, on the control database. Each read sees one instant. */
-export function createUsagePostings(database: Database): UsagePostings {
+export function createUsagePostings(database: Database) {
   /** Reads a month. A closed month has no open counts, because later ones are billed with another month. */
   const read = async (tenantId: string, month: Date, withHours: boolean) => {
     const rows = await database.$queryRaw<MonthRow[]>`
@@ -56,12 +59,17 @@ export function createUsagePostings(database: Database): UsagePostings {
   }
 
   return {
-    async month(tenantId, month) {
+    /**
+     * Reads a month's usage.
+     * @param month its first instant, UTC
+     */
+    async month(tenantId: string, month: Date): Promise<MonthUsage> {
       const { row, open } = await read(tenantId, month, false)
       return toMonthUsage(tenantId, row, open)
     },
 
-    async hours(tenantId, month) {
+    /** Reads a month's usage with its hours. */
+    async hours(tenantId: string, month: Date): Promise<MonthHours> {
       const { row, open } = await read(tenantId, month, true)
       return {
         ...toMonthUsage(tenantId, row, open),
@@ -72,7 +80,8 @@ export function createUsagePostings(database: Database): UsagePostings {
       }
     },
 
-    async page(month, { after, limit }) {
+    /** Returns the tenants that existed before the month's end, or had usage in it, in the order of their ids. */
+    async page(month: Date, { after, limit }: { after: string; limit: number }): Promise<TenantMonth[]> {
       const end = nextMonth(month)
       const rows = await database.$queryRaw<
         {
@@ -113,14 +122,19 @@ export function createUsagePostings(database: Database): UsagePostings {
       }))
     },
 
-    async isKnown(tenantId) {
+    /** Whether the tenant exists or existed. Warm tenants, which are not assigned yet, do not count. */
+    async isKnown(tenantId: string): Promise<boolean> {
       const rows = await database.$queryRaw<unknown[]>`
         select 1 from usage_tenants where tenant_id = ${tenantId}
         union all select 1 from plan_periods where tenant_id = ${tenantId} limit 1`
       return rows.length > 0
     },
 
-    async missing(until, tenantId = '') {
+    /**
+     * Returns the active sources, of gateways and of the tenant's home, that may still have counts of hours before
+     * `until`.
+     */
+    async missing(until: Date, tenantId = ''): Promise<string[]> {
       const rows = await database.$queryRaw<{ source: string }[]>`
         select source from usage_sources
         where (tenant_id is null or tenant_id = ${tenantId}) and retired_at is null and complete_until < ${until} order by source limit 100`

@@ -1,20 +1,43 @@
 // The ledger's sources in the control database.
 import type { UsageSource as SourceRow } from '../../../prisma/client/client.ts'
 import { ControlError } from '../platform/errors.ts'
-import { liveMilliseconds, type UsageSource, type UsageSources } from './usage-sources.ts'
 import { freeSlots } from '../quotas/index.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { lock } from '../platform/locks.ts'
+import type { PageRequest, Page } from '../platform/page.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
+
+export const sourceKinds = ['gateway', 'home'] as const
+type SourceKind = (typeof sourceKinds)[number]
+
+export interface UsageSource {
+  source: string
+  /** The tenant of a home; undefined for a gateway. */
+  tenantId: string | undefined
+  /** The time before which all counts of the source have arrived. */
+  completeUntil: Date
+  firstSeenAt: Date
+  lastSeenAt: Date
+  /** The time since which hours close without the source. */
+  retiredAt: Date | undefined
+}
+
+/** A source that reported within this time is active. */
+const liveMilliseconds = 60_000
 
 interface UsageSourcesOptions {
   database: Database
   now: () => Date
 }
 
+/** The sources of usage. */
+export type UsageSources = ReturnType<typeof createUsageSources>
+
 /** Creates the store of the ledger's sources, on the control database. */
-export function createUsageSources({ database, now }: UsageSourcesOptions): UsageSources {
+export function createUsageSources({ database, now }: UsageSourcesOptions) {
   return {
-    async list(kind, { limit, cursor }) {
+    /** Lists sources by their names. */
+    async list(kind: SourceKind | undefined, { limit, cursor }: PageRequest): Promise<Page<UsageSource>> {
       const rows = await database.usageSource.findMany({
         where: {
           ...(cursor === undefined ? {} : { source: { gt: decoded(cursor) } }),
@@ -28,7 +51,11 @@ export function createUsageSources({ database, now }: UsageSourcesOptions): Usag
       return { items, nextCursor: last === undefined ? undefined : Buffer.from(last).toString('base64url') }
     },
 
-    async retire(source, { transaction, audit }) {
+    /**
+     * Retires a source: hours close without it, until its next push. A retired source stays as it is.
+     * @throws ControlError SOURCE_NOT_FOUND, SOURCE_LIVES
+     */
+    async retire(source: string, { transaction, audit }: RecordedWrite): Promise<UsageSource> {
       const row = source.includes('\0') ? null : await lockedSource(transaction, source)
       if (row === null) throw new ControlError('SOURCE_NOT_FOUND', 'There is no such source of usage.')
       const at = now()

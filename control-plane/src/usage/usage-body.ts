@@ -3,7 +3,7 @@ import { Type, type Static } from 'typebox'
 import type { Correction } from './closed-usage.ts'
 import { amountNames, type AmountName, type Amounts } from './hour-bucket.ts'
 import { monthText } from '../platform/months.ts'
-import type { Usage, UsagePage, UsageSeries } from './usage-reader.ts'
+import type { Usage, UsagePage, UsageSeries } from './usage.ts'
 import { csv } from '../http/csv.ts'
 
 /** The resources that usage is broken down by, as the API names them (specification, section 2.6). */

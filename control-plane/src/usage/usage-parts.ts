@@ -3,8 +3,8 @@ import { hourMilliseconds } from '@tenantry/contract'
 import { startOfMonth } from '../platform/months.ts'
 import { hourLink } from './hash-chain.ts'
 import { addAmounts, joinAmounts, noAmounts, type Amounts } from './hour-bucket.ts'
-import type { MonthHours } from './usage-postings.ts'
-import type { UsagePart } from './usage-reader.ts'
+import type { MonthHours } from './month-usage.ts'
+import type { UsagePart } from './usage.ts'
 
 export function hourParts({ closed, open, previous }: MonthHours): UsagePart[] {
   let link = previous

@@ -24,21 +24,14 @@ interface NewWarmTenant {
   secrets: Record<SecretKind, string>
 }
 
-export interface WarmPoolStore {
-  /** Lists the tenants of the pool, oldest first. */
-  warmTenants(regionId: string): Promise<WarmTenant[]>
-  addWarm(tenant: NewWarmTenant, epoch: bigint): Promise<void>
-  /**
-   * Removes a tenant and its data.
-   * @returns false when it has been claimed
-   */
-  removeWarm(tenantId: string, epoch: bigint): Promise<boolean>
-}
+/** The tenants that are created in advance. */
+export type WarmPoolStore = ReturnType<typeof createWarmPoolStore>
 
 /** Creates the store of tenants made in advance, on the control database. `seal` encrypts their secrets. */
-export function createWarmPoolStore(database: Database, seal: Seal, now: () => Date): WarmPoolStore {
+export function createWarmPoolStore(database: Database, seal: Seal, now: () => Date) {
   return {
-    async warmTenants(regionId) {
+    /** Lists the tenants of the pool, oldest first. */
+    async warmTenants(regionId: string): Promise<WarmTenant[]> {
       // A claimed tenant has another name.
       const rows = await database.$queryRaw<
         { id: string; state: WarmTenant['state']; postgres: string | null; runtime: string | null }[]
@@ -55,7 +48,8 @@ export function createWarmPoolStore(database: Database, seal: Seal, now: () => D
       }))
     },
 
-    addWarm: ({ id, name, plan, region, isolation, secrets }, epoch) =>
+    /** Adds a tenant to the pool. */
+    addWarm: ({ id, name, plan, region, isolation, secrets }: NewWarmTenant, epoch: bigint): Promise<void> =>
       ledWrite(database, epoch, [`tenant:${id}`], async (transaction) => {
         const at = now()
         await transaction.tenant.create({
@@ -73,7 +67,11 @@ export function createWarmPoolStore(database: Database, seal: Seal, now: () => D
         await recordWanted(transaction, id)
       }),
 
-    removeWarm: (id, epoch) =>
+    /**
+     * Removes a tenant and its data.
+     * @returns false when it has been claimed
+     */
+    removeWarm: (id: string, epoch: bigint): Promise<boolean> =>
       ledWrite(database, epoch, [`tenant:${id}`], async (transaction) => {
         const at = now()
         const { count } = await transaction.tenant.updateMany({

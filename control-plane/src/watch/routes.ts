@@ -4,13 +4,14 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { WriteDeps } from '../http/idempotency.ts'
 import { foundTenant, type TenantStore } from '../tenants/index.ts'
 import type { UsageLedger } from '../usage/index.ts'
-import type { WatchHub, WatchKind } from './watch-hub.ts'
+import type { Watcher } from './watch-hub.ts'
+import type { Watches } from './watches.ts'
 
 /** Maximum number of unread bytes of a watch. A slower watcher is disconnected; it reconnects and reads the whole set. */
 const maxUnreadBytes = 16 * 1024 * 1024
 
 interface InternalRoutesDeps extends WriteDeps {
-  hub: WatchHub
+  watches: Pick<Watches, 'tenants' | 'addresses'>
   ledger: UsageLedger
   tenants: TenantStore
   now: () => Date
@@ -20,30 +21,24 @@ interface InternalRoutesDeps extends WriteDeps {
  * Creates the plugin with the routes for the installation's other parts: the watches, the push of usage and the wake
  * call.
  */
-export function internalRoutes({ hub, ledger, tenants, record, now }: InternalRoutesDeps): FastifyPluginAsync {
+export function internalRoutes({ watches, ledger, tenants, record, now }: InternalRoutesDeps): FastifyPluginAsync {
   return async (app) => {
     const access = 'internal'
     const watch =
-      (kind: WatchKind) =>
+      (join: (watcher: Watcher, ofTenant: string | undefined) => Promise<() => unknown>) =>
       async ({ ofTenant }: FastifyRequest, reply: FastifyReply) => {
         reply.hijack()
         const { raw } = reply
         raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
         // The whole set, which comes first, may exceed the limit.
         let allowed: number | undefined
-        const leave = await hub
-          .watch(
-            kind,
-            (text) => {
-              allowed ??= maxUnreadBytes + Buffer.byteLength(text)
-              raw.write(text)
-              if (raw.writableLength <= allowed) return true
-              raw.destroy()
-              return false
-            },
-            ofTenant,
-          )
-          .catch(() => undefined)
+        const leave = await join((text) => {
+          allowed ??= maxUnreadBytes + Buffer.byteLength(text)
+          raw.write(text)
+          if (raw.writableLength <= allowed) return true
+          raw.destroy()
+          return false
+        }, ofTenant).catch(() => undefined)
         if (leave === undefined) {
           raw.destroy()
           return
@@ -51,11 +46,20 @@ export function internalRoutes({ hub, ledger, tenants, record, now }: InternalRo
         if (raw.destroyed) leave()
         raw.on('close', leave)
       }
-    app.get(internalPaths.watchRoutes, { config: { scopes: access }, schema: { hide: true } }, watch('route'))
+    app.get(
+      internalPaths.watchRoutes,
+      { config: { scopes: access }, schema: { hide: true } },
+      watch((watcher) => watches.tenants.watch('route', watcher)),
+    )
+    app.get(
+      internalPaths.watchBlockedAddresses,
+      { config: { scopes: access }, schema: { hide: true } },
+      watch((watcher) => watches.addresses.watch('address', watcher)),
+    )
     app.get(
       internalPaths.watchManifests,
       { config: { scopes: 'internal or tenant' }, schema: { hide: true } },
-      watch('manifest'),
+      watch((watcher, ofTenant) => watches.tenants.watch('manifest', watcher, ofTenant)),
     )
     app.post(
       internalPaths.usage,

@@ -1,29 +1,32 @@
 // The content of watches: routes for gateways, manifests for runtimes.
 import type { Route, RoutePhase, TenantManifest } from '@tenantry/contract'
-import type { RegionConfig } from '../regions/index.ts'
+import { type RegionConfig, sharedRuntimeUrls } from '../regions/index.ts'
 import { dedicatedDatabase, loginUrl } from '../homes/index.ts'
-import type { Published, PublishedSource } from './watch-hub.ts'
+import type { Published, PublishedSource } from './watches.ts'
 import { keyHash } from '../keys/index.ts'
 import type { Seal } from '../platform/seal.ts'
-import { componentAlias, ports } from '../stacks/index.ts'
-import { type SecretKind, liveSecrets } from '../tenants/index.ts'
+import { componentAlias, type Isolation, ports, runtimeAliases } from '../stacks/index.ts'
+import { type SecretKind, liveSecrets, toPublicKeys } from '../tenants/index.ts'
 import type { Database, Prisma } from '../platform/database.ts'
-import { toHeldRate } from '../quotas/index.ts'
+import { type HomeLimits, toHeldRate, toRuntimeLimits } from '../quotas/index.ts'
 
 const withAll = { plan: true, sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } } as const
 type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>
 
 const batchSize = 500
 
-/**
- * Creates the source of watches. @param maxUploadBytes of one upload if its bucket sets no limit (specification,
- * section 8)
- */
+interface RuntimeLimits {
+  /** Maximum bytes of one upload if its bucket sets no limit (specification, section 8). */
+  maxUploadBytes: number
+  homeLimits: HomeLimits
+}
+
+/** Creates the source of watches. */
 export function createPublishedSource(
   database: Database,
   seal: Seal,
   regions: readonly RegionConfig[],
-  maxUploadBytes: number,
+  { maxUploadBytes, homeLimits }: RuntimeLimits,
   now: () => Date,
 ): PublishedSource {
   const published = (row: Row): Published | undefined => {
@@ -37,7 +40,9 @@ export function createPublishedSource(
       // A check constraint limits this column to the phases.
       phase: row.routePhase as RoutePhase,
       dedicated,
-      runtimes: dedicated ? [`http://${componentAlias(row.id, 'runtime')}:${ports.runtime}`] : region.runtime_urls,
+      runtimes: dedicated
+        ? runtimeAliases(row.id, row.isolation as Isolation).map((alias) => `http://${alias}:${ports.runtime}`)
+        : [...sharedRuntimeUrls(region, row.id)],
       postgres: dedicated
         ? `${componentAlias(row.id, 'postgres')}:${ports.postgres}`
         : hostAndPort(region.postgres_url),
@@ -56,32 +61,58 @@ export function createPublishedSource(
     return { tenantId: row.id, route, manifest: row.homeVersion === null ? undefined : manifest(row, region) }
   }
 
+  /** The oldest base backup can be older than the period that the archive covers. */
+  const extraFileDays = 2
+
   const manifest = (row: Row, region: RegionConfig): TenantManifest => {
-    const { texts } = liveSecrets(row.id, row.secrets, seal, now())
+    const { texts, expiries } = liveSecrets(row.id, row.secrets, seal, now())
     const newest = (kind: SecretKind) => texts[kind][0] ?? ''
     const dedicated = row.isolation !== 'schema-per-tenant'
     const server = dedicated
       ? `postgresql://${componentAlias(row.id, 'postgres')}:${ports.postgres}`
       : region.postgres_url
     const homeDatabase = dedicated ? dedicatedDatabase : (row.sharedDatabase?.name ?? '')
-    const login = (role: 'runtime' | 'ddl') => loginUrl(server, homeDatabase, row.id, role, newest(`${role}_password`))
+    const urls = (role: 'runtime' | 'ddl'): [string, ...string[]] => {
+      const [newest = '', ...older] = texts[`${role}_password`].map((password) =>
+        loginUrl(server, homeDatabase, row.id, role, password),
+      )
+      // During a rotation, the login has an older password until all runtimes know the newest one.
+      return row.servicePasswordsDue ? [older.pop() ?? newest, ...older, newest] : [newest]
+    }
+    const [[url, ...others], [ddlUrl, ...ddlOthers]] = [urls('runtime'), urls('ddl')]
     const keys = (kind: 'publishable' | 'secret') =>
-      texts[`${kind}_key`].map((text) => ({ kind, sha256: keyHash(text) }))
+      texts[`${kind}_key`].map((text, at) => {
+        const expiresAt = expiries[`${kind}_key`][at]
+        return { kind, sha256: keyHash(text), ...(expiresAt == null ? {} : { expires_at: expiresAt }) }
+      })
     return {
       tenant_id: row.id,
       name: row.name,
       generation: row.generation,
-      home: { url: login('runtime'), ddl_url: login('ddl'), schema: row.id },
+      home: {
+        url,
+        ddl_url: ddlUrl,
+        ...(others.length === 0 ? {} : { other_urls: others, other_ddl_urls: ddlOthers }),
+        schema: row.id,
+      },
       keys: [...keys('publishable'), ...keys('secret')],
       jwt_secrets: texts.jwt_secret,
+      jwt_secret_expiries: expiries.jwt_secret,
+      jwks: toPublicKeys(row.jwks),
       signing_secret: newest('signing_secret'),
+      former_signing_secrets: texts.signing_secret.flatMap((secret, at) => {
+        const expiresAt = expiries.signing_secret[at]
+        return expiresAt == null ? [] : [{ secret, expires_at: expiresAt }]
+      }),
       limits: {
         file_bytes: toNumber(row.plan.fileBytes),
         document_bytes: toNumber(row.plan.documentBytes),
         max_upload_bytes: maxUploadBytes,
         requests_per_month: toNumber(row.plan.requestsPerMonth),
         connections: row.plan.realtimeConnections,
+        ...toRuntimeLimits(homeLimits, row.plan.id),
       },
+      ...(row.archiveDays === null ? {} : { retain_files_seconds: (row.archiveDays + extraFileDays) * 86_400 }),
     }
   }
 
@@ -110,9 +141,10 @@ export function createPublishedSource(
   }
 }
 
+/** Returns the address in a URL, in which a Unix socket's directory is percent-encoded. */
 function hostAndPort(postgresUrl: string): string {
   const { hostname, port } = new URL(postgresUrl)
-  return `${hostname}:${port === '' ? ports.postgres : port}`
+  return `${decodeURIComponent(hostname)}:${port === '' ? ports.postgres : port}`
 }
 
 function toNumber(value: bigint | null): number | null {

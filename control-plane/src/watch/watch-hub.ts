@@ -1,75 +1,79 @@
 // The sender of watches: the change feed keeps one copy of the published entries current, and every watcher receives it.
-import type { Route, TenantManifest, WatchLine } from '@tenantry/contract'
-import type { Change } from '../platform/change-feed.ts'
+import type { WatchKey, WatchLine } from '@tenantry/contract'
+import type { Change, ChangeListener } from '../platform/change-feed.ts'
 
-export interface Published {
-  tenantId: string
-  route: Route
-  /** Manifest of the home; undefined until the home exists. */
-  manifest: TenantManifest | undefined
+/** Reads the published entries. */
+export interface EntrySource<Entry> {
+  /** Yields all entries, in no order. */
+  all(): AsyncIterable<Entry>
+  /** Returns those of the entries that exist. */
+  some(ids: ReadonlySet<string>): Promise<Entry[]>
 }
 
-/** Reads the published entries of tenants. */
-export interface PublishedSource {
-  /** Yields the entries of all tenants, in no order. */
-  all(): AsyncIterable<Published>
-  /** Returns the entries of those of the tenants that exist. */
-  some(tenantIds: ReadonlySet<string>): Promise<Published[]>
+interface WatchHubOptions<Entry, Kind extends string> {
+  source: EntrySource<Entry>
+  /** The kinds of watches. The watchers of each receive its part of an entry. */
+  kinds: readonly Kind[]
+  idOf: (entry: Entry) => string
+  /** Returns the part of an entry that watchers of a kind receive; undefined for none. */
+  partOf: (entry: Entry, kind: Kind) => object | undefined
+  /** The member of the parts that identifies their entry. */
+  key: WatchKey
+  /** Whether a change may concern an entry, whose ID is then the change's subject. */
+  isRelevant: (change: Change) => boolean
+  onError: (error: Error) => void
 }
-
-export type WatchKind = 'route' | 'manifest'
 
 /** Receives lines; returns false if it is too slow and must be disconnected. */
-type Watcher = (text: string) => boolean
+export type Watcher = (text: string) => boolean
 
-/** Stores the published entries of all tenants in memory, and sends them, and then each change, to every watch. */
-export class WatchHub {
-  readonly #source: PublishedSource
-  readonly #onError: (error: Error) => void
-  readonly #entries = new Map<string, Published>()
-  /** Watchers with the tenant to which each is limited; undefined for all tenants. */
-  readonly #watchers: Record<WatchKind, Map<Watcher, string | undefined>> = { route: new Map(), manifest: new Map() }
+/** Stores the published entries in memory, and sends them, and then each change, to every watch. */
+export class WatchHub<Entry, Kind extends string> {
+  readonly #options: WatchHubOptions<Entry, Kind>
+  readonly #entries = new Map<string, Entry>()
+  /** Watchers by kind, with the ID of the entry to which each is limited; undefined for all entries. */
+  readonly #watchers = new Map<Kind, Map<Watcher, string | undefined>>()
   #stale = new Set<string>()
   #reload = true
   #wasComplete = false
   #refreshing: Promise<void> | undefined
 
-  constructor(source: PublishedSource, onError: (error: Error) => void) {
-    this.#source = source
-    this.#onError = onError
+  constructor(options: WatchHubOptions<Entry, Kind>) {
+    this.#options = options
+    for (const kind of options.kinds) this.#watchers.set(kind, new Map())
   }
 
   /** Handles every event of the change feed. */
-  readonly onChange = (change: Change | 'resync'): void => {
+  readonly onChange: ChangeListener = (change) => {
     if (change === 'resync') this.#reload = true
-    else if (change.kind === 'observed') return
-    else this.#stale.add(change.tenantId)
+    else if (!this.#options.isRelevant(change)) return
+    else this.#stale.add(change.subject)
     void this.#refresh()
   }
 
   /**
    * Sends the whole set and then the changes, until the returned function is called.
-   * @param ofTenant tenant to which the watch is limited
+   * @param only ID of the entry to which the watch is limited
    * @throws Error if the set cannot be read
    */
-  async watch(kind: WatchKind, watcher: Watcher, ofTenant?: string): Promise<() => void> {
+  async watch(kind: Kind, watcher: Watcher, only?: string): Promise<() => void> {
     await this.#refresh()
-    // An incomplete set that ends with `synced` would remove all other tenants. A set that was complete once is still valid.
+    // An incomplete set that ends with `synced` would remove all other entries. A set that was complete once is still valid.
     if (!this.#wasComplete) throw new Error('The published entries are not available.')
     let text = ''
-    for (const entry of this.#entries.values()) {
-      const value = entry[kind]
-      if (value !== undefined && concerns(ofTenant, entry.tenantId)) text += line({ type: 'put', entry: value })
+    for (const [id, entry] of this.#entries) {
+      const part = this.#options.partOf(entry, kind)
+      if (part !== undefined && concerns(only, id)) text += line({ type: 'put', entry: part })
     }
     // No await separates the copy from the subscription, so that no change is missed between them.
-    this.#watchers[kind].set(watcher, ofTenant)
+    this.#watchers.get(kind)?.set(watcher, only)
     watcher(text + line({ type: 'synced' }))
-    return () => this.#watchers[kind].delete(watcher)
+    return () => this.#watchers.get(kind)?.delete(watcher)
   }
 
   /** Sends a heartbeat to every watch. The caller repeats it every `watchPingSeconds`. */
   ping(): void {
-    for (const kind of ['route', 'manifest'] as const) this.#report(kind, undefined, line({ type: 'ping' }))
+    for (const kind of this.#options.kinds) this.#report(kind, undefined, line({ type: 'ping' }))
   }
 
   /** Refreshes the entries, one call at a time. The next round reads entries that become stale meanwhile. */
@@ -84,7 +88,7 @@ export class WatchHub {
         }
       } catch (cause) {
         this.#reload = true
-        this.#onError(new Error('The published entries could not be read.', { cause }))
+        this.#options.onError(new Error('The published entries could not be read.', { cause }))
       } finally {
         this.#refreshing = undefined
       }
@@ -96,57 +100,59 @@ export class WatchHub {
     this.#reload = false
     this.#stale.clear()
     const seen = new Set<string>()
-    for await (const entry of this.#source.all()) {
-      seen.add(entry.tenantId)
-      this.#put(entry)
+    for await (const entry of this.#options.source.all()) {
+      seen.add(this.#put(entry))
     }
-    for (const tenantId of this.#entries.keys()) if (!seen.has(tenantId)) this.#remove(tenantId)
+    for (const id of this.#entries.keys()) if (!seen.has(id)) this.#remove(id)
     this.#wasComplete = true
   }
 
   async #readSome(): Promise<void> {
     const ids = this.#stale
     this.#stale = new Set()
-    const found = await this.#source.some(ids).catch((cause: unknown) => {
-      for (const tenantId of ids) this.#stale.add(tenantId)
+    const found = await this.#options.source.some(ids).catch((cause: unknown) => {
+      for (const id of ids) this.#stale.add(id)
       throw cause
     })
-    for (const entry of found) {
-      ids.delete(entry.tenantId)
-      this.#put(entry)
+    for (const entry of found) ids.delete(this.#put(entry))
+    for (const id of ids) this.#remove(id)
+  }
+
+  #put(entry: Entry): string {
+    const { idOf, partOf, kinds } = this.#options
+    const id = idOf(entry)
+    const before = this.#entries.get(id)
+    this.#entries.set(id, entry)
+    for (const kind of kinds) {
+      const part = partOf(entry, kind)
+      if (part !== undefined) this.#report(kind, id, line({ type: 'put', entry: part }))
+      else if (before !== undefined && partOf(before, kind) !== undefined) this.#report(kind, id, this.#removal(id))
     }
-    for (const tenantId of ids) this.#remove(tenantId)
+    return id
   }
 
-  #put(entry: Published): void {
-    const before = this.#entries.get(entry.tenantId)
-    this.#entries.set(entry.tenantId, entry)
-    for (const kind of ['route', 'manifest'] as const) {
-      const value = entry[kind]
-      if (value !== undefined) this.#report(kind, entry.tenantId, line({ type: 'put', entry: value }))
-      else if (before?.[kind] !== undefined)
-        this.#report(kind, entry.tenantId, line({ type: 'remove', tenant_id: entry.tenantId }))
-    }
+  #remove(id: string): void {
+    if (!this.#entries.delete(id)) return
+    for (const kind of this.#options.kinds) this.#report(kind, id, this.#removal(id))
   }
 
-  #remove(tenantId: string): void {
-    if (!this.#entries.delete(tenantId)) return
-    for (const kind of ['route', 'manifest'] as const)
-      this.#report(kind, tenantId, line({ type: 'remove', tenant_id: tenantId }))
+  #removal(id: string): string {
+    return `${JSON.stringify({ type: 'remove', [this.#options.key]: id })}\n`
   }
 
-  /** Sends a line to the watchers of a tenant. @param tenantId tenant of the line; undefined for all */
-  #report(kind: WatchKind, tenantId: string | undefined, text: string): void {
-    for (const [watcher, ofTenant] of this.#watchers[kind]) {
-      if (concerns(ofTenant, tenantId) && !watcher(text)) this.#watchers[kind].delete(watcher)
+  /** Sends a line to the watchers of an entry. @param id ID of the line's entry; undefined for all */
+  #report(kind: Kind, id: string | undefined, text: string): void {
+    const watchers = this.#watchers.get(kind) ?? new Map<Watcher, string | undefined>()
+    for (const [watcher, only] of watchers) {
+      if (concerns(only, id) && !watcher(text)) watchers.delete(watcher)
     }
   }
 }
 
-function concerns(ofTenant: string | undefined, tenantId: string | undefined): boolean {
-  return ofTenant === undefined || tenantId === undefined || ofTenant === tenantId
+function concerns(only: string | undefined, id: string | undefined): boolean {
+  return only === undefined || id === undefined || only === id
 }
 
-function line(value: WatchLine<Route | TenantManifest>): string {
+function line(value: Exclude<WatchLine<object>, { type: 'remove' }>): string {
   return `${JSON.stringify(value)}\n`
 }

@@ -7,7 +7,8 @@ import type { Log } from '../platform/log.ts'
 import { verdictOf } from './delivery-plan.ts'
 import type { Send } from './send-message.ts'
 import { messageBody, messageHeaders } from './webhook-message.ts'
-import type { DueDelivery, WebhookBacklog, WebhookOutbox } from './webhook-store.ts'
+import type { DueDelivery, WebhookBacklog } from './webhook.ts'
+import type { WebhookOutbox } from './store-outbox.ts'
 
 /** The dependencies of the job that sends operators' webhooks. */
 export interface DispatcherDeps {

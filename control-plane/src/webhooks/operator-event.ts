@@ -3,8 +3,14 @@
 /** An event for operators. Amounts that may exceed 2^53 (bytes, micro-units of money) are decimal texts. */
 export type OperatorEvent =
   | { type: 'tenant.ready' | 'tenant.failed' | 'tenant.suspended'; tenantId: string; data: TenantEventData }
+  | { type: 'tenant.undeleted'; tenantId: string; data: UndeleteEventData }
   | { type: 'tenant.repaired'; tenantId: string; data: RepairEventData }
+  | { type: 'backup.failed' | 'backup.proof_failed' | 'backup.restore_failed'; tenantId: string; data: BackupEventData }
+  | { type: 'archive.failed'; tenantId: string; data: ArchiveEventData }
+  | { type: 'tenant.sql_limited'; tenantId: string; data: SqlEventData }
   | { type: 'quota.warning' | 'quota.reached'; tenantId: string; data: QuotaEventData }
+  | { type: 'rollout.failed'; tenantId?: undefined; data: RolloutEventData }
+  | { type: 'region.not_ready' | 'region.ready'; tenantId?: undefined; data: RegionEventData }
   | { type: 'invoice.final'; tenantId: string; data: InvoiceEventData }
 
 type OperatorEventType = OperatorEvent['type']
@@ -17,7 +23,16 @@ export const operatorEventTypes = [
   'tenant.ready',
   'tenant.failed',
   'tenant.suspended',
+  'tenant.undeleted',
   'tenant.repaired',
+  'tenant.sql_limited',
+  'backup.failed',
+  'backup.proof_failed',
+  'backup.restore_failed',
+  'archive.failed',
+  'rollout.failed',
+  'region.not_ready',
+  'region.ready',
   'quota.warning',
   'quota.reached',
   'invoice.final',
@@ -34,12 +49,73 @@ interface TenantEventData {
   reason: string | null
 }
 
+interface UndeleteEventData {
+  tenant_id: string
+  name: string
+  plan: string
+  region: string
+  /** The time of the request to delete it, ISO 8601; null if it is not known. */
+  deleted_at: string | null
+}
+
 interface RepairEventData {
   tenant_id: string
   name: string
   plan: string
   region: string
   /** Names what was lost. */
+  message: string
+}
+
+interface BackupEventData {
+  tenant_id: string
+  name: string
+  plan: string
+  region: string
+  backup_id: string
+  operation_id: string
+  /** The reason of the failure. */
+  message: string
+}
+
+interface ArchiveEventData {
+  tenant_id: string
+  name: string
+  plan: string
+  region: string
+  archive_id: string
+  /** The reason of the failure. */
+  message: string
+}
+
+interface SqlEventData {
+  tenant_id: string
+  name: string
+  plan: string
+  region: string
+  /** The strongest action. */
+  action: 'cancelled' | 'terminated' | 'closed'
+  /** The reason code of the condition `Sql`. */
+  reason: string
+  message: string
+  /** The end of the period in which the SQL login is closed, ISO 8601; null if it is open, or closed without an end. */
+  closed_until: string | null
+}
+
+interface RolloutEventData {
+  rollout_id: string
+  region: string
+  component: string
+  image: string
+  state: 'rolled_back' | 'failed'
+  /** The reason of the failure. */
+  message: string
+}
+
+interface RegionEventData {
+  region: string
+  /** The reason code and the message of the region's condition. */
+  reason: string
   message: string
 }
 

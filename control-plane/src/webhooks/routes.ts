@@ -4,10 +4,11 @@ import { Type } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
 import { operatorEventTypes } from './operator-event.ts'
 import { webhookSecretPrefix } from './webhook-message.ts'
-import { deliveryStates, type WebhookDelivery, type WebhookEndpoint, type WebhookStore } from './webhook-store.ts'
+import { deliveryStates, type WebhookDelivery, type WebhookEndpoint } from './webhook.ts'
 import type { Api } from '../http/api.ts'
 import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { NoBody, PageQuery, pageRequest, textPattern, writeContext, NoQuery } from '../http/parameters.ts'
+import type { WebhookStore } from './store.ts'
 
 const Maybe = Type.Union([Type.String(), Type.Null()])
 const Id = Type.Object({ id: Type.String() })

@@ -16,7 +16,7 @@ export async function emitOperatorEvent(
 ): Promise<boolean> {
   const written = await transaction.$executeRaw`
     insert into operator_events (id, type, tenant_id, once, data, at)
-    values (gen_random_uuid(), ${type}, ${tenantId}, ${once ?? null}, ${JSON.stringify(data)}::jsonb, ${at})
+    values (gen_random_uuid(), ${type}, ${tenantId ?? null}, ${once ?? null}, ${JSON.stringify(data)}::jsonb, ${at})
     on conflict (once) do nothing`
   return written === 1
 }

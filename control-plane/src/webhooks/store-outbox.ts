@@ -1,8 +1,9 @@
 // The outbox of operators' webhooks in the control database, for the leader.
 import type { Seal } from '../platform/seal.ts'
-import type { WebhookOutbox } from './webhook-store.ts'
+import type { DueDelivery, WebhookBacklog } from './webhook.ts'
 import type { Database } from '../platform/database.ts'
 import { secretsOf } from './store-rows.ts'
+import type { AttemptResult, Verdict } from './delivery-plan.ts'
 
 const eventBatchSize = 500
 const deliveryBatchSize = 64
@@ -22,10 +23,17 @@ interface DueRow {
   data: unknown
 }
 
+/** The leader's outbox. */
+export type WebhookOutbox = ReturnType<typeof createWebhookOutbox>
+
 /** Creates the outbox of operators' webhooks, on the control database. `seal` opens the endpoints' secrets. */
-export function createWebhookOutbox(database: Database, seal: Seal, now: () => Date): WebhookOutbox {
+export function createWebhookOutbox(database: Database, seal: Seal, now: () => Date) {
   return {
-    async dispatch() {
+    /**
+     * Creates the deliveries of new events.
+     * @returns the number of events
+     */
+    async dispatch(): Promise<number> {
       const [row] = await database.$queryRaw<{ events: number }[]>`
         with new_events as (
           update operator_events set handed_out = true
@@ -41,7 +49,8 @@ export function createWebhookOutbox(database: Database, seal: Seal, now: () => D
       return row?.events ?? 0
     },
 
-    async due(maxPerEndpoint) {
+    /** Returns due deliveries, the longest due first, at most `maxPerEndpoint` for each endpoint. */
+    async due(maxPerEndpoint: number): Promise<DueDelivery[]> {
       const rows = await database.$queryRaw<DueRow[]>`
         select d.id, d.endpoint_id, d.attempts, e.url, e.secret, e.former_secret, e.former_until, v.id as event_id, v.type, v.at, v.data
         from webhook_endpoints e, lateral (
@@ -64,7 +73,12 @@ export function createWebhookOutbox(database: Database, seal: Seal, now: () => D
       }))
     },
 
-    async record({ id, endpointId, attempts }, { status, error }, verdict) {
+    /** Records an attempt of a delivery, and schedules the next one or disables the endpoint as the verdict requires. */
+    async record(
+      { id, endpointId, attempts }: DueDelivery,
+      { status, error }: AttemptResult,
+      verdict: Verdict,
+    ): Promise<void> {
       const at = now()
       const nextAt = new Date(at.getTime() + (verdict.state === 'pending' ? verdict.afterMilliseconds : 0))
       // If the message was replayed meanwhile, it is sent again.
@@ -93,7 +107,8 @@ export function createWebhookOutbox(database: Database, seal: Seal, now: () => D
       ])
     },
 
-    async backlog() {
+    /** Returns the backlog of enabled endpoints. */
+    async backlog(): Promise<WebhookBacklog> {
       const [row] = await database.$queryRaw<{ pending: number; dead: number; oldest: Date | null }[]>`
         select (count(*) filter (where state = 'pending'))::int as pending, (count(*) filter (where state = 'dead'))::int as dead,
           min(d.created_at) filter (where state = 'pending') as oldest
@@ -102,7 +117,8 @@ export function createWebhookOutbox(database: Database, seal: Seal, now: () => D
       return { pending: row?.pending ?? 0, dead: row?.dead ?? 0, oldest: row?.oldest ?? undefined }
     },
 
-    async evictOld() {
+    /** Deletes events that are past their retention time, with their deliveries. */
+    async evictOld(): Promise<void> {
       await database.operatorEvent.deleteMany({
         where: { handedOut: true, at: { lt: new Date(now().getTime() - retentionMilliseconds) } },
       })

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Seal } from '../platform/seal.ts'
-import type { DeliveryState, WebhookDelivery, WebhookEndpoint } from './webhook-store.ts'
+import type { DeliveryState, WebhookDelivery, WebhookEndpoint } from './webhook.ts'
 import type { Prisma } from '../platform/database.ts'
 
 const Types = Type.Array(Type.String())

@@ -2,11 +2,20 @@
 import { randomUUID } from 'node:crypto'
 import { ControlError } from '../platform/errors.ts'
 import type { Seal } from '../platform/seal.ts'
-import type { WebhookStore } from './webhook-store.ts'
+import type { WebhookEndpoint, DeliveryState, WebhookDelivery } from './webhook.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { lock } from '../platform/locks.ts'
 import { secretContext, toDelivery, toEndpoint, withEvent } from './store-rows.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
+import type { PageRequest, Page } from '../platform/page.ts'
+
+interface EndpointChange {
+  url?: string
+  description?: string
+  types?: string[]
+  enabled?: boolean
+}
 
 interface WebhookStoreOptions {
   database: Database
@@ -16,8 +25,11 @@ interface WebhookStoreOptions {
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
+/** The API's store of webhooks. Every write is audited. */
+export type WebhookStore = ReturnType<typeof createWebhookStore>
+
 /** Creates the API's store of operators' webhooks, on the control database. */
-export function createWebhookStore({ database, seal, now }: WebhookStoreOptions): WebhookStore {
+export function createWebhookStore({ database, seal, now }: WebhookStoreOptions) {
   const found = async (from: Pick<Transaction, 'webhookEndpoint'>, id: string) => {
     const row = uuids.test(id) ? await from.webhookEndpoint.findUnique({ where: { id } }) : null
     if (row === null) throw new ControlError('WEBHOOK_NOT_FOUND', 'There is no such webhook.')
@@ -31,7 +43,11 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
   }
 
   return {
-    async create({ secret, ...endpoint }, { transaction, audit }) {
+    /** Creates a webhook. */
+    async create(
+      { secret, ...endpoint }: { url: string; description: string; types: string[]; secret: string },
+      { transaction, audit }: RecordedWrite,
+    ): Promise<WebhookEndpoint> {
       const id = randomUUID()
       const row = await transaction.webhookEndpoint.create({
         data: { ...endpoint, id, secret: seal.seal(secret, secretContext(id)), createdAt: now() },
@@ -41,15 +57,25 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
       return made
     },
 
-    async list() {
+    /** Lists webhooks, oldest first. */
+    async list(): Promise<WebhookEndpoint[]> {
       return (await database.webhookEndpoint.findMany({ orderBy: [{ createdAt: 'asc' }, { id: 'asc' }] })).map(
         toEndpoint,
       )
     },
 
-    get: async (id) => toEndpoint(await found(database, id)),
+    /**
+     * Returns a webhook.
+     * @throws ControlError WEBHOOK_NOT_FOUND, as all methods below
+     */
+    get: async (id: string): Promise<WebhookEndpoint> => toEndpoint(await found(database, id)),
 
-    async change(id, { enabled, ...change }, { transaction, audit }) {
+    /** Changes the given fields of a webhook. */
+    async change(
+      id: string,
+      { enabled, ...change }: EndpointChange,
+      { transaction, audit }: RecordedWrite,
+    ): Promise<WebhookEndpoint> {
       await locked(transaction, id)
       const disabled = enabled === undefined ? {} : { disabled: enabled ? null : 'operator' }
       const row = await transaction.webhookEndpoint.update({ where: { id }, data: { ...change, ...disabled } })
@@ -58,13 +84,20 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
       return toEndpoint(row)
     },
 
-    async remove(id, { transaction, audit }) {
+    /** Removes a webhook with its pending messages. */
+    async remove(id: string, { transaction, audit }: RecordedWrite): Promise<void> {
       const { url } = await locked(transaction, id)
       await transaction.webhookEndpoint.delete({ where: { id } })
       audit({ action: 'webhook.delete', target: id, detail: { url } })
     },
 
-    async rotate(id, secret, formerUntil, { transaction, audit }) {
+    /** Replaces the secret. Messages are signed with the former secret too, until `formerUntil`. */
+    async rotate(
+      id: string,
+      secret: string,
+      formerUntil: Date,
+      { transaction, audit }: RecordedWrite,
+    ): Promise<WebhookEndpoint> {
       const { secret: formerSecret } = await locked(transaction, id)
       const row = await transaction.webhookEndpoint.update({
         where: { id },
@@ -74,7 +107,12 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
       return toEndpoint(row)
     },
 
-    async deliveries(id, state, { limit, cursor }) {
+    /** Lists deliveries of a webhook, the oldest first; only those of `state` when it is given. */
+    async deliveries(
+      id: string,
+      state: DeliveryState | undefined,
+      { limit, cursor }: PageRequest,
+    ): Promise<Page<WebhookDelivery>> {
       await found(database, id)
       const rows = await database.webhookDelivery.findMany({
         where: {
@@ -89,7 +127,11 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
       return toPage(rows, limit, toDelivery)
     },
 
-    async replay(id, deliveryId, { transaction, audit }) {
+    /**
+     * Sends a message again, beginning with the first attempt.
+     * @throws ControlError DELIVERY_NOT_FOUND
+     */
+    async replay(id: string, deliveryId: string, { transaction, audit }: RecordedWrite): Promise<WebhookDelivery> {
       await locked(transaction, id)
       const { count } = uuids.test(deliveryId)
         ? await transaction.webhookDelivery.updateMany({
@@ -106,7 +148,11 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
       return toDelivery(row)
     },
 
-    async replayDead(id, { transaction, audit }) {
+    /**
+     * Sends all messages that were given up again.
+     * @returns their number
+     */
+    async replayDead(id: string, { transaction, audit }: RecordedWrite): Promise<number> {
       await locked(transaction, id)
       const { count } = await transaction.webhookDelivery.updateMany({
         where: { endpointId: id, state: 'dead' },

@@ -1,7 +1,6 @@
 // Checks the address that a webhook's messages go to: when an operator sets the URL, and at each delivery, because a
 // name may resolve to another address by then.
-import { isIP } from 'node:net'
-import { isReachable, type Networks } from '@tenantry/contract'
+import { isReachable, pinnedAddress, type Networks, type PinnedAddress } from '@tenantry/contract'
 
 export interface TargetDeps {
   /** The private networks that messages may be sent to. */
@@ -10,20 +9,13 @@ export interface TargetDeps {
   resolve: (hostname: string) => Promise<string[]>
 }
 
-export type Target = { address: string } | { forbidden: string }
-
 /**
- * Returns the address to connect to. A name is resolved once, and each of its addresses must be allowed.
+ * Returns the address to connect to, or one that messages may not go to.
  * @returns undefined for a name without any address
  * @throws what `resolve` throws
  */
-export async function targetOf({ hostname }: URL, { reachable, resolve }: TargetDeps): Promise<Target | undefined> {
-  const host = hostname.replace(/^\[|\]$/g, '')
-  const addresses = isIP(host) === 0 ? await resolve(host) : [host]
-  const forbidden = addresses.find((address) => !isReachable(address, reachable))
-  if (forbidden !== undefined) return { forbidden }
-  const [address] = addresses
-  return address === undefined ? undefined : { address }
+export function targetOf({ hostname }: URL, { reachable, resolve }: TargetDeps): Promise<PinnedAddress | undefined> {
+  return pinnedAddress(hostname, { resolve, isAllowed: (address) => isReachable(address, reachable) })
 }
 
 /** The timeout for resolving a name in an operator's request. */

@@ -44,7 +44,8 @@ function clientAddress(peer: string, list: string, trusted: readonly Ipv4Range[]
   return nearest
 }
 
-function isTrusted(address: string, trusted: readonly Ipv4Range[]): boolean {
+/** Whether an address belongs to a trusted proxy. */
+export function isTrusted(address: string, trusted: readonly Ipv4Range[]): boolean {
   const number = trusted.length === 0 ? undefined : ipv4Number(address)
   return number !== undefined && trusted.some((range) => isWithin(range, number))
 }

@@ -1,9 +1,11 @@
 // The client's side of one forwarded request: its body, the response on its connection, and whether that connection may
 // serve another request.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ByteTurns } from '@tenantry/contract'
 import type { Rejection } from '../errors.ts'
 import { beginRejection } from '../http/rejection.ts'
 import type { Limits } from '../limits.ts'
+import type { BodyBudget, BodyHolder } from './body-budget.ts'
 import { endBeforeRequest } from './end-before-request.ts'
 import type { PassedBytes } from './passed-bytes.ts'
 import { ReaderWait, type ReaderEvents } from './reader-wait.ts'
@@ -19,6 +21,15 @@ interface ClientResponseOptions {
   limits: Limits
   /** Whether the gateway is stopping, so that connections end with their current response. */
   isClosing: () => boolean
+  /** The budget of all bodies, and the tenant and the client address whose part this body is. */
+  bodies: BodyBudget
+  /** The turns in which the bytes of tenants pass, and those in which the rest of requests is read whose response was sent. */
+  turns: ByteTurns
+  remainingTurns: ByteTurns
+  tenantId: string
+  bodyHolder: BodyHolder
+  /** Returns monotonic milliseconds. */
+  elapsed: () => number
 }
 
 /**
@@ -57,10 +68,23 @@ export class ClientResponse {
   /**
    * Opens the request's body.
    * @param onIdle called when the client stops sending
+   * @param onSlow called when the client sends too slowly
    */
-  openBody(onIdle: () => void): RequestBody {
-    const { request, passed, limits } = this.#options
-    this.#body = new RequestBody(request, { idleTimeout: limits.bodyIdleTimeout, passed, onIdle })
+  openBody(onIdle: () => void, onSlow: () => void): RequestBody {
+    const { request, passed, limits, bodies, turns, tenantId, bodyHolder, elapsed } = this.#options
+    this.#body = new RequestBody(request, {
+      idleTimeout: limits.bodyIdleTimeout,
+      minRate: limits.bodyBytesPerSecond,
+      maxLag: limits.bodyLag,
+      elapsed,
+      passed,
+      turns,
+      tenantId,
+      budget: bodies,
+      share: bodies.open(tenantId, bodyHolder),
+      onIdle,
+      onSlow,
+    })
     return this.#body
   }
 
@@ -143,9 +167,9 @@ export class ClientResponse {
    * @param hasLength whether the client knows the body's length
    */
   end(last: Buffer | undefined, hasLength: boolean): void {
-    const { request, response, hasBody, limits } = this.#options
+    const { request, response, hasBody, limits, remainingTurns: turns, tenantId } = this.#options
     const isArriving = hasBody && this.#reuse === 'allowed' && !request.complete && !request.destroyed
-    if (isArriving) endBeforeRequest(response, last, hasLength, limits)
+    if (isArriving) endBeforeRequest(response, last, { isComplete: hasLength, limits, turns, tenantId })
     else response.end(last)
   }
 

@@ -1,12 +1,13 @@
 // One forwarded request and its response: the effects of the runtime, the client, the tenant's quota and the gateway in the
 // states of `response-state.ts`. Uses no socket directly: see `client-response.ts`.
+import type { ByteTurns } from '@tenantry/contract'
 import { rejections, type Rejection } from '../errors.ts'
 import type { Admission, TenantGate } from '../quota/quota.ts'
 import type { ClientResponse } from './client-response.ts'
 import type { LiveConnections } from './live-connections.ts'
 import type { PassedBytes } from './passed-bytes.ts'
 import type { ReaderEvents } from './reader-wait.ts'
-import type { RequestAccount } from './request-account.ts'
+import { clientClosedRequest, type RequestAccount } from './request-account.ts'
 import type { RequestBody } from './request-body.ts'
 import { responseHead, type ResponseHeaders, type ResponseHead } from './response-head.ts'
 import {
@@ -38,14 +39,12 @@ interface ForwardedResponseOptions {
   gate: Pick<TenantGate, 'open' | 'closed' | 'addHeaders'>
   live: LiveConnections
   passed: PassedBytes
+  turns: ByteTurns
   tenantId: string
   requestId: string
   /** Called once, when the request is over on both sides. */
   onOver: (response: ForwardedResponse) => void
 }
-
-/** The status of a request whose client left before the response began, like nginx's 499. */
-const clientClosedRequest = 499
 
 export class ForwardedResponse implements ReaderEvents {
   readonly #options: ForwardedResponseOptions
@@ -93,10 +92,13 @@ export class ForwardedResponse implements ReaderEvents {
     this.#state = forward(this.#state, call)
   }
 
-  /** Opens the client's body for a runtime. A client that stops sending it receives a 408. */
+  /** Opens the client's body for a runtime. A client that stops sending it, or sends it too slowly, receives a 408. */
   takeBody(): RequestBody {
     requireAdmitted(this.#state, 'send its body')
-    return this.#options.client.openBody(() => this.giveUpAndClose(rejections.bodyTimeout))
+    return this.#options.client.openBody(
+      () => this.giveUpAndClose(rejections.bodyTimeout),
+      () => this.giveUpAndClose(rejections.bodyTooSlow),
+    )
   }
 
   /** Notes that the client waits for `100 Continue` before it sends its body. `requestBody` requests the body. */
@@ -145,14 +147,18 @@ export class ForwardedResponse implements ReaderEvents {
   write(chunk: Buffer): void {
     const state = this.#state
     if (state.phase === 'sending') {
-      const { client, account, passed } = this.#options
+      const { client, account, passed, turns, tenantId } = this.#options
       account.egress(chunk.length)
       passed.add(chunk.length)
+      turns.add(tenantId, chunk.length)
       // The last chunk and the end go out in one write.
       if (passBytes(state, chunk.length)) this.#conclude(chunk, true)
       else if (!client.write(chunk)) {
         state.source.pause()
         client.awaitReader(this)
+      } else if (turns.isOver(tenantId)) {
+        state.source.pause()
+        turns.wait(tenantId, () => this.readerReady())
       }
     } else if (state.phase === 'awaiting-slot') state.chunks.push(chunk)
     else if (state.phase !== 'over') throw new IllegalTransitionError('send a body', state)

@@ -3,11 +3,23 @@ import type { TenantMeter } from '../meter/meter.ts'
 import type { Admission } from '../quota/quota.ts'
 import type { Group } from '../resolve/group.ts'
 
+/** The client of a request, whose rejections are limited. */
+export interface RequestClient {
+  /** Notes that a runtime has served one of its requests, or may have. */
+  served(): void
+  /** Notes that one of its requests was rejected before it reached anything of a tenant, by the client's own fault. */
+  rejected(): void
+}
+
+/** The status of a request whose client left before the response began, like nginx's 499. */
+export const clientClosedRequest = 499
+
 export class RequestAccount {
   readonly #meter: TenantMeter
   readonly #group: Group
   readonly #method: string
   readonly #elapsed: () => number
+  readonly #client: RequestClient
   readonly #since: number
   /** The quota's admission, which is settled when the request ends. */
   #admission: Admission | undefined
@@ -18,11 +30,12 @@ export class RequestAccount {
    * Starts the account of a request, which is in progress until `ended`.
    * @param elapsed milliseconds, monotonic
    */
-  constructor(meter: TenantMeter, group: Group, method: string, elapsed: () => number) {
+  constructor(meter: TenantMeter, group: Group, method: string, elapsed: () => number, client: RequestClient) {
     this.#meter = meter
     this.#group = group
     this.#method = method
     this.#elapsed = elapsed
+    this.#client = client
     meter.began()
     this.#since = elapsed()
   }
@@ -41,9 +54,15 @@ export class RequestAccount {
    */
   count(status: number, isBillable: boolean): void {
     this.#close(isBillable ? 'billable' : 'free')
-    if (isBillable) this.#meter.request(this.#group, this.#method, status, this.#elapsed() - this.#since)
-    else this.#meter.rejected(this.#group, this.#method, status)
-    this.#admission?.settle(isBillable)
+    if (isBillable) {
+      this.#meter.request(this.#group, this.#method, status, this.#elapsed() - this.#since)
+      this.#client.served()
+    } else {
+      this.#meter.rejected(this.#group, this.#method, status)
+      // Other rejections are not the client's fault.
+      if (status >= 400 && status < 500 && status !== clientClosedRequest) this.#client.rejected()
+    }
+    this.#admission?.settle(isBillable, !isBillable)
   }
 
   /**
@@ -53,7 +72,7 @@ export class RequestAccount {
   countRejected(): void {
     this.#close('free')
     this.#meter.quotaRejected(this.#group)
-    this.#admission?.settle(false)
+    this.#admission?.settle(false, false)
   }
 
   /** Counts bytes of the response's body. The request must be counted already. */

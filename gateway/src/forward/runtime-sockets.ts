@@ -14,9 +14,15 @@ export class RuntimeSocketsError extends Error {
 export class RuntimeSockets {
   readonly #max: number
   #open = 0
+  /** The number of connections that were not opened because of the maximum. */
+  rejected = 0
 
   constructor(max: number) {
     this.#max = max
+  }
+
+  get open(): number {
+    return this.#open
   }
 
   /**
@@ -27,6 +33,7 @@ export class RuntimeSockets {
     const connectNow = connector(timeoutMs)
     return (options, callback) => {
       if (this.#open >= this.#max) {
+        this.rejected++
         queueMicrotask(() => callback(new RuntimeSocketsError(), null))
         return
       }
@@ -45,7 +52,10 @@ export class RuntimeSockets {
    * @throws RuntimeSocketsError at the maximum
    */
   connect(host: string, port: number): Socket {
-    if (this.#open >= this.#max) throw new RuntimeSocketsError()
+    if (this.#open >= this.#max) {
+      this.rejected++
+      throw new RuntimeSocketsError()
+    }
     this.#open++
     return connect({ host, port }).on('close', () => this.#open--)
   }

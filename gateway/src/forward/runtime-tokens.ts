@@ -1,22 +1,23 @@
 // Chooses the token that a runtime receives. A tenant's own runtime never receives the installation's.
-import { tenantToken, type Route } from '@tenantry/contract'
+import { sentToken, tenantToken, type InternalToken, type Route } from '@tenantry/contract'
 
 export class RuntimeTokens {
-  readonly #internalToken: string
-  /** Tokens of dedicated routes. A changed route is another object. */
-  readonly #derived = new WeakMap<Route, string>()
+  readonly #internalToken: InternalToken
+  /** Tokens of dedicated routes, with the token that they are derived from. A changed route is another object. */
+  readonly #derived = new WeakMap<Route, { from: string; token: string }>()
 
-  constructor(internalToken: string) {
+  constructor(internalToken: InternalToken) {
     this.#internalToken = internalToken
   }
 
   of(route: Route): string {
-    if (!route.dedicated) return this.#internalToken
-    let token = this.#derived.get(route)
-    if (token === undefined) {
-      token = tenantToken(this.#internalToken, route.tenant_id)
-      this.#derived.set(route, token)
+    const from = sentToken(this.#internalToken)
+    if (!route.dedicated) return from
+    let derived = this.#derived.get(route)
+    if (derived?.from !== from) {
+      derived = { from, token: tenantToken(from, route.tenant_id) }
+      this.#derived.set(route, derived)
     }
-    return token
+    return derived.token
   }
 }

@@ -23,6 +23,7 @@ interface UpgradedOptions extends ForwarderOptions {
   meter: TenantMeter
   gate: TenantGate
   live: LiveConnections
+  shares: { inProgress: number }
 }
 
 export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedOptions): void {
@@ -102,12 +103,14 @@ function switchingHead(message: IncomingMessage, requestId: string): string {
 }
 
 function joinConnections(call: Call, client: ClientEnd, runtime: ClientEnd, options: UpgradedOptions): void {
-  const { meter, gate, live } = options
+  const { meter, gate, live, shares } = options
   const removeLive = live.add(call.route.tenant_id, () => client.socket.destroy())
   meter.began()
   meter.opened()
+  shares.inProgress++
   client.socket.on('close', () => {
     removeLive()
+    shares.inProgress--
     gate.closed()
     meter.closed()
     meter.ended()

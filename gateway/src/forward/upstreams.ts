@@ -34,7 +34,7 @@ const idleMilliseconds = 4_000
 export class Upstreams {
   readonly #limits: Limits
   readonly #now: () => number
-  readonly #sockets: RuntimeSockets
+  readonly sockets: RuntimeSockets
   readonly #held = new Map<string, HeldUpstream>()
   #turn = 0
 
@@ -42,7 +42,7 @@ export class Upstreams {
   constructor(limits: Limits, now: () => number) {
     this.#limits = limits
     this.#now = now
-    this.#sockets = new RuntimeSockets(limits.runtimeSockets)
+    this.sockets = new RuntimeSockets(limits.runtimeSockets)
   }
 
   /** Updates the runtimes that routes name. A pool without a route ends with its last response. */
@@ -92,7 +92,7 @@ export class Upstreams {
   #upstream(url: string): Upstream | undefined {
     const held = this.#held.get(url)
     if (held === undefined) return undefined
-    held.upstream ??= open(url, this.#limits, this.#sockets)
+    held.upstream ??= open(url, this.#limits, this.sockets)
     return held.upstream
   }
 }

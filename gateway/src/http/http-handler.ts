@@ -1,6 +1,13 @@
 // Handles one public HTTP request: reads it strictly, finds its tenant, and rejects or forwards it.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ByteTurns } from '@tenantry/contract'
+import type { BlockedAddresses } from '../clients/blocked-addresses.ts'
+import type { ClientAddress } from '../clients/client-address.ts'
+import type { ClientAddresses } from '../clients/client-addresses.ts'
+import type { RequestShares } from '../clients/request-shares.ts'
 import { rejectionOfPhase, rejections, type Rejection } from '../errors.ts'
+import type { BodyBudget } from '../forward/body-budget.ts'
+import { clientOrigin } from '../forward/client-origin.ts'
 import { ClientResponse } from '../forward/client-response.ts'
 import { forwardExpecting } from '../forward/expecting.ts'
 import { ForwardedResponse } from '../forward/forwarded-response.ts'
@@ -14,6 +21,7 @@ import { isRejection, readRequestHead, type RequestHead } from '../forward/reque
 import { forwardUpgrade, type ClientEnd } from '../forward/upgraded.ts'
 import type { Meter, TenantMeter } from '../meter/meter.ts'
 import type { Quota, TenantGate } from '../quota/quota.ts'
+import type { AccessLog } from '../monitor/access-log.ts'
 import { groupOf } from '../resolve/group.ts'
 import { isInternalPath } from '../resolve/internal-path.ts'
 import { resolve } from '../resolve/resolve.ts'
@@ -31,6 +39,13 @@ export interface HttpHandlerOptions extends ForwarderOptions {
   live: LiveConnections
   passed: PassedBytes
   waiting: WaitingRoom
+  addresses: ClientAddresses
+  blocked: BlockedAddresses
+  shares: RequestShares
+  bodies: BodyBudget
+  turns: ByteTurns
+  /** Undefined when no request is logged. */
+  accessLog?: AccessLog
   newRequestId: () => string
   /** Returns monotonic milliseconds. */
   elapsed: () => number
@@ -48,8 +63,15 @@ interface TenantControls {
   gate: TenantGate
 }
 
+/**
+ * The duration of a round in which a tenant's rejected bodies are read, so that their clients get the response: at most 25 MB
+ * in a second. A client that sends bodies without end would otherwise occupy the gateway with what it drops.
+ */
+const remainingRoundMilliseconds = 10
+
 export class HttpHandler {
   readonly #options: HttpHandlerOptions
+  readonly #remainingTurns = new ByteTurns(remainingRoundMilliseconds)
   readonly #forwarder: Forwarder
   /** Set when the gateway is stopping. */
   closing = false
@@ -61,27 +83,43 @@ export class HttpHandler {
   }
 
   handle(request: IncomingMessage, response: ServerResponse, connection: Connection, mode: RequestMode): void {
-    const { domain, routes, limits, meter, quota, live, passed, newRequestId, elapsed } = this.#options
+    const { domain, routes, limits, meter, quota, live, passed, bodies, turns, shares, accessLog } = this.#options
+    const { newRequestId, elapsed } = this.#options
     const head = readRequestHead(
       { httpVersion: request.httpVersion, url: request.url ?? '', rawHeaders: request.rawHeaders },
       limits,
     )
     if (isRejection(head)) {
       connection.isRejected = true
+      connection.rejected()
       response.end(beginRejection(response, head, newRequestId(), true))
       return
     }
     const requestId = head.requestId ?? newRequestId()
+    const client = this.#clientOf(connection, head)
+    if (client === undefined) {
+      this.#rejectAtOnce(response, rejections.addressBlocked, requestId, head, mode)
+      return
+    }
+    // The requests on a proxy's connection come from many clients.
+    const account = client === connection.address ? connection : client
     const resolved = resolve(head.host, head.path, domain)
     const route = resolved === undefined ? undefined : routes.named(resolved.name)
+    accessLog?.note({
+      request,
+      response,
+      isUpgrade: typeof mode === 'object',
+      tenant: route?.tenant_id ?? null,
+      path: resolved?.path ?? head.path,
+      client: client.key,
+    })
     if (resolved === undefined || route === undefined) {
       if (resolved === undefined && isHealth(request, head)) this.#health(response, requestId)
       else {
-        const rejection = resolved === undefined ? rejections.notFound : rejections.tenantNotFound
-        const isWaiting = mode === 'expecting' && head.hasBody
-        const body = beginRejection(response, rejection, requestId, this.closing || isWaiting)
-        if (head.hasBody && !isWaiting && !request.complete) endBeforeRequest(response, body, true, limits)
-        else response.end(body)
+        const limited = shares.afterRejections(rejectionWait(connection, client))
+        const rejection = limited ?? (resolved === undefined ? rejections.notFound : rejections.tenantNotFound)
+        if (limited === undefined) account.rejected()
+        this.#rejectAtOnce(response, rejection, requestId, head, mode)
       }
       return
     }
@@ -96,19 +134,64 @@ export class HttpHandler {
         passed,
         limits,
         isClosing: this.#isClosing,
+        bodies,
+        turns,
+        remainingTurns: this.#remainingTurns,
+        tenantId: route.tenant_id,
+        bodyHolder: client,
+        elapsed,
       }),
-      account: new RequestAccount(controls.meter, group, request.method ?? '', elapsed),
+      account: new RequestAccount(controls.meter, group, request.method ?? '', elapsed, account),
       gate: controls.gate,
       live,
       passed,
+      turns,
       tenantId: route.tenant_id,
       requestId,
       onOver: connection.onOver,
     })
-    connection.open(forwarded)
+    connection.open(forwarded, client)
     const call: PendingRequest = { head, resolved, route, group, requestId, request, response: forwarded }
-    if (isInternalPath(resolved.path)) reject(forwarded, mode, rejections.notFound)
+    const limited = this.#limited(connection, client, controls)
+    if (limited !== undefined) reject(forwarded, mode, limited)
+    else if (isInternalPath(resolved.path)) reject(forwarded, mode, rejections.notFound)
     else this.#admit(call, mode, controls)
+  }
+
+  /**
+   * Returns the address of the client: of the connection, or the one that a trusted proxy reports.
+   * @returns undefined if the proxy reports a blocked one
+   */
+  #clientOf(connection: Connection, head: RequestHead): ClientAddress | undefined {
+    const { address, socket } = connection
+    if (!address.isProxy) return address
+    const { addresses, blocked, trustedProxies } = this.#options
+    const reported = clientOrigin(socket.remoteAddress ?? '', head, trustedProxies).address
+    if (blocked.rejects(reported)) return undefined
+    connection.reportedAddress = reported
+    return addresses.of(reported)
+  }
+
+  /** Rejects a request that is not counted for any tenant. */
+  #rejectAtOnce(
+    response: ServerResponse,
+    rejection: Rejection,
+    requestId: string,
+    { hasBody }: RequestHead,
+    mode: RequestMode,
+  ): void {
+    const isWaiting = mode === 'expecting' && hasBody
+    const body = beginRejection(response, rejection, requestId, this.closing || isWaiting)
+    const { limits } = this.#options
+    if (hasBody && !isWaiting && !response.req.complete)
+      endBeforeRequest(response, body, { isComplete: true, limits, turns: this.#remainingTurns, tenantId: '' })
+    else response.end(body)
+  }
+
+  /** Rejects a request of a client with too many rejected requests, or beyond a share of the requests in progress. */
+  #limited(connection: Connection, client: ClientAddress, { meter }: TenantControls): Rejection | undefined {
+    const { shares } = this.#options
+    return shares.afterRejections(rejectionWait(connection, client)) ?? shares.check(meter.inProgress, client)
   }
 
   /**
@@ -180,8 +263,13 @@ export class HttpHandler {
 
   /** Responds with the gateway's own health, at an address that belongs to no tenant. */
   #health(response: ServerResponse, requestId: string): void {
-    const { routes } = this.#options
-    const body = JSON.stringify({ status: 'healthy', routes: routes.size, routes_synced: routes.synced })
+    const { routes, quota } = this.#options
+    const body = JSON.stringify({
+      status: 'healthy',
+      routes: routes.size,
+      routes_synced: routes.synced,
+      quotas_synced: quota.isSynced,
+    })
     response.writeHead(200, [
       'content-type',
       'application/json; charset=utf-8',
@@ -194,6 +282,14 @@ export class HttpHandler {
     ])
     response.end(body)
   }
+}
+
+/**
+ * Returns the milliseconds for which no request is accepted because too many were rejected. A connection whose last request was
+ * served continues, because others may share its address.
+ */
+function rejectionWait(connection: Connection, client: ClientAddress): number {
+  return client === connection.address && connection.wasServed ? 0 : client.rejectionWait
 }
 
 function isHealth(request: IncomingMessage, head: RequestHead): boolean {

@@ -1,12 +1,20 @@
 // The server for the other parts of the installation: liveness, routes and activity of this gateway, and the relay between
 // the control plane and the tenants' own runtimes. Tenants' runtimes can reach it, so the token decides what a caller may
 // do.
-import { createHash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { internalPaths, internalTokenHeader, isTenantId, tenantOfToken, type AppliedRoute } from '@tenantry/contract'
+import {
+  internalPaths,
+  internalTokenHeader,
+  isInternalToken,
+  isTenantId,
+  tenantOfToken,
+  type AppliedRoute,
+  type InternalToken,
+} from '@tenantry/contract'
 import { rejections } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Meter } from '../meter/meter.ts'
+import type { Metrics } from '../monitor/metrics.ts'
 import type { Quota } from '../quota/quota.ts'
 import type { Relay } from '../relay/relay.ts'
 import type { RouteTable } from '../routes/route-table.ts'
@@ -17,7 +25,8 @@ interface InternalServerOptions {
   meter: Meter
   quota: Quota
   relay: Relay
-  internalToken: string
+  metrics: Metrics
+  internalToken: InternalToken
   limits: Limits
 }
 
@@ -26,7 +35,6 @@ const requestMilliseconds = 30_000
 
 export function createInternalServer(options: InternalServerOptions): Server {
   const { internalToken, limits } = options
-  const expected = digest(internalToken)
   const settings = {
     headersTimeout: limits.headTimeout,
     requestTimeout: requestMilliseconds,
@@ -40,7 +48,7 @@ export function createInternalServer(options: InternalServerOptions): Server {
     }
     const token = request.headers[internalTokenHeader]
     if (typeof token !== 'string') rejectInternal(response, rejections.internalTokenWrong)
-    else if (timingSafeEqual(digest(token), expected)) serveInstallation(request, response, options)
+    else if (isInternalToken(internalToken, token)) serveInstallation(request, response, options)
     else {
       const tenantId = tenantOfToken(internalToken, token)
       const isWatch = request.url === internalPaths.watchManifests && request.method === 'GET'
@@ -62,6 +70,7 @@ function serveInstallation(request: IncomingMessage, response: ServerResponse, o
   const allowedMethod = module === 'data' ? 'DELETE' : 'GET'
   if (method !== allowedMethod) rejectInternal(response, rejections.internalMethodNotAllowed)
   else if (runtimeMatch !== null) void options.relay.requestRuntime(tenantId, allowedMethod, path, response)
+  else if (path === metricsPath) void respondMetrics(response, options.metrics)
   else if (path === internalPaths.activity) respondInternally(response, 200, options.meter.activity())
   else {
     const route = path.startsWith(routePrefix) ? routeOf(path.slice(routePrefix.length), options.routes) : undefined
@@ -81,13 +90,13 @@ function serveInstallation(request: IncomingMessage, response: ServerResponse, o
 const runtimePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/(health|usage|books|storage|data)(?:\?hours=\d{1,3})?$/
 /** Matches the path on which a tenant's own runtime requests its tenant's usage. */
 const ownUsagePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/own-usage(?:\?[\w=&%-]{0,500})?$/
+const metricsPath = '/metrics'
 const routePrefix = internalPaths.route('')
+
+async function respondMetrics(response: ServerResponse, metrics: Metrics): Promise<void> {
+  response.writeHead(200, { 'content-type': metrics.contentType }).end(await metrics.text())
+}
 
 function routeOf(tenantId: string, routes: RouteTable) {
   return isTenantId(tenantId) ? routes.get(tenantId) : undefined
-}
-
-/** Hashes a token, because a comparison in constant time needs values of equal length. */
-function digest(token: string): Buffer {
-  return createHash('sha256').update(token).digest()
 }

@@ -2,34 +2,33 @@
 import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { rejections, type Rejection } from '../errors.ts'
+import { rejections, tooManyConnections, type Rejection } from '../errors.ts'
 import type { Limits } from '../limits.ts'
-import { Connection } from './connection.ts'
+import { Connection, type ConnectionParts } from './connection.ts'
 import type { HttpHandler, RequestMode } from './http-handler.ts'
 import { writeRawRejection } from './rejection.ts'
 
 interface PublicServerOptions {
   handler: HttpHandler
+  parts: ConnectionParts
   limits: Limits
   newRequestId: () => string
+  /** Returns monotonic milliseconds. */
+  elapsed: () => number
+  /** Called for a connection that is closed because its address has the maximum. */
+  onRejected: (address: string) => void
   onError: (error: Error) => void
 }
 
 /** The milliseconds for which a rejected connection stays open so that the client can read the response. */
 const rejectionReadMilliseconds = 1_000
+/** The maximum number of rejected connections that receive a response at a time. Further ones are closed without. */
+const maxRejections = 64
 
 export function createPublicServer(options: PublicServerOptions): Server {
-  const { handler, limits, newRequestId } = options
+  const { handler, parts, limits, newRequestId, elapsed } = options
   const connections = new WeakMap<Duplex, Connection>()
-  const connectionOf = (socket: Duplex): Connection => {
-    let connection = connections.get(socket)
-    if (connection === undefined) {
-      connection = new Connection()
-      connections.set(socket, connection)
-      socket.on('close', connection.closed)
-    }
-    return connection
-  }
+  let rejectedNow = 0
   const server = createServer({
     // The HTTP handler distinguishes too long URLs from too large headers. The parser only has to accept both.
     maxHeaderSize: limits.urlBytes + 2 * limits.headerBytes,
@@ -43,10 +42,42 @@ export function createPublicServer(options: PublicServerOptions): Server {
     noDelay: true,
     shouldUpgradeCallback: isUpgrade,
   })
-  server.maxConnections = limits.connections
+  // The table counts the connections. Those that it rejects or closes are open for a moment longer.
+  server.maxConnections = limits.connections + 4 * maxRejections
+  server.on('connection', (socket: Socket) => {
+    const peer = socket.remoteAddress ?? ''
+    if (parts.blocked.rejects(peer)) {
+      // A reset leaves nothing of the connection in the kernel.
+      socket.resetAndDestroy()
+      return
+    }
+    const connection = new Connection(socket, peer, elapsed(), parts)
+    connections.set(socket, connection)
+    socket.on('close', connection.closed)
+    const reason = parts.table.add(connection)
+    if (reason === undefined) return
+    connection.isRejected = true
+    if (reason === 'address') options.onRejected(connection.address.key)
+    if (rejectedNow >= maxRejections) {
+      socket.destroy()
+      return
+    }
+    rejectedNow++
+    socket.on('close', () => rejectedNow--)
+    rejectRaw(socket, reason === 'address' ? tooManyConnections(limits.connectionsPerAddress) : rejections.gatewayBusy)
+  })
   const handle = (request: IncomingMessage, response: ServerResponse, mode: RequestMode) => {
-    const connection = connectionOf(request.socket)
-    if (connection.isRejected) return
+    const connection = connections.get(request.socket)
+    if (connection === undefined || connection.isRejected) return
+    connection.headReceived()
+    if (connection.requests >= limits.requestsPerConnection) {
+      // One chunk can contain a thousand requests, and the parser emits all of them. None gets a response.
+      connection.isRejected = true
+      connection.rejected()
+      parts.shares.closedConnections++
+      request.socket.destroy()
+      return
+    }
     try {
       handler.handle(request, response, connection, mode)
     } catch (cause) {
@@ -61,11 +92,13 @@ export function createPublicServer(options: PublicServerOptions): Server {
   server.on('checkExpectation', (request, response) => handle(request, response, 'ordinary'))
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', () => socket.destroy())
-    if (!connectionOf(socket).isIdle) {
+    const connection = connections.get(socket)
+    if (connection?.isIdle !== true) {
       // Responses to earlier requests are still to come on the connection, so it cannot switch protocols.
       socket.destroy()
       return
     }
+    connection.isUpgraded = true
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
     try {
@@ -81,10 +114,12 @@ export function createPublicServer(options: PublicServerOptions): Server {
   })
   server.on('connect', (_, socket) => rejectRaw(socket, rejections.connectRejected))
   server.on('clientError', (error: Error, socket: Duplex) => {
-    const connection = connectionOf(socket)
+    const connection = connections.get(socket)
     const rejection = rejectionOf(error)
-    if (connection.isRejected) return
+    if (connection === undefined || connection.isRejected) return
     connection.isRejected = true
+    connection.headReceived()
+    if (rejection !== undefined) connection.rejected()
     if (rejection === undefined || !socket.writable) socket.destroy()
     else if (connection.isIdle) rejectRaw(socket, rejection)
     else if (!connection.rejectLast(rejection)) socket.destroy()

@@ -36,6 +36,8 @@ export interface TenantMeter {
    */
   began(): void
   ended(): void
+  /** The amount of work in progress. */
+  readonly inProgress: number
   /**
    * Calls the function when everything counted so far will survive a crash of the gateway, within this turn of the event
    * loop.
@@ -83,6 +85,13 @@ export class Meter {
   activity(): Activity {
     const tenants = Object.fromEntries([...this.#tenants].map(([id, tenant]) => [id, tenant.activity()]))
     return { since: new Date(this.#since).toISOString(), tenants }
+  }
+
+  /** The greatest amount of work in progress for one tenant. */
+  get maxInProgress(): number {
+    let max = 0
+    for (const tenant of this.#tenants.values()) max = Math.max(max, tenant.inProgress)
+    return max
   }
 
   /** Counts the time of long-lived connections, in every hour in which they are open. Called each second. */
@@ -141,6 +150,10 @@ class MeteredTenant implements TenantMeter {
   closed(): void {
     this.#countTime()
     if (--this.#open === 0) this.#connected.delete(this)
+  }
+
+  get inProgress(): number {
+    return this.#inProgress
   }
 
   began(): void {

@@ -27,27 +27,14 @@ interface MeteringOptions extends ControlPlane {
   counterLimit?: number
 }
 
-export interface Metering {
-  readonly meter: Meter
-  /** The ID of this start. */
-  readonly boot: string
-  /** Lists the IDs of earlier starts whose counts are not all acknowledged. */
-  readonly unfinished: () => readonly string[]
-  /** Begins to push. */
-  run(): void
-  /** Waits until the hour is known, but no longer than `clockWait`, because clients wait to be served. */
-  clockKnown(signal: AbortSignal): Promise<void>
-  /** Requests the hour when it was never received. Never throws, and never takes long. */
-  requestHour(): Promise<void>
-  /** Pushes the last counts and ends. Unacknowledged counts stay in the journal. Nothing may be counted any more. */
-  stop(): Promise<void>
-}
-
 const defaultCounterLimit = 500_000
 const defaultClockWait = 5_000
 
+/** The metering of a gateway. */
+export type Metering = Awaited<ReturnType<typeof openMetering>>
+
 /** Opens the metering, which stores everything counted from now on. Never throws for a disk that cannot be written. */
-export async function openMetering(options: MeteringOptions): Promise<Metering> {
+export async function openMetering(options: MeteringOptions) {
   const {
     data,
     source,
@@ -87,23 +74,29 @@ export async function openMetering(options: MeteringOptions): Promise<Metering> 
   let writes = Promise.resolve()
   return {
     meter,
+    /** The ID of this start. */
     boot,
-    unfinished: () => pusher.unfinished,
-    run() {
+    /** Lists the IDs of earlier starts whose counts are not all acknowledged. */
+    unfinished: (): readonly string[] => pusher.unfinished,
+    /** Begins to push. */
+    run(): void {
       pushes = pusher.run(pushing.signal)
       writes = journal.run(writing.signal)
     },
-    async clockKnown(signal) {
+    /** Waits until the hour is known, but no longer than `clockWait`, because clients wait to be served. */
+    async clockKnown(signal: AbortSignal): Promise<void> {
       if (clock.known) return
       const known = new AbortController()
       await Promise.race([clock.whenKnown, pause(clockWait, AbortSignal.any([signal, known.signal]))])
       known.abort()
     },
-    requestHour: async () => {
+    /** Requests the hour when it was never received. Never throws, and never takes long. */
+    requestHour: async (): Promise<void> => {
       // After a failure, each push requests it again.
       if (!clock.known) await pusher.hello()
     },
-    async stop() {
+    /** Pushes the last counts and ends. Unacknowledged counts stay in the journal. Nothing may be counted any more. */
+    async stop(): Promise<void> {
       pushing.abort()
       const isAcknowledged = await pushes
       writing.abort()

@@ -15,11 +15,19 @@ type Greeting =
 const yes = 'S'
 const no = 'N'
 
+/** The proxy's use of TLS. */
+interface GreetingTls {
+  /** The certificate of new sessions; undefined while there is none. */
+  context: SecureContext | undefined
+  /** Whether logins without TLS are rejected. */
+  isRequired: boolean
+}
+
 /**
  * Reads the startup packet.
  * @param max bytes of a startup packet
  */
-export async function greet(client: Socket, max: number, tls: SecureContext | undefined): Promise<Greeting> {
+export async function greet(client: Socket, max: number, tls: GreetingTls): Promise<Greeting> {
   const reject = (rejection: SqlRejection): Greeting => ({ kind: 'rejected', client, rejection })
   const requestedKinds = new Set<string>()
   let isSecure = false
@@ -37,21 +45,21 @@ export async function greet(client: Socket, max: number, tls: SecureContext | un
         // Clients before PostgreSQL 17 send cancellations unencrypted, whatever the session uses.
         return { ...startup, client, packet }
       case 'login':
-        return tls !== undefined && !isSecure ? reject(sqlRejections.tlsRequired) : { ...startup, client, packet }
+        return tls.isRequired && !isSecure ? reject(sqlRejections.tlsRequired) : { ...startup, client, packet }
       case 'unreadable':
         return reject(sqlRejections.unreadable)
       case 'gss':
       case 'tls': {
         if (requestedKinds.has(startup.kind) || isSecure) return reject(sqlRejections.unreadable)
         requestedKinds.add(startup.kind)
-        if (startup.kind === 'gss' || tls === undefined) {
+        if (startup.kind === 'gss' || tls.context === undefined) {
           client.write(no)
           break
         }
         // Bytes that arrived before the response are unencrypted and must not be mistaken for encrypted ones.
         if (client.readableLength > 0) return reject(sqlRejections.unreadable)
         client.write(yes)
-        client = startTls(client, tls)
+        client = startTls(client, tls.context)
         isSecure = true
       }
     }

@@ -1,7 +1,8 @@
 // The Postgres proxy: finds the tenant by the SQL user, and passes bytes to the Postgres that has the tenant's database.
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { createSecureContext } from 'node:tls'
 import { isTenantId, type Route } from '@tenantry/contract'
+import type { ServerCertificate } from '../certificates/server-certificate.ts'
+import type { BlockedAddresses } from '../clients/blocked-addresses.ts'
 import { rejectionOfPhase, rejections } from '../errors.ts'
 import { joinSockets } from '../forward/join-sockets.ts'
 import type { LiveConnections } from '../forward/live-connections.ts'
@@ -10,6 +11,7 @@ import type { Meter } from '../meter/meter.ts'
 import type { Quota, TenantGate } from '../quota/quota.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import type { WaitingRoom } from '../waiting/waiting-room.ts'
+import { endpointOf } from './endpoint.ts'
 import { fatalMessage, sqlRejection, sqlRejectionOfSession, sqlRejections, type SqlRejection } from './fatal.ts'
 import { greet } from './greeting.ts'
 import { heldSession, type WaitingSession } from './held-session.ts'
@@ -24,9 +26,12 @@ interface PostgresProxyOptions {
   meter: Meter
   quota: Quota
   live: LiveConnections
+  blocked: BlockedAddresses
   limits: Limits
-  /** The certificate chain and its key in PEM. Without them the proxy does not use TLS. */
-  tls?: { cert: string; key: string }
+  /** The certificate of new sessions. Without it the proxy does not use TLS. */
+  certificate?: ServerCertificate | undefined
+  /** Whether logins without TLS are rejected. */
+  requireTls: boolean
 }
 
 /** A connection whose client no Postgres has admitted yet. */
@@ -58,21 +63,15 @@ export class PostgresProxy {
   readonly server: Server
   readonly port: number
   readonly #options: PostgresProxyOptions
-  readonly #secureContext: ReturnType<typeof createSecureContext> | undefined
   readonly #clients = new Set<Socket>()
   readonly #slots: SessionSlots
-  /** The addresses (`host:port`) of the servers with open sessions, by the sessions' cancel keys. */
+  /** The addresses of the servers with open sessions, as in the routes, by the sessions' cancel keys. */
   readonly #cancelKeys = new Map<string, string>()
 
-  /**
-   * Creates the proxy.
-   * @throws Error when the certificate or its key is invalid
-   */
   constructor(options: PostgresProxyOptions) {
     this.#options = options
     this.port = options.port
     this.#slots = new SessionSlots(options.limits)
-    this.#secureContext = options.tls === undefined ? undefined : createSecureContext(options.tls)
     this.server = createServer({ noDelay: true }, (client) => void this.#serve(client))
     this.server.maxConnections = options.limits.sqlSessions + options.limits.sqlUnauthenticated
   }
@@ -83,9 +82,23 @@ export class PostgresProxy {
     for (const client of this.#clients) client.destroy()
   }
 
+  /**
+   * Closes the connections of clients whose addresses are chosen.
+   * @returns their number
+   */
+  closeOf(isChosen: (clientAddress: string) => boolean): number {
+    const chosen = [...this.#clients].filter(({ remoteAddress = '' }) => isChosen(remoteAddress))
+    for (const client of chosen) client.destroy()
+    return chosen.length
+  }
+
   async #serve(raw: Socket): Promise<void> {
-    const { limits } = this.#options
+    const { blocked, limits, certificate, requireTls } = this.#options
     raw.on('error', () => raw.destroy())
+    if (blocked.rejects(raw.remoteAddress ?? '')) {
+      raw.resetAndDestroy()
+      return
+    }
     const unauthenticated = this.#unauthenticated(raw)
     if (unauthenticated === undefined) {
       raw.destroy()
@@ -93,7 +106,7 @@ export class PostgresProxy {
     }
     this.#clients.add(raw)
     raw.on('close', () => this.#clients.delete(raw))
-    const greeting = await greet(raw, limits.startupBytes, this.#secureContext)
+    const greeting = await greet(raw, limits.startupBytes, { context: certificate?.context, isRequired: requireTls })
     if (greeting.kind === 'gone') raw.destroy()
     else if (greeting.kind === 'rejected') reject(greeting.client, greeting.rejection)
     else if (greeting.kind === 'cancel') this.#cancel(greeting.client, greeting.packet, greeting.key)
@@ -289,14 +302,10 @@ export class PostgresProxy {
 
   /**
    * Connects within `connectTimeout`, or destroys the socket with an error.
-   * @param address `host:port`
+   * @param address as in the route
    */
   #connect(address: string): Socket {
-    const colon = address.lastIndexOf(':')
-    const server = connect({
-      host: address.slice(0, colon).replace(/^\[|\]$/g, ''),
-      port: Number(address.slice(colon + 1)),
-    })
+    const server = connect(endpointOf(address))
     const timer = setTimeout(
       () => server.destroy(new Error('The connection was not established in time.')),
       this.#options.limits.connectTimeout,

@@ -58,6 +58,7 @@ export class LeaseRenewer {
   /** The time of the first failure of the current outage. */
   #failingSince: number | undefined
   readonly #outage = new Outage()
+  #isSynced = false
   #closed = false
   /** Whether the counts of all earlier boots are acknowledged. */
   #isSettled = false
@@ -78,6 +79,11 @@ export class LeaseRenewer {
       want: () => this.#want(),
       isUnavailable,
     })
+  }
+
+  /** Whether the control plane accepted the last call. */
+  get isSynced(): boolean {
+    return this.#isSynced
   }
 
   /** Restores the leases that an earlier boot has persisted. */
@@ -239,6 +245,7 @@ export class LeaseRenewer {
         throw new Error(`The leases of ${source} were ended, because another gateway has the same name.`)
       this.#notBefore = -Infinity
       this.#failingSince = undefined
+      this.#isSynced = true
       this.#outage.over()
       this.#isSettled = call.unfinished.length === 0
       for (const lease of reportedLeases) lease.reportAccepted()
@@ -250,6 +257,7 @@ export class LeaseRenewer {
       const now = elapsed()
       if (this.#outage.failed(now)) onError(new Error("Tenants' requests could not be leased.", { cause }))
       this.#failingSince ??= now
+      this.#isSynced = false
       this.#notBefore = now + this.#interval
       // A control plane that is restarting is back soon, so requests may wait for `maxWait` before they are rejected.
       for (const lease of this.#leases.values()) if (lease.state === 'exhausted') this.#exhaust(lease)

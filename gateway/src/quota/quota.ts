@@ -28,13 +28,14 @@ interface QueueEntry {
   reject(rejection: Rejection): void
 }
 
-/** One of the month's requests, which a request holds until it is counted. */
+/** The parts of the month's requests and of the rate that a request holds until it is counted. */
 export interface Admission {
   /**
    * Settles the request, once.
    * @param isUsed false releases it
+   * @param isRejected true also releases its part of the rate, because it reached nothing of the tenant
    */
-  settle(isUsed: boolean): void
+  settle(isUsed: boolean, isRejected: boolean): void
 }
 
 export class Quota {
@@ -66,6 +67,11 @@ export class Quota {
     if (route !== undefined) return
     this.#options.leases.drop(tenantId, true)
     this.#gates.delete(tenantId)
+  }
+
+  /** Whether the control plane accepted the last call for leases. */
+  get isSynced(): boolean {
+    return this.#options.leases.isSynced
   }
 
   /** Whether the tenant is served without the control plane. */
@@ -138,9 +144,15 @@ export class TenantGate {
   /** The admission of a request at this moment; undefined when nothing is deducted for it. */
   get admission(): Admission | undefined {
     const lease = this.#lease
-    if (lease === undefined) return undefined
-    const { term } = lease
-    return { settle: (isUsed) => this.#options.leases.settle(lease, term, isUsed) }
+    const rate = this.#rate
+    if (lease === undefined && rate === undefined) return undefined
+    const term = lease?.term
+    return {
+      settle: (isUsed, isRejected) => {
+        if (lease !== undefined && term !== undefined) this.#options.leases.settle(lease, term, isUsed)
+        if (isRejected) rate?.release()
+      },
+    }
   }
 
   /**

@@ -29,6 +29,17 @@ export class RateGate {
     return 0
   }
 
+  /** Releases what a request has taken, because it does not count after all. */
+  release(): void {
+    this.#paidAt -= this.#cost
+  }
+
+  /** Returns the milliseconds until a request would be admitted. */
+  wait(now: number): number {
+    const over = Math.max(this.#paidAt, now) + this.#cost - now - this.#room
+    return over > this.#cost / 1_000 ? over : 0
+  }
+
   /** Returns the number of requests that would be admitted at once. */
   remaining(now: number): number {
     return Math.max(0, Math.floor((this.#room - Math.max(0, this.#paidAt - now)) / this.#cost + 0.001))

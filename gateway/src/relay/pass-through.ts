@@ -8,7 +8,8 @@ import { rejectInternal } from '../http/internal-response.ts'
 
 interface PassedCall {
   method: 'GET' | 'DELETE'
-  url: string
+  /** The URLs of the call. The next one is tried when one cannot be reached. */
+  urls: readonly [string, ...string[]]
   /** The token that authenticates the caller. */
   token: string
   /** The media types that the caller accepts. */
@@ -24,14 +25,7 @@ export async function passThrough(call: PassedCall, response: ServerResponse, di
   const gone = new AbortController()
   response.on('close', () => gone.abort())
   try {
-    const result = await request(call.url, {
-      dispatcher,
-      method: call.method,
-      headers: { [internalTokenHeader]: call.token, ...(call.accept === undefined ? {} : { accept: call.accept }) },
-      headersTimeout: call.headTimeout,
-      bodyTimeout: call.idleTimeout,
-      signal: gone.signal,
-    })
+    const result = await firstResponse(call, gone.signal, dispatcher)
     const contentType = result.headers['content-type']
     response.writeHead(result.statusCode, typeof contentType === 'string' ? { 'content-type': contentType } : {})
     response.flushHeaders()
@@ -40,5 +34,27 @@ export async function passThrough(call: PassedCall, response: ServerResponse, di
     // A client must not mistake a part for the whole.
     if (response.headersSent) response.destroy()
     else rejectInternal(response, call.rejectionFor(cause instanceof Error ? cause : new Error(String(cause))))
+  }
+}
+
+async function firstResponse(
+  call: PassedCall,
+  signal: AbortSignal,
+  dispatcher: Dispatcher,
+): Promise<Dispatcher.ResponseData> {
+  const [url, ...others] = call.urls
+  try {
+    return await request(url, {
+      dispatcher,
+      method: call.method,
+      headers: { [internalTokenHeader]: call.token, ...(call.accept === undefined ? {} : { accept: call.accept }) },
+      headersTimeout: call.headTimeout,
+      bodyTimeout: call.idleTimeout,
+      signal,
+    })
+  } catch (cause) {
+    const [next, ...rest] = others
+    if (next === undefined || signal.aborted) throw cause
+    return firstResponse({ ...call, urls: [next, ...rest] }, signal, dispatcher)
   }
 }

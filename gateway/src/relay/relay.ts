@@ -11,6 +11,7 @@ import { rejectInternal } from '../http/internal-response.ts'
 import type { Limits } from '../limits.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import { passThrough } from './pass-through.ts'
+import { worstHealth } from './worst-health.ts'
 
 interface RelayOptions {
   controlUrl: string
@@ -42,7 +43,7 @@ export class Relay {
     await passThrough(
       {
         method: 'GET',
-        url: `${controlUrl}${internalPaths.watchManifests}`,
+        urls: [`${controlUrl}${internalPaths.watchManifests}`],
         token,
         headTimeout: limits.relayTimeout,
         idleTimeout: watchPingSeconds * 3_000,
@@ -70,7 +71,7 @@ export class Relay {
     const { controlUrl, limits } = this.#options
     const call = {
       method: 'GET' as const,
-      url: `${controlUrl}${path}`,
+      urls: [`${controlUrl}${path}`] as const,
       token,
       ...(accept === undefined ? {} : { accept }),
       headTimeout: limits.relayTimeout,
@@ -81,7 +82,8 @@ export class Relay {
   }
 
   /**
-   * Relays a call of the control plane to a tenant's own runtime.
+   * Relays a call of the control plane to a tenant's own runtime. Of several, all report the tenant's health, and the first
+   * that can be reached receives other calls.
    * @param path a path of `internalPaths` of that tenant
    */
   async requestRuntime(
@@ -96,20 +98,36 @@ export class Relay {
       rejectInternal(response, rejections.tenantNotFound)
       return
     }
-    const [runtime] = route.runtimes
-    if (runtime === undefined) {
+    const [first, ...others] = route.runtimes.map((runtime) => `${runtime}${path}`)
+    if (first === undefined) {
       rejectInternal(response, rejections.runtimeUnreachable)
+      return
+    }
+    if (others.length > 0 && path === internalPaths.tenantHealth(tenantId)) {
+      await this.#respondWithWorst([first, ...others], tokens.of(route), response)
       return
     }
     const call = {
       method,
-      url: `${runtime}${path}`,
+      urls: [first, ...others] as const,
       token: tokens.of(route),
       headTimeout: limits.relayTimeout,
       idleTimeout: limits.relayTimeout,
       rejectionFor,
     }
     await passThrough(call, response, this.#agent)
+  }
+
+  async #respondWithWorst(urls: readonly string[], token: string, response: ServerResponse): Promise<void> {
+    const gone = new AbortController()
+    response.on('close', () => gone.abort())
+    try {
+      const call = { urls, token, timeout: this.#options.limits.relayTimeout, signal: gone.signal }
+      const { status, body } = await worstHealth(call, this.#agent)
+      response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' }).end(body)
+    } catch (cause) {
+      rejectInternal(response, rejectionFor(cause instanceof Error ? cause : new Error(String(cause))))
+    }
   }
 
   /** Destroys all connections, with the calls in progress. */

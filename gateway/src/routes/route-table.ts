@@ -1,10 +1,10 @@
 // The routes of all tenants by ID and by name: the control plane's watch, an index, and a copy on disk.
-import { Route, WatchedTable } from '@tenantry/contract'
+import { Route, WatchedTable, type InternalToken } from '@tenantry/contract'
 
 interface RouteTableOptions {
   /** The absolute URL of the watch of routes. */
   url: string
-  internalToken: string
+  internalToken: InternalToken
   /** The file of the last known routes, for a start without a control plane. */
   file: string
   fetch: typeof globalThis.fetch
@@ -36,6 +36,7 @@ export class RouteTable {
       url: options.url,
       internalToken: options.internalToken,
       schema: Route,
+      key: 'tenant_id',
       file: options.file,
       fetch: options.fetch,
       onChange: (tenantId, route) => this.#changed(tenantId, route),

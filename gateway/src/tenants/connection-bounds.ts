@@ -1,6 +1,7 @@
 // Limits the open connections of a tenant's container at one listener, so that no container can keep others from being
 // served.
 import type { Server, Socket } from 'node:net'
+import { LimitedReports } from '@tenantry/contract'
 import { ipv4Number, isWithin, type Ipv4Range } from './ipv4-range.ts'
 
 /** The addresses of the tenants' containers. */
@@ -18,15 +19,13 @@ interface ConnectionBoundsOptions {
   onRejected: (listener: string, address: string) => void
 }
 
-const reportMilliseconds = 60_000
-
 export class ConnectionBounds {
   readonly #options: ConnectionBoundsOptions
-  /** The time of the last report of each address, oldest first. */
-  readonly #reportedAt = new Map<number, number>()
+  readonly #reports: LimitedReports<number>
 
   constructor(options: ConnectionBoundsOptions) {
     this.#options = options
+    this.#reports = new LimitedReports(options.elapsed)
   }
 
   /**
@@ -42,7 +41,7 @@ export class ConnectionBounds {
       if (before >= max) {
         const { remoteAddress = '' } = socket
         socket.destroy()
-        this.#report(listener, address, remoteAddress)
+        if (this.#reports.isDue(address)) this.#options.onRejected(listener, remoteAddress)
         return
       }
       open.set(address, before + 1)
@@ -59,16 +58,5 @@ export class ConnectionBounds {
     const address = text === undefined ? undefined : ipv4Number(text)
     if (address === undefined || !isWithin(range, address)) return undefined
     return except !== undefined && isWithin(except, address) ? undefined : address
-  }
-
-  #report(listener: string, address: number, text: string): void {
-    const now = this.#options.elapsed()
-    for (const [other, at] of this.#reportedAt) {
-      if (now - at < reportMilliseconds) break
-      this.#reportedAt.delete(other)
-    }
-    if (this.#reportedAt.has(address)) return
-    this.#reportedAt.set(address, now)
-    this.#options.onRejected(listener, text)
   }
 }

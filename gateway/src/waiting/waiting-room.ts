@@ -34,10 +34,17 @@ export class WaitingRoom {
   readonly #options: WaitingRoomOptions
   readonly #rooms = new Map<string, Room>()
   #waiting = 0
+  /** The number of requests that were rejected because too many waited. */
+  rejected = 0
   #closed = false
 
   constructor(options: WaitingRoomOptions) {
     this.#options = options
+  }
+
+  /** The number of waiting requests. */
+  get size(): number {
+    return this.#waiting
   }
 
   /**
@@ -48,6 +55,7 @@ export class WaitingRoom {
     const { limits } = this.#options
     const waitingForTenant = this.#rooms.get(tenantId)?.requests.size ?? 0
     if (this.#closed || this.#waiting >= limits.waiting || waitingForTenant >= limits.waitingPerTenant) {
+      if (!this.#closed) this.rejected++
       request.reject(this.#closed ? rejections.tenantWaking : rejections.tooManyWaiting)
       return () => undefined
     }

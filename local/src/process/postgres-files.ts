@@ -1,8 +1,11 @@
 // The embedded Postgres on disk: binaries from npm, a data directory that initdb creates, and its settings.
 import { execFile } from 'node:child_process'
-import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { signalProcess } from './process-group.ts'
+import { commandLineOf, processesIn } from './process-identity.ts'
 import { asIdentity, setOwner, type Identity } from './unprivileged.ts'
 
 const run = promisify(execFile)
@@ -28,48 +31,70 @@ export async function postgresBinaries(): Promise<PostgresBinaries> {
   }
 }
 
-/** Creates a missing data directory. An incomplete one, after a kill during initdb, is created again. */
-export async function initialiseDataDirectory(options: {
+interface DataDirectoryOptions {
   binaries: PostgresBinaries
   directory: string
   superuserPassword: string
   identity: Identity | undefined
-}): Promise<'created' | 'existing'> {
-  const { binaries, directory, superuserPassword, identity } = options
+  /**
+   * A data directory with the same password, which no server has used yet. A copy of it is complete sooner than a run of
+   * initdb.
+   */
+  template?: string | undefined
+}
+
+/** Creates a missing data directory. An incomplete one, after a kill, is created again. */
+export async function initialiseDataDirectory(options: DataDirectoryOptions): Promise<'created' | 'existing'> {
+  const { directory, superuserPassword, identity, template } = options
   const marker = join(directory, 'tenantry.complete')
   if (await exists(marker)) return 'existing'
   await rm(directory, { recursive: true, force: true })
+  if (template !== undefined) {
+    await copyDataDirectory(template, options)
+    return 'created'
+  }
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await setOwner(directory, identity)
   const passwordFile = `${directory}.password`
   await writeFile(passwordFile, superuserPassword, { mode: 0o600 })
   await setOwner(passwordFile, identity)
   try {
-    const { command, args } = await asIdentity(identity, [binaries.root, dirname(directory)], {
-      command: binaries.initdb,
-      args: [
-        '--pgdata',
-        directory,
-        '--username',
-        'postgres',
-        '--pwfile',
-        passwordFile,
-        '--auth',
-        'scram-sha-256',
-        '--encoding',
-        'UTF8',
-        '--locale',
-        'C.UTF-8',
-        '--data-checksums',
-        '--no-instructions',
-      ],
-    })
-    await run(command, args, { env: { PATH: process.env['PATH'] ?? '' }, timeout: 120_000 })
+    await initdb(options, [
+      '--pgdata',
+      directory,
+      '--username',
+      'postgres',
+      '--pwfile',
+      passwordFile,
+      '--auth',
+      'scram-sha-256',
+      '--encoding',
+      'UTF8',
+      '--locale',
+      'C.UTF-8',
+      '--data-checksums',
+      '--no-instructions',
+    ])
   } finally {
     await rm(passwordFile, { force: true })
   }
   await writeFile(marker, '')
   return 'created'
+}
+
+/** Copies a data directory. The copy gets its name when it is on disk, so that a crash leaves no part of it. */
+async function copyDataDirectory(from: string, options: DataDirectoryOptions): Promise<void> {
+  const copying = `${options.directory}.copying`
+  await rm(copying, { recursive: true, force: true })
+  // fs.cp does not preserve owners.
+  await run('cp', ['-a', from, copying], { timeout: 120_000 })
+  await initdb(options, ['--sync-only', '--pgdata', copying])
+  await rename(copying, options.directory)
+}
+
+async function initdb({ binaries, directory, identity }: DataDirectoryOptions, args: string[]): Promise<void> {
+  const initdb = await asIdentity(identity, [binaries.root, dirname(directory)], { command: binaries.initdb, args })
+  await run(initdb.command, initdb.args, { env: { PATH: process.env['PATH'] ?? '' }, timeout: 120_000 })
 }
 
 /** Returns settings for the command line, so that they depend on this program's version and not on the data. */
@@ -93,16 +118,39 @@ export function postgresArguments(directory: string, port: number, settings: Rec
   return ['-D', directory, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
 }
 
+/** Time limit for the end of killed backends. */
+const backendsMilliseconds = 5_000
+
 /**
- * Removes a `postmaster.pid` without a running Postgres: an empty one after a power failure, or one whose PID another
- * program has now. Postgres would not start with either.
+ * Removes what a killed server has left, without which Postgres would not start: backends that still execute a query, and
+ * so still use its shared memory; and the lock files `postmaster.pid` and that of its socket. They may be empty after a
+ * power failure, or contain a PID that another process has now, such as that of another Postgres. A server that runs is
+ * left alone.
+ * @param socket path of the server's socket
+ * @throws Error if a backend cannot be killed
  */
-export async function removeStaleLock(directory: string): Promise<void> {
+export async function removeRemains(directory: string, socket: string): Promise<void> {
   const file = join(directory, 'postmaster.pid')
-  if (!(await exists(file))) return
-  const pid = Number((await readFile(file, 'utf8')).split('\n')[0])
-  const program = Number.isInteger(pid) && pid > 0 ? await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '') : ''
-  if (program.trim() !== 'postgres') await rm(file, { force: true })
+  const pid = Number((await readFile(file, 'utf8').catch(() => '')).split('\n')[0])
+  if (Number.isInteger(pid) && pid > 0 && (await commandLineOf(pid)).includes(directory)) return
+  await killBackends(directory)
+  for (const stale of [file, socket, `${socket}.lock`]) await rm(stale, { force: true })
+}
+
+/**
+ * Kills the backends of a server that has ended. Each is the leader of its own process group, so the end of the server's
+ * group does not include them. Their working directory is the data directory.
+ */
+async function killBackends(directory: string): Promise<void> {
+  const deadline = performance.now() + backendsMilliseconds
+  for (;;) {
+    const backends = (await processesIn(directory)).filter(({ name }) => name === 'postgres')
+    if (backends.length === 0) return
+    if (performance.now() > deadline)
+      throw new Error(`The process ${backends[0]?.pid} of a former Postgres in ${directory} could not be killed.`)
+    for (const { pid } of backends) signalProcess(pid, 'SIGKILL')
+    await sleep(10)
+  }
 }
 
 async function exists(path: string): Promise<boolean> {

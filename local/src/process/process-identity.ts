@@ -1,5 +1,5 @@
 // Identifies a process by its PID and the kernel's start time, because PIDs are reused.
-import { readFile, readdir } from 'node:fs/promises'
+import { readFile, readdir, readlink, realpath } from 'node:fs/promises'
 
 export interface ProcessIdentity {
   pid: number
@@ -43,6 +43,14 @@ export async function allProcesses(): Promise<ProcessStat[]> {
     if (stat !== undefined) found.push(stat)
   }
   return found
+}
+
+/** Returns the processes whose working directory is the given one. */
+export async function processesIn(directory: string): Promise<ProcessStat[]> {
+  const path = await realpath(directory).catch(() => directory)
+  const all = await allProcesses()
+  const directories = await Promise.all(all.map(({ pid }) => readlink(`/proc/${pid}/cwd`).catch(() => '')))
+  return all.filter((_, index) => directories[index] === path)
 }
 
 /** Returns the command line of a process as its arguments; empty if it has ended. */

@@ -38,7 +38,7 @@ export class RunRecords {
   }
 
   /** Ends the processes that an earlier run left, in their stop order. */
-  async endOrphans(log: Logger): Promise<void> {
+  async endOrphans(log: Pick<Logger, 'info'>): Promise<void> {
     await mkdir(this.#directory, { recursive: true })
     const records: { service: string; record: RunRecord }[] = []
     for (const file of await readdir(this.#directory)) {
@@ -54,7 +54,7 @@ export class RunRecords {
     }
   }
 
-  async #endOrphan(service: string, record: RunRecord, log: Logger): Promise<void> {
+  async #endOrphan(service: string, record: RunRecord, log: Pick<Logger, 'info'>): Promise<void> {
     const report = () => log.info({ service, pid: record.pid }, 'A process of an earlier run is ended.')
     if (await isAlive(record)) {
       report()

@@ -39,10 +39,11 @@ interface SupervisorOptions {
   readyMilliseconds?: number
 }
 
-const firstDelayMilliseconds = 100
+/** Delay before a second restart. The first one has none, because others wait for the service. */
+const minDelayMilliseconds = 100
 const maxDelayMilliseconds = 10_000
-/** Run time after which the delay is short again. */
-const steadyMilliseconds = 30_000
+/** Run time after which a restart counts as the first one again. */
+const steadyMilliseconds = 5_000
 /** Time limit for the output of a service that has ended. */
 const outputMilliseconds = 1_000
 
@@ -98,7 +99,7 @@ export class Supervisor {
     }
     this.#running.push(running)
     await this.#spawn(running)
-    const readyMilliseconds = this.#options.readyMilliseconds ?? 30_000
+    const readyMilliseconds = this.#options.readyMilliseconds ?? 60_000
     const died = running.exited.then(async () => {
       if (stopping.signal.aborted) return
       throw (
@@ -118,22 +119,29 @@ export class Supervisor {
   /** Stops all services in their order. `expedite` kills remaining processes. */
   async stop(expedite: AbortSignal): Promise<void> {
     this.#isStopped = true
-    for (const running of this.#running.splice(0).sort((a, b) => a.service.stopOrder - b.service.stopOrder)) {
-      running.stopping.abort()
-      const { child, service } = running
-      if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) {
-        await endGroup(child.pid, { signal: service.stopSignal, milliseconds: service.stopMilliseconds, expedite })
-      }
-      await running.loop
-      await this.#records.remove(service.name)
+    const services = this.#running.splice(0)
+    const orders = new Set(services.map(({ service }) => service.stopOrder).sort((a, b) => a - b))
+    for (const order of orders) {
+      const together = services.filter(({ service }) => service.stopOrder === order)
+      await Promise.all(together.map((running) => this.#stop(running, expedite)))
     }
+  }
+
+  async #stop(running: Running, expedite: AbortSignal): Promise<void> {
+    running.stopping.abort()
+    const { child, service } = running
+    if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) {
+      await endGroup(child.pid, { signal: service.stopSignal, milliseconds: service.stopMilliseconds, expedite })
+    }
+    await running.loop
+    await this.#records.remove(service.name)
   }
 
   /** Restarts the service whenever it ends, until it is stopped. Never throws, because nothing else would restart it. */
   async #supervise(running: Running): Promise<void> {
     const { service, stopping } = running
     const { log } = this.#options
-    let delay = firstDelayMilliseconds
+    let delay = 0
     for (;;) {
       const begin = performance.now()
       await running.exited
@@ -144,7 +152,7 @@ export class Supervisor {
         this.#options.onConfigurationError?.(configurationError)
         return
       }
-      if (performance.now() - begin > steadyMilliseconds) delay = firstDelayMilliseconds
+      if (performance.now() - begin > steadyMilliseconds) delay = 0
       try {
         log.warn(
           { service: service.name, code: running.child?.exitCode, signal: running.child?.signalCode, delay },
@@ -157,7 +165,7 @@ export class Supervisor {
       } catch (error) {
         log.error({ service: service.name, err: error }, 'A service could not be started. The start is retried.')
       }
-      delay = Math.min(delay * 2, maxDelayMilliseconds)
+      delay = Math.min(Math.max(delay * 2, minDelayMilliseconds), maxDelayMilliseconds)
     }
   }
 

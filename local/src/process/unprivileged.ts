@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /** System user of the services of an installation that root starts. */
-const serviceUser = 'tenantry'
+export const serviceUser = 'tenantry'
 
 export interface Identity {
   uid: number

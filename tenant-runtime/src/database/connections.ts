@@ -2,11 +2,14 @@
 // tenant may have a few, and all tenants together no more than a maximum, at which the connection that has been idle
 // longest is closed for a tenant that needs one.
 import pg from 'pg'
-import { guardMessages } from './message-guard.ts'
+import { Results } from '../bounds/index.ts'
 import { RuntimeError } from '../errors.ts'
+import { guardMessages, type MessageGuard } from './message-guard.ts'
 import { PreparedStatements } from './prepared-statements.ts'
 import type { ReadingTime } from './row-stream.ts'
+import { sessionOptions } from './session-settings.ts'
 import { StreamSlots } from './stream-slots.ts'
+import { withValidPassword } from './valid-password.ts'
 
 export interface ConnectionLimits {
   total: number
@@ -17,6 +20,7 @@ export interface ConnectionLimits {
   waitMilliseconds: number
   /** The maximum number of waiting requests of one tenant. Further ones are rejected at once. */
   maxWaiting: number
+  /** The maximum time of a login. Postgres rejects one at once when it is down, and takes seconds when it is busy. */
   connectMilliseconds: number
   statementMilliseconds: number
   /** The time limits for reading a long response: without any progress, and in total. */
@@ -29,13 +33,15 @@ export const defaultConnectionLimits: ConnectionLimits = {
   idleMilliseconds: 30_000,
   waitMilliseconds: 5_000,
   maxWaiting: 512,
-  connectMilliseconds: 2_000,
+  connectMilliseconds: 5_000,
   statementMilliseconds: 30_000,
   reading: { stallMilliseconds: 60_000, maxMilliseconds: 600_000 },
 }
 
 export interface Connection {
   readonly client: pg.Client
+  /** Limits the rows of the round trip in progress. */
+  readonly guard: MessageGuard
   readonly prepared: PreparedStatements
   /** The time on the clock of `Connections` at which its tenant's turn with it began. */
   readonly openedAt: number
@@ -47,6 +53,8 @@ const turnMilliseconds = 100
 interface Login {
   tenantId: string
   url: string
+  /** URLs with the login's other valid passwords, while they are rotated. */
+  otherUrls?: readonly string[] | undefined
 }
 
 interface Waiter {
@@ -66,6 +74,8 @@ interface Pool {
 export class Connections {
   /** Slots for reading long responses, which may use a part of the connections, so that the rest remains available. */
   readonly streams: StreamSlots
+  /** The memory for results. */
+  readonly results: Results
   readonly #limits: ConnectionLimits
   readonly #now: () => number
   readonly #pools = new Map<string, Pool>()
@@ -75,9 +85,18 @@ export class Connections {
   #total = 0
   #closed = false
 
-  /** Creates the pools. `now` returns monotonic milliseconds. */
-  constructor(limits: ConnectionLimits, now: () => number = () => performance.now()) {
+  /**
+   * Creates the pools.
+   * @param results the memory for results; by default, it is not limited
+   * @param now returns monotonic milliseconds
+   */
+  constructor(
+    limits: ConnectionLimits,
+    results: Results = new Results(Infinity, 1),
+    now: () => number = () => performance.now(),
+  ) {
     this.#limits = limits
+    this.results = results
     this.#now = now
     this.streams = new StreamSlots({ total: Math.ceil(limits.total / 2), perTenant: Math.ceil(limits.perTenant / 4) })
     this.#sweep = setInterval(() => this.#closeIdle(), Math.max(1000, limits.idleMilliseconds / 4))
@@ -133,9 +152,12 @@ export class Connections {
     this.#openForWaiting()
   }
 
-  /**
-   * Closes a tenant's connections after its deletion or a change of its password. Busy ones close when they are released.
-   */
+  /** Uses a tenant's login from now on. Idle connections of another password close, busy ones when they are released. */
+  renew(login: Login): void {
+    if (this.#pools.has(login.tenantId)) this.#poolOf(login)
+  }
+
+  /** Closes a tenant's connections after its deletion. Busy ones close when they are released. */
   evict(tenantId: string): void {
     const pool = this.#pools.get(tenantId)
     if (pool === undefined) return
@@ -164,14 +186,19 @@ export class Connections {
     }
     if (pool.login.url !== login.url) {
       for (const { connection } of pool.idle.splice(0)) void this.#discard(login.tenantId, connection)
-      pool.login = login
     }
+    pool.login = login
     return pool
   }
 
-  /** Whether a connection may be opened now. Makes room by closing the one that has been idle longest. */
+  /**
+   * Whether a connection may be opened now. Makes room by closing the one that has been idle longest. A tenant leaves as
+   * many for others as it has, so that the slow statements of a few tenants do not use all of them.
+   */
   #mayOpen(pool: Pool): boolean {
     if (pool.count >= this.#limits.perTenant) return false
+    const isShared = pool.count > 0 && this.#pools.size > 1
+    if (isShared && pool.count >= this.#limits.total - this.#total + this.load.idle) return false
     if (this.#total < this.#limits.total) return true
     let oldest: { tenantId: string; pool: Pool; since: number } | undefined
     for (const [tenantId, other] of this.#pools) {
@@ -207,40 +234,55 @@ export class Connections {
     const { login } = pool
     pool.count++
     this.#total++
+    try {
+      return await withValidPassword([login.url, ...(login.otherUrls ?? [])], (url) => this.#connect(login, url))
+    } catch (cause) {
+      this.#removeOne(login.tenantId)
+      this.#openForWaiting()
+      throw new RuntimeError('DATABASE_UNAVAILABLE', 'The database does not respond.', { cause })
+    }
+  }
+
+  async #connect({ tenantId }: Login, url: string): Promise<Connection> {
     const client = new pg.Client({
-      connectionString: login.url,
-      application_name: `tenantry:${login.tenantId}`,
+      connectionString: url,
+      application_name: `tenantry:${tenantId}`,
       connectionTimeoutMillis: this.#limits.connectMilliseconds,
       keepAlive: true,
-      options: [
-        `-c statement_timeout=${this.#limits.statementMilliseconds}`,
-        '-c idle_in_transaction_session_timeout=10000',
-        // Postgres ends a query whose caller has left.
-        '-c client_connection_check_interval=2000',
-        // It also ends the session of a lost host, whose transaction would otherwise hold its locks for hours.
-        '-c tcp_keepalives_idle=30',
-        '-c tcp_keepalives_interval=10',
-        '-c tcp_keepalives_count=3',
-        '-c timezone=UTC',
-        '-c datestyle=ISO',
-        '-c jit=off',
-      ].join(' '),
+      options: sessionOptions(
+        { schema: tenantId, role: 'none' },
+        {
+          statement_timeout: String(this.#limits.statementMilliseconds),
+          lock_timeout: '0',
+          idle_in_transaction_session_timeout: '10000',
+          // Postgres ends a query whose caller has left.
+          client_connection_check_interval: '2000',
+          // It also ends the session of a lost host, whose transaction would otherwise hold its locks for hours.
+          tcp_keepalives_idle: '30',
+          tcp_keepalives_interval: '10',
+          tcp_keepalives_count: '3',
+          jit: 'off',
+        },
+      ),
     })
-    const connection: Connection = { client, prepared: new PreparedStatements(), openedAt: this.#now() }
+    const connection: Connection = {
+      client,
+      guard: { onRow: undefined },
+      prepared: new PreparedStatements(),
+      openedAt: this.#now(),
+    }
     // An idle connection that Postgres ends (restart, terminate) must neither crash the runtime nor be reused.
-    client.on('error', () => this.#lost(login.tenantId, connection))
-    client.on('end', () => this.#lost(login.tenantId, connection))
+    client.on('error', () => this.#lost(tenantId, connection))
+    client.on('end', () => this.#lost(tenantId, connection))
     try {
       await client.connect()
       // The connection may have ended together with the login.
       if (this.#broken.has(connection)) throw new Error('Postgres ended the connection right after the login.')
-      guardMessages(client)
+      guardMessages(client, connection.guard)
       return connection
     } catch (cause) {
-      this.#removeOne(login.tenantId)
       client.end().catch(() => undefined)
-      this.#openForWaiting()
-      throw new RuntimeError('DATABASE_UNAVAILABLE', 'The database does not respond.', { cause })
+      throw cause
     }
   }
 

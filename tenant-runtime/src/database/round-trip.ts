@@ -3,6 +3,7 @@
 // with it.
 // node-postgres accepts such a sequence as a "submittable".
 import pg from 'pg'
+import { MessageTooLongError, maxMessageLength } from './message-guard.ts'
 import type { PreparedStatements } from './prepared-statements.ts'
 import { SentStatements } from './sent-statements.ts'
 import type { Result, Statement } from './statement.ts'
@@ -14,6 +15,9 @@ export class RoundTrip {
   readonly #statements: readonly Statement[]
   readonly #sent: SentStatements
   #isSubmitted = false
+  #wire: Wire | undefined
+  /** The characters of rows that may still come. */
+  #remaining = maxMessageLength
   #settle: { resolve: (results: Result[]) => void; reject: (error: RoundTripError) => void }
 
   constructor(statements: readonly Statement[], prepared: PreparedStatements) {
@@ -26,6 +30,7 @@ export class RoundTrip {
 
   submit(wire: Wire): Error | null {
     this.#isSubmitted = true
+    this.#wire = wire
     wire.stream.cork()
     try {
       this.#sent.begin(wire)
@@ -42,8 +47,16 @@ export class RoundTrip {
     this.#sent.described(message.fields)
   }
 
-  handleDataRow(message: { fields: (string | null)[] }): void {
-    this.#sent.row(message.fields)
+  handleDataRow({ fields }: { fields: (string | null)[] }): void {
+    for (const text of fields) if (text !== null) this.#remaining -= text.length
+    if (this.#remaining >= 0) {
+      this.#sent.row(fields)
+      return
+    }
+    // Rows are no longer stored. Postgres ends the query when it cannot send them.
+    const error = new MessageTooLongError(`The rows of a round trip have more than ${maxMessageLength} characters.`)
+    this.#settle.reject(new RoundTripError(error, { reusable: false, undone: false }))
+    this.#wire?.stream.destroy()
   }
 
   handleCommandComplete(message: { text: string }): void {

@@ -2,6 +2,7 @@
 // of unlimited length takes several round trips.
 import type { Readable } from 'node:stream'
 import pg from 'pg'
+import type { ArrivingResult } from '../bounds/index.ts'
 import { contextSettings, type RlsContext } from '../tenancy/rls-context.ts'
 import { RuntimeError } from '../errors.ts'
 import type { Connections } from './connections.ts'
@@ -10,8 +11,10 @@ import { MessageTooLongError } from './message-guard.ts'
 import { RoundTrip } from './round-trip.ts'
 import { RowStream, type Frame } from './row-stream.ts'
 import { sweepSession } from './session-sweep.ts'
+import { sessionOptions } from './session-settings.ts'
 import { SharedRoundTrips } from './shared-round-trips.ts'
 import { sql, type Result, type ScopedStatements, type Statement } from './statement.ts'
+import { withValidPassword } from './valid-password.ts'
 import { StreamedRoundTrip } from './streamed-round-trip.ts'
 import { RoundTripError, isStalePlan } from './round-trip-error.ts'
 
@@ -19,12 +22,31 @@ const setContext =
   "select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true)," +
   " set_config('app.user_id', $3, true), set_config('request.jwt.claims', $4, true)"
 
-interface HomeLogins {
+export interface HomeLogins {
   tenantId: string
   /** The URL of the runtime's login. */
   url: string
   /** The URL of the ddl login. */
   ddlUrl: string
+  /** URLs of both logins with their other valid passwords, while these are rotated. */
+  otherUrls?: readonly string[]
+  otherDdlUrls?: readonly string[]
+}
+
+interface RoundTripOptions {
+  onlyReads: boolean
+  /** Whether all callers are anonymous. */
+  isAnonymous: boolean
+  mayRepeat: boolean
+}
+
+interface StreamOptions {
+  /** The memory of the rows. */
+  result: ArrivingResult
+  /** Whether the caller keeps only the rows that it took last. */
+  isTakenInParts?: boolean
+  isForeign?: boolean
+  maxBytes?: number
 }
 
 interface StreamedResponse {
@@ -42,6 +64,7 @@ export class ScopedDatabase {
     return distribute(await this.runTogether(parts, { onlyReads: true }))
   })
 
+  /** @param home the logins, whose owner may replace the URLs while requests run */
   constructor(connections: Connections, home: HomeLogins) {
     this.#connections = connections
     this.#home = home
@@ -67,9 +90,8 @@ export class ScopedDatabase {
   /** Runs statements of several callers in one transaction, those of each part in its own context. */
   async runTogether(parts: readonly ScopedStatements[], { onlyReads = false } = {}): Promise<Result[]> {
     const scoped = parts.flatMap(({ context, statements }) => [this.#settingOf(context), ...statements])
-    const results = await this.#roundTrip(scoped, (error, milliseconds) =>
-      isWorthRepeating(error, milliseconds, onlyReads),
-    )
+    const isAnonymous = parts.every(({ context }) => context.role === 'anon')
+    const results = await this.#roundTrip(scoped, { onlyReads, isAnonymous, mayRepeat: true })
     return results.filter((_, n) => scoped[n]?.text !== setContext)
   }
 
@@ -94,37 +116,47 @@ export class ScopedDatabase {
    * Runs statements as `run` does, with a response of unlimited length: the rows of `last`, which has a single column of
    * text, are fetched while `body` is read. Errors before the first row are thrown. A later error destroys `body`, whose
    * content is then incomplete. The transaction is committed only when `body` is read to its end. `signal` cancels at any
-   * time.
-   * @throws the errors of `run`; RuntimeError DATABASE_BUSY when too many responses are being read
+   * time, and must also abort when the client has received `body`, whose memory is reserved until then.
+   * @param frame the frame of the rows, or a function that makes it from the results of `before`
+   * @throws the errors of `run`; RuntimeError DATABASE_BUSY when too many responses are being read, TOO_MANY_BYTES or
+   * SERVICE_BUSY when there is no memory for large rows
    */
   async stream(
     context: RlsContext,
     before: readonly Statement[],
     last: Statement,
-    frame: Frame,
+    frame: Frame | ((before: readonly Result[]) => Frame),
     signal: AbortSignal,
   ): Promise<StreamedResponse> {
     const leave = this.#connections.streams.take(this.#home.tenantId)
     const scoped = [this.#settingOf(context), ...before]
+    const result = this.#openResult(context.role === 'anon')
+    signal.addEventListener('abort', () => result.release())
+    const options = { result, isTakenInParts: true }
     try {
       const begun = performance.now()
-      const { roundTrip, first, released } = await this.#beginStream(scoped, last, signal).catch((error: unknown) => {
-        if (
-          signal.aborted ||
-          !(error instanceof RoundTripError) ||
-          !isWorthRepeating(error, performance.now() - begun, false)
-        )
-          throw error
-        return this.#beginStream(scoped, last, signal)
-      })
+      const { roundTrip, first, released } = await this.#beginStream(scoped, last, signal, options).catch(
+        (error: unknown) => {
+          if (
+            signal.aborted ||
+            !(error instanceof RoundTripError) ||
+            !isWorthRepeating(error, performance.now() - begun, false)
+          )
+            throw error
+          return this.#beginStream(scoped, last, signal, options)
+        },
+      )
       void released.then(leave)
+      const results = roundTrip.results.slice(1)
+      const framed = typeof frame === 'function' ? frame(results) : frame
       return {
-        before: roundTrip.results.slice(1),
-        body: new RowStream(roundTrip, first, frame, this.#connections.readingTime),
+        before: results,
+        body: new RowStream(roundTrip, first, framed, this.#connections.readingTime),
       }
     } catch (error) {
       leave()
-      throw error
+      result.release()
+      throw withoutRoom(error) ?? error
     }
   }
 
@@ -140,13 +172,21 @@ export class ScopedDatabase {
     maxBytes: number,
     signal: AbortSignal,
   ): Promise<string[]> {
-    const { roundTrip, first } = await this.#beginStream([this.#settingOf(context)], statement, signal, {
-      isForeign: true,
-      maxBytes,
-    })
-    const rows: string[] = []
-    for (let chunk = first; chunk !== undefined; chunk = await roundTrip.next()) rows.push(...chunk)
-    return rows
+    const result = this.#openResult(context.role === 'anon')
+    try {
+      const { roundTrip, first } = await this.#beginStream([this.#settingOf(context)], statement, signal, {
+        result,
+        isForeign: true,
+        maxBytes,
+      })
+      const rows: string[] = []
+      for (let chunk = first; chunk !== undefined; chunk = await roundTrip.next()) rows.push(...chunk)
+      return rows
+    } catch (error) {
+      throw withoutRoom(error) ?? error
+    } finally {
+      result.release()
+    }
   }
 
   /** Runs the statements until the first rows are available. `released` settles when the connection is released. */
@@ -154,12 +194,25 @@ export class ScopedDatabase {
     before: readonly Statement[],
     last: Statement,
     signal: AbortSignal,
-    { isForeign = false, maxBytes = Infinity } = {},
+    { result, isTakenInParts = false, isForeign = last.isForeign ?? false, maxBytes = Infinity }: StreamOptions,
   ) {
     signal.throwIfAborted()
-    const login = { tenantId: this.#home.tenantId, url: this.#home.url }
+    const login = this.#login()
     const connection = await this.#connections.acquire(login)
-    const roundTrip = new StreamedRoundTrip(before, last, connection.prepared, maxBytes)
+    let bytes = 0
+    const onTake = () => {
+      if (isTakenInParts) bytes = 0
+    }
+    const roundTrip = new StreamedRoundTrip(before, last, connection.prepared, { maxBytes, onTake })
+    connection.guard.onRow = (more) => {
+      bytes += more
+      try {
+        result.replace(bytes)
+      } catch (error) {
+        return Promise.reject(error instanceof Error ? error : new Error('There is no room.', { cause: error }))
+      }
+      return undefined
+    }
     const abort = () => roundTrip.cancel(signal.reason)
     signal.addEventListener('abort', abort)
     const released = roundTrip.done
@@ -168,6 +221,7 @@ export class ScopedDatabase {
         (error: unknown) => error instanceof RoundTripError && error.reusable,
       )
       .then(async (reusable) => {
+        connection.guard.onRow = undefined
         signal.removeEventListener('abort', abort)
         this.#connections.release(login, connection, reusable && (!isForeign || (await sweepSession(connection))))
       })
@@ -182,24 +236,33 @@ export class ScopedDatabase {
     }
   }
 
+  /** Returns the runtime's login as it is now. */
+  #login() {
+    const { tenantId, url, otherUrls } = this.#home
+    return { tenantId, url, otherUrls }
+  }
+
   #settingOf(context: RlsContext): Statement {
     return sql(setContext, ...contextSettings(this.#home.tenantId, context))
   }
 
-  /**
-   * Runs one round trip.
-   * @param mayRepeat decides once, by the error and the time it took on its connection, whether the statements run again
-   */
+  #openResult(isAnonymous: boolean): ArrivingResult {
+    return this.#connections.results.open({ tenantId: this.#home.tenantId, isAnonymous })
+  }
+
+  /** Runs one round trip, and once more if that is worth while. */
   async #roundTrip(
     statements: Statement[],
-    mayRepeat: (error: RoundTripError, milliseconds: number) => boolean,
+    { onlyReads, isAnonymous, mayRepeat }: RoundTripOptions,
   ): Promise<Result[]> {
-    const login = { tenantId: this.#home.tenantId, url: this.#home.url }
+    const login = this.#login()
     const connection = await this.#connections.acquire(login)
     const begun = performance.now()
     let reusable = false
+    const result = this.#openResult(isAnonymous)
     try {
       const roundTrip = new RoundTrip(statements, connection.prepared)
+      connection.guard.onRow = (bytes) => result.add(bytes)
       // node-postgres takes any object with `submit` and the handlers; its types name only `submit`.
       connection.client.query(roundTrip as unknown as pg.Submittable)
       const results = await roundTrip.done
@@ -207,14 +270,24 @@ export class ScopedDatabase {
       return results
     } catch (error) {
       reusable = error instanceof RoundTripError && error.reusable
-      if (!(error instanceof RoundTripError) || !mayRepeat(error, performance.now() - begun)) throw error
+      const full = withoutRoom(error)
+      // Postgres may have committed a change whose rows were all on their way.
+      if (full !== undefined) throw onlyReads ? full : unknownOutcome(full)
+      if (
+        !mayRepeat ||
+        !(error instanceof RoundTripError) ||
+        !isWorthRepeating(error, performance.now() - begun, onlyReads)
+      )
+        throw error
     } finally {
+      connection.guard.onRow = undefined
+      result.release()
       if (reusable && statements.some(({ isForeign }) => isForeign === true)) {
         // Only the next user of the connection has to wait for the sweep.
         void sweepSession(connection).then((isClean) => this.#connections.release(login, connection, isClean))
       } else this.#connections.release(login, connection, reusable)
     }
-    return this.#roundTrip(statements, () => false)
+    return this.#roundTrip(statements, { onlyReads, isAnonymous, mayRepeat: false })
   }
 
   /**
@@ -224,20 +297,25 @@ export class ScopedDatabase {
    * @throws RoundTripError for an error of Postgres or the connection that `work` does not handle
    */
   async withOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const client = new pg.Client({
-      connectionString: this.#home.ddlUrl,
-      application_name: `tenantry:${this.#home.tenantId}:ddl`,
-      connectionTimeoutMillis: 5_000,
-      query_timeout: 60_000,
-      options: '-c statement_timeout=60000 -c lock_timeout=3000 -c timezone=UTC -c datestyle=ISO',
-    })
+    const { tenantId, ddlUrl, otherDdlUrls = [] } = this.#home
     const broken: Error[] = []
-    client.on('error', (error) => broken.push(error))
-    try {
-      await client.connect()
-    } catch (cause) {
+    const client = await withValidPassword([ddlUrl, ...otherDdlUrls], async (connectionString) => {
+      const opened = new pg.Client({
+        connectionString,
+        application_name: `tenantry:${tenantId}:ddl`,
+        connectionTimeoutMillis: 5_000,
+        query_timeout: 60_000,
+        options: sessionOptions(
+          { schema: tenantId, role: `${tenantId}_owner` },
+          { statement_timeout: '60000', lock_timeout: '3000' },
+        ),
+      })
+      opened.on('error', (error) => broken.push(error))
+      await opened.connect()
+      return opened
+    }).catch((cause: unknown) => {
       throw new RuntimeError('DATABASE_UNAVAILABLE', 'The database does not respond.', { cause })
-    }
+    })
     try {
       await client.query('begin')
       await client.query(setContext, contextSettings(this.#home.tenantId, { role: 'service', reason: 'schema reload' }))
@@ -255,6 +333,19 @@ export class ScopedDatabase {
   }
 }
 
+/** Returns the error of a round trip that ended because the memory for results had no room, or undefined. */
+function withoutRoom(error: unknown): RuntimeError | undefined {
+  return error instanceof RoundTripError && error.cause instanceof RuntimeError ? error.cause : undefined
+}
+
+function unknownOutcome(cause: RuntimeError): RuntimeError {
+  return new RuntimeError(
+    'SERVICE_BUSY',
+    'There is no memory for the result of the change, which may have been made. Read the records before you retry.',
+    { cause },
+  )
+}
+
 /** SQLSTATEs of a session that ends, or whose statement is cancelled. */
 const endings = new Set(['57P01', '57P02', '57P05', '57014'])
 /** A statement that has run longer may be the reason for the session's end. */
@@ -268,6 +359,6 @@ function isWorthRepeating(
 ): boolean {
   if (isStalePlan(cause)) return true
   if (milliseconds > briefMilliseconds) return false
-  if (cause instanceof MessageTooLongError) return false
+  if (cause instanceof MessageTooLongError || cause instanceof RuntimeError) return false
   return (undone || onlyReads) && (sqlstate === undefined || endings.has(sqlstate))
 }

@@ -46,10 +46,22 @@ export class StreamedRoundTrip {
   #fetch = { max: firstRows, rows: 0, bytes: 0 }
   /** The number of bytes that may still come. */
   #remainingBytes: number
+  readonly #onTake: () => void
 
-  /** Creates the round trip. `last` has a single column of text. More than `maxBytes` of its rows prevent the commit. */
-  constructor(before: readonly Statement[], last: Statement, prepared: PreparedStatements, maxBytes = Infinity) {
+  /**
+   * Creates the round trip.
+   * @param last the statement with a single column of text
+   * @param options.maxBytes the size of its rows above which nothing is committed
+   * @param options.onTake called when the caller takes the rows that have arrived
+   */
+  constructor(
+    before: readonly Statement[],
+    last: Statement,
+    prepared: PreparedStatements,
+    { maxBytes = Infinity, onTake = () => undefined }: { maxBytes?: number; onTake?: () => void } = {},
+  ) {
     this.#remainingBytes = maxBytes
+    this.#onTake = onTake
     this.#before = before
     this.#last = last
     this.#sent = new SentStatements(prepared)
@@ -134,6 +146,7 @@ export class StreamedRoundTrip {
     const rows = this.#rows
     this.#rows = []
     this.#bytes = 0
+    this.#onTake()
     return rows
   }
 

@@ -4,71 +4,34 @@ import { sql } from '../database/statement.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 
 export interface EventBounds {
-  /** The number of days after which events are deleted. */
-  days: number
-  /** The maximum stored size of the newest events. Older ones are deleted. */
-  bytes: number
+  /** The number of days after which events are deleted; null for never. */
+  days: number | null
+  /** The maximum stored size of the newest events. Older ones are deleted. Null is unlimited. */
+  bytes: number | null
   /** The maximum number of events that one transaction deletes. */
   batch: number
 }
 
+/** The bounds of a tenant whose manifest does not state its plan's. */
 export const eventBounds: EventBounds = { days: 7, bytes: 256 * 1024 * 1024, batch: 10_000 }
-
-/** Milliseconds between two polls of a tenant's log. */
-const pollIntervalMs = 3_600_000
 
 const context = { role: 'service', reason: 'old events' } as const
 
-export class EventRetention {
-  readonly #elapsed: () => number
-  readonly #onError: (error: Error) => void
-  /** The time of the last poll of each log, by tenant. */
-  readonly #polledAt = new Map<string, number>()
-  readonly #polling = new Set<Promise<void>>()
-
-  /**
-   * Creates the job.
-   * @param elapsed milliseconds, monotonic
-   */
-  constructor(elapsed: () => number, onError: (error: Error) => void) {
-    this.#elapsed = elapsed
-    this.#onError = onError
-  }
-
-  /** Deletes old events of a log that was not polled for an hour. Called regularly. Never throws. */
-  poll(tenant: Tenant): void {
-    const now = this.#elapsed()
-    if (now - (this.#polledAt.get(tenant.id) ?? -Infinity) < pollIntervalMs) return
-    this.#polledAt.set(tenant.id, now)
-    const polling = trimEvents(tenant)
-      .then(
-        () => undefined,
-        (cause: unknown) =>
-          this.#onError(new Error(`Old events of the tenant ${tenant.id} could not be deleted.`, { cause })),
-      )
-      .finally(() => this.#polling.delete(polling))
-    this.#polling.add(polling)
-  }
-
-  /** Waits until every poll that has begun is over. */
-  async idle(): Promise<void> {
-    await Promise.all(this.#polling)
-  }
-
-  evict(tenantId: string): void {
-    this.#polledAt.delete(tenantId)
-  }
+/** Returns the bounds of the tenant's plan. */
+function boundsOf({ limits: { event_days: days = eventBounds.days, event_bytes: bytes = eventBounds.bytes } }: Tenant) {
+  return { ...eventBounds, days, bytes }
 }
 
 /**
  * Deletes events beyond the limits.
  * @returns the number of deleted events
  */
-export async function trimEvents(tenant: Tenant, { days, bytes, batch }: EventBounds = eventBounds): Promise<number> {
+export async function trimEvents(tenant: Tenant, bounds: EventBounds = boundsOf(tenant)): Promise<number> {
+  const { days, bytes, batch } = bounds
   // Events that are too old are deleted first, because summing up the sizes of a long log takes longer than the statement
   // timeout.
   const old = await remove(tenant, '0', { days, batch })
-  const beyond = await lastBeyond(tenant, bytes)
+  const beyond = bytes === null ? '0' : await lastBeyond(tenant, bytes)
   return old + (beyond === '0' ? 0 : await remove(tenant, beyond, { days, batch }))
 }
 

@@ -2,9 +2,10 @@
 // in the log for each subscriber and only the events that their row-level security allows.
 import type { RuntimeModule } from '../tenancy/runtime-module.ts'
 import type { Authenticator } from '../tenancy/authenticate.ts'
+import { HourlyRetention } from '../tenancy/hourly-retention.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { RuntimeError } from '../errors.ts'
-import { EventRetention } from './event-retention.ts'
+import { trimEvents } from './event-retention.ts'
 import { deletedUpTo, readEvents } from './event-reader.ts'
 import { StreamEndedError, type Pace } from './follow-events.ts'
 import { Followers } from './followers.ts'
@@ -25,7 +26,7 @@ export interface EventsModuleOptions {
 export interface EventsModule extends RuntimeModule {
   /** Notifies the module that the tenant's log may have new entries. */
   notify(tenantId: string): void
-  readonly retention: EventRetention
+  readonly retention: HourlyRetention
 }
 
 const eventsGone =
@@ -48,7 +49,7 @@ export function createEventsModule({
     tenantOf,
     pace,
   })
-  const retention = new EventRetention(elapsed, onError)
+  const retention = new HourlyRetention({ what: 'Old events', trim: trimEvents, elapsed, onError })
   const evict = (tenantId: string) => {
     retention.evict(tenantId)
     followers.evict(tenantId)

@@ -4,17 +4,15 @@
 export interface Poll {
   /** The last number that was assigned. */
   last: bigint
-  /** The ID of a transaction that began after that number was read. */
-  later: bigint
-  /** The lowest ID of running transactions in a later snapshot: every transaction with a lower ID has ended. */
-  ended: bigint
+  /** The IDs of the home's transactions that were running after that number was read. */
+  running: readonly string[]
 }
 
 export interface Watermark {
   /** No further entry up to this number can become visible. */
   final: bigint
-  /** The number that is final when every transaction before `later` has ended. */
-  pending: { last: bigint; later: bigint } | undefined
+  /** The number that is final when these transactions have ended. */
+  pending: { last: bigint; writers: readonly string[] } | undefined
 }
 
 export const unknownWatermark: Watermark = { final: -1n, pending: undefined }
@@ -26,11 +24,12 @@ export function reached({ final, pending }: Watermark): bigint {
 
 /**
  * Advances the watermark. A transaction has its ID before it takes numbers, because its change precedes its event. So a
- * transaction that has taken a number up to `last` has an ID before `later`.
+ * transaction that has taken a number up to `last` either has ended or is one of `running`. Only the home's own
+ * transactions write to its log, so those of other tenants delay nothing.
  */
-export function advance(mark: Watermark, { last, later, ended }: Poll): Watermark {
-  if (mark.pending !== undefined && ended < mark.pending.later) return mark
+export function advance(mark: Watermark, { last, running }: Poll): Watermark {
+  if (mark.pending?.writers.some((id) => running.includes(id)) === true) return mark
   const final = reached(mark)
   if (last <= final) return { final, pending: undefined }
-  return ended >= later ? { final: last, pending: undefined } : { final, pending: { last, later } }
+  return running.length === 0 ? { final: last, pending: undefined } : { final, pending: { last, writers: running } }
 }

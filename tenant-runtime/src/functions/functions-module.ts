@@ -3,8 +3,10 @@ import { lookup } from 'node:dns/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Pace } from '../events/follow-events.ts'
 import { Followers } from '../events/followers.ts'
+import type { EgressProxySettings } from '../egress/egress-proxy.ts'
 import type { RuntimeModule } from '../tenancy/runtime-module.ts'
 import type { Authenticator } from '../tenancy/authenticate.ts'
+import { HourlyRetention } from '../tenancy/hourly-retention.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { addFunctionRoutes } from './deployment/function-routes.ts'
 import { findConfinement, type Confinement } from './executor/confinement.ts'
@@ -16,6 +18,7 @@ import type { FileStore } from './host/file-store.ts'
 import type { HostDeps } from './host/host-calls.ts'
 import { addInvokeRoutes } from './invocations/invoke-routes.ts'
 import { invoke, type InvokeDeps } from './invocations/invoke.ts'
+import { trimInvocations } from './invocations/trim-invocations.ts'
 import { LogRetention } from './logs/log-retention.ts'
 import { positionsPerRun } from './logs/read-log.ts'
 import { ModuleCache } from './module/module-cache.ts'
@@ -46,6 +49,8 @@ export interface FunctionsModuleOptions {
   onEnd?: InvokeDeps['onEnd']
   /** Private networks that functions may reach. */
   reachable: Networks
+  /** The egress proxy through which functions reach other hosts; undefined to reach them directly. */
+  egress?: EgressProxySettings | undefined
   /** Returns all addresses of a host name; by default, those of the system's resolver. */
   resolve?: (hostname: string) => Promise<string[]>
   /** Whether functions can reach anything beyond the machine's own networks; by default, whether it has a default route. */
@@ -62,6 +67,7 @@ export interface FunctionsModuleOptions {
 }
 
 export interface FunctionsModule extends RuntimeModule {
+  readonly retention: HourlyRetention
   /** Notifies the module that the tenant's data may have changed. */
   notify(tenantId: string): void
 }
@@ -88,10 +94,11 @@ export function createFunctionsModule(options: FunctionsModuleOptions): Function
     onWrite,
     onError,
     reachable: options.reachable,
+    egress: options.egress,
     resolve: options.resolve ?? lookUpAll,
     hasWayOut: options.hasWayOut ?? hasDefaultRoute,
   }
-  const pool = new ExecutorPool({ ...defaultPoolLimits, ...limits }, onError)
+  const pool = new ExecutorPool({ ...defaultPoolLimits, ...limits }, elapsed, onError)
   const followers = new Followers({
     sequence: 'function_logs_seq_seq',
     what: 'logs',
@@ -102,6 +109,12 @@ export function createFunctionsModule(options: FunctionsModuleOptions): Function
     pace: options.followPace,
   })
   const logs = new LogRetention((tenantId) => followers.notify(tenantId), onError)
+  const retention = new HourlyRetention({
+    what: 'Old records of invocations',
+    trim: trimInvocations,
+    elapsed,
+    onError,
+  })
   const modules = new ModuleCache()
   const deps: InvokeDeps = {
     pool,
@@ -143,6 +156,7 @@ export function createFunctionsModule(options: FunctionsModuleOptions): Function
 
   return {
     name: 'functions',
+    retention,
     async routes(app) {
       log = app.log
       await addFunctionRoutes(app, { pool, now, onTrigger })
@@ -159,7 +173,7 @@ export function createFunctionsModule(options: FunctionsModuleOptions): Function
     },
     async close() {
       await pool.close()
-      await logs.idle()
+      await Promise.all([logs.idle(), retention.idle()])
     },
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
     async usage(tenant) {
@@ -173,12 +187,14 @@ export function createFunctionsModule(options: FunctionsModuleOptions): Function
       pool.evict(tenantId)
       modules.evict(tenantId)
       dispatcher.evict(tenantId)
+      retention.evict(tenantId)
       followers.evict(tenantId)
     },
     async removeData(tenantId) {
       pool.end(tenantId)
       modules.evict(tenantId)
       dispatcher.evict(tenantId)
+      retention.evict(tenantId)
       followers.evict(tenantId)
     },
   }

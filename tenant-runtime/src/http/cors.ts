@@ -1,11 +1,11 @@
 // CORS for browsers: preflights on all paths, and the headers that a page may read of responses.
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 const exposed =
   'Accept-Ranges, Content-Disposition, Content-Encoding, Content-Length, Content-Location, Content-Range, ' +
-  'Content-Type, ETag, Last-Modified, Link, Location, Next-Cursor, Preference-Applied, Range-Unit, Retry-After, ' +
-  'X-Relay-Error, X-Request-Id'
+  'Content-Type, ETag, Last-Modified, Link, Location, Next-Cursor, Preference-Applied, Proxy-Status, Range-Unit, ' +
+  'Retry-After, X-Relay-Error, X-Request-Id'
 const allowedByDefault = 'authorization, apikey, content-type, prefer, range, x-client-info, x-upsert'
 
 /**
@@ -26,14 +26,22 @@ export function addCors(app: FastifyInstance): void {
     reply.headers(corsHeaders(request))
     if (typeof vary === 'string') reply.header('vary', `${vary}, Origin`)
   })
-  app.options('/*', { config: { access: 'public' } }, async (request, reply) => {
-    const requestedHeaders = request.headers['access-control-request-headers']
-    return reply
-      .status(204)
-      .header('access-control-allow-origin', '*')
-      .header('access-control-allow-methods', methods)
-      .header('access-control-allow-headers', requestedHeaders ?? allowedByDefault)
-      .header('access-control-max-age', '86400')
-      .send()
-  })
+  app.options('/*', { config: { access: 'public' } }, async (request, reply) => sendPreflight(request, reply))
+}
+
+/** Whether a browser requests the permissions for a later request. */
+export function isPreflight({ headers }: FastifyRequest): boolean {
+  return headers['access-control-request-method'] !== undefined
+}
+
+/** Sends the permissions for a browser's later request. */
+export function sendPreflight(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const requestedHeaders = request.headers['access-control-request-headers']
+  return reply
+    .status(204)
+    .header('access-control-allow-origin', '*')
+    .header('access-control-allow-methods', methods)
+    .header('access-control-allow-headers', requestedHeaders ?? allowedByDefault)
+    .header('access-control-max-age', '86400')
+    .send()
 }

@@ -1,11 +1,14 @@
 // Makes all error bodies: maps the runtime's own errors, Fastify's and the validator's to one form.
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { rejectedHeader, violationOf, type ErrorBody } from '@tenantry/contract'
+import { LimitedReports, rejectedHeader, violationOf, type ErrorBody } from '@tenantry/contract'
 import { databaseError } from '../database/database-error.ts'
 import { RuntimeError } from '../errors.ts'
+import type { Tenant } from '../tenancy/tenant.ts'
 import { corsHeaders } from './cors.ts'
 
-export function addErrorHandler(app: FastifyInstance): void {
+/** Adds the handlers of errors and of unknown paths. `elapsed` returns monotonic milliseconds. */
+export function addErrorHandler(app: FastifyInstance, elapsed: () => number): void {
+  const reports = new LimitedReports<string>(elapsed)
   app.setErrorHandler((error: FastifyError | Error, request, reply) => {
     const runtimeError = toRuntimeError(error)
     if (runtimeError.status >= 500) {
@@ -13,14 +16,23 @@ export function addErrorHandler(app: FastifyInstance): void {
       // and its logs.
       if (runtimeError.isOfTenant)
         request.log.debug({ tenant: request.tenant.id, code: runtimeError.code }, "A tenant's code failed.")
-      else request.log.error({ err: error, url: request.url }, 'A request failed.')
+      else if (runtimeError.isLoad) {
+        const tenant = (request.tenant as Tenant | null)?.id
+        if (reports.isDue(`${tenant} ${runtimeError.code}`))
+          request.log.warn(
+            { tenant, code: runtimeError.code, reason: runtimeError.message },
+            'Requests of a tenant fail under load. Further ones are not logged for a minute.',
+          )
+      } else request.log.error({ err: error, url: request.url }, 'A request failed.')
     }
     if (runtimeError.retryAfter !== undefined) reply.header('retry-after', String(runtimeError.retryAfter))
     if (runtimeError.status === 401) reply.header('www-authenticate', 'Bearer')
+    reply.headers(runtimeError.headers)
     // Fastify would close the connection after a body that is too large, and the kernel would reset it before the client
     // has read the response. The gateway has its own limit for what comes after a response.
     reply.removeHeader('connection')
     request.raw.resume()
+    cutRest(request)
     return reply.status(runtimeError.status).type('application/json; charset=utf-8').send(errorBody(runtimeError))
   })
   app.setNotFoundHandler((request, reply) => {
@@ -30,6 +42,17 @@ export function addErrorHandler(app: FastifyInstance): void {
     )
     return reply.status(404).send(errorBody(error))
   })
+}
+
+/** The milliseconds for which the rest of a rejected body is read and dropped, so that its sender gets the response. */
+const restMilliseconds = 30_000
+
+/** Ends the connection of a client that continues to send the body of a rejected request. */
+function cutRest({ raw }: FastifyRequest): void {
+  if (raw.complete) return
+  const timer = setTimeout(() => raw.destroy(), restMilliseconds)
+  timer.unref()
+  raw.once('close', () => clearTimeout(timer))
 }
 
 /** Rejects a URL that Fastify itself cannot parse, for which no route and no hook runs. */

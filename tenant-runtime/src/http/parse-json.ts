@@ -3,20 +3,26 @@
 
 const maxDepth = 64
 const maxValues = 500_000
+/** The memory of a value and its key, and of an object or array, measured in V8 with the most expensive forms. */
+const bytesPerValue = 80
+const bytesPerContainer = 160
 const maxKeyLength = '__proto__'.length * 6
 
 /**
  * Parses the text.
+ * @param charge called with the memory that the value needs in addition to its texts, before it is made
  * @throws SyntaxError that states what is wrong
  */
-export function parseJson(text: string): unknown {
-  checkText(text)
+export function parseJson(text: string, charge: (bytes: number) => void = () => undefined): unknown {
+  charge(checkText(text))
   return JSON.parse(text)
 }
 
-function checkText(text: string): void {
+/** Checks the text, and returns the memory that its value needs in addition to its texts. */
+function checkText(text: string): number {
   let depth = 0
   let values = 0
+  let containers = 0
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case 0x22: {
@@ -38,6 +44,7 @@ function checkText(text: string): void {
         break
       case 0x5b:
       case 0x7b:
+        if (++containers > maxValues) throw new SyntaxError(`The JSON has more than ${maxValues} objects and arrays.`)
         if (++depth > maxDepth) throw new SyntaxError(`The JSON is nested deeper than ${maxDepth} levels.`)
         break
       case 0x5d:
@@ -45,6 +52,7 @@ function checkText(text: string): void {
         depth--
     }
   }
+  return values * bytesPerValue + containers * bytesPerContainer
 }
 
 /** Returns the end of the string that begins at `at`, or the text's length when it is not terminated. */

@@ -1,8 +1,10 @@
 // The members that the core adds to every request before a module's handler runs, and the access that every route must
 // declare.
 import type {} from 'fastify'
+import type { Reservation } from '../bounds/index.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
+import type { BodyReader } from './body-reader.ts'
 
 /**
  * The callers that a route admits. The start fails for a route that does not declare it. Row-level security decides about
@@ -25,8 +27,14 @@ declare module 'fastify' {
      * sent as a rejection (`rejectedHeader`), which is free for the tenant.
      */
     admitted: boolean
+    /** The memory of the body, until the response; null without a body in memory. */
+    bodyReservation: Reservation | null
     /** The URL prefix under which the client sees the tenant: empty, or `/t/<name>`. */
     basePath: string
+  }
+  interface FastifyInstance {
+    /** Reads the bodies of requests. Every parser of a content type that buffers uses it. */
+    bodies: BodyReader
   }
   interface FastifyContextConfig {
     access?: Access

@@ -89,7 +89,9 @@ async function databaseHealth(tenant: Tenant, now: () => Date): Promise<Componen
     const isKnown = (completeUntil.get(tenant) ?? 0) > now().getTime()
     const { rows } = await tenant.database.query(
       { role: 'service', reason: 'health' },
-      isKnown ? 'select 1 as violation from schemas where false' : 'select violation from home_problems() as violation',
+      isKnown
+        ? 'select 1 as violation from schemas where false'
+        : `select left(violation, ${maxMessageLength}) as violation from home_problems() as violation limit ${maxViolations}`,
     )
     if (!isKnown && rows.length === 0) completeUntil.set(tenant, now().getTime() + completeMs)
     if (rows.length === 0) return { status: 'healthy', observed_at: now().toISOString() }
@@ -102,6 +104,8 @@ async function databaseHealth(tenant: Tenant, now: () => Date): Promise<Componen
 }
 
 const maxMessageLength = 500
+/** Maximum number of violations that are read: a tenant may have caused many. */
+const maxViolations = 20
 
 /** Describes the damage, up to the maximum length. The control plane recognises the beginning of the message. */
 function damage(errors: readonly string[]): string {

@@ -1,7 +1,13 @@
 // Runs before any handler: checks that the call comes from our gateway, for a tenant of this runtime, and from a caller
 // that may call the route.
-import { timingSafeEqual } from 'node:crypto'
-import { basePathHeader, internalTokenHeader, rejectedHeader, tenantHeader } from '@tenantry/contract'
+import {
+  basePathHeader,
+  internalTokenHeader,
+  isInternalToken,
+  rejectedHeader,
+  tenantHeader,
+  type InternalToken,
+} from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
 import { RuntimeError } from '../errors.ts'
 import { credentialsOf, type Authenticator } from '../tenancy/authenticate.ts'
@@ -10,7 +16,7 @@ import type { Tenant } from '../tenancy/tenant.ts'
 import type { Access } from './request-scope.ts'
 
 interface TenantScopeOptions {
-  internalToken: string
+  internalToken: InternalToken
   tenantOf: (tenantId: string) => Tenant | undefined
   authenticator: Authenticator
 }
@@ -31,7 +37,8 @@ export function addTenantScope(
   app.addHook('onRequest', async (request) => {
     const access = request.routeOptions.config.access
     if (access === 'live') return
-    checkToken(request.headers[internalTokenHeader], internalToken)
+    if (!isInternalToken(internalToken, request.headers[internalTokenHeader]))
+      throw new RuntimeError('FORBIDDEN', 'This address is not public.')
     if (access === 'internal') return
     const tenantId = request.headers[tenantHeader]
     const tenant = typeof tenantId === 'string' ? tenantOf(tenantId) : undefined
@@ -53,14 +60,6 @@ export function addTenantScope(
   app.addHook('onSend', async (request, reply) => {
     if (!request.admitted && reply.statusCode >= 400) reply.header(rejectedHeader, '1')
   })
-}
-
-function checkToken(given: string | string[] | undefined, expected: string): void {
-  const ok =
-    typeof given === 'string' &&
-    given.length === expected.length &&
-    timingSafeEqual(Buffer.from(given), Buffer.from(expected))
-  if (!ok) throw new RuntimeError('FORBIDDEN', 'This address is not public.')
 }
 
 function checkAccess(access: Access, context: RlsContext): void {

@@ -7,6 +7,8 @@ export interface RunAmounts {
   functionMilliseconds: bigint
   functionCpuMicroseconds: bigint
   functionMemoryKibMilliseconds: bigint
+  /** Bytes that the runs sent with `http_fetch`. */
+  functionEgressBytes: bigint
 }
 
 /** A value of the time integral: `at` in microseconds since 1970, `value` in bytes times microseconds. */
@@ -20,6 +22,7 @@ export const noRuns: RunAmounts = {
   functionMilliseconds: 0n,
   functionCpuMicroseconds: 0n,
   functionMemoryKibMilliseconds: 0n,
+  functionEgressBytes: 0n,
 }
 
 export function plusRuns(one: RunAmounts, other: RunAmounts): RunAmounts {
@@ -37,6 +40,7 @@ function combine(one: RunAmounts, other: RunAmounts, of: (a: bigint, b: bigint) 
     functionMilliseconds: of(one.functionMilliseconds, other.functionMilliseconds),
     functionCpuMicroseconds: of(one.functionCpuMicroseconds, other.functionCpuMicroseconds),
     functionMemoryKibMilliseconds: of(one.functionMemoryKibMilliseconds, other.functionMemoryKibMilliseconds),
+    functionEgressBytes: of(one.functionEgressBytes, other.functionEgressBytes),
   }
 }
 
@@ -63,11 +67,7 @@ function valueAt(points: readonly Point[], at: bigint): bigint {
 }
 
 /**
-<<<<<<< HEAD
  * Checks the stored runs against the observed ones, because a tenant can delete stored runs: the greater amounts count.
-=======
- * Checks the stored runs against the observed ones, because a tenant can delete stored runs: the larger amounts count.
->>>>>>> fix-code
  * Clocks may differ a little, so runs near an hour's end may be stored in the next hour. So hours are compared only when
  * the sums differ.
  * @param from first hour of `records`; runs observed in it may be stored in the hour before

@@ -5,15 +5,14 @@ import type { RuntimeModule } from '../tenancy/runtime-module.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { addUsageRoutes, type UsageRoutesDeps } from './usage-routes.ts'
 import { createCountersReader, type CountersReaderDeps } from './read-counters.ts'
-import type { ObservedRunsFile } from './observed-runs-file.ts'
+import type { StoredRuns } from './stored-runs.ts'
 
 interface MeteringModuleOptions extends CountersReaderDeps, UsageRoutesDeps {
   now: () => Date
   tenantOf: (tenantId: string) => Tenant | undefined
   /** Called when a home is read, at least once an hour unless its tenant is paused. */
   onRead: (tenant: Tenant) => void
-  /** Persists `runs` across restarts. */
-  observedFile: Pick<ObservedRunsFile, 'load' | 'run'>
+  runs: StoredRuns
 }
 
 export function createMeteringModule(options: MeteringModuleOptions): RuntimeModule {
@@ -37,8 +36,8 @@ export function createMeteringModule(options: MeteringModuleOptions): RuntimeMod
       )
       addUsageRoutes(app, options)
     },
-    start: () => options.observedFile.load(),
-    run: (signal) => options.observedFile.run(signal),
+    start: () => options.runs.load(),
+    run: (signal) => options.runs.run(signal),
     close: async () => undefined,
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
     usage: async () => ({}),

@@ -1,7 +1,7 @@
-// Persists the observed runs across restarts: a file of lines to which changes are appended, at most once a second.
+// Persists observed runs across restarts: a file of lines to which changes are appended.
 import { appendFile, mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { isMissingFile, pause } from '@tenantry/contract'
+import { isMissingFile } from '@tenantry/contract'
 import type { ObservedRuns } from './observed-runs.ts'
 
 interface ObservedRunsFileOptions {
@@ -10,7 +10,6 @@ interface ObservedRunsFileOptions {
   onError: (error: Error) => void
 }
 
-const intervalMilliseconds = 1_000
 /** The file is rewritten when it exceeds this size and twice its last complete content. */
 const minRewriteBytes = 1_000_000
 
@@ -36,15 +35,6 @@ export class ObservedRunsFile {
     } catch (cause) {
       if (!isMissingFile(cause)) onError(new Error('The observed runs could not be read.', { cause }))
     }
-  }
-
-  /** Writes until aborted, and once more at the end. Never throws. */
-  async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await this.save()
-      await pause(intervalMilliseconds, signal)
-    }
-    await this.save()
   }
 
   /**

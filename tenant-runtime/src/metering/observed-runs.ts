@@ -7,13 +7,15 @@ import { Value } from 'typebox/value'
 import { minusRuns, noRuns, plusRuns, type RunAmounts } from './book-hours.ts'
 
 /** A run that has ended. */
-interface EndedRun {
+export interface EndedRun {
   /** `at` in milliseconds since 1970. */
   begun: { at: number }
   durationMilliseconds: number
   cpuMicroseconds: number
   /** The maximum memory in bytes. */
   memoryPeak: number
+  /** Bytes sent with `http_fetch`. */
+  egressBytes: number
 }
 
 /** Amounts by the hours' starts in milliseconds since 1970. */
@@ -36,6 +38,8 @@ const HourLine = Type.Object({
     functionMilliseconds: Digits,
     functionCpuMicroseconds: Digits,
     functionMemoryKibMilliseconds: Digits,
+    // Lines of earlier versions do not have it.
+    functionEgressBytes: Type.Optional(Digits),
   }),
 })
 const ReportedLine = Type.Object({ tenant_id: Type.String(), told: Type.String() })
@@ -53,7 +57,7 @@ export class ObservedRuns {
   #lines: Line[] = []
   readonly #changed = new Map<string, Set<number>>()
 
-  note(tenantId: string, { begun, durationMilliseconds, cpuMicroseconds, memoryPeak }: EndedRun): void {
+  note(tenantId: string, { begun, durationMilliseconds, cpuMicroseconds, memoryPeak, egressBytes }: EndedRun): void {
     const { hours } = this.#seen(tenantId)
     const hour = hourOf(begun.at)
     const whole = BigInt(Math.round(durationMilliseconds))
@@ -62,6 +66,7 @@ export class ObservedRuns {
       functionMilliseconds: whole,
       functionCpuMicroseconds: BigInt(Math.round(cpuMicroseconds)),
       functionMemoryKibMilliseconds: BigInt(Math.ceil(memoryPeak / 1024)) * whole,
+      functionEgressBytes: BigInt(egressBytes),
     }
     hours.set(hour, plusRuns(hours.get(hour) ?? noRuns, run))
     if (hours.size > hoursRetained) hours.delete(Math.min(...hours.keys()))
@@ -120,7 +125,7 @@ export class ObservedRuns {
       if (line === undefined) unreadable++
       else if ('gone' in line) this.#tenants.delete(line.tenant_id)
       else if ('told' in line) reportTo(this.#seen(line.tenant_id), line.told)
-      else this.#seen(line.tenant_id).hours.set(line.hour, mapped(line.runs, BigInt))
+      else this.#seen(line.tenant_id).hours.set(line.hour, mapped({ functionEgressBytes: '0', ...line.runs }, BigInt))
     }
     for (const { hours } of this.#tenants.values())
       while (hours.size > hoursRetained) hours.delete(Math.min(...hours.keys()))
@@ -165,6 +170,7 @@ function mapped<From, To>(
     functionMilliseconds: of(amounts.functionMilliseconds),
     functionCpuMicroseconds: of(amounts.functionCpuMicroseconds),
     functionMemoryKibMilliseconds: of(amounts.functionMemoryKibMilliseconds),
+    functionEgressBytes: of(amounts.functionEgressBytes),
   }
 }
 

@@ -5,11 +5,11 @@ import { sql, type Row } from '../database/statement.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { byteSeconds, checkedRuns, noRuns, plusRuns, type Point, type RunAmounts } from './book-hours.ts'
-import type { ObservedRuns } from './observed-runs.ts'
+import type { StoredRuns } from './stored-runs.ts'
 
 export interface CountersReaderDeps {
   now: () => Date
-  runs: ObservedRuns
+  runs: Pick<StoredRuns, 'report'>
   /** Returns the bytes of the tenant's documents, as the quota counts them. */
   documents: (tenant: Tenant) => Promise<number>
   files: {
@@ -20,15 +20,6 @@ export interface CountersReaderDeps {
     observedFiles(tenantId: string): { bytes: number; unreported: ReadonlyMap<number, bigint> } | undefined
     sweep(tenant: Tenant): Promise<unknown>
   }
-}
-
-interface CountersReader {
-  /**
-   * Reads the counters.
-   * @throws Error when the home cannot be read, and was not read since the runtime's start
-   */
-  read(tenant: Tenant, hours: number): Promise<HomeCounters>
-  evict(tenantId: string): void
 }
 
 /**
@@ -68,21 +59,27 @@ const watermarks = `select ${microseconds('hour')} as at, trunc(value)::text as 
     (select max(hour) from usage_hours where meter = 'file_byte_us' and hour <= requested.from), requested.from)
   order by hour`
 
+/**
+ * Selects the sums of runs. Until a run ends, its record has the bytes that it may have sent at most. Its bytes therefore count
+ * when it has ended, or cannot be in progress any more.
+ */
 const runs = `select ${microseconds('hour')} as hour, sum(invocations)::text as invocations,
-    sum(milliseconds)::text as milliseconds, sum(cpu)::text as cpu, sum(memory)::text as memory
+    sum(milliseconds)::text as milliseconds, sum(cpu)::text as cpu, sum(memory)::text as memory, sum(egress)::text as egress
   from (select to_timestamp($1::bigint / 1000) as from, books_began from storage_usage) as requested, lateral (
     select date_trunc('hour', i.timestamp, 'UTC') as hour, count(*)::numeric as invocations, sum(i.duration_ms)::numeric as milliseconds,
-      sum(round(i.cpu_ms * 1000))::numeric as cpu, sum(ceil(i.memory_peak / 1024.0) * i.duration_ms)::numeric as memory
+      sum(round(i.cpu_ms * 1000))::numeric as cpu, sum(ceil(i.memory_peak / 1024.0) * i.duration_ms)::numeric as memory,
+      coalesce(sum(i.egress_bytes) filter (where i.state = 'ended' or i.timestamp < now() - interval '9 minutes'), 0) as egress
     from functions f join function_invocations i on i.function_id = f.id and i.timestamp >= greatest(requested.from, books_began) group by 1
     union all
     select hour, case meter when 'function_invocations' then value else 0 end,
       case meter when 'function_milliseconds' then value else 0 end,
       case meter when 'function_cpu_microseconds' then value else 0 end,
-      case meter when 'function_memory_kib_milliseconds' then value else 0 end
+      case meter when 'function_memory_kib_milliseconds' then value else 0 end,
+      case meter when 'function_egress_bytes' then value else 0 end
     from usage_hours where hour >= requested.from and meter <> 'file_byte_us'
   ) as parts group by 1`
 
-export function createCountersReader({ now, runs: observed, documents, files }: CountersReaderDeps): CountersReader {
+export function createCountersReader({ now, runs: observed, documents, files }: CountersReaderDeps) {
   const lastUsage = new Map<string, LastUsage>()
 
   /**
@@ -113,7 +110,11 @@ export function createCountersReader({ now, runs: observed, documents, files }: 
   }
 
   return {
-    async read(tenant, hours) {
+    /**
+     * Reads the counters.
+     * @throws Error when the home cannot be read, and was not read since the runtime's start
+     */
+    async read(tenant: Tenant, hours: number): Promise<HomeCounters> {
       const from = hourOf(now().getTime()) - hours * hourMilliseconds
       const before = lastUsage.get(tenant.id)
       const unchanged = before && { files: extrapolated(before.files, now()), runs: new Map<number, RunAmounts>() }
@@ -157,11 +158,12 @@ export function createCountersReader({ now, runs: observed, documents, files }: 
             function_milliseconds: String(amounts.functionMilliseconds),
             function_cpu_microseconds: String(amounts.functionCpuMicroseconds),
             function_memory_kib_milliseconds: String(amounts.functionMemoryKibMilliseconds),
+            function_egress_bytes: String(amounts.functionEgressBytes),
           }
         }),
       }
     },
-    evict: (tenantId) => lastUsage.delete(tenantId),
+    evict: (tenantId: string): void => void lastUsage.delete(tenantId),
   }
 }
 
@@ -209,6 +211,7 @@ function runsOf(row: Row): [number, RunAmounts] {
     functionMilliseconds: number('milliseconds'),
     functionCpuMicroseconds: number('cpu'),
     functionMemoryKibMilliseconds: number('memory'),
+    functionEgressBytes: number('egress'),
   }
   return [Number(number('hour') / 1000n), plusRuns(noRuns, amounts)]
 }

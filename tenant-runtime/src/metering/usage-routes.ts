@@ -1,12 +1,12 @@
 // GET /usage/v1: a tenant's usage and quota at its own URL, for its service role. The control plane has them, and is called
 // for this tenant alone.
-import { internalPaths, internalTokenHeader } from '@tenantry/contract'
+import { internalPaths, internalTokenHeader, sentToken, type InternalToken } from '@tenantry/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { RuntimeError } from '../errors.ts'
 
 export interface UsageRoutesDeps {
   controlUrl: string
-  internalToken: string
+  internalToken: InternalToken
   fetch: typeof globalThis.fetch
 }
 
@@ -44,7 +44,7 @@ export function addUsageRoutes(app: FastifyInstance, { controlUrl, internalToken
   const send = async (url: URL, accept = '*/*'): Promise<{ status: number; type: string; text: string }> => {
     try {
       const response = await fetch(url, {
-        headers: { [internalTokenHeader]: internalToken, accept },
+        headers: { [internalTokenHeader]: sentToken(internalToken), accept },
         signal: AbortSignal.timeout(requestMilliseconds),
       })
       const text = await response.text()

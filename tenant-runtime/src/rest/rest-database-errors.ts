@@ -7,16 +7,30 @@ import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Catalog } from './registry/catalog.ts'
 import { constraintOf } from './registry/table-parts.ts'
 import { restError } from './rest-error.ts'
+import { raisedResponse } from './request/raised-response.ts'
 import { notOne } from './routes/send.ts'
 import { rejections } from './sql/change-sql.ts'
 
 /**
  * Maps the error of a statement. Errors raised by a tenant's own code keep their message.
  * @param relations the served relations: a violated constraint is reported with the field of its schema
+ * @param basePath the path of the tenant, to which cookies are limited
  */
-export function restDatabaseError(error: unknown, context: RlsContext, relations: Catalog['relations']): unknown {
+export function restDatabaseError(
+  error: unknown,
+  context: RlsContext,
+  relations: Catalog['relations'],
+  basePath: string,
+): unknown {
   if (!(error instanceof RoundTripError) || error.sqlstate === undefined) return databaseError(error)
   const { sqlstate } = error
+  if (sqlstate === 'PGRST') return raisedResponse(error.message, error.detail, basePath, error)
+  if (sqlstate === '22023' && error.message.startsWith('invalid value for parameter "TimeZone"'))
+    return restError('INVALID_QUERY', {
+      code: 'PGRST122',
+      message: 'Invalid preferences: the database does not know the time zone.',
+      cause: error,
+    })
   const status = /^PT([45]\d\d)$/.exec(sqlstate)?.[1]
   if (status !== undefined) return raisedError(error, Number(status))
   if (sqlstate !== rejectedChange && !postgresClasses.has(sqlstate.slice(0, 2))) return raisedError(error, 400)
@@ -27,8 +41,7 @@ export function restDatabaseError(error: unknown, context: RlsContext, relations
   const isInside = /^(?:PL\/pgSQL|SQL) function /m.test(contextOf(error))
   if (isInside && sqlstate !== '25006' && mapped.status !== 503 && !/^(?:58|XX)/.test(sqlstate))
     return raisedError(error, mapped.status < 500 ? mapped.status : 400)
-  if (mapped.status < 500 && mapped.extra['code'] === undefined)
-    return restError(mapped.code, { code: sqlstate, message: mapped.message, details: error.message, cause: error })
+  if (mapped.status < 500 && mapped.extra['code'] === undefined) return postgresError(mapped.code, error)
   return mapped
 }
 
@@ -57,16 +70,20 @@ function contextOf({ cause }: RoundTripError): string {
   return cause instanceof pg.DatabaseError ? (cause.where ?? '') : ''
 }
 
-function restErrors(context: RlsContext, relations: Catalog['relations']): ErrorMap {
+function restErrors(context: RlsContext, served: Catalog['relations']): ErrorMap {
+  const relations = new Map([...served.values()].map((relation) => [relation.table, relation]))
+  /** Returns the fields of a collection that a schema describes. */
+  const fieldsOf = (table: string) =>
+    [...(relations.get(table)?.columns.values() ?? [])].flatMap(({ field }) => field ?? [])
   const constraintError = (kind: ErrorCode, code: string, unknown: string) => (error: RoundTripError) => {
     const { table = '', constraint = '' } = error
-    const fields = [...(relations.get(table)?.columns.values() ?? [])].flatMap(({ field }) => field ?? [])
+    const fields = fieldsOf(table)
     const found = constraintOf(table, fields, constraint)
     // A table that was created with SQL has constraints with arbitrary names.
-    const otherwise = fields.length === 0 ? error.message : unknown
+    if (fields.length === 0) return postgresError(kind, error)
     return restError(kind, {
       code,
-      message: found === undefined ? otherwise : `Field "${found.field.name}" ${found.rule}.`,
+      message: found === undefined ? unknown : `Field "${found.field.name}" ${found.rule}.`,
       cause: error,
     })
   }
@@ -77,7 +94,7 @@ function restErrors(context: RlsContext, relations: Catalog['relations']): Error
     '23503': (error) => {
       // Both ends of a reference report the referencing table.
       const isReferenced = error.message.startsWith('update or delete') && relations.has(error.table ?? '')
-      if (isReferenced)
+      if (isReferenced && fieldsOf(error.table ?? '').length > 0)
         return restError('CONFLICT', {
           code: '23503',
           message: `Records of "${error.table ?? ''}" reference this one.`,
@@ -85,82 +102,59 @@ function restErrors(context: RlsContext, relations: Catalog['relations']): Error
         })
       return constraintError('CONFLICT', '23503', 'The record references one that does not exist.')(error)
     },
-    '42501': (error) =>
-      restError(context.role === 'anon' ? 'UNAUTHORIZED' : 'ROW_DENIED', {
+    '23502': (error) =>
+      fieldsOf(error.table ?? '').length === 0
+        ? postgresError('MISSING_FIELD', error)
+        : restError('MISSING_FIELD', {
+            code: '23502',
+            message: `Field "${error.column ?? '?'}" is required.`,
+            cause: error,
+          }),
+    '42501': (error) => {
+      const kind = context.role === 'anon' ? 'UNAUTHORIZED' : 'ROW_DENIED'
+      const [, table = ''] = /"([^"]*)"$/.exec(error.message) ?? []
+      if (relations.has(table) && fieldsOf(table).length === 0) return postgresError(kind, error)
+      return restError(kind, {
         code: '42501',
         message: 'The row-level security policy of the collection does not allow this.',
         cause: error,
-      }),
+      })
+    },
   }
 }
 
-/** Maps a SQLSTATE to a fixed message. Postgres' message becomes the details. */
-function reports(kind: ErrorCode, code: string, message: string): [string, (error: RoundTripError) => RuntimeError] {
-  return [code, (error) => restError(kind, { code, message, details: error.message, cause: error })]
+/** Makes an error with Postgres' own message, which only refers to the request and the tenant's own objects. */
+function postgresError(kind: ErrorCode, error: RoundTripError): RuntimeError {
+  return restError(kind, {
+    code: error.sqlstate ?? '',
+    message: error.message,
+    cause: error,
+    ...(error.detail === undefined ? {} : { details: error.detail }),
+    ...hintOf(error),
+  })
 }
 
-/** Maps a SQLSTATE to Postgres' own message, which only refers to the request. */
-function keepsMessage(kind: ErrorCode, code: string): [string, (error: RoundTripError) => RuntimeError] {
-  return [
-    code,
-    (error) =>
-      restError(kind, {
-        code,
-        message: error.message,
-        cause: error,
-        ...(error.detail === undefined ? {} : { details: error.detail }),
-        ...hintOf(error),
-      }),
-  ]
-}
+/** The SQLSTATEs of errors that a request causes. Their message is Postgres' own. */
+const ofRequests: readonly (readonly [ErrorCode, codes: string])[] = [
+  ['CONFLICT', '23P01'],
+  ['INVALID_FIELD', '22P02 22007 22008 22003 22023 2201B 22025 428C9 44000 54000'],
+  ['INVALID_QUERY', '21000 42804 42846 42725 42P18 42P10 42809 42803 42P17 42704 42602 0A000 55000 3F000 22P01'],
+  ['METHOD_NOT_ALLOWED', '25006'],
+  ['NO_SUCH_COLLECTION', '42883'],
+]
 
 const fixed: ErrorMap = {
-  '23502': (error) =>
-    restError('MISSING_FIELD', {
-      code: '23502',
-      message: `Field "${error.column ?? '?'}" is required.`,
-      cause: error,
-    }),
-  ...Object.fromEntries([
-    reports('CONFLICT', '23P01', 'The record conflicts with another one.'),
-    reports('INVALID_FIELD', '22P02', 'A value does not match the type of its field.'),
-    reports('INVALID_FIELD', '22007', 'A value is not a valid date and time.'),
-    reports('INVALID_FIELD', '22008', 'A date and time is out of range.'),
-    reports('INVALID_FIELD', '22003', 'A number is out of range.'),
-    reports('INVALID_FIELD', '54000', 'A value is too long for the index of its field.'),
-    reports('INVALID_FIELD', '428C9', 'The database generates a field, so it cannot be written.'),
-    reports('INVALID_QUERY', '21000', 'The request changes a record twice, or a function returned more than one row.'),
-    reports('INVALID_QUERY', '42883', 'The operator does not support the type of the field.'),
-    reports('INVALID_QUERY', '42804', 'The operator does not support the type of the field.'),
-    reports('INVALID_QUERY', '42846', 'The field cannot be cast to this type.'),
-    reports('INVALID_QUERY', '42725', 'The function is ambiguous for these types.'),
-    reports('INVALID_QUERY', '42P18', 'The type of a value cannot be determined.'),
-    reports('INVALID_QUERY', '42P10', 'Query parameter "on_conflict" must name fields that are unique together.'),
-    reports('INVALID_QUERY', '42809', 'The named object does not support this operation.'),
-    reports('INVALID_FIELD', '44000', 'The record is outside of the view.'),
-    reports('INVALID_QUERY', '42803', 'The selected fields cannot be combined with the aggregates.'),
-    reports('INVALID_QUERY', '42P17', 'A policy of the collection refers to itself recursively.'),
-    reports('INVALID_QUERY', '0A000', 'The collection does not support this operation.'),
-    reports('INVALID_QUERY', '55000', 'The view does not support this change.'),
-    reports('METHOD_NOT_ALLOWED', '25006', 'GET must not change data. Call the function with POST.'),
-    reports('NO_SUCH_COLLECTION', '42P01', 'A table no longer exists. Reload the schemas.'),
-    reports('INVALID_QUERY', '42703', 'A column no longer exists. Reload the schemas.'),
-    keepsMessage('INVALID_QUERY', '42704'),
-    keepsMessage('INVALID_QUERY', '3F000'),
-    keepsMessage('INVALID_QUERY', '42602'),
-    keepsMessage('INVALID_FIELD', '2201B'),
-    keepsMessage('INVALID_FIELD', '22025'),
-    keepsMessage('INVALID_QUERY', '22P01'),
-  ]),
+  ...Object.fromEntries(
+    ofRequests.flatMap(([kind, codes]) =>
+      codes.split(' ').map((code) => [code, (error: RoundTripError) => postgresError(kind, error)]),
+    ),
+  ),
+  '42P01': (error) => staleError('NO_SUCH_COLLECTION', 'A table no longer exists. Reload the schemas.', error),
+  '42703': (error) => staleError('INVALID_QUERY', 'A column no longer exists. Reload the schemas.', error),
   // The service's own statements have valid syntax, so the cause is a malformed search.
   '42601': (error) =>
     /tsquery|improper|escaped character/.test(error.message)
-      ? restError('INVALID_QUERY', {
-          code: '42601',
-          message: 'The text or the language of a search is malformed.',
-          details: error.message,
-          cause: error,
-        })
+      ? postgresError('INVALID_QUERY', error)
       : restError('INTERNAL', { code: '42601', message: 'The database rejected the statement.', cause: error }),
   TNREF: (error) => {
     const n = Number(error.detail ?? 0)
@@ -172,6 +166,11 @@ const fixed: ErrorMap = {
       cause: error,
     })
   },
+}
+
+/** Makes the error of an object that SQL has dropped since the last reload. */
+function staleError(kind: ErrorCode, message: string, error: RoundTripError): RuntimeError {
+  return restError(kind, { code: error.sqlstate ?? '', message, details: error.message, cause: error })
 }
 
 function hintOf({ cause }: RoundTripError): { hint?: string } {

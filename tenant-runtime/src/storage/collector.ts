@@ -47,7 +47,7 @@ interface SweepReport {
 export interface Remains {
   /** Files without a row. */
   orphans: number
-  /** Files whose objects were deleted or overwritten. */
+  /** Files whose objects were deleted or overwritten, and that could have been removed already. */
   waiting: number
 }
 
@@ -115,7 +115,7 @@ export class Collector {
    */
   async collect(tenant: Tenant): Promise<void> {
     const { backend, failpoint } = this.#options
-    const linger = backend.lingerMilliseconds
+    const linger = this.#lingerMilliseconds(tenant)
     for (;;) {
       const [store, old] = await tenant.database.run(
         recordsContext,
@@ -152,7 +152,7 @@ export class Collector {
       }
       if (rows.length < batch) break
     }
-    // Downloads may still read the younger ones; a later sweep removes them.
+    // Downloads or a recovery to an earlier moment may still need the younger ones; a later sweep removes them.
     if (linger > 0 && (await this.waiting(tenant)) > 0) this.markForSweep(tenant)
   }
 
@@ -169,7 +169,7 @@ export class Collector {
 
   async #sweepAndRecord(tenant: Tenant): Promise<SweepReport> {
     const report = await this.#sweep(tenant)
-    const remains = { orphans: report.orphans - report.removed, waiting: await this.waiting(tenant) }
+    const remains = { orphans: report.orphans - report.removed, waiting: await this.#overdue(tenant) }
     if (remains.orphans + remains.waiting > 0) this.#remains.set(tenant.id, remains)
     else this.#remains.delete(tenant.id)
     return report
@@ -214,6 +214,21 @@ export class Collector {
   async waiting({ database }: Tenant): Promise<number> {
     const { rows } = await database.query(recordsContext, 'select count(*)::int as n from blob_gc')
     return Number(rows[0]?.['n'])
+  }
+
+  /** Counts those of `waiting` that could have been removed already. */
+  async #overdue(tenant: Tenant): Promise<number> {
+    const { rows } = await tenant.database.query(
+      recordsContext,
+      'select count(*)::int as n from blob_gc where created_at <= now() - make_interval(secs => $1)',
+      this.#lingerMilliseconds(tenant) / 1000,
+    )
+    return Number(rows[0]?.['n'])
+  }
+
+  /** Returns for how long the file of a deleted object is retained. */
+  #lingerMilliseconds({ manifest }: Tenant): number {
+    return Math.max(this.#options.backend.lingerMilliseconds, (manifest.retain_files_seconds ?? 0) * 1000)
   }
 
   get #age(): number {

@@ -8,6 +8,7 @@ import { blobIds } from './backend/blob-ids.ts'
 import { addBucketRoutes } from './buckets/bucket-routes.ts'
 import { Collector } from './collector.ts'
 import type { StorageFailpoint } from './failpoints.ts'
+import { addCopyRoutes } from './copy-routes.ts'
 import { addHoldRoutes } from './hold-routes.ts'
 import { BlobCache } from './objects/blob-cache.ts'
 import { addObjectRoutes } from './objects/object-routes.ts'
@@ -74,6 +75,7 @@ export function createStorageModule(options: StorageModuleOptions): StorageModul
       addSweepRoutes(app, collector, (tenantId) => phantoms.get(tenantId) ?? 0)
       addStateRoutes(app, collector, phantoms)
       await app.register(async (bytes) => addUploadRoutes(bytes, deps, now))
+      await app.register(async (bytes) => addCopyRoutes(bytes, backend))
     },
     start: () => backend.start(),
     run: (signal) => collector.run(signal),

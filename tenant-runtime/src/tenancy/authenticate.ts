@@ -7,6 +7,7 @@ import { errors as joseErrors, jwtVerify } from 'jose'
 import { RuntimeError } from '../errors.ts'
 import { anonymous, type RlsContext } from './rls-context.ts'
 import type { Tenant } from './tenant.ts'
+import { imported, publicKeyOf } from './public-keys.ts'
 import { claimsText, malformed } from './token-form.ts'
 
 export interface Credentials {
@@ -50,11 +51,11 @@ export class Authenticator {
     const bearer = readBearer(authorization)
     if (bearer === undefined) {
       // There is only an API key: the secret key is the service's; a text of another form is an anonymous caller.
-      return apikey === undefined ? anonymous : (ofApiKey(tenant, apikey) ?? anonymous)
+      return apikey === undefined ? anonymous : (ofApiKey(tenant, apikey, this.#now()) ?? anonymous)
     }
     const known = this.#cached(tenant, bearer)
     if (known !== undefined) return known
-    const context = ofApiKey(tenant, bearer)
+    const context = ofApiKey(tenant, bearer, this.#now())
     if (context !== undefined) return context
     if (bearer === apikey && !looksLikeToken(bearer)) return anonymous
     return this.#verify(tenant, bearer)
@@ -105,20 +106,25 @@ const apiKeyForm = /^tn_(publishable|secret)_/
  * Returns the context of an API key; undefined for a text that is not an API key.
  * @throws RuntimeError INVALID_TOKEN for a text that has the form of a key but is not one of the tenant's
  */
-function ofApiKey(tenant: Tenant, text: string): RlsContext | undefined {
-  const kind = apiKeyKind(tenant, text)
+function ofApiKey(tenant: Tenant, text: string, now: number): RlsContext | undefined {
+  const kind = apiKeyKind(tenant, text, now)
   if (kind !== undefined) return kind === 'secret' ? service('secret key') : anonymous
   const form = apiKeyForm.exec(text)?.[1]
   if (form === undefined) return undefined
   throw new RuntimeError('INVALID_TOKEN', `Unknown ${form} API key: it was rotated, or it is not a key of this tenant.`)
 }
 
-function apiKeyKind(tenant: Tenant, text: string): 'publishable' | 'secret' | undefined {
+function apiKeyKind(tenant: Tenant, text: string, now: number): 'publishable' | 'secret' | undefined {
   const hash = createHash('sha256').update(text).digest()
   for (const key of tenant.manifest.keys) {
-    if (timingSafeEqual(hash, Buffer.from(key.sha256, 'hex'))) return key.kind
+    if (timingSafeEqual(hash, Buffer.from(key.sha256, 'hex')) && isLive(key.expires_at, now)) return key.kind
   }
   return undefined
+}
+
+/** Whether a key or secret is valid: it was not rotated, or its overlap has not ended. */
+function isLive(expiresAt: string | null | undefined, now: number): boolean {
+  return expiresAt == null || Date.parse(expiresAt) > now
 }
 
 function looksLikeToken(text: string): boolean {
@@ -147,21 +153,23 @@ function keysOf({ manifest }: Tenant): Promise<CryptoKey[]> {
   return importing
 }
 
+/** Headers that would let a token name its own key. */
+const forbiddenHeaders = ['jku', 'jwk', 'x5u', 'x5c', 'crit']
+
 async function verifyToken(tenant: Tenant, token: string, now: number): Promise<Record<string, unknown>> {
   const wrong = malformed(token)
   if (wrong !== undefined) throw new RuntimeError('INVALID_TOKEN', wrong)
+  const options = {
+    requiredClaims: ['exp'],
+    currentDate: new Date(now),
+    ...(hasClaim(token, 'aud') ? { audience: audiences(tenant) } : {}),
+    ...(hasClaim(token, 'iss') ? { issuer: issuers(tenant) } : {}),
+  }
   let error: unknown
-  for (const key of await keysOf(tenant)) {
+  for (const { key, alg } of await candidates(tenant, token, now)) {
     try {
-      const { payload, protectedHeader } = await jwtVerify(token, key, {
-        algorithms: ['HS256'],
-        requiredClaims: ['exp'],
-        currentDate: new Date(now),
-        ...(hasClaim(token, 'aud') ? { audience: audiences(tenant) } : {}),
-        ...(hasClaim(token, 'iss') ? { issuer: issuers(tenant) } : {}),
-      })
-      // These headers would let a token name its own key.
-      for (const name of ['jku', 'jwk', 'x5u', 'x5c', 'crit']) {
+      const { payload, protectedHeader } = await jwtVerify(token, key, { ...options, algorithms: [alg] })
+      for (const name of forbiddenHeaders) {
         if (name in protectedHeader)
           throw new RuntimeError('INVALID_TOKEN', `The token's header "${name}" is not accepted.`)
       }
@@ -176,7 +184,16 @@ async function verifyToken(tenant: Tenant, token: string, now: number): Promise<
   const expired = error instanceof joseErrors.JWTExpired
   throw new RuntimeError('INVALID_TOKEN', expired ? 'The token has expired.' : 'The token is not valid.', {
     cause: error,
+    isExpired: expired,
   })
+}
+
+/** Returns the keys that may have signed a token: the public key that it names, or the tenant's secrets. */
+async function candidates(tenant: Tenant, token: string, now: number): Promise<{ key: CryptoKey; alg: string }[]> {
+  const publicKey = publicKeyOf(tenant.manifest, token)
+  if (publicKey !== undefined) return [{ key: await imported(publicKey), alg: publicKey.alg }]
+  const expiries = tenant.manifest.jwt_secret_expiries ?? []
+  return (await keysOf(tenant)).filter((_, at) => isLive(expiries[at], now)).map((key) => ({ key, alg: 'HS256' }))
 }
 
 function hasClaim(token: string, claim: string): boolean {

@@ -1,14 +1,24 @@
 // The tenants of this runtime, from the watch of manifests.
-import { TenantManifest, WatchedTable, internalPaths } from '@tenantry/contract'
+import {
+  TenantManifest,
+  WatchedTable,
+  internalPaths,
+  isServed,
+  type InternalToken,
+  type RuntimeShare,
+} from '@tenantry/contract'
 import type { Connections } from '../database/connections.ts'
-import { ScopedDatabase } from '../database/scoped-database.ts'
+import { ScopedDatabase, type HomeLogins } from '../database/scoped-database.ts'
+import { manifestFile, otherManifestFiles, removeStaleManifests } from './manifest-files.ts'
 import type { Tenant } from './tenant.ts'
 
 interface TenantRegistryOptions {
   controlUrl: string
-  internalToken: string
-  /** The file with a copy of the manifests, so that the runtime can start without a control plane. */
-  file: string
+  internalToken: InternalToken
+  /** The directory with copies of the manifests, so that the runtime can start without a control plane. */
+  data: string
+  /** The tenants that this runtime serves. */
+  share: RuntimeShare
   connections: Connections
   fetch: typeof globalThis.fetch
   /** Called when a tenant changed or was deleted, so that its data in memory must be evicted. */
@@ -21,20 +31,26 @@ export class TenantRegistry {
   readonly #connections: Connections
   /** Tenants, which are created on first use, because most of a thousand are inactive. */
   readonly #tenants = new Map<string, Tenant>()
+  /** The logins of these tenants. A change of a password reaches requests that have begun before it, too. */
+  readonly #logins = new Map<string, HomeLogins>()
 
-  constructor({ controlUrl, internalToken, file, connections, fetch, onChange, onError }: TenantRegistryOptions) {
-    this.#connections = connections
+  constructor(options: TenantRegistryOptions) {
+    const { controlUrl, internalToken, data, share, fetch, onChange, onError } = options
+    this.#connections = options.connections
     this.#table = new WatchedTable({
       url: new URL(internalPaths.watchManifests, controlUrl).href,
       internalToken,
       schema: TenantManifest,
-      file,
+      key: 'tenant_id',
+      file: manifestFile(data, share.number),
+      otherFiles: () => otherManifestFiles(data, share.number),
+      isOwn: (tenantId) => isServed(tenantId, share),
       fetch,
       onError,
+      onSynced: () => void removeStaleManifests(data, share).catch(onError),
       onChange: (tenantId, manifest) => {
-        const before = this.#tenants.get(tenantId)
         this.#tenants.delete(tenantId)
-        if (manifest === undefined || before?.manifest.home.url !== manifest.home.url) connections.evict(tenantId)
+        this.#renew(tenantId, manifest)
         onChange(tenantId)
       },
     })
@@ -46,17 +62,15 @@ export class TenantRegistry {
     if (known !== undefined) return known
     const manifest = this.#table.get(tenantId)
     if (manifest === undefined) return undefined
+    const logins = this.#logins.get(tenantId) ?? loginsOf(manifest)
+    this.#logins.set(tenantId, logins)
     const tenant: Tenant = {
       id: manifest.tenant_id,
       name: manifest.name,
       generation: manifest.generation,
       limits: manifest.limits,
       manifest,
-      database: new ScopedDatabase(this.#connections, {
-        tenantId,
-        url: manifest.home.url,
-        ddlUrl: manifest.home.ddl_url,
-      }),
+      database: new ScopedDatabase(this.#connections, logins),
     }
     this.#tenants.set(tenantId, tenant)
     return tenant
@@ -80,8 +94,30 @@ export class TenantRegistry {
     return this.#table.load()
   }
 
+  /** Uses the logins of a new manifest from now on. */
+  #renew(tenantId: string, manifest: TenantManifest | undefined): void {
+    if (manifest === undefined) {
+      this.#logins.delete(tenantId)
+      this.#connections.evict(tenantId)
+      return
+    }
+    const renewed = loginsOf(manifest)
+    this.#connections.renew(renewed)
+    Object.assign(this.#logins.get(tenantId) ?? {}, renewed)
+  }
+
   /** Watches the control plane until the signal aborts. */
   run(signal: AbortSignal): Promise<void> {
     return this.#table.run(signal)
+  }
+}
+
+function loginsOf({ tenant_id: tenantId, home }: TenantManifest): HomeLogins {
+  return {
+    tenantId,
+    url: home.url,
+    ddlUrl: home.ddl_url,
+    otherUrls: home.other_urls ?? [],
+    otherDdlUrls: home.other_ddl_urls ?? [],
   }
 }

@@ -49,11 +49,15 @@ export function toOwner(body: Record<string, unknown>): Owner {
   }
 }
 
-export async function createOwner(platform: DockerPlatform, name: string): Promise<Owner> {
+export async function createOwner(
+  platform: DockerPlatform,
+  name: string,
+  isolation = 'database-per-tenant',
+): Promise<Owner> {
   const created = await platform.call(
     'POST',
     '/v1/tenants',
-    { name, plan: 'Pro', region: 'local', isolation: 'database-per-tenant' },
+    { name, plan: 'Pro', region: 'local', isolation },
     { prefer: 'wait=60' },
   )
   const owner = toOwner(created.body)

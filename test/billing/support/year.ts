@@ -3,7 +3,7 @@ import type { AdjustmentFact } from '#control-plane/billing/adjustment.ts'
 import { chainOf, chainStart, correctionLink } from '#control-plane/usage/hash-chain.ts'
 import type { ClosedMonth, Correction } from '#control-plane/usage/closed-usage.ts'
 import { noAmounts, type Amounts, type HourBucket } from '#control-plane/usage/hour-bucket.ts'
-import type { PlanPeriod } from '#control-plane/plans/plan-history.ts'
+import type { PlanPeriod } from '#control-plane/plans/plan-period.ts'
 
 export type Random = () => number
 

@@ -21,7 +21,7 @@ interface Environment {
 
 type GuideCheck = readonly RegExp[] | ((block: string, page: Page) => Promise<void>)
 
-const page = 'docs/build-an-app.md'
+const guide = 'docs/build-an-app.md'
 
 /** The check of each shell block. @param environment is called when the installation runs */
 export function guideChecks(environment: () => Environment): Record<string, GuideCheck> {
@@ -42,24 +42,25 @@ export function guideChecks(environment: () => Environment): Record<string, Guid
     returnsError(/"code":"PGRST204"/),
     async (block, page) => {
       t.match(await page.session.run(block), /"api_requests":\{"count":\d+,"limit":10000/)
-      await runJavaScript(environment().directory, page)
+      const { path_url, keys } = page.tenant
+      await runJavaScript(guide, environment().directory, {
+        TENANT: path_url,
+        PUBLISHABLE_KEY: keys.publishable_key,
+        SECRET_KEY: keys.secret_key,
+        JWT_SECRET: keys.jwt_secret,
+      })
     },
   ]
-  return Object.fromEntries(checks.map((check, index) => [`${page}#${index + 1}`, check]))
+  return Object.fromEntries(checks.map((check, index) => [`${guide}#${index + 1}`, check]))
 }
 
-/** Runs the page's JavaScript. The page shows what each call of `console.log` prints, in a comment after it. */
-async function runJavaScript(directory: string, { tenant: { path_url, keys } }: Page): Promise<void> {
+/** Runs a page's JavaScript. The page shows what each call of `console.log` prints, in a comment after it. */
+export async function runJavaScript(page: string, directory: string, env: Record<string, string>): Promise<void> {
   const program = (await codeBlocks(page, 'js')).join('')
   await writeFile(join(directory, 'app.mjs'), program)
   const { stdout } = await promisify(execFile)(process.execPath, ['app.mjs'], {
     cwd: directory,
-    env: {
-      TENANT: path_url,
-      PUBLISHABLE_KEY: keys.publishable_key,
-      SECRET_KEY: keys.secret_key,
-      JWT_SECRET: keys.jwt_secret,
-    },
+    env,
     timeout: 60_000,
   })
   const shown = [...program.matchAll(/console\.log\(.*\) \/\/ (.*)$/gm)].map(([, comment]) => comment)

@@ -5,6 +5,7 @@ import { readNetworks } from '@tenantry/contract'
 import { CallError } from '#tenant-runtime/functions/host/call-error.ts'
 import { checkHost } from '#tenant-runtime/functions/host/http-hosts.ts'
 import { fetchForFunction, type FetchDeps } from '#tenant-runtime/functions/host/http-fetch.ts'
+import { RunEgress } from '#tenant-runtime/functions/host/run-egress.ts'
 import { listen } from '#test/support/listen.ts'
 
 export const none = readNetworks([])
@@ -43,15 +44,17 @@ export async function fetchFrom(
   request: object | string,
   {
     body = '',
+    egress = new RunEgress(async () => undefined),
     hosts,
     signal = AbortSignal.timeout(10_000),
     ...deps
-  }: Partial<FetchDeps> & { body?: string; hosts: string[]; signal?: AbortSignal },
+  }: Partial<FetchDeps> & { body?: string; hosts: string[]; egress?: RunEgress; signal?: AbortSignal },
 ) {
   const text = typeof request === 'string' ? request : JSON.stringify(request)
   try {
     const all = { resolve: async () => ['127.0.0.1'], hasWayOut: async () => true, reachable: loopback, ...deps }
-    const response = await fetchForFunction(all, hosts.map(checkHost), [Buffer.from(text), Buffer.from(body)], signal)
+    const parts = [Buffer.from(text), Buffer.from(body)]
+    const response = await fetchForFunction(all, hosts.map(checkHost), parts, egress, signal)
     const end = response.indexOf('\n')
     const head = JSON.parse(response.toString('utf8', 0, end)) as { status: number; headers: Record<string, string> }
     return { code: '', message: '', ...head, body: response.subarray(end + 1) }

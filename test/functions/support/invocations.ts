@@ -8,6 +8,7 @@ export const ended = {
   durationMilliseconds: 1.6,
   cpuMicroseconds: 1_234,
   memoryPeak: 65_536,
+  egressBytes: 0,
   errorMessage: null,
   log: undefined,
 } as const

@@ -34,7 +34,7 @@ export function secondRuntime(
 ): SecondRuntime {
   const { tenant, close } = openTenant(served)
   const onError = (error: Error) => t.comment(error.message)
-  const pool = new ExecutorPool(defaultPoolLimits, onError)
+  const pool = new ExecutorPool(defaultPoolLimits, () => performance.now(), onError)
   const reject = async (): Promise<never> => {
     throw new Error('functions of this test make no host calls')
   }

@@ -62,6 +62,8 @@ export async function startSetting(t: Test, options: Partial<GatewayOptions> = {
       pushInterval: 20,
       ...options,
       ...more,
+      // All clients of a test have one address.
+      limits: { rejectionsPerSecond: 1_000_000, rejectionsBurst: 1_000_000, ...options.limits, ...more.limits },
     }))
   const setting: Setting = {
     gateway: await start({}),

@@ -1,6 +1,8 @@
 // A forwarded response without sockets. Its client, runtime, quota and counters record what is done to them.
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
+import { ByteTurns } from '@tenantry/contract'
+import { BodyBudget } from '#gateway/forward/body-budget.ts'
 import { ForwardedResponse } from '#gateway/forward/forwarded-response.ts'
 import { LiveConnections } from '#gateway/forward/live-connections.ts'
 import { PassedBytes } from '#gateway/forward/passed-bytes.ts'
@@ -50,6 +52,8 @@ export function startScene(conditions: Conditions = {}): Scene {
   const note = (what: string) => done.push(what)
   const live = new LiveConnections()
   const passed = new PassedBytes(() => undefined)
+  const budget = new BodyBudget(1_000_000)
+  const turns = new ByteTurns()
   let entry: QueueEntry | undefined
   let onIdle: () => void = () => undefined
   let isClosed = false
@@ -63,7 +67,19 @@ export function startScene(conditions: Conditions = {}): Scene {
     openBody: (given) => {
       note('body opened')
       onIdle = given
-      return new RequestBody(new IncomingMessage(new Socket()), { idleTimeout: 1_000, passed, onIdle })
+      return new RequestBody(new IncomingMessage(new Socket()), {
+        idleTimeout: 1_000,
+        minRate: 1_000,
+        maxLag: 1_000,
+        elapsed: () => 0,
+        passed,
+        turns,
+        tenantId: 't_0',
+        budget,
+        share: budget.open('t_0', { bodyBytes: 0 }),
+        onIdle,
+        onSlow: onIdle,
+      })
     },
     awaitContinue: () => note('continue awaited'),
     sendContinue: () => note('continue sent'),
@@ -116,6 +132,7 @@ export function startScene(conditions: Conditions = {}): Scene {
     {
       began: () => note('began'),
       ended: () => note('ended'),
+      inProgress: 0,
       request: (_group, _method, status, milliseconds) => note(`counted ${status} after ${milliseconds}`),
       rejected: (_group, _method, status) => note(`rejected ${status}`),
       quotaRejected: () => note('rejected by quota'),
@@ -127,6 +144,7 @@ export function startScene(conditions: Conditions = {}): Scene {
     'rest',
     'GET',
     () => 0,
+    { served: () => undefined, rejected: () => undefined },
   )
   const response = new ForwardedResponse({
     client,
@@ -134,6 +152,7 @@ export function startScene(conditions: Conditions = {}): Scene {
     gate,
     live,
     passed,
+    turns,
     tenantId: 't',
     requestId: 'id',
     onOver: () => note('over'),

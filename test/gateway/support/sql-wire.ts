@@ -44,6 +44,17 @@ export async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
+/** Connects a client that may begin the handshake. @throws Error if the proxy declines TLS */
+export async function afterSslRequest(port: number): Promise<Socket> {
+  const client = connect(port, '127.0.0.1')
+  client.on('error', () => undefined)
+  client.write(sslRequest)
+  const [response] = (await once(client, 'data')) as [Buffer]
+  if (String(response) === 'S') return client
+  client.destroy()
+  throw new Error(`The proxy responded with ${String(response)}.`)
+}
+
 /** Returns the fields of an ErrorResponse by their letters. */
 export function errorFields(bytes: Buffer): Record<string, string> {
   if (bytes.toString('latin1', 0, 1) !== 'E' || bytes.readUInt32BE(1) !== bytes.length - 1)

@@ -16,6 +16,8 @@ export const users: Record<ImageName, number> = {
   gateway: 10_001,
   'control-plane': 10_001,
   caddy: 10_003,
+  'cluster-member': 10_002,
+  etcd: 10_004,
 }
 const dataPaths: Record<ImageName, string | undefined> = {
   postgres: '/var/lib/postgresql',
@@ -23,6 +25,8 @@ const dataPaths: Record<ImageName, string | undefined> = {
   gateway: '/var/lib/tenantry',
   'control-plane': undefined,
   caddy: '/var/lib/caddy',
+  'cluster-member': '/var/lib/postgresql',
+  etcd: '/var/lib/etcd',
 }
 
 export function testDocker(): Docker {

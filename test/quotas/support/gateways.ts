@@ -149,6 +149,10 @@ async function startOne(
       routes.routes.serve(response)
       return
     }
+    if (request.url === internalPaths.watchBlockedAddresses) {
+      routes.blocked.serve(response)
+      return
+    }
     let text = ''
     for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
     const headers = { 'content-type': 'application/json', [internalTokenHeader]: internalToken }
@@ -186,6 +190,8 @@ async function startOne(
       leaseTimeout: 30_000,
       ...options,
       ...more,
+      // All clients of a test have one address.
+      limits: { rejectionsPerSecond: 1_000_000, rejectionsBurst: 1_000_000, ...options.limits, ...more.limits },
     })
   const one: QuotaGateway = {
     source,

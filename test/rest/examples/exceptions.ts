@@ -35,7 +35,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
   [
     'PostgrestQueryBuilder.select: Switching schemas per query',
     {
-      reason: 'a tenant has one Postgres schema, which clients call `public`',
+      reason: 'its SQL creates a Postgres schema; here, a schema of the interface is the first part of names',
       instead: (example) => ({ ...example, sql: '', response: { status: 406, error: { code: 'PGRST106' } } }),
     },
   ],
@@ -114,7 +114,7 @@ export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Except
       [
         `PostgrestTransformBuilder.explain: Get the execution plan${how}`,
         {
-          reason: 'query plans are not returned',
+          reason: 'only the service role receives query plans, and the examples use the publishable key',
           instead: (example) => ({ ...example, response: { status: 406, error: { code: 'PGRST107' } } }),
         },
       ] satisfies [string, Exception],

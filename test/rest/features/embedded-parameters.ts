@@ -1,6 +1,6 @@
 // Features of resource embedding: filters, order and pages of embedded rows, spreads, and rejected requests.
 import { few } from './embedding.ts'
-import { give, gives, rejected, type Feature } from './scene.ts'
+import { give, gives, rejected, rows, type Feature } from './scene.ts'
 
 export const embeddedParameters: Feature[] = [
   {
@@ -145,6 +145,12 @@ export const embeddedParameters: Feature[] = [
     check: give(
       ['/authors?select=id,books!author_id()&books.price=gt.10&books=not.is.null', [{ id: 1 }]],
       ['/shelves?select=id,books!inner()&order=id', [{ id: 1 }, { id: 2 }]],
+      ['/authors?select=name,books!author_id(shelves())&order=id&limit=1', [{ name: 'Ada' }]],
+      [
+        '/authors?select=id,books!author_id(shelves())&books.shelves.label=eq.high' +
+          '&books.shelves=not.is.null&books=not.is.null',
+        [{ id: 1 }],
+      ],
     ),
   },
   {
@@ -213,7 +219,8 @@ export const embeddedParameters: Feature[] = [
     check: gives(
       '/books?select=id,edition(number)',
       rejected(400, 'PGRST200', "Could not find a relationship between 'books' and 'edition' in the schema cache", {
-        details: "Searched for a foreign key relationship between 'books' and 'edition', but no matches were found.",
+        details:
+          "Searched for a foreign key relationship between 'books' and 'edition' in the schema 'public', but no matches were found.",
         hint: "Perhaps you meant 'editions' instead of 'edition'.",
       }),
     ),
@@ -225,7 +232,8 @@ export const embeddedParameters: Feature[] = [
       '/books?select=id,authors!title(name)',
       rejected(400, 'PGRST200', "Could not find a relationship between 'books' and 'authors' in the schema cache", {
         details:
-          "Searched for a foreign key relationship between 'books' and 'authors' using the hint 'title', but no matches were found.",
+          "Searched for a foreign key relationship between 'books' and 'authors' using the hint 'title'" +
+          " in the schema 'public', but no matches were found.",
       }),
     ),
   },
@@ -241,34 +249,92 @@ export const embeddedParameters: Feature[] = [
   },
   {
     feature: "relations through views' columns",
-    here: 'absent',
-    check: gives(
-      '/cheap_books?select=id,authors(name)',
-      rejected(
-        400,
-        'PGRST200',
-        "Could not find a relationship between 'cheap_books' and 'authors' in the schema cache",
-        {
-          details:
-            "Searched for a foreign key relationship between 'cheap_books' and 'authors', but no matches were found.",
-        },
-      ),
+    here: 'same',
+    check: give(
+      [
+        '/cheap_books?select=id,authors(name),shelves(id)&shelves.order=id&order=id',
+        [
+          { id: 1, authors: { name: 'Ada' }, shelves: [{ id: 1 }, { id: 2 }] },
+          { id: 3, authors: { name: 'Ben' }, shelves: [{ id: 1 }] },
+        ],
+      ],
+      [
+        '/authors?select=id,cheap_books(id)&cheap_books=not.is.null&order=id',
+        [
+          { id: 1, cheap_books: [{ id: 1 }] },
+          { id: 2, cheap_books: [{ id: 3 }] },
+        ],
+      ],
+      [
+        '/author_list?select=name,cheap_books!inner(title)&name=eq.Ben',
+        [{ name: 'Ben', cheap_books: [{ title: 'Foxes and dogs' }] }],
+      ],
+      [
+        '/shelves?select=cheap_books(id,author_list(number))&id=eq.2',
+        [{ cheap_books: [{ id: 1, author_list: { number: 1 } }] }],
+      ],
     ),
   },
   {
-    feature: 'computed relationships',
-    here: 'absent',
-    check: gives(
-      '/authors?select=id,latest_book(title)',
-      rejected(
-        400,
-        'PGRST200',
-        "Could not find a relationship between 'authors' and 'latest_book' in the schema cache",
-        {
-          details:
-            "Searched for a foreign key relationship between 'authors' and 'latest_book', but no matches were found.",
-        },
-      ),
+    feature: 'relations through views of several tables, with renamed and computed columns',
+    here: 'same',
+    check: give(
+      [
+        '/book_list?select=letters,authors(name),editions(number)&editions.order=number&book=lt.3&order=letters',
+        [
+          { letters: 9, authors: { name: 'Ada' }, editions: [{ number: 1 }] },
+          { letters: 13, authors: { name: 'Ada' }, editions: [{ number: 1 }, { number: 2 }] },
+        ],
+      ],
+      [
+        '/profiles?select=bio,authors(book_list(title))&order=author_id.desc&limit=1',
+        [{ bio: 'second', authors: { book_list: [{ title: 'Foxes and dogs' }] } }],
+      ],
+      ['/editions?book_id=eq.2&select=...book_list(name)', [{ name: 'Ada' }]],
     ),
+  },
+  {
+    feature: 'a view of one table has its key',
+    here: 'same',
+    check: async ({ t, request }) => {
+      t.equal((await request('GET', '/cheap_books/3?select=title')).text, '{"title":"Foxes and dogs"}')
+      t.match(await request('GET', '/book_list/3'), { status: 404, text: /PGRST125/ })
+    },
+  },
+  {
+    feature: 'computed relationships',
+    here: 'same',
+    check: async (scene) => {
+      const { t, request, expect } = scene
+      await give(
+        [
+          '/authors?select=id,latest_book(title),mine:works(id)&mine.order=id&order=latest_book(title).desc.nullslast&limit=2',
+          [
+            { id: 1, latest_book: { title: 'Lazy dogs' }, mine: [{ id: 1 }, { id: 2 }] },
+            { id: 2, latest_book: { title: 'Foxes and dogs' }, mine: [{ id: 3 }] },
+          ],
+        ],
+        ['/authors?select=id,works!inner()&works.pages=gt.200', [{ id: 2 }]],
+        [
+          '/authors?select=id,...latest_book(title,upper_title)&latest_book=is.null',
+          [{ id: 3, title: null, upper_title: null }],
+        ],
+        [
+          '/cheap_books?id=eq.1&select=authors(latest_book(shelves(label)))',
+          [{ authors: { latest_book: { shelves: [{ label: 'high' }] } } }],
+        ],
+      )(scene)
+      const changed = {
+        method: 'PATCH',
+        path: '/authors?id=eq.2&select=id,latest_book(id)',
+        body: { born: '1900-01-01' },
+      }
+      await expect(
+        { ...changed, headers: { prefer: 'return=representation' } },
+        rows([{ id: 2, latest_book: { id: 3 } }], { 'preference-applied': 'return=representation' }),
+      )
+      t.match(await request('GET', '/authors?select=works(id)&order=works(id)'), { status: 400, text: /PGRST118/ })
+      t.match(await request('GET', '/authors?select=secret_works(id)'), { status: 400, text: /PGRST200/ })
+    },
   },
 ]

@@ -166,6 +166,14 @@ export const embedding: Feature[] = [
           { id: 3, editor: { name: 'Ada' } },
         ],
       ],
+      [
+        '/books?id=eq.1&select=id,e:editions_book_id_fkey(number)&e.order=number',
+        [{ id: 1, e: [{ number: 1 }, { number: 2 }] }],
+      ],
+      [
+        '/shelves?id=eq.1&select=label,id(book_id)&id.order=book_id',
+        [{ label: 'low', id: [{ book_id: 1 }, { book_id: 3 }] }],
+      ],
     ),
   },
   {
@@ -175,6 +183,15 @@ export const embedding: Feature[] = [
       '/books?id=eq.1&select=author:authors!author_id(name),editor:authors!editor_id(name)',
       [{ author: { name: 'Ada' }, editor: { name: 'Ben' } }],
     ]),
+  },
+  {
+    feature: 'the same table twice without an alias',
+    here: 'same',
+    check: async (scene) => {
+      const twice = rejected(400, '42712', 'table name "books_shelves_1" specified more than once')
+      await gives('/books?select=id,shelves(id),shelves(label)', twice)(scene)
+      await gives('/books?select=id,shelves(id),...shelves(label)', twice)(scene)
+    },
   },
   {
     feature: 'nested embedding',

@@ -230,7 +230,7 @@ export const functions: Feature[] = [
       rejected(
         300,
         'PGRST203',
-        'Could not choose the best candidate function between: near(a => integer), near(a => integer, b => integer)',
+        'Could not choose the best candidate function between: public.near(a => integer), public.near(a => integer, b => integer)',
         {
           hint: 'Try renaming the parameters or the function itself in the database so function overloading can be resolved',
         },
@@ -254,7 +254,7 @@ export const functions: Feature[] = [
       rejected(
         300,
         'PGRST203',
-        'Could not choose the best candidate function between: twice(n => integer), twice(n => text)',
+        'Could not choose the best candidate function between: public.twice(n => integer), public.twice(n => text)',
         {
           hint: 'Try renaming the parameters or the function itself in the database so function overloading can be resolved',
         },
@@ -274,9 +274,14 @@ export const functions: Feature[] = [
     feature: 'a body that is not an object, for named arguments',
     here: 'same',
     check: async ({ expect }) => {
+      await expect(call('add', [1]), rejected(400, 'PGRST102', 'All object keys must match'))
       await expect(
-        call('add', [1]),
-        rejected(400, 'PGRST102', 'The body must be an object with the arguments by their names.'),
+        call('add', '5'),
+        rejected(404, 'PGRST202', 'Could not find the function public.add without parameters in the schema cache', {
+          details:
+            'Searched for the function public.add without parameters or with a single unnamed json/jsonb parameter,' +
+            ' but no matches were found in the schema cache.',
+        }),
       )
     },
   },

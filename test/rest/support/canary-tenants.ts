@@ -21,7 +21,10 @@ export const collections: Record<string, { kind: Kind; policy: object }> = {
   board: { kind: 'signed', policy: { type: 'authenticated' } },
   ledger: { kind: 'service', policy: { type: 'service' } },
 }
-/** Other access to rows and to the context: a relation, and functions that return what they know. */
+/**
+ * Other access to rows and to the context: a relation, a table of another schema of the interface, functions that return what
+ * they know, and one before each request that leaves the caller's secret in the session and in a header.
+ */
 const more = `
   create table remarks (id uuid primary key default gen_random_uuid(), note uuid references notes (id) on delete cascade,
     owner text not null default nullif(current_setting('app.user_id', true), ''), text text not null);
@@ -29,10 +32,20 @@ const more = `
   create policy own on remarks using (owner = nullif(current_setting('app.user_id', true), ''))
     with check (owner = nullif(current_setting('app.user_id', true), ''));
   create policy service on remarks using (current_setting('app.role', true) = 'service_role');
+  create table "own.things" (id uuid primary key default gen_random_uuid(),
+    owner text not null default nullif(current_setting('app.user_id', true), ''), text text not null);
+  alter table "own.things" enable row level security;
+  create policy own on "own.things" using (owner = nullif(current_setting('app.user_id', true), ''))
+    with check (owner = nullif(current_setting('app.user_id', true), ''));
+  create policy service on "own.things" using (current_setting('app.role', true) = 'service_role');
+  create function before_request() returns void language plpgsql as $$ begin
+    perform set_config('app.left', coalesce(nullif(current_setting('request.jwt.claims', true), '')::json ->> 'secret', ''), false);
+    perform set_config('response.headers', json_build_array(json_build_object('X-Left', current_setting('app.left')))::text, false);
+  end $$;
   create function mine() returns setof notes language sql stable as 'select * from notes';
   create function context() returns text language sql stable as $$
     select concat_ws(' ', current_setting('app.tenant_id', true), current_setting('app.user_id', true),
-      current_setting('request.jwt.claims', true), current_user) $$;
+      current_setting('request.jwt.claims', true), current_setting('app.left', true), current_user) $$;
   create function complain(word text) returns void language plpgsql as $$ begin
     raise exception 'rejected: %', word
       using errcode = 'P0001', detail = context(), hint = (select string_agg(text, ', ') from notes); end $$`
@@ -66,7 +79,12 @@ export async function addMembers(
     // Functions need the tables, which the first reload creates; the second one serves the functions.
     for (const sql of ['', more]) {
       if (sql !== '') await query(tenant.home.adminUrl, sql)
-      const { status, text } = await tenant.request('POST', '/admin/reload-schemas', { as: 'service' })
+      // Half of the tenants have a function before each request.
+      const before = sql !== '' && at % 2 === 1 ? { db_pre_request: 'before_request' } : {}
+      const { status, text } = await tenant.request('POST', '/admin/reload-schemas', {
+        as: 'service',
+        body: { settings: { db_schemas: ['public', 'own'], ...before } },
+      })
       if (status !== 200) throw new Error(text)
     }
     members.push(

@@ -128,6 +128,8 @@ export const items = once((table: Table, depth: number): Arbitrary<string> => {
     '::jsonb',
     '::int',
     '::regclass',
+    '::genre',
+    '::size[]',
   )
   const value = fc.tuple(names, path(table), casts).map(([name, [text], cast]) => `${name}${text}${cast}`)
   const aggregated = fc.oneof(

@@ -16,9 +16,14 @@ const accept = fc.constantFrom<Record<string, string>>(
   {},
   {},
   {},
+  {},
+  {},
+  {},
   { accept: 'text/csv' },
   { accept: 'application/vnd.pgrst.object+json' },
   { accept: 'application/vnd.pgrst.array+json;nulls=stripped' },
+  { accept: 'application/vnd.pgrst.plan' },
+  { accept: 'application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|wal|verbose;' },
 )
 const counting = fc.constantFrom('', '', '', 'count=exact', 'count=planned', 'count=estimated')
 

@@ -2,6 +2,7 @@
 // transaction that deletes its row commits, and kills itself between the two. Everything else is the product's code.
 import { join } from 'node:path'
 import pino from 'pino'
+import { createBounds } from '#tenant-runtime/bounds/index.ts'
 import { buildApp } from '#tenant-runtime/app.ts'
 import { readConfig } from '#tenant-runtime/config.ts'
 import { Connections, defaultConnectionLimits } from '#tenant-runtime/database/connections.ts'
@@ -46,7 +47,7 @@ class HastyDatabase extends ScopedDatabase {
   }
 }
 
-const { controlUrl, internalToken, data, host, port } = readConfig(process.env)
+const { controlUrl, internalToken, data, share, host, port } = readConfig(process.env)
 const backend = new LocalBackend(join(data, 'blobs'))
 const connections = new Connections(defaultConnectionLimits)
 const registry = new TenantRegistry({
@@ -54,7 +55,8 @@ const registry = new TenantRegistry({
   internalToken,
   connections,
   fetch,
-  file: join(data, 'manifests.ndjson'),
+  data,
+  share,
   onChange: () => undefined,
   onError: (error) => {
     throw error
@@ -83,6 +85,8 @@ const app = await buildApp({
   modules: [storage],
   tenantOf,
   now: () => new Date(),
+  elapsed: () => performance.now(),
+  bounds: createBounds({ bodyBytes: 2 ** 29, resultBytes: 2 ** 29 }),
   onWrite: () => undefined,
   logger: pino({ level: 'fatal' }),
 })

@@ -1,6 +1,7 @@
 // Serves storage alone in this process, on a scene, for tests that damage its disk or its database.
 import type { Test } from 'tap'
 import pino from 'pino'
+import { createBounds } from '#tenant-runtime/bounds/index.ts'
 import { buildApp } from '#tenant-runtime/app.ts'
 import { Connections, defaultConnectionLimits } from '#tenant-runtime/database/connections.ts'
 import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
@@ -64,6 +65,8 @@ export async function serve(
     modules: [storage],
     tenantOf: (id) => (id === manifest.tenant_id ? tenant : undefined),
     now: () => new Date(),
+    elapsed: () => performance.now(),
+    bounds: createBounds({ bodyBytes: 2 ** 29, resultBytes: 2 ** 29 }),
     onWrite: () => undefined,
     logger: pino({ level: 'error', base: null }, { write: (line: string) => errors.push(line) }),
   })

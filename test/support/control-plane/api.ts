@@ -6,20 +6,22 @@ import type { FastifyInstance } from 'fastify'
 import pg from 'pg'
 import pino from 'pino'
 import type { Test } from 'tap'
+import type { TargetConfig } from '#control-plane/backups/index.ts'
 import type { BillingConfig, BillingParts } from '#control-plane/billing/index.ts'
 import type { Config } from '#control-plane/config.ts'
 import { openControlPlane, type Probe } from '#control-plane/control-plane.ts'
-import { newPlatformKey } from '#control-plane/keys/index.ts'
-import type { Scope } from '#control-plane/keys/platform-key-store.ts'
+import { newPlatformKey } from '#control-plane/keys/key-text.ts'
+import type { Scope } from '#control-plane/keys/platform-key.ts'
 import { systemClock, type Clock } from '#control-plane/platform/clock.ts'
 import type { RecordWrite } from '#control-plane/platform/recorded-write.ts'
 import type { Seal } from '#control-plane/platform/seal.ts'
-import { defaultRateLimits } from '#control-plane/quotas/index.ts'
+import { defaultHomeLimits, defaultRateLimits } from '#control-plane/quotas/index.ts'
 import { noFailpoints } from '#control-plane/reconcile/failpoints.ts'
 import { createRegion, type ReconcileStore } from '#control-plane/reconcile/index.ts'
+import { defaultSessionLimits, type SessionLimitsConfig } from '#control-plane/sessions/index.ts'
 import type { RegionConfig } from '#control-plane/regions/index.ts'
 import type { OperationBody, TenantBody } from '#control-plane/tenants/index.ts'
-import type { Published, PublishedSource } from '#control-plane/watch/watch-hub.ts'
+import type { Published, PublishedSource } from '#control-plane/watch/watches.ts'
 import { startPostgres, type TestPostgres } from '../postgres.ts'
 import { cloudConfig, cloudRegion } from './cloud-region.ts'
 import { FakeEngine } from './fake-engine.ts'
@@ -164,11 +166,14 @@ export class FakeRegion implements Probe {
 export interface TestApiOptions {
   deleteGraceSeconds?: number
   control?: boolean
+  /** Whether the leader's jobs other than reconciliation run. */
+  jobs?: boolean
+  sessionLimits?: SessionLimitsConfig
   /** Adds a region `cloud` to the region `local`. */
   cloud?: boolean
   prices?: BillingConfig
-  /** Directory of the backups and name of the installation. Without it the control plane makes no backups. */
-  backups?: { directory: string; installation: string }
+  /** Directory of the backups, further targets, and name of the installation. Without it the control plane makes no backups. */
+  backups?: { directory: string; installation: string; targets?: TargetConfig[] }
 }
 
 /** Starts the control plane with its Postgres. Both stop when the test ends. */
@@ -212,7 +217,7 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
     const ended = plane.lead(stopping.signal, {
       onLead: ({ epoch }) => epochs.push(epoch),
       sweepMilliseconds: 200,
-      hasJobs: false,
+      hasJobs: options.jobs ?? false,
     })
     const controller = {
       epochs,
@@ -318,7 +323,7 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
 
 function configOf(
   postgres: TestPostgres,
-  { cloud = false, deleteGraceSeconds = 3600, prices, backups }: TestApiOptions,
+  { cloud = false, deleteGraceSeconds = 3600, prices, backups, sessionLimits = defaultSessionLimits }: TestApiOptions,
 ): Config {
   const local: RegionConfig = {
     id: 'local',
@@ -337,18 +342,26 @@ function configOf(
     port: 0,
     logLevel: 'debug',
     failpoints: '',
+    maxObjects: 2_000,
     platformKeyFile: undefined,
     controlDatabaseUrl: postgres.url('control'),
     homeMigrations,
-    masterKey: randomBytes(32),
+    masterKeys: [randomBytes(32)],
     internalToken,
     installation: backups?.installation,
     backups: backups?.directory,
+    backupTargets: backups?.targets ?? [],
+    dumpMinutes: 0,
+    proofDays: 7,
     regions: cloud ? [local, cloudConfig] : [local],
     deleteGraceSeconds,
     orphanGraceSeconds: 0,
     maxUploadBytes: 100_000_000,
+    homeLimits: defaultHomeLimits,
+    operationDays: 365,
+    auditDays: 365,
     rateLimits: defaultRateLimits,
+    sessionLimits,
     webhooksMayReach: readNetworks(['10.20.0.0/16']),
     billing: prices,
   }

@@ -1,4 +1,5 @@
 // The region `cloud` on a fake engine. Each tenant gets its own services. All work on homes succeeds without a database.
+import type { InternalToken } from '@tenantry/contract'
 import type { Clock } from '#control-plane/platform/clock.ts'
 import type { HomeDatabases } from '#control-plane/homes/home-databases.ts'
 import type { HomeServer } from '#control-plane/homes/home-server.ts'
@@ -31,18 +32,22 @@ const home: HomeServer = {
   create: () => Promise.resolve('whole'),
   migrate: () => Promise.resolve({ lost: [] }),
   check: () => Promise.resolve(),
+  setSqlLogin: () => Promise.resolve(),
+  setSqlPassword: () => Promise.resolve(),
+  setServicePasswords: () => Promise.resolve(),
   endSessions: () => Promise.resolve(),
   drop: () => Promise.resolve(),
+  dropSchema: () => Promise.resolve(),
 }
 
 export function cloudRegion(options: {
   engine: FakeEngine
   homes: HomeDatabases
-  internalToken: string
+  internalToken: InternalToken
   clock: Clock
 }): Region {
   return {
-    ...createRegion({ ...options, config: cloudConfig, migrations: [] }),
+    ...createRegion({ ...options, config: cloudConfig, migrations: [], maxObjects: 2_000 }),
     home: () => home,
     awaitDatabase: () => Promise.resolve(),
   }

@@ -42,30 +42,28 @@ export class FakeEngine implements Engine {
   followed = 0
   #wakers = new Set<() => void>()
 
-  info() {
+  async info() {
     this.#check()
-    return Promise.resolve({ name: 'stand-in', apiVersion: '1.41', warnings: [], ...this.host })
+    return { name: 'stand-in', apiVersion: '1.41', warnings: [], ...this.host }
   }
 
-  image(reference: string): Promise<HostImage> {
+  async image(reference: string): Promise<HostImage> {
     this.#check()
-    return Promise.resolve({
+    return {
       id: `sha256:${keyHash(reference)}`,
       component: reference.includes('runtime') ? 'runtime' : 'postgres',
-    })
+    }
   }
 
-  observe(stackId: string | undefined): Promise<ObservedHost> {
+  async observe(stackId: string | undefined): Promise<ObservedHost> {
     this.#check()
     const found = [...this.stacks].filter(([id]) => stackId === undefined || id === stackId).map(([, stack]) => stack)
-    return Promise.resolve(
-      structuredClone({
-        containers: found.flatMap(({ containers }) => containers),
-        networks: found.flatMap(({ networks }) => networks),
-        volumes: found.flatMap(({ volumes }) => volumes),
-        unlabelledVolumes: found.flatMap(({ unlabelledVolumes }) => unlabelledVolumes),
-      }),
-    )
+    return structuredClone({
+      containers: found.flatMap(({ containers }) => containers),
+      networks: found.flatMap(({ networks }) => networks),
+      volumes: found.flatMap(({ volumes }) => volumes),
+      unlabelledVolumes: found.flatMap(({ unlabelledVolumes }) => unlabelledVolumes),
+    })
   }
 
   async converge(stack: Stack): Promise<void> {
@@ -75,10 +73,9 @@ export class FakeEngine implements Engine {
       this.stacks.set(stack.id, made(stack, this.stacks.get(stack.id)))
   }
 
-  remove(stackId: string): Promise<void> {
+  async remove(stackId: string): Promise<void> {
     this.#check()
     this.stacks.delete(stackId)
-    return Promise.resolve()
   }
 
   exec(): Promise<never> {
@@ -128,19 +125,17 @@ export class FakeEngine implements Engine {
     this.#wakers.clear()
   }
 
-  stats(stackId: string): Promise<Record<string, ContainerStats>> {
+  async stats(stackId: string): Promise<Record<string, ContainerStats>> {
     this.#check()
     const running = this.stacks.get(stackId)?.containers.filter(({ state }) => state === 'running') ?? []
-    return Promise.resolve(
-      Object.fromEntries(
-        running.map(({ labels }) => [labels.service ?? '', { cpuNanoseconds: 1_500_000_000, memoryBytes: 50_000_000 }]),
-      ),
+    return Object.fromEntries(
+      running.map(({ labels }) => [labels.service ?? '', { cpuNanoseconds: 1_500_000_000, memoryBytes: 50_000_000 }]),
     )
   }
 
-  volumeBytes(stackId: string) {
+  async volumeBytes(stackId: string) {
     this.#check()
-    return Promise.resolve(this.stacks.has(stackId) ? { data: 40_000_000, files: 4096 } : {})
+    return this.stacks.has(stackId) ? { data: 40_000_000, files: 4096 } : {}
   }
 
   async *events(signal: AbortSignal): AsyncGenerator<never, undefined> {

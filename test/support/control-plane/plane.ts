@@ -20,6 +20,8 @@ import { stoppedClock, type StoppedClock } from './clock.ts'
 export const oldImages = { postgres: 'sha256:postgres-old', runtime: 'sha256:runtime-old' }
 
 export interface Plane {
+  /** The superuser's URL of the control database. */
+  url: string
   database: Database
   seal: Seal
   clock: StoppedClock
@@ -43,8 +45,8 @@ export interface Plane {
   changeLeader(): Promise<void>
 }
 
-/** Starts a Postgres with the migrated control database. It stops when the test ends. */
-export async function startPlane(t: Test): Promise<Plane> {
+/** Starts a Postgres with the migrated control database, whose secrets the key seals. It stops when the test ends. */
+export async function startPlane(t: Test, masterKey = randomBytes(32)): Promise<Plane> {
   const postgres = await startPostgres()
   const url = postgres.url('control')
   await migrate(url, await readMigrations())
@@ -58,11 +60,12 @@ export async function startPlane(t: Test): Promise<Plane> {
     await postgres.stop()
   })
   const clock = stoppedClock()
-  const seal = createSeal(randomBytes(32))
+  const seal = createSeal(masterKey)
   let regionId = 'region-0'
   let regions = 0
 
   const plane: Plane = {
+    url,
     database,
     seal,
     clock,

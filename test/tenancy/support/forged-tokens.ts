@@ -121,7 +121,8 @@ export async function openForger(t: Test) {
     let text = ''
     for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) text += chunk
     const { code } = JSON.parse(text) as Record<string, unknown>
-    if (code !== 'INVALID_TOKEN' || response.headers['www-authenticate'] !== 'Bearer')
+    const codes = path.startsWith('/rest/v1') ? ['PGRST301', 'PGRST303'] : ['INVALID_TOKEN']
+    if (!codes.includes(String(code)) || response.headers['www-authenticate'] !== 'Bearer')
       return `${method} ${path}: ${text}`
     all.rejections++
     return undefined

@@ -5,11 +5,9 @@ import type { Test } from 'tap'
 import { openDatabase, type Database } from '#control-plane/platform/database.ts'
 import { nameInstallation } from '#control-plane/platform/installation.ts'
 import { migrate, readMigrations } from '#control-plane/platform/migrations.ts'
-import { createUsageLedger } from '#control-plane/usage/store-ledger.ts'
-import { createLedgerClosing } from '#control-plane/usage/store-closing.ts'
+import { createUsageLedger, type UsageLedger } from '#control-plane/usage/store-ledger.ts'
+import { createLedgerClosing, type LedgerClosing } from '#control-plane/usage/store-closing.ts'
 import { closeAll } from '#control-plane/usage/jobs-close-ledger.ts'
-import type { LedgerClosing } from '#control-plane/usage/ledger-closing.ts'
-import type { UsageLedger } from '#control-plane/usage/usage-ledger.ts'
 import { query, startPostgres } from '#test/support/postgres.ts'
 
 export interface TestLedger {

@@ -15,7 +15,7 @@ export interface DockerAddress {
    * Directory with `ca.pem`, `cert.pem` and `key.pem`. `tcp://` requires it: a client of an Engine is root on its
    * machine.
    */
-  tlsDirectory?: string
+  tlsDirectory?: string | undefined
   ssh?: SshOptions
 }
 

@@ -19,23 +19,16 @@ interface EngineCall {
   seconds?: number
 }
 
-/** Calls of the Engine API. Every function throws `EngineError`, or the signal's own reason once that is aborted. */
-export interface EngineApi {
-  /** Returns the JSON of the response. */
-  request(call: EngineCall, signal: AbortSignal): Promise<unknown>
-  /** Returns the body of the response as a stream. The signal ends it. */
-  open(call: EngineCall, signal: AbortSignal): Promise<Readable>
-  /** Returns the connection itself, for both directions. */
-  upgrade(call: EngineCall, signal: AbortSignal): Promise<Duplex>
-}
-
 /** Oldest API version with all calls in use, and the newest version that these calls were written against. */
 const oldestVersion = [1, 41] as const
 const newestVersion = [1, 51] as const
 
 const defaultSeconds = 30
 
-export function engineApi(docker: Dockerode): EngineApi {
+/** Calls of the Engine API. Every function throws `EngineError`, or the signal's own reason once that is aborted. */
+export type EngineApi = ReturnType<typeof engineApi>
+
+export function engineApi(docker: Dockerode) {
   const modem = docker.modem as typeof docker.modem & { version: string | undefined }
   let version: Promise<string> | undefined
 
@@ -96,9 +89,13 @@ export function engineApi(docker: Dockerode): EngineApi {
   }
 
   return {
-    request: (call, signal) => run(call, {}, signal),
-    open: async (call, signal) => (await run(call, { isStream: true }, signal)) as Readable,
-    upgrade: async (call, signal) =>
+    /** Returns the JSON of the response. */
+    request: (call: EngineCall, signal: AbortSignal): Promise<unknown> => run(call, {}, signal),
+    /** Returns the body of the response as a stream. The signal ends it. */
+    open: async (call: EngineCall, signal: AbortSignal): Promise<Readable> =>
+      (await run(call, { isStream: true }, signal)) as Readable,
+    /** Returns the connection itself, for both directions. */
+    upgrade: async (call: EngineCall, signal: AbortSignal): Promise<Duplex> =>
       (await run(call, { isStream: true, hijack: true, openStdin: true }, signal)) as Duplex,
   }
 }

@@ -1,2 +1,2 @@
 // The public interface of `engines/docker/`.
-export { dockerHost } from './docker-host.ts'
+export { createDockerEngine } from './docker-engine.ts'

@@ -122,18 +122,14 @@ export async function findVolume(
  */
 const measuringSeconds = 300
 
-export interface VolumeMeter {
-  /** Bytes on disk of the owner's volumes, by name. */
-  bytes(owned: Ownership, signal: AbortSignal): Promise<Record<string, number>>
-  /** Returns all volumes of the Engine with their sizes, of any owner. */
-  all(signal: AbortSignal): Promise<Dockerode.VolumeInspectInfo[]>
-}
+/** Measures the volumes of an Engine. */
+export type VolumeMeter = ReturnType<typeof volumeMeter>
 
 /**
  * Measures volumes. The Engine rejects a second measurement while one runs, so concurrent callers share one. It
  * continues after all callers have left, and ends with the host.
  */
-export function volumeMeter(api: EngineApi, closed: AbortSignal): VolumeMeter {
+export function volumeMeter(api: EngineApi, closed: AbortSignal) {
   const call = {
     doing: 'measure volumes',
     method: 'GET',
@@ -146,15 +142,17 @@ export function volumeMeter(api: EngineApi, closed: AbortSignal): VolumeMeter {
     running ??= api.request(call, closed).finally(() => (running = undefined))
     return running
   }
-  const all: VolumeMeter['all'] = async (signal) => {
+  const all = async (signal: AbortSignal): Promise<Dockerode.VolumeInspectInfo[]> => {
     const { Volumes } = (await withTimeout(measuringSeconds * 1000, signal, measure)) as {
       Volumes: Dockerode.VolumeInspectInfo[] | null
     }
     return Volumes ?? []
   }
   return {
+    /** Returns all volumes of the Engine with their sizes, of any owner. */
     all,
-    async bytes(owned, signal) {
+    /** Bytes on disk of the owner's volumes, by name. */
+    async bytes(owned: Ownership, signal: AbortSignal): Promise<Record<string, number>> {
       const ours = (await all(signal)).filter(({ Labels }) => isOwned(Labels, owned))
       return Object.fromEntries(ours.map(({ Name, UsageData }) => [Name, Math.max(0, UsageData?.Size ?? 0)]))
     },

@@ -25,8 +25,9 @@ import {
   loadModule,
   updateFunction,
 } from '../function-store.ts'
-import { checkModule } from '../module/check-module.ts'
+import { checkModule, maxModuleBytes } from '../module/check-module.ts'
 import { prepareModule } from '../module/module-cache.ts'
+import { requireRoom } from './function-quota.ts'
 import { readDeployForm, type DeployForm } from './deploy-form.ts'
 
 interface Named {
@@ -69,7 +70,9 @@ export async function addFunctionRoutes(app: FastifyInstance, deps: DeployDeps):
   await app.register(async (forms) => {
     forms.addContentTypeParser('multipart/form-data', (_request, _payload, done) => done(null, undefined))
 
-    forms.post('/functions/v1/deploy', service, async ({ tenant, rls, raw, log }, reply) => {
+    forms.post('/functions/v1/deploy', service, async (request, reply) => {
+      const { tenant, rls, raw, log } = request
+      forms.bodies.reserveForm(request, maxModuleBytes)
       const form = await readDeployForm(raw)
       const name = checkName(required(form.name, 'name'))
       const wasm = required(form.wasm, 'wasm')
@@ -82,6 +85,7 @@ export async function addFunctionRoutes(app: FastifyInstance, deps: DeployDeps):
         trigger: checkTrigger(parsed(form.trigger ?? '"Http"', 'trigger'), now()),
       }
       await tryModule(pool, tenant, name, wasm, config)
+      await requireRoom(tenant, rls, { name, bytes: wasm.length, isNew: true })
       const created = await insertFunction(tenant, rls, deployed)
       await onTrigger(tenant, [created.trigger])
       log.info({ tenant: tenant.id, function: name, hash: created.wasmHash }, 'A function was deployed.')
@@ -95,6 +99,7 @@ export async function addFunctionRoutes(app: FastifyInstance, deps: DeployDeps):
       { ...service, bodyLimit: 256 * 1024 },
       async (request) => {
         const isForm = /^multipart\/form-data\b/i.test(request.headers['content-type'] ?? '')
+        if (isForm) forms.bodies.reserveForm(request, maxModuleBytes)
         return update(deps, request, isForm ? changeOf(await readDeployForm(request.raw)) : readChange(request.body))
       },
     )
@@ -120,6 +125,8 @@ async function update(
   // The stored module must fit into the smaller memory.
   else if (config.max_memory < before.config.max_memory)
     checkFits(checkModule(await loadModule(tenant, before)).memory, config)
+  if (change.wasm !== undefined)
+    await requireRoom(tenant, rls, { name: before.name, bytes: change.wasm.length, isNew: false })
   const after = await updateFunction(tenant, rls, before, {
     config,
     description: change.description === undefined ? before.description : checkDescription(change.description),
@@ -155,6 +162,7 @@ async function tryModule(
     rejected: `is not valid: ${failure.kind === 'rejected' ? failure.message : ''}`,
     timeout: `takes longer than ${compileMilliseconds / 1000} s to compile.`,
     died: 'takes too much memory to compile.',
+    stopped: 'could not be compiled.',
   }[failure.kind]
   throw new RuntimeError('INVALID_WASM', `Part "wasm": The module ${reason}`)
 }

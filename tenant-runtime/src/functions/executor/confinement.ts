@@ -51,7 +51,7 @@ const maxThreads = 24
 
 const probeMilliseconds = 5_000
 /** Priority below that of requests and the database. */
-const niceness = '10'
+export const executorPriority = 10
 /** The cores for executors. On a shared core, another process may wait some milliseconds even for one of low priority. */
 const cores = coresOfExecutors(readFileSync('/proc/self/status', 'utf8'))
 /** The highest score, so that the kernel kills executors first when memory runs out. */
@@ -95,7 +95,7 @@ export function executorCommand(confinement: Confinement, uid: number, memory: n
     'TZ=UTC',
     'nice',
     '-n',
-    niceness,
+    String(executorPriority),
     ...(cores === undefined ? [] : ['taskset', '-c', cores]),
     'prlimit',
     `--data=${dataLimit(memory)}:${dataLimit(largestMemory)}`,

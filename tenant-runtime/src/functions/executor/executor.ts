@@ -1,11 +1,13 @@
 // The runtime's side of an executor: a child process that does one thing at a time and is killed at the deadline.
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
+import { setPriority } from 'node:os'
 import { promisify } from 'node:util'
 import { pageBytes } from '../module/abi.ts'
 import {
   dataLimit,
   executorCommand,
+  executorPriority,
   findConfinement,
   limitCommand,
   randomUser,
@@ -47,8 +49,15 @@ export interface Run {
   onCall?: CallHandler
 }
 
-/** The failure of a compilation or run. After `timeout` and `died` the executor has ended. */
-export type Failure = { kind: 'timeout' } | { kind: 'rejected'; message: string } | { kind: 'died'; message: string }
+/** The reason to stop a run: its caller has disconnected, or others wait for its executor. */
+export type StopReason = 'caller-left' | 'made-room'
+
+/** The failure of a compilation or run. After all but `rejected` the executor has ended. */
+export type Failure =
+  | { kind: 'timeout' }
+  | { kind: 'stopped'; reason: StopReason }
+  | { kind: 'rejected'; message: string }
+  | { kind: 'died'; message: string }
 type RunOutcome = Outcome | Failure
 
 export interface RunResult {
@@ -75,6 +84,8 @@ const defaultMemoryBytes = 128 * 1024 * 1024
 const maxReusedMemoryBytes = 64 * 1024 * 1024
 /** Microseconds of a clock tick of Linux, on every machine on which Node runs. */
 const tickMicroseconds = 10_000
+/** The lowest priority of Linux. */
+const lowestPriority = 19
 /** Longest text of Node's standard error that is reported. A module can't write to it. */
 const maxStderrLength = 2_000
 
@@ -121,6 +132,9 @@ export class Executor {
   #cpuBefore = 0
   #waiting: { resolve: (frame: Frame<Reply>) => void; reject: (error: Error) => void } | undefined
   #gone: Error | undefined
+  /** The end that the runtime has decided for the current work. */
+  #ending: ExecutorEnded | undefined
+  #hasLowPriority = false
   readonly exited: Promise<void>
 
   private constructor(confinement: Confinement) {
@@ -172,6 +186,29 @@ export class Executor {
   kill(): void {
     this.#child.kill('SIGKILL')
     this.#fail(new Error('The executor was killed.'))
+  }
+
+  /** Reads the process' usage and then kills it, so that the current work ends with `failure`. */
+  stop(failure: Failure): void {
+    if (this.#ending !== undefined) return
+    this.#ending = new ExecutorEnded(failure, noUsage)
+    void this.#usage().then((usage) => {
+      this.#ending = new ExecutorEnded(failure, usage)
+      this.kill()
+    })
+  }
+
+  /** Gives the process the lowest priority, so that shorter runs are not delayed by it. */
+  lowerPriority(): void {
+    if (this.#hasLowPriority) return
+    this.#hasLowPriority = trySetPriority(this.pid, lowestPriority)
+  }
+
+  /** Gives the process its priority back. @returns false if the machine does not allow it */
+  restorePriority(): boolean {
+    if (!this.#hasLowPriority) return true
+    this.#hasLowPriority = !trySetPriority(this.pid, executorPriority)
+    return !this.#hasLowPriority
   }
 
   /** Compiles a module, as a check. @returns the failure; undefined if the module is valid */
@@ -264,21 +301,14 @@ export class Executor {
 
   /** Runs work with a deadline, at which it reads the process' usage and then kills it. @throws ExecutorEnded */
   async #withDeadline<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
-    let timeout: ExecutorEnded | undefined
     this.#cpuBefore = this.#cpu
-    const timer = setTimeout(() => {
-      timeout = new ExecutorEnded({ kind: 'timeout' }, noUsage)
-      void this.#usage().then((usage) => {
-        timeout = new ExecutorEnded({ kind: 'timeout' }, usage)
-        this.kill()
-      })
-    }, milliseconds)
+    const timer = setTimeout(() => this.stop({ kind: 'timeout' }), milliseconds)
     try {
       return await work()
     } catch (error) {
       this.kill()
       throw (
-        timeout ??
+        this.#ending ??
         new ExecutorEnded(
           { kind: 'died', message: error instanceof Error ? error.message : 'The executor failed.' },
           noUsage,
@@ -286,6 +316,8 @@ export class Executor {
       )
     } finally {
       clearTimeout(timer)
+      // Work may end just before the process is killed. The process must not begin another one.
+      if (this.#ending !== undefined) this.kill()
     }
   }
 
@@ -348,6 +380,17 @@ export class Executor {
     this.#gone ??= error
     this.#waiting?.reject(this.#gone)
     this.#waiting = undefined
+  }
+}
+
+/** Changes a process' priority. @returns whether the machine allowed it */
+function trySetPriority(pid: number | undefined, priority: number): boolean {
+  if (pid === undefined) return false
+  try {
+    setPriority(pid, priority)
+    return true
+  } catch {
+    return false
   }
 }
 

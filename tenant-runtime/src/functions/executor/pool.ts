@@ -1,16 +1,11 @@
 // The pool of executors. Each belongs to one tenant from its first run to its end. Tenants share a limited number in turns, a
 // spare executor is ready for the next tenant, and idle ones are ended.
 import { RuntimeError } from '../../errors.ts'
-import { Executor, type Failure, type Module, type Run, type RunResult } from './executor.ts'
-import { FairQueue } from './fair-queue.ts'
+import { Executor } from './executor.ts'
+import { PoolTurn, type Slot, type Turn } from './turn.ts'
+import { TurnScheduler, type Held, type TurnLimits } from './turn-scheduler.ts'
 
-export interface PoolLimits {
-  /** Maximum number of executors of all tenants. */
-  total: number
-  /** Maximum number of executors of one tenant. */
-  perTenant: number
-  /** Invocations that may wait for one function. */
-  waitingPerFunction: number
+export interface PoolLimits extends TurnLimits {
   waitMilliseconds: number
   idleMilliseconds: number
 }
@@ -19,9 +14,23 @@ export const defaultPoolLimits: PoolLimits = {
   total: 16,
   perTenant: 4,
   waitingPerFunction: 64,
+  waitingPerTenant: 128,
   waitMilliseconds: 30_000,
   idleMilliseconds: 60_000,
 }
+
+/** Minimum number of executors of a runtime, of which one tenant may have half. */
+const minExecutors = 8
+
+/** Returns the number of executors of each of the runtimes that share the tenants. */
+export function executorsFor(runtimes: number): number {
+  return Math.max(minExecutors, Math.floor(defaultPoolLimits.total / runtimes))
+}
+
+/** Interval at which the runs in progress are checked. */
+const checkMilliseconds = 250
+/** Milliseconds after which a run continues at the lowest priority. */
+const longMilliseconds = 1_000
 
 interface OwnedExecutor {
   tenant: string
@@ -29,20 +38,16 @@ interface OwnedExecutor {
   idleTimer: NodeJS.Timeout | undefined
 }
 
-interface Waiting {
-  go: () => void
-  isOver: boolean
-}
-
 export class ExecutorPool {
   readonly #limits: PoolLimits
+  readonly #elapsed: () => number
   readonly #onError: (error: Error) => void
-  readonly #queue = new FairQueue<Waiting>()
+  readonly #scheduler: TurnScheduler<PoolTurn>
+  /** The turns that hold executors. */
+  readonly #turns = new Map<Held, PoolTurn>()
+  #checkTimer: NodeJS.Timeout | undefined
   /** Idle executors, the longest idle first. */
   readonly #idle: OwnedExecutor[] = []
-  /** Slots in use by running invocations, by tenant. */
-  readonly #running = new Map<string, number>()
-  #runningTotal = 0
   #live = 0
   #spare: Promise<Executor> | undefined
   #spareTimer: NodeJS.Timeout | undefined
@@ -50,43 +55,36 @@ export class ExecutorPool {
   /** All executors with their tenants; undefined for the spare one. */
   readonly #executors = new Map<Executor, string | undefined>()
 
-  constructor(limits: PoolLimits, onError: (error: Error) => void) {
+  /** @param elapsed returns monotonic milliseconds */
+  constructor(limits: PoolLimits, elapsed: () => number, onError: (error: Error) => void) {
     this.#limits = limits
+    this.#elapsed = elapsed
     this.#onError = onError
+    this.#scheduler = new TurnScheduler(limits)
   }
 
   /**
    * Enters the queue. The caller must call `leave` at the end, whether or not its turn has come.
-   * @throws RuntimeError FUNCTIONS_BUSY if too many invocations of the function wait
+   * @throws RuntimeError FUNCTIONS_BUSY if too many invocations of the function or the tenant wait
    */
   turn(tenant: string, fn: string): Turn {
-    const { ready, giveUp } = this.#enqueue(tenant, fn)
-    let hasTurn = false
-    let isReleased = false
-    const turn = ready.then(() => {
-      hasTurn = true
-      if (isReleased) this.#release(tenant)
+    if (this.#closed) throw new RuntimeError('FUNCTIONS_BUSY', 'The functions of this runtime are stopping.')
+    const held = this.#scheduler.start(tenant, this.#elapsed())
+    const turn = new PoolTurn({
+      run: (turn, run) => this.#with(tenant, turn, (executor) => executor.run(run)),
+      compile: (turn, module, milliseconds) =>
+        this.#with(tenant, turn, (executor) => executor.compile(module, milliseconds)),
+      leave: (turn) => this.#leave(tenant, fn, turn),
     })
-    // A caller that leaves before its turn does not await it.
-    turn.catch(() => undefined)
-    return {
-      ready: turn,
-      slot: {
-        run: (run) => this.#with(tenant, (executor) => executor.run(run)),
-        compile: (module, milliseconds) => this.#with(tenant, (executor) => executor.compile(module, milliseconds)),
-      },
-      leave: () => {
-        if (isReleased) return
-        isReleased = true
-        if (hasTurn) this.#release(tenant)
-        else giveUp()
-      },
-    }
+    if (held === undefined) this.#wait(tenant, fn, turn)
+    else this.#begin(turn, held)
+    this.#checkTimer ??= setInterval(() => this.#check(), checkMilliseconds).unref()
+    return turn
   }
 
   /**
    * Waits for a turn and runs `work` with a slot of the tenant.
-   * @throws RuntimeError FUNCTIONS_BUSY if too many invocations of the function wait, or the wait is too long
+   * @throws RuntimeError FUNCTIONS_BUSY if too many invocations of the function or the tenant wait, or the wait is too long
    */
   async enter<T>(tenant: string, fn: string, work: (slot: Slot) => Promise<T>): Promise<T> {
     const turn = this.turn(tenant, fn)
@@ -112,77 +110,72 @@ export class ExecutorPool {
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#spareTimer)
+    clearInterval(this.#checkTimer)
     for (const owned of [...this.#idle]) clearTimeout(owned.idleTimer)
     for (const executor of this.#executors.keys()) executor.kill()
     await Promise.all([...this.#executors.keys()].map((executor) => executor.exited))
   }
 
-  #mayRun(tenant: string): boolean {
-    return this.#runningTotal < this.#limits.total && (this.#running.get(tenant) ?? 0) < this.#limits.perTenant
-  }
-
-  #enqueue(tenant: string, fn: string): { ready: Promise<void>; giveUp: () => void } {
-    if (this.#closed) throw new RuntimeError('FUNCTIONS_BUSY', 'The functions of this runtime are stopping.')
-    if (this.#mayRun(tenant)) {
-      this.#claim(tenant)
-      return { ready: Promise.resolve(), giveUp: () => undefined }
-    }
-    if (this.#queue.length(tenant, fn) >= this.#limits.waitingPerFunction) {
+  #wait(tenant: string, fn: string, turn: PoolTurn): void {
+    const limit = this.#scheduler.wait(tenant, fn, turn, this.#elapsed())
+    if (limit !== undefined) {
+      const whose = limit === 'waitingPerFunction' ? 'this function' : 'this tenant'
       throw new RuntimeError(
         'FUNCTIONS_BUSY',
-        `Too many invocations of this function are waiting: ${this.#limits.waitingPerFunction}.`,
+        `Too many invocations of ${whose} are waiting. At most ${this.#limits[limit]} are allowed.`,
       )
     }
-    const { promise: ready, resolve, reject } = Promise.withResolvers<undefined>()
-    const timer = setTimeout(() => {
-      waiting.isOver = true
-      reject(new RuntimeError('FUNCTIONS_BUSY', 'The invocation waited too long for its turn.'))
-    }, this.#limits.waitMilliseconds)
-    const waiting: Waiting = {
-      isOver: false,
-      go: () => {
-        clearTimeout(timer)
-        resolve(undefined)
-      },
-    }
-    this.#queue.add(tenant, fn, waiting)
-    return {
-      ready,
-      giveUp: () => {
-        clearTimeout(timer)
-        waiting.isOver = true
-      },
-    }
+    turn.startWaiting(this.#limits.waitMilliseconds)
   }
 
-  #release(tenant: string): void {
-    const remaining = (this.#running.get(tenant) ?? 1) - 1
-    if (remaining === 0) this.#running.delete(tenant)
-    else this.#running.set(tenant, remaining)
-    this.#runningTotal--
+  #begin(turn: PoolTurn, held: Held): void {
+    this.#turns.set(held, turn)
+    turn.begin(held)
+  }
+
+  #leave(tenant: string, fn: string, turn: PoolTurn): void {
+    if (turn.held === undefined) {
+      this.#scheduler.leave(tenant, fn, turn)
+      return
+    }
+    this.#turns.delete(turn.held)
+    this.#scheduler.end(turn.held, this.#elapsed())
     this.#next()
-  }
-
-  #claim(tenant: string): void {
-    this.#running.set(tenant, (this.#running.get(tenant) ?? 0) + 1)
-    this.#runningTotal++
   }
 
   #next(): void {
     for (;;) {
-      const taken = this.#queue.take((tenant) => this.#mayRun(tenant))
-      if (taken === undefined) return
-      if (taken.item.isOver) continue
-      this.#claim(taken.tenant)
-      taken.item.go()
+      const next = this.#scheduler.next(this.#elapsed())
+      if (next === undefined) return
+      this.#begin(next.item, next.held)
     }
   }
 
-  async #with<T>(tenant: string, work: (executor: Executor) => Promise<T>): Promise<T> {
+  /** Checks the runs in progress: lowers the priority of long ones, and makes room for waiting invocations. */
+  #check(): void {
+    if (this.#scheduler.isIdle) {
+      clearInterval(this.#checkTimer)
+      this.#checkTimer = undefined
+      return
+    }
+    const now = this.#elapsed()
+    for (const held of this.#scheduler.held) {
+      if (now - held.since < longMilliseconds) break
+      this.#turns.get(held)?.lowerPriority()
+    }
+    // A tenant may have become light since.
+    this.#next()
+    const excess = this.#scheduler.excess(now)
+    if (excess !== undefined) this.#turns.get(excess)?.stop('made-room')
+  }
+
+  async #with<T>(tenant: string, turn: PoolTurn, work: (executor: Executor) => Promise<T>): Promise<T> {
     const executor = await this.#take(tenant)
     try {
+      turn.use(executor)
       return await work(executor)
     } finally {
+      turn.use(undefined)
       this.#returnExecutor(tenant, executor)
     }
   }
@@ -195,8 +188,8 @@ export class ExecutorPool {
       clearTimeout(owned.idleTimer)
       return owned.executor
     }
-    const [oldest] = this.#idle
-    if (this.#live >= this.#limits.total && oldest !== undefined) this.#end(oldest)
+    const dispensable = this.#live >= this.#limits.total ? this.#dispensable() : undefined
+    if (dispensable !== undefined) this.#end(dispensable)
     const spare = this.#spare
     this.#spare = undefined
     clearTimeout(this.#spareTimer)
@@ -222,12 +215,24 @@ export class ExecutorPool {
   }
 
   #returnExecutor(tenant: string, executor: Executor): void {
+    if (!executor.restorePriority()) executor.kill()
     if (executor.isAlive && !this.#closed) {
       const owned: OwnedExecutor = { tenant, executor, idleTimer: undefined }
       owned.idleTimer = setTimeout(() => this.#end(owned), this.#limits.idleMilliseconds).unref()
       this.#idle.push(owned)
     }
     this.#prepareSpare()
+  }
+
+  /** Returns the longest idle executor of the tenant that has the most executors. */
+  #dispensable(): OwnedExecutor | undefined {
+    const counts = new Map<string | undefined, number>()
+    for (const tenant of this.#executors.values()) counts.set(tenant, (counts.get(tenant) ?? 0) + 1)
+    const countOf = ({ tenant }: OwnedExecutor) => counts.get(tenant) ?? 0
+    return this.#idle.reduce<OwnedExecutor | undefined>(
+      (found, owned) => (found === undefined || countOf(owned) > countOf(found) ? owned : found),
+      undefined,
+    )
   }
 
   #end(owned: OwnedExecutor): void {
@@ -262,18 +267,4 @@ export class ExecutorPool {
     if (this.#closed) executor.kill()
     return executor
   }
-}
-
-export interface Turn {
-  /** Resolves when the turn has come; rejects with FUNCTIONS_BUSY if the wait is too long. */
-  ready: Promise<void>
-  /** The slot to use after `ready`. */
-  slot: Slot
-  leave(): void
-}
-
-/** The operations of an invocation during its turn. */
-interface Slot {
-  run(run: Run): Promise<RunResult>
-  compile(module: Module, milliseconds: number): Promise<Failure | undefined>
 }

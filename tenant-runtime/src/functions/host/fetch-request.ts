@@ -61,6 +61,28 @@ export function redirected(
   }
 }
 
+/** Returns all headers that are sent with a request. */
+export function sentHeaders({ method, url, headers, body }: FetchRequest): Record<string, string> {
+  return {
+    ...headers,
+    host: url.host,
+    connection: 'close',
+    ...(body.length > 0 || /^P/.test(method) ? { 'content-length': String(body.length) } : {}),
+  }
+}
+
+/** Returns the bytes of a request as it is sent, before encryption: its first line, headers and body. */
+export function bytesOf(request: FetchRequest): number {
+  const { method, url, body } = request
+  const lines = [
+    `${method} ${url.pathname}${url.search} HTTP/1.1`,
+    ...Object.entries(sentHeaders(request)).map(([name, value]) => `${name}: ${value}`),
+    '',
+  ]
+  // The head is Latin-1, and each of its lines ends with two bytes.
+  return lines.reduce((sum, line) => sum + line.length + 2, body.length)
+}
+
 /** Returns the headers of a response without those of the connection. */
 export function responseHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
   const shown: Record<string, string | string[]> = {}

@@ -1,5 +1,6 @@
 // Handles the calls of a running function to the runtime: SQL, files and HTTP, with the permissions of the function's caller.
 import { RuntimeError } from '../../errors.ts'
+import { tunnelOfTenant, type EgressProxySettings } from '../../egress/egress-proxy.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { callLimit } from '../executor/protocol.ts'
@@ -10,18 +11,33 @@ import { queryDatabase } from './db-query.ts'
 import type { FileStore } from './file-store.ts'
 import { fetchForFunction, type FetchDeps } from './http-fetch.ts'
 import { textOf } from './read-parts.ts'
+import type { RunEgress } from './run-egress.ts'
 
-export interface HostDeps extends FetchDeps {
+export interface HostDeps extends Omit<FetchDeps, 'tunnel'> {
+  /** The egress proxy through which functions reach other hosts; undefined to reach them directly. */
+  egress?: EgressProxySettings | undefined
   files: FileStore
   /** Called after a function may have changed a tenant's data. */
   onWrite: (tenantId: string) => void
   onError: (error: Error) => void
 }
 
-/** Creates the handler of the calls of one run. @param caller the context in which the function was called */
-export function createCallHandler(deps: HostDeps, tenant: Tenant, fn: FunctionRecord, caller: RlsContext): CallHandler {
+/**
+ * Creates the handler of the calls of one run.
+ * @param caller the context in which the function was called
+ * @param egress counts what the run sends
+ */
+export function createCallHandler(
+  deps: HostDeps,
+  tenant: Tenant,
+  fn: FunctionRecord,
+  caller: RlsContext,
+  egress: RunEgress,
+): CallHandler {
   const asCaller = fn.config.role === 'caller'
   const context: RlsContext = asCaller ? caller : { role: 'service', reason: `function ${fn.name}` }
+
+  const tunnel = deps.egress && tunnelOfTenant(deps.egress, tenant.id)
 
   const handle = async ({ name, parts }: HostCall, signal: AbortSignal): Promise<Buffer> => {
     switch (name) {
@@ -39,7 +55,7 @@ export function createCallHandler(deps: HostDeps, tenant: Tenant, fn: FunctionRe
         await deps.files.remove(tenant, context, textOf(parts[0]))
         return Buffer.alloc(0)
       case 'http_fetch':
-        return fetchForFunction(deps, fn.config.http_hosts, parts, signal)
+        return fetchForFunction({ ...deps, tunnel }, fn.config.http_hosts, parts, egress, signal)
     }
   }
 

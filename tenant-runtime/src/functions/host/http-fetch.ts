@@ -1,13 +1,17 @@
 // The host call `http_fetch`: sends a function's request to a host on its list. A name is resolved once, all of its addresses
-// are checked, and the connection goes to the first one. Each redirect is checked like a new request.
+// are checked, and the connection goes to the first one: by this process, or by the egress proxy of the region's gateway. Each
+// redirect is checked like a new request.
 import { request as plainRequest, type IncomingMessage } from 'node:http'
 import { request as tlsRequest } from 'node:https'
-import { isIP } from 'node:net'
+import { isIP, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { isReachable, pinnedAddress, type Networks } from '@tenantry/contract'
+import { EgressError, type Tunnel } from '../../egress/egress-proxy.ts'
 import { callLimit } from '../executor/protocol.ts'
-import { isReachable, type Networks } from '@tenantry/contract'
 import { CallError } from './call-error.ts'
-import { responseHeaders, readRequest, redirected, type FetchRequest } from './fetch-request.ts'
+import { bytesOf, responseHeaders, readRequest, redirected, sentHeaders, type FetchRequest } from './fetch-request.ts'
 import { allowsHost, portOf } from './http-hosts.ts'
+import type { RunEgress } from './run-egress.ts'
 
 export interface FetchDeps {
   /** Returns all addresses of a host name. */
@@ -16,21 +20,35 @@ export interface FetchDeps {
   hasWayOut: () => Promise<boolean>
   /** Private networks that functions may reach. */
   reachable: Networks
+  /** Connects through the egress proxy; undefined to connect directly. */
+  tunnel?: Tunnel | undefined
 }
+
+/** The destination of a request: an address that was checked, or a connection of the egress proxy to such an address. */
+type Destination = { address: string } | { socket: Socket }
 
 const maxRedirects = 5
 
-/** Sends a function's request. @returns a line of JSON, `{"status":…,"headers":{…}}`, and the body. @throws CallError */
+/**
+ * Sends a function's request.
+ * @returns a line of JSON, `{"status":…,"headers":{…}}`, and the body
+ * @throws CallError; RuntimeError if the bytes to send cannot be recorded
+ */
 export async function fetchForFunction(
   deps: FetchDeps,
   hosts: readonly string[],
   parts: readonly Buffer[],
+  egress: RunEgress,
   signal: AbortSignal,
 ): Promise<Buffer> {
   let request = readRequest(parts)
   for (let redirects = 0; ; redirects++) {
-    const address = await addressOf(deps, hosts, request.url, signal)
-    const response = await send(request, address, signal).catch(async (error: unknown) => {
+    const destination = await destinationOf(deps, hosts, request.url, signal)
+    await egress.expect(bytesOf(request)).catch((error: unknown) => {
+      if ('socket' in destination) destination.socket.destroy()
+      throw error
+    })
+    const response = await send(request, destination, egress, signal).catch(async (error: unknown) => {
       throw codeOf(error) === 'ENETUNREACH' && !(await deps.hasWayOut()) ? noOutboundNetwork(error) : failed(error)
     })
     try {
@@ -50,22 +68,37 @@ export async function fetchForFunction(
   }
 }
 
-/** Returns the address to connect to. @throws CallError if the host is not on the list, or an address is missing or not allowed */
-async function addressOf(deps: FetchDeps, hosts: readonly string[], url: URL, signal: AbortSignal): Promise<string> {
+/** Returns where to send a request. @throws CallError if the host is not on the list, or an address is missing or not allowed */
+async function destinationOf(
+  deps: FetchDeps,
+  hosts: readonly string[],
+  url: URL,
+  signal: AbortSignal,
+): Promise<Destination> {
   if (!allowsHost(hosts, url))
     throw new CallError(
       'HOST_NOT_ALLOWED',
       `http_fetch: The host ${JSON.stringify(url.host.slice(0, 300))} is not in the function's "http_hosts".`,
     )
-  const bare = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  const addresses = isIP(bare) === 0 ? await resolveAddresses(deps, bare, signal) : [bare]
-  const [first] = addresses
-  if (first === undefined) throw new CallError('FETCH_FAILED', 'http_fetch: The host name has no address.')
-  // A host with both allowed and other addresses is rejected, because it may be an attack.
-  if (!addresses.every((address) => isReachable(address, deps.reachable))) {
-    throw new CallError('ADDRESS_REJECTED', 'http_fetch: The host has an address that functions may not reach.')
+  if (deps.tunnel !== undefined) return { socket: await openTunnel(deps.tunnel, url, signal) }
+  const found = await pinnedAddress(url.hostname, {
+    resolve: (hostname) => resolveAddresses(deps, hostname, signal),
+    isAllowed: (address) => isReachable(address, deps.reachable),
+  })
+  if (found === undefined) throw new CallError('FETCH_FAILED', 'http_fetch: The host name has no address.')
+  if ('forbidden' in found) throw addressRejected()
+  return found
+}
+
+async function openTunnel(tunnel: Tunnel, url: URL, signal: AbortSignal): Promise<Socket> {
+  try {
+    return await tunnel(url.hostname, portOf(url), signal)
+  } catch (cause) {
+    if (!(cause instanceof EgressError)) throw cause
+    if (cause.code === 'ADDRESS_REJECTED') throw addressRejected(cause)
+    if (cause.code === 'HOST_UNKNOWN') throw hostUnknown(url.hostname, cause)
+    throw failed(cause)
   }
-  return first
 }
 
 async function resolveAddresses(
@@ -84,14 +117,14 @@ async function resolveAddresses(
   } catch (cause) {
     if (signal.aborted)
       throw new CallError('FETCH_FAILED', 'http_fetch: The run ended while the host name was looked up.', { cause })
-    const [code, shown] = [codeOf(cause), JSON.stringify(hostname.slice(0, 100))]
+    const code = codeOf(cause)
     // The resolver reports that the name does not exist or has no address.
     const isAbsent = ['ENOTFOUND', 'ENODATA', 'EAI_NODATA'].includes(code)
-    if (isAbsent) throw new CallError('FETCH_FAILED', `http_fetch: The host name ${shown} does not exist.`, { cause })
+    if (isAbsent) throw hostUnknown(hostname, cause)
     if (!(await hasWayOut())) throw noOutboundNetwork(cause)
     throw new CallError(
       'FETCH_FAILED',
-      `http_fetch: The host name ${shown} could not be looked up (${code}). Retry later.`,
+      `http_fetch: The host name ${shownName(hostname)} could not be looked up (${code}). Retry later.`,
       { cause },
     )
   } finally {
@@ -100,29 +133,35 @@ async function resolveAddresses(
 }
 
 function send(
-  { method, url, headers, body }: FetchRequest,
-  address: string,
+  fetching: FetchRequest,
+  destination: Destination,
+  egress: RunEgress,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
+    const { method, url, body } = fetching
+    const connectionOver = (socket: Socket) =>
+      isSecure ? connectTls({ socket, host: hostname, ...serverName }) : socket
     const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1')
     const isSecure = url.protocol === 'https:'
+    const serverName = isSecure && isIP(hostname) === 0 ? { servername: hostname } : {}
     const request = (isSecure ? tlsRequest : plainRequest)({
       // A new connection, to the address that was checked.
-      agent: false,
-      host: address,
+      ...('address' in destination
+        ? { agent: false, host: destination.address, ...serverName }
+        : { createConnection: () => connectionOver(destination.socket) }),
       port: portOf(url),
       method,
       path: `${url.pathname}${url.search}`,
       signal,
-      headers: {
-        ...headers,
-        host: url.host,
-        ...(body.length > 0 || /^P/.test(method) ? { 'content-length': body.length } : {}),
-      },
-      ...(isSecure && isIP(hostname) === 0 ? { servername: hostname } : {}),
+      headers: sentHeaders(fetching),
     })
     request.on('error', reject)
+    request.once('socket', (socket) => {
+      const add = () => egress.add(bytesOf(fetching))
+      if (isSecure || socket.connecting) socket.once(isSecure ? 'secureConnect' : 'connect', add)
+      else add()
+    })
     request.once('response', resolve)
     // The request did not offer to switch protocols.
     request.once('upgrade', (_response, socket) => {
@@ -147,6 +186,20 @@ async function receive(response: IncomingMessage): Promise<Buffer> {
   }
   if (!response.complete) throw new CallError('FETCH_FAILED', 'http_fetch: The response ended too early.')
   return Buffer.concat(chunks)
+}
+
+function addressRejected(cause?: unknown): CallError {
+  return new CallError('ADDRESS_REJECTED', 'http_fetch: The host has an address that functions may not reach.', {
+    cause,
+  })
+}
+
+function hostUnknown(hostname: string, cause: unknown): CallError {
+  return new CallError('FETCH_FAILED', `http_fetch: The host name ${shownName(hostname)} does not exist.`, { cause })
+}
+
+function shownName(hostname: string): string {
+  return JSON.stringify(hostname.slice(0, 100))
 }
 
 /** The error for any host if the installation's network has no default route. */

@@ -16,6 +16,8 @@ export interface InvocationEnd {
   cpuMicroseconds: number
   /** Peak of the memory in bytes. */
   memoryPeak: number
+  /** Bytes sent with `http_fetch`. */
+  egressBytes: number
   errorMessage: string | null
   /** The log; undefined if it is empty. */
   log: LoggedLines | undefined
@@ -56,10 +58,10 @@ export const recordedTrigger = { http: 'http', webhook: 'http', database: 'datab
 /** Selects records by an array of ids too, so that Postgres uses the index whatever number of rows it estimates. */
 const ended = `update function_invocations i
   set state = 'ended', status = e.status, duration_ms = e.duration_ms, cpu_ms = e.cpu_ms, memory_peak = e.memory_peak,
-    error_message = e.error_message
+    egress_bytes = e.egress_bytes, error_message = e.error_message
   from e where i.id = any($2::text[]) and i.id = e.id and i.state = 'interrupted' returning i.id`
 const columnsOfEnd =
-  'id text, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text'
+  'id text, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, egress_bytes bigint, error_message text'
 const columnsOfLog = 'function_id uuid, reported_at timestamptz, lines jsonb, bytes integer'
 const columnsOfBegin = 'trigger text, user_id text, begun timestamptz'
 const columnsOfWhole = `${columnsOfEnd}, ${columnsOfLog}, ${columnsOfBegin}, version timestamptz`
@@ -70,8 +72,9 @@ const given = (columns: string) => `with e as (select * from jsonb_to_recordset(
 const endWithoutLog = `${given(columnsOfEnd)}, i as (${ended}) select id from i`
 const endWithLog = `${given(`${columnsOfEnd}, ${columnsOfLog}`)}, i as (${ended}), l as (${logged}) select id from i`
 const begunAndEnded = `insert into function_invocations
-    (id, function_id, trigger, user_id, timestamp, state, status, duration_ms, cpu_ms, memory_peak, error_message)
-  select e.id, f.id, e.trigger, e.user_id, e.begun, 'ended', e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message
+    (id, function_id, trigger, user_id, timestamp, state, status, duration_ms, cpu_ms, memory_peak, egress_bytes, error_message)
+  select e.id, f.id, e.trigger, e.user_id, e.begun, 'ended', e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.egress_bytes,
+    e.error_message
   from e join functions f on f.id = e.function_id`
 const endOfLost = `${given(columnsOfWhole)}, stored as (select id from function_invocations where id = any($2::text[])),
   i as (${begunAndEnded} where e.id not in (select id from stored) returning id), l as (${logged}) select id from i`
@@ -98,11 +101,14 @@ export function wholeStatement(runs: readonly WholeRun[]): Statement {
   )
 }
 
-/** Counts the records that have ended, in column `stored`. Its commit waits for the disk, and so for all commits before it. */
+/**
+ * Counts the records that have ended, in column `stored`. Locking a row writes to the log of Postgres, so the commit waits
+ * for the disk, and so for all commits before it.
+ */
 export function syncStatement(ends: readonly InvocationEnd[]): Statement {
   return sql(
-    `select count(*)::int as stored, pg_logical_emit_message(true, 'tenantry', '') as mark from function_invocations
-     where id = any($1::text[]) and state = 'ended'`,
+    `with locked as (select from function_invocations where id = any($1::text[]) and state = 'ended' for no key update)
+     select count(*)::int as stored from locked`,
     idsOf(ends),
   )
 }
@@ -118,6 +124,7 @@ function storedEnd({
   durationMilliseconds,
   cpuMicroseconds,
   memoryPeak,
+  egressBytes,
   errorMessage,
   log,
 }: InvocationEnd) {
@@ -131,9 +138,19 @@ function storedEnd({
     duration_ms: Math.round(durationMilliseconds),
     cpu_ms: cpuMicroseconds / 1000,
     memory_peak: memoryPeak,
+    egress_bytes: egressBytes,
     error_message: errorMessage === null ? null : storable(errorMessage),
     ...(log === undefined ? {} : { reported_at: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
   }
+}
+
+/** Writes the bytes that a run in progress may have sent at most, before it sends them. */
+export function egressStatement(invocationId: string, bytes: number): Statement {
+  return sql(
+    "update function_invocations set egress_bytes = $2::bigint where id = $1 and state = 'interrupted'",
+    invocationId,
+    bytes,
+  )
 }
 
 /** Returns the ids as the text of an array, in which they need no quotes. */

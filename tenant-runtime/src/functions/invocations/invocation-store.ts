@@ -13,6 +13,7 @@ import type { Tenant } from '../../tenancy/tenant.ts'
 import { isName, type FunctionRecord } from '../function.ts'
 import { functionColumns, noSuchFunction, toFunction } from '../function-store.ts'
 import {
+  egressStatement,
   endStatement,
   lostEndStatement,
   recordedTrigger,
@@ -289,6 +290,18 @@ export async function endInvocation(
       if (pause === undefined || !isTemporary(error)) throw error
       await sleep(pause)
     }
+  }
+}
+
+/**
+ * Writes the bytes that a run in progress may have sent at most. Its end replaces them.
+ * @throws RuntimeError if the database does not accept them
+ */
+export async function recordEgress({ database }: Tenant, invocationId: string, bytes: number): Promise<void> {
+  try {
+    await database.run(context, asyncCommit, egressStatement(invocationId, bytes))
+  } catch (error) {
+    throw databaseError(error)
   }
 }
 

@@ -1,6 +1,7 @@
 // HTTP routes of invocations (specification, section 4.3), and the path that Supabase's functions client uses.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { invoke, type InvokeDeps } from './invoke.ts'
+import type { Readable } from 'node:stream'
+import { invoke, type Call, type InvokeDeps } from './invoke.ts'
 import { requestVariables } from './request-variables.ts'
 
 export const maxEventBytes = 6 * 1024 * 1024
@@ -12,9 +13,23 @@ interface Named {
 /** Makes bodies available as bytes, without parsing. */
 export function readBodiesAsBytes(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: maxEventBytes }, (_request, body, done) =>
-    done(null, body),
-  )
+  app.addContentTypeParser('*', async (request: FastifyRequest, payload: Readable) => {
+    const { bytes } = await app.bodies.read(request, payload)
+    return bytes
+  })
+}
+
+/** Stops an invocation when its caller disconnects before the response, because its result cannot be sent. */
+function stopWhenCallerLeaves({ raw }: FastifyReply): NonNullable<Call['onTurn']> {
+  let turn: Parameters<NonNullable<Call['onTurn']>>[0] | undefined
+  const isDisconnected = () => raw.destroyed && !raw.writableEnded
+  raw.once('close', () => {
+    if (isDisconnected()) turn?.stop('caller-left')
+  })
+  return (begun) => {
+    turn = begun
+    if (isDisconnected()) begun.stop('caller-left')
+  }
 }
 
 export function addInvokeRoutes(app: FastifyInstance, deps: InvokeDeps): void {
@@ -27,11 +42,12 @@ export function addInvokeRoutes(app: FastifyInstance, deps: InvokeDeps): void {
       input: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
       context: request.rls,
       variables: requestVariables(request),
+      onTurn: stopWhenCallerLeaves(reply),
       log: request.log,
     })
     return reply.status(status).headers(headers).header('x-invocation-id', invocationId).send(body)
   }
-  const options = { config: { access: 'authenticated' }, bodyLimit: maxEventBytes } as const
+  const options = { config: { access: 'authenticated', makesResult: true }, bodyLimit: maxEventBytes } as const
   app.route<Named>({
     method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
     url: '/functions/v1/invoke/:name',

@@ -6,10 +6,12 @@ import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { outputLimit, type Module, type RunResult } from '../executor/executor.ts'
-import type { ExecutorPool, Turn } from '../executor/pool.ts'
+import type { ExecutorPool } from '../executor/pool.ts'
+import { stopError, type Turn } from '../executor/turn.ts'
 import type { FunctionRecord } from '../function.ts'
 import { loadFunction } from '../function-store.ts'
 import { createCallHandler, type HostDeps } from '../host/host-calls.ts'
+import { RunEgress } from '../host/run-egress.ts'
 import type { LogRetention } from '../logs/log-retention.ts'
 import { pageBytes } from '../module/abi.ts'
 import type { ModuleCache } from '../module/module-cache.ts'
@@ -19,6 +21,7 @@ import {
   beginInvocation,
   endInvocation,
   expectRecord,
+  recordEgress,
   recordInvocation,
   cachedFunction,
   type Claim,
@@ -54,6 +57,8 @@ export interface Call {
   variables: Readonly<Record<string, string | undefined>>
   /** The claim that must succeed before the run. */
   claim?: Claim
+  /** Receives the invocation's turn, so that the caller can stop it. */
+  onTurn?: (turn: Pick<Turn, 'stop'>) => void
   log: FastifyBaseLogger
 }
 
@@ -107,6 +112,7 @@ interface FinishedRun {
   lines: RunLines
   milliseconds: number
   result: RunResult | undefined
+  egressBytes: number
   /** The error if there is no result. */
   error: unknown
 }
@@ -131,6 +137,7 @@ async function runFirst(
   const turn = deps.pool.turn(tenant.id, call.name)
   let beginning: Promise<FunctionRecord> | undefined
   try {
+    call.onTurn?.(turn)
     await turn.ready
     const timer = setTimeout(() => {
       onSlow()
@@ -158,6 +165,7 @@ async function runFirst(
 async function beginFirst(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId: string): Promise<RecordedRun> {
   const turn = deps.pool.turn(tenant.id, call.name)
   try {
+    call.onTurn?.(turn)
     if (call.trigger !== 'http' || call.claim !== undefined) await turn.ready
     const fn = await begin(deps, tenant, call, invocationId)
     return { ...(await run(deps, tenant, call, invocationId, { fn }, turn)), isBegun: true }
@@ -196,6 +204,7 @@ async function run(
   const userId = userOf(call.context)
   const begun = { functionId: fn.id, trigger: call.trigger, userId, at: now() }
   const lines = new RunLines(now)
+  const egress = new RunEgress((bytes) => recordEgress(tenant, invocationId, bytes))
   let since = elapsed()
   let result: RunResult | undefined
   let thrown: unknown
@@ -217,12 +226,12 @@ async function run(
       input: call.input,
       timeoutMilliseconds: fn.config.timeout * 1_000,
       onLog: (level, text) => lines.add(level, text),
-      onCall: createCallHandler(host, tenant, fn, call.context),
+      onCall: createCallHandler(host, tenant, fn, call.context, egress),
     })
   } catch (error) {
     thrown = error
   }
-  return { fn, begun, lines, milliseconds: elapsed() - since, result, error: thrown }
+  return { fn, begun, lines, milliseconds: elapsed() - since, result, egressBytes: egress.bytes, error: thrown }
 }
 
 /**
@@ -262,6 +271,7 @@ async function finish(
     durationMilliseconds: milliseconds,
     cpuMicroseconds: result?.cpuMicroseconds ?? 0,
     memoryPeak: result?.memoryPeak ?? 0,
+    egressBytes: done.egressBytes,
   }
   if (!done.isBegun && !(await recordInvocation(tenant, { ...end, version: fn.updatedAt }, fn, deps.onError)))
     return 'changed'
@@ -325,6 +335,8 @@ function responseOf(fn: FunctionRecord, { outcome, output }: RunResult, log: rea
       throw failed(`The module could not be compiled: ${outcome.message}`)
     case 'died':
       throw failed('The function was stopped because its process exceeded its limits.')
+    case 'stopped':
+      throw stopError(outcome.reason)
     case 'timeout':
       throw new RuntimeError(
         'FUNCTION_TIMEOUT',

@@ -25,13 +25,15 @@ export interface FunctionUsage {
   /** Sum over all runs of the peak memory times the duration. */
   memory_byte_seconds: number
   memory_peak: number
+  /** Bytes sent with `http_fetch`. */
+  egress_bytes: number
 }
 
 const sums = `count(*) filter (where i.status = 'success') as success, count(*) filter (where i.status = 'error') as error,
   count(*) filter (where i.status = 'timeout') as timeout, coalesce(sum(i.duration_ms), 0)::bigint as duration_ms,
   round(coalesce(sum(i.cpu_ms), 0)::numeric, 3)::float8 as cpu_ms,
   round(coalesce(sum(i.memory_peak::numeric * i.duration_ms), 0) / 1000)::float8 as memory_byte_seconds,
-  coalesce(max(i.memory_peak), 0) as memory_peak`
+  coalesce(max(i.memory_peak), 0) as memory_peak, coalesce(sum(i.egress_bytes), 0) as egress_bytes`
 
 /** Reads the usage of a function. @throws RuntimeError NO_SUCH_FUNCTION */
 export async function readUsage(
@@ -75,5 +77,6 @@ function toUsage(row: Row): FunctionUsage {
     cpu_ms: number('cpu_ms'),
     memory_byte_seconds: number('memory_byte_seconds'),
     memory_peak: number('memory_peak'),
+    egress_bytes: number('egress_bytes'),
   }
 }

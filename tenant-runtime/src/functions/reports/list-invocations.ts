@@ -25,7 +25,7 @@ interface InvocationPosition {
 }
 
 const columns =
-  'i.id, i.trigger, i.status, i.duration_ms, i.cpu_ms, i.memory_peak, i.error_message, i.user_id, i.timestamp'
+  'i.id, i.trigger, i.status, i.duration_ms, i.cpu_ms, i.memory_peak, i.egress_bytes, i.error_message, i.user_id, i.timestamp'
 
 /** Reads a page of records. @throws RuntimeError NO_SUCH_FUNCTION */
 export async function listInvocations(

@@ -138,6 +138,9 @@ type DeliveryStatus = 'waiting' | 'dead'
 /** Bytes of a page of deliveries, without its last one. */
 const pageBytes = 2 * 1024 * 1024
 
+/** Longest shown error. A trigger of the tenant can write longer ones. */
+const maxErrorLength = 4_096
+
 /** Lists the page after number `after`. */
 export async function listDeliveries(
   tenant: Tenant,
@@ -148,7 +151,8 @@ export async function listDeliveries(
   const { rows } = await tenant.database.query(
     caller,
     `select * from (
-       select seq, state, attempts, next_attempt_at, last_error, created_at, payload,
+       select seq, state, attempts, next_attempt_at, left(last_error, ${maxErrorLength}) as last_error, created_at,
+         case when octet_length(payload::text) <= ${maxEventBytes} then payload end as payload,
          sum(octet_length(payload::text)) over (order by seq) - octet_length(payload::text) as before
        from (
          select * from function_deliveries

@@ -1,5 +1,6 @@
 // Plans the SQL for the triggers of tables that write deliveries for functions, from the existing triggers and the functions
 // that listen. A trigger runs once for each statement that changes records, in the writer's transaction. Pure.
+import { createHash } from 'node:crypto'
 import { eventTime } from '../../events/event-log.ts'
 import { textLiteral } from '../../rest/registry/ddl-values.ts'
 import { nameOf } from '../../rest/registry/table-parts.ts'
@@ -22,10 +23,10 @@ interface TriggeredTable {
   triggers: string[]
 }
 
-/** The tables of a home except those of the service, and the existing functions of triggers. */
+/** The tables of a home except those of the service, and the existing functions of triggers with the MD5 of their texts. */
 export interface TriggerState {
   tables: TriggeredTable[]
-  routines: { name: string; body: string }[]
+  routines: { name: string; hash: string }[]
 }
 
 interface TriggerStep {
@@ -57,22 +58,22 @@ export const triggerStateText = `select json_build_object(
         where t.tgrelid = c.oid and t.tgname in (${Object.values(triggerNames).map(textLiteral).join(', ')})))), '[]')
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = current_schema() and c.relkind in ('r', 'p') and c.relowner <> n.nspowner),
-  'routines', (select coalesce(json_agg(json_build_object('name', p.proname, 'body', p.prosrc)), '[]') from pg_proc p
+  'routines', (select coalesce(json_agg(json_build_object('name', p.proname, 'hash', md5(p.prosrc))), '[]') from pg_proc p
     where p.pronamespace = current_schema()::regnamespace and starts_with(p.prosrc, ${textLiteral(mark)})))::text as state`
 
 /** Plans the steps. Those that can wait come last; without them, all deliveries are correct. */
 export function planTriggers({ tables, routines }: TriggerState, listeners: readonly Listener[]): TriggerStep[] {
-  const bodies = new Map(routines.map(({ name, body }) => [name, body]))
+  const hashes = new Map(routines.map(({ name, hash }) => [name, hash]))
   const now: string[] = []
   const later: string[] = []
   for (const { name: table, key, triggers } of tables) {
     const tableListeners = listeners.filter((listener) => listener.table === table)
     const routine = routineName(table)
-    const body = bodies.get(routine)
-    bodies.delete(routine)
-    if (tableListeners.length === 0 && body === undefined) continue
+    const hash = hashes.get(routine)
+    hashes.delete(routine)
+    if (tableListeners.length === 0 && hash === undefined) continue
     const wanted = bodyOf(key, tableListeners)
-    if (wanted !== body) now.push(routineSql(routine, wanted))
+    if (hashOf(wanted) !== hash) now.push(routineSql(routine, wanted))
     for (const operation of operations) {
       const name = triggerNames[operation]
       const isNeeded = tableListeners.some((listener) => listener.operation === operation)
@@ -82,8 +83,13 @@ export function planTriggers({ tables, routines }: TriggerState, listeners: read
     if (tableListeners.length === 0) later.push(`drop function if exists ${identifier(routine)}()`)
   }
   // Functions of dropped tables.
-  for (const name of bodies.keys()) later.push(`drop function if exists ${identifier(name)}()`)
+  for (const name of hashes.keys()) later.push(`drop function if exists ${identifier(name)}()`)
   return [...now.map((sql) => ({ sql, canWait: false })), ...later.map((sql) => ({ sql, canWait: true }))]
+}
+
+/** Computes the hash that Postgres' `md5` returns. A tenant can give a function any text, and this one's length has no limit. */
+function hashOf(text: string): string {
+  return createHash('md5').update(text).digest('hex')
 }
 
 /** Returns the name of a table's function. The dot distinguishes it from names of collections. */

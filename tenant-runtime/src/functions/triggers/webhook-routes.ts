@@ -29,7 +29,7 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
   app.route<{ Params: { name: string } }>({
     method: 'POST',
     url: '/functions/v1/webhook/:name',
-    config: { access: 'signed' },
+    config: { access: 'signed', makesResult: true },
     bodyLimit: maxEventBytes,
     // Checks the headers before the body is read and the database is queried.
     preParsing: async ({ headers }) => void readWebhookHead(headers, deps.now()),

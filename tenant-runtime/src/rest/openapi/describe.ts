@@ -1,5 +1,5 @@
 // Describes the interface in OpenAPI 2.0 as tools for PostgREST read it: a path for each relation and function. Pure.
-import type { Catalog, Column, Relation, Routine } from '../registry/catalog.ts'
+import type { Catalog, Column, Reference, Relation, Routine } from '../registry/catalog.ts'
 import { describeType, type TypeDescription } from './types.ts'
 
 type Json = Record<string, unknown>
@@ -14,12 +14,13 @@ const mediaTypes = [
 ]
 
 /**
- * Describes the catalog.
+ * Describes the catalog as JSON, in parts: a catalog can have 100,000 columns.
  * @param basePath the path of the interface as its callers see it
  */
-export function describeCatalog(catalog: Catalog, basePath: string): Json {
+export function* describeCatalog(catalog: Catalog, basePath: string): Generator<string> {
   const relations = [...catalog.relations.values()]
-  return {
+  const targets = targetsOf(catalog)
+  const head = {
     swagger: '2.0',
     info: {
       title: 'Generated REST interface',
@@ -29,30 +30,74 @@ export function describeCatalog(catalog: Catalog, basePath: string): Json {
     basePath,
     consumes: ['application/json'],
     produces: mediaTypes,
-    paths: Object.fromEntries([
-      [
-        '/',
-        {
-          get: {
-            tags: ['Introspection'],
-            summary: 'This description',
-            produces: ['application/openapi+json', 'application/json'],
-            responses: { 200: ok },
-          },
-        },
-      ],
-      ...relations.map((relation) => [`/${relation.name}`, describeRelation(relation)]),
-      ...relations
-        .filter(({ key }) => key.length === 1)
-        .map((relation) => [`/${relation.name}/{id}`, describeRecord(relation)]),
-      ...[...catalog.routines.values()]
-        .map(([routine]) => routine)
-        .filter((routine) => routine !== undefined)
-        .map((routine) => [`/rpc/${routine.name}`, describeRoutine(routine)]),
-    ]),
-    definitions: Object.fromEntries(relations.map((relation) => [relation.name, describeRows(catalog, relation)])),
-    parameters: Object.fromEntries([...common, ...relations.flatMap(parametersOf)]),
   }
+  yield `${JSON.stringify(head).slice(0, -1)},`
+  yield* members('paths', pathsOf(catalog))
+  yield ','
+  yield* members(
+    'definitions',
+    mapped(relations, (relation) => [[relation.name, describeRows(targets, relation)]]),
+  )
+  yield ','
+  yield* members(
+    'parameters',
+    mapped([undefined, ...relations], (of) => (of === undefined ? common : parametersOf(of))),
+  )
+  yield '}'
+}
+
+type Member = readonly [name: string, value: Json]
+
+/** Yields a member whose value is an object, with a part for each member of that object. */
+function* members(name: string, all: Iterable<Member>): Generator<string> {
+  yield `${JSON.stringify(name)}:{`
+  let between = ''
+  for (const [of, value] of all) {
+    yield `${between}${JSON.stringify(of)}:${JSON.stringify(value)}`
+    between = ','
+  }
+  yield '}'
+}
+
+function* mapped<T>(values: Iterable<T>, membersOf: (value: T) => Iterable<Member>): Generator<Member> {
+  for (const value of values) yield* membersOf(value)
+}
+
+function* pathsOf({ relations, routines }: Catalog): Generator<Member> {
+  yield [
+    '/',
+    {
+      get: {
+        tags: ['Introspection'],
+        summary: 'This description',
+        produces: ['application/openapi+json', 'application/json'],
+        responses: { 200: ok },
+      },
+    },
+  ]
+  for (const relation of relations.values()) yield [`/${relation.name}`, describeRelation(relation)]
+  for (const relation of relations.values())
+    if (relation.key.length === 1) yield [`/${relation.name}/{id}`, describeRecord(relation)]
+  for (const [routine] of routines.values())
+    if (routine !== undefined) yield [`/rpc/${routine.name}`, describeRoutine(routine)]
+}
+
+/** The targets of foreign keys with one column, by the table and the column. */
+type Targets = ReadonlyMap<string, ReadonlyMap<string, Reference>>
+
+function targetsOf({ references }: Catalog): Targets {
+  const targets = new Map<string, Map<string, Reference>>()
+  for (const reference of references) {
+    const [pair, ...more] = reference.pairs
+    if (pair === undefined || more.length > 0) continue
+    let ofTable = targets.get(reference.from)
+    if (ofTable === undefined) {
+      ofTable = new Map()
+      targets.set(reference.from, ofTable)
+    }
+    if (!ofTable.has(pair[0])) ofTable.set(pair[0], reference)
+  }
+  return targets
 }
 
 const header = (name: string, description: string, values?: string[]): Json => ({
@@ -71,7 +116,7 @@ const inQuery = (name: string, description: string): Json => ({
   type: 'string',
 })
 
-const common: [string, Json][] = [
+const common: readonly Member[] = [
   [
     'preferReturn',
     header('Prefer', 'The content of the response', ['return=representation', 'return=minimal', 'return=headers-only']),
@@ -100,13 +145,13 @@ const common: [string, Json][] = [
   ['id', { name: 'id', in: 'path', description: 'Value of the primary key', required: true, type: 'string' }],
 ]
 
-function parametersOf({ name, columns }: Relation): [string, Json][] {
+function parametersOf({ name, columns }: Relation): Member[] {
   return [
     [
       `body.${name}`,
       { name, in: 'body', description: name, required: false, schema: { $ref: `#/definitions/${name}` } },
     ],
-    ...[...columns.keys()].map((column): [string, Json] => [
+    ...[...columns.keys()].map((column): Member => [
       `rowFilter.${name}.${column}`,
       inQuery(column, 'A filter: operator.value'),
     ]),
@@ -115,7 +160,7 @@ function parametersOf({ name, columns }: Relation): [string, Json][] {
 
 function describeRelation({ name, columns, writable, comment }: Relation): Json {
   const filters = [...columns.keys()].map((column) => reference(`rowFilter.${name}.${column}`))
-  const about = { tags: [name], ...(comment === undefined ? {} : { summary: comment }) }
+  const about = { tags: [name], ...described(comment) }
   const rows = { description: 'OK', schema: { type: 'array', items: { $ref: `#/definitions/${name}` } } }
   const reading = {
     get: {
@@ -148,6 +193,14 @@ function describeRelation({ name, columns, writable, comment }: Relation): Json 
   }
 }
 
+/** Returns a comment's first line as a summary, and the lines after it as a description. */
+function described(comment: string | undefined): Json {
+  if (comment === undefined) return {}
+  const [summary = '', ...lines] = comment.split('\n')
+  const description = lines.join('\n').replace(/^\n+/, '')
+  return { summary, ...(description === '' ? {} : { description }) }
+}
+
 function describeRecord({ name, writable }: Relation): Json {
   const responses = {
     200: { description: 'OK', schema: { $ref: `#/definitions/${name}` } },
@@ -162,13 +215,12 @@ function describeRecord({ name, writable }: Relation): Json {
   }
 }
 
-function describeRows({ references }: Catalog, relation: Relation): Json {
+function describeRows(targets: Targets, relation: Relation): Json {
   const columns = [...relation.columns.values()]
+  const ofTable = targets.get(relation.name)
   const required = columns.filter((column) => !column.nullable).map(({ name }) => name)
   const properties = columns.map((column) => {
-    const target = references.find(
-      ({ from, pairs }) => from === relation.name && pairs.length === 1 && pairs[0]?.[0] === column.name,
-    )
+    const target = ofTable?.get(column.name)
     return [
       column.name,
       describeColumn(column, [
@@ -191,17 +243,21 @@ function describeRows({ references }: Catalog, relation: Relation): Json {
 }
 
 function describeColumn(column: Column, notes: readonly string[]): TypeDescription & Json {
+  const texts = [
+    ...(column.comment === undefined ? [] : [column.comment]),
+    ...(notes.length === 0 ? [] : [notes.join('\n')]),
+  ]
   return {
     ...describeType(column.base),
     ...(column.default === undefined ? {} : { default: column.default }),
-    ...(notes.length === 0 ? {} : { description: notes.join('\n') }),
+    ...(texts.length === 0 ? {} : { description: texts.join('\n\n') }),
   }
 }
 
 function describeRoutine({ name, arguments: list, isReading, comment }: Routine): Json {
   const about = {
     tags: [`(rpc) ${name}`],
-    ...(comment === undefined ? {} : { summary: comment }),
+    ...described(comment),
     responses: { 200: ok },
   }
   const named = list.filter((argument) => argument.name !== '')

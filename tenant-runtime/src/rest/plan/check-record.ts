@@ -60,7 +60,7 @@ function at(location: string, name: string): string {
 export function unknownField({ name, columns }: Relation, field: string) {
   return restError('UNKNOWN_FIELD', {
     code: 'PGRST204',
-    message: `The collection "${name}" has no field "${field}".`,
+    message: `Could not find the '${field}' column of '${name}' in the schema cache`,
     ...didYouMean(field, columns.keys()),
   })
 }

@@ -1,23 +1,24 @@
 // Plans a query against the catalog: resolves every column, type and relation, or throws an error that names the unknown
 // one. Pure.
-import type { Column, Relation } from '../registry/catalog.ts'
-import type { Path } from '../request/json-path.ts'
+import type { Catalog, Column, Relation } from '../registry/catalog.ts'
+import type { Relationship } from '../registry/relationships.ts'
 import type { Condition } from '../request/read-conditions.ts'
-import type { Order, Part, Query } from '../request/read-query.ts'
-import type { Selected, SelectedField, SelectedRelation } from '../request/read-select.ts'
-import { didYouMean, restError } from '../rest-error.ts'
+import type { Part, Query } from '../request/read-query.ts'
+import { isEmptySelection, type Selected, type SelectedField, type SelectedRelation } from '../request/read-select.ts'
+import { restError } from '../rest-error.ts'
 import { castType } from './cast-types.ts'
+import { PlanBounds } from './plan-bounds.ts'
 import { findRelationship } from './find-relationship.ts'
+import { notEmbedded, planOrder, requireGrouped } from './plan-order.ts'
+import { columnNamed, planPath } from './plan-path.ts'
 import {
   columnsOf,
   isAggregated,
-  isSamePath,
+  unaggregated,
   ungrouped,
   type Embedding,
   type PlannedCondition,
   type PlannedField,
-  type PlannedOrder,
-  type PlannedPath,
   type PlanScope,
   type ReadPlan,
 } from './plan.ts'
@@ -76,6 +77,7 @@ class Planner {
   readonly #scope: PlanScope
   readonly #query: Query
   readonly #usedParts = new Set<Part>()
+  readonly #bounds = new PlanBounds()
   #embeddings = 0
 
   constructor(scope: PlanScope, query: Query) {
@@ -92,13 +94,13 @@ class Planner {
           for (const column of relation.columns.values()) fields.push(plainField(column))
           break
         case 'field':
-          fields.push(planField(relation, item))
+          fields.push(planField(this.#scope.catalog, relation, item))
           break
         case 'relation': {
           const embedding = this.#embed(relation, item, location)
           embeddings.push(embedding)
           if (item.isSpread) fields.push(spread(embedding))
-          else if (item.select.length > 0)
+          else if (!embedding.isEmpty)
             fields.push({ kind: 'embedded', name: outputName(item.alias ?? item.target), embedding })
         }
       }
@@ -108,15 +110,25 @@ class Planner {
         code: 'PGRST100',
         message: `Invalid query parameter "select": at most ${maxColumns} columns can be selected.`,
       })
-    const order = part.order.map((order) => this.#planOrder(relation, embeddings, order))
-    if (isAggregated({ fields })) for (const one of order) requireGrouped(fields, one)
+    this.#bounds.addOutputs(select.length)
+    this.#bounds.addList(fields.filter((field) => field.kind === 'value'))
+    rejectRepeated(relation, select, location)
+    const isGrouped = isAggregated({ fields })
+    if (isGrouped && !this.#scope.allowsAggregates)
+      throw restError('INVALID_QUERY', { code: 'PGRST123', message: 'Use of aggregate functions is not allowed' })
+    const order = part.order.map((order) => {
+      const planned = planOrder(relation, embeddings, fields, order)
+      if (planned.by === undefined) this.#bounds.addOrder(planned.path.column)
+      return planned
+    })
+    if (isGrouped) for (const one of order) requireGrouped(fields, one)
     return {
       relation,
       fields,
       embeddings,
       where: [
         ...this.#own(relation),
-        ...part.conditions.map((condition) => planCondition(relation, embeddings, condition)),
+        ...part.conditions.map((condition) => this.#planCondition(relation, embeddings, condition)),
       ],
       order,
       limit: part.limit,
@@ -149,33 +161,11 @@ class Planner {
         relationship.through === undefined ? undefined : requireRelation(relations.get(relationship.through.relation)),
       isInner: item.join === 'inner',
       isSpread: item.isSpread,
-      plan: this.plan(relation, item.select, entry?.part ?? noPart, [
+      isEmpty: isEmptySelection(item.select),
+      plan: this.plan(relation, item.select, limited(entry?.part ?? noPart, relationship), [
         ...location,
         entry?.location.at(-1) ?? names[0] ?? item.target,
       ]),
-    }
-  }
-
-  #planOrder(relation: Relation, embeddings: readonly Embedding[], order: Order): PlannedOrder {
-    const { direction, nulls } = order
-    if (order.relation === undefined)
-      return { path: planPath(relation, order.path, 'order'), direction, nulls, by: undefined }
-    const { relation: name } = order
-    const embedding = embeddings.find(({ names }) => names.includes(name))
-    if (embedding === undefined) throw notEmbedded(name)
-    const { relationship, plan } = embedding
-    if (relationship.isToMany) {
-      throw restError('INVALID_QUERY', {
-        code: 'PGRST118',
-        message: `A related order on '${name}' is not possible`,
-        details: `'${relation.name}' and '${name}' do not form a many-to-one or one-to-one relationship`,
-      })
-    }
-    return {
-      path: planPath(plan.relation, order.path, 'order'),
-      direction,
-      nulls,
-      by: { relationship, relation: plan.relation },
     }
   }
 
@@ -184,18 +174,50 @@ class Planner {
     return column === undefined || !isOwnersOnly || this.#scope.seesAll ? [] : [{ kind: 'own', negated: false, column }]
   }
 
+  #planCondition(relation: Relation, embeddings: readonly Embedding[], condition: Condition): PlannedCondition {
+    if (condition.kind !== 'filter') {
+      return {
+        kind: condition.kind,
+        negated: condition.negated,
+        members: condition.members.map((member) => this.#planCondition(relation, embeddings, member)),
+      }
+    }
+    const { path, negated, test } = condition
+    if (path.steps.length === 0 && test.operator === 'is' && columnNamed(relation, path.column) === undefined) {
+      const embedding = embeddings.find(({ names }) => names.includes(path.column))
+      if (embedding !== undefined && (test.word === 'null' || test.word === 'not_null')) {
+        return { kind: 'has', negated: (test.word === 'null') !== negated, embedding }
+      }
+    }
+    const planned = planPath(relation, path)
+    this.#bounds.addFilter(planned.column)
+    return { kind: 'test', negated, path: planned, test }
+  }
+
   requireAllEmbedded(): void {
     const unused = this.#query.embedded.find(({ part }) => !this.#usedParts.has(part))
     if (unused !== undefined) throw notEmbedded(unused.location.join('.'))
   }
 }
 
-function notEmbedded(name: string) {
-  return restError('INVALID_QUERY', {
-    code: 'PGRST108',
-    message: `'${name}' is not an embedded resource in this request`,
-    hint: `Verify that '${name}' is included in the 'select' query parameter.`,
-  })
+/** Checks that no two relations have the same name. Postgres reports the same error for the statements of PostgREST. */
+function rejectRepeated({ name }: Relation, select: readonly Selected[], location: readonly string[]): void {
+  const names = new Set<string>()
+  for (const item of select) {
+    if (item.kind !== 'relation') continue
+    const named = item.alias ?? item.target
+    if (names.has(named))
+      throw restError('INVALID_QUERY', {
+        code: '42712',
+        message: `table name "${name}_${named}_${location.length + 1}" specified more than once`,
+      })
+    names.add(named)
+  }
+}
+
+/** Returns the part with the default limit of a list, if it selects a list. */
+function limited(part: Part, { isToMany }: Relationship): Part {
+  return isToMany ? { ...part, limit: Math.min(part.limit ?? defaultRows, maxRows) } : part
 }
 
 function requireRelation(relation: Relation | undefined): Relation {
@@ -207,26 +229,21 @@ function requireRelation(relation: Relation | undefined): Relation {
 function spread(embedding: Embedding): PlannedField {
   const { relationship, plan } = embedding
   const columns = columnsOf(plan.fields)
-  const none = { aggregate: undefined, aggregateCast: undefined }
-  if (relationship.isToMany)
-    return { kind: 'spread', embedding, columns: columns.map(({ name }) => ({ name, ...none })) }
+  if (relationship.isToMany) {
+    if (isAggregated(plan))
+      throw restError('INVALID_QUERY', {
+        code: 'PGRST127',
+        message: 'Feature not implemented',
+        details: 'Aggregates are not implemented for one-to-many or many-to-many spreads.',
+      })
+    return {
+      kind: 'spread',
+      embedding,
+      columns: columns.map((column) => ({ ...column, ...unaggregated, isJson: true })),
+    }
+  }
   embedding.plan = { ...plan, fields: ungrouped(plan.fields) }
   return { kind: 'spread', embedding, columns }
-}
-
-/** Checks that the order of groups is by a column that they are grouped by. */
-function requireGrouped(fields: readonly PlannedField[], { path, by }: PlannedOrder): void {
-  if (
-    by === undefined &&
-    fields.some((field) => field.kind === 'value' && field.aggregate === undefined && isSamePath(field.path, path))
-  )
-    return
-  throw restError('INVALID_QUERY', {
-    code: '42803',
-    message:
-      'Invalid query parameter "order": aggregated rows can only be ordered by columns that they are grouped by, ' +
-      `and "select" has no "${path.column.name}" of this form.`,
-  })
 }
 
 function plainField(column: Column): PlannedField {
@@ -240,11 +257,20 @@ function plainField(column: Column): PlannedField {
   }
 }
 
-function planField(relation: Relation, { alias, path, cast, aggregate, aggregateCast }: SelectedField): PlannedField {
-  const casts = { cast: castType(cast), aggregate, aggregateCast: castType(aggregateCast) }
+function planField(
+  { types }: Catalog,
+  relation: Relation,
+  { alias, path, cast, aggregate, aggregateCast }: SelectedField,
+): PlannedField {
+  const casts = { cast: castType(cast, types), aggregate, aggregateCast: castType(aggregateCast, types) }
   if (path === undefined) return { kind: 'value', name: outputName(alias ?? 'count'), path, ...casts }
   // Older clients request the number of rows like this.
-  if (path.column === 'count' && path.steps.length === 0 && aggregate === undefined && !relation.columns.has('count')) {
+  if (
+    path.column === 'count' &&
+    path.steps.length === 0 &&
+    aggregate === undefined &&
+    columnNamed(relation, 'count') === undefined
+  ) {
     return {
       kind: 'value',
       name: outputName(alias ?? 'count'),
@@ -254,7 +280,7 @@ function planField(relation: Relation, { alias, path, cast, aggregate, aggregate
       aggregateCast: casts.cast,
     }
   }
-  const planned = planPath(relation, path, 'select')
+  const planned = planPath(relation, path)
   const leaf = path.steps.findLast(({ key }) => typeof key === 'string')?.key
   return { kind: 'value', name: outputName(alias ?? aggregate ?? String(leaf ?? path.column)), path: planned, ...casts }
 }
@@ -266,35 +292,4 @@ function outputName(name: string): string {
     code: 'PGRST100',
     message: `Invalid query parameter "select": the name "${name.slice(0, 100)}" must be 1 to 63 bytes long.`,
   })
-}
-
-function planPath(relation: Relation, { column, steps }: Path, parameter: string): PlannedPath {
-  const found = relation.columns.get(column)
-  if (found !== undefined) return { column: found, steps }
-  throw restError('INVALID_QUERY', {
-    code: '42703',
-    message:
-      parameter === 'columns'
-        ? `The collection "${relation.name}" has no field "${column}".`
-        : `Invalid query parameter "${parameter}": the collection "${relation.name}" has no field "${column}".`,
-    ...didYouMean(column, relation.columns.keys()),
-  })
-}
-
-function planCondition(relation: Relation, embeddings: readonly Embedding[], condition: Condition): PlannedCondition {
-  if (condition.kind !== 'filter') {
-    return {
-      kind: condition.kind,
-      negated: condition.negated,
-      members: condition.members.map((member) => planCondition(relation, embeddings, member)),
-    }
-  }
-  const { path, negated, test } = condition
-  if (path.steps.length === 0 && test.operator === 'is' && !relation.columns.has(path.column)) {
-    const embedding = embeddings.find(({ names }) => names.includes(path.column))
-    if (embedding !== undefined && (test.word === 'null' || test.word === 'not_null')) {
-      return { kind: 'has', negated: (test.word === 'null') !== negated, embedding }
-    }
-  }
-  return { kind: 'test', negated, path: planPath(relation, path, path.column), test }
 }

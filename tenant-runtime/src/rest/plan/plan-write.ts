@@ -6,12 +6,8 @@ import type { Query } from '../request/read-query.ts'
 import { restError } from '../rest-error.ts'
 import type { Insert, Update } from '../sql/change-sql.ts'
 import { checkRecord, unknownField } from './check-record.ts'
-
-/** A JSON body: its text and its parsed value. */
-export interface JsonBody {
-  text: string
-  value: unknown
-}
+import type { RequestBody } from './request-body.ts'
+import { typedBody } from './typed-body.ts'
 
 const maxRecords = 10_000
 
@@ -30,11 +26,12 @@ export function requireWritable({ name, writable }: Relation): void {
  */
 export function planInsert(
   relation: Relation,
-  body: JsonBody | undefined,
+  sent: RequestBody | undefined,
   query: Query,
   preferences: Preferences,
 ): Insert {
   requireWritable(relation)
+  const body = typedBody(relation, sent)
   if (body === undefined)
     throw restError('INVALID_JSON', {
       code: 'PGRST102',
@@ -45,6 +42,8 @@ export function planInsert(
   if (records.length > maxRecords)
     throw restError('BODY_TOO_LARGE', { code: 'PGRST102', message: `The body has more than ${maxRecords} records.` })
   const named = namedColumns(relation, query)
+  // Members of a schema that are left out have defaults.
+  if (named === undefined && relation.writable !== 'schemas') requireSameKeys(records)
   const checked = records.map((record, n) => recordOf(relation, record, 'insert', isMany ? `[${n}]` : '', named))
   const columns = columnsOf(relation, named ?? new Set(checked.flatMap((record) => Object.keys(record))))
   const isAsSent = relation.writable === 'yes'
@@ -60,9 +59,34 @@ export function planInsert(
   }
 }
 
+/**
+ * Checks that all records have the same keys, because without `columns` it is not clear what the others are to become.
+ * @throws RuntimeError BAD_REQUEST (PGRST102)
+ */
+function requireSameKeys([first, ...others]: readonly unknown[]): void {
+  if (!isObject(first)) return
+  const keys = Object.keys(first)
+  const isSame = (record: object) => {
+    const own = Object.keys(record)
+    return own.length === keys.length && own.every((key) => Object.hasOwn(first, key))
+  }
+  if (!others.every((record) => !isObject(record) || isSame(record)))
+    throw restError('BAD_REQUEST', { code: 'PGRST102', message: 'All object keys must match' })
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 /** Plans an update of the body's fields; none when the body is `{}`. */
-export function planUpdate(relation: Relation, body: JsonBody | undefined, query: Query): Update {
+export function planUpdate(
+  relation: Relation,
+  sent: RequestBody | undefined,
+  query: Query,
+  { missing }: Preferences,
+): Update {
   requireWritable(relation)
+  const body = typedBody(relation, sent)
   if (body === undefined)
     throw restError('INVALID_JSON', {
       code: 'PGRST102',
@@ -74,10 +98,12 @@ export function planUpdate(relation: Relation, body: JsonBody | undefined, query
   const record = recordOf(relation, value, 'update', '', named)
   const isAsSent = relation.writable === 'yes' && value === body.value
   const columns = columnsOf(relation, named ?? new Set(Object.keys(record)))
+  const withDefaults = missing === 'default' && columns.some((column) => column.default !== undefined)
   return {
     columns,
     record: isAsSent ? body.text : JSON.stringify(record),
-    values: isAsSent ? valuesOf(columns, record) : undefined,
+    values: isAsSent && !withDefaults ? valuesOf(columns, record) : undefined,
+    withDefaults,
   }
 }
 
@@ -139,15 +165,9 @@ function conflictOf(
   if (resolution === undefined) return undefined
   for (const name of named ?? []) columnsOf(relation, new Set([name]))
   const wanted = named === undefined || named.length === 0 ? relation.key : named
-  const merges = resolution === 'merge-duplicates'
-  if (wanted.length === 0) {
-    if (!merges) return { columns: [], merges }
-    throw restError('INVALID_QUERY', {
-      code: '42P10',
-      message: `"${relation.name}" has no primary key. The query parameter "on_conflict" must name its unique fields.`,
-    })
-  }
-  return { columns: uniqueSet(relation, wanted), merges }
+  // Without a key no record is a duplicate.
+  if (wanted.length === 0) return undefined
+  return { columns: uniqueSet(relation, wanted), merges: resolution === 'merge-duplicates' }
 }
 
 /** Returns the unique set of columns as Postgres knows it, including hidden columns. */

@@ -1,5 +1,6 @@
 // The plan of a request, with every name resolved, from which `sql/` makes statements.
-import type { Catalog, Column, Relation, Relationship, Routine } from '../registry/catalog.ts'
+import type { Catalog, Column, Relation, Routine } from '../registry/catalog.ts'
+import type { Relationship } from '../registry/relationships.ts'
 import type { JsonStep } from '../request/json-path.ts'
 import type { Test } from '../request/read-conditions.ts'
 import type { Aggregate } from '../request/read-select.ts'
@@ -27,6 +28,8 @@ export interface Embedding {
   junction: Relation | undefined
   isInner: boolean
   isSpread: boolean
+  /** Whether the response has nothing of it. */
+  isEmpty: boolean
   plan: ReadPlan
 }
 
@@ -36,8 +39,13 @@ export type PlannedField =
   | { kind: 'spread'; embedding: Embedding; columns: readonly SpreadColumn[] }
 
 /** A column of a spread relation in the rows of its parent. */
-interface SpreadColumn extends Aggregation {
+export interface SpreadColumn extends Aggregation {
   name: string
+  /** Undefined for whole rows, and for JSON of further relations. */
+  path: PlannedPath | undefined
+  cast: string | undefined
+  /** Whether it is JSON of further relations. */
+  isJson?: true
 }
 
 export interface Aggregation {
@@ -61,15 +69,23 @@ export interface PlannedOrder {
   path: PlannedPath
   direction: 'asc' | 'desc'
   nulls: 'first' | 'last' | undefined
-  /** The other relation, when the order is by a column of its one row. */
-  by: { relationship: Relationship; relation: Relation } | undefined
+  /** The relation of the column, when it is not the plan's own. */
+  by: OtherOrder | undefined
 }
+
+export type OtherOrder =
+  /** The one related row. */
+  | { kind: 'row'; relationship: Relationship; relation: Relation }
+  /** A column of a spread relation, by its position in `columns`. */
+  | { kind: 'spread'; embedding: Embedding; position: number }
 
 /** The catalog of the plan, and what its caller may see. */
 export interface PlanScope {
   catalog: Catalog
   /** True for the service, which may see the rows of all owners. */
   seesAll: boolean
+  /** Whether the operator and the tenant allow aggregates. */
+  allowsAggregates: boolean
 }
 
 export interface ReadPlan {
@@ -78,7 +94,7 @@ export interface ReadPlan {
   embeddings: readonly Embedding[]
   where: readonly PlannedCondition[]
   order: readonly PlannedOrder[]
-  /** Undefined in an embedding means all rows. */
+  /** Undefined means all rows, of a change or a to-one relation. */
   limit: number | undefined
   offset: number
 }
@@ -93,6 +109,8 @@ export interface CallPlan {
   page: { limit: number; offset: number }
 }
 
+export const unaggregated: Aggregation = { aggregate: undefined, aggregateCast: undefined }
+
 /** Whether the plan's rows are groups of the relation's rows. */
 export function isAggregated({ fields }: Pick<ReadPlan, 'fields'>): boolean {
   return columnsOf(fields).some(({ aggregate }) => aggregate !== undefined)
@@ -101,19 +119,19 @@ export function isAggregated({ fields }: Pick<ReadPlan, 'fields'>): boolean {
 /** Returns all columns of rows with these fields. */
 export function columnsOf(fields: readonly PlannedField[]): SpreadColumn[] {
   return fields.flatMap((field) => {
-    if (field.kind === 'embedded') return [{ name: field.name, aggregate: undefined, aggregateCast: undefined }]
+    if (field.kind === 'embedded')
+      return [{ name: field.name, path: undefined, cast: undefined, isJson: true, ...unaggregated }]
     return field.kind === 'spread' ? field.columns : [field]
   })
 }
 
 /** Returns the same fields without their aggregates. */
 export function ungrouped(fields: readonly PlannedField[]): PlannedField[] {
-  const none = { aggregate: undefined, aggregateCast: undefined }
   return fields.map((field) => {
     if (field.kind === 'embedded') return field
     return field.kind === 'spread'
-      ? { ...field, columns: field.columns.map((column) => ({ ...column, ...none })) }
-      : { ...field, ...none }
+      ? { ...field, columns: field.columns.map((column) => ({ ...column, ...unaggregated })) }
+      : { ...field, ...unaggregated }
   })
 }
 

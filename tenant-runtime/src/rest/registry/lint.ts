@@ -59,7 +59,8 @@ export function lintStatement(login: string): Statement {
            'invoker', coalesce((
              select option_value::boolean from pg_options_to_table(c.reloptions) where option_name = 'security_invoker'),
              false)) order by c.relname), '[]')
-         from pg_class c join home on c.relnamespace = home.oid, login where c.relkind in ('r', 'p', 'v', 'm', 'f')),
+         from pg_class c join home on c.relnamespace = home.oid, login
+         where c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition),
        'definers', (select coalesce(json_agg(p.proname order by p.proname), '[]')
          from pg_proc p join home on p.pronamespace = home.oid where p.prosecdef))::text as facts`,
     login,

@@ -1,9 +1,10 @@
 // The served catalog of each tenant's home, as its last reload published it, and the reload itself.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Limits } from '@tenantry/contract'
 import type pg from 'pg'
 import { asPublisher } from '../../database/as-publisher.ts'
-import { sql, type Result } from '../../database/statement.ts'
+import { sql, type Result, type Row } from '../../database/statement.ts'
 import { RoundTripError } from '../../database/round-trip-error.ts'
 import { RuntimeError } from '../../errors.ts'
 import { SharedRun } from '../../shared-run.ts'
@@ -14,13 +15,19 @@ import { checkReferences, checkSchema, type WrittenSchema } from './check-schema
 import type { SchemaDefinition } from './collection.ts'
 import { completeTypes, hasModifiers } from './complete-types.ts'
 import { readExistingTables } from './existing-tables.ts'
+import { homeSizeSql, maxSchemaBytes, requireBounded, requireBoundedSchemas } from './home-bounds.ts'
 import { introspection, type HomeDescription } from './introspect.ts'
 import { isUnsafe, lint, lintStatement, type LintFacts, type LintViolation } from './lint.ts'
 import { publish, type Published } from './publish.ts'
 import type { Applied, Step } from './reload-draft.ts'
+import { changedSettings, type SettingsChange } from './read-settings.ts'
 import { reloadError } from './reload-error.ts'
 import { planReload, type ReloadPlan } from './reload-plan.ts'
+import { requireFunctions } from './require-functions.ts'
+import { defaultSettings, type RestSettings } from './rest-settings.ts'
+import { requireSchemasWithin, schemaSizeSql } from './schema-quota.ts'
 import { systemCollections } from './system-collections.ts'
+import { completeViews, type HomeAsRead } from './view-columns.ts'
 
 interface ReloadResult {
   collections: string[]
@@ -29,6 +36,7 @@ interface ReloadResult {
   droppable: string[]
   /** Unsafe objects of the home, which are therefore not served. */
   warnings: string[]
+  settings: RestSettings
 }
 
 interface RegistryOptions {
@@ -45,8 +53,11 @@ interface RegistryOptions {
   onError?: (error: Error) => void
 }
 
+/** The catalogs of a tenant by the schemas of the interface. */
+type Catalogs = ReadonlyMap<string, Catalog>
+
 interface LoadedCatalog {
-  catalog: Catalog
+  catalogs: Catalogs
   /** The version, which changes with every reload of any runtime. */
   version: string
   checkedAt: number
@@ -55,6 +66,7 @@ interface LoadedCatalog {
 interface ReloadRequest {
   tenant: Tenant
   confirmed: readonly string[]
+  settings: SettingsChange
 }
 
 /**
@@ -69,7 +81,7 @@ export class Registry {
   readonly #tenants = new Map<string, Promise<LoadedCatalog>>()
   readonly #reloads = new SharedRun(
     (request: ReloadRequest) => this.#inTurn(request),
-    ({ tenant, confirmed }) => JSON.stringify([tenant.id, ...confirmed]),
+    ({ tenant, confirmed, settings }) => JSON.stringify([tenant.id, confirmed, settings]),
   )
   readonly #turns = new Map<string, Promise<ReloadResult>>()
 
@@ -77,17 +89,17 @@ export class Registry {
     this.#options = options
   }
 
-  /** Returns the catalog, which is read from the home on first use and changes only with a reload. */
-  async catalog(tenant: Tenant): Promise<Catalog> {
+  /** Returns the catalogs, which are read from the home on first use and change only with a reload. */
+  async catalogs(tenant: Tenant): Promise<Catalogs> {
     const loading = this.#tenants.get(tenant.id)
-    if (loading === undefined) return (await this.#store(tenant.id, this.#load(tenant))).catalog
+    if (loading === undefined) return (await this.#store(tenant.id, this.#load(tenant))).catalogs
     const known = await loading
     const { recheckMilliseconds, now } = this.#options
-    if (recheckMilliseconds === undefined || now() - known.checkedAt < recheckMilliseconds) return known.catalog
+    if (recheckMilliseconds === undefined || now() - known.checkedAt < recheckMilliseconds) return known.catalogs
     // Concurrent callers use the loaded catalog in the meantime.
     known.checkedAt = now()
-    if ((await readVersion(tenant)) === known.version) return known.catalog
-    return (await this.#store(tenant.id, this.#load(tenant))).catalog
+    if ((await readVersion(tenant)) === known.version) return known.catalogs
+    return (await this.#store(tenant.id, this.#load(tenant))).catalogs
   }
 
   #store(tenantId: string, loading: Promise<LoadedCatalog>): Promise<LoadedCatalog> {
@@ -99,18 +111,20 @@ export class Registry {
 
   /**
    * Changes the tables according to their schemas in one transaction, and publishes the result. Callers during a reload
-   * share the next one with all callers that confirm the same lines.
+   * share the next one with all callers that confirm the same lines and change the same settings.
    * @param confirmed lines of an earlier response, for changes that lose data
-   * @throws RuntimeError INVALID_SCHEMA, SCHEMA_NOT_MET, DESTRUCTIVE_SCHEMA_CHANGE with the list, DATABASE_BUSY; then
-   * nothing has changed
+   * @param settings changed settings of the interface
+   * @throws RuntimeError INVALID_SCHEMA, SCHEMA_NOT_MET, DESTRUCTIVE_SCHEMA_CHANGE with the list, CONFLICT, DATABASE_BUSY;
+   * then nothing has changed
    */
-  reload(tenant: Tenant, confirmed: readonly string[] = []): Promise<ReloadResult> {
-    return this.#reloads.run({ tenant, confirmed })
+  reload(tenant: Tenant, confirmed: readonly string[] = [], settings: SettingsChange = {}): Promise<ReloadResult> {
+    return this.#reloads.run({ tenant, confirmed, settings })
   }
 
   /** Runs one reload at a time, so that the last publication is that of the last reload. */
-  #inTurn({ tenant, confirmed }: ReloadRequest): Promise<ReloadResult> {
-    const reload = () => this.#reload(tenant, confirmed)
+  #inTurn(wanted: ReloadRequest): Promise<ReloadResult> {
+    const { tenant } = wanted
+    const reload = () => this.#reload(wanted)
     const turn = (this.#turns.get(tenant.id) ?? Promise.resolve()).then(reload, reload)
     const over = () => {
       if (this.#turns.get(tenant.id) === turn) this.#turns.delete(tenant.id)
@@ -121,27 +135,30 @@ export class Registry {
   }
 
   async #reload(
-    tenant: Tenant,
-    confirmed: readonly string[],
+    request: ReloadRequest,
     [milliseconds = 0, ...further]: readonly number[] = lockMilliseconds,
   ): Promise<ReloadResult> {
     try {
-      return await this.#tryReload(tenant, confirmed, milliseconds)
+      return await this.#tryReload(request, milliseconds)
     } catch (error) {
       if (!isBusy(error)) throw error
       if (further.length === 0)
         throw new RuntimeError('DATABASE_BUSY', 'A table is in use. Retry the reload.', { cause: error })
     }
     await pause(milliseconds)
-    return this.#reload(tenant, confirmed, further)
+    return this.#reload(request, further)
   }
 
-  async #tryReload(tenant: Tenant, confirmed: readonly string[], lockMilliseconds: number): Promise<ReloadResult> {
+  async #tryReload(
+    { tenant, confirmed, settings: change }: ReloadRequest,
+    lockMilliseconds: number,
+  ): Promise<ReloadResult> {
     const { plan, published, violations, version } = await tenant.database.withOwner(async (client) => {
       await client.query("select set_config('lock_timeout', $1, true)", [`${lockMilliseconds}ms`])
       // Reloads of several runtimes wait for each other here.
       await asPublisher(client, () => client.query('lock table applied_schemas in share row exclusive mode'))
-      const wanted = checkReferences(await readSchemas(client))
+      const wanted = checkReferences(await readSchemas(client, tenant.limits))
+      requireBounded((await client.query<Row>(homeSizeSql)).rows[0])
       const input = {
         tenantId: tenant.id,
         wanted,
@@ -150,14 +167,18 @@ export class Registry {
       }
       const plan = planReload({ ...input, confirmed: new Set(confirmed) })
       rejectUnconfirmed(plan, confirmed)
+      requireBoundedSchemas(Buffer.byteLength(JSON.stringify(plan.applied)), 'applied schemas')
       for (const step of plan.steps) await execute(client, step, wanted)
       await asPublisher(client, () => writeApplied(client, plan))
       await this.#options.onTables?.(client)
-      const { rows } = await execute<{ home: string }>(client, { sql: introspection.text }, wanted)
+      const { rows } = await execute<Row>(client, { sql: introspection.text }, wanted)
       const { text, values } = lintStatement(tenant.id)
       const facts = await client.query<{ facts: string }>(text, [...values])
       const violations = lint(JSON.parse(facts.rows[0]?.facts ?? '{}') as LintFacts, namesOf(plan.applied))
-      const published = toPublish(JSON.parse(rows[0]?.home ?? '{}') as HomeDescription, plan.applied)
+      const settings = changedSettings(await readSettings(client), change)
+      const home = describedHome(rows[0])
+      requireFunctions(settings, home)
+      const published = { ...toPublish(home, plan.applied), settings }
       const version = randomUUID()
       await asPublisher(client, () =>
         client.query(
@@ -171,7 +192,7 @@ export class Registry {
     this.#tenants.set(
       tenant.id,
       Promise.resolve({
-        catalog: publish(withoutUnsafe(published, violations)),
+        catalogs: publish(withoutUnsafe(published, violations)),
         version,
         checkedAt: this.#options.now(),
       }),
@@ -182,6 +203,7 @@ export class Registry {
       actions: plan.actions,
       droppable: plan.droppable,
       warnings: violations.map(({ message }) => message),
+      settings: published.settings,
     }
   }
 
@@ -205,7 +227,7 @@ export class Registry {
     )
     this.#report(tenant, violations)
     return {
-      catalog: publish(withoutUnsafe(published, violations)),
+      catalogs: publish(withoutUnsafe(published, violations)),
       version: String(row?.['version']),
       checkedAt: this.#options.now(),
     }
@@ -242,10 +264,11 @@ function namesOf(applied: readonly Applied[]): Set<string> {
 
 function withoutUnsafe(published: Published, violations: readonly LintViolation[]): Published {
   const { home } = published
-  const routines = violations.some(({ unsafe }) => unsafe === 'everything') ? [] : home.routines
+  const isUnservable = violations.some(({ unsafe }) => unsafe === 'everything')
+  const [routines, handlers] = isUnservable ? [[], []] : [home.routines, home.handlers ?? []]
   return {
     ...published,
-    home: { ...home, relations: home.relations.filter(({ name }) => !isUnsafe(violations, name)), routines },
+    home: { ...home, relations: home.relations.filter(({ name }) => !isUnsafe(violations, name)), routines, handlers },
   }
 }
 
@@ -261,7 +284,7 @@ async function beforeAnyReload({ database }: Tenant): Promise<Published> {
   const names = new Set([...systemCollections.keys(), ...published.schemas.map(({ name }) => name)])
   return {
     ...published,
-    home: { ...home, relations: home.relations.filter(({ name }) => names.has(name)), routines: [] },
+    home: { ...home, relations: home.relations.filter(({ name }) => names.has(name)), routines: [], handlers: [] },
   }
 }
 
@@ -273,16 +296,28 @@ async function withModifiers({ database }: Tenant, published: Published): Promis
 }
 
 function homeOf(described: Result | undefined): HomeDescription {
-  return JSON.parse(String(described?.rows[0]?.['home'])) as HomeDescription
+  return describedHome(described?.rows[0])
 }
 
-async function readSchemas(client: pg.Client): Promise<SchemaDefinition[]> {
-  const { rows } = await client.query<WrittenSchema & { name: string }>(
-    'select name, fields, rls_policy, events from schemas order by name',
+/** Parses the row of `introspection`. @throws RuntimeError QUOTA_EXCEEDED */
+function describedHome(row: Row | undefined): HomeDescription {
+  requireBounded(row)
+  return completeViews(JSON.parse(String(row?.['home'])) as HomeAsRead)
+}
+
+async function readSchemas(client: pg.Client, limits: Limits): Promise<SchemaDefinition[]> {
+  // One statement, so that no other session adds schemas between the check and the reading.
+  const { rows } = await client.query<WrittenSchema & { name: string | null; count: string; bytes: string }>(
+    `select s.name, s.fields, s.rls_policy, s.events, size.count, size.bytes
+     from (${schemaSizeSql}) size left join schemas s on size.bytes <= $1 order by s.name`,
+    [maxSchemaBytes],
   )
-  return rows.map((row) => {
+  requireBoundedSchemas(Number(rows[0]?.bytes), 'schemas')
+  requireSchemasWithin(limits, { count: Number(rows[0]?.count), bytes: Number(rows[0]?.bytes) })
+  return rows.flatMap((row) => {
+    if (row.name === null) return []
     try {
-      return checkSchema(row)
+      return [checkSchema(row)]
     } catch (cause) {
       // Schemas can also be written with SQL, without our checks.
       if (cause instanceof RuntimeError)
@@ -290,6 +325,14 @@ async function readSchemas(client: pg.Client): Promise<SchemaDefinition[]> {
       throw cause
     }
   })
+}
+
+/** Returns the settings of the last reload. */
+async function readSettings(client: pg.Client): Promise<RestSettings> {
+  const { rows } = await client.query<{ settings: Partial<RestSettings> | null }>(
+    `select document -> 'settings' as settings from published_catalog`,
+  )
+  return { ...defaultSettings, ...rows[0]?.settings }
 }
 
 async function readApplied(client: pg.Client): Promise<Applied[]> {

@@ -51,6 +51,8 @@ export function reloadError(cause: unknown, step: Step, wanted: readonly SchemaD
       return notMet(`a record of "${cause.table ?? '?'}" violates "${cause.constraint ?? '?'}"`)
     }
     case '54000':
+      // The control plane limits the number of a home's relations and other objects with an event trigger.
+      if (cause.constraint === 'objects_of_home') return new RuntimeError('CONFLICT', cause.message, { cause })
       return notMet('a value is too long for an index')
   }
   if (step.field !== undefined && cause.code?.startsWith('22') === true)

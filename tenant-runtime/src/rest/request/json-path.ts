@@ -12,7 +12,7 @@ export interface Path {
   steps: JsonStep[]
 }
 
-const index = /-?\d+(?![^,.:()!"-])/y
+const index = /-?\d+(?=\s*(?:->|[,.:)]|$))/y
 
 export function readPath(scanner: Scanner): Path {
   return { column: scanner.name(), steps: readSteps(scanner) }
@@ -25,7 +25,7 @@ export function readSteps(scanner: Scanner): JsonStep[] {
     if (arrow === undefined) return steps
     if (steps.at(-1)?.arrow === '->>') scanner.fail('"->>" returns text, which has no members')
     const number = scanner.match(index)
-    const key = number === undefined ? scanner.name() : Number(number)
+    const key = number === undefined ? scanner.key() : Number(number)
     if (typeof key === 'number' && Math.abs(key) > 0x7fff_ffff) scanner.fail('the index is too large')
     steps.push({ arrow, key })
   }

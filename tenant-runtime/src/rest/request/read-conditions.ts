@@ -40,6 +40,7 @@ export type Condition = Filter | Group
 
 const maxDepth = 16
 const word = /[a-z]+/y
+const groupBegin = /(?:and|or)[ \t]*(?=\()/y
 
 /** Whether the text begins like a filter. */
 export function looksLikeFilter(value: string): boolean {
@@ -63,6 +64,7 @@ export function readFilter(key: string, path: Path, value: string): Filter {
 /** Reads the `(…)` of `or=` or `and=`. */
 export function readGroup(key: string, kind: Group['kind'], negated: boolean, value: string): Group {
   const scanner = new Scanner(key, value)
+  scanner.skipBlanks()
   const group = { kind, negated, members: readMembers(scanner, 0) }
   if (!scanner.isAtEnd) scanner.fail('the value must end after the list')
   return group
@@ -73,24 +75,26 @@ function readMembers(scanner: Scanner, depth: number): Condition[] {
   scanner.expect('(')
   const members: Condition[] = []
   do {
-    while (scanner.skip(' '));
+    scanner.skipBlanks()
     members.push(readMember(scanner, depth))
-    while (scanner.skip(' '));
+    scanner.skipBlanks()
   } while (scanner.skip(','))
   scanner.expect(')')
+  scanner.skipBlanks()
   return members
 }
 
 function readMember(scanner: Scanner, depth: number): Condition {
   const begin = scanner.at
   const negated = scanner.skip('not.')
-  for (const kind of ['and', 'or'] as const)
-    if (scanner.skip(`${kind}(`)) {
-      scanner.at--
-      return { kind, negated, members: readMembers(scanner, depth + 1) }
-    }
+  const word = scanner.match(groupBegin)
+  if (word !== undefined) {
+    const kind = word.startsWith('and') ? 'and' : 'or'
+    return { kind, negated, members: readMembers(scanner, depth + 1) }
+  }
   scanner.at = begin
   const path = { column: scanner.name(), steps: readSteps(scanner) }
+  scanner.skipBlanks()
   scanner.expect('.')
   const isNegated = scanner.skip('not.')
   return { kind: 'filter', path, negated: isNegated, test: readTest(scanner, readMemberValue) }
@@ -160,14 +164,17 @@ function readTest(scanner: Scanner, readValue: (scanner: Scanner) => string): Te
 
 /** Reads `(a,"b,c",d)`. An element is only quoted if a comma or the end follows its closing quote. */
 function readList(scanner: Scanner): string[] {
+  scanner.skipBlanks()
   scanner.expect('(')
+  scanner.skipBlanks()
   const values: string[] = []
-  if (scanner.skip(')')) return values
-  for (;;) {
-    values.push(readElement(scanner))
-    if (scanner.skip(')')) return values
-    scanner.expect(',')
+  if (!scanner.sees(')')) {
+    do values.push(readElement(scanner))
+    while (scanner.skip(','))
   }
+  if (!scanner.skip(')')) scanner.expect(',')
+  scanner.skipBlanks()
+  return values
 }
 
 function readElement(scanner: Scanner): string {

@@ -22,6 +22,8 @@ export interface Preferences {
   tx: Choice<'tx'>
   /** The maximum number of changed rows; only with `handling=strict`. */
   maxAffected: number | undefined
+  /** The name of the time zone in which times are returned. */
+  timezone: string | undefined
   /** The accepted preferences, for `Preference-Applied`. */
   applied: string[]
 }
@@ -40,6 +42,7 @@ export function readPreferences(header: string | string[] | undefined, allowsRol
     handling: undefined,
     tx: undefined,
     maxAffected: undefined,
+    timezone: undefined,
     applied: [],
   }
   if (header === undefined) return preferences
@@ -48,7 +51,8 @@ export function readPreferences(header: string | string[] | undefined, allowsRol
     .split(',')
     .map((part) => part.trim())) {
     if (text === '') continue
-    const [name = '', value = ''] = text.toLowerCase().split('=', 2)
+    const [name = '', lower = ''] = text.toLowerCase().split('=', 2)
+    const value = name === 'timezone' ? text.slice('timezone='.length) : lower
     if (name === 'max-affected' && /^\d{1,9}$/.test(value)) preferences.maxAffected ??= Number(value)
     else if (!set(preferences, name, value)) {
       unknown.push(text)
@@ -97,7 +101,30 @@ function set(preferences: Preferences, name: string, value: string): boolean {
       return (preferences.handling ??= chosen(known.handling)) !== undefined
     case 'tx':
       return (preferences.tx ??= chosen(known.tx)) !== undefined
+    case 'timezone':
+      return (preferences.timezone ??= isTimezone(value) ? value : undefined) !== undefined
     default:
       return false
   }
+}
+
+const timezones = new Map<string, boolean>()
+const maxTimezones = 1_000
+
+/** Whether the text is the name of a time zone. */
+function isTimezone(name: string): boolean {
+  // Offsets such as +02:00 have the opposite sign in Postgres.
+  if (!/^[A-Za-z][\w+/-]{0,63}$/.test(name)) return false
+  let isKnown = timezones.get(name)
+  if (isKnown === undefined) {
+    try {
+      isKnown = new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
+    } catch {
+      isKnown = false
+    }
+    // Callers may send any names, so the cache is bounded.
+    if (timezones.size >= maxTimezones) timezones.clear()
+    timezones.set(name, isKnown)
+  }
+  return isKnown
 }

@@ -3,6 +3,7 @@
 import { readSteps, type Path } from './json-path.ts'
 import { looksLikeFilter, readFilter, readGroup, type Condition } from './read-conditions.ts'
 import { readSelect, type Selected } from './read-select.ts'
+import { notSatisfiable } from './read-range.ts'
 import { badQuery, Scanner } from './scanner.ts'
 
 export interface Order {
@@ -40,18 +41,23 @@ const maxParameters = 1_000
 
 /**
  * Reads the query string.
- * @param argumentNames names of a called function's arguments: such parameters, and others that do not look like filters,
- * are its arguments
+ * @param argumentNames names of a called function's arguments, and whether a call must contain them. Such parameters, and
+ * others that do not look like filters, are its arguments. If one looks like a filter, it is a filter where the call has
+ * another value of the argument, or need not have one
  * @throws RuntimeError INVALID_QUERY (PGRST100) that names the invalid parameter and the position
  */
-export function readQuery(search: string, argumentNames?: ReadonlySet<string>): Query {
+export function readQuery(search: string, argumentNames?: ReadonlyMap<string, boolean>): Query {
   const query = emptyQuery()
   if (search === '') return query
+  const parameters = new URLSearchParams(search)
+  const isFilter = (key: string, value: string) =>
+    looksLikeFilter(value) &&
+    (argumentNames?.get(key) === false || parameters.getAll(key).some((other) => !looksLikeFilter(other)))
   let count = 0
-  for (const [key, value] of new URLSearchParams(search)) {
+  for (const [key, value] of parameters) {
     if (++count > maxParameters) throw badQuery(key, `at most ${maxParameters} parameters are allowed`)
     if (value.includes('\0') || key.includes('\0')) throw badQuery(key.replaceAll('\0', '?'), 'it has a NUL character')
-    if (argumentNames?.has(key) === true) query.arguments.push([key, value])
+    if (argumentNames?.has(key) === true && !isFilter(key, value)) query.arguments.push([key, value])
     else readParameter(query, key, value, argumentNames !== undefined)
   }
   return query
@@ -77,7 +83,8 @@ function emptyPart(): Part {
 function readParameter(query: Query, key: string, value: string, isCall: boolean): void {
   switch (key) {
     case 'select':
-      query.select = readSelect(value)
+      // An empty selection means all columns.
+      query.select = value.trim() === '' ? undefined : readSelect(value)
       return
     case 'columns':
       query.columns = readNames(key, value)
@@ -86,6 +93,8 @@ function readParameter(query: Query, key: string, value: string, isCall: boolean
       query.onConflict = readNames(key, value)
       return
     case 'cursor':
+      // A column may have this name. No cursor looks like a filter.
+      if (looksLikeFilter(value)) break
       query.cursor = value
       return
   }
@@ -106,8 +115,8 @@ function readParameter(query: Query, key: string, value: string, isCall: boolean
   const part = partAt(query, names)
   if (isGroup) part.conditions.push(readGroup(key, last, negated, value))
   else if (isPlain && last === 'order') part.order = readOrders(key, value)
-  else if (isPlain && last === 'limit') part.limit = readCount(key, value)
-  else if (isPlain && last === 'offset') part.offset = readCount(key, value)
+  else if (isPlain && last === 'limit') part.limit = readLimit(key, value)
+  else if (isPlain && last === 'offset') part.offset = Math.max(readCount(key, value), 0)
   else if (isCall && isPlain && names.length === 0 && !looksLikeFilter(value)) query.arguments.push([last, value])
   else part.conditions.push(readFilter(key, { column: last, steps }, value))
 }
@@ -151,6 +160,7 @@ function readOrder(scanner: Scanner): Order {
     path = { column: scanner.name(), steps: readSteps(scanner) }
     scanner.expect(')')
   }
+  scanner.skipBlanks()
   const order: Order = { relation, path, direction: 'asc', nulls: undefined }
   while (scanner.skip('.')) {
     if (scanner.skip('nullsfirst')) order.nulls = 'first'
@@ -159,10 +169,17 @@ function readOrder(scanner: Scanner): Order {
     else if (scanner.skip('desc')) order.direction = 'desc'
     else scanner.fail('asc, desc, nullsfirst or nullslast is expected')
   }
+  scanner.skipBlanks()
   return order
 }
 
+function readLimit(key: string, value: string): number {
+  const limit = readCount(key, value)
+  if (limit < 0) throw notSatisfiable('Limit should be greater than or equal to zero.')
+  return limit
+}
+
 function readCount(key: string, value: string): number {
-  if (!/^\d{1,15}$/.test(value)) throw badQuery(key, `"${value}" must be a whole number`)
+  if (!/^-?\d{1,15}$/.test(value)) throw badQuery(key, `"${value}" must be a whole number`)
   return Number(value)
 }

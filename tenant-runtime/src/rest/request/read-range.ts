@@ -1,4 +1,6 @@
 // Reads `Range: 0-24`: a range of row numbers in a reading request. Pure.
+import type { RuntimeError } from '../../errors.ts'
+import { restError } from '../rest-error.ts'
 
 interface RowRange {
   offset: number
@@ -16,4 +18,9 @@ export function readRange(range: string | undefined, unit: string | undefined): 
   const [offset, last] = [Number(match[1]), match[2] === '' ? undefined : Number(match[2])]
   if (last === undefined) return { offset, limit: undefined }
   return last < offset ? 'empty' : { offset, limit: last - offset + 1 }
+}
+
+/** Makes the error of a range without rows. */
+export function notSatisfiable(details: string): RuntimeError {
+  return restError('RANGE_NOT_SATISFIABLE', { code: 'PGRST103', message: 'Requested range not satisfiable', details })
 }

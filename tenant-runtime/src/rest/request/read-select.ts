@@ -33,7 +33,7 @@ export type Selected = { kind: 'all' } | SelectedField | SelectedRelation
 
 /** The maximum depth. No legitimate query has a deeper tree. */
 const maxDepth = 16
-const typeName = /[A-Za-z_][A-Za-z0-9_ ]*(?:\[\])?/y
+const typeName = /[A-Za-z_][A-Za-z0-9_ ]*(?:\[\])*/y
 
 /**
  * Reads the text.
@@ -44,6 +44,11 @@ export function readSelect(text: string): Selected[] {
   const items = readItems(scanner, 0)
   if (!scanner.isAtEnd) scanner.fail('the value must end')
   return items
+}
+
+/** Whether the response has nothing of a relation with this selection: there are at most relations of the same kind. */
+export function isEmptySelection(select: readonly Selected[]): boolean {
+  return select.every((item) => item.kind === 'relation' && isEmptySelection(item.select))
 }
 
 /** Returns the selection of a plain column. */
@@ -61,18 +66,14 @@ export function fieldNamed(column: string): SelectedField {
 function readItems(scanner: Scanner, depth: number): Selected[] {
   if (depth > maxDepth) scanner.fail(`relations are nested deeper than ${maxDepth}`)
   const items: Selected[] = []
-  skipBlanks(scanner)
+  scanner.skipBlanks()
   if (scanner.isAtEnd || scanner.sees(')')) return items
   do {
-    skipBlanks(scanner)
+    scanner.skipBlanks()
     items.push(readItem(scanner, depth))
-    skipBlanks(scanner)
+    scanner.skipBlanks()
   } while (scanner.skip(','))
   return items
-}
-
-function skipBlanks(scanner: Scanner): void {
-  while (scanner.skip(' '));
 }
 
 function readItem(scanner: Scanner, depth: number): Selected {

@@ -1,8 +1,10 @@
 // Reads a parameter's text from left to right. Errors state the position. Pure.
 import { restError } from '../rest-error.ts'
 
-/** Characters that end an unquoted name. */
+/** Characters that end an unquoted name, and those that end an unquoted key of JSON. */
 const reserved = /[,.:()!"]/
+const reservedInKey = /[,.:()>]/
+const blanks = /[ \t]*/y
 
 export class Scanner {
   readonly #parameter: string
@@ -46,8 +48,21 @@ export class Scanner {
     return found
   }
 
+  skipBlanks(): void {
+    this.match(blanks)
+  }
+
   /** Reads a name, in quotes or up to the next reserved character. */
   name(): string {
+    return this.#word(reserved)
+  }
+
+  /** Reads a key of JSON, which may have more characters than a name. */
+  key(): string {
+    return this.#word(reservedInKey)
+  }
+
+  #word(reserved: RegExp): string {
     if (this.sees('"')) return this.quoted()
     const begin = this.at
     while (!this.isAtEnd && !reserved.test(this.text.charAt(this.at)) && !this.sees('->')) this.at++

@@ -1,28 +1,38 @@
 // The routes of a collection (specification, section 4.3): lists with PostgREST's grammar, inserts, and changes of all
 // filtered records.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Statement } from '../../database/statement.ts'
+import { mediaOfRows } from '../plan/media.ts'
+import { noColumn } from '../plan/plan-path.ts'
 import { withoutFilters, planRead } from '../plan/plan-read.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
-import { planInsert, planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.ts'
+import { planInsert, planUpdate, requireWritable } from '../plan/plan-write.ts'
+import type { RequestBody } from '../plan/request-body.ts'
 import type { Relation } from '../registry/catalog.ts'
 import { isSingular, plainJson } from '../request/read-accept.ts'
 import type { Filter } from '../request/read-conditions.ts'
+import type { Preferences } from '../request/read-preferences.ts'
 import { emptyQuery, type Query } from '../request/read-query.ts'
 import { fieldNamed } from '../request/read-select.ts'
 import { restError } from '../rest-error.ts'
-import { readStatement } from '../sql/response-sql.ts'
 import { deleteStatement, insertStatement, updateStatement, type ChangeResponse } from '../sql/change-sql.ts'
-import { publicRoute, readRestRequest, relationOf, type RestDeps, type RestRequest } from './rest-request.ts'
-import { isDryRun, runStatement } from './run-statement.ts'
+import {
+  beforeBody,
+  publicRoute,
+  readRestRequest,
+  relationOf,
+  type ReadOptions,
+  type RestDeps,
+  type RestRequest,
+} from './rest-request.ts'
+import { runStatement, runWithoutStatement } from './run-statement.ts'
 import type { RestResponse } from './response.ts'
 import { sendList } from './send-list.ts'
-import { contentRange, elementOf, reportApplied, sendRows } from './send.ts'
+import { contentRange, elementOf, reportApplied, sendPlan, sendRows } from './send.ts'
 import { insertDocuments, updateDocuments } from './write-documents.ts'
 
 interface CollectionRoute {
   Params: { collection: string }
-  Body: JsonBody | undefined
+  Body: RequestBody | undefined
 }
 
 interface CollectionRequest extends RestRequest {
@@ -30,19 +40,33 @@ interface CollectionRequest extends RestRequest {
 }
 
 export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void {
-  const readRequest = async (request: FastifyRequest<CollectionRoute>): Promise<CollectionRequest> => {
-    const rest = await readRestRequest(deps, request)
+  const readRequest = async (
+    request: FastifyRequest<CollectionRoute>,
+    options: ReadOptions = {},
+  ): Promise<CollectionRequest> => {
+    const rest = await readRestRequest(deps, request, options)
     return { ...rest, relation: relationOf(rest.catalog, request.params.collection) }
   }
 
+  const early = beforeBody(async (request: FastifyRequest<CollectionRoute>) => {
+    const rest = await readRequest(request)
+    requireWritable(rest.relation)
+    return rest
+  })
+  const writeRoute = { ...publicRoute, preParsing: early.preParsing } as const
+
   app.get<CollectionRoute>('/rest/v1/:collection', publicRoute, async (request, reply) =>
-    sendList(request, reply, await readRequest(request)),
+    sendList(
+      request,
+      reply,
+      await readRequest(request, { media: (catalog, query) => mediaOfRows(catalog, request.params.collection, query) }),
+    ),
   )
 
-  app.post<CollectionRoute>('/rest/v1/:collection', publicRoute, async (request, reply) => {
-    const { relation, ...rest } = await readRequest(request)
+  app.post<CollectionRoute>('/rest/v1/:collection', writeRoute, async (request, reply) => {
+    const { relation, ...rest } = await early.take(request)
     const { preferences, query } = rest
-    rejectOffset(query)
+    if (!rest.isProfiled) rejectOffset(query)
     const insert = planInsert(relation, request.body, query, preferences)
     const isMany = Array.isArray(request.body?.value)
     const wants = responseOf(rest)
@@ -55,13 +79,13 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
       ),
       isOne: isRecord && preferences.maxAffected === undefined && insert.conflict === undefined,
     }
-    const run = () =>
-      runStatement(request, insertStatement(insert, shape), { catalog: rest.catalog, dryRun: isDryRun(preferences) })
+    const run = () => runStatement(request, rest, insertStatement(insert, shape))
     const { response } =
       insert.count === 0
-        ? { response: nothing }
+        ? { response: await changeNothing(request, rest) }
         : await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
-    reportApplied(reply, preferences)
+    if (rest.explain !== undefined) return sendPlan(reply, rest.explain, response)
+    reportApplied(reply, insert.conflict === undefined ? withoutResolution(preferences) : preferences)
     void reply.header('content-range', `*/${preferences.count === undefined ? '*' : response.changed}`)
     const status = response.made === 0 && response.changed > 0 ? 200 : 201
     if (wants === 'location') return sendLocation(reply, status, response, relation, request)
@@ -72,17 +96,18 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     return sendRows(reply, status, response, plan, rest.format)
   })
 
-  app.patch<CollectionRoute>('/rest/v1/:collection', publicRoute, async (request, reply) => {
-    const rest = await readRequest(request)
+  app.patch<CollectionRoute>('/rest/v1/:collection', writeRoute, async (request, reply) => {
+    const rest = await early.take(request)
     const { relation, query, preferences } = rest
-    const change = planUpdate(relation, request.body, query)
+    const change = planUpdate(relation, request.body, query, preferences)
     const { where, plan } = planChange(rest, 'UPDATE')
     const shape = changeResponse(rest, preferences.return === 'representation' ? plan : undefined)
-    const statement =
-      change.columns.length === 0 ? unchanged(plan, where, rest) : updateStatement(relation, change, where, shape)
-    const run = () => runStatement(request, statement, { catalog: rest.catalog, dryRun: isDryRun(preferences) })
-    const { response } = await updateDocuments(deps.quota, request, relation, request.body, run)
-    const changed = change.columns.length === 0 ? response.n : response.changed
+    const run = () => runStatement(request, rest, updateStatement(relation, change, where, shape))
+    const { response } =
+      change.columns.length === 0
+        ? { response: await changeNothing(request, rest) }
+        : await updateDocuments(deps.quota, request, relation, request.body, run)
+    const { changed } = response
     return sendChanged(
       reply,
       rest,
@@ -92,8 +117,8 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     )
   })
 
-  app.put<CollectionRoute>('/rest/v1/:collection', publicRoute, async (request, reply) => {
-    const rest = await readRequest(request)
+  app.put<CollectionRoute>('/rest/v1/:collection', writeRoute, async (request, reply) => {
+    const rest = await early.take(request)
     const { relation, query, preferences } = rest
     requireKey(rest)
     const insert = planInsert(
@@ -102,8 +127,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
       { ...query, onConflict: undefined },
       { ...preferences, resolution: 'merge-duplicates' },
     )
-    if (insert.count !== 1 || relation.key.some((name) => !insert.columns.some((column) => column.name === name)))
-      throw otherKey()
+    if (relation.key.some((name) => !insert.columns.some((column) => column.name === name))) throw otherKey()
     const { where: filters, plan } = planChange(rest, 'PUT')
     const wantsRecord =
       preferences.return === 'representation' || (preferences.return === undefined && !rest.isProfiled)
@@ -112,13 +136,11 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const run = () =>
       runStatement(
         request,
+        rest,
         insertStatement({ ...insert, where }, changeResponse(rest, wantsRecord ? plan : undefined)),
-        {
-          catalog: rest.catalog,
-          dryRun: isDryRun(preferences),
-        },
       )
     const { response } = await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
+    if (rest.explain !== undefined) return sendPlan(reply, rest.explain, response)
     if (response.changed === 0) throw otherKey()
     reportApplied(reply, preferences)
     const isNew = (response.made ?? 0) > 0
@@ -126,8 +148,8 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     return sendRows(reply, isNew ? 201 : 200, response, plan, rest.format)
   })
 
-  app.delete<CollectionRoute>('/rest/v1/:collection', publicRoute, async (request, reply) => {
-    const rest = await readRequest(request)
+  app.delete<CollectionRoute>('/rest/v1/:collection', writeRoute, async (request, reply) => {
+    const rest = await early.take(request)
     const { relation, preferences } = rest
     requireWritable(relation)
     const { where, plan } = planChange(rest, 'DELETE')
@@ -136,13 +158,15 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
       where,
       changeResponse(rest, preferences.return === 'representation' ? plan : undefined),
     )
-    const { response } = await runStatement(request, statement, {
-      catalog: rest.catalog,
-      dryRun: isDryRun(preferences),
-    })
+    const { response } = await runStatement(request, rest, statement)
     deps.quota.freed(request.tenant.id)
     return sendChanged(reply, rest, response, plan, `*/${preferences.count === undefined ? '*' : response.changed}`)
   })
+}
+
+/** Returns the preferences of an insert that has no duplicates to resolve. */
+function withoutResolution(preferences: Preferences): Preferences {
+  return { ...preferences, applied: preferences.applied.filter((applied) => !applied.startsWith('resolution=')) }
 }
 
 /** Returns the content of an insert's response. `record` is that of the specification. */
@@ -153,7 +177,13 @@ function responseOf({ preferences, isProfiled }: RestRequest): 'nothing' | 'loca
   return isProfiled ? 'nothing' : 'record'
 }
 
-const nothing: RestResponse = { body: '[]', n: 0, total: undefined, changed: 0, made: undefined, last: undefined }
+/** Returns the response of a change without records or without fields, which changes nothing. */
+async function changeNothing(request: FastifyRequest, rest: RestRequest): Promise<RestResponse> {
+  await runWithoutStatement(request, rest)
+  const { format } = rest
+  const body = format.kind === 'csv' ? '' : '[]'
+  return { body, n: 0, total: undefined, changed: 0, made: undefined, last: undefined }
+}
 
 function readBack(rest: RestRequest, relation: Relation): ReadPlan {
   const { query } = rest
@@ -185,34 +215,35 @@ interface Change {
 
 /**
  * Plans the filters of a change.
- * @throws RuntimeError INVALID_QUERY without a filter, because a change of every record must be explicit
+ * @throws RuntimeError INVALID_QUERY without a filter, because a change of every record must be explicit, except for
+ * PostgREST clients
  */
 function planChange(rest: CollectionRequest, what: string): Change {
   const { relation, query } = rest
-  if (query.own.limit !== undefined || query.own.offset !== undefined) {
+  if (!rest.isProfiled && (query.own.limit !== undefined || query.own.offset !== undefined)) {
     throw restError('INVALID_QUERY', {
       code: 'PGRST100',
       message: `${what} does not allow a limit or an offset. It applies to all matching records.`,
     })
   }
-  const planned = planRead(rest, relation, query)
+  const own = { ...query.own, limit: undefined, offset: undefined }
+  const planned = planRead(rest, relation, { ...query, own })
   const { where } = planned
-  if (query.own.conditions.length === 0) {
+  if (query.own.conditions.length === 0 && !rest.isProfiled) {
     throw restError('INVALID_QUERY', {
       code: '21000',
       message: `${what} requires a filter. To select every record, use for example ?${relation.key[0] ?? 'id'}=not.is.null`,
     })
   }
-  if (where.some(usesOtherRelations))
-    throw restError('INVALID_QUERY', {
-      code: 'PGRST100',
-      message: `${what} cannot have filters on rows of other collections.`,
-    })
+  const other = where.map(otherRelationIn).find((name) => name !== undefined)
+  if (other !== undefined) throw noColumn(relation, other)
   return { where, plan: withoutFilters(planned) }
 }
 
-function usesOtherRelations(condition: PlannedCondition): boolean {
-  return condition.kind === 'has' || ('members' in condition && condition.members.some(usesOtherRelations))
+/** Returns the name of an embedded relation in a condition. The relation only exists in the response of a change. */
+function otherRelationIn(condition: PlannedCondition): string | undefined {
+  if (condition.kind === 'has') return condition.embedding.names[0]
+  return 'members' in condition ? condition.members.map(otherRelationIn).find((name) => name !== undefined) : undefined
 }
 
 function rejectOffset({ own: { offset } }: Query): void {
@@ -220,18 +251,14 @@ function rejectOffset({ own: { offset } }: Query): void {
     throw restError('INVALID_QUERY', { code: 'PGRST100', message: 'A write does not allow an offset.' })
 }
 
-/** Returns a statement that reads the rows which a change without fields would change. */
-function unchanged(plan: ReadPlan, where: readonly PlannedCondition[], { format }: CollectionRequest): Statement {
-  return readStatement({ ...plan, where }, format, undefined)
-}
-
 function sendChanged(
   reply: FastifyReply,
-  { preferences, format }: CollectionRequest,
+  { preferences, format, explain }: CollectionRequest,
   response: RestResponse,
   plan: ReadPlan,
   range: string,
 ): FastifyReply {
+  if (explain !== undefined) return sendPlan(reply, explain, response)
   reportApplied(reply, preferences)
   void reply.header('content-range', range)
   if (preferences.return !== 'representation') return reply.status(204).send()

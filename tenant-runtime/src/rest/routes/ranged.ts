@@ -1,14 +1,15 @@
 // Combines the `Range` header with `limit` and `offset`: the rows that both allow.
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Query } from '../request/read-query.ts'
-import { readRange } from '../request/read-range.ts'
-import { restError } from '../rest-error.ts'
+import { notSatisfiable, readRange } from '../request/read-range.ts'
 
 /**
  * Returns the query with the combined range.
  * @throws RuntimeError RANGE_NOT_SATISFIABLE (PGRST103) when it has no rows
  */
-export function ranged({ headers }: FastifyRequest, query: Query): Query {
+export function ranged({ headers, method }: FastifyRequest, query: Query): Query {
+  // Ranges apply only to GET (RFC 9110, section 14.2).
+  if (method !== 'GET') return query
   const unit = headers['range-unit']
   const range = readRange(headers.range, unit === undefined ? undefined : String(unit))
   if (range === undefined) return query
@@ -22,6 +23,9 @@ export function ranged({ headers }: FastifyRequest, query: Query): Query {
   return { ...query, own: { ...query.own, offset, limit: end === Infinity ? undefined : Math.max(end - offset, 0) } }
 }
 
-export function notSatisfiable(details: string) {
-  return restError('RANGE_NOT_SATISFIABLE', { code: 'PGRST103', message: 'Requested range not satisfiable', details })
+/** Rejects an offset beyond the last row, with the number of rows in `Content-Range`. */
+export function rejectOffsetBeyond(reply: FastifyReply, offset: number, total: number | undefined): void {
+  if (total === undefined || offset <= total) return
+  void reply.header('content-range', `*/${total}`)
+  throw notSatisfiable(`An offset of ${offset} was requested, but there are only ${total} rows.`)
 }

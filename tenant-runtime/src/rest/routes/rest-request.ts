@@ -1,27 +1,32 @@
 // Reads a request before it is planned, for every route of the interface.
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { parseJson } from '../../http/parse-json.ts'
+import { nearest } from '@tenantry/contract'
+import type { FastifyInstance, FastifyRequest, RouteGenericInterface } from 'fastify'
+import type { MediaLookup } from '../plan/media.ts'
 import type { PlanScope } from '../plan/plan.ts'
-import type { JsonBody } from '../plan/plan-write.ts'
 import type { Catalog, Relation } from '../registry/catalog.ts'
 import type { DocumentQuota } from '../document-quota.ts'
 import type { Registry } from '../registry/registry.ts'
 import { notAcceptable, readAccept, type Format } from '../request/read-accept.ts'
+import { readPlanRequest, type PlanRequest } from '../request/read-plan-request.ts'
 import { readPreferences, type Preferences } from '../request/read-preferences.ts'
 import { readQuery, type Query } from '../request/read-query.ts'
-import { didYouMean, restError } from '../rest-error.ts'
+import { restError } from '../rest-error.ts'
+import { endPhase } from './server-timing.ts'
 
 export interface RestDeps {
   registry: Registry
   quota: DocumentQuota
   /** Whether `Prefer: tx=rollback` is allowed. */
   allowsRollback: boolean
+  allowsAggregates: boolean
 }
 
 export interface RestRequest extends PlanScope {
   query: Query
   preferences: Preferences
   format: Format
+  /** The plan that is requested instead of the rows, which only the service role may see. */
+  explain: PlanRequest | undefined
   /** Whether the caller is a PostgREST client, which expects an empty response unless it requests rows. */
   isProfiled: boolean
 }
@@ -29,45 +34,31 @@ export interface RestRequest extends PlanScope {
 /** The routes are open to all callers. The policies of the relation decide. */
 export const publicRoute = { config: { access: 'public' }, bodyLimit: 20 * 1024 * 1024 } as const
 
-/** Parses bodies and also keeps their text, because Postgres reads numbers that JavaScript would round. */
-export function keepBodiesAsText(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
-    const text = String(body)
-    if (text.trim() === '') {
-      done(null, undefined)
-      return
-    }
-    try {
-      done(null, { text, value: parseJson(text) } satisfies JsonBody)
-    } catch (error) {
-      const details = error instanceof Error ? { details: error.message } : {}
-      done(
-        restError('INVALID_JSON', {
-          code: 'PGRST102',
-          message: 'The body is not valid JSON.',
-          cause: error,
-          ...details,
-        }),
-      )
-    }
-  })
-  app.addContentTypeParser('*', { parseAs: 'string' }, ({ headers }, body, done) => {
-    if (String(body) === '') done(null, undefined)
-    else
-      done(
-        restError('BAD_REQUEST', {
-          code: 'PGRST102',
-          message: `Content-Type not acceptable: ${String(headers['content-type'])}`,
-          hint: 'Send application/json.',
-        }),
-      )
-  })
+/**
+ * Makes a hook that reads a request before its body, so that nothing is buffered for one that is rejected without it, and
+ * the function with which the handler gets the result.
+ */
+export function beforeBody<Route extends RouteGenericInterface, Result>(
+  read: (request: FastifyRequest<Route>) => Promise<Result>,
+): {
+  preParsing: (request: FastifyRequest<Route>) => Promise<undefined>
+  take: (request: FastifyRequest<Route>) => Promise<Result>
+} {
+  const results = new WeakMap<FastifyRequest<Route>, Result>()
+  return {
+    async preParsing(request) {
+      results.set(request, await read(request))
+      return undefined
+    },
+    take: async (request) => results.get(request) ?? read(request),
+  }
 }
 
 export interface ReadOptions {
-  /** Returns the parameters that are a function's arguments instead of filters. */
-  argumentNames?: (catalog: Catalog) => ReadonlySet<string>
+  /** Returns the parameters that are a function's arguments instead of filters, and whether a call must contain them. */
+  argumentNames?: (catalog: Catalog) => ReadonlyMap<string, boolean>
+  /** Returns what the tenant's functions make of the response. */
+  media?: (catalog: Catalog, query: Query) => MediaLookup
   /** True for the interface's description. */
   describes?: true
 }
@@ -77,30 +68,62 @@ export interface ReadOptions {
  * @throws RuntimeError for an invalid header or parameter
  */
 export async function readRestRequest(
-  { registry, allowsRollback }: RestDeps,
+  { registry, allowsRollback, allowsAggregates }: RestDeps,
   request: FastifyRequest,
-  { argumentNames, describes }: ReadOptions = {},
+  { argumentNames, media, describes }: ReadOptions = {},
 ): Promise<RestRequest> {
-  const { headers, tenant, rls } = request
-  const profile = headers['content-profile'] ?? headers['accept-profile']
-  if (profile !== undefined && profile !== 'public') {
-    throw restError('NOT_ACCEPTABLE', {
-      code: 'PGRST106',
-      message: `Invalid schema: ${String(profile)}`,
-      hint: 'Only the following schemas are exposed: public',
-    })
-  }
-  const format = readAccept(headers.accept)
+  const { headers, rls } = request
+  const catalog = await catalogOf(registry, request)
+  const query = readQuery(searchOf(request), argumentNames?.(catalog))
+  const explain = rls.role === 'service' ? readPlanRequest(headers.accept) : undefined
+  const format = readAccept(explain?.of ?? headers.accept, media?.(catalog, query))
+  const preferences = readPreferences(headers['prefer'], allowsRollback)
+  endPhase(request, 'parse')
   if (format.kind === 'openapi' && describes === undefined) throw notAcceptable(headers.accept)
-  const catalog = await registry.catalog(tenant)
   return {
     catalog,
     seesAll: rls.role === 'service',
-    query: readQuery(searchOf(request), argumentNames?.(catalog)),
-    preferences: readPreferences(headers['prefer'], allowsRollback),
+    allowsAggregates: allowsAggregates && catalog.settings.db_aggregates_enabled,
+    query,
+    preferences,
     format,
-    isProfiled: profile !== undefined,
+    explain,
+    isProfiled: headers['content-profile'] !== undefined || headers['accept-profile'] !== undefined,
   }
+}
+
+/** The schemas that requests have selected where there are several. Their responses name them. */
+const selected = new WeakMap<FastifyRequest, string>()
+
+/**
+ * Returns the catalog of the schema that the request selects: the first one, unless a header names another.
+ * @throws RuntimeError NOT_ACCEPTABLE (PGRST106)
+ */
+export async function catalogOf(registry: Registry, request: FastifyRequest): Promise<Catalog> {
+  const { headers, method, tenant } = request
+  const catalogs = await registry.catalogs(tenant)
+  const writes = ['POST', 'PATCH', 'PUT', 'DELETE'].includes(method)
+  const [first = ''] = catalogs.keys()
+  const schema = String((writes ? headers['content-profile'] : headers['accept-profile']) ?? first)
+  const catalog = catalogs.get(schema)
+  if (catalog === undefined)
+    throw restError('NOT_ACCEPTABLE', {
+      code: 'PGRST106',
+      message: `Invalid schema: ${schema.slice(0, 100)}`,
+      hint: `Only the following schemas are exposed: ${[...catalogs.keys()].join(', ')}`,
+    })
+  if (catalogs.size > 1) selected.set(request, schema)
+  return catalog
+}
+
+/** Names the schema of the content in `Content-Profile`, where the interface has several. */
+export function addContentProfile(app: FastifyInstance): void {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const schema = selected.get(request)
+    if (schema !== undefined && reply.statusCode < 300 && reply.hasHeader('content-type'))
+      void reply.header('content-profile', schema)
+    done(null, payload)
+  })
 }
 
 function searchOf({ url }: FastifyRequest): string {
@@ -112,13 +135,16 @@ function searchOf({ url }: FastifyRequest): string {
  * Returns a served relation.
  * @throws RuntimeError NO_SUCH_COLLECTION (PGRST205)
  */
-export function relationOf({ relations }: Catalog, name: string): Relation {
+export function relationOf({ relations, schema }: Catalog, name: string): Relation {
   const relation = relations.get(name)
   if (relation !== undefined) return relation
+  const meant = nearest(name, relations.keys())
   throw restError('NO_SUCH_COLLECTION', {
     code: 'PGRST205',
-    message: `The collection "${name}" does not exist.`,
-    hint: 'A new schema takes effect with POST /admin/reload-schemas.',
-    ...didYouMean(name, relations.keys()),
+    message: `Could not find the table '${schema}.${name}' in the schema cache`,
+    hint:
+      meant === undefined
+        ? 'A new schema takes effect with POST /admin/reload-schemas.'
+        : `Perhaps you meant the table '${schema}.${meant}'`,
   })
 }

@@ -1,7 +1,9 @@
 // Sends a list: as one text, or, when it may be long, row by row as the client reads it.
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Result } from '../../database/statement.ts'
 import { planKeyset, nextCursor } from '../plan/plan-keyset.ts'
 import { defaultRows, planRead } from '../plan/plan-read.ts'
+import { mayChange, readsViews } from '../plan/plan-computed.ts'
 import type { ReadPlan } from '../plan/plan.ts'
 import type { Relation } from '../registry/catalog.ts'
 import { contentType, isSingular } from '../request/read-accept.ts'
@@ -16,23 +18,32 @@ import {
 } from '../sql/response-sql.ts'
 import { keysetStatement } from '../sql/keyset-sql.ts'
 import { plannedRows } from './planned-rows.ts'
-import { notSatisfiable, ranged } from './ranged.ts'
+import { ranged, rejectOffsetBeyond } from './ranged.ts'
+import { keepResponseSettings, readResponse, settingsOf } from './request-settings.ts'
 import type { RestRequest } from './rest-request.ts'
-import { responseIn, runStatement } from './run-statement.ts'
+import { readOnly, responseIn, runStatement } from './run-statement.ts'
 import type { RestResponse } from './response.ts'
-import { contentRange, reportApplied, reportNext, sendRows } from './send.ts'
+import { endPhase } from './server-timing.ts'
+import { contentLocation, contentRange, reportApplied, reportNext, sendPlan, sendRows } from './send.ts'
 
 interface ListRequest extends RestRequest {
   relation: Relation
 }
 
 export async function sendList(request: FastifyRequest, reply: FastifyReply, rest: ListRequest): Promise<FastifyReply> {
-  const { catalog, relation, query, preferences, format } = rest
+  const { relation, query, preferences, format } = rest
   const wanted = planRead(rest, relation, ranged(request, query))
   const page = query.cursor === undefined ? undefined : planKeyset(wanted, query.cursor)
   const plan = page?.plan ?? wanted
   const isHead = request.method === 'HEAD'
-  if (page === undefined && !isHead && !isSingular(format) && (plan.limit ?? 0) > defaultRows)
+  if (
+    page === undefined &&
+    rest.explain === undefined &&
+    !isHead &&
+    format.kind !== 'media' &&
+    !isSingular(format) &&
+    (plan.limit ?? 0) > defaultRows
+  )
     return sendStream(request, reply, rest, plan)
   const { count } = preferences
   const statement =
@@ -42,12 +53,13 @@ export async function sendList(request: FastifyRequest, reply: FastifyReply, res
         ? headStatement(plan, count)
         : readStatement(plan, format, count)
   const followUp = countStatement(rest, plan)
-  const { response, followUp: explained } = await runStatement(request, statement, {
-    catalog,
+  const { response, followUp: explained } = await runStatement(request, rest, statement, {
+    isReadOnly: isReadOnly(plan),
     onlyReads: true,
     ...(followUp === undefined ? {} : { followUp }),
   })
-  const status = setHeaders(reply, rest, plan, response, plannedRows(explained))
+  if (rest.explain !== undefined) return sendPlan(reply, rest.explain, response)
+  const status = setHeaders(request, reply, rest, plan, response, plannedRows(explained))
   // A page that is not full is the last one.
   if (page !== undefined && response.last !== undefined && response.n === plan.limit)
     reportNext(reply, request, nextCursor(page.terms, response.last))
@@ -71,23 +83,42 @@ async function sendStream(
   const followUp = countStatement(rest, plan)
   const closed = new AbortController()
   reply.raw.once('close', () => closed.abort(new Error('The client closed the connection.')))
-  const frame =
+  endPhase(request, 'plan')
+  const isPreceded = catalog.settings.db_pre_request !== null
+  const makesResponse = isPreceded && catalog.mentions.response
+  const settings = [...(isReadOnly(plan) || isPreceded ? [readOnly] : []), ...settingsOf(request, rest)]
+  const frame = (results: readonly Result[]) =>
     format.kind === 'csv'
-      ? { begin: `${csvHeader(plan)}\n`, between: '\n', end: '' }
+      ? { begin: `${csvHeader(plan, responseIn(results[settings.length]).n)}\n`, between: '\n', end: '' }
       : { begin: '[', between: ',\n ', end: ']' }
-  const before = [headStatement(plan, count), ...(followUp === undefined ? [] : [followUp])]
+  // What the function before the request has set of the response is known before the rows.
+  const before = [
+    headStatement(plan, count),
+    ...(followUp === undefined ? [] : [followUp]),
+    ...(makesResponse ? [readResponse] : []),
+  ]
+  const rows = rowStatement(plan, format)
+  const last = isPreceded ? { ...rows, isForeign: true } : rows
   const stream = await request.tenant.database
-    .stream(request.rls, before, rowStatement(plan, format), frame, closed.signal)
+    .stream(request.rls, [...settings, ...before], last, frame, closed.signal)
     .catch((error: unknown) => {
-      throw restDatabaseError(error, request.rls, catalog.relations)
+      throw restDatabaseError(error, request.rls, catalog.relations, request.basePath)
     })
+  endPhase(request, 'transaction')
   try {
-    const status = setHeaders(reply, rest, plan, responseIn(stream.before[0]), plannedRows(stream.before[1]?.rows[0]))
+    const [head, explained] = stream.before.slice(settings.length)
+    if (makesResponse) keepResponseSettings(request, stream.before.at(-1)?.rows[0])
+    const status = setHeaders(request, reply, rest, plan, responseIn(head), plannedRows(explained?.rows[0]))
     return await reply.status(status).type(contentType(format)).send(stream.body)
   } catch (error) {
     stream.body.destroy()
     throw error
   }
+}
+
+/** Whether Postgres is to reject changes: where the code of the tenant may attempt them. */
+function isReadOnly(plan: ReadPlan): boolean {
+  return mayChange(plan) || readsViews(plan)
 }
 
 function countStatement({ preferences: { count } }: RestRequest, plan: ReadPlan) {
@@ -100,6 +131,7 @@ function countStatement({ preferences: { count } }: RestRequest, plan: ReadPlan)
  * @throws RuntimeError RANGE_NOT_SATISFIABLE
  */
 function setHeaders(
+  request: FastifyRequest,
   reply: FastifyReply,
   { preferences }: RestRequest,
   plan: ReadPlan,
@@ -111,9 +143,10 @@ function setHeaders(
     count === 'planned' || (count === 'estimated' && !isCounted(exactTotal ?? 0))
       ? Math.max(planned, plan.offset + n)
       : exactTotal
-  if (total !== undefined && plan.offset > total)
-    throw notSatisfiable(`An offset of ${plan.offset} was requested, but there are only ${total} rows.`)
+  rejectOffsetBeyond(reply, plan.offset, total)
   reportApplied(reply, preferences)
-  void reply.header('content-range', contentRange(plan.offset, n, total))
+  void reply.header('range-unit', 'items').header('content-range', contentRange(plan.offset, n, total))
+  const location = contentLocation(request)
+  if (location !== undefined) void reply.header('content-location', location)
   return total !== undefined && n < total ? 206 : 200
 }

@@ -1,25 +1,52 @@
 // Calls of functions as SQL. Pure.
 import type { Statement } from '../../database/statement.ts'
+import { mayChange } from '../plan/plan-computed.ts'
 import type { CallPlan } from '../plan/plan.ts'
 import type { Argument } from '../registry/catalog.ts'
 import type { Format } from '../request/read-accept.ts'
-import { bodySql, namingFor, type Count } from './response-sql.ts'
+import type { Preferences } from '../request/read-preferences.ts'
+import { rejections } from './change-sql.ts'
+import { bodySql, csvSql, mediaSql, rowsSql, type Count } from './response-sql.ts'
+import { retainedRows } from './retained-rows.ts'
 import { identifier } from './names.ts'
 import { Parameters } from './parameters.ts'
-import { freeName, matchingSql, selectSql } from './select-sql.ts'
+import { freeName, matchingSql } from './select-sql.ts'
 
 /**
- * Arguments: `json` is an object with an argument under each name, `whole` is the only argument, `texts` are those of a
- * query string.
+ * Arguments: `json` is an object with an argument under each name, or an array that begins with it; `whole` is the only
+ * argument; `texts` are those of a query string.
  */
-export type Given = { kind: 'json' | 'whole'; body: string } | { kind: 'texts'; values: ReadonlyMap<string, string> }
+export type Given =
+  | { kind: 'json'; body: string; isArray: boolean }
+  | { kind: 'whole'; body: string | Buffer }
+  | { kind: 'texts'; values: ReadonlyMap<string, string> }
 
 /**
  * Returns a statement with the columns `body`, `n`, and with a count `total`. A function's declaration that it changes
  * nothing is trusted.
  */
-export function callStatement(plan: CallPlan, given: Given, format: Format, count: Count): Statement {
-  return { ...calling(plan, given, format, count), isForeign: !plan.routine.isReading }
+export function callStatement(
+  plan: CallPlan,
+  given: Given,
+  format: Format,
+  { count, maxAffected }: Pick<Preferences, 'count' | 'maxAffected'>,
+): Statement {
+  const isForeign = !plan.routine.isReading || (plan.read !== undefined && mayChange(plan.read))
+  const { text, values } = calling(plan, given, format, count)
+  if (maxAffected === undefined) return { text, values, isForeign }
+  const max = `$${values.length + 1}::bigint`
+  return {
+    text: `select a.*, case when a.n > ${max} then refuse_change('${rejections.maxChanged}', a.n) end as guard from (${text}) a`,
+    values: [...values, maxAffected],
+    isForeign,
+  }
+}
+
+/** Returns a call of a function without arguments. Its result is not used. */
+export function preRequestStatement(name: string): Statement {
+  // Postgres always computes the rows of a function in FROM. It calls an immutable one when it plans the statement, which is
+  // therefore planned each time.
+  return { text: `select count(*) from ${identifier(name)}() called`, values: [], prepare: 'once', isForeign: true }
 }
 
 function calling(
@@ -29,19 +56,23 @@ function calling(
   count: Count,
 ): Statement {
   const parameters = new Parameters()
-  const call = `${identifier(routine.name)}(${argumentsSql(routine.arguments, given, names, parameters)})`
+  const call = `${identifier(routine.routine)}(${argumentsSql(routine.arguments, given, names, parameters)})`
   const { values } = parameters
   const { kind, isSet } = routine.returns
   if (read !== undefined) {
     // A call with a count still runs once.
     const called = count === undefined ? undefined : freeName('called', read)
-    const source = { from: called ?? call }
-    const rows = selectSql(read, source, parameters, namingFor(format))
+    const retained = retainedRows(read, 'c')
+    const source = called === undefined ? { from: call } : retained.source(called)
+    const rows = rowsSql(read, source, parameters, format)
     const total =
       called === undefined ? '' : `, (select count(*) from (${matchingSql(read, source, parameters)}) m) as total`
-    const body = bodySql(read, format)
+    const body = bodySql(format)
     const isObject = !isSet && format.kind === 'json' && !format.singular
-    const made = called === undefined ? '' : `with ${called} as materialized (select * from ${call} c) `
+    const made =
+      called === undefined
+        ? ''
+        : `with ${called} as materialized (select ${['c.*', ...retained.columns].join(', ')} from ${call} c) `
     const result = isObject ? `coalesce(((${body})::json->0)::text, 'null')` : body
     return {
       text: `${made}select ${result} as body, count(*) as n${total} from (${rows}) r`,
@@ -49,14 +80,29 @@ function calling(
     }
   }
   if (kind === 'nothing') return { text: `select '' as body, 0 as n from (select ${call}) r`, values }
-  if (!isSet)
-    return { text: `select coalesce(to_json(r.v)::text, 'null') as body, 1 as n from (select ${call} as v) r`, values }
+  if (!isSet) {
+    const total = count === undefined ? '' : ', 1 as total'
+    const body =
+      format.kind === 'media'
+        ? mediaSql(format.handler, 'r.v')
+        : format.kind === 'csv'
+          ? csvSql('row(r.v)')
+          : "coalesce(to_json(r.v)::text, 'null')"
+    return {
+      text: `select ${body} as body, 1 as n${total} from (select ${call} as v) r`,
+      values,
+    }
+  }
+  const list =
+    format.kind === 'csv'
+      ? `coalesce(string_agg(${csvSql('row(r.v)')}, E'\\n'), '')`
+      : "coalesce(json_agg(r.v), '[]')::text"
   const paged = `select v from called limit ${parameters.add(page.limit)} offset ${parameters.add(page.offset)}`
   const total = count === undefined ? '' : ', (select count(*) from called) as total'
   return {
     text:
       `with called as materialized (select ${call} as v)` +
-      ` select coalesce(json_agg(r.v), '[]')::text as body, count(*) as n${total} from (${paged}) r`,
+      ` select ${list} as body, count(*) as n${total} from (${paged}) r`,
     values,
   }
 }
@@ -64,13 +110,14 @@ function calling(
 function argumentsSql(all: readonly Argument[], from: Given, names: readonly string[], parameters: Parameters): string {
   if (from.kind === 'whole') return `${parameters.add(from.body)}::${all[0]?.type ?? 'json'}`
   const given = all.filter(({ name }) => names.includes(name))
-  const object = from.kind === 'json' && given.length > 0 ? parameters.add(from.body) : ''
+  const object =
+    from.kind === 'json' && given.length > 0 ? `(${parameters.add(from.body)}::json${from.isArray ? '->0' : ''})` : ''
   const list = given.map(({ name, type }) => `${identifier(name)} ${type}`).join(', ')
   const values = given.map(({ name, type, isVariadic }) => {
     const value =
       from.kind === 'texts'
         ? `${parameters.add(from.values.get(name) ?? null)}::${type}`
-        : `(select x.${identifier(name)} from json_to_record(${object}::json) as x(${list}))`
+        : `(select x.${identifier(name)} from json_to_record(${object}) as x(${list}))`
     return `${isVariadic ? 'variadic ' : ''}${identifier(name)} := ${value}`
   })
   // Postgres requires a variadic argument, which may be empty.

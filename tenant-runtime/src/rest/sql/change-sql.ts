@@ -1,10 +1,12 @@
 // Changes as SQL: one statement that writes, and returns what it wrote. Pure.
 import type { Statement } from '../../database/statement.ts'
+import { computedFields } from '../plan/plan-computed.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import type { Column, Relation } from '../registry/catalog.ts'
 import type { Format } from '../request/read-accept.ts'
-import { bodySql, namingFor, oneRowSql } from './response-sql.ts'
+import { bodySql, namingFor, oneRowSql, statementOf } from './response-sql.ts'
 import { conditionSql, whereSql } from './condition-sql.ts'
+import { retainedRows } from './retained-rows.ts'
 import { identifier } from './names.ts'
 import { Parameters } from './parameters.ts'
 import { freeName, outputsSql, selectSql } from './select-sql.ts'
@@ -43,6 +45,8 @@ export interface Update {
   record: string
   /** The values of the columns. */
   values: readonly (string | null)[] | undefined
+  /** Whether omitted fields receive their default; otherwise null. */
+  withDefaults: boolean
 }
 
 /** The reasons for which `refuse_change` undoes a change. */
@@ -54,7 +58,7 @@ export function insertStatement(
 ): Statement {
   const parameters = new Parameters()
   const list = columns.map(({ name }) => identifier(name)).join(', ')
-  const table = identifier(relation.name)
+  const table = identifier(relation.table)
   const source =
     columns.length === 0
       ? `insert into ${table} as c ${defaultRows(relation, count)}`
@@ -79,33 +83,50 @@ function defaultRows({ columns }: Relation, count: number): string {
 }
 
 function rowsOf(columns: readonly Column[], body: string, withDefaults: boolean): string {
-  return withDefaults ? filledRows(columns, body) : `json_to_recordset(${body}::json) as x(${typedList(columns)})`
+  return withDefaults ? filledRows(columns, body) : recordsSql(columns, `json_to_recordset(${body}::json)`)
+}
+
+/** Returns the records of a body as a table `x`. Values of domains are made by the functions of their casts. */
+function recordsSql(columns: readonly Column[], records: string): string {
+  const list = columns
+    .map(
+      ({ name, type, representation }) =>
+        `${identifier(name)} ${representation?.fromJson === undefined ? type : 'json'}`,
+    )
+    .join(', ')
+  if (columns.every(({ representation }) => representation?.fromJson === undefined)) return `${records} as x(${list})`
+  const values = columns.map(({ name, representation }) => {
+    const value = `e.${identifier(name)}`
+    const fromJson = representation?.fromJson
+    return `${fromJson === undefined ? value : `${identifier(fromJson)}(${value})`} as ${identifier(name)}`
+  })
+  return `lateral (select ${values.join(', ')} from ${records} as e(${list})) x`
 }
 
 /** Returns each record merged into the defaults. */
 function filledRows(columns: readonly Column[], body: string): string {
-  const defaults = columns.filter((column) => column.default !== undefined)
-  const base =
-    defaults.length === 0
-      ? "'{}'::jsonb"
-      : defaults.map((column) => `jsonb_build_object(${quoted(column.name)}, ${column.default ?? 'null'})`).join(' || ')
   return (
-    `(select ${base} || e as filled from jsonb_array_elements(${body}::jsonb) e) f,` +
-    ` jsonb_to_record(f.filled) as x(${typedList(columns)})`
+    `(select ${defaultsOf(columns)} || e as filled from jsonb_array_elements(${body}::jsonb) e) f,` +
+    ` ${recordsSql(columns, 'jsonb_to_record(f.filled)')}`
   )
+}
+
+/** Returns SQL of an object with the columns' defaults. */
+function defaultsOf(columns: readonly Column[]): string {
+  const defaults = columns.filter((column) => column.default !== undefined)
+  if (defaults.length === 0) return "'{}'::jsonb"
+  return defaults
+    .map((column) => `jsonb_build_object(${quoted(column.name)}, ${column.default ?? 'null'})`)
+    .join(' || ')
 }
 
 function quoted(name: string): string {
   return `'${name.replaceAll("'", "''")}'`
 }
 
-function typedList(columns: readonly Column[]): string {
-  return columns.map(({ name, type }) => `${identifier(name)} ${type}`).join(', ')
-}
-
 function conflictSql(columns: readonly Column[], conflict: Insert['conflict']): string {
   if (conflict === undefined) return ''
-  const target = conflict.columns.length === 0 ? '' : ` (${conflict.columns.map(identifier).join(', ')})`
+  const target = ` (${conflict.columns.map(identifier).join(', ')})`
   if (!conflict.merges) return ` on conflict${target} do nothing`
   const changed = columns.filter(({ name }) => !conflict.columns.includes(name))
   // With nothing to change, the existing row is already the requested one.
@@ -124,26 +145,25 @@ const mergedSql = `coalesce(nullif(current_setting('${merged}', true), ''), '0')
 
 export function updateStatement(
   relation: Relation,
-  { columns, record, values }: Update,
+  { columns, record, values, withDefaults }: Update,
   where: readonly PlannedCondition[],
   response: ChangeResponse,
 ): Statement {
   const parameters = new Parameters()
   if (values !== undefined) {
     const set = columns.map(({ name }, n) => `${identifier(name)} = ${parameters.add(values[n] ?? null)}`).join(', ')
-    return changeStatement(
-      relation,
-      `update ${identifier(relation.name)} as c set ${set}${conditionsOf(where, 'c', parameters)}`,
-      response,
-      parameters,
-    )
+    const change = `update ${identifier(relation.table)} as c set ${set}${conditionsOf(where, 'c', parameters)}`
+    return filtered(where, changeStatement(relation, change, response, parameters))
   }
   const body = parameters.add(record)
   const set = columns.map(({ name }) => `${identifier(name)} = x.${identifier(name)}`).join(', ')
+  const source = withDefaults
+    ? `jsonb_to_record(${defaultsOf(columns)} || ${body}::jsonb)`
+    : `json_to_record(${body}::json)`
   const change =
-    `update ${identifier(relation.name)} as c set ${set}` +
-    ` from json_to_record(${body}::json) as x(${typedList(columns)})${conditionsOf(where, 'c', parameters)}`
-  return changeStatement(relation, change, response, parameters)
+    `update ${identifier(relation.table)} as c set ${set}` +
+    ` from ${recordsSql(columns, source)}${conditionsOf(where, 'c', parameters)}`
+  return filtered(where, changeStatement(relation, change, response, parameters))
 }
 
 export function deleteStatement(
@@ -152,12 +172,14 @@ export function deleteStatement(
   response: ChangeResponse,
 ): Statement {
   const parameters = new Parameters()
-  return changeStatement(
-    relation,
-    `delete from ${identifier(relation.name)} as c${conditionsOf(where, 'c', parameters)}`,
-    response,
-    parameters,
-  )
+  const change = `delete from ${identifier(relation.table)} as c${conditionsOf(where, 'c', parameters)}`
+  return filtered(where, changeStatement(relation, change, response, parameters))
+}
+
+/** Returns the statement as foreign when its conditions run functions of the tenant that may do anything. */
+function filtered(where: readonly PlannedCondition[], statement: Statement): Statement {
+  const computed = computedFields({ fields: [], where, order: [] })
+  return computed.some(({ computed }) => computed?.isReading === false) ? { ...statement, isForeign: true } : statement
 }
 
 function conditionsOf(where: readonly PlannedCondition[], table: string, parameters: Parameters): string {
@@ -180,24 +202,25 @@ function changeStatement(
 ): Statement {
   const outputs = isOne && read !== undefined && !reportsNew ? outputsSql(read, 'c', parameters) : undefined
   if (outputs !== undefined) {
-    return {
-      text: `${change} returning (select ${oneRowSql('r')} from (select ${outputs}) r) as body, 1::bigint as n, 1::bigint as changed`,
-      values: parameters.values,
-    }
+    const body = `(select ${oneRowSql('r')} from (select ${outputs}) r) as body`
+    return statementOf(read, `${change} returning ${body}, 1::bigint as n, 1::bigint as changed`, parameters)
   }
   // The caller must be able to read the returned rows, but need not when none are returned.
+  const retained = read === undefined ? undefined : retainedRows(read, 'c')
   const returned =
-    read === undefined ? '1 as one' : [...relation.columns.keys()].map((name) => `c.${identifier(name)}`).join(', ')
+    retained === undefined
+      ? '1 as one'
+      : [...[...relation.columns.keys()].map((name) => `c.${identifier(name)}`), ...retained.columns].join(', ')
   const changed = freeName('changed', read)
   const changedCount = `(select count(*) from ${changed})`
   // The case expression ensures that the change runs first.
   const made = `case when ${changedCount} > 0 then ${changedCount} - ${mergedSql} else 0 end`
   const counts = `${changedCount} as changed${reportsNew ? `, ${made} as made` : ''}`
   const response =
-    read === undefined
+    read === undefined || retained === undefined
       ? `select '' as body, 0 as n, ${counts}`
-      : `select ${bodySql(read, format)} as body, count(*) as n, ${counts}` +
-        ` from (${selectSql(read, { from: changed }, parameters, namingFor(format))}) r`
+      : `select ${bodySql(format)} as body, count(*) as n, ${counts}` +
+        ` from (${selectSql(read, retained.source(changed), parameters, namingFor(format))}) r`
   const guards = [
     ...(exactly === undefined
       ? []
@@ -214,5 +237,5 @@ function changeStatement(
     guards.length === 0
       ? response
       : `select a.*, ${guards.map((guard, n) => `${guard} as guard${n}`).join(', ')} from (${response}) a`
-  return { text: `with ${changed} as (${change} returning ${returned}) ${guarded}`, values: parameters.values }
+  return statementOf(read, `with ${changed} as (${change} returning ${returned}) ${guarded}`, parameters)
 }

@@ -72,17 +72,26 @@ const isSql: Record<IsWord, string> = {
   false: 'false',
   unknown: 'unknown',
 }
-const textual: readonly Operator[] = ['like', 'ilike', 'match', 'imatch']
+/** The operators whose operand is a value of the column's domain. */
+const converting: readonly Operator[] = ['eq', 'neq', 'gt', 'gte', 'lt', 'lte', 'isdistinct']
+
+/** Returns the text as a value of a domain, by the function of the domain's cast. */
+function converted(fromText: string, text: string): string {
+  return `${identifier(fromText)}(${text}::text)`
+}
 
 function testSql(path: PlannedPath, test: Test, { table, parameters }: ConditionScope): string {
   // This precedes the path, because an unused parameter is an error.
   if (test.operator === 'in' && test.values.length === 0) return 'false'
   const left = pathSql(table, path, parameters)
   const type = typeOf(path)
+  const fromText = path.steps.length === 0 ? path.column.representation?.fromText : undefined
   switch (test.operator) {
     case 'is':
       return `${left} is ${isSql[test.word]}`
     case 'in':
+      if (fromText !== undefined)
+        return `${left} in (${test.values.map((value) => converted(fromText, parameters.add(value))).join(', ')})`
       // One parameter, however many values there are, except for lists, because Postgres has no lists of lists.
       if (type.endsWith('[]')) return `${left} in (${test.values.map((value) => parameters.add(value)).join(', ')})`
       return `${left} = any(${parameters.add(arrayLiteral(test.values))})`
@@ -96,20 +105,16 @@ function testSql(path: PlannedPath, test: Test, { table, parameters }: Condition
     }
   }
   const { operator } = test
-  const isTextual = textual.includes(operator)
   const value = operator === 'like' || operator === 'ilike' ? test.value.replaceAll('*', '%') : test.value
-  const side = isTextual && !isText(type) ? `${left}::text` : left
-  const operand = parameters.add(value)
-  return `${side} ${infix[operator]} ${test.quantifier === undefined ? operand : `${test.quantifier}(${operand})`}`
+  const plain = parameters.add(value)
+  const converts = fromText !== undefined && converting.includes(operator) && test.quantifier === undefined
+  const operand = converts ? converted(fromText, plain) : plain
+  return `${left} ${infix[operator]} ${test.quantifier === undefined ? operand : `${test.quantifier}(${operand})`}`
 }
 
 function typeOf({ column, steps }: PlannedPath): string {
   const last = steps.at(-1)
   return last === undefined ? column.base : last.arrow === '->>' ? 'text' : 'jsonb'
-}
-
-function isText(type: string): boolean {
-  return type === 'text' || type === 'character varying' || type === 'character'
 }
 
 /** Returns an array literal such as `{"a","b"}`, whatever the elements contain. */

@@ -3,7 +3,7 @@ import type { Statement } from '../../database/statement.ts'
 import type { KeysetPage } from '../plan/plan-keyset.ts'
 import { columnsOf } from '../plan/plan.ts'
 import type { Format } from '../request/read-accept.ts'
-import { bodySql, totalSql, type Count } from './response-sql.ts'
+import { bodySql, statementOf, totalSql, type Count } from './response-sql.ts'
 import { identifier } from './names.ts'
 import { Parameters } from './parameters.ts'
 import { pathSql } from './path-sql.ts'
@@ -20,9 +20,9 @@ export function keysetStatement({ plan, terms }: KeysetPage, format: Format, cou
     terms.map(({ path }, n) => `${pathSql(table, path, parameters)}::text as k${n}`),
   )
   const keys = terms.map((_, n) => `r.k${n}`).join(', ')
-  const visible = `(select ${columnsOf(plan.fields)
-    .map(({ name }, n) => `r.c${n} as ${identifier(name)}`)
-    .join(', ')}) v`
+  const columns = columnsOf(plan.fields)
+  const visible = `(select ${columns.map(({ name }, n) => `r.c${n} as ${identifier(name)}`).join(', ')}) v`
+  const csvRow = `row(${columns.map((_, n) => `r.c${n}`).join(', ')})`
   const total = totalSql(
     { ...plan, where: plan.where.filter(({ kind }) => kind !== 'after') },
     source,
@@ -30,9 +30,7 @@ export function keysetStatement({ plan, terms }: KeysetPage, format: Format, cou
     parameters,
   )
   // The keys accompany each row, but are not part of its JSON.
-  const body = bodySql(plan, format, `(select row_to_json(v.*) from ${visible})`)
-  return {
-    text: `select ${body} as body, count(*) as n, (array_agg(json_build_array(${keys})::text))[count(*)] as last${total} from (${rows}) r`,
-    values: parameters.values,
-  }
+  const body = bodySql(format, `(select row_to_json(v.*) from ${visible})`, csvRow)
+  const last = `(array_agg(json_build_array(${keys})::text))[count(*)] as last`
+  return statementOf(plan, `select ${body} as body, count(*) as n, ${last}${total} from (${rows}) r`, parameters)
 }

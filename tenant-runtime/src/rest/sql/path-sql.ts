@@ -5,7 +5,7 @@ import type { Parameters } from './parameters.ts'
 
 /** Returns SQL such as `(t0."data"->$1::text)`. Rows and arrays have the members of their JSON. */
 export function pathSql(table: string, { column, steps }: PlannedPath, parameters: Parameters): string {
-  const whole = `${table}.${identifier(column.name)}`
+  const whole = `${table}.${identifier(column.computed?.routine ?? column.name)}`
   if (steps.length === 0) return whole
   const parts = steps.map(
     ({ arrow, key }) => `${arrow}${parameters.add(String(key))}::${typeof key === 'number' ? 'integer' : 'text'}`,

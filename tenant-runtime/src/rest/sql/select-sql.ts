@@ -6,6 +6,7 @@ import {
   isSamePath,
   type Aggregation,
   type Embedding,
+  type OtherOrder,
   type PlannedField,
   type PlannedOrder,
   type PlannedPath,
@@ -25,20 +26,22 @@ export interface Source {
   joined?: (table: string) => string
   /** Returns further conditions. */
   where?: (table: string) => string[]
+  /** Returns a row as a value of its relation's type; its name, if it has this type. */
+  row?: (table: string) => string
 }
 
-export function sourceOf({ name }: Relation): Source {
-  return { from: identifier(name) }
+export function sourceOf({ table }: Relation): Source {
+  return { from: identifier(table) }
 }
 
 /** Returns a name for the rows of a WITH that differs from all relations which the plan reads. */
 export function freeName(wanted: string, plan: ReadPlan | undefined): string {
   const taken = new Set<string>()
   const add = ({ relation, embeddings, order }: ReadPlan) => {
-    taken.add(relation.name)
-    for (const { by } of order) taken.add(by?.relation.name ?? '')
+    taken.add(relation.table)
+    for (const { by } of order) if (by?.kind === 'row') taken.add(by.relation.table)
     for (const { junction, plan } of embeddings) {
-      taken.add(junction?.name ?? '')
+      taken.add(junction?.table ?? '')
       add(plan)
     }
   }
@@ -74,7 +77,7 @@ export function selectSql(
   return [
     `select ${[...selected, ...more(table)].join(', ')} ${text}`,
     groups.length === 0 ? '' : ` group by ${groups.join(', ')}`,
-    orderSql(plan.order, table, parameters, isGrouped ? outputs : []),
+    orderSql(plan.order, { name: table, row: rowOf(source, table) }, joined, parameters, isGrouped ? outputs : []),
     // A literal number, because the planner would estimate a tenth of all rows for a parameter.
     plan.limit === undefined ? '' : ` limit ${String(BigInt(plan.limit))}`,
     plan.offset === 0 ? '' : ` offset ${parameters.add(plan.offset)}`,
@@ -117,8 +120,9 @@ function bodySql(
   let joins = source.joined?.(table) ?? ''
   for (const embedding of embeddings) {
     const join = { embedding, table: parameters.table() }
+    const lateral = lateralSql(embedding, { name: table, row: rowOf(source, table) }, parameters)
     joins +=
-      ` ${embedding.isInner ? 'join' : 'left join'} lateral (${lateralSql(embedding, table, parameters)}) ${join.table}` +
+      ` ${embedding.isInner ? 'join' : 'left join'} lateral (${lateral}) ${join.table}` +
       ` on ${embedding.isInner ? `${join.table}.found` : 'true'}`
     joined.push(join)
   }
@@ -128,6 +132,16 @@ function bodySql(
     ...plan.where.map((condition) => conditionSql(condition, { table, parameters, has })),
   ]
   return { text: `from ${source.from} ${table}${joins}${whereSql(conditions)}`, joined }
+}
+
+function rowOf({ row }: Source, table: string): string {
+  return row === undefined ? table : row(table)
+}
+
+/** A row of the parent: its name, and SQL of its value. */
+interface ParentRow {
+  name: string
+  row: string
 }
 
 function joinOf(joined: readonly Joined[], embedding: Embedding): Joined {
@@ -141,25 +155,26 @@ function joinOf(joined: readonly Joined[], embedding: Embedding): Joined {
  * there is one.
  */
 function lateralSql(
-  { relationship, junction, isSpread, plan }: Embedding,
-  parent: string,
+  { relationship, junction, isSpread, isEmpty, plan }: Embedding,
+  { name: parent, row }: ParentRow,
   parameters: Parameters,
 ): string {
-  const { through, isToMany, pairs } = relationship
-  const source: Source = { ...sourceOf(plan.relation) }
+  const { through, isToMany, pairs, computed } = relationship
+  const source: Source =
+    computed === undefined ? sourceOf(plan.relation) : { from: `${identifier(computed.routine)}(${row})` }
   if (through === undefined) {
     source.where = (table) => pairs.map(([near, far]) => `${table}.${identifier(far)} = ${parent}.${identifier(near)}`)
   } else if (junction !== undefined) {
     const between = parameters.table()
     source.joined = (table) => {
       const equal = through.far.map(([own, far]) => `${between}.${identifier(own)} = ${table}.${identifier(far)}`)
-      return ` join ${identifier(junction.name)} ${between} on ${equal.join(' and ')}`
+      return ` join ${identifier(junction.table)} ${between} on ${equal.join(' and ')}`
     }
     source.where = () =>
       through.near.map(([near, own]) => `${between}.${identifier(own)} = ${parent}.${identifier(near)}`)
   }
   // Only the existence of a row is needed.
-  if (plan.fields.length === 0) return `select true as found from (${matchingSql(plan, source, parameters)} limit 1) r`
+  if (isEmpty) return `select true as found from (${matchingSql(plan, source, parameters)} limit 1) r`
   const rows = selectSql(
     isToMany ? plan : { ...plan, order: [], limit: 1 },
     source,
@@ -181,7 +196,9 @@ interface Output {
   sql: string
   isAggregate: boolean
   /** The path of a value that is not aggregated. */
-  path: PlannedPath | undefined
+  path?: PlannedPath | undefined
+  /** The column of a spread relation. */
+  spread?: { embedding: Embedding; position: number }
 }
 
 function outputsOf(
@@ -211,16 +228,15 @@ function outputsOf(
           name: field.name,
           sql: relationship.isToMany ? `coalesce(${sql}, '[]')` : sql,
           isAggregate: false,
-          path: undefined,
         },
       ]
     }
     case 'spread': {
       const { table: join, embedding } = joinOf(joined, field.embedding)
-      const isJson = isGrouped && embedding.relationship.isToMany
-      return field.columns.map((column, n) => {
-        const sql = aggregateSql(`${join}.c${n}${isJson ? '::jsonb' : ''}`, column)
-        return { name: column.name, sql, isAggregate: column.aggregate !== undefined, path: undefined }
+      return field.columns.map((column, position) => {
+        const sql = aggregateSql(`${join}.c${position}${isGrouped && column.isJson === true ? '::jsonb' : ''}`, column)
+        const isAggregate = column.aggregate !== undefined
+        return { name: column.name, sql, isAggregate, spread: { embedding, position } }
       })
     }
   }
@@ -231,6 +247,9 @@ function valueSql(value: PlannedValue, table: string, parameters: Parameters): s
   // A whole row, which its parent counts.
   if (path === undefined) return aggregateSql(aggregate === undefined ? '1' : '*', value)
   const plain = pathSql(table, path, parameters)
+  const toJson = path.column.representation?.toJson
+  if (toJson !== undefined && path.steps.length === 0 && cast === undefined && aggregate === undefined)
+    return `${identifier(toJson)}(${plain})`
   return aggregateSql(cast === undefined ? plain : `${plain}::${cast}`, value)
 }
 
@@ -245,34 +264,50 @@ function aggregateSql(value: string, { aggregate, aggregateCast }: Aggregation):
  */
 function orderSql(
   order: readonly PlannedOrder[],
-  table: string,
+  table: ParentRow,
+  joined: readonly Joined[],
   parameters: Parameters,
   groups: readonly Output[],
 ): string {
   if (order.length === 0) return ''
-  const terms = order.map(({ path, direction, nulls, by }) => {
-    const location = groups.findIndex((output) => isSamePath(output.path, path)) + 1
-    const value =
-      by !== undefined
-        ? relatedSql(by, path, table, parameters)
-        : location > 0
-          ? String(location)
-          : pathSql(table, path, parameters)
-    return `${value} ${direction}${nulls === undefined ? '' : ` nulls ${nulls}`}`
+  const terms = order.map((term) => {
+    const location = groups.findIndex((output) => isOrderedBy(output, term)) + 1
+    const value = location > 0 ? String(location) : termSql(term, table, joined, parameters)
+    return `${value} ${term.direction}${term.nulls === undefined ? '' : ` nulls ${term.nulls}`}`
   })
   return ` order by ${terms.join(', ')}`
 }
 
+function isOrderedBy({ path, spread }: Output, order: PlannedOrder): boolean {
+  if (order.by === undefined) return isSamePath(path, order.path)
+  return order.by.kind === 'spread' && spread?.embedding === order.by.embedding && spread.position === order.by.position
+}
+
+function termSql(
+  { path, by }: PlannedOrder,
+  table: ParentRow,
+  joined: readonly Joined[],
+  parameters: Parameters,
+): string {
+  if (by === undefined) return pathSql(table.name, path, parameters)
+  return by.kind === 'row'
+    ? relatedSql(by, path, table, parameters)
+    : `${joinOf(joined, by.embedding).table}.c${by.position}`
+}
+
 /** Returns a value of the one related row of each row. */
 function relatedSql(
-  { relationship, relation }: NonNullable<PlannedOrder['by']>,
+  { relationship, relation }: Extract<OtherOrder, { kind: 'row' }>,
   path: PlannedPath,
-  table: string,
+  { name: table, row }: ParentRow,
   parameters: Parameters,
 ): string {
   const other = parameters.table()
+  const value = pathSql(other, path, parameters)
+  if (relationship.computed !== undefined)
+    return `(select ${value} from ${identifier(relationship.computed.routine)}(${row}) ${other} limit 1)`
   const equal = relationship.pairs
     .map(([near, far]) => `${other}.${identifier(far)} = ${table}.${identifier(near)}`)
     .join(' and ')
-  return `(select ${pathSql(other, path, parameters)} from ${identifier(relation.name)} ${other} where ${equal} limit 1)`
+  return `(select ${value} from ${identifier(relation.table)} ${other} where ${equal} limit 1)`
 }

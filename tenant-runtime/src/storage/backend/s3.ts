@@ -8,17 +8,20 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import {
-  AbortMultipartUploadCommand,
-  DeleteObjectCommand,
-  GetObjectCommand,
-  ListMultipartUploadsCommand,
-  ListObjectsV2Command,
-  PutObjectCommand,
-} from '@aws-sdk/client-s3'
+  abortUpload,
+  deleteObject,
+  getObject,
+  listObjects,
+  listUploads,
+  putText,
+  readObject,
+  withTimeout,
+  type S3Connection,
+} from '@tenantry/contract/s3'
 import { RuntimeError } from '../../errors.ts'
 import { blobName, type BlobBackend, type ListedBlob, type OpenBlob, type StoredBlob } from './backend.ts'
 import { agree } from './s3-agreement.ts'
-import { S3Connection, storageError, type S3Settings } from './s3-connection.ts'
+import { connectStorage, storageError, type S3Settings } from './s3-connection.ts'
 import { uploadBlob } from './s3-upload.ts'
 
 /**
@@ -26,22 +29,7 @@ import { uploadBlob } from './s3-upload.ts'
  * after which the backend requests the rest.
  */
 const defaultLingerMilliseconds = 15 * 60_000
-/** After this time without a byte, the rest of a download is requested again. */
-const silenceMilliseconds = 15_000
-/** Failures of a download in a row, without a byte between them. */
-const maxFailures = 3
 const removalConcurrency = 8
-
-interface Entry {
-  /** The key without the prefix of the listing. */
-  name: string
-  /** Milliseconds. */
-  age: number
-  /** Bytes; undefined for an upload. */
-  size?: number
-  /** The ID of an upload that has not ended. */
-  uploadId?: string
-}
 
 export class S3Backend implements BlobBackend {
   readonly name = 's3'
@@ -53,7 +41,7 @@ export class S3Backend implements BlobBackend {
   readonly #removed = new Set<string>()
 
   constructor(settings: S3Settings, lingerMilliseconds = defaultLingerMilliseconds) {
-    this.#connection = new S3Connection(settings)
+    this.#connection = connectStorage(settings)
     this.#prefix = settings.prefix
     this.#bucketLabel = `the bucket ${settings.bucket}${settings.endpoint === undefined ? '' : ` at ${settings.endpoint}`}`
     this.lingerMilliseconds = lingerMilliseconds
@@ -65,10 +53,10 @@ export class S3Backend implements BlobBackend {
     const text = randomUUID()
     let results: (string | undefined)[]
     try {
-      await this.#putText(key, text)
+      await putText(this.#connection, key, text)
       const listed = await this.#names(key)
       results = [await this.#text(key), listed.length === 1 ? 'listed' : undefined]
-      await this.#delete(key)
+      await deleteObject(this.#connection, key)
       results.push(await this.#text(key))
     } catch (cause) {
       throw new Error(`The storage can not use ${this.#bucketLabel}: ${reason(cause)}`, { cause })
@@ -91,13 +79,18 @@ export class S3Backend implements BlobBackend {
   async open(tenantId: string, blobId: string): Promise<OpenBlob | undefined> {
     const key = this.#blobKey(tenantId, blobId)
     // Requests the whole blob, which most callers read. The server sends it even if the blob is removed meanwhile.
-    let unread = await this.#get(key, 0, undefined)
+    let unread = await getObject(this.#connection, key, 0, undefined)
     if (unread === undefined) return undefined
     const read = (start: number, end: number): AsyncGenerator<Buffer> => {
       const first = start === 0 ? unread : undefined
       if (first !== undefined) unread = undefined
       else close()
-      return this.#read(key, start, end, first)
+      return readObject(this.#connection, key, {
+        start,
+        end,
+        first,
+        missing: () => new RuntimeError('FILE_MISSING', 'Object not found: its file is missing'),
+      })
     }
     const close = () => {
       unread?.destroy()
@@ -126,55 +119,20 @@ export class S3Backend implements BlobBackend {
     }
   }
 
-  /** Reads a range. If the connection breaks, requests the rest, because blobs never change. */
-  async *#read(key: string, start: number, end: number, first: Readable | undefined): AsyncGenerator<Buffer> {
-    let body = first
-    let at = start
-    for (let failures = 0; at <= end;) {
-      try {
-        body ??= await this.#get(key, at, end)
-        if (body === undefined) throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
-        for await (const chunk of withTimeout(body)) {
-          const wanted = chunk.subarray(0, end - at + 1)
-          at += wanted.length
-          failures = 0
-          yield wanted
-          if (at > end) break
-        }
-        if (at <= end) throw new Error('The server ended the download.')
-      } catch (cause) {
-        if (++failures >= maxFailures || cause instanceof RuntimeError) throw storageError(cause)
-      } finally {
-        body?.destroy()
-        body = undefined
-      }
-    }
-  }
-
-  /** Requests a range, to the end of the blob if `end` is undefined. @returns undefined if the blob does not exist */
-  async #get(key: string, start: number, end: number | undefined): Promise<Readable | undefined> {
-    const range = start === 0 && end === undefined ? {} : { Range: `bytes=${start}-${end ?? ''}` }
-    const response = await this.#connection.find((client, options) =>
-      client.send(new GetObjectCommand({ Bucket: this.#connection.bucket, Key: key, ...range }), options),
-    )
-    if (response === undefined) return undefined
-    if (!(response.Body instanceof Readable))
-      throw new RuntimeError('STORAGE_UNAVAILABLE', 'The storage returned an invalid response.')
-    // Readers receive the error anyway; without this handler, a body that is no longer read would end the process.
-    return response.Body.on('error', () => undefined)
-  }
-
   async remove(tenantId: string, blobId: string): Promise<void> {
     const key = this.#blobKey(tenantId, blobId)
-    await this.#delete(key)
-    for await (const { uploadId } of this.#uploads(key)) await this.#abort(key, uploadId)
+    await deleteObject(this.#connection, key)
+    for await (const upload of listUploads(this.#connection, key)) await abortUpload(this.#connection, upload)
   }
 
   async *list(tenantId: string): AsyncGenerator<ListedBlob> {
     const prefix = `${this.#prefix}${tenantId}/blobs/`
-    for (const entries of [this.#objects(prefix), this.#uploads(prefix)]) {
-      for await (const { name, age, size = 0 } of entries) if (blobName.test(name)) yield { blobId: name, age, size }
+    const blob = (key: string, time: Date | undefined, size: number): ListedBlob[] => {
+      const blobId = key.slice(prefix.length)
+      return blobName.test(blobId) ? [{ blobId, age: ageOf(time), size }] : []
     }
+    for await (const { key, modified, size } of listObjects(this.#connection, prefix)) yield* blob(key, modified, size)
+    for await (const { key, begun } of listUploads(this.#connection, prefix)) yield* blob(key, begun, 0)
   }
 
   storeId(tenantId: string): Promise<string | undefined> {
@@ -189,12 +147,12 @@ export class S3Backend implements BlobBackend {
     const agreed = await agree(
       {
         get: (name) => this.#text(at(name)),
-        put: (name, text) => this.#putText(at(name), text),
+        put: (name, text) => putText(this.#connection, at(name), text),
         names: (prefix) => this.#names(at(prefix)),
       },
       storeId,
     )
-    await this.#putText(this.#tenantKey(tenantId, 'store'), agreed)
+    await putText(this.#connection, this.#tenantKey(tenantId, 'store'), agreed)
     if (this.#removed.has(tenantId)) throw await this.#removeAfterDeletion(tenantId)
     return agreed
   }
@@ -205,16 +163,16 @@ export class S3Backend implements BlobBackend {
 
   async setPaired(tenantId: string, paired: boolean): Promise<void> {
     const key = this.#tenantKey(tenantId, 'paired')
-    await (paired ? this.#putText(key, 'paired') : this.#delete(key))
+    await (paired ? putText(this.#connection, key, 'paired') : deleteObject(this.#connection, key))
   }
 
   async removeTenant(tenantId: string): Promise<void> {
     this.#removed.add(tenantId)
     const prefix = this.#tenantKey(tenantId, '')
-    await forEachInBatches(this.#objects(prefix), removalConcurrency, ({ name }) => this.#delete(`${prefix}${name}`))
-    await forEachInBatches(this.#uploads(prefix), removalConcurrency, ({ name, uploadId }) =>
-      this.#abort(`${prefix}${name}`, uploadId),
-    )
+    const connection = this.#connection
+    const concurrency = removalConcurrency
+    await forEachInBatches(listObjects(connection, prefix), concurrency, ({ key }) => deleteObject(connection, key))
+    await forEachInBatches(listUploads(connection, prefix), concurrency, (upload) => abortUpload(connection, upload))
   }
 
   /** Removes what an upload has written after its tenant was deleted. */
@@ -234,7 +192,7 @@ export class S3Backend implements BlobBackend {
   }
 
   async #text(key: string): Promise<string | undefined> {
-    const body = await this.#get(key, 0, undefined)
+    const body = await getObject(this.#connection, key, 0, undefined)
     if (body === undefined) return undefined
     try {
       return (await buffer(withTimeout(body))).toString('utf8').trim()
@@ -243,68 +201,10 @@ export class S3Backend implements BlobBackend {
     }
   }
 
-  async #putText(key: string, text: string): Promise<void> {
-    await this.#connection.send((client, options) =>
-      client.send(new PutObjectCommand({ Bucket: this.#connection.bucket, Key: key, Body: text }), options),
-    )
-  }
-
-  /** Removes an object. A missing one is not an error. */
-  async #delete(key: string): Promise<void> {
-    await this.#connection.find((client, options) =>
-      client.send(new DeleteObjectCommand({ Bucket: this.#connection.bucket, Key: key }), options),
-    )
-  }
-
-  /** Cancels an upload. One that has ended is not an error. */
-  async #abort(key: string, uploadId: string | undefined): Promise<void> {
-    const upload = { Bucket: this.#connection.bucket, Key: key, UploadId: uploadId }
-    await this.#connection.find((client, options) => client.send(new AbortMultipartUploadCommand(upload), options))
-  }
-
   async #names(prefix: string): Promise<string[]> {
     const names: string[] = []
-    for await (const { name } of this.#objects(prefix)) names.push(name)
+    for await (const { key } of listObjects(this.#connection, prefix)) names.push(key.slice(prefix.length))
     return names
-  }
-
-  async *#objects(prefix: string): AsyncGenerator<Entry> {
-    let after: string | undefined
-    do {
-      const page = {
-        Bucket: this.#connection.bucket,
-        Prefix: prefix,
-        ...(after === undefined ? {} : { ContinuationToken: after }),
-      }
-      const { Contents = [], NextContinuationToken } = await this.#connection.send((client, options) =>
-        client.send(new ListObjectsV2Command(page), options),
-      )
-      for (const { Key, LastModified, Size = 0 } of Contents)
-        if (Key !== undefined) yield { name: Key.slice(prefix.length), age: ageOf(LastModified), size: Size }
-      after = NextContinuationToken
-    } while (after !== undefined)
-  }
-
-  /** Lists multipart uploads that have not ended. */
-  async *#uploads(prefix: string): AsyncGenerator<Entry> {
-    let after: { KeyMarker: string; UploadIdMarker: string } | undefined
-    do {
-      const page = { Bucket: this.#connection.bucket, Prefix: prefix, ...after }
-      const {
-        Uploads = [],
-        IsTruncated,
-        NextKeyMarker,
-        NextUploadIdMarker,
-      } = await this.#connection.send((client, options) => client.send(new ListMultipartUploadsCommand(page), options))
-      for (const { Key, UploadId, Initiated } of Uploads) {
-        if (Key !== undefined && UploadId !== undefined)
-          yield { name: Key.slice(prefix.length), age: ageOf(Initiated), uploadId: UploadId }
-      }
-      after =
-        IsTruncated === true && NextKeyMarker !== undefined
-          ? { KeyMarker: NextKeyMarker, UploadIdMarker: NextUploadIdMarker ?? '' }
-          : undefined
-    } while (after !== undefined)
   }
 }
 
@@ -313,24 +213,13 @@ function ageOf(time: Date | undefined): number {
   return time === undefined ? 0 : Math.max(0, Date.now() - time.getTime())
 }
 
-/** Yields the body's chunks. @throws Error if none arrives in time */
-async function* withTimeout(body: Readable): AsyncGenerator<Buffer> {
-  const chunks = (body as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
-  for (;;) {
-    const timer = setTimeout(() => body.destroy(new Error('The server stopped sending.')), silenceMilliseconds)
-    const next = await chunks.next().finally(() => clearTimeout(timer))
-    if (next.done === true) return
-    yield next.value
-  }
-}
-
 /** Runs `work` for each entry, in concurrent batches. */
-async function forEachInBatches(
-  entries: AsyncIterable<Entry>,
+async function forEachInBatches<T>(
+  entries: AsyncIterable<T>,
   batchSize: number,
-  work: (entry: Entry) => Promise<void>,
+  work: (entry: T) => Promise<void>,
 ): Promise<void> {
-  let batch: Entry[] = []
+  let batch: T[] = []
   for await (const entry of entries) {
     batch.push(entry)
     if (batch.length < batchSize) continue

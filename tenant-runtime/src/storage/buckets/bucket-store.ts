@@ -186,6 +186,11 @@ export async function run(tenant: Tenant, context: RlsContext, statements: State
   return runTogether(tenant, [{ context, statements }])
 }
 
+/** Runs statements that change nothing. */
+export async function read(tenant: Tenant, context: RlsContext, statements: Statement[]) {
+  return mapped(tenant.database.read(context, ...statements))
+}
+
 /** Runs one quick reading statement, which may share its round trip with those of other callers. */
 export async function lookUp(tenant: Tenant, context: RlsContext, statement: Statement) {
   return mapped(tenant.database.lookUp(context, statement))

@@ -120,6 +120,7 @@ function setHeaders(reply: FastifyReply, object: StoredObject, { download, depen
     .header('x-content-type-options', 'nosniff')
     .header('content-security-policy', "sandbox; default-src 'none'")
     .header('x-robots-tag', 'none')
+  if (object.contentEncoding !== null) reply.header('content-encoding', object.contentEncoding)
   if (dependsOnCaller) reply.header('vary', 'Authorization, apikey')
   const disposition = contentDisposition(object.contentType, object.path, download)
   if (disposition !== undefined) reply.header('content-disposition', disposition)

@@ -3,7 +3,7 @@
 import { sql, type Statement, type Value } from '../../database/statement.ts'
 import { afterAllPaths } from '../object-path.ts'
 import type { KnownPosition } from './folder-positions.ts'
-import { objectColumns } from './object.ts'
+import { listedColumns } from './object.ts'
 
 export interface FolderQuery {
   /** The folder's path with a slash at its end; empty for the bucket's root. */
@@ -75,10 +75,10 @@ export function folderStatement(
     : `select o.path from ${objects} order by o.${column} ${order}, o.path limit ${max} offset greatest(0, ${skipped} - e.passed)`
   const page =
     byName && searched === undefined
-      ? `lateral (select ${objectColumns} from ${onward('e.key')} limit ${max}) o`
+      ? `lateral (select ${listedColumns} from ${onward('e.key')} limit ${max}) o`
       : `lateral (${chosen}) chosen, lateral (
-          select ${objectColumns} from storage_objects o where o.bucket_id = ${bucket} and o.path = chosen.path limit 1) o`
-  const nothing = 'null, '.repeat(objectColumns.split(',').length).slice(0, -2)
+          select ${listedColumns} from storage_objects o where o.bucket_id = ${bucket} and o.path = chosen.path limit 1) o`
+  const nothing = 'null, '.repeat(listedColumns.split(',').length).slice(0, -2)
   return sql(
     `with recursive start as materialized (
        select c.contents, ${isKnown} as known

@@ -4,7 +4,7 @@ import type { Row } from '../../database/statement.ts'
 import { contextSettings, type RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Bucket } from '../buckets/bucket.ts'
-import { run } from '../buckets/bucket-store.ts'
+import { read } from '../buckets/bucket-store.ts'
 import type { FolderPositions, Position } from './folder-positions.ts'
 import { folderStatement, kinds, type FolderQuery } from './folder-statement.ts'
 import { toObject, type StoredObject } from './object.ts'
@@ -23,7 +23,7 @@ export async function listFolder(
   // Our policies show all of a bucket or nothing, but a tenant can add policies by caller, so each caller has own positions.
   const listing = JSON.stringify([...contextSettings(tenant.id, context), bucket.id, folder, search, order])
   const known = column === 'name' ? positions.nearest(listing, offset) : undefined
-  const [result] = await run(tenant, context, [folderStatement(bucket.id, query, known)])
+  const [result] = await read(tenant, context, [folderStatement(bucket.id, query, known)])
   const rows = result?.rows ?? []
   const shown = rows.filter(({ kind }) => kind === kinds.folder || kind === kinds.object)
   const [first] = rows

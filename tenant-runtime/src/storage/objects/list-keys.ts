@@ -1,15 +1,15 @@
 // Lists a bucket's keys in order, page by page with a cursor. It skips the contents of subfolders by an index, so that the
 // cost of a page depends only on the entries that it returns.
-import { sql, type Statement } from '../../database/statement.ts'
+import { sql, type Row, type Statement } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Bucket } from '../buckets/bucket.ts'
-import { run } from '../buckets/bucket-store.ts'
+import { read } from '../buckets/bucket-store.ts'
 import { afterAllPaths } from '../object-path.ts'
-import { objectColumns, objectColumnsOf, toObject, type StoredObject } from './object.ts'
+import { listedColumns, objectColumnsOf, toObject, type StoredObject } from './object.ts'
 
-interface KeysQuery {
+export interface KeysQuery {
   /** The first bytes of the keys; a folder only if it ends with a slash. */
   prefix: string
   /** The cursor that the previous page returned. */
@@ -22,7 +22,7 @@ interface KeysQuery {
 
 export type Key = { kind: 'folder'; key: string } | { kind: 'object'; key: string; object: StoredObject }
 
-interface KeysPage {
+export interface KeysPage {
   keys: Key[]
   /** The cursor of the next page; undefined at the end. */
   next: string | undefined
@@ -53,14 +53,18 @@ export async function listKeys(
   bucket: Bucket,
   query: KeysQuery,
 ): Promise<KeysPage> {
-  const [result] = await run(tenant, context, [keysStatement(bucket.id, query)])
-  const rows = result?.rows ?? []
-  const keys = rows.slice(0, query.limit).map((row): Key => {
+  const [result] = await read(tenant, context, [keysStatement(bucket.id, query)])
+  return toKeysPage(result?.rows ?? [], query.limit, writeCursor)
+}
+
+/** Returns the page of a statement's rows, of which one beyond the limit shows that there is a next page. */
+export function toKeysPage(rows: readonly Row[], limit: number, cursorAfter: (last: Key) => string): KeysPage {
+  const keys = rows.slice(0, limit).map((row): Key => {
     const key = String(row['key'])
     return row['folder'] === true ? { kind: 'folder', key } : { kind: 'object', key, object: toObject(row) }
   })
-  const last = rows.length > query.limit ? keys.at(-1) : undefined
-  return { keys, next: last === undefined ? undefined : writeCursor(last) }
+  const last = rows.length > limit ? keys.at(-1) : undefined
+  return { keys, next: last === undefined ? undefined : cursorAfter(last) }
 }
 
 /**
@@ -76,7 +80,7 @@ export function keysStatement(bucketId: string, { prefix, after, order, asFolder
   return sql(
     `with recursive e as (
        select c.key, c.folder, ${begin === undefined ? 'c.key' : boundAfter('c')} as bound, 0::bigint as n,
-         ${asFolders ? firstRunRows : '$6'}::bigint as run, true as last, ${objectColumns}
+         ${asFolders ? firstRunRows : '$6'}::bigint as run, true as last, ${listedColumns}
        from (select $4::text collate "C" as key, $5::boolean as folder) c left join storage_objects o on false
        union all
        select r.key, r.folder, ${boundAfter('r')}, e.n + r.n, case when r.folder then 1 else 2 * e.run end,
@@ -86,7 +90,7 @@ export function keysStatement(bucketId: string, { prefix, after, order, asFolder
            slash > 0 as folder, row_number() over rows as n, lead(path) over rows as next,
            count(*) filter (where slash > 0) over rows - (slash > 0)::int as folders, ${objectColumnsOf('run')}
          from (
-           select ${objectColumns},
+           select ${listedColumns},
              ${asFolders ? "strpos(substr(o.path, (select length($2::text)) + 1), '/')" : '0'} as slash
            from storage_objects o
            where o.bucket_id = (select $1::uuid) and o.path >= (select $2::text) and o.path < (select $3::text)

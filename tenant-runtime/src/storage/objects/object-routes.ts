@@ -7,15 +7,16 @@ import { rejectVersion, rejectVersions, VersionOptions } from '../absent-feature
 import { findBucket } from '../buckets/bucket-store.ts'
 import { atCommit } from '../failpoints.ts'
 import { checkNewPath, rawRest, splitTarget } from '../object-path.ts'
-import { readToken, requireBucket } from '../signing/token.ts'
+import { readToken, requireBucket, validSecrets } from '../signing/token.ts'
 import { openObject, sendObject, type DownloadDeps } from './download.ts'
 import { FolderPositions } from './folder-positions.ts'
+import { listByDate } from './list-by-date.ts'
 import { listFolder } from './list-folder.ts'
 import { listKeys } from './list-keys.ts'
 import { presentInfo, presentListed, type StoredObject } from './object.ts'
 import { findObject, moveObject } from './object-store.ts'
 import { Upload, type UploadDeps } from './upload.ts'
-import { cacheControlOf, mediaType } from './upload-body.ts'
+import { cacheControlOf, contentEncodingOf, decodeHeader, mediaType, metadataOf } from './upload-body.ts'
 
 const prefix = '/storage/v1/object/'
 
@@ -40,7 +41,10 @@ const KeysBody = Type.Object({
   cursor: Type.Optional(Type.String({ maxLength: 2048 })),
   with_delimiter: Type.Optional(Type.Boolean()),
   sortBy: Type.Optional(
-    Type.Object({ column: Type.Optional(Type.Literal('name')), order: Type.Optional(Type.Enum(['asc', 'desc'])) }),
+    Type.Object({
+      column: Type.Optional(Type.Enum(['name', 'created_at', 'updated_at'])),
+      order: Type.Optional(Type.Enum(['asc', 'desc'])),
+    }),
   ),
 })
 
@@ -53,7 +57,11 @@ const MoveBody = Type.Object({
   copyMetadata: Type.Optional(Type.Boolean()),
   /** The copy's metadata if `copyMetadata` is false. */
   metadata: Type.Optional(
-    Type.Object({ cacheControl: Type.Optional(Type.String()), mimetype: Type.Optional(Type.String()) }),
+    Type.Object({
+      cacheControl: Type.Optional(Type.String()),
+      contentEncoding: Type.Optional(Type.String()),
+      mimetype: Type.Optional(Type.String()),
+    }),
   ),
 })
 type MoveBody = Static<typeof MoveBody>
@@ -85,7 +93,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     const { tenant, query } = request
     request.admitted = false
     rejectVersion(query.versionId)
-    const claims = readToken(query.token ?? '', tenant.manifest.signing_secret, {
+    const claims = readToken(query.token ?? '', validSecrets(tenant.manifest, deps.now()), {
       scope: 'read',
       tenant: tenant.id,
       path,
@@ -158,6 +166,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
       const sendInfo = async () => {
         const { bucket, path } = splitTarget(rawRest(request.raw.url ?? '', at))
         const { object, bucketName } = await findObject(request.tenant, request.rls, bucket, path)
+        void reply.header('etag', `"${object.etag}"`).header('last-modified', new Date(object.updatedAt).toUTCString())
         return presentInfo(object, bucketName)
       }
       return orFromBucket(sendInfo, () => plain(request, reply))
@@ -200,13 +209,17 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     async ({ tenant, rls, params, body }) => {
       const bucket = await findBucket(tenant, rls, params.bucket)
       rejectVersions(body)
-      const { keys, next } = await listKeys(tenant, rls, bucket, {
+      const query = {
         prefix: body.prefix ?? '',
         after: body.cursor,
         order: body.sortBy?.order ?? 'asc',
         asFolders: body.with_delimiter ?? false,
         limit: body.limit ?? 1000,
-      })
+      }
+      const column = body.sortBy?.column ?? 'name'
+      const { keys, next } = await (column === 'name'
+        ? listKeys(tenant, rls, bucket, query)
+        : listByDate(tenant, rls, bucket, { ...query, column }))
       return {
         hasNext: next !== undefined,
         ...(next === undefined ? {} : { nextCursor: next }),
@@ -241,7 +254,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     const { object, blob: source } = await openObject(deps, tenant, from, found.object)
     // A copy uses the protocol of uploads, so that quota, rules and durability are the same.
     const begin = async () => {
-      const { contentType, ...rest } = copied(object, body)
+      const { contentType, ...rest } = copied(object, body, request.headers['x-metadata'])
       await deps.failpoint('copy.before-upload')
       const upload = await Upload.begin(deps, {
         tenant,
@@ -255,7 +268,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
       })
       return { upload, ...rest }
     }
-    const { upload, cacheControl, metadata } = await begin().catch(async (error: unknown) => {
+    const { upload, ...rest } = await begin().catch(async (error: unknown) => {
       await source.close()
       throw error
     })
@@ -266,18 +279,28 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
       // An upload that was rejected before its first byte has not closed the blob.
       bytes.destroy()
     }
-    const { id } = await upload.commit({ cacheControl, metadata })
+    const { id } = await upload.commit(rest)
     return { Key: `${bucket.name}/${path}`, Id: id, id }
   })
 }
 
-/** Returns the type and metadata of a copy, from its source or from the request. @throws RuntimeError BAD_REQUEST */
-function copied({ contentType, cacheControl, metadata }: StoredObject, { copyMetadata, metadata: instead }: MoveBody) {
-  if (copyMetadata !== false) return { contentType, cacheControl, metadata }
+/**
+ * Returns the type and metadata of a copy, from its source or from the request.
+ * @param header the request's `x-metadata`
+ * @throws RuntimeError BAD_REQUEST, BODY_TOO_LARGE
+ */
+function copied(
+  { contentType, contentEncoding, cacheControl, metadata }: StoredObject,
+  { copyMetadata, metadata: instead }: MoveBody,
+  header: string | string[] | undefined,
+) {
+  if (copyMetadata !== false) return { contentType, contentEncoding, cacheControl, metadata }
   return {
     contentType: instead?.mimetype === undefined ? contentType : mediaType(instead.mimetype),
+    contentEncoding:
+      instead?.contentEncoding === undefined ? contentEncoding : contentEncodingOf(instead.contentEncoding),
     cacheControl: instead?.cacheControl === undefined ? cacheControl : cacheControlOf(instead.cacheControl),
-    metadata: {},
+    metadata: metadataOf(decodeHeader(header)),
   }
 }
 

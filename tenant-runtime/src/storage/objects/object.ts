@@ -9,6 +9,8 @@ export interface StoredObject {
   blobId: string
   size: number
   contentType: string
+  /** The encoding of the stored bytes, for example `gzip`; null without one. */
+  contentEncoding: string | null
   etag: string
   cacheControl: string
   metadata: Record<string, unknown>
@@ -19,8 +21,11 @@ export interface StoredObject {
 }
 
 export const objectColumns =
-  'o.id as object_id, o.bucket_id, o.path, o.blob_id, o.size, o.content_type, o.etag, o.cache_control, o.metadata,' +
+  'o.id as object_id, o.bucket_id, o.path, o.blob_id, o.size, o.content_type, o.content_encoding, o.etag, o.cache_control, o.metadata,' +
   ' o.owner_id as object_owner_id, o.created_at as object_created_at, o.updated_at as object_updated_at'
+
+/** Columns of an object in a list, without the metadata: an object may have 8 KB of it, and no list shows any. */
+export const listedColumns = objectColumns.replace('o.metadata', "'{}'::jsonb as metadata")
 
 /** Returns the columns of `objectColumns` as a part of the statement returns them. */
 export function objectColumnsOf(part: string): string {
@@ -51,6 +56,7 @@ export function toObject(row: Row): StoredObject {
     blobId: String(row['blob_id']),
     size: Number(row['size']),
     contentType: String(row['content_type']),
+    contentEncoding: row['content_encoding'] as string | null,
     etag: String(row['etag']),
     cacheControl: String(row['cache_control']),
     metadata: row['metadata'] as Record<string, unknown>,
@@ -83,6 +89,7 @@ export function presentInfo(object: StoredObject, bucketName: string) {
     bucket_id: bucketName,
     size: object.size,
     content_type: object.contentType,
+    ...(object.contentEncoding === null ? {} : { content_encoding: object.contentEncoding }),
     cache_control: object.cacheControl,
     etag: `"${object.etag}"`,
     metadata: object.metadata,

@@ -50,7 +50,10 @@ export class StoredFiles {
       maxBytes: undefined,
     })
     await upload.write(Readable.from(bytes.length === 0 ? [] : [bytes], { objectMode: false }))
-    return presentUploaded(await upload.commit({ cacheControl: cacheControlOf(undefined), metadata: {} }), bucket.name)
+    return presentUploaded(
+      await upload.commit({ cacheControl: cacheControlOf(undefined), contentEncoding: null, metadata: {} }),
+      bucket.name,
+    )
   }
 
   /** Removes a file. @throws RuntimeError UNAUTHORIZED, ACCESS_DENIED, NoSuchBucket, NoSuchKey, INVALID_PATH */

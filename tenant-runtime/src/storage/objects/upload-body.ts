@@ -6,6 +6,8 @@ import { RuntimeError } from '../../errors.ts'
 
 interface UploadForm {
   cacheControl: string
+  /** The encoding of the bytes, which are not decoded; null without one. */
+  contentEncoding: string | null
   metadata: Record<string, unknown>
 }
 
@@ -45,6 +47,7 @@ export async function readUploadBody(
     })
     return {
       cacheControl: cacheControlOf(headers['cache-control']),
+      contentEncoding: contentEncodingOf(headers['content-encoding']),
       metadata: metadataOf(decodeHeader(headers['x-metadata'])),
     }
   } finally {
@@ -106,6 +109,7 @@ function readForm(request: IncomingMessage, take: Parameters<typeof readUploadBo
               cacheControl === undefined
                 ? defaultCacheControl
                 : cacheControlOf(/^\d+$/.test(cacheControl) ? `max-age=${cacheControl}` : cacheControl),
+            contentEncoding: contentEncodingOf(fields.get('contentEncoding')),
             metadata: metadataOf(fields.get('metadata')),
           })
         } catch (error) {
@@ -146,11 +150,20 @@ export function cacheControlOf(value: string | undefined): string {
   return value
 }
 
-function decodeHeader(value: string | string[] | undefined): string | undefined {
+/** Validates Content-Encoding, and returns null for an empty value. @throws RuntimeError BAD_REQUEST */
+export function contentEncodingOf(value: string | undefined): string | null {
+  if (value === undefined || value === '') return null
+  if (!/^[\w, -]{1,100}$/.test(value)) throw new RuntimeError('BAD_REQUEST', 'Content-Encoding is malformed.')
+  return value
+}
+
+/** Decodes the header `x-metadata`. */
+export function decodeHeader(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? Buffer.from(value, 'base64').toString('utf8') : undefined
 }
 
-function metadataOf(text: string | undefined): Record<string, unknown> {
+/** Parses a user's metadata of an object. @throws RuntimeError BAD_REQUEST, BODY_TOO_LARGE */
+export function metadataOf(text: string | undefined): Record<string, unknown> {
   if (text === undefined || text === '') return {}
   if (Buffer.byteLength(text) > maxMetadataBytes)
     throw new RuntimeError('BODY_TOO_LARGE', `The metadata is larger than ${maxMetadataBytes} bytes.`)

@@ -33,6 +33,7 @@ interface NewRow {
   path: string
   size: number
   contentType: string
+  contentEncoding: string | null
   etag: string
   cacheControl: string
   metadata: Record<string, unknown>
@@ -48,21 +49,6 @@ export interface Written {
 /** The reason why no row was written. `abandoned` means that the collector had deleted the intent. */
 export type NotWritten = 'no room' | 'not in this store' | 'abandoned'
 
-export interface UploadRecords {
-  /** Tx A of a small body, whose quota only Tx B checks. @returns a new blob name with an intent */
-  intend(tenant: Tenant): Promise<string>
-  /** Tx A: writes the intent with its reserved bytes if the store belongs to the database. */
-  reserve(tenant: Tenant, reservation: Reservation): Promise<Reserved>
-  /** Returns the bytes that files take and that running uploads have reserved. */
-  used(tenant: Tenant): Promise<number>
-  /** Tx B, as the caller: writes row and event and deletes the intent. */
-  record(tenant: Tenant, row: NewRow): Promise<Written | NotWritten>
-  /** Cancels an upload before Tx B: removes the blob, then deletes the intent. */
-  abandon(tenant: Tenant, blobId: string, remove: () => Promise<void>): Promise<void>
-  /** Deletes the intents that were created in advance, of one tenant or of all. */
-  release(tenantId?: string): Promise<void>
-}
-
 interface TenantRecords {
   tenant: Tenant
   intents: SpareIntents
@@ -71,7 +57,10 @@ interface TenantRecords {
   records: SharedRoundTrips<NewRow, Written | NotWritten>
 }
 
-export function uploadRecords(freshBlobId: () => string): UploadRecords {
+/** Records the uploads of tenants in their homes. */
+export type UploadRecords = ReturnType<typeof uploadRecords>
+
+export function uploadRecords(freshBlobId: () => string) {
   const known = new Map<string, TenantRecords>()
   const recordsOf = (tenant: Tenant) => {
     let records = known.get(tenant.id)
@@ -90,20 +79,24 @@ export function uploadRecords(freshBlobId: () => string): UploadRecords {
     return records
   }
   return {
-    async intend(tenant) {
+    /** Tx A of a small body, whose quota only Tx B checks. @returns a new blob name with an intent */
+    async intend(tenant: Tenant): Promise<string> {
       const { intents, uploading } = recordsOf(tenant)
       const blobId = await intents.take()
       uploading.add(blobId)
       return blobId
     },
+    /** Tx A: writes the intent with its reserved bytes if the store belongs to the database. */
     reserve,
-    async used(tenant) {
+    /** Returns the bytes that files take and that running uploads have reserved. */
+    async used(tenant: Tenant): Promise<number> {
       const [result] = await run(tenant, recordsContext, [
         sql('select file_bytes + reserved_bytes as used from storage_usage'),
       ])
       return Number(result?.rows[0]?.['used'] ?? 0)
     },
-    async record(tenant, row) {
+    /** Tx B, as the caller: writes row and event and deletes the intent. */
+    async record(tenant: Tenant, row: NewRow): Promise<Written | NotWritten> {
       const { records, uploading } = recordsOf(tenant)
       try {
         return await records.run(row)
@@ -111,12 +104,14 @@ export function uploadRecords(freshBlobId: () => string): UploadRecords {
         uploading.delete(row.blobId)
       }
     },
-    async release(tenantId) {
+    /** Deletes the intents that were created in advance, of one tenant or of all. */
+    async release(tenantId?: string): Promise<void> {
       const released = [...known.values()].filter(({ tenant }) => tenantId === undefined || tenant.id === tenantId)
       await Promise.all(released.map(({ intents }) => intents.release()))
       if (tenantId !== undefined) known.delete(tenantId)
     },
-    async abandon(tenant, blobId, remove) {
+    /** Cancels an upload before Tx B: removes the blob, then deletes the intent. */
+    async abandon(tenant: Tenant, blobId: string, remove: () => Promise<void>): Promise<void> {
       recordsOf(tenant).uploading.delete(blobId)
       await remove()
       await run(tenant, recordsContext, [sql('delete from blob_intents where blob_id = $1', blobId)])
@@ -212,21 +207,23 @@ function partsOf(rows: NewRow[]): Part[] {
 function statement({ context, overwrite, storeId, rows }: Part, maxFileBytes: number): Statement {
   const ownerId = context.role === 'authenticated' ? context.userId : null
   const replace = `on conflict (bucket_id, path) do update set blob_id = excluded.blob_id, size = excluded.size,
-    content_type = excluded.content_type, etag = excluded.etag, cache_control = excluded.cache_control,
-    metadata = excluded.metadata, updated_at = now()`
+    content_type = excluded.content_type, content_encoding = excluded.content_encoding, etag = excluded.etag,
+    cache_control = excluded.cache_control, metadata = excluded.metadata, updated_at = now()`
   return sql(
     // Bytes that the intents reserve are not counted twice. The intent must still exist: if the collector deleted it, the blob
     // may be removed as well. Of the written rows, only those that replaced another have an `xmax`.
     `with jobs as (select * from jsonb_to_recordset($1::jsonb)
-         as j (blob_id uuid, bucket_id uuid, bucket text, path text, size bigint, content_type text, etag text,
-           cache_control text, metadata jsonb)),
+         as j (blob_id uuid, bucket_id uuid, bucket text, path text, size bigint, content_type text,
+           content_encoding text, etag text, cache_control text, metadata jsonb)),
      verdict as (select store_id::text = $3::text as own,
          file_bytes + reserved_bytes + (select sum(size) from jobs)
            - (select coalesce(sum(reserved), 0) from blob_intents where blob_id in (select blob_id from jobs)) <= $4::bigint as fits
        from storage_usage for update),
      intents as (delete from blob_intents where blob_id in (select blob_id from jobs, verdict where own and fits) returning blob_id),
-     o as (insert into storage_objects as o (bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, owner_id)
-       select bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, $2 from jobs join intents using (blob_id)
+     o as (insert into storage_objects as o
+         (bucket_id, path, blob_id, size, content_type, content_encoding, etag, cache_control, metadata, owner_id)
+       select bucket_id, path, blob_id, size, content_type, content_encoding, etag, cache_control, metadata, $2
+         from jobs join intents using (blob_id)
        ${overwrite ? replace : ''} returning ${objectColumns}, o.xmax <> 0 as replaced),
      events as (${objectEvents('storage.object.created', '(select o.*, jobs.bucket from o join jobs using (blob_id)) as w', 'bucket')})
      select verdict.*, o.* from verdict left join o on true`,
@@ -238,6 +235,7 @@ function statement({ context, overwrite, storeId, rows }: Part, maxFileBytes: nu
         path: row.path,
         size: row.size,
         content_type: row.contentType,
+        content_encoding: row.contentEncoding,
         etag: row.etag,
         cache_control: row.cacheControl,
         metadata: row.metadata,

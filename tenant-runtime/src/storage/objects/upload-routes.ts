@@ -5,7 +5,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import { findBucket } from '../buckets/bucket-store.ts'
 import { checkNewPath, rawRest, splitTarget } from '../object-path.ts'
-import { readToken, requireBucket } from '../signing/token.ts'
+import { readToken, requireBucket, validSecrets } from '../signing/token.ts'
 import { presentUploaded } from './object.ts'
 import { readUploadBody } from './upload-body.ts'
 import { Upload, type UploadDeps } from './upload.ts'
@@ -66,7 +66,7 @@ export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () 
     async (request) => {
       const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', signedPrefix))
       const { tenant, query } = request
-      const claims = readToken(query.token ?? '', tenant.manifest.signing_secret, {
+      const claims = readToken(query.token ?? '', validSecrets(tenant.manifest, now()), {
         scope: 'upload',
         tenant: tenant.id,
         path,

@@ -54,6 +54,7 @@ interface UploadTarget {
 
 interface UploadMetadata {
   cacheControl: string
+  contentEncoding: string | null
   metadata: Record<string, unknown>
 }
 
@@ -123,7 +124,7 @@ export class Upload {
   }
 
   /** Writes the row. @throws RuntimeError if the policies, the bucket's rules or the quota reject it, or another upload was first */
-  async commit({ cacheControl, metadata }: UploadMetadata): Promise<StoredObject> {
+  async commit({ cacheControl, contentEncoding, metadata }: UploadMetadata): Promise<StoredObject> {
     const { tenant, context, bucket, path, contentType, overwrite } = this.#target
     const stored = this.#stored
     if (stored === undefined) throw new Error('The bytes of the upload are not written.')
@@ -140,6 +141,7 @@ export class Upload {
         path,
         size: stored.size,
         contentType,
+        contentEncoding,
         etag: stored.sha256,
         cacheControl,
         metadata,

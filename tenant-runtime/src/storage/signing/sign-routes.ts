@@ -1,9 +1,9 @@
 // HTTP routes that create signed URLs (specification, sections 4.2 and 5.5): one, many at once, or for an upload.
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { RuntimeError } from '../../errors.ts'
-import type { Tenant } from '../../tenancy/tenant.ts'
+import type { RlsContext } from '../../tenancy/rls-context.ts'
 import { featureAbsent, rejectVersion } from '../absent-features.ts'
 import type { Bucket } from '../buckets/bucket.ts'
 import { findBucket } from '../buckets/bucket-store.ts'
@@ -17,6 +17,8 @@ const prefix = '/storage/v1/object/sign/'
 const uploadPrefix = '/storage/v1/object/upload/sign/'
 /** Validity of an upload URL, unless `maxSignedSeconds` is shorter. */
 const uploadSeconds = 2 * 3600
+/** Longest validity of a URL that an anonymous caller signs. */
+const anonymousSeconds = 3600
 
 const SignBody = Type.Union([
   Type.Object({
@@ -38,18 +40,20 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
   const { signedSeconds, maxSignedSeconds } = limits
 
   /** Returns the expiry of a URL that is signed now, in Unix seconds. The query takes precedence over the body. */
-  const expiry = (inQuery: string | undefined, inBody: number | undefined): number => {
-    const seconds = inQuery === undefined ? (inBody ?? signedSeconds) : Number(inQuery)
-    if (!Number.isInteger(seconds) || seconds < 1 || seconds > maxSignedSeconds) {
+  const expiry = ({ role }: RlsContext, inQuery: string | undefined, inBody: number | undefined): number => {
+    const max = role === 'anon' ? Math.min(anonymousSeconds, maxSignedSeconds) : maxSignedSeconds
+    const seconds = inQuery === undefined ? (inBody ?? Math.min(signedSeconds, max)) : Number(inQuery)
+    if (!Number.isInteger(seconds) || seconds < 1 || seconds > max) {
+      const whose = max === maxSignedSeconds ? '' : ' for a caller that is not signed in'
       throw new RuntimeError(
         'BAD_REQUEST',
-        `Parameter "expires_in" must be a whole number of seconds from 1 to ${maxSignedSeconds}.`,
+        `Parameter "expires_in" must be a whole number of seconds from 1 to ${max}${whose}.`,
       )
     }
     return Math.floor(now() / 1000) + seconds
   }
 
-  const readUrl = (tenant: Tenant, bucket: Bucket, path: string, expires: number) => {
+  const readUrl = ({ tenant, rls }: FastifyRequest, bucket: Bucket, path: string, expires: number) => {
     const token = signClaims(
       {
         v: 1,
@@ -61,6 +65,7 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
         expires,
         upsert: false,
         owner: null,
+        ...(rls.role === 'anon' ? { anonymous: true } : {}),
       },
       tenant.manifest.signing_secret,
     )
@@ -79,11 +84,11 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
       const { tenant, rls, query, body } = request
       if (body?.transform !== undefined) throw featureAbsent('transformations of images')
       rejectVersion(body?.versionId)
-      const expires = expiry(query.expires_in, Value.Check(SignBody, body) ? body?.expiresIn : Number.NaN)
+      const expires = expiry(rls, query.expires_in, Value.Check(SignBody, body) ? body?.expiresIn : Number.NaN)
       const bucket = await findBucket(tenant, rls, key)
       // Only callers who may read the object may sign a URL for it.
       await findObject(tenant, rls, bucket.id, path)
-      const { encoded, plain } = readUrl(tenant, bucket, path, expires)
+      const { encoded, plain } = readUrl(request, bucket, path, expires)
       return {
         url: `${request.basePath}${encoded}`,
         expires_at: new Date(expires * 1000).toISOString(),
@@ -95,14 +100,15 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
   app.post<{ Params: { bucket: string }; Body: Static<typeof SignManyBody> }>(
     `${prefix}:bucket`,
     { config: { access: 'public' }, schema: { body: SignManyBody } },
-    async ({ tenant, rls, params, body }) => {
-      const expires = expiry(undefined, body.expiresIn)
+    async (request) => {
+      const { tenant, rls, params, body } = request
+      const expires = expiry(rls, undefined, body.expiresIn)
       const bucket = await findBucket(tenant, rls, params.bucket)
       return Promise.all(
         body.paths.map(async (path) => {
           try {
             await findObject(tenant, rls, bucket.id, checkPath(path))
-            return { path, error: null, signedURL: readUrl(tenant, bucket, path, expires).plain }
+            return { path, error: null, signedURL: readUrl(request, bucket, path, expires).plain }
           } catch (error) {
             if (error instanceof RuntimeError && error.status < 500)
               return {

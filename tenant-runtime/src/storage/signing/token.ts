@@ -1,8 +1,10 @@
 // Tokens of signed URLs: an HMAC-SHA256 over all claims. Pure.
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { TenantManifest } from '@tenantry/contract'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { RuntimeError } from '../../errors.ts'
+import type { Bucket } from '../buckets/bucket.ts'
 
 const Claims = Type.Object(
   {
@@ -20,6 +22,8 @@ const Claims = Type.Object(
     upsert: Type.Boolean(),
     /** The user on whose behalf the upload is made; null for the service role. */
     owner: Type.Union([Type.String(), Type.Null()]),
+    /** Whether an anonymous caller signed it, so that it is valid only while the bucket is public. */
+    anonymous: Type.Optional(Type.Literal(true)),
   },
   { additionalProperties: false },
 )
@@ -29,6 +33,8 @@ export function signClaims(claims: Claims & { version: number }, signingSecret: 
   const payload = Buffer.from(JSON.stringify(claims)).toString('base64url')
   return `${payload}.${mac(payload, signingSecret).toString('base64url')}`
 }
+
+type SigningSecrets = Pick<TenantManifest, 'signing_secret' | 'former_signing_secrets'>
 
 interface TokenUse {
   scope: Claims['scope']
@@ -40,15 +46,24 @@ interface TokenUse {
   expires: string | undefined
 }
 
+/** Returns the secrets with which a tenant's tokens are valid. @param now milliseconds since the epoch */
+export function validSecrets({ signing_secret, former_signing_secrets = [] }: SigningSecrets, now: number): string[] {
+  const former = former_signing_secrets.filter(({ expires_at }) => Date.parse(expires_at) > now)
+  return [signing_secret, ...former.map(({ secret }) => secret)]
+}
+
 /**
  * Verifies a token and returns its claims. The caller must check the bucket with `requireBucket`.
  * @throws RuntimeError InvalidSignature, ExpiredToken
  */
-export function readToken(token: string, signingSecret: string, use: TokenUse): Claims {
+export function readToken(token: string, signingSecrets: readonly string[], use: TokenUse): Claims {
   const [payload = '', given = '', ...rest] = token.split('.')
   const signature = Buffer.from(given, 'base64url')
-  const wanted = mac(payload, signingSecret)
-  if (rest.length > 0 || signature.length !== wanted.length || !timingSafeEqual(signature, wanted)) throw invalid()
+  const isSigned = signingSecrets.some((secret) => {
+    const wanted = mac(payload, secret)
+    return signature.length === wanted.length && timingSafeEqual(signature, wanted)
+  })
+  if (rest.length > 0 || !isSigned) throw invalid()
   // The spare bits of base64's last letter would allow several texts for the same signature.
   if (signature.toString('base64url') !== given) throw invalid()
   const claims = parse(payload)
@@ -59,9 +74,15 @@ export function readToken(token: string, signingSecret: string, use: TokenUse): 
   return claims
 }
 
-/** Checks the bucket of a token. @throws RuntimeError InvalidSignature if the token is for another bucket or was revoked */
-export function requireBucket(claims: Claims, bucket: { id: string; signingVersion: number }): void {
+/**
+ * Checks the bucket of a token.
+ * @throws RuntimeError InvalidSignature if the token is for another bucket or was revoked; ExpiredToken if an anonymous
+ *   caller signed it and the bucket is no longer public
+ */
+export function requireBucket(claims: Claims, bucket: Pick<Bucket, 'id' | 'signingVersion' | 'policy'>): void {
   if (claims.bucket !== bucket.id || (claims.version ?? 1) !== bucket.signingVersion) throw invalid()
+  if (claims.anonymous === true && bucket.policy !== 'public')
+    throw new RuntimeError('ExpiredToken', "The signed URL has expired, because the bucket's policy has changed.")
 }
 
 function invalid(): RuntimeError {

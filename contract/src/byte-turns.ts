@@ -1,0 +1,84 @@
+// Turns for the bytes of bodies. The event loop reads up to megabytes of each connection before it continues with the next
+// one. In one round of the loop, a tenant therefore passes only so many bytes, however many connections it has, so that its
+// bodies do not delay the requests of others.
+
+/** Bytes that a tenant may pass in one round. At this size, a round takes less than a millisecond. */
+const bytesPerTurn = 256 * 1024
+/** Chunks of a turn: connections deliver at most 64 KiB at a time. */
+const chunksPerTurn = bytesPerTurn / (64 * 1024)
+/** Bytes of the smallest chunk that is counted. Small bodies take no time that matters. */
+const minCountedBytes = 16 * 1024
+
+interface Turn {
+  bytes: number
+  /** The bodies that wait for a later turn, in the order in which they began to wait. */
+  readonly waiting: (() => void)[]
+}
+
+/** The turns of all tenants of a process. */
+export class ByteTurns {
+  /** The tenants with bytes in this round, or with bodies that wait. */
+  readonly #turns = new Map<string, Turn>()
+  readonly #milliseconds: number
+  #isScheduled = false
+  #isResuming = false
+
+  /**
+   * Creates the turns.
+   * @param milliseconds the duration of a round; by default, it is one of the event loop
+   */
+  constructor(milliseconds = 0) {
+    this.#milliseconds = milliseconds
+  }
+
+  /** Counts a chunk that a tenant's body has received or sent. */
+  add(tenantId: string, bytes: number): void {
+    if (bytes < minCountedBytes) return
+    this.#turnOf(tenantId).bytes += bytes
+  }
+
+  /**
+   * Whether the tenant may pass no more in this round, or others of its bodies wait for their turn. The caller then pauses its
+   * source, and calls `wait`.
+   */
+  isOver(tenantId: string): boolean {
+    const turn = this.#turns.get(tenantId)
+    if (turn === undefined) return false
+    return turn.bytes >= bytesPerTurn || (turn.waiting.length > 0 && !this.#isResuming)
+  }
+
+  /** Calls `resume` once, when it is the body's turn. */
+  wait(tenantId: string, resume: () => void): void {
+    this.#turnOf(tenantId).waiting.push(resume)
+  }
+
+  #turnOf(tenantId: string): Turn {
+    let turn = this.#turns.get(tenantId)
+    if (turn === undefined) {
+      turn = { bytes: 0, waiting: [] }
+      this.#turns.set(tenantId, turn)
+      this.#schedule()
+    }
+    return turn
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    if (this.#milliseconds === 0) setImmediate(this.#nextRound)
+    else setTimeout(this.#nextRound, this.#milliseconds)
+  }
+
+  readonly #nextRound = (): void => {
+    this.#isScheduled = false
+    for (const [tenantId, turn] of this.#turns) {
+      const next = turn.waiting.splice(0, chunksPerTurn)
+      if (turn.bytes === 0 && next.length === 0) this.#turns.delete(tenantId)
+      turn.bytes = 0
+      this.#isResuming = true
+      for (const resume of next) resume()
+      this.#isResuming = false
+    }
+    if (this.#turns.size > 0) this.#schedule()
+  }
+}

@@ -1,0 +1,113 @@
+// Copies the files of archives to the targets that lack them. A copy is read back and decrypted before it counts.
+import type { Clock } from '../../platform/clock.ts'
+import type { Leadership } from '../../platform/leader.ts'
+import type { Log } from '../../platform/log.ts'
+import { repeat } from '../../platform/repeat.ts'
+import { decrypted } from '../encrypted-stream.ts'
+import { baseFile, fileContext } from './archive-tenant.ts'
+import type { Archive } from './archive.ts'
+import { drain, type ArchiveFiles } from './archive-files.ts'
+import type { ArchiveTarget } from './archive-target.ts'
+import type { ArchiveLedger } from './store-archives.ts'
+import { segmentsBetween } from './wal.ts'
+
+/** The dependencies of the copies of archives. */
+export interface ArchiveCopyDeps {
+  ledger: Pick<ArchiveLedger, 'key' | 'stored' | 'isStored'>
+  files: ArchiveFiles
+  clock: Clock
+  log: Pick<Log, 'warn'>
+}
+
+const copyMs = 60_000
+/** After this time, everything of an archive in a target is listed again, in case that something was lost there. */
+const listMs = 3_600_000
+
+/** The names of the files that are known to be in one target of one archive. */
+interface Copied {
+  listedAt: number
+  /** Every segment until this one is there. */
+  segment: string | undefined
+  bases: Set<string>
+}
+
+/** Creates the job, which runs while this control plane leads. With one target there is nothing to copy. */
+export function runArchiveCopies(deps: ArchiveCopyDeps): (leadership: Leadership) => Promise<void> {
+  const { clock, log, files } = deps
+  return async ({ lost }) => {
+    const copyTo = createArchiveCopier(deps)
+    const follow = (to: ArchiveTarget) => {
+      const work = async () => {
+        await copyTo(to, lost)
+        return copyMs
+      }
+      const onError = (error: unknown) =>
+        log.warn({ target: to.name, err: error }, 'An archive could not be copied to a target. It is retried.')
+      return repeat({ clock, work, onError }, lost)
+    }
+    if (files.targets.length > 1) await Promise.all(files.targets.map(follow))
+  }
+}
+
+/** Returns a function that copies everything that a target lacks to it. */
+export function createArchiveCopier({ ledger, files, clock }: Omit<ArchiveCopyDeps, 'log'>) {
+  const known = new Map<string, Copied>()
+
+  const copyFile = async (archive: Archive, name: string, to: ArchiveTarget, signal: AbortSignal): Promise<void> => {
+    const opening = { key: await ledger.key(archive.id), context: fileContext(archive.id, name) }
+    let failure: unknown = new Error('No other target has the file.')
+    for (const from of files.targets) {
+      if (from === to || !(await from.has(archive.id, name).catch(() => false))) continue
+      try {
+        await to.write(archive.id, name, from.read(archive.id, name, signal), signal)
+        await drain(decrypted(to.read(archive.id, name, signal), opening.key, opening.context))
+        return
+      } catch (cause) {
+        failure = cause
+        await to.remove(archive.id, name).catch(() => undefined)
+        signal.throwIfAborted()
+      }
+    }
+    throw failure
+  }
+
+  const copyInto = async (archive: Archive, to: ArchiveTarget, signal: AbortSignal): Promise<void> => {
+    const id = `${to.name}/${archive.id}`
+    const now = clock.now().getTime()
+    let copied = known.get(id)
+    let listed: Set<string> | undefined
+    if (copied === undefined || now - copied.listedAt >= listMs) {
+      listed = new Set(await to.names(archive.id))
+      copied = { listedAt: now, segment: undefined, bases: new Set() }
+      known.set(id, copied)
+    }
+    const ensure = async (name: string) => {
+      signal.throwIfAborted()
+      if (!(listed?.has(name) ?? (await to.has(archive.id, name)))) await copyFile(archive, name, to, signal)
+    }
+    for (const base of archive.bases) {
+      if (base.completeAt === undefined || copied.bases.has(base.id)) continue
+      await ensure(baseFile(base.id))
+      copied.bases.add(base.id)
+    }
+    const { firstSegment, lastSegment } = archive
+    if (firstSegment === undefined || lastSegment === undefined) return
+    const start = copied.segment === undefined || copied.segment < firstSegment ? firstSegment : copied.segment
+    for (const name of segmentsBetween(start, lastSegment)) {
+      if (name === copied.segment) continue
+      await ensure(name)
+      copied.segment = name
+    }
+  }
+
+  return async (to: ArchiveTarget, signal: AbortSignal): Promise<void> => {
+    const archives = await ledger.stored()
+    const ids = new Set(archives.map(({ id }) => `${to.name}/${id}`))
+    for (const id of known.keys()) if (id.startsWith(`${to.name}/`) && !ids.has(id)) known.delete(id)
+    for (const archive of archives) {
+      await copyInto(archive, to, signal)
+      // An archive that was removed meanwhile must not come back.
+      if (!(await ledger.isStored(archive.id))) await to.removeAll(archive.id)
+    }
+  }
+}

@@ -1,0 +1,164 @@
+// The commands that the control plane runs in a tenant's Postgres container for its archive: they begin the spool of
+// finished segments, read and empty it, and take a base backup.
+import { pipeline } from 'node:stream/promises'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { extract } from 'tar-stream'
+import type { Engine } from '../../engines/index.ts'
+import { archiveSpool } from '../../stacks/index.ts'
+import { BackupError } from '../backup-error.ts'
+import type { Observation } from './progress.ts'
+import { isSegment, toPosition } from './wal.ts'
+
+/** The Postgres of a tenant. */
+export interface ArchivedServer {
+  engine: Engine
+  stack: string
+}
+
+const superuser = 'psql -X -q -A -t -v ON_ERROR_STOP=1 -U postgres -d postgres'
+const bash = (script: string, ...parameters: readonly string[]) => [
+  'bash',
+  '-euo',
+  'pipefail',
+  '-c',
+  script,
+  'bash',
+  ...parameters,
+]
+
+const beginScript = `
+umask 077
+[[ $(${superuser} -c 'show archive_mode') == on ]] || exit 44
+rm -rf ${archiveSpool}
+mkdir ${archiveSpool}
+printf %s "$1" > ${archiveSpool}/archive
+mkdir ${archiveSpool}/on
+sync ${archiveSpool}/archive ${archiveSpool} ${archiveSpool}/..
+`
+
+/**
+ * Begins an empty spool for an archive. Every segment that is finished from now on is put into it.
+ * @returns false while the server does not archive, because it still has to restart
+ */
+export async function beginSpool(
+  { engine, stack }: ArchivedServer,
+  archiveId: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { code, stderr } = await engine.exec(stack, 'postgres', bash(beginScript, archiveId), { signal })
+  if (code === 44) return false
+  if (code !== 0) throw new Error(`The spool of an archive could not be created: ${stderr.slice(-2000)}`)
+  return true
+}
+
+/** Maximum number of segments that one read returns. */
+export const maxSegments = 16
+
+// Without the archive's own spool the output is an empty tar archive. Postgres is observed before the segments are listed.
+const readScript = `
+umask 077
+if [[ ! -d ${archiveSpool}/on || $(< ${archiveSpool}/archive) != "$1" ]]; then tar --create --files-from=/dev/null; exit; fi
+cd ${archiveSpool}
+for file in on/*.gz; do
+  name=\${file#on/}
+  if [[ -e $file && ! \${name%.gz} > $2 ]]; then rm -f "$file"; fi
+done
+${superuser} -F ' ' -c "select extract(epoch from transaction_timestamp()), pg_current_wal_insert_lsn(),
+  pg_snapshot_xmin(s), pg_snapshot_xmax(s) from pg_current_snapshot() s" > state.new
+mv state.new state
+{ echo state; find on -name '*.gz' | LC_ALL=C sort | head -n ${maxSegments} || true; } > list
+tar --create --verbatim-files-from --files-from=list
+`
+
+/** A segment in the spool, compressed. */
+export interface SpooledSegment {
+  name: string
+  content: Buffer
+}
+
+/**
+ * Removes the segments up to `storedUntil` from the spool, and yields an observation of Postgres and then the oldest
+ * segments. It yields nothing if the spool is not of this archive.
+ */
+export async function* readSpool(
+  { engine, stack }: ArchivedServer,
+  archiveId: string,
+  storedUntil: string | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<Observation | SpooledSegment, undefined> {
+  const output = engine.execStream(stack, 'postgres', bash(readScript, archiveId, storedUntil ?? ''), { signal })
+  const reader = extract()
+  const feeding = pipeline(Readable.from(output, { objectMode: false }), reader)
+  // The error is reported where `feeding` is awaited, or by the loop.
+  feeding.catch(() => undefined)
+  for await (const entry of reader) {
+    const content = await buffer(entry as AsyncIterable<Buffer>)
+    const segment = entry.header.name.replace(/^on\//, '').replace(/\.gz$/, '')
+    if (entry.header.name === 'state') yield readObservation(content.toString())
+    else if (isSegment(segment)) yield { name: segment, content }
+  }
+  await feeding
+}
+
+/** A commit record can be written shortly after the time that it contains. */
+const marginMs = 1_000
+
+/** Reads the line that the spool's script prints about Postgres. */
+export function readObservation(line: string): Observation {
+  const [seconds = '', position = '', oldest, next] = line.trim().split(' ')
+  return {
+    at: new Date(Math.floor(Number(seconds) * 1000) - marginMs),
+    position: toPosition(position),
+    idleAt: oldest === next ? next : undefined,
+  }
+}
+
+// Its end waits until Postgres has put all segments of the base backup into the spool.
+const baseScript = `
+pg_basebackup --username=postgres --no-password --pgdata=- --format=tar --wal-method=none --checkpoint=fast \\
+  --no-manifest --label="$1" | gzip -1
+`
+
+/** Yields a compressed tar archive of the data directory, which is consistent only with the WAL of the same time. */
+export function baseBackup(
+  { engine, stack }: ArchivedServer,
+  baseId: string,
+  signal: AbortSignal,
+): AsyncIterable<Uint8Array> {
+  return engine.execStream(stack, 'postgres', bash(baseScript, baseId), { signal })
+}
+
+// Postgres writes this file at the end of a base backup, and removes it during a later one.
+const boundsScript = `
+${superuser} -c 'select extract(epoch from clock_timestamp())'
+grep --files-with-matches "^LABEL: $1$" "$PGDATA"/pg_wal/*.backup | xargs cat
+`
+
+/** The segments in which a base backup begins and ends, and a time after its end. */
+export interface BaseBounds {
+  startSegment: string
+  stopSegment: string
+  completeAt: Date
+}
+
+/** Returns the bounds of a base backup that was just taken. */
+export async function baseBounds(
+  { engine, stack }: ArchivedServer,
+  baseId: string,
+  signal: AbortSignal,
+): Promise<BaseBounds> {
+  const { code, stdout, stderr } = await engine.exec(stack, 'postgres', bash(boundsScript, baseId), { signal })
+  if (code !== 0) throw new Error(`The bounds of a base backup could not be read: ${stderr.slice(-2000)}`)
+  return readBounds(stdout)
+}
+
+/** Reads a time in seconds, and the history file of a base backup. */
+export function readBounds(text: string): BaseBounds {
+  const [, seconds] = /^(\d+\.?\d*)\n/.exec(text) ?? []
+  const [, startSegment] = /^START WAL LOCATION: \S+ \(file ([0-9A-F]{24})\)$/m.exec(text) ?? []
+  const [, stopSegment] = /^STOP WAL LOCATION: \S+ \(file ([0-9A-F]{24})\)$/m.exec(text) ?? []
+  if (seconds === undefined || startSegment === undefined || stopSegment === undefined)
+    throw new BackupError('FAILED', 'The base backup did not report its start and its end.')
+  return { startSegment, stopSegment, completeAt: new Date(Math.ceil(Number(seconds) * 1000) + marginMs) }
+}

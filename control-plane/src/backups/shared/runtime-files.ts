@@ -1,0 +1,139 @@
+// The files of a tenant on a shared runtime, over the runtime's internal API: so a backup reads and writes them wherever the
+// runtime stores them.
+import { Readable } from 'node:stream'
+import { internalTokenHeader, sentToken, type InternalToken } from '@tenantry/contract'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import type { Clock } from '../../platform/clock.ts'
+import { BackupError } from '../backup-error.ts'
+import type { BlobEntry } from '../blob-index.ts'
+
+const callMilliseconds = 20_000
+const fileMilliseconds = 3_600_000
+const holdSeconds = 300
+const renewMilliseconds = 60_000
+
+const Store = Type.Object({ store_id: Type.Union([Type.String(), Type.Null()]) })
+const Hashed = Type.Object({ sha256: Type.String() })
+const Written = Type.Object({ size: Type.Integer(), sha256: Type.String() })
+
+interface Call extends Omit<RequestInit, 'headers'> {
+  headers?: Record<string, string>
+}
+
+/** Calls to the runtimes of a region about the files of one tenant. */
+export type RuntimeFiles = ReturnType<ReturnType<typeof createRuntimeFiles>>
+
+/** Creates the calls. `fetch` reaches the region's runtimes. */
+export function createRuntimeFiles(internalToken: InternalToken, fetch: typeof globalThis.fetch, clock: Clock) {
+  return (urls: readonly string[], tenantId: string) => {
+    const call = (url: string, path: string, options: Call, signal: AbortSignal, milliseconds: number) =>
+      fetch(new URL(`/internal/v1/tenants/${tenantId}/${path}`, url), {
+        ...options,
+        headers: { [internalTokenHeader]: sentToken(internalToken), ...options.headers },
+        signal: AbortSignal.any([signal, clock.timeout(milliseconds)]),
+      })
+    const first = () => {
+      const [url] = urls
+      if (url === undefined) throw new BackupError('FAILED', 'The region has no runtime.')
+      return url
+    }
+    const checked = async (what: string, calling: Promise<Response>): Promise<Response> => {
+      const response = await calling
+      if (response.ok) return response
+      await response.body?.cancel()
+      throw new BackupError('FAILED', `The runtime responded with ${response.status} to the ${what}.`)
+    }
+
+    /** Holds the removal of files in each runtime while `work` runs, and aborts its signal when a hold is lost. */
+    const whileHeld = async <T>(signal: AbortSignal, work: (held: AbortSignal) => Promise<T>): Promise<T> => {
+      const lost = new AbortController()
+      const hold = async (method: 'PUT' | 'DELETE', signal: AbortSignal) => {
+        const body = method === 'PUT' ? { body: JSON.stringify({ seconds: holdSeconds }) } : {}
+        const headers: Record<string, string> = method === 'PUT' ? { 'content-type': 'application/json' } : {}
+        for (const url of urls) {
+          const response = await checked(
+            'hold',
+            call(url, 'hold', { method, headers, ...body }, signal, callMilliseconds),
+          )
+          await response.body?.cancel()
+        }
+      }
+      await hold('PUT', signal)
+      const stop = clock.every(
+        renewMilliseconds,
+        () => void hold('PUT', signal).catch((cause: unknown) => lost.abort(cause)),
+      )
+      try {
+        return await work(AbortSignal.any([signal, lost.signal]))
+      } finally {
+        stop()
+        // A hold that is not released expires.
+        await hold('DELETE', clock.timeout(callMilliseconds)).catch(() => undefined)
+      }
+    }
+
+    /** Opens a file; undefined if the runtime has none of that name. */
+    const open = async (
+      blobId: string,
+      size: number,
+      signal: AbortSignal,
+    ): Promise<AsyncIterable<Uint8Array> | undefined> => {
+      const response = await call(first(), `blobs/${blobId}?size=${size}`, {}, signal, fileMilliseconds)
+      if (response.status === 404) {
+        await response.body?.cancel()
+        return undefined
+      }
+      await checked('read of a file', Promise.resolve(response))
+      return (response.body ?? Readable.from([])) as AsyncIterable<Uint8Array>
+    }
+
+    return {
+      whileHeld,
+      open,
+
+      /** Returns the ID of the tenant's store; undefined if it has none. */
+      async storeId(signal: AbortSignal): Promise<string | undefined> {
+        const response = await checked('read of the store', call(first(), 'store', {}, signal, callMilliseconds))
+        return Value.Parse(Store, await response.json()).store_id ?? undefined
+      },
+
+      /** Gives the tenant's store an ID, unless it has one. @returns the store's ID */
+      async claimStore(storeId: string, signal: AbortSignal): Promise<string> {
+        const claiming = call(first(), `store/${storeId}`, { method: 'PUT' }, signal, callMilliseconds)
+        const response = await checked('claim of the store', claiming)
+        return Value.Parse(Store, await response.json()).store_id ?? storeId
+      },
+
+      /** Whether the runtime has exactly this file. The runtime reads it, so that its bytes are not sent. */
+      async has({ id, size, sha256 }: BlobEntry, signal: AbortSignal): Promise<boolean> {
+        const response = await call(first(), `blobs/${id}/sha256?size=${size}`, {}, signal, fileMilliseconds)
+        if (response.status === 404) {
+          await response.body?.cancel()
+          return false
+        }
+        await checked('hash of a file', Promise.resolve(response))
+        if (Value.Parse(Hashed, await response.json()).sha256 !== sha256)
+          throw new BackupError('MISMATCH', `The runtime has another file of the name ${id}.`)
+        return true
+      },
+
+      /** Writes a file that the runtime does not have. */
+      async write(
+        { id, size, sha256 }: BlobEntry,
+        content: AsyncIterable<Uint8Array>,
+        signal: AbortSignal,
+      ): Promise<void> {
+        const body = Readable.toWeb(Readable.from(content, { objectMode: false }))
+        const options = { method: 'PUT', body, duplex: 'half' } as unknown as Call
+        const response = await checked(
+          'write of a file',
+          call(first(), `blobs/${id}`, options, signal, fileMilliseconds),
+        )
+        const written = Value.Parse(Written, await response.json())
+        if (written.size !== size || written.sha256 !== sha256)
+          throw new BackupError('MISMATCH', `The content of the file ${id} differs.`)
+      },
+    }
+  }
+}

@@ -1,0 +1,152 @@
+// Makes a backup of a tenant that shares its region's database and runtime: its home, the files of its objects, both of one
+// snapshot, and a manifest with the figures that a restored home is compared with.
+import { createHash } from 'node:crypto'
+import { pack, type Pack } from 'tar-stream'
+import { BackupError, isTargetFailure } from '../backup-error.ts'
+import { indexLine } from '../blob-index.ts'
+import { completeBackup, type BackupInProgress, type Taken } from '../complete-backup.ts'
+import { settledSequences } from '../home-facts.ts'
+import type { Manifest, Part } from '../manifest.ts'
+import { createTextPipe } from '../text-pipe.ts'
+import { dumpFrames, readSharedState } from './dump-home.ts'
+import { writeFrames } from './dump-frames.ts'
+import { inHomeSnapshot } from './home-snapshot.ts'
+import type { RuntimeFiles } from './runtime-files.ts'
+import type { SharedLocation } from './shared-server.ts'
+
+interface TakeShared extends BackupInProgress {
+  location: SharedLocation
+  runtime: RuntimeFiles
+}
+
+interface StoredFile {
+  id: string
+  size: number
+}
+
+/**
+ * Makes a backup. Nothing is committed after an error.
+ * @throws BackupError
+ */
+export function takeShared(options: TakeShared, signal: AbortSignal): Promise<Taken> {
+  return options.runtime.whileHeld(signal, (held) => take(options, held))
+}
+
+async function take(options: TakeShared, signal: AbortSignal): Promise<Taken> {
+  const { clock, step, runtime } = options
+  await step('snapshot')
+  const takenAt = clock.now().toISOString()
+  const { database, home, version, stored } = await takeHome(options, signal)
+  await step('files')
+  const { parts, blobs } = await takeFiles(stored, await runtime.storeId(signal), options, signal)
+  return completeBackup(options, {
+    database_format: 'frames-2',
+    taken_at: takenAt,
+    postgres_version: version,
+    parts: [database, ...parts],
+    home,
+    blobs,
+  })
+}
+
+/** Dumps the home. Its session ends before the files are read, because its locks block changes of the tenant's tables. */
+async function takeHome({ tenant, location, files, step }: TakeShared, signal: AbortSignal) {
+  return inHomeSnapshot(location, tenant.id, signal, async ({ client, header, objects, version }) => {
+    const before = await readSharedState(client, objects)
+    await step('database')
+    const tables: Manifest['home']['tables'] = []
+    const database = await files.write('database', writeFrames(dumpFrames(client, header, objects, tables)))
+    const after = await readSharedState(client, objects)
+    const { rows: stored } = await client.query<{ id: string; size: string }>(
+      `select blob_id::pg_catalog.text as id, size::pg_catalog.text as size from storage_objects order by blob_id`,
+    )
+    return {
+      database,
+      home: { ...before, tables, sequences: settledSequences(before.sequences, after.sequences) },
+      version,
+      stored: stored.map((file) => ({ id: file.id, size: Number(file.size) })),
+    }
+  })
+}
+
+/** Archives the files in the order of their ids, in the form of a dedicated tenant's. */
+async function takeFiles(
+  stored: readonly StoredFile[],
+  storeId: string | undefined,
+  { files, runtime }: TakeShared,
+  signal: AbortSignal,
+): Promise<{ parts: Part[]; blobs: Manifest['blobs'] }> {
+  const failed = new AbortController()
+  const either = AbortSignal.any([signal, failed.signal])
+  const index = createTextPipe()
+  const archive = pack()
+  // The error is reported where the archive is written.
+  archive.on('error', () => undefined)
+  const filling = fill(archive, stored, storeId, index, runtime, either).then(
+    () => {
+      archive.finalize()
+      index.end()
+    },
+    (cause: unknown) => {
+      archive.destroy(cause instanceof Error ? cause : new Error('The archive failed.'))
+      index.fail(new Error('The archive was not read to its end.', { cause }))
+      throw cause
+    },
+  )
+  const written = await Promise.allSettled([
+    filling,
+    ...(['files', 'index'] as const).map((name) =>
+      files
+        .write(name, name === 'files' ? (archive as unknown as AsyncIterable<Uint8Array>) : index.content)
+        .catch((cause: unknown) => {
+          failed.abort(cause)
+          archive.destroy()
+          throw cause
+        }),
+    ),
+  ])
+  // The filling ends with an error of its own when a write has failed.
+  if (isTargetFailure(failed.signal.reason)) throw failed.signal.reason
+  const parts = written.flatMap((result) => {
+    if (result.status === 'rejected') throw result.reason
+    return result.value ?? []
+  })
+  return { parts, blobs: { count: stored.length, bytes: stored.reduce((sum, { size }) => sum + size, 0) } }
+}
+
+async function fill(
+  archive: Pack,
+  stored: readonly StoredFile[],
+  storeId: string | undefined,
+  index: ReturnType<typeof createTextPipe>,
+  runtime: RuntimeFiles,
+  signal: AbortSignal,
+): Promise<void> {
+  if (storeId !== undefined) archive.entry({ name: 'store' }, storeId)
+  for (const { id, size } of stored) {
+    signal.throwIfAborted()
+    const content = await runtime.open(id, size, signal)
+    if (content === undefined) throw new BackupError('INCOMPLETE', `The file ${id} of an object is missing.`)
+    const entry = archive.entry({ name: `${id.slice(0, 2)}/${id}`, size })
+    const hash = createHash('sha256')
+    const ended = new Promise<undefined>((resolve, reject) => {
+      entry.on('finish', () => resolve(undefined))
+      entry.on('error', reject)
+      signal.addEventListener('abort', () => reject(new Error('The archive was interrupted.')), { once: true })
+    })
+    ended.catch(() => undefined)
+    for await (const chunk of content) {
+      hash.update(chunk)
+      if (!entry.write(chunk)) await Promise.race([drained(entry), ended])
+    }
+    entry.end(undefined)
+    await ended
+    await index.write(indexLine({ id, size, sha256: hash.digest('hex') }))
+  }
+}
+
+function drained(entry: ReturnType<Pack['entry']>): Promise<undefined> {
+  return new Promise((resolve) => {
+    entry.once('drain', () => resolve(undefined))
+  })
+}

@@ -1,0 +1,154 @@
+// Creates X.509 certificates (RFC 5280) with keys on the curve P-256: one of an authority, and those that it signs for
+// servers. Node can read and verify certificates, but not create them.
+import { createHash, sign, X509Certificate, type KeyObject } from 'node:crypto'
+import { isIPv4, isIPv6 } from 'node:net'
+import {
+  bitString,
+  boolean,
+  explicit,
+  implicit,
+  objectIdentifier,
+  octetString,
+  sequence,
+  setOfOne,
+  time,
+  unsignedInteger,
+  utf8String,
+} from './der.ts'
+
+const identifiers = {
+  commonName: '2.5.4.3',
+  ecdsaWithSha256: '1.2.840.10045.4.3.2',
+  subjectKeyIdentifier: '2.5.29.14',
+  keyUsage: '2.5.29.15',
+  subjectAltName: '2.5.29.17',
+  basicConstraints: '2.5.29.19',
+  authorityKeyIdentifier: '2.5.29.35',
+  extKeyUsage: '2.5.29.37',
+  serverAuth: '1.3.6.1.5.5.7.3.1',
+  clientAuth: '1.3.6.1.5.5.7.3.2',
+} as const
+
+/** Bits of the key usage, and how many bits of the byte are unused. */
+const signsCertificatesAndLists = bitString(Buffer.of(0b0000_0110), 1)
+const signsData = bitString(Buffer.of(0b1000_0000), 7)
+
+/** Tags of the kinds of names in subjectAltName. */
+const dnsName = 2
+const ipAddress = 7
+
+/** An uncompressed point of P-256 is the end of its key in the form SPKI. */
+const pointBytes = 65
+
+/** The part of a certificate that both kinds have. */
+interface Common {
+  /** The serial number, positive and of at most 20 bytes. */
+  serial: Uint8Array
+  notBefore: Date
+  notAfter: Date
+}
+
+interface AuthorityInput extends Common {
+  /** The common name, of at most 64 characters. */
+  name: string
+  publicKey: KeyObject
+  privateKey: KeyObject
+}
+
+interface ServerInput extends Common {
+  /** The common name, of at most 64 characters. */
+  name: string
+  /** The server's key. */
+  publicKey: KeyObject
+  /** Host names, which may begin with `*.`, and IP addresses. */
+  hosts: readonly string[]
+  /** Whether the server also uses the certificate as a client of others. */
+  isClient?: boolean
+  issuer: {
+    /** The authority's common name. */
+    name: string
+    publicKey: KeyObject
+    privateKey: KeyObject
+  }
+}
+
+/** Creates the certificate of an authority that signs itself. @returns PEM */
+export function authorityCertificate(input: AuthorityInput): string {
+  const extensions = [
+    // It is an authority, and none of the certificates that it signs is one.
+    extension('basicConstraints', sequence(boolean(true), unsignedInteger(Buffer.of(0))), { isCritical: true }),
+    extension('keyUsage', signsCertificatesAndLists, { isCritical: true }),
+    extension('subjectKeyIdentifier', octetString(keyIdentifier(input.publicKey))),
+  ]
+  return certificate(input, { ...input, issuer: input }, extensions)
+}
+
+/** Creates the certificate of a server. @returns PEM */
+export function serverCertificate(input: ServerInput): string {
+  const purposes = input.isClient === true ? (['serverAuth', 'clientAuth'] as const) : (['serverAuth'] as const)
+  const extensions = [
+    extension('basicConstraints', sequence(), { isCritical: true }),
+    extension('keyUsage', signsData, { isCritical: true }),
+    extension('extKeyUsage', sequence(...purposes.map((purpose) => objectIdentifier(identifiers[purpose])))),
+    extension('subjectAltName', sequence(...input.hosts.map(generalName))),
+    extension('subjectKeyIdentifier', octetString(keyIdentifier(input.publicKey))),
+    extension('authorityKeyIdentifier', sequence(implicit(0, keyIdentifier(input.issuer.publicKey)))),
+  ]
+  return certificate(input, input, extensions)
+}
+
+function certificate(
+  { serial, notBefore, notAfter }: Common,
+  { name, publicKey, issuer }: Pick<ServerInput, 'name' | 'publicKey' | 'issuer'>,
+  extensions: readonly Buffer[],
+): string {
+  const algorithm = sequence(objectIdentifier(identifiers.ecdsaWithSha256))
+  const version3 = unsignedInteger(Buffer.of(2))
+  const body = sequence(
+    explicit(0, version3),
+    unsignedInteger(serial),
+    algorithm,
+    distinguishedName(issuer.name),
+    sequence(time(notBefore), time(notAfter)),
+    distinguishedName(name),
+    publicKey.export({ type: 'spki', format: 'der' }),
+    explicit(3, sequence(...extensions)),
+  )
+  return new X509Certificate(sequence(body, algorithm, bitString(sign('sha256', body, issuer.privateKey)))).toString()
+}
+
+function extension(name: keyof typeof identifiers, value: Buffer, { isCritical = false } = {}): Buffer {
+  return sequence(
+    objectIdentifier(identifiers[name]),
+    // DER omits a default value.
+    ...(isCritical ? [boolean(true)] : []),
+    octetString(value),
+  )
+}
+
+function distinguishedName(commonName: string): Buffer {
+  return sequence(setOfOne(sequence(objectIdentifier(identifiers.commonName), utf8String(commonName))))
+}
+
+/** Returns the identifier of a key: the SHA-1 of its point (RFC 5280, 4.2.1.2). It protects nothing. */
+function keyIdentifier(publicKey: KeyObject): Buffer {
+  const point = publicKey.export({ type: 'spki', format: 'der' }).subarray(-pointBytes)
+  return createHash('sha1').update(point).digest()
+}
+
+function generalName(host: string): Buffer {
+  if (isIPv4(host)) return implicit(ipAddress, Buffer.from(host.split('.').map(Number)))
+  if (isIPv6(host)) return implicit(ipAddress, ipv6Bytes(host))
+  return implicit(dnsName, Buffer.from(host, 'ascii'))
+}
+
+/** Returns the 16 bytes of an IPv6 address without a zone. */
+function ipv6Bytes(address: string): Buffer {
+  // The URL parser converts an IPv4 address at the end to hexadecimal.
+  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1)
+  const [head = '', tail] = canonical.split('::')
+  const groups = (text: string) => (text === '' ? [] : text.split(':'))
+  const [before, after] = [groups(head), groups(tail ?? '')]
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => '0')
+  return Buffer.from([...before, ...zeros, ...after].map((group) => group.padStart(4, '0')).join(''), 'hex')
+}

@@ -1,0 +1,80 @@
+// What Patroni reports of a cluster's members, and what follows from it. Pure.
+import { Type, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+import { clusterMembers } from '../stacks/index.ts'
+
+const ReportedMember = Type.Object({
+  name: Type.String(),
+  role: Type.String(),
+  state: Type.String(),
+  timeline: Type.Optional(Type.Number()),
+  /** Bytes that the member has not replayed; `unknown` while Patroni does not know them. */
+  lag: Type.Optional(Type.Union([Type.Number(), Type.String()])),
+})
+const Report = Type.Object({ members: Type.Array(ReportedMember) })
+
+/** A member of a cluster, as Patroni last recorded it. */
+export interface ClusterMember {
+  /** Name of the member's service. */
+  name: string
+  /** `absent` for a member that Patroni does not know. */
+  role: 'primary' | 'replica' | 'absent'
+  /** Patroni's state, for example `running` or `streaming`; empty for an absent member. */
+  state: string
+  /** Bytes of the log that a replica has not replayed; null if unknown, and for the primary. */
+  lagBytes: number | null
+  timeline: number | null
+  /** Whether a commit may be confirmed by this replica. */
+  isSynchronous: boolean
+}
+
+/** The state of a cluster. */
+export interface ClusterState {
+  members: readonly ClusterMember[]
+  /** Name of the primary's service; undefined while there is none. */
+  primary: string | undefined
+  /** Whether a primary runs, and a replica that confirms its commits. */
+  hasQuorum: boolean
+  /** Names of members that neither are the primary nor follow it. */
+  notReplicating: readonly string[]
+}
+
+const primaryRoles: readonly string[] = ['leader', 'standby_leader']
+const synchronousRoles: readonly string[] = ['sync_standby', 'quorum_standby']
+
+/** Reads Patroni's report of `GET /cluster`. @returns undefined for anything else */
+export function clusterState(body: string): ClusterState | undefined {
+  let report: unknown
+  try {
+    report = JSON.parse(body)
+  } catch {
+    return undefined
+  }
+  if (!Value.Check(Report, report)) return undefined
+  const members = clusterMembers.map((name) => memberOf(name, report))
+  const primary = members.find(({ role, state }) => role === 'primary' && state === 'running')
+  const isFollowing = ({ role, state, timeline }: ClusterMember) =>
+    role === 'replica' && state === 'streaming' && timeline === primary?.timeline
+  return {
+    members,
+    primary: primary?.name,
+    hasQuorum: primary !== undefined && members.some((member) => isFollowing(member) && member.isSynchronous),
+    notReplicating: members.filter((member) => member !== primary && !isFollowing(member)).map(({ name }) => name),
+  }
+}
+
+function memberOf(name: string, { members }: Static<typeof Report>): ClusterMember {
+  const reported = members.find((member) => member.name === name)
+  if (reported === undefined)
+    return { name, role: 'absent', state: '', lagBytes: null, timeline: null, isSynchronous: false }
+  const { role, state, lag, timeline } = reported
+  const isPrimary = primaryRoles.includes(role)
+  return {
+    name,
+    role: isPrimary ? 'primary' : 'replica',
+    state,
+    lagBytes: !isPrimary && typeof lag === 'number' ? lag : null,
+    timeline: timeline ?? null,
+    isSynchronous: synchronousRoles.includes(role),
+  }
+}

@@ -1,0 +1,39 @@
+// Gives a cluster its user and its keys in the region's etcd, and removes them. The programs run in a container of etcd, so that
+// the password of etcd's root user never leaves it.
+import { type Engine, EngineError, isUnreachable } from '../engines/index.ts'
+import { etcdName, etcdTenantPassword, memberNumbers, type EtcdCredentials } from '../stacks/index.ts'
+
+interface EtcdAccessOptions {
+  engine: Pick<Engine, 'exec'>
+  /** ID of the region's own stack. */
+  regionStackId: string
+  etcd: EtcdCredentials
+}
+
+/** Manages the users of a region's etcd. Each call may be repeated. */
+export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
+  /** Runs the command in the first member that runs and has a quorum. */
+  const run = async (command: readonly string[], input: string, signal: AbortSignal): Promise<void> => {
+    let failure: unknown
+    for (const member of memberNumbers) {
+      try {
+        const program = ['/usr/local/bin/etcd-access', ...command]
+        const { code, stderr } = await engine.exec(regionStackId, etcdName(member), program, { input, signal })
+        if (code === 0) return
+        failure = new Error(`etcd-access ended with exit code ${code}: ${stderr.trim().slice(-300)}`)
+      } catch (cause) {
+        signal.throwIfAborted()
+        if (isUnreachable(cause)) throw cause
+        failure = cause
+      }
+    }
+    throw new EngineError('UNHEALTHY', "The region's etcd does not accept changes.", { cause: failure })
+  }
+  return {
+    /** Creates the cluster's user, which may use the cluster's own keys only. @throws EngineError UNHEALTHY */
+    add: (tenantId: string, signal: AbortSignal): Promise<void> =>
+      run(['add', tenantId], `${etcdTenantPassword(etcd, tenantId)}\n`, signal),
+    /** Removes the cluster's user and keys. Absent ones are not an error. @throws EngineError UNHEALTHY */
+    remove: (tenantId: string, signal: AbortSignal): Promise<void> => run(['remove', tenantId], '', signal),
+  }
+}

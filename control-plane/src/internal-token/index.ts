@@ -1,0 +1,3 @@
+// The public interface of `internal-token/`.
+export { recordInternalToken } from './jobs-record.ts'
+export { createInternalTokenRecord } from './store.ts'

@@ -1,0 +1,24 @@
+// Creates a platform key for an operator who restores a control database and may have lost all keys.
+import { readFile, writeFile } from 'node:fs/promises'
+import { isMissingFile } from '@tenantry/contract'
+import type { RecordWrite } from '../platform/recorded-write.ts'
+import { keyHash, newPlatformKey } from './key-text.ts'
+import type { PlatformKeyStore } from './store.ts'
+
+/**
+ * Creates an admin key and writes it to a file, unless the file has a valid key. The file is written before the key is
+ * valid, so that no crash loses it. Earlier keys stay valid.
+ * @returns whether a key was created
+ */
+export async function createRecoveryKey(keys: PlatformKeyStore, record: RecordWrite, file: string): Promise<boolean> {
+  const written = await readFile(file, 'utf8').catch((cause: unknown) => {
+    if (isMissingFile(cause)) return ''
+    throw cause
+  })
+  const present = await keys.find(keyHash(written.trim()))
+  if (present !== undefined && present.revokedAt === undefined) return false
+  const text = newPlatformKey()
+  await writeFile(file, `${text}\n`, { mode: 0o600 })
+  await record({ keyId: 'system' }, (write) => keys.create('recovery key', 'admin', text, write))
+  return true
+}

@@ -1,0 +1,155 @@
+// The stack of a tenant with a cluster of its own: three members of Postgres, two routers to the primary, two runtimes. Pure.
+import { derivedPassword, etcdName, memberNumbers, type EtcdCredentials } from './etcd-services.ts'
+import { etcdPasswordPurpose, patroniConfiguration, patroniPort } from './patroni-settings.ts'
+import { SecretText } from './secret-text.ts'
+import type { AttachedContainer, HealthCheck, Resources, Service, Stack } from './stack.ts'
+import { postgresUser } from './tenant-services.ts'
+
+/** The parts of a region that its clusters use. */
+export interface ClusterRegion {
+  etcd: EtcdCredentials
+  /** Names of the containers of etcd's members, which are attached to each cluster's network. */
+  etcdContainers: readonly string[]
+}
+
+const megabyte = 2 ** 20
+const routerNumbers = [1, 2] as const
+const routerResources: Resources = { memoryBytes: 64 * megabyte, cpuMillis: 500, pids: 32 }
+/** Memory of Patroni, in addition to that of Postgres. */
+const patroniBytes = 128 * megabyte
+/** Port of the routers' health check. */
+const routerHealthPort = 8009
+
+/**
+ * Settings of Postgres, the same for all sizes: Postgres reads most of them only at a start, and a start of all members
+ * at once would be an outage.
+ */
+const parameters = {
+  max_connections: 100,
+  reserved_connections: 54,
+  shared_buffers: '128MB',
+  max_wal_size: '512MB',
+  min_wal_size: '80MB',
+  // What a replica may still need after its return. A replica that needs more is copied again.
+  wal_keep_size: '128MB',
+  max_slot_wal_keep_size: '2GB',
+  temp_file_limit: '1GB',
+  max_parallel_workers_per_gather: 0,
+  authentication_timeout: '10s',
+  password_encryption: 'scram-sha-256',
+  jit: 'off',
+  logging_collector: 'off',
+} as const
+
+/** Names of the services of the members of Postgres in a cluster, which are their host names on the tenant's network. */
+export const clusterMembers = ['postgres-1', 'postgres-2', 'postgres-3'] as const
+
+/** Returns the password of a tenant's user of the region's etcd. */
+export function etcdTenantPassword(etcd: Pick<EtcdCredentials, 'seed'>, tenantId: string): string {
+  return derivedPassword(etcd, etcdPasswordPurpose(tenantId))
+}
+
+interface ClusterInput {
+  id: string
+  running: boolean
+  restarts: number
+  subnet: string
+  image: string
+  /** Limits of each member's Postgres. */
+  resources: Resources
+  gatewayContainer: string
+  /** Name of Postgres for runtimes and gateways, on the tenant's network. */
+  postgresAlias: string
+  region: ClusterRegion
+  hasHome: boolean
+  runtimes: readonly Service[]
+}
+
+/**
+ * Returns a cluster's stack. A member's volume may be missing, because Patroni copies the data from another member; it
+ * never creates a second database, because etcd records the first.
+ */
+export function clusterStack(input: ClusterInput): Stack {
+  const { id, running, subnet, gatewayContainer, region, hasHome, runtimes } = input
+  const attached: AttachedContainer[] = [
+    { container: gatewayContainer, alias: 'gateway' },
+    ...region.etcdContainers.map((container, at) => ({ container, alias: etcdName(memberNumbers[at] ?? 1) })),
+  ]
+  return {
+    id,
+    state: running ? 'running' : 'stopped',
+    networks: [{ name: 'net', subnet, internal: true, hostAddress: false, attachedContainers: attached }],
+    volumes: [
+      ...memberNumbers.map((member) => ({ name: `data-${member}`, mustExist: false, isGuarded: false })),
+      { name: 'files', mustExist: hasHome, isGuarded: false },
+    ],
+    services: [
+      ...memberNumbers.map((member) => memberService(input, member)),
+      ...routerNumbers.map((router) => routerService(input, router)),
+      ...runtimes,
+    ],
+  }
+}
+
+function memberService(
+  { id, image, resources, restarts, region: { etcd } }: ClusterInput,
+  member: (typeof memberNumbers)[number],
+): Service {
+  const name = `postgres-${member}`
+  return {
+    name,
+    image,
+    command: ['member'],
+    environment: { TENANTRY_RESTARTS: String(restarts) },
+    secrets: {
+      'patroni.yml': new SecretText(patroniConfiguration({ tenantId: id, member: name, etcd, parameters })),
+      'etcd-ca.pem': new SecretText(etcd.authority),
+    },
+    volumes: { [`data-${member}`]: '/var/lib/postgresql' },
+    scratch: { '/tmp': 'size=64m,mode=1777', '/run/postgresql': 'size=1m,mode=0700,uid=10002,gid=10002' },
+    networks: [{ network: 'net', aliases: [name] }],
+    published: [],
+    isAttached: false,
+    // A member that copies the data or replays its log must not be killed for that.
+    health: check(patroniPort, '/liveness', 3_600),
+    resources: { ...resources, memoryBytes: resources.memoryBytes + patroniBytes },
+    user: postgresUser,
+    stopSeconds: 30,
+    replace: 'stop-first',
+  }
+}
+
+function routerService(
+  { image, postgresAlias, restarts }: ClusterInput,
+  router: (typeof routerNumbers)[number],
+): Service {
+  return {
+    name: `router-${router}`,
+    image,
+    command: ['router'],
+    environment: { TENANTRY_RESTARTS: String(restarts) },
+    secrets: {},
+    volumes: {},
+    scratch: { '/tmp': 'size=1m,mode=1777' },
+    // Clients try the addresses of an alias in turn.
+    networks: [{ network: 'net', aliases: [postgresAlias] }],
+    published: [],
+    isAttached: false,
+    health: check(routerHealthPort, '/'),
+    resources: routerResources,
+    user: postgresUser,
+    stopSeconds: 5,
+    replace: 'stop-first',
+  }
+}
+
+/** Returns a health check. Its interval is long, because each check is a process in a container. */
+function check(port: number, path: string, startSeconds = 20): HealthCheck {
+  return {
+    command: ['/usr/local/bin/is-ok', String(port), path],
+    intervalSeconds: 60,
+    timeoutSeconds: 10,
+    retries: 2,
+    startSeconds,
+  }
+}

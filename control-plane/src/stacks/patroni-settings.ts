@@ -1,0 +1,99 @@
+// The configuration of Patroni on one member of a cluster. Pure.
+import { derivedPassword, etcdClientHosts, type EtcdCredentials } from './etcd-services.ts'
+
+/** Port of Patroni's REST interface inside the containers of members. */
+export const patroniPort = 8008
+/** Prefix of all keys of clusters in etcd. The keys of a cluster are below `PREFIX/ID/` (images/etcd/etcd-access.sh). */
+const namespace = '/tenantry/'
+
+/**
+ * The rules of elections, which Patroni stores in etcd once. After the loss of a primary, another member is elected after
+ * `ttl` seconds and one loop.
+ */
+const elections = {
+  ttl: 20,
+  loop_wait: 2,
+  // A loop and two retries must end within the TTL.
+  retry_timeout: 8,
+  // A primary whose Postgres crashed is replaced at once.
+  primary_start_timeout: 0,
+  // A commit is confirmed by a replica, also when no replica is available: then writes wait.
+  synchronous_mode: 'quorum',
+  synchronous_mode_strict: true,
+  synchronous_node_count: 1,
+  // While etcd is unavailable, the primary continues as long as it reaches all members.
+  failsafe_mode: true,
+} as const
+
+/** The rules of pg_hba.conf. Tenants' logins arrive through the routers, on the tenant's own network. */
+const hostAccess = [
+  'local all postgres peer',
+  'local all all reject',
+  'host replication replicator samenet scram-sha-256',
+  'host postgres rewind samenet scram-sha-256',
+  'host all postgres,replicator,rewind all reject',
+  'host replication all all reject',
+  'host all all all scram-sha-256',
+] as const
+
+interface PatroniInput {
+  tenantId: string
+  /** Name of the member, and of its host on the tenant's network. */
+  member: string
+  etcd: Pick<EtcdCredentials, 'seed'>
+  /** Settings of Postgres that must be equal on all members. */
+  parameters: Readonly<Record<string, string | number>>
+}
+
+/** Returns the purpose from which the password of a tenant's user of etcd is derived. */
+export const etcdPasswordPurpose = (tenantId: string): string => `etcd:${tenantId}`
+
+/** Returns the configuration as JSON, which is valid YAML. It contains passwords. */
+export function patroniConfiguration({ tenantId, member, etcd, parameters }: PatroniInput): string {
+  const password = (role: string) => derivedPassword(etcd, `${role}:${tenantId}`)
+  return JSON.stringify({
+    scope: tenantId,
+    namespace,
+    name: member,
+    restapi: {
+      listen: `0.0.0.0:${patroniPort}`,
+      connect_address: `${member}:${patroniPort}`,
+      // Only calls that change the cluster need it.
+      authentication: { username: 'patroni', password: password('patroni') },
+    },
+    etcd3: {
+      hosts: etcdClientHosts,
+      protocol: 'https',
+      cacert: '/run/secrets/etcd-ca.pem',
+      username: tenantId,
+      password: derivedPassword(etcd, etcdPasswordPurpose(tenantId)),
+    },
+    bootstrap: {
+      dcs: { ...elections, postgresql: { use_pg_rewind: true, use_slots: true, parameters } },
+      initdb: [{ encoding: 'UTF8' }, { locale: 'C.UTF-8' }, 'data-checksums'],
+      post_bootstrap: '/usr/local/bin/prepare-cluster',
+    },
+    postgresql: {
+      listen: '0.0.0.0:5432',
+      connect_address: `${member}:5432`,
+      data_dir: '/var/lib/postgresql/17/data',
+      bin_dir: '/usr/lib/postgresql/17/bin',
+      pgpass: '/tmp/pgpass',
+      use_unix_socket: true,
+      // Otherwise a copy waits for the next checkpoint, for minutes.
+      basebackup: [{ checkpoint: 'fast' }],
+      // A member whose data cannot follow the primary copies everything again.
+      remove_data_directory_on_rewind_failure: true,
+      remove_data_directory_on_diverged_timelines: true,
+      authentication: {
+        superuser: { username: 'postgres' },
+        replication: { username: 'replicator', password: password('replication') },
+        rewind: { username: 'rewind', password: password('rewind') },
+      },
+      parameters: { unix_socket_directories: '/run/postgresql' },
+      pg_hba: hostAccess,
+    },
+    watchdog: { mode: 'off' },
+    log: { deduplicate_heartbeat_logs: true },
+  })
+}

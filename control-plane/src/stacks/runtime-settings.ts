@@ -1,0 +1,78 @@
+// The settings of a region's runtimes and gateway that follow from its file: storage, signed URLs, paths and the way out. Pure.
+import type { DockerSettings } from './docker-settings.ts'
+import { SecretText } from './secret-text.ts'
+import { ports } from './tenant-services.ts'
+
+type EnvironmentOf = Readonly<Record<string, string>>
+
+/** Path of the secret key of the storage, inside the shared runtimes' containers. */
+const s3SecretName = 's3-secret-access-key'
+
+/** Returns the settings of all runtimes of a region, tenants' own included. */
+export function runtimeEnvironment({
+  egress,
+  signed_urls: signed,
+  max_path_bytes: pathBytes,
+}: DockerSettings): EnvironmentOf {
+  return defined({
+    // Every network of runtimes has the gateway under this name.
+    TENANTRY_EGRESS_PROXY: egress === undefined ? undefined : `http://gateway:${ports.egress}`,
+    TENANTRY_SIGNED_URL_SECONDS: signed?.default_seconds,
+    TENANTRY_MAX_SIGNED_URL_SECONDS: signed?.max_seconds,
+    TENANTRY_MAX_PATH_BYTES: pathBytes,
+  })
+}
+
+/**
+ * Returns the settings of the shared runtimes' storage. Tenants' own runtimes have their files on a volume: the storage's
+ * credentials open the files of all tenants.
+ */
+export function storageEnvironment({ storage }: DockerSettings): EnvironmentOf {
+  if (storage === undefined) return {}
+  const { backend, fallback, s3 } = storage
+  return defined({
+    TENANTRY_STORAGE_BACKEND: backend,
+    TENANTRY_STORAGE_FALLBACK: fallback,
+    TENANTRY_S3_ENDPOINT: s3.endpoint,
+    TENANTRY_S3_REGION: s3.region,
+    TENANTRY_S3_BUCKET: s3.bucket,
+    TENANTRY_S3_PREFIX: s3.prefix,
+    TENANTRY_S3_PATH_STYLE: s3.path_style === undefined ? undefined : Number(s3.path_style),
+    TENANTRY_S3_ACCESS_KEY_ID: s3.access_key_id,
+    TENANTRY_S3_SECRET_ACCESS_KEY_FILE: `/run/secrets/${s3SecretName}`,
+  })
+}
+
+/** Returns the secrets of the shared runtimes' storage by file name. @param key the secret key; undefined without a storage */
+export function storageSecrets(key: string | undefined): Readonly<Record<string, SecretText>> {
+  return key === undefined ? {} : { [s3SecretName]: new SecretText(key) }
+}
+
+/** Returns the settings of the egress proxy in a gateway that the control plane creates. */
+export function egressEnvironment({ egress, storage, gateway }: DockerSettings): EnvironmentOf {
+  if (egress === undefined) return {}
+  const host = 'port' in gateway ? [gateway.host_address] : []
+  return defined({
+    TENANTRY_EGRESS_PORT: ports.egress,
+    TENANTRY_EGRESS_STORAGE: storage === undefined ? undefined : storageHost(storage.s3),
+    TENANTRY_EGRESS_MAY_REACH: egress.may_reach?.join(','),
+    TENANTRY_EGRESS_FORBIDDEN: [...host, ...(egress.forbidden ?? [])].join(','),
+  })
+}
+
+/** Returns `host:port` of an S3 server, as the runtimes connect to it. */
+export function storageHost({ endpoint, bucket, path_style: isPathStyle = true }: StorageServer): string {
+  const { protocol, hostname, port } = new URL(endpoint)
+  const host = isPathStyle ? hostname : `${bucket}.${hostname}`
+  return `${host}:${port === '' ? (protocol === 'https:' ? 443 : 80) : port}`
+}
+
+type StorageServer = NonNullable<DockerSettings['storage']>['s3']
+
+function defined(settings: Record<string, string | number | undefined>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(settings).flatMap(([name, value]) =>
+      value === undefined || value === '' ? [] : [[name, String(value)]],
+    ),
+  )
+}

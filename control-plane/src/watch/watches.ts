@@ -1,0 +1,60 @@
+// What the watches send: routes and manifests of tenants, and blocked addresses.
+import type { BlockedAddress, Route, TenantManifest } from '@tenantry/contract'
+import type { ChangeListener } from '../platform/change-feed.ts'
+import { WatchHub, type EntrySource } from './watch-hub.ts'
+
+/** An entry of the watches of tenants: the parts that gateways and runtimes receive about one tenant. */
+export interface Published {
+  tenantId: string
+  route: Route
+  /** Manifest of the home; undefined until the home exists. */
+  manifest: TenantManifest | undefined
+}
+
+/** Reads the published entries of tenants. */
+export type PublishedSource = EntrySource<Published>
+
+/** The senders of all watches. */
+export type Watches = ReturnType<typeof createWatches>
+
+/** Creates the senders of all watches. */
+export function createWatches(
+  tenants: PublishedSource,
+  addresses: EntrySource<BlockedAddress>,
+  onError: (error: Error) => void,
+) {
+  const hubs = {
+    tenants: new WatchHub({
+      source: tenants,
+      kinds: ['route', 'manifest'],
+      idOf: ({ tenantId }) => tenantId,
+      partOf: (entry, kind) => entry[kind],
+      key: 'tenant_id',
+      isRelevant: ({ kind }) => kind === 'wanted' || kind === 'published',
+      onError,
+    }),
+    addresses: new WatchHub({
+      source: addresses,
+      kinds: ['address'],
+      idOf: ({ address }) => address,
+      partOf: (entry) => entry,
+      key: 'address',
+      isRelevant: ({ kind }) => kind === 'blocked',
+      onError,
+    }),
+  }
+  const onChange: ChangeListener = (change) => {
+    hubs.tenants.onChange(change)
+    hubs.addresses.onChange(change)
+  }
+  return {
+    ...hubs,
+    /** Handles every event of the change feed. */
+    onChange,
+    /** Sends a heartbeat to every watch. The caller repeats it every `watchPingSeconds`. */
+    ping(): void {
+      hubs.tenants.ping()
+      hubs.addresses.ping()
+    },
+  }
+}

@@ -1,0 +1,99 @@
+// What Patroni's report shows of a cluster: a commit needs a primary and a replica that confirms it.
+import t from 'tap'
+import { awaitQuorum, awaitReplication } from '#control-plane/clusters/await-cluster.ts'
+import { clusterState, type ClusterState } from '#control-plane/clusters/cluster-state.ts'
+
+interface Reported {
+  name: string
+  role: string
+  state: string
+  timeline?: number
+  lag?: number | string
+}
+
+const primary: Reported = { name: 'postgres-1', role: 'leader', state: 'running', timeline: 3 }
+const synchronous: Reported = { name: 'postgres-2', role: 'quorum_standby', state: 'streaming', timeline: 3, lag: 0 }
+const other: Reported = { name: 'postgres-3', role: 'quorum_standby', state: 'streaming', timeline: 3, lag: 512 }
+const read = (...members: Reported[]): ClusterState => {
+  const state = clusterState(JSON.stringify({ members, scope: 't' }))
+  if (state === undefined) throw new Error('the report was not read')
+  return state
+}
+
+t.test('A complete cluster has a quorum, and all replicas follow the primary', async (t) => {
+  t.same(read(primary, synchronous, other), {
+    primary: 'postgres-1',
+    hasQuorum: true,
+    notReplicating: [],
+    members: [
+      { name: 'postgres-1', role: 'primary', state: 'running', lagBytes: null, timeline: 3, isSynchronous: false },
+      { name: 'postgres-2', role: 'replica', state: 'streaming', lagBytes: 0, timeline: 3, isSynchronous: true },
+      { name: 'postgres-3', role: 'replica', state: 'streaming', lagBytes: 512, timeline: 3, isSynchronous: true },
+    ],
+  })
+})
+
+t.test('A cluster without a primary, or whose replicas confirm nothing, has no quorum', async (t) => {
+  for (const [what, state] of Object.entries({
+    'no primary': read({ ...primary, role: 'replica', state: 'running' }, synchronous, other),
+    'a primary that starts': read({ ...primary, state: 'starting' }, synchronous, other),
+    'asynchronous replicas': read(primary, { ...synchronous, role: 'replica' }, { ...other, role: 'replica' }),
+    'replicas that do not stream': read(
+      primary,
+      { ...synchronous, state: 'starting' },
+      { ...other, state: 'in archive recovery' },
+    ),
+    'replicas on an older timeline': read(primary, { ...synchronous, timeline: 2 }, { ...other, timeline: 2 }),
+    'no replica': read(primary),
+  }))
+    t.equal(state.hasQuorum, false, what)
+})
+
+t.test('A member that is absent or behind by a timeline does not replicate', async (t) => {
+  t.match(read(primary, synchronous), {
+    hasQuorum: true,
+    notReplicating: ['postgres-3'],
+    members: { 2: { name: 'postgres-3', role: 'absent', state: '', lagBytes: null, timeline: null } },
+  })
+  t.same(read(primary, synchronous, { ...other, timeline: 2 }).notReplicating, ['postgres-3'])
+  t.match(read(primary, synchronous, { ...other, lag: 'unknown' }), { members: { 2: { lagBytes: null } } })
+})
+
+t.test('Only a report of Patroni is read', async (t) => {
+  for (const text of ['', 'null', '{"members":{}}', '{"members":[{"name":1}]}', 'HTTP/1.0 503'])
+    t.equal(clusterState(text), undefined, text)
+})
+
+t.test('A wait ends with the state, or with the last state that was seen', async (t) => {
+  let now = 0
+  const clock = {
+    now: () => new Date(now),
+    sleep: async (milliseconds: number) => {
+      now += milliseconds
+    },
+  }
+  const { signal } = new AbortController()
+  const reading = (...states: (ClusterState | Error)[]) => {
+    let reads = 0
+    return async () => {
+      const state = states[Math.min(reads++, states.length - 1)]
+      if (state === undefined || state instanceof Error) throw state ?? new Error('no state')
+      return state
+    }
+  }
+  await awaitQuorum(reading(new Error('not yet'), read(primary), read(primary, synchronous)), 5_000, clock, signal)
+  t.equal(now, 1_000, 'two more polls')
+  await t.rejects(awaitQuorum(reading(read(primary)), 5_000, clock, signal), {
+    code: 'UNHEALTHY',
+    message: 'No replica confirms the commits of postgres-1.',
+  })
+  await t.rejects(awaitQuorum(reading(read(synchronous)), 5_000, clock, signal), {
+    message: 'The cluster has no primary.',
+  })
+  await t.rejects(awaitReplication(reading(read(primary, synchronous)), 5_000, clock, signal), {
+    message: 'These members do not follow the primary: postgres-3.',
+  })
+  await t.rejects(awaitQuorum(reading(new Error('no member responds')), 5_000, clock, signal), {
+    message: 'no member responds',
+  })
+})
