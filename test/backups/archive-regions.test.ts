@@ -79,7 +79,7 @@ function installation() {
   const ledger = {
     key: () => Promise.resolve(key),
     of: (id: string) => Promise.resolve([archives.get(id)].flatMap((archive) => archive ?? [])),
-    archived: () => Promise.resolve(tenants),
+    archived: (region: string) => Promise.resolve(tenants.filter(({ regionId }) => regionId === region)),
     unwanted: () => Promise.resolve([]),
     advance: ({ tenantId }: Archive) => Promise.resolve(void stored.add(tenantId)),
     fail: ({ tenantId }: Archive) => Promise.resolve(void failures.push(tenantId)),

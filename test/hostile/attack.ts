@@ -40,6 +40,11 @@ export interface Scene {
   milliseconds: number
   /** Whether that time is over. It begins with the first call. */
   isOver(): boolean
+  /**
+   * Waits for that time, and then until `describe` returns what the attacker must see, for at most 30 s.
+   * @returns the last description
+   */
+  watch(describe: () => string): Promise<string>
   controlUrl: string
   /** Port of the attacker's `database_url`. */
   sqlPort: number

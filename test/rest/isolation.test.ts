@@ -282,7 +282,14 @@ t.test('Tenants and users who share two connections', async (t) => {
       await abandon(member.tenant.port, method, `/rest/v1/${path}`, all, body, chance)
       return
     }
-    const response = await send(member.tenant.port, method, `/rest/v1/${path}`, all, body)
+    const response = await send(member.tenant.port, method, `/rest/v1/${path}`, all, body).catch(String)
+    if (typeof response === 'string') {
+      // A strike cuts a list that is being streamed; its status was sent before.
+      const what = `${method} ${path} of ${member.at}/${member.user}: ${response}`
+      if (method === 'GET') failures.push({ at: member.at, until: performance.now(), what })
+      else wrong.push(what)
+      return
+    }
     poll(member, operation, response)
     const what = `${method} ${path} of ${member.at}/${member.user}: ${response.status} ${response.text.slice(0, 300)}`
     if (response.status >= 500) {

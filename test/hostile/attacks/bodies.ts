@@ -1,7 +1,7 @@
 // Request bodies that are large, slow or many.
 import { effort } from '#test/support/effort.ts'
 import type { Attack, Scene } from '../attack.ts'
-import { describeRaw, openRaw, summary, withKey, type RawConnection } from '../support/requests.ts'
+import { describeRaw, openRaw, summary, watchConnections, withKey, type RawConnection } from '../support/requests.ts'
 import { addNotes, type Tenant } from '../support/tenants.ts'
 
 interface Upload {
@@ -38,8 +38,7 @@ function openPost(scene: Scene, { url }: Tenant, n: number, upload: Upload): Raw
 async function holdPosts(scene: Scene, count: number, upload: Upload, addresses = 250): Promise<string> {
   await addNotes(scene.attacker)
   const connections = Array.from({ length: count }, (_, n) => openPost(scene, scene.attacker, n % addresses, upload))
-  await new Promise((resolve) => setTimeout(resolve, scene.milliseconds))
-  return summary(connections.map(describeRaw).toSorted((a, b) => Number(a === 'open') - Number(b === 'open')))
+  return watchConnections(scene, connections)
 }
 
 const megabyte = 1_000_000

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { effort } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
 import type { Attack, Scene } from '../attack.ts'
-import { describeRaw, openRaw, repeat, summary } from '../support/requests.ts'
+import { openRaw, repeat, watchConnections } from '../support/requests.ts'
 
 /**
  * Opens connections that send `text` and then nothing. All from one address are more than it may have.
@@ -14,11 +14,7 @@ async function hold(scene: Scene, count: number, text: string, addresses = 1): P
   const connections = Array.from({ length: count }, (_, n) =>
     openRaw({ ...scene, address: scene.addressOf(n % addresses) }, port, text),
   )
-  await new Promise((resolve) => setTimeout(resolve, scene.milliseconds))
-  // On a busy machine, the attacker may notice later that connections were closed.
-  if (addresses === 1)
-    await until(() => connections.some((one) => describeRaw(one) !== 'open'), 'the end of a connection')
-  return summary(connections.map(describeRaw).toSorted((a, b) => Number(a === 'open') - Number(b === 'open')))
+  return watchConnections(scene, connections)
 }
 
 /** Opens a connection that sends `text`. @returns the first bytes of the response, or why it was closed */

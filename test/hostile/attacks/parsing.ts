@@ -2,7 +2,7 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { effort } from '#test/support/effort.ts'
 import type { Attack } from '../attack.ts'
-import { describeRaw, openRaw, repeat, send, summary, withKey } from '../support/requests.ts'
+import { openRaw, repeat, send, watchConnections, withKey } from '../support/requests.ts'
 import { addNotes, callTenant } from '../support/tenants.ts'
 import { allTargets } from '../support/target.ts'
 
@@ -185,8 +185,7 @@ export const parsingAttacks: Attack[] = [
       const connections = Array.from({ length: effort({ small: 5, full: 20 }) }, () =>
         openRaw(scene, Number(port), text),
       )
-      await new Promise((resolve) => setTimeout(resolve, scene.milliseconds))
-      return summary(connections.map(describeRaw))
+      return watchConnections(scene, connections)
     },
   },
   {
@@ -232,8 +231,7 @@ export const parsingAttacks: Attack[] = [
         connection.socket.on('connect', more).on('drain', more)
         return connection
       })
-      await new Promise((resolve) => setTimeout(resolve, scene.milliseconds))
-      return summary(connections.map(describeRaw))
+      return watchConnections(scene, connections)
     },
   },
 ]

@@ -1,7 +1,7 @@
 // Clients that request much and read slowly, and connections that last.
 import { effort } from '#test/support/effort.ts'
 import type { Attack, Scene } from '../attack.ts'
-import { describeRaw, openRaw, summary, withKey } from '../support/requests.ts'
+import { openRaw, watchConnections, withKey } from '../support/requests.ts'
 import { addNotes, callTenant, type Tenant } from '../support/tenants.ts'
 import { allTargets } from '../support/target.ts'
 
@@ -28,8 +28,7 @@ async function readSlowly(
     connection.socket.once('data', () => connection.socket.pause())
     return connection
   })
-  await new Promise((resolve) => setTimeout(resolve, scene.milliseconds))
-  return summary(connections.map(describeRaw))
+  return watchConnections(scene, connections)
 }
 
 /** Uploads files with much metadata. */

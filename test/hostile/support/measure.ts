@@ -39,6 +39,8 @@ export interface MeasureDeps {
 
 /** Duration of an attack without an end of its own, in milliseconds. */
 const attackMilliseconds = effort({ small: 1_000, full: 10_000 })
+/** A busy machine shows the attacker the outcome later. */
+const maxWatchMilliseconds = 30_000
 /** A second without failures and slow requests is normal. */
 const normalMilliseconds = 1_000
 const maxRecoveryMilliseconds = 30_000
@@ -78,6 +80,12 @@ export async function measure(attack: Attack, deps: MeasureDeps): Promise<Outcom
       addressOf: (n) => `127.0.${number}.${1 + (n % 250)}`,
       milliseconds: attackMilliseconds,
       isOver: () => present() > (until ??= present() + attackMilliseconds),
+      async watch(describe) {
+        await sleep(attackMilliseconds)
+        const latest = present() + maxWatchMilliseconds
+        while (!attack.sees.test(describe()) && present() < latest) await sleep(100)
+        return describe()
+      },
       controlUrl: platform.controlUrl,
       sqlPort: Number(new URL(attacker.databaseUrl).port),
       postgresPorts: await platform.postgresPorts(),

@@ -69,6 +69,16 @@ export function describeRaw({ socket, received }: RawConnection): string {
   return socket.destroyed || socket.readableEnded ? 'closed' : 'open'
 }
 
+/**
+ * Watches connections for the attack's duration, and longer on a busy machine: until the attacker sees what the attack
+ * expects. @returns the outcomes, those of connections that are only open last
+ */
+export function watchConnections(scene: Scene, connections: readonly RawConnection[]): Promise<string> {
+  return scene.watch(() =>
+    summary(connections.map(describeRaw).toSorted((a, b) => Number(a === 'open') - Number(b === 'open'))),
+  )
+}
+
 /** Returns the most frequent of several descriptions, with the others after it. */
 export function summary(descriptions: readonly string[]): string {
   const counts = new Map<string, number>()

@@ -185,7 +185,7 @@ export function createPoll(deps: ArchiveJobDeps & ArchiveDeps, lost: AbortSignal
     async run(region: string): Promise<number> {
       const engine = regions.get(region)?.engine
       if (engine === undefined) return pollMs
-      const tenants = (await ledger.archived()).filter(({ regionId }) => regionId === region)
+      const tenants = await ledger.archived(region)
       if (tenants.some(({ id }) => silent.has(id)) && !(await responds(engine))) return pollMs
       let isAway = false
       const waiting = tenants.values()

@@ -77,10 +77,11 @@ export function createArchiveLedger(database: Database, seal: Seal, now: () => D
   }
 
   return {
-    /** Returns the running tenants whose WAL is archived. */
-    async archived(): Promise<ArchivedTenant[]> {
+    /** Returns the running tenants whose WAL is archived, of one region or of all. */
+    async archived(regionId?: string): Promise<ArchivedTenant[]> {
       const rows = await database.tenant.findMany({
         where: {
+          ...(regionId === undefined ? {} : { regionId }),
           archiveDays: { not: null },
           isolation: 'database-per-tenant',
           desired: 'active',
