@@ -45,8 +45,10 @@ const files =
     : globSync('test/**/*.test.ts')
         .filter((file) => isFull || !isSoak(file))
         .sort()
+/** Whether a file `NAME.quiet.test.ts` measures effects on others, and therefore needs a machine without other tests. */
+const needsQuiet = (file: string) => file.endsWith('.quiet.test.ts')
 /** Whether a file runs after all others, one at a time. Some of the long ones also stop the engine. */
-const isAlone = (file: string) => isSoak(file) || endsEngine(file)
+const isAlone = (file: string) => isSoak(file) || needsQuiet(file) || endsEngine(file)
 const together = files.filter((file) => !isAlone(file))
 
 if (files.some(needsObjectStore)) await orEnd(ensureSwift())

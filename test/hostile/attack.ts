@@ -15,7 +15,7 @@ export interface Attack {
   sees: RegExp
   /** The targets for which the attack makes sense. By default, these are all except tenants with their own Postgres. */
   targets?: readonly Target[]
-  /** The targets on a Docker Engine that small runs attack, too. Full runs attack all. */
+  /** The targets that small runs attack, by default only `npm start`. Full runs attack all. */
   smallRuns?: readonly Target[]
   /** Whether the probe also creates and deletes tenants meanwhile. */
   createsTenants?: boolean

@@ -7,19 +7,8 @@ import { chanceOf } from '#test/simulation/chance.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { send, startRuntime, type ApiResponse } from '#test/support/runtime.ts'
 import { abandon } from './support/abandon.ts'
+import { repeat, type Operation } from './support/canary-operation.ts'
 import { addMembers, collections, kinds, maySee, pattern, type Kind, type Member } from './support/canary-tenants.ts'
-
-interface Operation {
-  method: string
-  path: string
-  body?: object | string
-  headers?: Record<string, string>
-  /** The expected statuses. */
-  right: number[]
-  /** The collection and texts that a rejected request must not store. */
-  writes?: { collection: string; texts: string[] }
-  learn?: (response: ApiResponse) => void
-}
 
 t.test('Tenants and users who share two connections', async (t) => {
   const counts = {
@@ -401,7 +390,3 @@ t.test('Tenants and users who share two connections', async (t) => {
     'and the log contains only errors of strikes',
   )
 })
-
-function repeat(times: number, make: () => (member: Member) => Operation): ((member: Member) => Operation)[] {
-  return Array.from({ length: times }, make)
-}

@@ -68,6 +68,7 @@ export const bodyAttacks: Attack[] = [
     attacker: 'service key',
     bound: "the tenant's share of the runtime's sockets; minimum rate of bodies",
     sees: /\b(400|404|408|413|429|503|closed)/,
+    smallRuns: [],
     run: (scene) =>
       holdPosts(scene, effort({ small: 500, full: 2_000 }), {
         path: '/storage/v1/object/system/slow.bin',

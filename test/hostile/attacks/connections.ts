@@ -54,6 +54,7 @@ export const connectionAttacks: Attack[] = [
     attacker: 'anonymous',
     bound: 'connections of an address; 15 s for a head',
     sees: /closed|408/,
+    smallRuns: [],
     targets: ['npm start'],
     run: (scene) => hold(scene, effort({ small: 1_500, full: 5_000 }), 'GET / HTTP/1.1\r\nhost: '),
   },

@@ -85,6 +85,7 @@ export const functionAttacks: Attack[] = [
     attacker: 'deployer',
     bound: 'the number of functions; executors and turns of a tenant',
     sees: /\b(201|4\d\d) ?/,
+    smallRuns: [],
     async run(scene) {
       const wasm = command({ code: forever })
       const seen: string[] = []

@@ -44,6 +44,7 @@ export const lockAttacks: Attack[] = [
     attacker: 'SQL',
     bound: '2,000 relations of a home; a purge in batches',
     sees: /relation/i,
+    smallRuns: [],
     createsTenants: true,
     async run(scene) {
       const session = await openSql(scene, scene.attacker.databaseUrl)

@@ -48,6 +48,7 @@ export const parsingAttacks: Attack[] = [
     attacker: 'anonymous',
     bound: 'length of the URL; rate of the tenant; time of a statement',
     sees: /\b(200|400|414|429) ?/,
+    smallRuns: [],
     async run(scene) {
       await addNotes(scene.attacker)
       const tree = Array.from({ length: 4_000 }, (_, n) => `text.eq.a${n}`).join(',')
@@ -133,6 +134,7 @@ export const parsingAttacks: Attack[] = [
     attacker: 'anonymous',
     bound: 'size of a head; rejections of an address',
     sees: /\b(401|429) ?/,
+    smallRuns: [],
     run: (scene) =>
       repeat(scene, 8, (n) => {
         const head = Buffer.from(JSON.stringify({ alg: 'HS256', kid: `${n}${'x'.repeat(5_000)}` })).toString(
@@ -148,6 +150,7 @@ export const parsingAttacks: Attack[] = [
     attacker: 'anonymous',
     bound: "the tenant's rate",
     sees: /\b(204|429) ?/,
+    smallRuns: [],
     run: (scene) =>
       repeat(scene, 16, (n) =>
         send(scene, `${scene.attacker.url}/rest/v1/notes`, {
@@ -161,6 +164,7 @@ export const parsingAttacks: Attack[] = [
     attacker: 'service key',
     bound: 'size of a head; one range of a download',
     sees: /\b(200|206|416|431) ?/,
+    smallRuns: [],
     async run(scene) {
       const { attacker } = scene
       await callTenant(attacker, 'POST', '/storage/v1/bucket', '{"name":"ranges"}')
@@ -206,6 +210,7 @@ export const parsingAttacks: Attack[] = [
     attacker: 'anonymous',
     bound: 'a key is looked up by its hash',
     sees: /\b(401|429) /,
+    smallRuns: [],
     createsTenants: true,
     run: (scene) =>
       repeat(scene, 16, (n) =>

@@ -65,6 +65,7 @@ export const readerAttacks: Attack[] = [
     attacker: 'service key',
     bound: 'lists do not read metadata; the rate of the tenant',
     sees: /\b(200|413|429|503)/,
+    smallRuns: [],
     async run(scene) {
       await uploadWithMetadata(scene.attacker, effort({ small: 50, full: 500 }))
       return readSlowly(
@@ -93,6 +94,7 @@ export const readerAttacks: Attack[] = [
     attacker: 'service key',
     bound: "the tenant's rate, and its share of the runtime's sockets",
     sees: /\b(4\d\d|503)/,
+    smallRuns: [],
     run: (scene) =>
       readSlowly(scene, scene.attacker, effort({ small: 400, full: 2_000 }), '/rest/v1/notes', {
         connection: 'Upgrade',

@@ -38,6 +38,7 @@ export const schemaAttacks: Attack[] = [
     attacker: 'SQL',
     bound: '2,000 relations of a home',
     sees: /\b(200|409|413|422|429|503) ?/,
+    smallRuns: [],
     async run(scene) {
       const { attacker } = scene
       const session = await openSql(scene, attacker.databaseUrl)
@@ -57,6 +58,7 @@ export const schemaAttacks: Attack[] = [
     attacker: 'service key',
     bound: "the tenant's rate; one reload at a time",
     sees: /\b(200|409|429|503) ?/,
+    smallRuns: [],
     async run(scene) {
       await addNotes(scene.attacker)
       const headers = withKey(scene.attacker)

@@ -44,6 +44,7 @@ export const serverAttacks: Attack[] = [
     attacker: 'SQL',
     bound: 'temporary files of a session',
     sees: ended,
+    smallRuns: [],
     run: (scene) =>
       load(
         scene,
@@ -72,6 +73,7 @@ export const serverAttacks: Attack[] = [
     attacker: 'SQL',
     bound: 'memory of a session',
     sees: ended,
+    smallRuns: [],
     run: (scene) =>
       load(
         scene,
@@ -85,6 +87,7 @@ export const serverAttacks: Attack[] = [
     attacker: 'SQL',
     bound: 'age of a transaction',
     sees: ended,
+    smallRuns: [],
     async run(scene) {
       const session = await openSql(scene, scene.attacker.databaseUrl)
       await session.query('create table nested (a int)')
@@ -101,6 +104,7 @@ export const serverAttacks: Attack[] = [
     attacker: 'SQL',
     bound: 'memory of a session',
     sees: ended,
+    smallRuns: [],
     run: (scene) =>
       load(scene, 4, `do $$ begin for n in 1..100000 loop execute format('listen channel_%s', n); end loop; end $$`),
   },
@@ -130,6 +134,7 @@ export const serverAttacks: Attack[] = [
     attacker: 'SQL',
     bound: 'sessions of a tenant',
     sees: /^(ok|40P01|57014|57P01)|terminat/,
+    smallRuns: [],
     async run(scene) {
       const session = await openSql(scene, scene.attacker.databaseUrl)
       await session.query(
@@ -149,6 +154,7 @@ export const serverAttacks: Attack[] = [
     attacker: 'SQL',
     bound: 'sessions of a tenant',
     sees: ended,
+    smallRuns: [],
     async run(scene) {
       const session = await openSql(scene, scene.attacker.databaseUrl)
       await session.query(
@@ -212,6 +218,7 @@ export const serverAttacks: Attack[] = [
     attacker: 'SQL',
     bound: 'WAL and memory of a session',
     sees: ended,
+    smallRuns: [],
     run: (scene) =>
       load(
         scene,

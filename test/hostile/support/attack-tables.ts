@@ -17,13 +17,13 @@ interface AttackTable {
 
 /** The attacks on an installation of `npm start`. */
 export const localTable: AttackTable = {
-  begin: '<!-- from test/hostile/hostile.test.ts -->\n',
+  begin: '<!-- from test/hostile/hostile.quiet.test.ts -->\n',
   targets: ['npm start'],
 }
 
 /** The attacks on a Docker region. */
 export const dockerTable: AttackTable = {
-  begin: '<!-- from test/hostile/docker.test.ts -->\n',
+  begin: '<!-- from test/hostile/docker.quiet.test.ts -->\n',
   targets: ['shared Postgres', 'own Postgres'],
 }
 

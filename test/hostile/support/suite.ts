@@ -3,11 +3,13 @@ import { setPriority } from 'node:os'
 import type { Test } from 'tap'
 import { effort } from '#test/support/effort.ts'
 import type { Attack } from '../attack.ts'
+import { attacksIn } from '../attacks/index.ts'
 import { boundsOf } from './bounds.ts'
 import { attackFailed, measure, type Outcome } from './measure.ts'
 import type { AttackedPlatform } from './platform.ts'
 import { present, startProbe } from './probe.ts'
 import { describeKinds, neighboursP99 } from './samples.ts'
+import type { Target } from './target.ts'
 import { createNeighbour, neighbourFileBytes } from './tenants.ts'
 
 export const isFull = effort({ small: 0, full: 1 }) === 1
@@ -33,9 +35,11 @@ export interface SuiteOutcome {
   quietP99: number
 }
 
-/** Returns whether an attack's name contains one of the words; without words, every attack is selected. */
-export function isSelected({ name }: Attack, words: readonly string[]): boolean {
-  return words.length === 0 || words.some((word) => name.includes(word))
+/** Returns the attacks on a target whose names contain one of the words; without words, those of the run. */
+export function chooseAttacks(target: Target, words: readonly string[]): Attack[] {
+  return attacksIn(target).filter(({ name, smallRuns = ['npm start'] }) =>
+    words.length > 0 ? words.some((word) => name.includes(word)) : isFull || smallRuns.includes(target),
+  )
 }
 
 export async function attackPlatform(

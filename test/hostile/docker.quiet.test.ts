@@ -4,10 +4,9 @@
 import { setPriority } from 'node:os'
 import t from 'tap'
 import { startDockerPlatform, testEngine } from '#test/support/docker-platform.ts'
-import { attacksIn } from './attacks/index.ts'
 import { checkTable, dockerTable } from './support/attack-tables.ts'
 import { dockerPlatform } from './support/platform.ts'
-import { attackPlatform, isFull, isSelected, platformEnvironment, timeout, type SuiteOutcome } from './support/suite.ts'
+import { attackPlatform, chooseAttacks, platformEnvironment, timeout, type SuiteOutcome } from './support/suite.ts'
 
 const words = process.argv.slice(2)
 const suites: SuiteOutcome[] = []
@@ -17,9 +16,7 @@ t.test('No attack on a Docker region harms others', { timeout }, async (t) => {
   const platform = await startDockerPlatform({ environment: platformEnvironment })
   t.teardown(() => platform.stop())
   for (const target of ['shared Postgres', 'own Postgres'] as const) {
-    const chosen = attacksIn(target).filter((attack) =>
-      words.length > 0 ? isSelected(attack, words) : isFull || attack.smallRuns?.includes(target) === true,
-    )
+    const chosen = chooseAttacks(target, words)
     if (chosen.length === 0) continue
     // The probe must not inherit the attacker's priority. Tests with a Docker Engine run as root, who may raise it.
     setPriority(0)

@@ -3,10 +3,9 @@
 // again afterwards. Arguments select attacks by a part of their names.
 import t from 'tap'
 import { removeInstallation, startInstallation } from '#test/support/installation.ts'
-import { attacksIn } from './attacks/index.ts'
 import { localPlatform } from './support/platform.ts'
 import { checkTable, localTable } from './support/attack-tables.ts'
-import { attackPlatform, isSelected, platformEnvironment, timeout, type SuiteOutcome } from './support/suite.ts'
+import { attackPlatform, chooseAttacks, platformEnvironment, timeout, type SuiteOutcome } from './support/suite.ts'
 
 const words = process.argv.slice(2)
 const suites: SuiteOutcome[] = []
@@ -16,8 +15,7 @@ t.test('No attack harms others', { timeout }, async (t) => {
   // All tenants share one runtime, so that each attack reaches the neighbour's.
   const installation = await startInstallation({ logLevel: 'warn', runtimes: 1, environment: platformEnvironment })
   t.teardown(() => removeInstallation(installation))
-  const chosen = attacksIn('npm start').filter((attack) => isSelected(attack, words))
-  suites.push(await attackPlatform(t, localPlatform(installation), chosen))
+  suites.push(await attackPlatform(t, localPlatform(installation), chooseAttacks('npm start', words)))
 })
 
 t.test('docs/security.md lists the attacks', (t) => checkTable(t, localTable, suites))
