@@ -58,8 +58,8 @@ async function runHostile(
   { wasm, ends, input }: Pick<Hostile, 'wasm' | 'ends' | 'input'>,
   name = 'hostile',
 ): Promise<{ response: ApiResponse; ending: Ending | undefined; milliseconds: number; timeout: number }> {
-  // A module that ends by itself has time for that on a slow machine.
-  const timeout = [ends].flat().includes('stopped') ? 1 : 10
+  // A module that ends by itself has time for that on a busy machine.
+  const timeout = [ends].flat().includes('stopped') ? 1 : 60
   const deployed = await deploy(tenant, { name, wasm: wasm(), config: { timeout, max_memory: maxMemory } })
   if (deployed.status !== 201)
     return {
@@ -90,7 +90,7 @@ t.test('A corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
     const runtime = await startRuntime(t)
     const tenant = await runtime.addTenant({ name: 'hostile' })
     const neighbour = await runtime.addTenant({ name: 'neighbour' })
-    t.equal((await deploy(neighbour, { name: 'calm', wasm: command() })).status, 201)
+    t.equal((await deploy(neighbour, { name: 'calm', wasm: command(), config: { timeout: 60 } })).status, 201)
     const watch = new MemoryWatch()
     t.teardown(() => watch.end())
     for (let round = 1; round <= rounds; round++) {

@@ -24,9 +24,11 @@ import {
   firstMigrationsSql,
   migrateHomeSql,
   ownTarget,
+  structureSql,
   violationsSql,
   systemParts,
   type HomeMigration,
+  type StructurePart,
 } from './home-migrations.ts'
 import { damaged, readReport, type HomeReport } from './home-report.ts'
 import { defaultMaxObjects } from './object-limit.ts'
@@ -55,6 +57,8 @@ export class HomeDatabases {
   readonly #maxObjects: number
   readonly #pools = new Map<string, pg.Pool>()
   readonly #prepared = new Map<string, Promise<void>>()
+  /** The structure of a new home, as the server describes it. */
+  #structure: StructurePart[] | undefined
 
   /**
    * @param postgresUrl the superuser's URL of the server's database `postgres`
@@ -109,15 +113,14 @@ export class HomeDatabases {
    * transaction
    */
   async createHome(database: string, tenantId: string, passwords: HomePasswords): Promise<'whole' | 'to be migrated'> {
+    const migrations = firstMigrationsSql(ownTarget(tenantId), this.#migrations, this.#structure)
+    const sql = createNewHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, migrations)
     try {
-      await this.#pool(database).query(
-        createNewHomeSql(
-          tenantId,
-          newVerifiers(passwords),
-          homeConnectionLimits,
-          firstMigrationsSql(ownTarget(tenantId), this.#migrations),
-        ),
-      )
+      if (this.#structure !== undefined) await this.#pool(database).query(sql)
+      else {
+        const results: unknown = await this.#pool(database).query(`${sql};\n${structureSql(tenantId)}`)
+        this.#structure = (results as pg.QueryResult<StructurePart>[]).at(-1)?.rows
+      }
       return 'whole'
     } catch (error) {
       if (!isState(error, schemaExists) || (await this.repairHome(database, tenantId, passwords)) === 'missing')

@@ -93,15 +93,37 @@ const createMigrationsTableSql = (schema: string) =>
 const recordMigrationSql = (schema: string, { version, name }: HomeMigration) =>
   `insert into ${identifier(schema)}.home_migrations (version, name) values (${version}, ${literal(name)})`
 
-/** Returns SQL that records the structure of a schema that contains only the objects of migrations. */
-const recordStructureSql = (schema: string) =>
-  `insert into ${identifier(schema)}.home_structure select * from ${identifier(schema)}.home_structure_of(${literal(schema)}, '{}');\n` +
+/** A part of a home's structure. It is the same in all homes of a version, because it does not contain the home's ID. */
+export interface StructurePart {
+  kind: string
+  name: string
+  definition: string
+}
+
+/** Returns SQL that reads the recorded structure of a home, without the ID of its store. */
+export const structureSql = (schema: string) =>
+  `select kind, name, definition from ${identifier(schema)}.home_structure where kind <> 'store'`
+
+/**
+ * Returns SQL that records the structure of a schema that contains only the objects of migrations.
+ * @param known the structure, if another home of the server has it; describing the schema takes half the time of its creation
+ */
+const recordStructureSql = (schema: string, known: readonly StructurePart[] | undefined) =>
+  `insert into ${identifier(schema)}.home_structure select * from ` +
+  (known === undefined
+    ? `${identifier(schema)}.home_structure_of(${literal(schema)}, '{}');\n`
+    : `json_to_recordset(${literal(JSON.stringify(known))}) as known (kind text, name text, definition text);\n`) +
   `insert into ${identifier(schema)}.home_structure select 'store', 'id', store_id::text from ${identifier(schema)}.storage_usage`
 
 /**
  * Returns SQL that applies every migration as the system role, in a schema that the same transaction has just created.
+ * @param structure the structure of a home with these migrations on the same server, if it is known
  */
-export function firstMigrationsSql(target: MigrationTarget, migrations: readonly HomeMigration[]): string {
+export function firstMigrationsSql(
+  target: MigrationTarget,
+  migrations: readonly HomeMigration[],
+  structure?: readonly StructurePart[],
+): string {
   const { schema } = target
   const hasStructure = migrations.some(({ version }) => version === firstQualified)
   return [
@@ -112,7 +134,7 @@ export function firstMigrationsSql(target: MigrationTarget, migrations: readonly
       recordMigrationSql(schema, migration),
     ]),
     "set local search_path = ''",
-    ...(hasStructure ? [recordStructureSql(schema)] : []),
+    ...(hasStructure ? [recordStructureSql(schema, structure)] : []),
   ].join(';\n')
 }
 

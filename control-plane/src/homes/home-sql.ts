@@ -41,7 +41,7 @@ export const homeConnectionLimits: HomeConnectionLimits = { runtime: 50, ddl: 4,
  * repeated after an interruption at any point. It runs as superuser in the home's database.
  */
 export function createHomeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits): string {
-  return homeSql(tenantId, verifiers, limits, 'create schema if not exists')
+  return [homeSql(tenantId, verifiers, limits, 'create schema if not exists'), joinGroupsSql(tenantId)].join(';\n')
 }
 
 /**
@@ -58,6 +58,8 @@ export function createNewHomeSql(
     homeSql(tenantId, verifiers, limits, 'create schema'),
     `set local role ${identifier(homeRoles(tenantId).system)}`,
     migrations,
+    'reset role',
+    joinGroupsSql(tenantId),
   ].join(';\n')
 }
 
@@ -215,12 +217,9 @@ function homeSql(
         // The tenant's own login may be closed, and stays so.
         `alter role ${role} with ${kind === 'admin' ? '' : 'login '}nosuperuser nocreatedb nocreaterole noreplication` +
           ` nobypassrls connection limit ${limits[kind]} password ${literal(verifiers[kind])}`,
-        `grant ${identifier(tenantsGroup)} to ${role} with inherit true, set false`,
         `alter role ${role} set search_path = ${schema}`,
       ]
     }),
-    // Code in these roles must not become the role itself.
-    `grant pg_use_reserved_connections to ${identifier(roles.runtime)}, ${identifier(roles.ddl)} with inherit true, set false`,
     `grant ${owner} to ${identifier(roles.ddl)}, ${identifier(roles.admin)}`,
     // Objects that these two create belong to the owner, so that every object of a home has one owner.
     `alter role ${identifier(roles.ddl)} set role = ${owner}`,
@@ -232,6 +231,24 @@ function homeSql(
     ...schemaRightsSql(tenantId),
     grantDefaultsSql(tenantId, 'owner'),
     grantDefaultsSql(tenantId, 'system'),
+  ].join(';\n')
+}
+
+/**
+ * Returns SQL that adds the logins to the roles of all tenants. Each grant locks its role until the end of the transaction,
+ * so it is the last part of one: otherwise homes could be created only one after another.
+ */
+function joinGroupsSql(tenantId: string): string {
+  const roles = homeRoles(tenantId)
+  const join = (group: string, members: readonly string[]) =>
+    // Code in these roles must not become the group itself.
+    `grant ${group} to ${members.map(identifier).join(', ')} with inherit true, set false`
+  return [
+    join(
+      identifier(tenantsGroup),
+      loginKinds.map((kind) => roles[kind]),
+    ),
+    join('pg_use_reserved_connections', [roles.runtime, roles.ddl]),
   ].join(';\n')
 }
 
