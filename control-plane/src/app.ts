@@ -32,6 +32,8 @@ import {
   addRotateTenant,
   type RotateDeps,
   addRunTenant,
+  addSwitchover,
+  type SwitchoverDeps,
   type RunTenantDeps,
 } from './tenants/index.ts'
 import { addPlanRoutes, type PlanRoutesDeps } from './plans/index.ts'
@@ -64,6 +66,7 @@ type RouteDeps = AdjustmentRoutesDeps &
   RunTenantDeps &
   SessionRoutesDeps &
   SuperuserPasswordRoutesDeps &
+  SwitchoverDeps &
   UsageRoutesDeps &
   UsageSourcesDeps &
   WebhookRoutesDeps
@@ -136,6 +139,7 @@ export async function buildApp(deps: AppDeps) {
   addRotateTenant(app, deps)
   addJwksRoutes(app, deps)
   addRunTenant(app, deps)
+  addSwitchover(app, deps)
   addTenantLogs(app, deps)
   addSessionRoutes(app, deps)
   addTenantUsage(app, deps)

@@ -25,6 +25,7 @@ t.test('A complete cluster has a quorum, and all replicas follow the primary', a
     primary: 'postgres-1',
     hasQuorum: true,
     notReplicating: [],
+    candidates: ['postgres-2', 'postgres-3'],
     members: [
       { name: 'postgres-1', role: 'primary', state: 'running', lagBytes: null, timeline: 3, isSynchronous: false },
       { name: 'postgres-2', role: 'replica', state: 'streaming', lagBytes: 0, timeline: 3, isSynchronous: true },
@@ -57,6 +58,14 @@ t.test('A member that is absent or behind by a timeline does not replicate', asy
   })
   t.same(read(primary, synchronous, { ...other, timeline: 2 }).notReplicating, ['postgres-3'])
   t.match(read(primary, synchronous, { ...other, lag: 'unknown' }), { members: { 2: { lagBytes: null } } })
+})
+
+t.test('Only a replica that confirms commits can take over, the one with the smallest lag first', async (t) => {
+  t.same(read(primary, { ...synchronous, lag: 1024 }, other).candidates, ['postgres-3', 'postgres-2'])
+  t.same(read(primary, { ...synchronous, lag: 'unknown' }, other).candidates, ['postgres-3', 'postgres-2'])
+  t.same(read(primary, { ...synchronous, role: 'replica' }, other).candidates, ['postgres-3'])
+  t.same(read(primary, synchronous, { ...other, state: 'starting' }).candidates, ['postgres-2'])
+  t.same(read(synchronous, other).candidates, [], 'no member follows a primary that does not run')
 })
 
 t.test('Only a report of Patroni is read', async (t) => {

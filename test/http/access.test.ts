@@ -32,6 +32,7 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'GET /v1/tenants/:id/jwks': ['admin', 'read'],
   'PUT /v1/tenants/:id/jwks': ['admin'],
   'POST /v1/tenants/:id/restart': ['admin'],
+  'POST /v1/tenants/:id/switchover': ['admin'],
   'POST /v1/tenants/:id/pause': ['admin'],
   'POST /v1/tenants/:id/wake': ['admin'],
   'POST /v1/tenants/:id/undelete': ['admin'],

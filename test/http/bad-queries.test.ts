@@ -28,7 +28,7 @@ t.test('A tenant, operation or key that does not exist is not found', async (t) 
       [`past usage ${id}`, 'GET', `/v1/tenants/${id}/usage/2026-01`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`drift ${id}`, 'GET', `/v1/tenants/${id}/drift`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`logs ${id}`, 'GET', `/v1/tenants/${id}/logs?component=runtime`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
-      ...['restart', 'pause', 'wake'].map((action): Case => [
+      ...['restart', 'switchover', 'pause', 'wake'].map((action): Case => [
         `${action} ${id}`,
         'POST',
         `/v1/tenants/${id}/${action}`,

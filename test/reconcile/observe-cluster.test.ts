@@ -7,7 +7,13 @@ import { isClusterComplete, observeCluster } from '#control-plane/reconcile/obse
 import type { Snapshot } from '#control-plane/reconcile/reconcile-store.ts'
 import type { Reconciliation } from '#control-plane/reconcile/reconciliation.ts'
 
-const complete: ClusterState = { members: [], primary: 'postgres-1', hasQuorum: true, notReplicating: [] }
+const complete: ClusterState = {
+  members: [],
+  primary: 'postgres-1',
+  hasQuorum: true,
+  notReplicating: [],
+  candidates: ['postgres-2'],
+}
 const behind: ClusterState = { ...complete, notReplicating: ['postgres-3'] }
 const withoutPrimary: ClusterState = { ...behind, primary: undefined, hasQuorum: false }
 const tenant = { id: 't_0123456789abcdef0123', isolation: 'cluster-per-tenant', desired: 'active' } as Snapshot

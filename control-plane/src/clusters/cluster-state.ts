@@ -37,6 +37,17 @@ export interface ClusterState {
   hasQuorum: boolean
   /** Names of members that neither are the primary nor follow it. */
   notReplicating: readonly string[]
+  /** Names of the replicas that can take over without losing a commit, the one with the smallest lag first. */
+  candidates: readonly string[]
+}
+
+/** The state of a cluster of which no member responds. */
+export const unknownCluster: ClusterState = {
+  members: clusterMembers.map((name) => absentMember(name)),
+  primary: undefined,
+  hasQuorum: false,
+  notReplicating: clusterMembers,
+  candidates: [],
 }
 
 const primaryRoles: readonly string[] = ['leader', 'standby_leader']
@@ -55,18 +66,26 @@ export function clusterState(body: string): ClusterState | undefined {
   const primary = members.find(({ role, state }) => role === 'primary' && state === 'running')
   const isFollowing = ({ role, state, timeline }: ClusterMember) =>
     role === 'replica' && state === 'streaming' && timeline === primary?.timeline
+  const confirming =
+    primary === undefined ? [] : members.filter((member) => isFollowing(member) && member.isSynchronous)
   return {
     members,
     primary: primary?.name,
-    hasQuorum: primary !== undefined && members.some((member) => isFollowing(member) && member.isSynchronous),
+    hasQuorum: confirming.length > 0,
     notReplicating: members.filter((member) => member !== primary && !isFollowing(member)).map(({ name }) => name),
+    candidates: confirming
+      .toSorted((one, other) => (one.lagBytes ?? Infinity) - (other.lagBytes ?? Infinity))
+      .map(({ name }) => name),
   }
+}
+
+function absentMember(name: string): ClusterMember {
+  return { name, role: 'absent', state: '', lagBytes: null, timeline: null, isSynchronous: false }
 }
 
 function memberOf(name: string, { members }: Static<typeof Report>): ClusterMember {
   const reported = members.find((member) => member.name === name)
-  if (reported === undefined)
-    return { name, role: 'absent', state: '', lagBytes: null, timeline: null, isSynchronous: false }
+  if (reported === undefined) return absentMember(name)
   const { role, state, lag, timeline } = reported
   const isPrimary = primaryRoles.includes(role)
   return {

@@ -2,6 +2,7 @@
 // Each has the time of its observation.
 import { ComponentHealth, TenantHealth } from '@tenantry/contract'
 import { Type, type Static } from 'typebox'
+import { ClusterMemberBody } from '../clusters/index.ts'
 
 export const ServiceHealth = Type.Object({
   ...ComponentHealth.properties,
@@ -18,16 +19,6 @@ export const ServiceHealth = Type.Object({
   ]),
 })
 export type ServiceHealth = Static<typeof ServiceHealth>
-
-/** A member of a tenant's cluster, as Patroni reports it. */
-const ClusterMemberBody = Type.Object({
-  name: Type.String(),
-  role: Type.Enum(['primary', 'replica', 'absent']),
-  state: Type.String({ description: "Patroni's state, such as running or streaming" }),
-  lag_bytes: Type.Union([Type.Number(), Type.Null()], { description: 'Bytes of the log that it has not replayed' }),
-  timeline: Type.Union([Type.Number(), Type.Null()]),
-  synchronous: Type.Boolean({ description: 'Whether it may confirm commits of the primary' }),
-})
 
 export const Health = Type.Object({
   ...TenantHealth.properties,

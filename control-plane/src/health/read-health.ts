@@ -1,5 +1,6 @@
 // Reads a tenant's health from its runtime and engine. What can't be observed is `unknown`, never `healthy`.
 import type { TenantHealth } from '@tenantry/contract'
+import { toMemberBody } from '../clusters/index.ts'
 import { hasCluster, type RegionProbe } from '../reconcile/index.ts'
 import { componentServices, isContainerName } from '../stacks/index.ts'
 import type { Tenant } from '../tenants/index.ts'
@@ -111,12 +112,5 @@ async function clusterMembers(
   if (statusSource === undefined || !hasCluster(statusSource.snapshot)) return undefined
   const { region, snapshot } = statusSource
   const state = await callEngine(clock, (signal) => region.cluster(snapshot, signal)).catch(() => undefined)
-  return (state?.members ?? []).map(({ name, role, state, lagBytes, timeline, isSynchronous }) => ({
-    name,
-    role,
-    state,
-    lag_bytes: lagBytes,
-    timeline,
-    synchronous: isSynchronous,
-  }))
+  return (state?.members ?? []).map(toMemberBody)
 }

@@ -39,6 +39,7 @@ export const errorKinds = {
   TENANT_DELETED: { status: 409, tag: 'conflict' },
   NOT_ACTIVE: { status: 409, tag: 'conflict' },
   PLAN_TOO_SMALL: { status: 409, tag: 'conflict' },
+  NO_CANDIDATE: { status: 409, tag: 'conflict' },
   NOT_SUSPENDED: { status: 409, tag: 'conflict' },
   LAST_ADMIN_KEY: { status: 409, tag: 'conflict' },
   KEY_NOT_LIVE: { status: 409, tag: 'conflict' },

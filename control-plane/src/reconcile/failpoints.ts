@@ -52,7 +52,10 @@ export const jobFailpointNames = [
   'superuser-password.set',
   'superuser-password.recorded',
 ] as const
-export type FailpointName = (typeof failpointNames | typeof jobFailpointNames)[number]
+/** The failpoints of a switchover, which only a tenant with a cluster passes. */
+export const clusterFailpointNames = ['switchover.before', 'switchover.sent', 'switchover.done'] as const
+const allFailpointNames = [...failpointNames, ...jobFailpointNames, ...clusterFailpointNames]
+export type FailpointName = (typeof allFailpointNames)[number]
 
 type Action = 'kill' | 'throw' | 'hang'
 
@@ -76,7 +79,7 @@ export function parseFailpoints(
   const armed = new Map<string, { action: Action; skip: number; remaining: number }>()
   for (const part of text.split(',')) {
     const match = /^([a-z.-]+)=(kill|throw|hang)(?:@(\d+))?(?::(\d+))?$/.exec(part)
-    if (match?.[1] === undefined || ![...failpointNames, ...jobFailpointNames].some((name) => name === match[1]))
+    if (match?.[1] === undefined || !allFailpointNames.some((name) => name === match[1]))
       throw new Error(`Invalid failpoint "${part}". Allowed: a known name, and kill, throw or hang.`)
     armed.set(match[1], {
       action: match[2] as Action,

@@ -1,7 +1,15 @@
 // The reconciler's interface of the control database. Every write carries the leader's epoch and is rejected if another
 // control plane has led since.
 import type { RoutePhase } from '@tenantry/contract'
-import type { ComponentSizes, Condition, Desired, DriftPolicy, SecretKind, Status } from '../tenants/index.ts'
+import type {
+  ComponentSizes,
+  Condition,
+  Desired,
+  DriftPolicy,
+  SecretKind,
+  Status,
+  Switchover,
+} from '../tenants/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 
 /** All data that one reconciliation needs, read at one instant. */
@@ -44,7 +52,7 @@ export interface Snapshot {
   /** Whether a secret has expired that is still stored. */
   hasExpired: boolean
   /** The operation that this reconciliation carries out, if one is open. */
-  operation: { id: string; attempts: number } | undefined
+  operation: { id: string; attempts: number; switchover?: Switchover } | undefined
 }
 
 /**
@@ -134,7 +142,10 @@ export interface ReconcileStore {
   readyTenants(): Promise<string[]>
   /** Writes a `Loss`, which stays with the tenant whatever is observed later, and the event `tenant.repaired`. */
   recordLoss(tenantId: string, condition: Condition, epoch: bigint): Promise<void>
-  /** Writes status and conditions, and ends the operation or records why it has not ended yet. */
+  /**
+   * Writes status and conditions, and ends the operation or records why it has not ended yet. With `hasFailed`, it ends as
+   * failed, with its error.
+   */
   recordObserved(
     tenantId: string,
     observed: {
@@ -142,7 +153,7 @@ export interface ReconcileStore {
       status: Status
       reason: string | null
       conditions: Condition[]
-      operation: { id: string; error: string | null } | undefined
+      operation: { id: string; error: string | null; hasFailed?: boolean } | undefined
     },
     epoch: bigint,
   ): Promise<void>

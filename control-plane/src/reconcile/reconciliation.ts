@@ -29,7 +29,7 @@ export interface Outcome {
 }
 
 /** The operation's `step`, for operators. */
-export type OperationStep = 'services' | 'home'
+export type OperationStep = 'services' | 'home' | 'switchover'
 
 export async function recordStep(
   snapshot: Snapshot,

@@ -17,10 +17,14 @@ export const reachedStatus: Record<Snapshot['desired'], Status> = {
   deleted: 'deleting',
 }
 
-/** Records that the tenant is as specified. */
+/**
+ * Records that the tenant is as specified. @param operationError why its operation could not be carried out; undefined: it has
+ * succeeded
+ */
 export async function recordReached(
   snapshot: Snapshot,
   { store, failpoint, epoch, observations }: Reconciliation,
+  operationError?: string,
 ): Promise<void> {
   await failpoint('finish.before')
   await store.recordObserved(
@@ -30,7 +34,14 @@ export async function recordReached(
       status: reachedStatus[snapshot.desired],
       reason: null,
       conditions: conditionsWith(snapshot.conditions, observations.seen),
-      operation: snapshot.operation === undefined ? undefined : { id: snapshot.operation.id, error: null },
+      operation:
+        snapshot.operation === undefined
+          ? undefined
+          : {
+              id: snapshot.operation.id,
+              error: operationError ?? null,
+              ...(operationError === undefined ? {} : { hasFailed: true }),
+            },
     },
     epoch,
   )

@@ -1,7 +1,7 @@
 // A region for the reconciler: its engine, its shared Postgres, its runtimes and gateways.
 import type { InternalToken } from '@tenantry/contract'
 import type { Clock } from '../platform/clock.ts'
-import { awaitQuorum, type ClusterState, etcdAccess, readCluster } from '../clusters/index.ts'
+import { awaitQuorum, type ClusterState, etcdAccess, readCluster, switchOver } from '../clusters/index.ts'
 import { type Engine, EngineError, type EngineErrorCode } from '../engines/index.ts'
 import { createDedicatedHome, type HomeDatabases, type HomeMigration, type HomeServer } from '../homes/index.ts'
 import {
@@ -15,6 +15,7 @@ import {
   type Stack,
   stackFor,
   parseRange,
+  patroniPassword,
   subnetCount,
   subnetNumber,
   tenantSubnet,
@@ -60,6 +61,11 @@ export interface Region {
   closeCluster(tenant: Snapshot, signal: AbortSignal): Promise<void>
   /** Reads the state of a tenant's cluster; undefined for a tenant without a cluster. */
   cluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<ClusterState | undefined>
+  /**
+   * Makes another member of a tenant's cluster the primary. @returns why Patroni did not do it; undefined if it did
+   * @throws EngineError UNHEALTHY if no member responds
+   */
+  switchOver(tenantId: string, from: string, to: string, signal: AbortSignal): Promise<string | undefined>
 }
 
 /** The data that the volumes of a region's own stack hold. Once they hold it, they are not created again. */
@@ -85,6 +91,7 @@ export interface RegionOptions {
 const execMilliseconds = 40_000
 const digestMilliseconds = 5_000
 const clusterMilliseconds = 75_000
+const switchoverMilliseconds = 45_000
 /**
  * Command that polls inside the container: one call instead of many, because a process in a container costs more than a
  * poll of a socket.
@@ -204,11 +211,13 @@ export function createRegion({
     return isolation === 'cluster-per-tenant' ? { ...images, postgres: clusterSettings().member_image } : images
   }
 
-  const access = () => {
+  const requireEtcd = () => {
     if (config.etcd === undefined)
       throw new EngineError('ENGINE_FAILED', `The region "${config.id}" has no etcd for clusters.`)
-    return etcdAccess({ engine: requireEngine(), regionStackId: stackId, etcd: config.etcd })
+    return config.etcd
   }
+
+  const access = () => etcdAccess({ engine: requireEngine(), regionStackId: stackId, etcd: requireEtcd() })
 
   /** Returns the service of a cluster's primary. @throws EngineError UNHEALTHY if there is none */
   const primaryOf = async (tenantId: string, signal: AbortSignal): Promise<string> => {
@@ -310,6 +319,13 @@ export function createRegion({
 
     cluster: async (tenant, signal) =>
       hasCluster(tenant) ? readCluster(requireEngine(), tenant.id, signal) : undefined,
+
+    switchOver: (tenantId, from, to, signal) =>
+      switchOver(
+        requireEngine(),
+        { tenantId, from, to, password: patroniPassword(requireEtcd(), tenantId) },
+        AbortSignal.any([signal, clock.timeout(switchoverMilliseconds)]),
+      ),
 
     async awaitDatabase(tenant, signal) {
       if (hasCluster(tenant)) {

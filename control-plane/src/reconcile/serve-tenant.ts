@@ -7,6 +7,7 @@ import { recordReached } from './record-outcome.ts'
 import type { Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { isDedicated } from './region.ts'
+import { carryOutSwitchover } from './switch-over.ts'
 
 /** Time limit for a runtime that was just created, which needs longer than others. */
 const firstResponseMilliseconds = 30_000
@@ -16,6 +17,7 @@ const observedMilliseconds = 3_000
 export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
   const { store, failpoint, epoch, homeVersion, region } = run
   await convergeServices(snapshot, run, signal)
+  const switchoverError = await carryOutSwitchover(snapshot, run, signal)
   const wasHealthy = await isRuntimeHealthy(snapshot, run, signal)
   if (!wasHealthy) {
     await ensureHome(snapshot, run, signal)
@@ -43,7 +45,7 @@ export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signa
   await ensureServicePasswords(snapshot, run)
   await observeCluster(snapshot, run, signal)
   await failpoint('observe.after')
-  await recordReached(snapshot, run)
+  await recordReached(snapshot, run, switchoverError)
 }
 
 /**

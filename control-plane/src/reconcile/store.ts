@@ -13,6 +13,7 @@ import {
   liveSecrets,
   toConditions,
   toSizes,
+  toSwitchover,
 } from '../tenants/index.ts'
 import { reportCommit } from '../platform/change-log.ts'
 import type { Database, Prisma } from '../platform/database.ts'
@@ -85,7 +86,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           database.operation.findFirst({
             where: { tenantId, state: { in: ['pending', 'running'] }, kind: { notIn: [...alongsideGenerations] } },
             orderBy: { generation: 'desc' },
-            select: { id: true, attempts: true, generation: true },
+            select: { id: true, attempts: true, generation: true, switchover: true },
           }),
           database.subnet.findUnique({ where: { stackId: tenantId } }),
           database.$queryRaw<unknown[]>`
@@ -95,7 +96,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       )
       if (row === null) return undefined
       const current = operation?.generation === row.generation ? operation : undefined
-      return toSnapshot(row, current, subnet?.number, closed.length > 0)
+      return toSnapshot(row, current && toOpenOperation(current), subnet?.number, closed.length > 0)
     },
 
     async settledDedicated(regionId) {
@@ -346,9 +347,11 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
             and not (observed.status = 'ready' and before.status = 'paused')),
         ended as (
           update operations set
-            state = case when ${operation?.error ?? null}::text is null then 'succeeded' else state end,
+            state = case when ${operation?.hasFailed === true} then 'failed'
+              when ${operation?.error ?? null}::text is null then 'succeeded' else state end,
             step = case when ${operation?.error ?? null}::text is null then 'done' else step end,
-            finished_at = case when ${operation?.error ?? null}::text is null then ${now()} else finished_at end,
+            finished_at = case when ${operation?.error ?? null}::text is null or ${operation?.hasFailed === true} then ${now()}
+              else finished_at end,
             error = ${operation?.error ?? null}
           where id = ${operation?.id ?? null}::uuid and state in ('pending', 'running') and exists (select from leader)),
         changed as (
@@ -381,4 +384,17 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           select kind, ${tenantId}, pg_current_xact_id()::text::bigint from leader, (values ('published'), ('observed')) as kinds (kind))
         select count(*)::int as leads from leader`),
   }
+}
+
+function toOpenOperation({
+  id,
+  attempts,
+  switchover,
+}: {
+  id: string
+  attempts: number
+  switchover: unknown
+}): NonNullable<Snapshot['operation']> {
+  const wanted = toSwitchover(switchover)
+  return { id, attempts, ...(wanted === undefined ? {} : { switchover: wanted }) }
 }

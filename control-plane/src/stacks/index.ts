@@ -13,7 +13,7 @@ export {
   volumeName,
   volumePrefix,
 } from './object-names.ts'
-export { patroniPort } from './patroni-settings.ts'
+export { patroniPassword, patroniPort, patroniUser } from './patroni-settings.ts'
 export {
   etcdContainersOf,
   gatewayContainerOf,

@@ -36,6 +36,14 @@ const hostAccess = [
   'host all all all scram-sha-256',
 ] as const
 
+/** Name of the user of Patroni's REST interface that may change the cluster. */
+export const patroniUser = 'patroni'
+
+/** Returns the password of that user in a tenant's cluster. */
+export function patroniPassword(etcd: Pick<EtcdCredentials, 'seed'>, tenantId: string): string {
+  return derivedPassword(etcd, `patroni:${tenantId}`)
+}
+
 interface PatroniInput {
   tenantId: string
   /** Name of the member, and of its host on the tenant's network. */
@@ -59,7 +67,7 @@ export function patroniConfiguration({ tenantId, member, etcd, parameters }: Pat
       listen: `0.0.0.0:${patroniPort}`,
       connect_address: `${member}:${patroniPort}`,
       // Only calls that change the cluster need it.
-      authentication: { username: 'patroni', password: password('patroni') },
+      authentication: { username: patroniUser, password: patroniPassword(etcd, tenantId) },
     },
     etcd3: {
       hosts: etcdClientHosts,

@@ -29,6 +29,18 @@ export function rejectCluster({ isolation }: Pick<Tenant, 'isolation'>, what: st
   )
 }
 
+/**
+ * Checks that a tenant has a cluster of its own. @param what subject of the message @throws ControlError
+ * UNSUPPORTED_ISOLATION
+ */
+export function requireCluster({ isolation }: Pick<Tenant, 'isolation'>, what: string): void {
+  if (isolation === 'cluster-per-tenant') return
+  throw new ControlError(
+    'UNSUPPORTED_ISOLATION',
+    `${what} requires a tenant with the isolation cluster-per-tenant. The isolation of this one is ${isolation}.`,
+  )
+}
+
 /** Returns the engine of a tenant's region. @throws ControlError ENGINE_FAILED if the region no longer has one */
 export function engineOf(
   deps: { engineOf(region: string): Engine | undefined },

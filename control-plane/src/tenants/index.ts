@@ -14,9 +14,10 @@ export { addReadTenants, type ReadTenantsDeps } from './routes-read.ts'
 export { addJwksRoutes, type JwksDeps } from './routes-jwks.ts'
 export { addRotateTenant, type RotateDeps } from './routes-rotate.ts'
 export { addRunTenant, type RunTenantDeps } from './routes-run.ts'
+export { addSwitchover, type SwitchoverDeps } from './routes-switchover.ts'
 export { createTenantNames } from './store-names.ts'
 export { incrementGeneration, recordWanted } from './store-raise-led.ts'
-export { toConditions, toOperation, toPublicKeys, toSizes, toTenant } from './store-rows.ts'
+export { toConditions, toOperation, toPublicKeys, toSizes, toSwitchover, toTenant } from './store-rows.ts'
 export { createOldOperations } from './store-old-operations.ts'
 export { createRunningTenants, type RunningTenant, type RunningTenants } from './store-running.ts'
 export { sharedDatabaseWithRoom } from './store-shared-databases.ts'
@@ -34,6 +35,7 @@ export {
   type OperationKind,
   type SecretKind,
   type Status,
+  type Switchover,
   type Tenant,
 } from './tenant.ts'
 export { type WaitDeps, waitUntilSettled } from './wait.ts'

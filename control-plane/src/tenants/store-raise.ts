@@ -1,6 +1,6 @@
 // Changes a tenant's desired state: increments its generation, supersedes operations in progress, and opens a new operation.
 import { randomUUID } from 'node:crypto'
-import { type OperationKind, type Tenant, alongsideGenerations } from './tenant.ts'
+import { type OperationKind, type Switchover, type Tenant, alongsideGenerations } from './tenant.ts'
 import type { TenantWrite } from './tenant-write.ts'
 import type { Prisma, Transaction } from '../platform/database.ts'
 import { toOperation, toSizes, toTenant } from './store-rows.ts'
@@ -24,6 +24,7 @@ export async function incrementGeneration(
   kind: OperationKind,
   columns: Prisma.TenantUncheckedUpdateInput,
   at: Date,
+  switchover?: Switchover,
 ): Promise<TenantWrite> {
   const row = await transaction.tenant.update({
     where: { id },
@@ -34,7 +35,10 @@ export async function incrementGeneration(
     where: { tenantId: id, state: { in: ['pending', 'running'] }, kind: { notIn: [...alongsideGenerations] } },
     data: { state: 'superseded', finishedAt: at },
   })
-  return { tenant: shownTenant(row), operation: await openOperation(transaction, id, kind, row.generation, at) }
+  return {
+    tenant: shownTenant(row),
+    operation: await openOperation(transaction, id, kind, row.generation, at, switchover),
+  }
 }
 
 export async function openOperation(
@@ -43,8 +47,18 @@ export async function openOperation(
   kind: OperationKind,
   generation: number,
   at: Date,
+  switchover?: Switchover,
 ) {
   return toOperation(
-    await transaction.operation.create({ data: { id: randomUUID(), tenantId, kind, generation, createdAt: at } }),
+    await transaction.operation.create({
+      data: {
+        id: randomUUID(),
+        tenantId,
+        kind,
+        generation,
+        createdAt: at,
+        ...(switchover === undefined ? {} : { switchover: { ...switchover } }),
+      },
+    }),
   )
 }

@@ -18,6 +18,7 @@ import {
   type DriftPolicy,
   type Operation,
   type Status,
+  type Switchover,
   type Tenant,
 } from './tenant.ts'
 import type { Isolation } from '../stacks/index.ts'
@@ -90,6 +91,13 @@ export function fromSizes({ postgres, runtime }: ComponentSizes) {
 /** Converts stored conditions; an empty list for another form. */
 export function toConditions(value: unknown): Condition[] {
   return Value.Check(Conditions, value) ? value : []
+}
+
+const SwitchoverRow = Type.Object({ from: Type.String(), to: Type.Union([Type.String(), Type.Null()]) })
+
+/** Converts the stored switchover of an operation; undefined for an operation without one. */
+export function toSwitchover(value: unknown): Switchover | undefined {
+  return Value.Check(SwitchoverRow, value) ? value : undefined
 }
 
 /** Converts a row to an operation. */

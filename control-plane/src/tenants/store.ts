@@ -8,6 +8,7 @@ import {
   type Operation,
   type OperationKind,
   type Status,
+  type Switchover,
   type Tenant,
   alongsideGenerations,
 } from './tenant.ts'
@@ -95,8 +96,9 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions) {
     columns: Prisma.TenantUncheckedUpdateInput,
     detail: Prisma.InputJsonObject,
     action: string = kind,
+    switchover?: Switchover,
   ) => {
-    const result = await incrementGeneration(transaction, id, kind, columns, now())
+    const result = await incrementGeneration(transaction, id, kind, columns, now(), switchover)
     await recordChange(transaction, 'wanted', id)
     audit({ action: `tenant.${action}`, target: id, detail })
     return result
@@ -282,6 +284,14 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions) {
       if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'The tenant is being deleted.')
       if (desired !== 'paused') return state(write.transaction, id)
       return change(write, id, 'wake', { desired: 'active' }, {})
+    },
+
+    /** Makes another member of an active tenant's cluster the primary. @throws ControlError NOT_ACTIVE, and as `update` does */
+    async switchOver(id: string, switchover: Switchover, write: RecordedWrite): Promise<TenantWrite> {
+      const { desired } = await lockIdleTenant(write.transaction, id, undefined)
+      if (desired !== 'active')
+        throw new ControlError('NOT_ACTIVE', `Only an active tenant has a primary. This one is ${desired}.`)
+      return change(write, id, 'switchover', {}, { ...switchover }, 'switchover', switchover)
     },
 
     /** Returns an operation; undefined if it does not exist. */

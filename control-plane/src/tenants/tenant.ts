@@ -108,12 +108,21 @@ export const operationKinds = [
   'restart',
   'resize',
   'upgrade',
+  'switchover',
   'backup',
   'restore',
   'verify',
 ] as const
 /** Kind of an operation on a tenant. */
 export type OperationKind = (typeof operationKinds)[number]
+
+/** The switchover of a cluster that an operation carries out. */
+export interface Switchover {
+  /** The primary at the time of the request. */
+  from: string
+  /** The member that becomes the primary; null: any but `from`. */
+  to: string | null
+}
 
 /** An operation on a tenant, with its progress. */
 export interface Operation {

@@ -4,6 +4,7 @@ import type { Service, Stack } from '#control-plane/stacks/stack.ts'
 import {
   restartPolicy,
   type ContainerStats,
+  type ExecResult,
   type HostImage,
   type HostInfo,
   type LogLine,
@@ -78,8 +79,13 @@ export class FakeEngine implements Engine {
     this.stacks.delete(stackId)
   }
 
-  exec(): Promise<never> {
-    return Promise.reject(new Error('The fake engine runs no commands.'))
+  /** Runs the commands of `exec`. */
+  run: (service: string, command: readonly string[]) => Promise<ExecResult> = () =>
+    Promise.reject(new Error('The fake engine runs no commands.'))
+
+  exec(_stackId: string, service: string, command: readonly string[]): Promise<ExecResult> {
+    this.#check()
+    return this.run(service, command)
   }
 
   execStream(): AsyncIterable<never> {

@@ -1,0 +1,114 @@
+// POST /v1/tenants/{id}/switchover: what is accepted, and what is rejected with which state.
+import t from 'tap'
+import { startApi, type ApiResponse } from '#test/support/control-plane/api.ts'
+import { patroniReport } from './support.ts'
+
+const api = await startApi(t, { cloud: true, control: false })
+
+/** Makes a tenant with a cluster, in place of the reconciler. */
+async function cluster(name: string): Promise<string> {
+  const { body } = await api.call('POST', '/v1/tenants', { body: { name, plan: 'Pro', region: 'cloud' } })
+  const { tenant_id: id } = body as { tenant_id: string }
+  await api.sql("update tenants set isolation = 'cluster-per-tenant', status = 'ready' where id = $1", [id])
+  await api.sql("update operations set state = 'succeeded' where tenant_id = $1", [id])
+  return id
+}
+const responds = (...report: Parameters<typeof patroniReport>) => {
+  api.engine.run = async () => ({ code: 0, stdout: `HTTP/1.0 200 OK\r\n\r\n${patroniReport(...report)}`, stderr: '' })
+}
+const post = (id: string, body?: object, headers: Record<string, string> = {}): Promise<ApiResponse> =>
+  api.call('POST', `/v1/tenants/${id}/switchover`, { headers, ...(body === undefined ? {} : { body }) })
+const storedOf = (id: string) =>
+  api.sql("select kind, state, switchover, generation from operations where tenant_id = $1 and kind = 'switchover'", [
+    id,
+  ])
+
+t.test('A switchover becomes an operation with the present primary and the requested one', async (t) => {
+  responds()
+  const id = await cluster('accepted')
+  t.match(await post(id, { to: 'postgres-3' }), {
+    status: 202,
+    body: { generation: 2, operation: { kind: 'switchover', state: 'pending' } },
+  })
+  t.same(await storedOf(id), [
+    { kind: 'switchover', state: 'pending', switchover: { from: 'postgres-1', to: 'postgres-3' }, generation: 2 },
+  ])
+  t.match(await post(id), { status: 423, body: { code: 'OPERATION_IN_PROGRESS' } })
+  const snapshot = await api.reconcileStore.snapshot(id)
+  t.match(snapshot?.operation, { switchover: { from: 'postgres-1', to: 'postgres-3' } })
+  const [entry] = ((await api.call('GET', '/v1/audit?limit=1')).body as { entries: object[] }).entries
+  t.match(entry, { action: 'tenant.switchover', target: id, detail: { from: 'postgres-1', to: 'postgres-3' } })
+})
+
+t.test('A repeated request with the same key receives the first response, whatever the cluster is then', async (t) => {
+  responds()
+  const id = await cluster('repeated')
+  const headers = { 'idempotency-key': 'switch-once' }
+  const first = await post(id, undefined, headers)
+  t.match(first, { status: 202, body: { operation: { kind: 'switchover' } } })
+  await api.sql("update operations set state = 'succeeded' where tenant_id = $1", [id])
+  responds('postgres-2', { 'postgres-1': null, 'postgres-3': null })
+  const second = await post(id, undefined, headers)
+  t.equal(second.status, 202)
+  t.same(second.body, first.body)
+  t.match(second.headers, { 'idempotency-replayed': 'true' })
+  t.equal((await storedOf(id)).length, 1)
+})
+
+t.test('A member that is the primary already needs no operation', async (t) => {
+  responds('postgres-2')
+  const id = await cluster('already')
+  t.match(await post(id, { to: 'postgres-2' }), { status: 202, body: { generation: 1, operation: null } })
+  t.same(await storedOf(id), [])
+})
+
+t.test("Without a healthy candidate it is rejected with each member's state", async (t) => {
+  const id = await cluster('rejected')
+  responds('postgres-1', { 'postgres-2': { state: 'starting' }, 'postgres-3': { role: 'replica', lag: 'unknown' } })
+  const members = [
+    { name: 'postgres-1', role: 'primary', state: 'running', lag_bytes: null, timeline: 1, synchronous: false },
+    { name: 'postgres-2', role: 'replica', state: 'starting', lag_bytes: 0, timeline: 1, synchronous: true },
+    { name: 'postgres-3', role: 'replica', state: 'streaming', lag_bytes: null, timeline: 1, synchronous: false },
+  ]
+  t.match(await post(id), {
+    status: 409,
+    body: { code: 'NO_CANDIDATE', message: 'No replica can become the primary at present.', members },
+  })
+  t.match(await post(id, { to: 'postgres-3' }), {
+    status: 409,
+    body: { code: 'NO_CANDIDATE', message: 'The member postgres-3 cannot become the primary at present.', members },
+  })
+  api.engine.run = async () => ({ code: 1, stdout: '', stderr: 'connection refused' })
+  t.match(await post(id), {
+    status: 409,
+    body: { code: 'NO_CANDIDATE', members: [{ role: 'absent' }, { role: 'absent' }, { role: 'absent' }] },
+  })
+  api.engine.isReachable = false
+  t.match(await post(id), { status: 503, body: { code: 'ENGINE_UNREACHABLE' } })
+  api.engine.isReachable = true
+  t.same(await storedOf(id), [])
+})
+
+t.test('Invalid requests are rejected before the cluster is read', async (t) => {
+  api.engine.run = () => Promise.reject(new Error('the cluster was read'))
+  const id = await cluster('invalid')
+  for (const body of [{ to: 'postgres-4' }, { to: 1 }, { to: null }])
+    t.match(
+      await post(id, body),
+      { status: 400, body: { code: 'INVALID_FIELD', message: /"to"/ } },
+      JSON.stringify(body),
+    )
+  t.match(await post(id, { from: 'postgres-1' }), { status: 400, body: { code: 'UNKNOWN_FIELD' } })
+  await api.sql("update tenants set desired = 'suspended' where id = $1", [id])
+  t.match(await post(id), { status: 409, body: { code: 'NOT_ACTIVE' } })
+  const shared = await api.call('POST', '/v1/tenants', { body: { name: 'shared', plan: 'Free', region: 'local' } })
+  t.match(await post((shared.body as { tenant_id: string }).tenant_id), {
+    status: 422,
+    body: {
+      code: 'UNSUPPORTED_ISOLATION',
+      message:
+        'A switchover requires a tenant with the isolation cluster-per-tenant. The isolation of this one is schema-per-tenant.',
+    },
+  })
+  t.match(await post('t_00000000000000000000'), { status: 404, body: { code: 'TENANT_NOT_FOUND' } })
+})
