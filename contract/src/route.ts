@@ -49,6 +49,17 @@ export const Route = Type.Object({
    * tenants have no SQL access.
    */
   postgres: Type.Optional(Type.String({ pattern: `^.+:${port}$` })),
+  /** Access to read-only copies of the database; absent if the tenant has none. */
+  read_only: Type.Optional(
+    Type.Object({
+      /** Address `host:port` of a router to the copies. */
+      postgres: Type.String({ pattern: `^.+:${port}$` }),
+      /** Name of the database with which SQL clients choose the copies. It is not the name of a database. */
+      alias: Type.String({ minLength: 1 }),
+      /** Name of the database to which that leads. */
+      database: Type.String({ minLength: 1 }),
+    }),
+  ),
   /** Limits at the gateway; absent if there are none. */
   limits: Type.Optional(RouteLimits),
   /** Public text for the phase `suspended`. */

@@ -110,6 +110,28 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
     t.match(JSON.stringify(anonymous), /user name is empty/)
   })
 
+  await t.test('The read-only URL leads to replicas, where a write fails', async (t) => {
+    const readOnlyUrl = String(created.body['read_only_database_url'])
+    t.match(readOnlyUrl, /_admin:.+\/home_read_only$/)
+    const writing = new pg.Client({ connectionString: databaseUrl })
+    const reading = new pg.Client({ connectionString: readOnlyUrl })
+    await writing.connect()
+    await reading.connect()
+    t.teardown(() => Promise.all([writing.end(), reading.end()]))
+    await writing.query('create table shared (number int)')
+    await writing.query('insert into shared values (7)')
+    const isRead = async () => {
+      const { rows } = await reading.query('select number from shared').catch(() => ({ rows: [] }))
+      return rows.length === 1
+    }
+    await until(isRead, 'the row at a replica', 10_000)
+    t.same((await reading.query('select pg_is_in_recovery() as is_replica, current_database() as name')).rows, [
+      { is_replica: true, name: 'home' },
+    ])
+    await t.rejects(reading.query('insert into shared values (8)'), { code: '25006' })
+    t.same((await writing.query('select pg_is_in_recovery() as is_replica')).rows, [{ is_replica: false }])
+  })
+
   const writer = startWriter(databaseUrl)
   t.teardown(() => writer.stop())
   await writer.acknowledged(writes)

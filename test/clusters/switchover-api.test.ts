@@ -23,6 +23,20 @@ const storedOf = (id: string) =>
     id,
   ])
 
+t.test('The tenant has a URL of its replicas, with the password where the other URL has it', async (t) => {
+  const id = await cluster('replicas')
+  const { body } = await api.call('GET', `/v1/tenants/${id}`)
+  const { database_url: url, read_only_database_url: readOnly } = body as Record<string, string>
+  t.match(readOnly, /^postgresql:\/\/t_[0-9a-f]{20}_admin@.+\/home_read_only$/)
+  t.equal(readOnly, `${url ?? ''}_read_only`)
+  const rotated = await api.call('POST', `/v1/tenants/${id}/database-password/rotate`)
+  const urls = rotated.body as { database_url: string; read_only_database_url: string }
+  t.match(urls.database_url, /_admin:[^@]{20,}@/)
+  t.equal(urls.read_only_database_url, `${urls.database_url}_read_only`)
+  const shared = await api.call('POST', '/v1/tenants', { body: { name: 'none', plan: 'Free', region: 'local' } })
+  t.match(shared.body, { read_only_database_url: null })
+})
+
 t.test('A switchover becomes an operation with the present primary and the requested one', async (t) => {
   responds()
   const id = await cluster('accepted')

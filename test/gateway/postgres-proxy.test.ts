@@ -76,6 +76,35 @@ t.test("Only a tenant's admin is admitted, and all others get the same error", a
   await until(() => fake.received(0).equals(Buffer.concat([packets, Buffer.from('more')])), 'the packet, byte for byte')
 })
 
+t.test('A login to the alias of read-only copies reaches these, and every other login the database', async (t) => {
+  const setting = await startSetting(t, withProxy)
+  const [primary, replica] = [await startFakePostgres(t), await startFakePostgres(t)]
+  const acme = await addTenant(setting, 'acme', primary.address, {
+    read_only: { postgres: replica.address, alias: 'home_read_only', database: 'home' },
+  })
+  const plain = await addTenant(setting, 'plain', primary.address)
+  const login = (tenant: Route, database: string) => {
+    const client = connect(proxyOf(setting), '127.0.0.1')
+    t.teardown(() => client.destroy())
+    const sent = startup(['user', `${tenant.tenant_id}_admin`, 'database', database])
+    client.write(sent)
+    return sent
+  }
+  login(acme, 'home_read_only')
+  const user = `${acme.tenant_id}_admin`
+  const changed = startup(['user', user, 'database', 'home', 'default_transaction_read_only', 'on'])
+  await until(() => replica.sockets.length === 1 && replica.received(0).equals(changed), 'the changed packet')
+  t.equal(primary.sockets.length, 0)
+  const direct = login(acme, 'home')
+  await until(() => primary.sockets.length === 1 && primary.received(0).equals(direct), 'the packet of the database')
+  const unchanged = login(plain, 'home_read_only')
+  await until(
+    () => primary.sockets.length === 2 && primary.received(1).equals(unchanged),
+    'the packet of a tenant without',
+  )
+  t.equal(replica.sockets.length, 1)
+})
+
 t.test('Every phase has its response, and a paused tenant is woken', async (t) => {
   const setting = await startFrontedSetting(t, { ...withProxy, limits: { waitingPerTenant: 1 } })
   const fake = await startFakePostgres(t)

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { fatalMessage, sqlRejection, sqlRejections } from '#gateway/postgres-proxy/fatal.ts'
 import { SessionStart } from '#gateway/postgres-proxy/session-start.ts'
-import { packetLength, readStartupPacket } from '#gateway/postgres-proxy/startup-packet.ts'
+import { packetLength, readOnlyPacket, readStartupPacket } from '#gateway/postgres-proxy/startup-packet.ts'
 import { rejections, tenantSuspended } from '#gateway/errors.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import {
@@ -31,6 +31,46 @@ t.test('readStartupPacket identifies every kind of packet', async (t) => {
   })
   t.same(readStartupPacket(startup(['user', 'a'], 0x30002)), { kind: 'login', user: 'a' }, 'protocol 3.2')
   t.same(readStartupPacket(startup(['user', ''])), { kind: 'login', user: '' })
+})
+
+t.test('A login to the alias of read-only copies becomes a read-only login to the database', async (t) => {
+  const copies = { alias: 'home_read_only', database: 'home' }
+  t.same(
+    readOnlyPacket(startup(['user', 'a', 'database', 'home_read_only', 'options', '-c x=é'], 0x30002), copies),
+    startup(['user', 'a', 'options', '-c x=é', 'database', 'home', 'default_transaction_read_only', 'on'], 0x30002),
+    'other parameters and the version stay',
+  )
+  const last = startup([
+    'default_transaction_read_only',
+    'off',
+    'database',
+    'home',
+    'database',
+    'home_read_only',
+    'user',
+    'a',
+  ])
+  t.same(
+    readOnlyPacket(last, copies),
+    startup([
+      'default_transaction_read_only',
+      'off',
+      'user',
+      'a',
+      'database',
+      'home',
+      'default_transaction_read_only',
+      'on',
+    ]),
+    'the last value counts, as in PostgreSQL',
+  )
+  for (const parameters of [
+    ['user', 'a'],
+    ['user', 'a', 'database', 'home'],
+    ['user', 'home_read_only'],
+    ['user', 'a', 'database', 'home_read_only', 'database', 'home'],
+  ])
+    t.equal(readOnlyPacket(startup(parameters), copies), undefined, parameters.join(' '))
 })
 
 t.test('A packet that is cut, duplicated or of another protocol is unreadable', async (t) => {

@@ -31,6 +31,8 @@ import { endAdminSessionsSql, setSqlPasswordSql } from './sql-login-sql.ts'
 
 /** Name of the home's database, which the image creates, empty, with the cluster. */
 export const dedicatedDatabase = 'home'
+/** Name with which SQL clients choose the replicas of a cluster. The gateway's Postgres proxy replaces it by `dedicatedDatabase`. */
+export const readOnlyDatabase = 'home_read_only'
 
 /** Runs a program in the Postgres container. */
 type RunInside = (command: readonly string[], input: string) => Promise<ExecResult>

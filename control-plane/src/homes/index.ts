@@ -1,5 +1,5 @@
 // The public interface of `homes/`.
-export { createDedicatedHome, dedicatedDatabase } from './dedicated-home.ts'
+export { createDedicatedHome, dedicatedDatabase, readOnlyDatabase } from './dedicated-home.ts'
 export { HomeDatabases } from './home-databases.ts'
 export { loginUrl } from './home-logins.ts'
 export {

@@ -14,6 +14,8 @@ export const ports = {
   postgresProxy: 4403,
   egress: 4404,
   postgres: 5432,
+  /** Port of a cluster's routers that leads to the replicas. */
+  postgresReplicas: 5433,
 } as const
 
 const megabyte = 2 ** 20

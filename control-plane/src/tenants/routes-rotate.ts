@@ -8,7 +8,7 @@ import { NoBody, NoQuery, waitSeconds, writeContext } from '../http/parameters.t
 import { rotatedKinds, type RotatedKind } from './store-secrets.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import { foundTenant, regionOf } from './lookup.ts'
-import { databaseUrl, KeysBody, OperationBody, toOperationBody } from './tenant-body.ts'
+import { databaseUrl, readOnlyDatabaseUrl, KeysBody, OperationBody, toOperationBody } from './tenant-body.ts'
 import type { TenantWrite } from './tenant-write.ts'
 import { waitUntilSettled, type WaitDeps } from './wait.ts'
 
@@ -97,7 +97,12 @@ export function addRotateTenant(app: Api, deps: RotateDeps): void {
         querystring: NoQuery,
         body: NoBody,
         response: {
-          200: Type.Object({ tenant_id: Type.String(), database_url: Type.String(), operation: OperationBody }),
+          200: Type.Object({
+            tenant_id: Type.String(),
+            database_url: Type.String(),
+            read_only_database_url: Type.Union([Type.String(), Type.Null()], { description: 'null without a cluster' }),
+            operation: OperationBody,
+          }),
         },
       },
     },
@@ -110,6 +115,7 @@ export function addRotateTenant(app: Api, deps: RotateDeps): void {
         const response = ({ tenant, operation }: TenantWrite) => ({
           tenant_id: id,
           database_url: databaseUrl(tenant, regionOf(deps, tenant), password),
+          read_only_database_url: readOnlyDatabaseUrl(tenant, regionOf(deps, tenant), password),
           operation: toOperationBody(operation),
         })
         const rotated = await record((write) => deps.tenants.rotateDatabasePassword(id, password, write), response)

@@ -1,5 +1,6 @@
 // Tenants and operations as the API returns them.
 import { Type, type Static } from 'typebox'
+import { readOnlyDatabase } from '../homes/index.ts'
 import { isolationsOf } from '../engines/index.ts'
 import { compareIsolation, isolationInRegion } from '../stacks/index.ts'
 import type { RegionConfig } from '../regions/index.ts'
@@ -75,6 +76,11 @@ export const TenantBody = Type.Object({
   url: Type.String({ description: "The tenant's own URL, by host name" }),
   path_url: Type.String({ description: "The tenant's URL by path, for clients that cannot resolve the host name" }),
   database_url: Type.String({ description: 'Without its password, except in the response that creates or rotates it' }),
+  read_only_database_url: Nullable(
+    Type.String({
+      description: 'Leads to the replicas of a cluster; null without a cluster. The password is as above',
+    }),
+  ),
   generation: Type.Integer(),
   observed_generation: Type.Integer(),
   conditions: Type.Array(
@@ -149,6 +155,7 @@ export function toTenantBody(tenant: Tenant, region: RegionConfig, password?: st
     url: `${gateway.protocol}//${tenant.name}.${region.domain}${port}`,
     path_url: `${gateway.origin}/t/${tenant.name}`,
     database_url: databaseUrl(tenant, region, password),
+    read_only_database_url: readOnlyDatabaseUrl(tenant, region, password),
     generation: tenant.generation,
     observed_generation: tenant.observedGeneration,
     conditions: tenant.conditions,
@@ -203,6 +210,12 @@ function sizeBody({ memoryBytes, cpuMillis }: ComponentSize): Static<typeof Size
 export function databaseUrl(tenant: Tenant, region: RegionConfig, password: string | undefined): string {
   const login = password === undefined ? `${tenant.id}_admin` : `${tenant.id}_admin:${encodeURIComponent(password)}`
   return `postgresql://${login}@${region.database_host}/${tenant.database ?? ''}`
+}
+
+/** Returns the URL that leads to the replicas; null for a tenant without a cluster. @param password undefined for a URL without it */
+export function readOnlyDatabaseUrl(tenant: Tenant, region: RegionConfig, password: string | undefined): string | null {
+  if (tenant.isolation !== 'cluster-per-tenant') return null
+  return databaseUrl({ ...tenant, database: readOnlyDatabase }, region, password)
 }
 
 /** Returns a strong ETag: the generation changes with every change that an operator can make. */

@@ -1,7 +1,7 @@
 // The content of watches: routes for gateways, manifests for runtimes.
 import type { Route, RoutePhase, TenantManifest } from '@tenantry/contract'
 import { type RegionConfig, sharedRuntimeUrls } from '../regions/index.ts'
-import { dedicatedDatabase, loginUrl } from '../homes/index.ts'
+import { dedicatedDatabase, loginUrl, readOnlyDatabase } from '../homes/index.ts'
 import type { Published, PublishedSource } from './watches.ts'
 import { keyHash } from '../keys/index.ts'
 import type { Seal } from '../platform/seal.ts'
@@ -46,6 +46,15 @@ export function createPublishedSource(
       postgres: dedicated
         ? `${componentAlias(row.id, 'postgres')}:${ports.postgres}`
         : hostAndPort(region.postgres_url),
+      ...(row.isolation === 'cluster-per-tenant'
+        ? {
+            read_only: {
+              postgres: `${componentAlias(row.id, 'postgres')}:${ports.postgresReplicas}`,
+              alias: readOnlyDatabase,
+              database: dedicatedDatabase,
+            },
+          }
+        : {}),
       limits: {
         requests_per_month: toNumber(row.plan.requestsPerMonth),
         connections: row.plan.realtimeConnections,

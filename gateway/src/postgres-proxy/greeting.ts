@@ -6,7 +6,7 @@ import { sqlRejections, type SqlRejection } from './fatal.ts'
 import { lengthBytes, packetLength, readStartupPacket } from './startup-packet.ts'
 
 type Greeting =
-  /** A login. `packet` is forwarded unchanged, and nothing after it has been read. */
+  /** A login. `packet` is the whole startup packet, and nothing after it has been read. */
   | { kind: 'login'; client: Socket; packet: Buffer; user: string }
   | { kind: 'cancel'; client: Socket; packet: Buffer; key: string }
   | { kind: 'rejected'; client: Socket; rejection: SqlRejection }

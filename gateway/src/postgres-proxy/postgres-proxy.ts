@@ -17,6 +17,7 @@ import { greet } from './greeting.ts'
 import { heldSession, type WaitingSession } from './held-session.ts'
 import { SessionSlots, type Leave } from './session-slots.ts'
 import { SessionStart } from './session-start.ts'
+import { readOnlyPacket } from './startup-packet.ts'
 
 interface PostgresProxyOptions {
   /** The port; 0 selects a free one. */
@@ -186,9 +187,12 @@ export class PostgresProxy {
   }
 
   #open(login: Login, route: Route): void {
-    const { client, packet } = login
+    const { client } = login
     if (client.destroyed) return
-    const { postgres: address } = route
+    const { read_only: copies } = route
+    const changed = copies === undefined ? undefined : readOnlyPacket(login.packet, copies)
+    const packet = changed ?? login.packet
+    const address = changed === undefined ? route.postgres : copies?.postgres
     if (address === undefined) {
       reject(client, sqlRejections.unknownUser)
       return

@@ -49,15 +49,45 @@ export function readStartupPacket(packet: Buffer): StartupPacket {
   return user === undefined ? { kind: 'unreadable' } : { kind: 'login', user }
 }
 
+/** Reads the names and values of parameters in turn; undefined if they are not in the form that PostgreSQL requires. */
+function textsOf(parameters: Buffer): string[] | undefined {
+  if (parameters.at(-1) !== 0) return undefined
+  const texts = parameters.toString('latin1').slice(0, -1).split('\0')
+  // Each value ends in a zero byte too, so that an empty text follows the last one.
+  return texts.pop() === '' && texts.length % 2 === 0 ? texts : undefined
+}
+
+/**
+ * Converts a login to a database's alias for read-only copies into one to the database itself, whose transactions are
+ * read-only by default: a copy may become the primary at any time.
+ * @returns undefined if the login is to another database
+ */
+export function readOnlyPacket(
+  packet: Buffer,
+  { alias, database }: { alias: string; database: string },
+): Buffer | undefined {
+  const texts = textsOf(packet.subarray(headBytes)) ?? []
+  const pairs = texts.flatMap((name, at) => (at % 2 === 0 ? [[name, texts[at + 1] ?? ''] as const] : []))
+  // PostgreSQL uses the last of several values.
+  if (pairs.findLast(([name]) => name === 'database')?.[1] !== alias) return undefined
+  const changed = [
+    ...pairs.filter(([name]) => name !== 'database'),
+    ['database', database],
+    ['default_transaction_read_only', 'on'],
+  ]
+  const rest = Buffer.from(`${changed.flat().join('\0')}\0\0`, 'latin1')
+  const head = Buffer.from(packet.subarray(0, headBytes))
+  head.writeUInt32BE(headBytes + rest.length)
+  return Buffer.concat([head, rest])
+}
+
 /**
  * Returns the only `user` among the parameters: names and values that end in a zero byte each, and a zero byte at the end
  * of all. PostgreSQL uses the last of several users, so that the proxy could check one user and Postgres admit another.
  */
 function onlyUser(parameters: Buffer): string | undefined {
-  if (parameters.at(-1) !== 0) return undefined
-  const texts = parameters.toString('latin1').slice(0, -1).split('\0')
-  // Each value ends in a zero byte too, so that an empty text follows the last one.
-  if (texts.pop() !== '' || texts.length % 2 !== 0) return undefined
+  const texts = textsOf(parameters)
+  if (texts === undefined) return undefined
   let user: string | undefined
   for (let at = 0; at < texts.length; at += 2) {
     if (texts[at] === '') return undefined
