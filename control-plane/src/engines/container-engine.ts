@@ -178,9 +178,9 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
     observe: (stackId, signal) =>
       host.observe({ installation, ...(stackId === undefined ? {} : { stack: stackId }) }, signal),
 
-    async converge(stack, signal, edge = () => undefined) {
+    async converge(stack, signal, edge = () => undefined, held = new Set()) {
       for (let poll = 0; poll < maxPolls; poll++) {
-        const steps = planSteps(stack, await host.observe(owner(stack.id), signal))
+        const steps = planSteps(stack, await host.observe(owner(stack.id), signal), held)
         if (steps.length === 0) return
         await edge('before')
         await settleAll(steps.map((step) => applyStep(stack, step, signal)))

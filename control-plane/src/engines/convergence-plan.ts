@@ -36,8 +36,14 @@ export type Step =
 
 const haltedStates: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
 
-/** Returns the steps that can be taken now; none if everything is as specified. @throws EngineError VOLUME_MISSING */
-export function planSteps(stack: Stack, host: ObservedHost): Step[] {
+const none: ReadonlySet<string> = new Set()
+
+/**
+ * Returns the steps that can be taken now; none if everything is as specified.
+ * @param held names of services whose containers and volumes stay as they are
+ * @throws EngineError VOLUME_MISSING
+ */
+export function planSteps(stack: Stack, host: ObservedHost, held = none): Step[] {
   const missing = stack.volumes.find(({ name, mustExist }) => mustExist && !hasVolume(host, volumeName(stack.id, name)))
   if (missing !== undefined) {
     const replaced = isReplaced(stack, missing, host) ? ' Docker has created an unlabelled volume of that name.' : ''
@@ -48,15 +54,24 @@ export function planSteps(stack: Stack, host: ObservedHost): Step[] {
   const steps: Step[] = unknown.map(({ name }) => ({ do: 'remove-container', container: name, seconds: 10 }))
 
   const networks = stack.networks.flatMap((network) => networkSteps(stack, network, host))
-  const volumes = stack.volumes.flatMap((volume) => volumeSteps(stack, volume, host))
+  const volumes = stack.volumes
+    .filter((volume) => !isHeld(stack, volume, held))
+    .flatMap((volume) => volumeSteps(stack, volume, host))
   steps.push(...networks, ...volumes)
   // Containers depend on networks and volumes, so those come first.
   if (networks.some((step) => step.do !== 'attach-container') || volumes.length > 0) return steps
   if (stack.state === 'stopped') steps.push(...stoppingSteps(stack, host))
-  else for (const service of stack.services) steps.push(...serviceSteps(stack, service, host))
-  // Containers of a stopped stack stay as they are and may need their secrets.
-  if (steps.length === 0 && stack.state === 'running') steps.push(...staleSecrets(stack, host))
+  else
+    for (const service of stack.services) if (!held.has(service.name)) steps.push(...serviceSteps(stack, service, host))
+  // Containers that are held, or of a stopped stack, stay as they are and may need their secrets.
+  if (steps.length === 0 && stack.state === 'running' && held.size === 0) steps.push(...staleSecrets(stack, host))
   return steps
+}
+
+/** Whether all services that use the volume are held. */
+function isHeld(stack: Stack, { name }: Volume, held: ReadonlySet<string>): boolean {
+  const users = stack.services.filter(({ volumes }) => name in volumes)
+  return users.length > 0 && users.every((service) => held.has(service.name))
 }
 
 function volumeSteps(stack: Stack, volume: Volume, host: ObservedHost): Step[] {
@@ -100,7 +115,8 @@ function networkSteps(stack: Stack, network: Stack['networks'][number], host: Ob
     .map((attached) => ({ do: 'attach-container', network: network.name, attached }))
 }
 
-function serviceSteps(stack: Stack, service: Service, host: ObservedHost): Step[] {
+/** Returns the next steps for one service of a running stack, whose networks and volumes exist; none if it is as specified. */
+export function serviceSteps(stack: Stack, service: Service, host: ObservedHost): Step[] {
   const name = containerName(stack.id, service)
   const all = host.containers.filter(({ labels }) => labels.service === service.name)
   const current = all.find((container) => container.name === name)

@@ -27,9 +27,14 @@ export interface Engine {
   observe(stackId: string | undefined, signal: AbortSignal): Promise<ObservedHost>
   /**
    * Makes what exists equal to the stack. It may be called again after an interruption at any point. `edge` is called
-   * before and after each round of steps.
+   * before and after each round of steps. The containers and volumes of `held` services stay as they are.
    */
-  converge(stack: Stack, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
+  converge(
+    stack: Stack,
+    signal: AbortSignal,
+    edge?: (side: 'before' | 'after') => void | Promise<void>,
+    held?: ReadonlySet<string>,
+  ): Promise<void>
   /**
    * Removes what exists of a stack, its data included, and empty volumes that the host created under its names. An
    * absent object is not an error.

@@ -23,7 +23,7 @@ export {
   restartPolicy,
   type VolumeSpec,
 } from './container-host.ts'
-export { planSteps, type Step } from './convergence-plan.ts'
+export { planSteps, serviceSteps, type Step } from './convergence-plan.ts'
 export { changeable, containerBody, endpoint } from './docker-container-body.ts'
 export {
   componentLabel,

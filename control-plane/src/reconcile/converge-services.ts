@@ -1,8 +1,9 @@
 // The services of a tenant that has its own: allocates their images and subnet, then converges the containers.
 import { EngineError } from '../engines/index.ts'
+import { convergeCluster } from './converge-cluster.ts'
 import { recordStep, type Reconciliation } from './reconciliation.ts'
 import { unobservedHome, type Snapshot } from './reconcile-store.ts'
-import { isDedicated, type Region } from './region.ts'
+import { hasCluster, isDedicated, type Region } from './region.ts'
 
 /** Allocates images and subnet, and records them before anything is created from them. @returns the snapshot with both */
 export async function allocateServices(
@@ -55,25 +56,34 @@ function exhausted({ subnets }: Region): EngineError {
   return new EngineError('SUBNETS_EXHAUSTED', `All ${subnets} subnets of the region are in use.`)
 }
 
-/** Runs or stops the services as specified. A tenant with shared services has none. @throws EngineError */
-export async function convergeServices(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
-  if (!isDedicated(snapshot)) return
-  await run.observations.observe('Services', () => converge(snapshot, run, signal))
+/**
+ * Runs or stops the services as specified. A tenant with shared services has none.
+ * @returns whether they are as specified; false if the next run should continue
+ * @throws EngineError
+ */
+export async function convergeServices(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
+  if (!isDedicated(snapshot)) return true
+  return run.observations.observe('Services', () => converge(snapshot, run, signal))
 }
 
-async function converge(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
-  const { store, region, failpoint, epoch } = run
-  if (region.engine === undefined) throw new EngineError('ENGINE_FAILED', 'The region has no engine for services.')
+async function converge(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
+  const { store, region, failpoint, epoch, clock } = run
+  const { engine } = region
+  if (engine === undefined) throw new EngineError('ENGINE_FAILED', 'The region has no engine for services.')
   const stack = await region.stack(snapshot, signal)
   await recordStep(snapshot, 'services', run)
   // A cluster that exists is repaired without etcd, too.
   if (snapshot.homeVersion === undefined) await region.openCluster(snapshot, signal)
   await failpoint('converge.before')
+  const edge = async (side: 'before' | 'after') => {
+    if (side === 'before') await store.confirmLead(epoch)
+    await failpoint(side === 'before' ? 'converge.step-before' : 'converge.step-after')
+  }
+  let isConverged = true
   try {
-    await region.engine.converge(stack, signal, async (edge) => {
-      if (edge === 'before') await store.confirmLead(epoch)
-      await failpoint(edge === 'before' ? 'converge.step-before' : 'converge.step-after')
-    })
+    if (hasCluster(snapshot))
+      isConverged = await convergeCluster(snapshot, stack, { engine, region, clock, edge }, signal)
+    else await engine.converge(stack, signal, edge)
   } catch (error) {
     // The subnet belongs to a foreign network, or to one that the Engine has but does not list. The next run moves the tenant.
     if (error instanceof EngineError && error.code === 'SUBNET_TAKEN' && snapshot.subnet !== undefined)
@@ -81,4 +91,5 @@ async function converge(snapshot: Snapshot, run: Reconciliation, signal: AbortSi
     throw error
   }
   await failpoint('converge.after')
+  return isConverged
 }

@@ -1,7 +1,7 @@
 // A region for the reconciler: its engine, its shared Postgres, its runtimes and gateways.
 import type { InternalToken } from '@tenantry/contract'
 import type { Clock } from '../platform/clock.ts'
-import { awaitQuorum, type ClusterState, etcdAccess, readCluster, switchOver } from '../clusters/index.ts'
+import { awaitQuorum, type ClusterState, etcdAccess, readCluster, readyRouters, switchOver } from '../clusters/index.ts'
 import { type Engine, EngineError, type EngineErrorCode } from '../engines/index.ts'
 import { createDedicatedHome, type HomeDatabases, type HomeMigration, type HomeServer } from '../homes/index.ts'
 import {
@@ -61,6 +61,8 @@ export interface Region {
   closeCluster(tenant: Snapshot, signal: AbortSignal): Promise<void>
   /** Reads the state of a tenant's cluster; undefined for a tenant without a cluster. */
   cluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<ClusterState | undefined>
+  /** Returns the names of the routers of a tenant's cluster that reach its primary. */
+  readyRouters(tenantId: string, signal: AbortSignal): Promise<ReadonlySet<string>>
   /**
    * Makes another member of a tenant's cluster the primary. @returns why Patroni did not do it; undefined if it did
    * @throws EngineError UNHEALTHY if no member responds
@@ -319,6 +321,8 @@ export function createRegion({
 
     cluster: async (tenant, signal) =>
       hasCluster(tenant) ? readCluster(requireEngine(), tenant.id, signal) : undefined,
+
+    readyRouters: (tenantId, signal) => readyRouters(requireEngine(), tenantId, signal),
 
     switchOver: (tenantId, from, to, signal) =>
       switchOver(

@@ -14,9 +14,10 @@ const firstResponseMilliseconds = 30_000
 /** Time limit for a runtime whose home is healthy, which responds sooner. */
 const observedMilliseconds = 3_000
 
-export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
+/** Serves a tenant. @returns whether it is as specified; false if the next run should continue */
+export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
   const { store, failpoint, epoch, homeVersion, region } = run
-  await convergeServices(snapshot, run, signal)
+  if (!(await convergeServices(snapshot, run, signal))) return false
   const switchoverError = await carryOutSwitchover(snapshot, run, signal)
   const wasHealthy = await isRuntimeHealthy(snapshot, run, signal)
   if (!wasHealthy) {
@@ -46,6 +47,7 @@ export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signa
   await observeCluster(snapshot, run, signal)
   await failpoint('observe.after')
   await recordReached(snapshot, run, switchoverError)
+  return true
 }
 
 /**

@@ -42,7 +42,7 @@ export async function reconcileTenant(snapshot: Snapshot, run: Reconciliation, s
   if (snapshot.desired === 'deleted') return removeTenant(snapshot, run, busy)
   const allocated = await allocateServices(snapshot, run, busy)
   if (snapshot.desired === 'suspended' || snapshot.desired === 'paused') await haltTenant(allocated, run, busy)
-  else await serveTenant(allocated, run, busy)
+  else if (!(await serveTenant(allocated, run, busy))) return { again: clock.now(), repaired: false }
   return {
     again: snapshot.nextExpiry,
     repaired: snapshot.operation === undefined && snapshot.generation === snapshot.observedGeneration,

@@ -13,12 +13,11 @@ export interface ClusterRegion {
 }
 
 const megabyte = 2 ** 20
-const routerNumbers = [1, 2] as const
 const routerResources: Resources = { memoryBytes: 64 * megabyte, cpuMillis: 500, pids: 32 }
 /** Memory of Patroni, in addition to that of Postgres. */
 const patroniBytes = 128 * megabyte
-/** Port of the routers' health check. */
-const routerHealthPort = 8009
+/** Port of the routers' health check inside their containers. */
+export const routerHealthPort = 8009
 
 /**
  * Settings of Postgres, the same for all sizes: Postgres reads most of them only at a start, and a start of all members
@@ -43,6 +42,9 @@ const parameters = {
 
 /** Names of the services of the members of Postgres in a cluster, which are their host names on the tenant's network. */
 export const clusterMembers = ['postgres-1', 'postgres-2', 'postgres-3'] as const
+
+/** Names of the services of the routers to the primary. */
+export const clusterRouters = ['router-1', 'router-2'] as const
 
 /** Returns the password of a tenant's user of the region's etcd. */
 export function etcdTenantPassword(etcd: Pick<EtcdCredentials, 'seed'>, tenantId: string): string {
@@ -85,7 +87,7 @@ export function clusterStack(input: ClusterInput): Stack {
     ],
     services: [
       ...memberNumbers.map((member) => memberService(input, member)),
-      ...routerNumbers.map((router) => routerService(input, router)),
+      ...clusterRouters.map((name) => routerService(input, name)),
       ...runtimes,
     ],
   }
@@ -121,10 +123,10 @@ function memberService(
 
 function routerService(
   { image, postgresAlias, restarts }: ClusterInput,
-  router: (typeof routerNumbers)[number],
+  name: (typeof clusterRouters)[number],
 ): Service {
   return {
-    name: `router-${router}`,
+    name,
     image,
     command: ['router'],
     environment: { TENANTRY_RESTARTS: String(restarts) },

@@ -1,6 +1,12 @@
 // The public interface of `stacks/`.
 export { archiveSpool } from './archive-settings.ts'
-export { clusterMembers, type ClusterRegion, etcdTenantPassword } from './cluster-stack.ts'
+export {
+  clusterMembers,
+  type ClusterRegion,
+  clusterRouters,
+  etcdTenantPassword,
+  routerHealthPort,
+} from './cluster-stack.ts'
 export { DockerSettings, S3Bucket } from './docker-settings.ts'
 export { type EtcdCredentials, etcdHosts, etcdName, memberNumbers } from './etcd-services.ts'
 export { compareIsolation, type Isolation, isolationInRegion, isolationModels } from './isolation.ts'
@@ -24,7 +30,7 @@ export {
   type RegionStackInput,
 } from './region-stack.ts'
 export { isScratchId, scratchId } from './scratch-ids.ts'
-export { componentAlias, componentServices, runtimeAliases, stackFor } from './stack-for.ts'
+export { componentAlias, componentServices, runtimeAliases, serviceNames, stackFor } from './stack-for.ts'
 export type { AttachedContainer, HealthCheck, Network, Published, Resources, Service, Stack, Volume } from './stack.ts'
 export { overlaps, parseRange, type Range, subnetCount, subnetNumber, tenantSubnet } from './subnets.ts'
 export { ports, postgresService } from './tenant-services.ts'

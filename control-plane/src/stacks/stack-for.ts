@@ -1,7 +1,7 @@
 // Computes a tenant's stack, with one branch per isolation model. Pure.
 import { acceptedTokens, tenantToken, type InternalToken } from '@tenantry/contract'
 import { archiveSettings } from './archive-settings.ts'
-import { clusterMembers, clusterStack, type ClusterRegion } from './cluster-stack.ts'
+import { clusterMembers, clusterRouters, clusterStack, type ClusterRegion } from './cluster-stack.ts'
 import type { Isolation } from './isolation.ts'
 import type { DockerSettings } from './docker-settings.ts'
 import { runtimeEnvironment } from './runtime-settings.ts'
@@ -83,6 +83,13 @@ export function componentServices(isolation: Isolation): Record<'postgres' | 'ru
   return isolation === 'cluster-per-tenant'
     ? { postgres: clusterMembers, runtime: clusterRuntimes }
     : { postgres: ['postgres'], runtime: ['runtime'] }
+}
+
+/** Returns the names of all services of a tenant's own. */
+export function serviceNames(isolation: Isolation): string[] {
+  const { postgres, runtime } = componentServices(isolation)
+  if (isolation === 'schema-per-tenant') return []
+  return [...postgres, ...(isolation === 'cluster-per-tenant' ? clusterRouters : []), ...runtime]
 }
 
 /** Returns the names of a tenant's own runtimes on its network. */

@@ -187,7 +187,8 @@ export function made(stack: Stack, before?: Changeable): Changeable {
   }
 }
 
-function container(stack: Stack, service: Service): ObservedContainer {
+/** Returns the running container of a service, or the stopped one of a stopped stack. */
+export function container(stack: Stack, service: Service): ObservedContainer {
   const name = containerName(stack.id, service)
   const isRunning = stack.state === 'running'
   const slots = service.networks.map(({ network, aliases, address = '' }) => [
