@@ -1,4 +1,4 @@
-// POST /v1/tenants/{id}/switchover: what is accepted, and what is rejected with which state.
+// What the API accepts for tenants with clusters, and what it rejects with which state: switchovers, sessions, logs, changes.
 import t from 'tap'
 import { startApi, type ApiResponse } from '#test/support/control-plane/api.ts'
 import { patroniReport } from './support.ts'
@@ -125,4 +125,55 @@ t.test('Invalid requests are rejected before the cluster is read', async (t) => 
     },
   })
   t.match(await post('t_00000000000000000000'), { status: 404, body: { code: 'TENANT_NOT_FOUND' } })
+})
+
+t.test('Sessions are read at the primary', async (t) => {
+  const id = await cluster('sessions')
+  const calls: string[] = []
+  let primary = 'postgres-3'
+  api.engine.run = async (service, [program = '']) => {
+    calls.push(`${program.split('/').pop() ?? ''} ${service}`)
+    const report = `HTTP/1.0 200 OK\r\n\r\n${patroniReport(primary)}`
+    return { code: 0, stdout: program === 'timeout' ? '[]' : report, stderr: '' }
+  }
+  t.match(await api.call('GET', `/v1/tenants/${id}/sessions`), { status: 200, body: { sessions: [] } })
+  t.same(calls, ['http-get postgres-1', 'timeout postgres-3'])
+  primary = 'none'
+  t.match(await api.call('GET', `/v1/tenants/${id}/sessions`), {
+    status: 503,
+    body: { code: 'UNAVAILABLE', message: "The tenant's cluster has no primary at present." },
+  })
+})
+
+t.test('Logs are those of one of its services', async (t) => {
+  const id = await cluster('logs')
+  t.match(await api.call('GET', `/v1/tenants/${id}/logs?component=postgres`), {
+    status: 400,
+    body: {
+      code: 'INVALID_PARAMETER',
+      message:
+        'Query parameter "component" must be one of the tenant\'s services: postgres-1, postgres-2, postgres-3, router-1, ' +
+        'router-2, runtime-1, runtime-2.',
+    },
+  })
+  t.match(await api.call('GET', `/v1/tenants/${id}/logs?component=router-1`), {
+    status: 404,
+    body: { code: 'SERVICE_NOT_FOUND' },
+  })
+})
+
+t.test('It can be restarted, resized and paused, and has no archive or schedule of backups', async (t) => {
+  const settle = (id: string) => api.sql("update operations set state = 'succeeded' where tenant_id = $1", [id])
+  const id = await cluster('changes')
+  const path = `/v1/tenants/${id}`
+  t.match(await api.call('POST', `${path}/restart`), { status: 202, body: { operation: { kind: 'restart' } } })
+  await settle(id)
+  const resources = { postgres: { memory_bytes: 2 ** 30 } }
+  t.match(await api.call('PATCH', path, { body: { resources } }), { status: 200, body: { resources } })
+  await settle(id)
+  t.match(await api.call('PATCH', path, { body: { pause_after_seconds: 600 } }), { status: 200 })
+  await settle(id)
+  t.match(await api.call('POST', `${path}/pause`), { status: 202, body: { operation: { kind: 'pause' } } })
+  for (const body of [{ archive_days: 7 }, { backup_schedule: '5 3 * * *' }])
+    t.match(await api.call('PATCH', path, { body }), { status: 422, body: { code: 'UNSUPPORTED_ISOLATION' } })
 })

@@ -1,16 +1,22 @@
 // A tenant with a cluster of its own on a real engine: it is created, loses its primary, keeps every acknowledged row, and leaves
 // nothing behind.
+import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
 import { startDockerPlatform } from '#test/support/docker-platform.ts'
+import { docker } from '#test/reconcile/support/docker-client.ts'
 import { effort } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
+import { etcdList, memoryOf, regionStackOf } from './platform-parts.ts'
+import { idleSession, startWriter } from './writer.ts'
 
 const clusters = { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' }
 /** Writes that must be acknowledged before the first fault and after each. */
 const writes = 20
 /** Number of times that each fault occurs. */
 const rounds = effort({ small: 1, full: 20 })
+/** Number of restarts, which replace the same members as a new image. */
+const restarts = effort({ small: 0, full: 5 })
 
 interface Member {
   name: string
@@ -77,12 +83,6 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
   await t.test('What is not available for clusters is rejected with the reason', async (t) => {
     const path = `/v1/tenants/${id}`
     for (const [method, route, body] of [
-      ['POST', `${path}/restart`],
-      ['POST', `${path}/pause`],
-      ['GET', `${path}/sessions`],
-      ['GET', `${path}/logs?component=postgres`],
-      ['PATCH', path, { resources: { postgres: { memory_bytes: 2 ** 30, cpu_millis: 1000 } } }],
-      ['PATCH', path, { pause_after_seconds: 600 }],
       ['PATCH', path, { archive_days: 7 }],
       ['PATCH', path, { backup_schedule: '5 3 * * *' }],
     ] as const) {
@@ -132,6 +132,38 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
     t.same((await writing.query('select pg_is_in_recovery() as is_replica')).rows, [{ is_replica: false }])
   })
 
+  await t.test('Sizes are changed while the members run, and logs and sessions are read', async (t) => {
+    const session = new pg.Client({ connectionString: databaseUrl, application_name: 'observed' })
+    await session.connect()
+    const resources = { postgres: { memory_bytes: 768 * 2 ** 20 }, runtime: { cpu_millis: 900 } }
+    const path = `/v1/tenants/${id}`
+    t.match(await platform.call('PATCH', path, { resources }, { prefer: 'wait=60' }), {
+      status: 200,
+      body: { operation: { kind: 'resize', state: 'succeeded' } },
+    })
+    const { containers } = await objects()
+    const limits = containers.filter(({ labels }) => labels.service?.startsWith('postgres-'))
+    t.same(
+      limits.map(({ resources }) => resources.memoryBytes),
+      // Patroni's own memory is added.
+      Array(3).fill((768 + 128) * 2 ** 20),
+    )
+    t.equal((await session.query('select 1 as one')).rows.length, 1, 'the session is still open')
+    const { body } = await platform.call('GET', `${path}/sessions`)
+    const sessions = body['sessions'] as { login: string; application_name: string }[]
+    t.match(
+      sessions.find((one) => one.application_name === 'observed'),
+      { login: 'admin' },
+    )
+    await session.end()
+    for (const service of ['postgres-2', 'router-1', 'runtime-2'])
+      t.match(await platform.call('GET', `${path}/logs?component=${service}&tail=5`), { status: 200 }, service)
+    t.match(await platform.call('GET', `${path}/logs?component=postgres`), {
+      status: 400,
+      body: { code: 'INVALID_PARAMETER', message: /postgres-1, postgres-2, postgres-3, router-1, router-2, runtime-1/ },
+    })
+  })
+
   const writer = startWriter(databaseUrl)
   t.teardown(() => writer.stop())
   await writer.acknowledged(writes)
@@ -147,10 +179,43 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
       })
     },
   }
+  const newImage = `tenantry/cluster-member:test-${randomBytes(4).toString('hex')}`
+  const imagesOf = async (service: string) =>
+    (await objects()).containers
+      .filter(({ labels }) => labels.service?.startsWith(service))
+      .map(({ imageId }) => imageId)
+  /** Moves all members to a new image. The control plane is killed once the first member has it. */
+  const rollOut = async (container: string) => {
+    await docker('commit', '--pause=false', '--change', `LABEL test=${newImage}`, container, newImage)
+    const digest = await docker('image', 'inspect', newImage, '--format', '{{.Id}}')
+    const rollout = { region: 'local', component: 'cluster-member', image: newImage, soak_seconds: 0 }
+    const { status, body } = await platform.call('POST', '/v1/rollouts', rollout)
+    t.equal(status, 202, JSON.stringify(body))
+    const moved = async () => (await imagesOf('postgres-')).filter((image) => image === digest).length
+    await until(async () => (await moved()) > 0, 'the first member with the new image', 60_000)
+    await platform.controlPlane.kill()
+    await platform.startControlPlane()
+    const read = async () => (await platform.call('GET', `/v1/rollouts/${String(body['id'])}`)).body
+    await until(async () => (await read())['finished'] !== null, 'the end of the rollout', 180_000)
+    t.match(await read(), { state: 'succeeded', moved: 1 })
+    t.same([...new Set([...(await imagesOf('postgres-')), ...(await imagesOf('router-'))])], [digest])
+  }
+  t.teardown(() => docker('rmi', '-f', newImage).catch(() => undefined))
+  faults['all members get a new image'] = rollOut
+  if (restarts > 0)
+    faults['all services are restarted'] = async () => {
+      const restarted = await platform.call('POST', `/v1/tenants/${id}/restart`, undefined, { prefer: 'wait=60' })
+      t.equal(restarted.status, 202)
+      await platform.until(id, (tenant) => tenant['observed_generation'] === tenant['generation'], 180)
+    }
+  /** Faults that replace all containers occur less often. */
+  const roundsOf = (fault: string) =>
+    fault === 'all members get a new image' ? 1 : fault === 'all services are restarted' ? restarts : rounds
   const pauses = new Map<string, number[]>(Object.keys(faults).map((fault) => [fault, []]))
   let after = before
   for (let round = 0; round < rounds; round++) {
     for (const [fault, inflict] of Object.entries(faults)) {
+      if (round >= roundsOf(fault)) continue
       const primary = after.find(({ role }) => role === 'primary')?.name ?? ''
       const container = await containerOf(primary)
       const session = await idleSession(databaseUrl)
@@ -197,16 +262,17 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
     t.ok((await objects()).volumes.some(({ name }) => name === volume))
   })
 
-  await t.test('A suspended cluster stops, and serves the same rows when it runs again', async (t) => {
-    const change = (suspended: boolean) => platform.call('PATCH', `/v1/tenants/${id}`, { suspended })
-    t.equal((await change(true)).status, 200)
-    await platform.until(id, ({ status }) => status === 'suspended', 120)
+  await t.test('A paused cluster stops, and serves the same rows after its wake', async (t) => {
+    t.equal((await platform.call('POST', `/v1/tenants/${id}/pause`)).status, 202)
+    await platform.until(id, ({ status }) => status === 'paused', 120)
     t.same(
       (await objects()).containers.filter(({ state }) => state === 'running'),
       [],
     )
-    t.equal((await change(false)).status, 200)
+    const waking = performance.now()
+    t.equal((await platform.call('POST', `/v1/tenants/${id}/wake`)).status, 202)
     await platform.until(id, ({ status }) => status === 'ready', 120)
+    t.comment(`awake after ${Math.round((performance.now() - waking) / 1000)} s`)
     const client = new pg.Client({ connectionString: databaseUrl })
     await client.connect()
     const { rows } = await client.query<{ count: number }>('select count(*)::int as count from numbers')
@@ -241,8 +307,6 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
   })
 })
 
-type Platform = Awaited<ReturnType<typeof startDockerPlatform>>
-
 /** Reads the leader's key of its own cluster, reads and writes one of another cluster, and reads its own without a login. */
 const etcdCalls = `
 import base64, json, ssl, sys, urllib.error, urllib.request
@@ -266,114 +330,3 @@ print(json.dumps([
     call('/v3/kv/range', {'key': key(own)}),
 ]))
 `
-
-/** Returns all keys and users of the region's etcd. */
-async function etcdList({ host, installation }: Platform, signal: AbortSignal): Promise<string> {
-  const { containers } = await host.observe({ installation }, signal)
-  const member = containers.find(({ labels }) => labels.service === 'etcd-1')
-  if (member === undefined) throw new Error('etcd-1 does not exist')
-  const { code, stdout, stderr } = await host.exec(member.name, ['/usr/local/bin/etcd-access', 'list'], { signal })
-  if (code !== 0) throw new Error(stderr)
-  return stdout
-}
-
-/** Returns the ID of the region's own stack. */
-async function regionStackOf({ host, installation }: Platform, signal: AbortSignal): Promise<string> {
-  const { containers } = await host.observe({ installation }, signal)
-  const found = containers.find(({ labels }) => labels.stack.startsWith('region-'))
-  if (found === undefined) throw new Error('the region has no containers')
-  return found.labels.stack
-}
-
-/** Returns the memory of a stack's containers in bytes, and its parts as text. */
-async function memoryOf({ host, installation }: Platform, stack: string, signal: AbortSignal, prefix = '') {
-  const observed = await host.observe({ installation, stack }, signal)
-  const containers = observed.containers.filter(({ labels }) => labels.service?.startsWith(prefix))
-  const parts = await Promise.all(
-    containers.map(async ({ name, labels }) => ({
-      service: labels.service ?? '',
-      bytes: (await host.stats(name, signal)).memoryBytes,
-    })),
-  )
-  return {
-    memory: parts.reduce((sum, { bytes }) => sum + bytes, 0),
-    services: parts.map(({ service, bytes }) => `${service} ${Math.round(bytes / 1e6)}`).join(', '),
-  }
-}
-
-/** Opens a session that sends nothing, and returns how to wait for its end. */
-async function idleSession(url: string) {
-  const client = new pg.Client({ connectionString: url })
-  client.on('error', () => undefined)
-  let hasEnded = false
-  client.on('end', () => (hasEnded = true))
-  await client.connect()
-  return { ended: (what: string) => until(() => hasEnded, what, 30_000) }
-}
-
-/** Inserts consecutive numbers, each once, through the tenant's URL, and connects again after each error. */
-function startWriter(url: string) {
-  const acknowledged: number[] = []
-  let isStopped = false
-  let maxPause = 0
-  const connect = async () => {
-    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 30_000 })
-    client.on('error', () => undefined)
-    await client.connect()
-    return client
-  }
-  const run = async () => {
-    let number = 0
-    let last = performance.now()
-    let client: pg.Client | undefined
-    while (!isStopped) {
-      number++
-      try {
-        client ??= await connect()
-        if (number === 1) await client.query('create table if not exists numbers (number int)')
-        await client.query('insert into numbers values ($1)', [number])
-        acknowledged.push(number)
-        maxPause = Math.max(maxPause, performance.now() - last)
-        last = performance.now()
-      } catch {
-        // Whether the row was stored is unknown. The next number is another row.
-        if (acknowledged.length === 0) number = 0
-        await client?.end().catch(() => undefined)
-        client = undefined
-        await new Promise((resolve) => setTimeout(resolve, 50))
-      }
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-    await client?.end().catch(() => undefined)
-  }
-  const ended = run()
-  let result: Promise<{ acknowledged: number[]; stored: number[] }> | undefined
-  const finish = async () => {
-    isStopped = true
-    await ended
-    const client = await connect()
-    try {
-      const { rows } = await client.query<{ number: number }>('select number from numbers order by number')
-      return { acknowledged, stored: rows.map(({ number }) => number) }
-    } finally {
-      await client.end()
-    }
-  }
-  return {
-    count: () => acknowledged.length,
-    /** Returns the longest time without an acknowledged write since the last call, in milliseconds. */
-    takeMaxPause(): number {
-      const pause = Math.round(maxPause)
-      maxPause = 0
-      return pause
-    },
-    async acknowledged(total: number, seconds = 90): Promise<void> {
-      const deadline = performance.now() + seconds * 1000
-      while (acknowledged.length < total) {
-        if (performance.now() > deadline) throw new Error(`${acknowledged.length} of ${total} writes in ${seconds} s`)
-        await new Promise((resolve) => setTimeout(resolve, 20))
-      }
-    },
-    stop: () => (result ??= finish()),
-  }
-}

@@ -93,7 +93,7 @@ const composePlatform = 'test/installation/outages.alone.test.ts sets the platfo
 const remoteRegion = 'test/installation/docker-remote-region.soak.test.ts does it with an engine on another host'
 const roundTrip = 'test/backups/docker-round-trip.test.ts takes, verifies and restores backups on a Docker Engine'
 const pointInTime = 'test/backups/docker-recovery.test.ts restores to moments on a Docker Engine'
-const clusters = 'test/clusters/docker-cluster.test.ts switches a cluster over on a Docker Engine'
+const clusters = 'test/clusters/docker-cluster.test.ts switches a cluster over and restarts it on a Docker Engine'
 const npmStart = 'test/local/npm-start.test.ts starts installations with options and settings'
 
 /** Blocks that another test runs, and why they cannot run here. */
@@ -139,6 +139,7 @@ const elsewhere: Record<string, string> = {
   'docs/operate/back-up-and-restore.md#16': composeRecovery,
   'docs/operate/back-up-and-restore.md#17': composeRecovery,
   'docs/operate/clusters.md#1': clusters,
+  'docs/operate/clusters.md#2': clusters,
   'docs/operate/remote-region.md#1': remoteRegion,
   'docs/operate/remote-region.md#2': remoteRegion,
   'docs/operate/remote-region.md#3': remoteRegion,

@@ -10,10 +10,12 @@ const at = (seconds: number) => new Date(begin + seconds * 1000)
 const id = 't_00000000000000000001'
 const tenant = (updated: number, pauseAfterSeconds?: number): RunningTenant => ({
   id,
+  isolation: 'database-per-tenant',
   generation: 1,
   pauseAfterSeconds,
   updatedAt: at(updated),
 })
+const cluster = { isolation: 'cluster-per-tenant' } as const
 const started = (seconds: number) => ({ since: at(seconds).toISOString() })
 const activity = (last: number, open = 0, start = -1_000): Activity => ({
   ...started(start),
@@ -56,6 +58,18 @@ t.test('A tenant is idle after 30 s without activity at any gateway (now is 100 
     { what: 'it was woken 10 s ago', tenant: tenant(90), gateways: [gateway(0, activity(0))], idle: false },
     { what: 'its own time is longer', tenant: tenant(0, 60), gateways: [gateway(0, activity(50))], idle: false },
     { what: 'its own time is shorter', tenant: tenant(0, 10), gateways: [gateway(0, activity(90))], idle: true },
+    {
+      what: 'a cluster without a time of its own',
+      tenant: { ...tenant(0), ...cluster },
+      gateways: [gateway(0, activity(0))],
+      idle: false,
+    },
+    {
+      what: 'a cluster with one',
+      tenant: { ...tenant(0, 10), ...cluster },
+      gateways: [gateway(0, activity(90))],
+      idle: true,
+    },
     { what: 'it is never paused', tenant: tenant(0, 0), gateways: [gateway(0, activity(0))], idle: false },
     { what: 'no gateway, nothing known', gateways: [], idle: false },
     {

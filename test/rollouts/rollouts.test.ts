@@ -94,6 +94,23 @@ t.test('a rollout of Postgres does not change the runtime', async (t) => {
   t.match(await plane.tenant(id), { runtime_image: oldImages.runtime, postgres_image: newPostgres })
 })
 
+t.test("the image of clusters' members reaches clusters only, and that of runtimes reaches both", async (t) => {
+  const [id = ''] = await addTenants(1)
+  const cluster = await plane.addTenant({ isolation: 'cluster-per-tenant' })
+  components.set('sha256:member-new', 'cluster-member')
+  const member = { component: 'cluster-member', imageId: 'sha256:member-new' } as const
+  t.match(await finish((await begin(member)).id), { state: 'succeeded', tenants: [{ tenantId: cluster }] })
+  t.match(await plane.tenant(cluster), { runtime_image: oldImages.runtime, postgres_image: 'sha256:member-new' })
+  t.match(await plane.tenant(id), { runtime_image: oldImages.runtime, postgres_image: oldImages.postgres })
+  t.match(await finish((await begin({ component: 'postgres', imageId: newPostgres })).id), {
+    tenants: [{ tenantId: id }],
+  })
+  t.match(await finish((await begin()).id), { state: 'succeeded', wave: 2 })
+  t.match(await plane.tenant(cluster), { runtime_image: newImage, postgres_image: 'sha256:member-new' })
+  t.match(await plane.tenant(id), { runtime_image: newImage, postgres_image: newPostgres })
+  await t.rejects(begin({ ...member, canary: id }), { code: 'INVALID_FIELD' }, 'a canary without the component')
+})
+
 t.test('an image of another component, or missing on the engine, reaches no tenant', async (t) => {
   await addTenants(3)
   const cases: [imageId: string, error: RegExp][] = [

@@ -40,7 +40,8 @@ export function createStorageWatch(
     const queue = new PQueue({ concurrency: maxConcurrentRequests })
     // Runtimes that do not respond are left out here. Health checks and the reconciler handle them.
     const readStates = (call: () => Promise<TenantStorageState[]>) => queue.add(() => call().catch(() => []))
-    const dedicated = await store.runningTenants(config.id)
+    const running = await store.runningTenants(config.id)
+    const dedicated = running.filter(({ isolation }) => isolation === 'database-per-tenant')
     const gateways = config.gateway_internal_urls.slice(0, 1)
     const responses = await Promise.all([
       ...config.runtime_urls.map((url) =>

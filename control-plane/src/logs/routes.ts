@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { EngineError, callEngine, type Engine } from '../engines/index.ts'
+import { serviceNames } from '../stacks/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Api } from '../http/api.ts'
 import { engineOf, requireDedicated, type TenantStore, foundTenant } from '../tenants/index.ts'
@@ -15,9 +16,12 @@ const maxTailLines = 1_000
 /** The maximum number of streams. Each uses a connection to an engine. */
 const maxFollowers = 64
 
+/** Names of the services of all isolation models. */
+const loggedServices = [...serviceNames('database-per-tenant'), ...serviceNames('cluster-per-tenant')]
+
 const Query = Type.Object(
   {
-    component: Type.Enum(['postgres', 'runtime']),
+    component: Type.Enum(loggedServices, { description: 'Name of the service' }),
     tail: Type.Optional(
       Type.String({
         pattern: '^[0-9]{1,4}$',
@@ -77,6 +81,12 @@ export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
       )
       const tenant = await foundTenant(deps, request.params.id)
       requireDedicated(tenant, 'A log')
+      const services = serviceNames(tenant.isolation)
+      if (!services.includes(component))
+        throw new ControlError(
+          'INVALID_PARAMETER',
+          `Query parameter "component" must be one of the tenant's services: ${services.join(', ')}.`,
+        )
       const engine = engineOf(deps, tenant)
       await callEngine(deps.clock, (signal) => findService(engine, tenant.id, component, signal))
       // A response to HEAD has no body to stream.

@@ -25,9 +25,12 @@ export function updateGateway(
   return { since: hasEvicted ? at : before.since, activity }
 }
 
-/** Returns the seconds after which the tenant is paused; 0 is never. */
-export function pauseAfter({ pauseAfterSeconds }: RunningTenant, regionSeconds: number): number {
-  return pauseAfterSeconds ?? regionSeconds
+/**
+ * Returns the seconds after which the tenant is paused; 0 is never. The region's default does not apply to a cluster, whose wake
+ * takes longer than requests may wait.
+ */
+export function pauseAfter({ isolation, pauseAfterSeconds }: RunningTenant, regionSeconds: number): number {
+  return pauseAfterSeconds ?? (isolation === 'cluster-per-tenant' ? 0 : regionSeconds)
 }
 
 /**

@@ -2,8 +2,16 @@
 import type { Desired, OperationKind, Status } from '../tenants/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 
-export const rolloutComponents = ['runtime', 'postgres'] as const
+export const rolloutComponents = ['runtime', 'postgres', 'cluster-member'] as const
+/** A component of tenants' own services, as the images' label names it. */
 export type RolloutComponent = (typeof rolloutComponents)[number]
+
+/** The isolation models whose tenants have the component. */
+export const isolationsWith: Record<RolloutComponent, readonly Isolation[]> = {
+  runtime: ['database-per-tenant', 'cluster-per-tenant'],
+  postgres: ['database-per-tenant'],
+  'cluster-member': ['cluster-per-tenant'],
+}
 
 export const rolloutStates = ['running', 'rolling_back', 'succeeded', 'rolled_back', 'failed'] as const
 export type RolloutState = (typeof rolloutStates)[number]

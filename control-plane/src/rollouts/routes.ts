@@ -12,6 +12,8 @@ import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { PageQuery, pageRequest, textPattern, writeContext, NoQuery } from '../http/parameters.ts'
 
 const imageMilliseconds = 10_000
+/** A cluster's services are replaced one after the other. */
+const defaultDeadlineSeconds: Record<RolloutComponent, number> = { runtime: 120, postgres: 120, 'cluster-member': 600 }
 const imageDescription =
   'name:tag, name@sha256:… or sha256:… of an image on the engine with the label org.tenantry.component'
 
@@ -48,7 +50,7 @@ const Requested = Type.Object(
       Type.Integer({
         minimum: 10,
         maximum: 7200,
-        description: 'Time in which each tenant must become healthy; default 120',
+        description: 'Time in which each tenant must become healthy; default 120, for cluster-member 600',
       }),
     ),
   },
@@ -118,7 +120,7 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
         canary,
         wave_size: waveSize = 8,
         soak_seconds: soakSeconds = 10,
-        deadline_seconds: deadlineSeconds = 120,
+        deadline_seconds: deadlineSeconds = defaultDeadlineSeconds[component],
       } = request.body
       const context = writeContext(request)
       reply.status(202)

@@ -1,6 +1,12 @@
 // The rollouts' ledger on the control database, for the leader. Each step is one transaction.
 import { isReady, isResting, isReturnable, type RolloutStep } from './rollout-plan.ts'
-import type { MovedTenant, Rollout, RolloutComponent, RolloutSubject } from './rollout.ts'
+import {
+  isolationsWith,
+  type MovedTenant,
+  type Rollout,
+  type RolloutComponent,
+  type RolloutSubject,
+} from './rollout.ts'
 import { type Desired, type OperationKind, type Status, incrementGeneration } from '../tenants/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 import type { Database, Prisma, Transaction } from '../platform/database.ts'
@@ -173,7 +179,7 @@ async function subjectsOf(reader: Database | Transaction, { region, component }:
       case when ${component} = 'runtime' then runtime_image else postgres_image end as image,
       array(select kind from operations where tenant_id = tenants.id and state in ('pending', 'running')) as operations
     from tenants
-    where region_id = ${region} and isolation = 'database-per-tenant' and desired not in ('warm', 'deleted')
+    where region_id = ${region} and isolation = any (${[...isolationsWith[component]]}) and desired not in ('warm', 'deleted')
     order by created_at, id`
   return rows.map(({ observed_generation: observedGeneration, image, ...row }) => ({
     ...row,

@@ -5,7 +5,7 @@ import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { lock } from '../platform/locks.ts'
 import { toRollout } from './store-rows.ts'
-import type { NewRollout, Rollout } from './rollout.ts'
+import { isolationsWith, type NewRollout, type Rollout, type RolloutComponent } from './rollout.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { PageRequest, Page } from '../platform/page.ts'
 
@@ -38,7 +38,7 @@ export function createRolloutStore({ database, now }: RolloutStoreOptions) {
           detail: { rollout_id: open.id },
         })
       }
-      if (canary !== undefined) await checkCanary(transaction, canary, region)
+      if (canary !== undefined) await checkCanary(transaction, canary, region, rollout.component)
       const row = await transaction.rollout.create({
         data: { ...rollout, id: randomUUID(), regionId: region, canary: canary ?? null, createdAt: now() },
       })
@@ -96,12 +96,22 @@ async function lockRollout(transaction: Transaction, id: string) {
   return transaction.rollout.findUnique({ where: { id } })
 }
 
-async function checkCanary(transaction: Transaction, id: string, regionId: string): Promise<void> {
-  const where = { id, regionId, isolation: 'database-per-tenant', desired: { notIn: ['warm', 'deleted'] } }
+async function checkCanary(
+  transaction: Transaction,
+  id: string,
+  regionId: string,
+  component: RolloutComponent,
+): Promise<void> {
+  const where = {
+    id,
+    regionId,
+    isolation: { in: [...isolationsWith[component]] },
+    desired: { notIn: ['warm', 'deleted'] },
+  }
   if ((await transaction.tenant.count({ where })) === 0) {
     throw new ControlError(
       'INVALID_FIELD',
-      `Invalid field "canary": the region has no tenant ${id} with services of its own.`,
+      `Invalid field "canary": the region has no tenant ${id} with the component ${component}.`,
     )
   }
 }

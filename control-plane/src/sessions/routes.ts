@@ -1,12 +1,13 @@
 // GET /v1/tenants/{id}/sessions and DELETE /v1/tenants/{id}/sessions/{pid}: the SQL sessions of a tenant.
 import { Type } from 'typebox'
 import { callEngine, type Engine } from '../engines/index.ts'
+import { readCluster } from '../clusters/index.ts'
 import type { Api } from '../http/api.ts'
 import { NoQuery, writeContext } from '../http/parameters.ts'
 import type { Clock } from '../platform/clock.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { RecordWrite } from '../platform/recorded-write.ts'
-import { engineOf, foundTenant, rejectCluster, type Tenant, type TenantStore } from '../tenants/index.ts'
+import { engineOf, foundTenant, type Tenant, type TenantStore } from '../tenants/index.ts'
 import { endSession, listSessions, psqlCommand, readOutput, type RunStatement } from './operator-sessions.ts'
 
 const nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
@@ -42,13 +43,13 @@ export interface SessionRoutesDeps {
 export function addSessionRoutes(app: Api, deps: SessionRoutesDeps): void {
   const runFor = (tenant: Tenant): RunStatement => {
     if (tenant.isolation === 'schema-per-tenant') return deps.sharedServer(tenant.region)
-    rejectCluster(tenant, 'The list of SQL sessions')
     const engine = engineOf(deps, tenant)
     return async (sql) =>
       readOutput(
-        await callEngine(deps.clock, (signal) =>
-          engine.exec(tenant.id, 'postgres', psqlCommand, { input: `${sql};`, signal }),
-        ),
+        await callEngine(deps.clock, async (signal) => {
+          const service = await serverOf(engine, tenant, signal)
+          return engine.exec(tenant.id, service, psqlCommand, { input: `${sql};`, signal })
+        }),
       )
   }
 
@@ -106,4 +107,12 @@ export function addSessionRoutes(app: Api, deps: SessionRoutesDeps): void {
       return reply.status(204).send(null)
     },
   )
+}
+
+/** Returns the service that runs a tenant's Postgres; of a cluster, that of its primary. @throws ControlError UNAVAILABLE; EngineError */
+async function serverOf(engine: Engine, { id, isolation }: Tenant, signal: AbortSignal): Promise<string> {
+  if (isolation !== 'cluster-per-tenant') return 'postgres'
+  const { primary } = await readCluster(engine, id, signal)
+  if (primary === undefined) throw new ControlError('UNAVAILABLE', "The tenant's cluster has no primary at present.")
+  return primary
 }

@@ -4,12 +4,11 @@ import { ControlError } from '../platform/errors.ts'
 import type { Tenant } from './tenant.ts'
 
 /**
- * Checks that a tenant has services of its own, and no cluster. @param what subject of the message, for example
- * `A restart` @throws ControlError NOT_DEDICATED, UNSUPPORTED_ISOLATION
+ * Checks that a tenant has services of its own. @param what subject of the message, for example `A restart` @throws
+ * ControlError NOT_DEDICATED
  */
 export function requireDedicated(tenant: Pick<Tenant, 'isolation'>, what: string): void {
   const { isolation } = tenant
-  rejectCluster(tenant, what)
   if (isolation !== 'schema-per-tenant') return
   throw new ControlError(
     'NOT_DEDICATED',

@@ -53,7 +53,7 @@ export const TenantChangeBody = Type.Object(
     ),
     pause_after_seconds: Type.Optional(
       Type.Union([Type.Integer({ minimum: 0, maximum: maxPauseSeconds }), Type.Null()], {
-        description: `null: the region's default; 0: never; otherwise at least ${minPauseSeconds}`,
+        description: `null: the region's default, for a cluster never; 0: never; otherwise at least ${minPauseSeconds}`,
       }),
     ),
     backup_schedule: Type.Optional(
@@ -90,6 +90,7 @@ export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolat
   for (const field of ['resources', 'pause_after_seconds', 'archive_days'] as const) {
     if (body[field] !== undefined) requireDedicated(tenant, `Field "${field}"`)
   }
+  if (body.archive_days !== undefined) rejectCluster(tenant, 'Field "archive_days"')
   if (schedule != null) rejectCluster(tenant, 'Field "backup_schedule"')
 }
 

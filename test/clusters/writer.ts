@@ -1,0 +1,80 @@
+// SQL clients of a cluster: one that writes consecutive numbers through every failover, and one whose session is observed.
+import pg from 'pg'
+import { until } from '#test/support/until.ts'
+
+/** Opens a session that sends nothing, and returns how to wait for its end. */
+export async function idleSession(url: string) {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => undefined)
+  let hasEnded = false
+  client.on('end', () => (hasEnded = true))
+  await client.connect()
+  return { ended: (what: string) => until(() => hasEnded, what, 30_000) }
+}
+
+/** Inserts consecutive numbers, each once, through the tenant's URL, and connects again after each error. */
+export function startWriter(url: string) {
+  const acknowledged: number[] = []
+  let isStopped = false
+  let maxPause = 0
+  const connect = async () => {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 30_000 })
+    client.on('error', () => undefined)
+    await client.connect()
+    return client
+  }
+  const run = async () => {
+    let number = 0
+    let last = performance.now()
+    let client: pg.Client | undefined
+    while (!isStopped) {
+      number++
+      try {
+        client ??= await connect()
+        if (number === 1) await client.query('create table if not exists numbers (number int)')
+        await client.query('insert into numbers values ($1)', [number])
+        acknowledged.push(number)
+        maxPause = Math.max(maxPause, performance.now() - last)
+        last = performance.now()
+      } catch {
+        // Whether the row was stored is unknown. The next number is another row.
+        if (acknowledged.length === 0) number = 0
+        await client?.end().catch(() => undefined)
+        client = undefined
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    await client?.end().catch(() => undefined)
+  }
+  const ended = run()
+  let result: Promise<{ acknowledged: number[]; stored: number[] }> | undefined
+  const finish = async () => {
+    isStopped = true
+    await ended
+    const client = await connect()
+    try {
+      const { rows } = await client.query<{ number: number }>('select number from numbers order by number')
+      return { acknowledged, stored: rows.map(({ number }) => number) }
+    } finally {
+      await client.end()
+    }
+  }
+  return {
+    count: () => acknowledged.length,
+    /** Returns the longest time without an acknowledged write since the last call, in milliseconds. */
+    takeMaxPause(): number {
+      const pause = Math.round(maxPause)
+      maxPause = 0
+      return pause
+    },
+    async acknowledged(total: number, seconds = 90): Promise<void> {
+      const deadline = performance.now() + seconds * 1000
+      while (acknowledged.length < total) {
+        if (performance.now() > deadline) throw new Error(`${acknowledged.length} of ${total} writes in ${seconds} s`)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+    },
+    stop: () => (result ??= finish()),
+  }
+}
