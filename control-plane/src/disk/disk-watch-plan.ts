@@ -34,6 +34,20 @@ const graceMilliseconds = 600_000
 /** The reason of a suspension, which is public. */
 export const suspendReason = 'it takes more disk than its plan allows'
 
+/** Matches the volume of a Postgres: `data`, or `data-1` of a member of a cluster. */
+const dataVolume = /^data(?:-\d+)?$/
+
+/**
+ * Returns the bytes that count against the plan: those of the tenant's volumes, and of a cluster's members only the largest one,
+ * because each has a copy of the same data.
+ */
+export function countedBytes(volumes: Readonly<Record<string, number>>): number {
+  const sizes = Object.entries(volumes)
+  const copies = sizes.filter(([name]) => dataVolume.test(name)).map(([, bytes]) => bytes)
+  const others = sizes.filter(([name]) => !dataVolume.test(name)).map(([, bytes]) => bytes)
+  return Math.max(0, ...copies) + others.reduce((sum, bytes) => sum + bytes, 0)
+}
+
 /** Returns the bytes that the plan allows; infinite where a quota is unlimited. */
 export function allowedBytes({ documentBytes, fileBytes }: WatchedTenant['plan']): number {
   return documentBytes === null || fileBytes === null

@@ -25,7 +25,7 @@ export type DiskWatchStore = ReturnType<typeof createDiskWatchStore>
  */
 export function createDiskWatchStore(database: Database, now: () => Date) {
   return {
-    /** Returns the region's tenants with volumes of their own, without clusters, in the order of their IDs. */
+    /** Returns the region's tenants with volumes of their own, in the order of their IDs. */
     async watchedTenants(regionId: string): Promise<WatchedTenant[]> {
       const rows = await database.$queryRaw<Row[]>`
         select id, generation, desired, conditions, document_bytes, file_bytes,
@@ -35,7 +35,7 @@ export function createDiskWatchStore(database: Database, now: () => Date) {
           ) as is_copied,
           (select max(created_at) from operations where tenant_id = tenants.id and kind = 'resume') as resumed_at
         from tenants join (select id as plan_id, document_bytes, file_bytes from plans) as plans using (plan_id)
-        where region_id = ${regionId} and isolation = 'database-per-tenant' and desired in ('active', 'suspended', 'paused')
+        where region_id = ${regionId} and isolation <> 'schema-per-tenant' and desired in ('active', 'suspended', 'paused')
         order by id`
       const number = (value: bigint | null) => (value === null ? null : Number(value))
       return rows.map((row) => ({

@@ -30,7 +30,14 @@ export {
   type RegionStackInput,
 } from './region-stack.ts'
 export { isScratchId, scratchId } from './scratch-ids.ts'
-export { componentAlias, componentServices, runtimeAliases, serviceNames, stackFor } from './stack-for.ts'
+export {
+  componentAlias,
+  componentServices,
+  runtimeAliases,
+  serviceNames,
+  serviceVolumes,
+  stackFor,
+} from './stack-for.ts'
 export type { AttachedContainer, HealthCheck, Network, Published, Resources, Service, Stack, Volume } from './stack.ts'
 export { overlaps, parseRange, type Range, subnetCount, subnetNumber, tenantSubnet } from './subnets.ts'
 export { ports, postgresService } from './tenant-services.ts'

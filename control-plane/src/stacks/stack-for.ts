@@ -92,6 +92,20 @@ export function serviceNames(isolation: Isolation): string[] {
   return [...postgres, ...(isolation === 'cluster-per-tenant' ? clusterRouters : []), ...runtime]
 }
 
+/**
+ * Returns the volume of each service of a tenant's own; undefined for a service without one. The runtimes of a cluster share
+ * theirs, which is that of the first one.
+ */
+export function serviceVolumes(isolation: Isolation): Record<string, string | undefined> {
+  const { postgres, runtime } = componentServices(isolation)
+  const volumeOf = (service: string) => {
+    const member = postgres.indexOf(service)
+    if (member !== -1) return isolation === 'cluster-per-tenant' ? `data-${member + 1}` : 'data'
+    return service === runtime[0] ? 'files' : undefined
+  }
+  return Object.fromEntries(serviceNames(isolation).map((service) => [service, volumeOf(service)]))
+}
+
 /** Returns the names of a tenant's own runtimes on its network. */
 export function runtimeAliases(tenantId: string, isolation: Isolation): string[] {
   return componentServices(isolation).runtime.map((name) => runtimeAlias(tenantId, name))

@@ -2,10 +2,8 @@
 import type { Clock } from '../platform/clock.ts'
 import { callEngine } from '../engines/index.ts'
 import type { TenantStatusSource } from '../health/index.ts'
+import { type Isolation, serviceVolumes } from '../stacks/index.ts'
 import type { ComponentUsage, Usage } from './usage.ts'
-
-/** The volume of each service (see `stack-for.ts`). */
-const volumes = { postgres: 'data', runtime: 'files' } as const
 
 /**
  * Returns the services' usage, with null for unknown values. Never fails.
@@ -14,6 +12,7 @@ const volumes = { postgres: 'data', runtime: 'files' } as const
 export async function componentUsage(
   clock: Pick<Clock, 'timeout'>,
   statusSource: TenantStatusSource | undefined,
+  isolation: Isolation,
 ): Promise<NonNullable<Usage['components']>> {
   const engine = statusSource?.engine
   const id = statusSource?.snapshot.id
@@ -24,13 +23,14 @@ export async function componentUsage(
           callEngine(clock, (signal) => engine.stats(id, signal)).catch(() => undefined),
           callEngine(clock, (signal) => engine.volumeBytes(id, signal)).catch(() => undefined),
         ])
-  const usage = (service: keyof typeof volumes): ComponentUsage => {
+  const usage = (service: string, volume: string | undefined): ComponentUsage => {
     const reading = stats?.[service]
     return {
       cpu_seconds: reading === undefined ? null : reading.cpuNanoseconds / 1e9,
       memory_bytes: reading?.memoryBytes ?? null,
-      disk_bytes: bytes?.[volumes[service]] ?? null,
+      disk_bytes: (volume === undefined ? undefined : bytes?.[volume]) ?? null,
     }
   }
-  return { postgres: usage('postgres'), runtime: usage('runtime') }
+  const services = Object.entries(serviceVolumes(isolation))
+  return Object.fromEntries(services.map(([service, volume]) => [service, usage(service, volume)]))
 }

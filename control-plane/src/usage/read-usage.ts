@@ -64,7 +64,7 @@ export function createUsageReader(deps: UsageReaderDeps) {
         storedNow(deps, statusSource),
         tenant === undefined || tenant.isolation === 'schema-per-tenant'
           ? undefined
-          : componentUsage(clock, statusSource),
+          : componentUsage(clock, statusSource, tenant.isolation),
       ])
       return {
         ...(await stateOf(subject, month, usage)),

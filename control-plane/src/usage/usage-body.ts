@@ -98,12 +98,10 @@ export const UsageBody = Type.Object({
   ),
   corrections: Type.Array(CorrectionBody),
   components: Type.Optional(
-    Type.Object(
-      { postgres: ComponentUsage, runtime: ComponentUsage },
-      {
-        description: "The present usage of the tenant's own services; null for a service that does not run or respond",
-      },
-    ),
+    Type.Record(Type.String(), ComponentUsage, {
+      description:
+        "The present usage of the tenant's own services by their names; null for a service that does not run or respond",
+    }),
   ),
 })
 

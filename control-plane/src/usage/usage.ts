@@ -61,8 +61,8 @@ export interface Usage extends MonthState {
   }
   /** The corrections of the month's hours. */
   corrections: Correction[]
-  /** The present usage of the tenant's own services, if it has any. */
-  components?: { postgres: ComponentUsage; runtime: ComponentUsage }
+  /** The present usage of the tenant's own services by their names, if it has any. */
+  components?: Record<string, ComponentUsage>
 }
 
 export type Granularity = 'hour' | 'day'
