@@ -1,4 +1,4 @@
-// What the API accepts for tenants with clusters, and what it rejects with which state: switchovers, sessions, logs, changes.
+// What the API accepts for tenants with clusters, and what it rejects with which state: switchover, sessions, logs, changes.
 import t from 'tap'
 import { startApi, type ApiResponse } from '#test/support/control-plane/api.ts'
 import { patroniReport } from './support.ts'

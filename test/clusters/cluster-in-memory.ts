@@ -38,7 +38,7 @@ export class ClusterInMemory {
   readonly #before: Stack
   readonly host
   primary = 'postgres-1'
-  /** What was done to running services, in order: `stop NAME`, `resize NAME`, `switch over to NAME`. */
+  /** The changes of running services, in order: `stop NAME`, `resize NAME`, `switch over to NAME`. */
   readonly log: string[] = []
   /** Breaches of what must hold all the while. */
   readonly breaches: string[] = []
@@ -64,7 +64,7 @@ export class ClusterInMemory {
     if (elected !== undefined) this.primary = elected
   }
 
-  /** What Patroni reports; undefined if no member runs. */
+  /** Returns the report of Patroni; undefined if no member runs. */
   state(): ClusterState | undefined {
     if (!clusterMembers.some((name) => this.#isRunning(name))) return undefined
     const change: Record<string, Partial<ReportedMember> | null> = {}

@@ -1,4 +1,4 @@
-// Which routers reach the primary: only one that says so is relied on when the other is replaced.
+// Which routers reach the primary: only one that reports it is relied on when the other is replaced.
 import t from 'tap'
 import { readyRouters } from '#control-plane/clusters/ready-routers.ts'
 import { EngineError } from '#control-plane/engines/engine-error.ts'

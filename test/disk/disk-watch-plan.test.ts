@@ -1,7 +1,7 @@
 // Pure functions: the condition of a tenant's disk, and when the tenant is suspended for it.
 import * as fc from 'fast-check'
 import t from 'tap'
-import { allowedBytes, countedBytes, isChanged, judgeDisk } from '#control-plane/disk/disk-watch-plan.ts'
+import { allowedBytes, chargeableBytes, isChanged, judgeDisk } from '#control-plane/disk/disk-watch-plan.ts'
 import type { Desired } from '#control-plane/tenants/tenant.ts'
 import { seed } from '#test/support/effort.ts'
 
@@ -19,10 +19,10 @@ t.test('The limit is one and a half times the quotas plus 1 GiB', (t) => {
 })
 
 t.test('The copies of a cluster count once, as the largest of them', (t) => {
-  t.equal(countedBytes({}), 0)
-  t.equal(countedBytes({ data: 7, files: 2 }), 9)
-  t.equal(countedBytes({ 'data-1': 7, 'data-2': 8, 'data-3': 6, files: 2, secrets: 1 }), 11)
-  t.equal(countedBytes({ 'data-x': 7, 'data-1': 1 }), 8, 'a volume of another name is not a copy')
+  t.equal(chargeableBytes({}), 0)
+  t.equal(chargeableBytes({ data: 7, files: 2 }), 9)
+  t.equal(chargeableBytes({ 'data-1': 7, 'data-2': 8, 'data-3': 6, files: 2, secrets: 1 }), 11)
+  t.equal(chargeableBytes({ 'data-x': 7, 'data-1': 1 }), 8, 'a volume of another name is not a copy')
   t.end()
 })
 

@@ -41,7 +41,7 @@ const dataVolume = /^data(?:-\d+)?$/
  * Returns the bytes that count against the plan: those of the tenant's volumes, and of a cluster's members only the largest one,
  * because each has a copy of the same data.
  */
-export function countedBytes(volumes: Readonly<Record<string, number>>): number {
+export function chargeableBytes(volumes: Readonly<Record<string, number>>): number {
   const sizes = Object.entries(volumes)
   const copies = sizes.filter(([name]) => dataVolume.test(name)).map(([, bytes]) => bytes)
   const others = sizes.filter(([name]) => !dataVolume.test(name)).map(([, bytes]) => bytes)

@@ -4,7 +4,7 @@ import type { Clock } from '../platform/clock.ts'
 import type { Engine } from '../engines/index.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Region } from '../reconcile/index.ts'
-import { countedBytes, isChanged, judgeDisk, suspendReason, type WatchedTenant } from './disk-watch-plan.ts'
+import { chargeableBytes, isChanged, judgeDisk, suspendReason, type WatchedTenant } from './disk-watch-plan.ts'
 import type { DiskWatchStore } from './store.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Log } from '../platform/log.ts'
@@ -59,7 +59,7 @@ export function createDiskWatch(
     // The engine serves simultaneous calls with one measurement.
     const bytes = await Promise.all(tenants.map(({ id }) => engine.volumeBytes(id, measured)))
     const took = clock.now().getTime() - begin
-    for (const [at, tenant] of tenants.entries()) await applyVerdict(tenant, countedBytes(bytes[at] ?? {}))
+    for (const [at, tenant] of tenants.entries()) await applyVerdict(tenant, chargeableBytes(bytes[at] ?? {}))
     return Math.max(intervalMilliseconds, took * restFactor)
   }
 

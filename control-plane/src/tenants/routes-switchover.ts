@@ -30,7 +30,7 @@ const State = Type.Object({
   operation: Type.Union([OperationBody, Type.Null()], { description: 'null if the member is the primary already' }),
 })
 
-/** Dependencies of the route of switchovers. */
+/** Dependencies of the route of a switchover. */
 export interface SwitchoverDeps extends ResponseDeps, WaitDeps {
   regions: readonly RegionConfig[]
   /** Returns a region's engine; undefined if its parts are started by other means. */
