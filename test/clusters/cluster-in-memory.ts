@@ -110,6 +110,13 @@ export class ClusterInMemory {
     if (this.#following.delete(name) && name === this.primary) this.tick()
   }
 
+  /** Disconnects all containers from their network. */
+  loseNetwork(): void {
+    this.host.containers = this.host.containers.map((one) => ({ ...one, networks: {} }))
+    this.#following.clear()
+    this.primary = 'none'
+  }
+
   #apply(step: Step): void {
     switch (step.do) {
       case 'remove-container': {
@@ -150,12 +157,20 @@ export class ClusterInMemory {
       case 'remove-volume':
         this.host.volumes = this.host.volumes.filter(({ name }) => name !== step.volume)
         return
+      case 'connect-container': {
+        const service = this.stack.services.find(({ name }) => name === step.service)
+        if (service === undefined) throw new Error(`no service ${step.service}`)
+        const { networks } = container(this.stack, service)
+        this.host.containers = this.host.containers.map((one) =>
+          one.name === step.container ? { ...one, networks } : one,
+        )
+        return
+      }
       case 'create-volume':
       case 'create-network':
       case 'replace-network':
       case 'attach-container':
       case 'unpause-container':
-      case 'connect-container':
       case 'disconnect-container':
       case 'stop-container':
         throw new Error(`unexpected: ${JSON.stringify(step)}`)

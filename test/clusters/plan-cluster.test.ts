@@ -106,6 +106,19 @@ t.test('Services that do not run are repaired first, and together', async (t) =>
   t.ok(cluster.isDone())
 })
 
+t.test(
+  'Services that have lost their network are repaired together, although no member can be the primary',
+  async (t) => {
+    for (const after of [clusterOf(), restarted]) {
+      const cluster = new ClusterInMemory(clusterOf(), after)
+      cluster.loseNetwork()
+      t.same(cluster.plan(), { do: 'converge', held: new Set() })
+      cluster.take(cluster.plan())
+      t.ok(cluster.isDone())
+    }
+  },
+)
+
 t.test('The cluster keeps its quorum, and ends as specified, whatever interrupts the change', async () => {
   const event = fc.oneof(
     { weight: 6, arbitrary: fc.record({ do: fc.constant('work' as const), steps: fc.integer({ min: 0, max: 4 }) }) },

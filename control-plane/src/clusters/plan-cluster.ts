@@ -1,7 +1,7 @@
 // Plans the next change of a running cluster's services, one service at a time, so that the cluster serves all the while. Pure. It
 // is planned again from what was observed after each change, so that any interruption continues.
 import { type ObservedHost, serviceSteps, type Step } from '../engines/index.ts'
-import { clusterMembers, clusterRouters, type Stack } from '../stacks/index.ts'
+import { clusterMembers, clusterRouters, networkName, type Stack } from '../stacks/index.ts'
 import type { ClusterState } from './cluster-state.ts'
 
 /** The next change of a cluster's services. */
@@ -28,7 +28,7 @@ const brokenStates: readonly string[] = ['start failed', 'crashed', 'stopped']
 /** Returns the names of the services that run and are not as specified. Changing one may interrupt it. */
 export function servicesToChange(stack: Stack, host: ObservedHost): string[] {
   if (stack.state === 'stopped') return []
-  return differing(stack, host).filter((name) => isRunning(host, name))
+  return differing(stack, host).filter((name) => isRunning(stack, host, name))
 }
 
 /**
@@ -100,6 +100,13 @@ function isLiveChange(steps: readonly Step[]): boolean {
   return steps.every((step) => step.do === 'update-resources')
 }
 
-function isRunning({ containers }: ObservedHost, service: string): boolean {
-  return containers.some(({ labels, state }) => labels.service === service && state === 'running')
+/** Whether a service has a container that runs and that others reach. One without its network serves nothing. */
+function isRunning(stack: Stack, { containers }: ObservedHost, name: string): boolean {
+  const networks = stack.services.find((service) => service.name === name)?.networks ?? []
+  return containers.some(
+    (container) =>
+      container.labels.service === name &&
+      container.state === 'running' &&
+      networks.every(({ network }) => networkName(stack.id, network) in container.networks),
+  )
 }
