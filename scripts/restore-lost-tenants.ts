@@ -49,7 +49,7 @@ const since = options.since === undefined ? undefined : Date.parse(options.since
 /** Maximum number of restores that the control plane carries out at once. */
 const maxConcurrency = 2
 const pollMilliseconds = 1_000
-/** Time after which a tenant that is still not failed is restarted, so that the control plane checks it. */
+/** Time after which a tenant with its own services that is still not failed is restarted, so that the control plane checks it. */
 const noticeMilliseconds = 30_000
 const failMilliseconds = 180_000
 /** Time within which the control plane has observed the homes of all tenants on a new host, where it starts all services. */
@@ -197,7 +197,7 @@ async function waitUntilFailed({ tenant_id, isolation }: Tenant): Promise<void> 
     const { status, conditions } = await call<Tenant>('GET', path)
     const isMissing = conditions.some(({ type, reason }) => type === 'Home' && reason === 'HomeMissing')
     if (status === 'failed' && (isMissing || isolation !== 'schema-per-tenant')) return
-    if (waited >= noticeMilliseconds && !isRestarted) {
+    if (waited >= noticeMilliseconds && !isRestarted && isolation !== 'schema-per-tenant') {
       await call('POST', `${path}/restart`, {})
       isRestarted = true
     }

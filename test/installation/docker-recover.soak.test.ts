@@ -31,7 +31,8 @@ async function dump({ backups, shell }: Installation): Promise<void> {
     if (name.startsWith('control-database-')) await rm(join(backups, name), { recursive: true })
   await shell.run('docker compose restart control-plane')
   const isDumped = async () => {
-    const names = await readdir(backups, { recursive: true })
+    // A directory may be renamed while it is listed.
+    const names = await readdir(backups, { recursive: true }).catch(() => [])
     return names.some((name) => /control-database-.*[0-9a-f]{12}\/manifest$/.test(name))
   }
   await until(isDumped, 'the dump', timeout)
@@ -88,7 +89,9 @@ t.test('An installation of both isolation models is rebuilt', { timeout: 3_600_0
     t.same((await call('GET', `/v1/backups?state=${state}`)).body['backups'], [], state)
   for (const { id, name } of halted) {
     const path = `/v1/tenants/${id}`
-    t.match((await call('GET', path)).body, { status: 'suspended', suspend_reason: suspension.suspend_reason }, name)
+    const isSuspended = async () => (await call('GET', path)).body['status'] === 'suspended'
+    await until(isSuspended, `${name} is suspended again`, timeout)
+    t.match((await call('GET', path)).body, { suspend_reason: suspension.suspend_reason }, name)
     await call('PATCH', path, { suspended: false })
   }
   const resumed = await seen(installation, halted)

@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-const blockMilliseconds = 10 * 60_000
+const blockMilliseconds = 30 * 60_000
+/** The time in seconds that Compose 1 waits for a response of the engine. Its default of 60 is too short for a busy machine. */
+const composeSeconds = '300'
 
 /**
  * Returns the shell blocks below a heading of the second level, in order.
@@ -58,7 +60,7 @@ export async function openShell(options: {
     async run(block) {
       const text = [...replaced].reduce((before, [documented, here]) => before.replaceAll(documented, here), block)
       const script = `set -euo pipefail\n. ${exported}\n${text}\nexport -p > ${exported}\n`
-      const env = { ...process.env, ...environment, PATH: `${tools}:${path}` }
+      const env = { ...process.env, COMPOSE_HTTP_TIMEOUT: composeSeconds, ...environment, PATH: `${tools}:${path}` }
       const { stdout, stderr } = await run('bash', ['-c', script], {
         cwd: directory,
         env,
