@@ -29,6 +29,9 @@ const engineUses = [
   'scripts/engine',
 ]
 
+/** Texts in the test files that need an S3 server. */
+const objectStoreUses = ['support/s3-server', 'support/bucket-target', 'support/killed-platform']
+
 const isFull = process.env['TENANTRY_SOAK'] === 'full'
 /** Whether a file `NAME.soak.test.ts` takes too long for every run. */
 const isSoak = (file: string) => file.endsWith('.soak.test.ts')
@@ -84,7 +87,8 @@ function needsEngine(file: string): boolean {
 }
 
 function needsObjectStore(file: string): boolean {
-  return readFileSync(file, 'utf8').includes('support/s3-server')
+  const text = readFileSync(file, 'utf8')
+  return objectStoreUses.some((use) => text.includes(use))
 }
 
 /** Waits for a dependency of the tests. Its failure is a failure of the run. */

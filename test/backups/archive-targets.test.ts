@@ -121,6 +121,23 @@ t.test('files in one target', async (t) => {
     t.same(await server.keys(), { whole: [], begun: [] })
   })
 
+  await t.test('an upload that a killed server has interrupted ends when the file is written again', async (t) => {
+    const archiveId = randomUUID()
+    async function* interrupted() {
+      yield* chunks(randomBytes(40 * mebibyte))
+      await server.kill()
+      yield* chunks(randomBytes(mebibyte))
+    }
+    const unavailable = { code: 'TARGET_UNAVAILABLE' }
+    await t.rejects(bucket.write(archiveId, baseFile('again'), interrupted(), signal), unavailable)
+    await server.start()
+    t.equal((await server.keys()).begun.length, 1)
+    await bucket.write(archiveId, baseFile('again'), chunks(randomBytes(mebibyte)), signal)
+    t.same((await server.keys()).begun, [])
+    t.same(await bucket.names(archiveId), [baseFile('again')])
+    await bucket.removeAll(archiveId)
+  })
+
   await t.test('archives are not listed as backups', async (t) => {
     await bucket.write(randomUUID(), segment(1), chunks(Buffer.from('x')), signal)
     t.same(await createS3Target(server.settings, installation, 'bucket').list(), [])
@@ -267,6 +284,7 @@ t.test('files in several targets', async (t) => {
     await write(id, baseFile(base), 'base')
     for (const number of [1, 2, 3]) await write(id, segment(number), `content ${number}`)
     await createArchiveCopier({ ledger: ledgerOf([archive]), files, clock: systemClock })(two, signal)
+    await writeFile(join(one.files, id, `${segment(2)}.new`), 'left by a kill')
     const trimmed: string[] = []
     const ledger = { trim: async (_archive: Archive, first: string) => void trimmed.push(first) } as never
     await expire(archive, 7, { ledger, files, clock: systemClock, epoch: 1n })

@@ -1,15 +1,14 @@
 // A tenant with a database of its own is restored to moments between numbered writes, and holds exactly what was
 // committed by then, rows and files. Its archive is in a directory and in a bucket of a real S3 server; the last moment is
 // restored from the bucket alone.
-import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { effort, seed } from '#test/support/effort.ts'
 import { query } from '#test/support/postgres.ts'
-import { startS3Server } from '#test/support/s3-server.ts'
 import { until } from '#test/support/until.ts'
+import { startBucketTarget } from './support/bucket-target.ts'
 import { createOwner, ended, json, put, scratchObjects, startBackupPlatform, toOwner } from './support/tenants.ts'
 
 const restores = effort({ small: 2, full: 20 })
@@ -22,23 +21,6 @@ const sampleMs = 1_000
 interface Moment {
   to: string
   written: number
-}
-
-/** Starts an S3 server. @returns it with the file of backup targets that names it */
-async function startBucket(t: Test) {
-  const server = await startS3Server()
-  t.teardown(() => server.stop())
-  const directory = await mkdtemp(join(tmpdir(), 'tenantry-targets-'))
-  t.teardown(() => rm(directory, { recursive: true, force: true }))
-  const { endpoint, bucket, accessKeyId, secretAccessKey } = server.settings
-  const [file, secretFile] = [join(directory, 'targets.json'), join(directory, 'secret')]
-  await writeFile(secretFile, secretAccessKey)
-  const s3 = { endpoint, bucket, access_key_id: accessKeyId, secret_access_key_file: secretFile }
-  await writeFile(file, JSON.stringify([{ name: 'offsite', s3 }]))
-  /** Returns the names of the files of archives in the bucket. */
-  const archived = async () =>
-    (await server.keys()).whole.filter((key) => key.startsWith('archives-')).map((key) => key.split('/').at(-1) ?? '')
-  return { file, archived }
 }
 
 /** Reads the lag of the archive all the time. */
@@ -67,7 +49,7 @@ function sampleLag(recovery: () => Promise<Record<string, unknown>>) {
 
 t.test('a tenant is restored to moments between writes', async (t) => {
   t.comment(`seed ${seed}`)
-  const bucket = await startBucket(t)
+  const bucket = await startBucketTarget(t)
   const platform = await startBackupPlatform(t, { environment: { TENANTRY_BACKUP_TARGETS_FILE: bucket.file } })
   const ada = await createOwner(platform, 'ada')
   await query(ada.url, 'create table writes (number int primary key, filler text)')

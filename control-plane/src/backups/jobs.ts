@@ -14,8 +14,7 @@ import { runRestore } from './restore-job.ts'
 import { planSchedule } from './schedule-plan.ts'
 import { isScratchId, scratchId } from '../stacks/index.ts'
 import { surveyBackups, type FoundBackups, type MissingCopy } from './survey-backups.ts'
-import { superuserOf } from '../regions/index.ts'
-import { removeScratchDatabases } from './shared/verify-shared.ts'
+import { createTidy } from './tidy-regions.ts'
 import { runVerify } from './verify-job.ts'
 
 /** The dependencies of the job that makes, restores, verifies and removes backups. */
@@ -55,7 +54,8 @@ export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadersh
   const { clock, log } = controllerDeps
   return async ({ epoch, lost }) => {
     const deps = { ...controllerDeps, epoch }
-    const running = new Map<string, Promise<void>>()
+    const running = new Map<string, { region: string; ended: Promise<void> }>()
+    const tidy = createTidy(deps)
     let recovered = false
     let surveyedAt = -Infinity
     const reported = new Set<string>()
@@ -64,8 +64,13 @@ export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadersh
     const copier = createCopier(deps)
 
     const begin = (job: Job) => {
-      const ended = carryOut(job, deps, lost).finally(() => running.delete(job.operationId))
-      running.set(job.operationId, ended)
+      const { region } = job.backup
+      const ended = carryOut(job, deps, lost)
+        .then((hasFailed) => {
+          if (hasFailed) tidy.jobFailed(region)
+        })
+        .finally(() => running.delete(job.operationId))
+      running.set(job.operationId, { region, ended })
     }
     const survey = async () => {
       const at = clock.now().getTime()
@@ -91,6 +96,7 @@ export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadersh
         recovered = true
         return
       }
+      const tidied = tidy.run(new Set([...running.values()].map(({ region }) => region)), lost)
       await deps.ledger.failAbandoned(new Set(running.keys()), epoch)
       await planBackups(deps)
       const homes = new Set(
@@ -100,7 +106,8 @@ export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadersh
       )
       for (const job of jobs) {
         if (running.size >= maxRunningJobs) return
-        if (running.has(job.operationId) || (job.kind !== 'verify' && homes.has(job.tenantId))) continue
+        if (running.has(job.operationId) || tidied.has(job.backup.region)) continue
+        if (job.kind !== 'verify' && homes.has(job.tenantId)) continue
         homes.add(job.tenantId)
         begin(job)
       }
@@ -138,25 +145,26 @@ export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadersh
       repeat({ clock, work: copyAndWait, onError: reportCopy }, lost),
     ])
     unsubscribe()
-    await Promise.all(running.values())
+    await Promise.all([tidy.idle(), ...[...running.values()].map(({ ended }) => ended)])
   }
 }
 
 type Deps = BackupJobDeps & JobDeps
 
-/** Runs a job to its end. Never throws. */
-async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> {
+/** Runs an attempt of a job. Never throws. @returns whether it has failed */
+async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<boolean> {
   const { ledger, clock, log, epoch } = deps
   const begin = clock.now().getTime()
   const seconds = () => (clock.now().getTime() - begin) / 1000
   const details = { operation: job.operationId, kind: job.kind, tenant: job.tenantId, backup: job.backup.id }
   try {
-    if (!(await ledger.begin(job, epoch))) return
+    if (!(await ledger.begin(job, epoch))) return false
     await work[job.kind](job, deps, AbortSignal.any([lost, clock.timeout(jobMilliseconds)]))
     deps.measure(job.kind, 'succeeded', seconds())
     log.info({ ...details, seconds: seconds() }, `The job "${job.kind}" succeeded.`)
+    return false
   } catch (error) {
-    if (error instanceof LeadershipLost || lost.aborted) return
+    if (error instanceof LeadershipLost || lost.aborted) return true
     log.warn({ ...details, err: error }, `The job "${job.kind}" failed.`)
     const isLast = isPermanent(error) || job.attempts + 1 >= maxAttempts
     const isOver =
@@ -167,6 +175,7 @@ async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> 
         log.warn({ ...details, err: cause }, 'The failure of a job could not be recorded.'),
       )
     } else await clock.sleep(retryMilliseconds, lost).catch(() => undefined)
+    return true
   }
 }
 
@@ -208,13 +217,7 @@ async function recover(jobs: readonly Job[], deps: Deps, signal: AbortSignal): P
       )
   }
   const wanted = new Set(jobs.filter(({ kind }) => kind !== 'backup').map(({ operationId }) => scratchId(operationId)))
-  for (const [region, { engine, config }] of regions) {
-    try {
-      const bounded = AbortSignal.any([signal, clock.timeout(observeMilliseconds)])
-      await removeScratchDatabases(superuserOf(config), bounded)
-    } catch (error) {
-      log.warn({ region, err: error }, 'The search for scratch databases failed.')
-    }
+  for (const [region, { engine }] of regions) {
     if (engine === undefined) continue
     try {
       const { containers, volumes } = await engine.observe(

@@ -43,6 +43,8 @@ export interface Plane {
   /** Switches to a new, empty region in the same database. */
   nextRegion(): Promise<void>
   changeLeader(): Promise<void>
+  /** Ends the control database as a crash does, and starts it again. */
+  crash(): Promise<void>
 }
 
 /** Starts a Postgres with the migrated control database, whose secrets the key seals. It stops when the test ends. */
@@ -171,6 +173,8 @@ export async function startPlane(t: Test, masterKey = randomBytes(32)): Promise<
     async changeLeader() {
       await plane.sql('update installation set epoch = epoch + 1')
     },
+
+    crash: () => postgres.crash(),
   }
   await recordRegions(database, [plane.region()])
   return plane

@@ -38,13 +38,16 @@ export function createArchiveBucket(location: S3Location, installation: string, 
   }
   const sizeOf = async (archiveId: string, name: string) => (await sizes(archiveId, name)).get(name)
 
+  /** Aborts the uploads of a file that an interruption has left. */
+  const abortUploads = async (archiveId: string, name: string) => {
+    // Some servers find uploads by their whole key only.
+    const key = keyOf(archiveId, name)
+    for await (const upload of listUploads(connection, key))
+      if (upload.key === key) await abortUpload(connection, upload)
+  }
+
   const remove = async (archiveId: string, name: string) => {
-    if (name.endsWith(aside)) {
-      // Some servers find uploads by their whole key only.
-      const key = keyOf(archiveId, name.slice(0, -aside.length))
-      for await (const upload of listUploads(connection, key))
-        if (upload.key === key) await abortUpload(connection, upload)
-    }
+    if (name.endsWith(aside)) await abortUploads(archiveId, name.slice(0, -aside.length))
     await deleteObject(connection, keyOf(archiveId, name))
   }
 
@@ -53,8 +56,12 @@ export function createArchiveBucket(location: S3Location, installation: string, 
 
     async write(archiveId, name, content, signal) {
       const isLarge = !isSegment(name)
-      // It leads to an upload that has not ended, which has no object.
-      if (isLarge) await putText(connection, keyOf(archiveId, name + aside), '')
+      if (isLarge) {
+        // Only one program writes, so an earlier upload of the file will never end.
+        if ((await sizeOf(archiveId, name + aside)) !== undefined) await abortUploads(archiveId, name)
+        // It leads to an upload that has not ended, which has no object.
+        await putText(connection, keyOf(archiveId, name + aside), '')
+      }
       const upload = new S3Upload(connection, keyOf(archiveId, name), isLarge ? partBytes : () => segmentPartBytes)
       let bytes = 0
       try {

@@ -131,10 +131,15 @@ export async function expire(archive: Archive, days: number, deps: ArchiveDeps):
   const needed = new Set(bases.flatMap(({ id }) => [baseFile(id), baseFile(id) + aside]))
   let bytes = 0
   for (const name of await files.names(archive.id)) {
-    const isOld = isSegment(name)
-      ? firstSegment !== undefined && name < firstSegment
+    // Also a segment whose write was interrupted, and that was stored in another target then.
+    const segment = name.endsWith(aside) ? name.slice(0, -aside.length) : name
+    const isOld = isSegment(segment)
+      ? firstSegment !== undefined && segment < firstSegment
       : name.startsWith(basePrefix) && !needed.has(name)
-    if (isOld) bytes += await files.remove(archive.id, name)
+    if (!isOld) continue
+    const removed = await files.remove(archive.id, name)
+    // The bytes of interrupted writes were not added.
+    if (isSegment(name) || expired.some((id) => baseFile(id) === name)) bytes += removed
   }
   if (firstSegment !== undefined && archive.firstSegment !== undefined && archive.firstSegment < firstSegment)
     await ledger.trim(archive, firstSegment, bytes, epoch)

@@ -7,7 +7,7 @@ import { decrypted } from '../encrypted-stream.ts'
 import { baseFile, fileContext } from './archive-tenant.ts'
 import type { Archive } from './archive.ts'
 import { drain, type ArchiveFiles } from './archive-files.ts'
-import type { ArchiveTarget } from './archive-target.ts'
+import { aside, type ArchiveTarget } from './archive-target.ts'
 import type { ArchiveLedger } from './store-archives.ts'
 import { segmentsBetween } from './wal.ts'
 
@@ -87,7 +87,10 @@ export function createArchiveCopier({ ledger, files, clock }: Omit<ArchiveCopyDe
     }
     for (const base of archive.bases) {
       if (base.completeAt === undefined || copied.bases.has(base.id)) continue
-      await ensure(baseFile(base.id))
+      const name = baseFile(base.id)
+      await ensure(name)
+      // An upload that was interrupted at its very end has stored the file, and remains.
+      if (listed?.has(name + aside) === true) await to.remove(archive.id, name + aside)
       copied.bases.add(base.id)
     }
     const { firstSegment, lastSegment } = archive

@@ -124,12 +124,9 @@ async function loadFrames(
     if (type === 'T') {
       const table = json(next.value) as DumpTable
       const name = `${identifier(schema)}.${identifier(table.name)}`
-      // The migrations have created rows too.
-      if (table.isService) await admin.query(`delete from ${name}`)
       const text = `copy ${name} (${table.columns.map(identifier).join(', ')}) from stdin`
-      await copyIn(table.isService ? admin : tenant, text, rows()).catch((cause: unknown) =>
-        failed(options, `the rows of the table "${table.name}"`, cause),
-      )
+      const load = table.isService ? fillService(admin, name, text, rows()) : fillNew(tenant, name, text, rows())
+      await load.catch((cause: unknown) => failed(options, `the rows of the table "${table.name}"`, cause))
       continue
     }
     if (type === 'E') {
@@ -151,6 +148,22 @@ async function loadFrames(
     if (type === 'Z') return
     next = await frames.next()
   }
+}
+
+/** Fills a table of the service, into which the migrations have inserted rows too. */
+async function fillService(admin: pg.Client, name: string, copy: string, rows: AsyncIterable<Buffer>): Promise<void> {
+  await admin.query(`delete from ${name}`)
+  await copyIn(admin, copy, rows)
+}
+
+/**
+ * Fills a new table. Frozen rows are written once: otherwise, the first query would write every page again. Postgres freezes only
+ * what is copied in the transaction that has emptied the table.
+ */
+async function fillNew(tenant: pg.Client, name: string, copy: string, rows: AsyncIterable<Buffer>): Promise<void> {
+  await tenant.query(`begin; truncate ${name}`)
+  await copyIn(tenant, `${copy} with (freeze)`, rows)
+  await tenant.query('commit')
 }
 
 function failed({ onError }: LoadDump, what: string, cause: unknown): never {
