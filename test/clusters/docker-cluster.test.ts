@@ -156,12 +156,12 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
       { login: 'admin' },
     )
     await session.end()
-    const usage = (await platform.call('GET', `${path}/usage`)).body['components'] as Record<
-      string,
-      { disk_bytes: number }
-    >
-    for (const member of ['postgres-1', 'postgres-2', 'postgres-3'])
-      t.ok((usage[member]?.disk_bytes ?? 0) > 10e6, `the disk of ${member}`)
+    const disks = async () => {
+      const { body } = await platform.call('GET', `${path}/usage`)
+      const components = body['components'] as Record<string, { disk_bytes: number | null }>
+      return ['postgres-1', 'postgres-2', 'postgres-3'].map((member) => components[member]?.disk_bytes ?? 0)
+    }
+    await until(async () => (await disks()).every((bytes) => bytes > 10e6), 'the disk of each member', 30_000)
     for (const service of ['postgres-2', 'router-1', 'runtime-2'])
       t.match(await platform.call('GET', `${path}/logs?component=${service}&tail=5`), { status: 200 }, service)
     t.match(await platform.call('GET', `${path}/logs?component=postgres`), {
