@@ -46,8 +46,7 @@ export function addSwitchover(app: Api, deps: SwitchoverDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: "Make another member of a tenant's cluster the primary",
-        description:
-          'No committed row is lost. Sessions of the former primary end, and writes wait for about a second.',
+        description: 'No committed row is lost. Sessions of the former primary end, and writes wait for some seconds.',
         tags: ['tenants'],
         params: Type.Object({ id: Type.String() }),
         querystring: NoQuery,
