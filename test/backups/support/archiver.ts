@@ -12,10 +12,10 @@ import { createSeal } from '#control-plane/platform/seal.ts'
 import type { S3Location } from '@tenantry/contract/s3'
 import { createSpooledEngine } from './spooled-engine.ts'
 
-/** What the program archives, and where. It is the program's first argument, in JSON. */
+/** The settings of the program: its first argument, in JSON. */
 export interface ArchiverSettings {
   controlUrl: string
-  /** In base64. */
+  /** The master key in base64. */
   masterKey: string
   installation: string
   region: string
