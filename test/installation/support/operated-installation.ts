@@ -173,7 +173,7 @@ export async function create(installation: Installation, name: string, plan: str
   const { body } = await installation.call('POST', '/v1/tenants', { name, plan, region: 'local' })
   const { secret_key: key } = body['keys'] as { secret_key: string }
   const owner = { id: String(body['tenant_id']), name, key, url: String(body['database_url']) }
-  await untilReady(installation, owner)
+  await untilServed(installation, owner)
   const done = async (method: string, path: string, content: string, type?: string) => {
     const { status, bytes } = await ofTenant(installation, owner, method, path, content, type)
     if (status >= 300) throw new Error(`${method} ${path} failed with ${status}: ${bytes.toString()}`)
@@ -207,6 +207,20 @@ export async function untilReady(installation: Installation, { id, name }: Owner
   )
 }
 
+/** Waits until clients reach a tenant. The gateway and Caddy may have just started, and Caddy makes a certificate for each name. */
+async function untilServed(installation: Installation, owner: Owner): Promise<void> {
+  await untilReady(installation, owner)
+  await until(
+    () =>
+      ofTenant(installation, owner, 'GET', '/health').then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    `${owner.name} is served`,
+    timeout,
+  )
+}
+
 /** Returns what clients see of all data. Two results are equal when nothing was lost. */
 export async function seen(installation: Installation, owners: readonly Owner[]): Promise<Record<string, unknown>> {
   const { call } = installation
@@ -214,17 +228,7 @@ export async function seen(installation: Installation, owners: readonly Owner[])
   const hash = (content: string | Buffer) => createHash('sha256').update(content).digest('hex')
   for (const owner of owners) {
     const { id, name, url } = owner
-    await untilReady(installation, owner)
-    // The gateway and Caddy may have just started.
-    await until(
-      () =>
-        ofTenant(installation, owner, 'GET', '/health').then(
-          ({ status }) => status === 200,
-          () => false,
-        ),
-      `${name} is served`,
-      timeout,
-    )
+    await untilServed(installation, owner)
     const tenant = (await call('GET', `/v1/tenants/${id}`)).body
     everything[`${name}: tenant`] = ['name', 'plan', 'region', 'isolation', 'status', 'created'].map(
       (field) => tenant[field],
