@@ -18,9 +18,10 @@ import { chanceOf } from '#test/simulation/chance.ts'
 import { openArchiver, type ArchiverSettings } from './support/archiver.ts'
 import { baseContent, createSpooledPostgres } from './support/spooled-engine.ts'
 
-const kills = effort({ small: 8, full: 100 })
+const kills = effort({ small: 4, full: 100 })
 const dayMilliseconds = 6_000
-const segmentMilliseconds = 100
+/** In small runs, the archiver keeps up also on a busy machine. */
+const segmentMilliseconds = effort({ small: 400, full: 100 })
 const maxDelayMilliseconds = 1_500
 const maxSegmentBytes = 600_000
 const program = new URL('support/archiver.ts', import.meta.url).pathname
