@@ -107,6 +107,7 @@ t.test('the leader reports targets as unavailable, also when none responds', asy
   const available: [string, boolean][] = []
   const deps = {
     targets: createTargets([away], systemClock),
+    regions: new Map(),
     clock: systemClock,
     log,
     changes: { subscribe: () => () => undefined },
