@@ -25,6 +25,11 @@ export const runtimeSettings = {
     fallback: '0',
     setBy: 'launcher',
   },
+  TENANTRY_FAILOVER_SECONDS: {
+    description: 'maximum wait of a request for the next primary of a [cluster](clusters.md); at most 60',
+    fallback: '0: it fails at once',
+    setBy: 'launcher',
+  },
   TENANTRY_RUNTIMES: {
     description: 'number of runtimes that share the tenants; each tenant has one of them',
     fallback: '1',

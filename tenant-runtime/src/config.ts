@@ -27,6 +27,8 @@ export interface Config {
   maxConnections: number
   /** The number of other runtimes that serve the same tenants. */
   siblings: number
+  /** The maximum wait of a request for the next primary, in seconds. */
+  failoverSeconds: number
   /** The tenants that it serves. */
   share: RuntimeShare
   limits: StorageLimits
@@ -70,6 +72,7 @@ export function readConfig(variables: NodeJS.ProcessEnv, memoryBytes = Infinity)
     maxConnections: environment.integer('TENANTRY_MAX_CONNECTIONS', 100, 1, 10_000),
     share: { number: environment.integer('TENANTRY_RUNTIME_NUMBER', 0, 0, runtimes - 1), runtimes },
     siblings,
+    failoverSeconds: environment.integer('TENANTRY_FAILOVER_SECONDS', 0, 0, 60),
     limits: readStorageLimits(environment),
     memory: readMemory(environment, memoryBytes, runtimes),
     allowsRollback: environment.integer('TENANTRY_REST_ROLLBACK', 0, 0, 1) === 1,

@@ -88,7 +88,12 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
   const now = () => new Date(deps.now())
   const bounds = createBounds({ ...config.memory, ...deps.bounds })
   const connections = new Connections(
-    { ...defaultConnectionLimits, total: config.maxConnections, ...deps.connectionLimits },
+    {
+      ...defaultConnectionLimits,
+      total: config.maxConnections,
+      failoverMilliseconds: 1_000 * config.failoverSeconds,
+      ...deps.connectionLimits,
+    },
     bounds.results,
   )
   const evict = (tenantId: string) => {

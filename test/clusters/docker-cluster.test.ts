@@ -7,6 +7,7 @@ import { startDockerPlatform } from '#test/support/docker-platform.ts'
 import { docker } from '#test/reconcile/support/docker-client.ts'
 import { effort } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
+import { startHttpClient } from './http-client.ts'
 import { etcdList, memoryOf, regionStackOf } from './platform-parts.ts'
 import { idleSession, startWriter } from './writer.ts'
 
@@ -172,6 +173,13 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
 
   const writer = startWriter(databaseUrl)
   t.teardown(() => writer.stop())
+  const client = await startHttpClient((method, path, body) =>
+    platform.tenantCall('acme', method, path, {
+      key: secretKey,
+      ...(body === undefined ? {} : { type: path.endsWith('bucket') ? 'application/json' : 'text/plain', body }),
+    }),
+  )
+  t.teardown(() => client.stop())
   await writer.acknowledged(writes)
   const crash = ['bash', '-c', 'kill -9 "$(head -1 "$PGDATA/postmaster.pid")"']
   const faults: Record<string, (container: string) => Promise<unknown>> = {
@@ -236,6 +244,13 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
   }
   for (const [fault, times] of pauses)
     t.comment(`${fault}: ms without writes: ${times.sort((one, other) => one - other).join(', ')}`)
+  const { wrong, ...http } = await client.stop()
+  t.comment(`HTTP: ${JSON.stringify(http)}`)
+  t.same(wrong.slice(0, 5), [], 'each read succeeded, each upload was stored or may be repeated')
+  t.ok(
+    http.reads > rounds * writes && http.uploads - http.retryable > rounds * writes,
+    'requests were sent all the time',
+  )
   const timelineOf = (all: Member[]) => all.find(({ role }) => role === 'primary')?.timeline ?? 0
   t.ok(timelineOf(after) > timelineOf(before), 'another timeline: a member was promoted')
   const { acknowledged, stored } = await writer.stop()

@@ -103,7 +103,11 @@ t.test(
     t.same([aliases('router-1'), aliases('router-2')], [[`${tenant.id}-postgres`], [`${tenant.id}-postgres`]])
     t.same([...aliases('runtime-1'), ...aliases('runtime-2')], runtimeAliases(tenant.id, 'cluster-per-tenant'))
     for (const name of ['runtime-1', 'runtime-2'])
-      t.match(serviceOf(stack, name).environment, { TENANTRY_SIBLINGS: '1', TENANTRY_MAX_CONNECTIONS: '20' })
+      t.match(serviceOf(stack, name).environment, {
+        TENANTRY_SIBLINGS: '1',
+        TENANTRY_MAX_CONNECTIONS: '20',
+        TENANTRY_FAILOVER_SECONDS: '25',
+      })
     t.equal(clusterOf({ running: false }).state, 'stopped')
   },
 )

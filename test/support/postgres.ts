@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { createHash, randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { once } from 'node:events'
@@ -24,6 +24,8 @@ export interface TestPostgres {
   stop(): Promise<void>
   /** Ends the server as a crash does (SIGQUIT, no checkpoint) and starts it again on the same port. */
   crash(): Promise<void>
+  /** Stops the server and starts it as a replica that follows no primary. `pg_promote()` makes it a primary again. */
+  demote(): Promise<void>
 }
 
 /** Starts a server that holds the databases `control` and `homes`, the latter prepared for tenants. */
@@ -64,6 +66,12 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
     },
     async crash() {
       await end('SIGQUIT')
+      server = await start()
+    },
+    async demote() {
+      await end('SIGINT')
+      await writeFile(join(directory, 'standby.signal'), '')
+      await setOwner(join(directory, 'standby.signal'), identity)
       server = await start()
     },
   }

@@ -192,7 +192,7 @@ export async function startRuntime(
     storage: { backend: 'local', fallback: undefined, s3: undefined },
     limits: { ...defaultStorageLimits, ...storageLimits },
     maxConnections: 40,
-    siblings: 0,
+    ...{ siblings: 0, failoverSeconds: 0 },
     share: { number: 0, runtimes: 1 },
     memory: { bodyBytes: 512 * 2 ** 20, resultBytes: 512 * 2 ** 20 },
     ...{ allowsRollback: false, allowsAggregates: true, sendsTiming: false, ...rest },

@@ -63,6 +63,9 @@ const connections = 80
 const reservedConnections = 54
 const runtimeConnections = 40
 
+/** A primary that is lost is replaced within 22 s. */
+const failoverSeconds = 25
+
 /** Names of the services of a cluster's runtimes. */
 const clusterRuntimes = ['runtime-1', 'runtime-2'] as const
 
@@ -156,6 +159,7 @@ function stackOfCluster(tenant: StackInput, environment: StackEnvironment): Stac
       name,
       connections: Math.floor(runtimeConnections / clusterRuntimes.length),
       siblings: clusterRuntimes.length - 1,
+      failoverSeconds,
     })
   return clusterStack({
     id,
@@ -185,12 +189,14 @@ interface RuntimeOptions {
   connections: number
   /** Number of other runtimes that serve the tenant. */
   siblings?: number
+  /** Maximum wait of a request for the next primary. */
+  failoverSeconds?: number
 }
 
 function runtimeService(
   tenant: StackInput,
   { internalToken, docker }: StackEnvironment,
-  { name, connections: maxConnections, siblings = 0 }: RuntimeOptions,
+  { name, connections: maxConnections, siblings = 0, failoverSeconds: wait = 0 }: RuntimeOptions,
 ): Service {
   return nodeService({
     name,
@@ -204,6 +210,7 @@ function runtimeService(
       TENANTRY_MAX_CONNECTIONS: String(maxConnections),
       // A tenant with one runtime keeps its container: the settings are part of its hash.
       ...(siblings === 0 ? {} : { TENANTRY_SIBLINGS: String(siblings) }),
+      ...(wait === 0 ? {} : { TENANTRY_FAILOVER_SECONDS: String(wait) }),
       ...(docker === undefined ? {} : runtimeEnvironment(docker)),
     },
     internalToken: new SecretText(

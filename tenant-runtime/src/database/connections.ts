@@ -1,13 +1,14 @@
 // All connections of this runtime to Postgres. A connection belongs to one tenant's login role for its whole life. Each
 // tenant may have a few, and all tenants together no more than a maximum, at which the connection that has been idle
 // longest is closed for a tenant that needs one.
-import pg from 'pg'
+import type pg from 'pg'
 import { Results } from '../bounds/index.ts'
 import { RuntimeError } from '../errors.ts'
+import { createClient } from './create-client.ts'
 import { guardMessages, type MessageGuard } from './message-guard.ts'
 import { PreparedStatements } from './prepared-statements.ts'
+import { connectToPrimary, reachPrimary } from './reach-primary.ts'
 import type { ReadingTime } from './row-stream.ts'
-import { sessionOptions } from './session-settings.ts'
 import { StreamSlots } from './stream-slots.ts'
 import { withValidPassword } from './valid-password.ts'
 
@@ -22,6 +23,8 @@ export interface ConnectionLimits {
   maxWaiting: number
   /** The maximum time of a login. Postgres rejects one at once when it is down, and takes seconds when it is busy. */
   connectMilliseconds: number
+  /** The maximum wait of a request for the next primary, while no primary can be reached. 0: it fails at once. */
+  failoverMilliseconds: number
   statementMilliseconds: number
   /** The time limits for reading a long response: without any progress, and in total. */
   reading: ReadingTime
@@ -34,6 +37,7 @@ export const defaultConnectionLimits: ConnectionLimits = {
   waitMilliseconds: 5_000,
   maxWaiting: 512,
   connectMilliseconds: 5_000,
+  failoverMilliseconds: 0,
   statementMilliseconds: 30_000,
   reading: { stallMilliseconds: 60_000, maxMilliseconds: 600_000 },
 }
@@ -60,6 +64,7 @@ interface Login {
 interface Waiter {
   resolve(connection: Connection): void
   reject(error: Error): void
+  since: number
   timer: NodeJS.Timeout
 }
 
@@ -69,6 +74,8 @@ interface Pool {
   count: number
   idle: { connection: Connection; since: number }[]
   waiting: Set<Waiter>
+  /** Whether the last attempt to open a connection has failed. */
+  isUnreachable: boolean
 }
 
 export class Connections {
@@ -112,6 +119,10 @@ export class Connections {
       waiting += pool.waiting.size
     }
     return { open: this.#total, idle, waiting }
+  }
+
+  get failoverMilliseconds(): number {
+    return this.#limits.failoverMilliseconds
   }
 
   get readingTime(): ReadingTime {
@@ -181,7 +192,7 @@ export class Connections {
   #poolOf(login: Login): Pool {
     let pool = this.#pools.get(login.tenantId)
     if (pool === undefined) {
-      pool = { login, count: 0, idle: [], waiting: new Set() }
+      pool = { login, count: 0, idle: [], waiting: new Set(), isUnreachable: false }
       this.#pools.set(login.tenantId, pool)
     }
     if (pool.login.url !== login.url) {
@@ -230,12 +241,21 @@ export class Connections {
     this.#pools.set(tenantId, pool)
   }
 
-  async #open(pool: Pool): Promise<Connection> {
+  /** Opens a connection for a request that has waited for one since the given time. */
+  async #open(pool: Pool, since = this.#now()): Promise<Connection> {
     const { login } = pool
     pool.count++
     this.#total++
+    const connect = () => withValidPassword([login.url, ...(login.otherUrls ?? [])], (url) => this.#connect(login, url))
     try {
-      return await withValidPassword([login.url, ...(login.otherUrls ?? [])], (url) => this.#connect(login, url))
+      const connection = await reachPrimary(connect, {
+        deadline: since + this.#limits.failoverMilliseconds,
+        now: this.#now,
+        isClosed: () => this.#closed,
+        onFailure: () => (pool.isUnreachable = true),
+      })
+      pool.isUnreachable = false
+      return connection
     } catch (cause) {
       this.#removeOne(login.tenantId)
       this.#openForWaiting()
@@ -244,27 +264,7 @@ export class Connections {
   }
 
   async #connect({ tenantId }: Login, url: string): Promise<Connection> {
-    const client = new pg.Client({
-      connectionString: url,
-      application_name: `tenantry:${tenantId}`,
-      connectionTimeoutMillis: this.#limits.connectMilliseconds,
-      keepAlive: true,
-      options: sessionOptions(
-        { schema: tenantId, role: 'none' },
-        {
-          statement_timeout: String(this.#limits.statementMilliseconds),
-          lock_timeout: '0',
-          idle_in_transaction_session_timeout: '10000',
-          // Postgres ends a query whose caller has left.
-          client_connection_check_interval: '2000',
-          // It also ends the session of a lost host, whose transaction would otherwise hold its locks for hours.
-          tcp_keepalives_idle: '30',
-          tcp_keepalives_interval: '10',
-          tcp_keepalives_count: '3',
-          jit: 'off',
-        },
-      ),
-    })
+    const client = createClient(tenantId, url, this.#limits)
     const connection: Connection = {
       client,
       guard: { onRow: undefined },
@@ -275,7 +275,7 @@ export class Connections {
     client.on('error', () => this.#lost(tenantId, connection))
     client.on('end', () => this.#lost(tenantId, connection))
     try {
-      await client.connect()
+      await connectToPrimary(client)
       // The connection may have ended together with the login.
       if (this.#broken.has(connection)) throw new Error('Postgres ended the connection right after the login.')
       guardMessages(client, connection.guard)
@@ -291,19 +291,19 @@ export class Connections {
       return Promise.reject(new RuntimeError('DATABASE_BUSY', 'Too many requests wait for the database.'))
     }
     return new Promise((resolve, reject) => {
-      const waiter: Waiter = {
-        resolve,
-        reject,
-        timer: setTimeout(() => {
-          this.#reject(
-            pool,
-            waiter,
-            new RuntimeError('DATABASE_BUSY', 'No database connection became available in time.'),
-          )
-        }, this.#limits.waitMilliseconds),
-      }
+      const { waitMilliseconds } = this.#limits
+      const endWait = () => this.#endWait(pool, waiter)
+      const waiter: Waiter = { resolve, reject, since: this.#now(), timer: setTimeout(endWait, waitMilliseconds) }
       pool.waiting.add(waiter)
     })
+  }
+
+  /** Rejects a request that has waited long enough. */
+  #endWait(pool: Pool, waiter: Waiter): void {
+    const remaining = waiter.since + this.#limits.failoverMilliseconds - this.#now()
+    if (pool.isUnreachable && remaining > 0) waiter.timer = setTimeout(() => this.#endWait(pool, waiter), remaining)
+    else
+      this.#reject(pool, waiter, new RuntimeError('DATABASE_BUSY', 'No database connection became available in time.'))
   }
 
   #serve(pool: Pool, waiter: Waiter, connection: Connection): void {
@@ -326,7 +326,7 @@ export class Connections {
       clearTimeout(waiter.timer)
       pool.waiting.delete(waiter)
       this.#moveToEnd(tenantId, pool)
-      this.#open(pool).then(
+      this.#open(pool, waiter.since).then(
         (connection) => waiter.resolve(connection),
         (error: unknown) =>
           waiter.reject(

@@ -140,7 +140,7 @@ export class ScopedDatabase {
           if (
             signal.aborted ||
             !(error instanceof RoundTripError) ||
-            !isWorthRepeating(error, performance.now() - begun, false)
+            !this.#isWorthRepeating(error, performance.now() - begun, false)
           )
             throw error
           return this.#beginStream(scoped, last, signal, options)
@@ -250,6 +250,17 @@ export class ScopedDatabase {
     return this.#connections.results.open({ tenantId: this.#home.tenantId, isAnonymous })
   }
 
+  /** Whether the statements had no effect or change nothing, and failed for a temporary reason. */
+  #isWorthRepeating({ undone, sqlstate, cause }: RoundTripError, milliseconds: number, onlyReads: boolean): boolean {
+    if (isStalePlan(cause)) return true
+    // A failover ends statements that have run for any time, but it cancels none.
+    const { failoverMilliseconds } = this.#connections
+    if (milliseconds > (sqlstate === cancelled ? briefMilliseconds : Math.max(briefMilliseconds, failoverMilliseconds)))
+      return false
+    if (cause instanceof MessageTooLongError || cause instanceof RuntimeError) return false
+    return (undone || onlyReads) && (sqlstate === undefined || endings.has(sqlstate))
+  }
+
   /** Runs one round trip, and once more if that is worth while. */
   async #roundTrip(
     statements: Statement[],
@@ -276,7 +287,7 @@ export class ScopedDatabase {
       if (
         !mayRepeat ||
         !(error instanceof RoundTripError) ||
-        !isWorthRepeating(error, performance.now() - begun, onlyReads)
+        !this.#isWorthRepeating(error, performance.now() - begun, onlyReads)
       )
         throw error
     } finally {
@@ -347,18 +358,7 @@ function unknownOutcome(cause: RuntimeError): RuntimeError {
 }
 
 /** SQLSTATEs of a session that ends, or whose statement is cancelled. */
-const endings = new Set(['57P01', '57P02', '57P05', '57014'])
+const cancelled = '57014'
+const endings = new Set(['57P01', '57P02', '57P05', cancelled])
 /** A statement that has run longer may be the reason for the session's end. */
 const briefMilliseconds = 1_000
-
-/** Whether the statements had no effect or change nothing, and failed for a temporary reason. */
-function isWorthRepeating(
-  { undone, sqlstate, cause }: RoundTripError,
-  milliseconds: number,
-  onlyReads: boolean,
-): boolean {
-  if (isStalePlan(cause)) return true
-  if (milliseconds > briefMilliseconds) return false
-  if (cause instanceof MessageTooLongError || cause instanceof RuntimeError) return false
-  return (undone || onlyReads) && (sqlstate === undefined || endings.has(sqlstate))
-}

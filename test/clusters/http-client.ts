@@ -1,0 +1,59 @@
+// An HTTP client of a cluster's tenant, which reads and uploads through every failover.
+
+/** Sends a request to the tenant. */
+type Call = (method: string, path: string, body?: string) => Promise<Response>
+
+const bucket = '/storage/v1/bucket'
+const objectPath = (number: number) => `/storage/v1/object/failovers/${number}`
+
+/** Reads the list of buckets and uploads numbered objects, one after the other, until it is stopped. */
+export async function startHttpClient(call: Call) {
+  const created = await call('POST', bucket, JSON.stringify({ name: 'failovers', policy: 'private' }))
+  if (created.status !== 201) throw new Error(`The bucket was not created: ${created.status} ${await created.text()}`)
+  const counts = { reads: 0, uploads: 0, retryable: 0 }
+  /** Responses that a client of a cluster must not receive. */
+  const wrong: string[] = []
+  const acknowledged: number[] = []
+  let isStopped = false
+  let maxMilliseconds = 0
+
+  const send = async (method: string, path: string, body?: string) => {
+    const begun = performance.now()
+    const response = await call(method, path, body).catch((error: unknown) => String(error))
+    maxMilliseconds = Math.max(maxMilliseconds, performance.now() - begun)
+    if (typeof response === 'string') return { status: 0, text: response, retryAfter: null }
+    return { status: response.status, text: await response.text(), retryAfter: response.headers.get('retry-after') }
+  }
+  const read = async () => {
+    const { status, text } = await send('GET', bucket)
+    counts.reads++
+    if (status !== 200) wrong.push(`GET: ${status} ${text}`)
+  }
+  const upload = async (number: number) => {
+    const { status, text, retryAfter } = await send('POST', objectPath(number), String(number))
+    counts.uploads++
+    if (status === 200 || status === 201) acknowledged.push(number)
+    else if (status === 503 && retryAfter !== null) counts.retryable++
+    else wrong.push(`POST: ${status} ${text}`)
+  }
+  const run = async (work: (number: number) => Promise<void>) => {
+    for (let number = 1; !isStopped; number++) {
+      await work(number)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+  const ended = Promise.all([run(read), run(upload)])
+
+  return {
+    /** Stops, and returns what was wrong, acknowledged uploads that are missing included. */
+    async stop() {
+      isStopped = true
+      await ended
+      for (const number of acknowledged) {
+        const { status, text } = await send('GET', objectPath(number))
+        if (status !== 200 || text !== String(number)) wrong.push(`the object ${number}: ${status} ${text}`)
+      }
+      return { ...counts, maxMilliseconds: Math.round(maxMilliseconds), wrong }
+    },
+  }
+}
