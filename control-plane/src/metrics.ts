@@ -61,6 +61,7 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
   ])
   const warmStacks = gauge('tenantry_warm_stacks', 'Stacks that were created in advance, by region and state', [
     'region',
+    'isolation',
     'state',
   ])
   const storePhantoms = gauge(
@@ -185,8 +186,8 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
       storeOrphans.set({ region }, orphans)
       storeBacklog.set({ region }, backlog)
     },
-    warmPool(region, counts) {
-      for (const [state, count] of Object.entries(counts)) warmStacks.set({ region, state }, count)
+    warmPool(region, isolation, counts) {
+      for (const [state, count] of Object.entries(counts)) warmStacks.set({ region, isolation, state }, count)
     },
   }
 }

@@ -103,7 +103,10 @@ t.test('Housekeeping on a Docker Engine', { timeout: 280_000 }, async (t) => {
     const metrics = await fetch(`${platform.controlUrl}/metrics`, {
       headers: { authorization: `Bearer ${platform.platformKey}` },
     })
-    t.match(await metrics.text(), /tenantry_warm_stacks\{region="local",state="warm"\} \d/)
+    t.match(
+      await metrics.text(),
+      /tenantry_warm_stacks\{region="local",isolation="database-per-tenant",state="warm"\} \d/,
+    )
   })
 
   t.test('A rollout of a working image reaches all tenants and keeps their data', async (t) => {

@@ -8,11 +8,24 @@ import { isRejected, oldImages, startPlane } from '#test/support/control-plane/p
 const plane = await startPlane(t)
 const { signal } = new AbortController()
 
-const pool = (size: number, images: () => Promise<typeof oldImages> = async () => oldImages) => {
+const clusterImages = { postgres: 'sha256:member', runtime: 'sha256:runtime' }
+const settingsOf = {
+  'database-per-tenant': (size: number) => ({ warm_stacks: size }),
+  'cluster-per-tenant': (size: number) => ({
+    clusters: { member_image: 'member:1', etcd_image: 'etcd:1', warm_stacks: size },
+  }),
+}
+
+const pool = (
+  size: number,
+  images: (signal: AbortSignal, isolation?: string) => Promise<typeof oldImages> = async () => oldImages,
+  isolation: keyof typeof settingsOf = 'database-per-tenant',
+) => {
   const counts: Record<string, number>[] = []
   const { poll } = createWarmPool(
-    { config: plane.region({ warm_stacks: size }), images },
-    { ...plane, regions: new Map(), measure: (_region, now) => void counts.push(now) },
+    { config: plane.region(settingsOf[isolation](size)), images },
+    isolation,
+    { ...plane, regions: new Map(), measure: (_region, _isolation, now) => void counts.push(now) },
     plane.epoch,
   )
   return { counts, poll: () => poll(signal) }
@@ -59,6 +72,33 @@ t.test('A pool fills up, two at a time, with complete tenants that no operation 
     for (const kind of secretKinds) t.match(snapshot?.secrets[kind], [/^.{40,}$/], `${kind} can be opened`)
     t.same(await plane.sql('select 1 from operations where tenant_id = $1', [row['id']]), [], 'no operation names it')
   }
+})
+
+t.test('A region has a pool of databases and one of clusters, each with its own size and images', async (t) => {
+  const imagesOf = async (_signal: AbortSignal, isolation?: string) =>
+    isolation === 'cluster-per-tenant' ? clusterImages : oldImages
+  const [databases, clusters] = [pool(2, imagesOf), pool(1, imagesOf, 'cluster-per-tenant')]
+  const kinds = async () =>
+    (
+      await plane.sql('select plan_id, isolation, desired from tenants where region_id = $1 order by isolation, id', [
+        plane.region().id,
+      ])
+    ).map((row) => Object.values(row).join(' '))
+  await clusters.poll()
+  t.same(await kinds(), ['Enterprise cluster-per-tenant warm'])
+  await plane.sql(
+    `update tenants set postgres_image = $2, runtime_image = $3 where region_id = $1 and isolation = 'cluster-per-tenant'`,
+    [plane.region().id, clusterImages.postgres, clusterImages.runtime],
+  )
+  await plane.settle()
+  await databases.poll()
+  await plane.settle()
+  for (const { poll } of [clusters, databases, clusters]) await poll()
+  const filled = ['Enterprise cluster-per-tenant warm', 'Pro database-per-tenant warm', 'Pro database-per-tenant warm']
+  t.same(await kinds(), filled, 'neither pool counts, renews or removes the stacks of the other')
+  t.same(clusters.counts.at(-1), { pending: 0, warm: 1, failed: 0, leaving: 0 })
+  await pool(0, imagesOf, 'cluster-per-tenant').poll()
+  t.same(await kinds(), ['Enterprise cluster-per-tenant deleted', ...filled.slice(1)])
 })
 
 t.test('After a claim the pool fills up again, and the claimed tenant is not changed', async (t) => {

@@ -74,7 +74,17 @@ export const DockerSettings = Type.Object(
      * Images of tenants with clusters of their own (cluster-per-tenant). Absent: the region has no clusters, and no etcd
      * runs for them.
      */
-    clusters: Type.Optional(Type.Object({ member_image: Image, etcd_image: Image }, { additionalProperties: false })),
+    clusters: Type.Optional(
+      Type.Object(
+        {
+          member_image: Image,
+          etcd_image: Image,
+          /** Number of clusters that are created in advance. */
+          warm_stacks: Type.Optional(Type.Integer({ minimum: 0, maximum: 20 })),
+        },
+        { additionalProperties: false },
+      ),
+    ),
     /** Number of runtimes that serve the tenants without a database of their own. */
     shared_runtimes: Type.Optional(Type.Integer({ minimum: 1, maximum: 16 })),
     /** Number of database stacks that are created in advance, so that tenants start faster. */

@@ -1,8 +1,10 @@
-// Maintains a region's pool of stacks that are made in advance. Creating a tenant claims one, and the pool is refilled.
+// Maintains a region's pools of stacks that are made in advance: one of databases, one of clusters. Creating a tenant claims a
+// stack, and the pool is refilled.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Region } from '../reconcile/index.ts'
+import type { DockerSettings, Isolation } from '../stacks/index.ts'
 import { warmName, newSecrets } from '../tenants/index.ts'
 import type { WarmPoolStore, WarmTenant } from './store.ts'
 import { repeat } from '../platform/repeat.ts'
@@ -15,13 +17,24 @@ export interface WarmPoolDeps {
   regions: ReadonlyMap<string, Pick<Region, 'config' | 'images'>>
   clock: Clock
   log: Pick<Log, 'info' | 'warn'>
-  /** Receives the counts of each poll of a region's pool. */
-  measure: (region: string, counts: Record<WarmTenant['state'], number>) => void
+  /** Receives the counts of each poll of a pool. */
+  measure: (region: string, isolation: PooledIsolation, counts: Record<WarmTenant['state'], number>) => void
 }
 
-/** The default plan and isolation of new tenants with a database of their own. */
-const plan = 'Pro'
-const isolation = 'database-per-tenant'
+type PooledIsolation = Exclude<Isolation, 'schema-per-tenant'>
+
+/** A kind of stack that is made in advance. */
+interface Kind {
+  /** The plan of new tenants that have the isolation by default. */
+  plan: string
+  sizeOf: (docker: DockerSettings) => number | undefined
+}
+
+const kinds: Record<PooledIsolation, Kind> = {
+  'database-per-tenant': { plan: 'Pro', sizeOf: ({ warm_stacks: size }) => size },
+  'cluster-per-tenant': { plan: 'Enterprise', sizeOf: ({ clusters }) => clusters?.warm_stacks },
+}
+
 const pollMilliseconds = 2_000
 const imagesMilliseconds = 10_000
 const minDelayMilliseconds = 5_000
@@ -32,18 +45,24 @@ export function runWarmPools(deps: WarmPoolDeps): (leadership: Leadership) => Pr
   return async (leadership) => {
     const pools = [...deps.regions.values()]
       .filter(({ config }) => config.engine === 'docker')
-      .map((region) => createWarmPool(region, deps, leadership.epoch))
+      .flatMap((region) =>
+        (Object.keys(kinds) as PooledIsolation[]).map((isolation) =>
+          createWarmPool(region, isolation, deps, leadership.epoch),
+        ),
+      )
     await Promise.all(pools.map((pool) => pool.run(leadership.lost)))
   }
 }
 
 export function createWarmPool(
   region: Pick<Region, 'config' | 'images'>,
+  isolation: PooledIsolation,
   { store, clock, log, measure }: WarmPoolDeps,
   epoch: bigint,
 ) {
   const { id: regionId, docker } = region.config
-  const size = docker?.warm_stacks ?? 0
+  const { plan, sizeOf } = kinds[isolation]
+  const size = (docker === undefined ? undefined : sizeOf(docker)) ?? 0
   let failures = 0
   let notBefore = 0
 
@@ -51,7 +70,7 @@ export function createWarmPool(
   const presentImages = (signal: AbortSignal) =>
     size === 0
       ? undefined
-      : region.images(AbortSignal.any([signal, clock.timeout(imagesMilliseconds)])).catch(() => undefined)
+      : region.images(AbortSignal.any([signal, clock.timeout(imagesMilliseconds)]), isolation).catch(() => undefined)
 
   const countFailures = (tenants: readonly WarmTenant[]) => {
     if (tenants.some(({ state }) => state === 'failed')) {
@@ -68,8 +87,8 @@ export function createWarmPool(
 
   /** Polls once: reads the pool, and begins to make or remove stacks. */
   const poll = async (signal: AbortSignal): Promise<void> => {
-    const tenants = await store.warmTenants(regionId)
-    measure(regionId, countStates(tenants))
+    const tenants = await store.warmTenants(regionId, isolation)
+    measure(regionId, isolation, countStates(tenants))
     if (size === 0 && tenants.length === 0) return
     const images = await presentImages(signal)
     countFailures(tenants)

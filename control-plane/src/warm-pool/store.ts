@@ -30,8 +30,8 @@ export type WarmPoolStore = ReturnType<typeof createWarmPoolStore>
 /** Creates the store of tenants made in advance, on the control database. `seal` encrypts their secrets. */
 export function createWarmPoolStore(database: Database, seal: Seal, now: () => Date) {
   return {
-    /** Lists the tenants of the pool, oldest first. */
-    async warmTenants(regionId: string): Promise<WarmTenant[]> {
+    /** Lists the tenants of a region's pool, oldest first. */
+    async warmTenants(regionId: string, isolation: Isolation): Promise<WarmTenant[]> {
       // A claimed tenant has another name.
       const rows = await database.$queryRaw<
         { id: string; state: WarmTenant['state']; postgres: string | null; runtime: string | null }[]
@@ -39,7 +39,8 @@ export function createWarmPoolStore(database: Database, seal: Seal, now: () => D
         select id, postgres_image as postgres, runtime_image as runtime,
           case when desired = 'deleted' then 'leaving' when status in ('warm', 'failed') then status else 'pending' end as state
         from tenants
-        where region_id = ${regionId} and (desired = 'warm' or (desired = 'deleted' and name = 'warm-' || substr(id, 3)))
+        where region_id = ${regionId} and isolation = ${isolation}
+          and (desired = 'warm' or (desired = 'deleted' and name = 'warm-' || substr(id, 3)))
         order by created_at, id`
       return rows.map(({ id, state, postgres, runtime }) => ({
         id,
