@@ -19,8 +19,8 @@ import { openArchiver, type ArchiverSettings } from './support/archiver.ts'
 import { baseContent, createSpooledPostgres } from './support/spooled-engine.ts'
 
 const kills = effort({ small: 4, full: 100 })
-const dayMilliseconds = 6_000
 /** In small runs, the archiver keeps up also on a busy machine. */
+const dayMilliseconds = effort({ small: 20_000, full: 6_000 })
 const segmentMilliseconds = effort({ small: 400, full: 100 })
 const maxDelayMilliseconds = 1_500
 const maxSegmentBytes = 600_000

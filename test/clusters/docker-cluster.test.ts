@@ -82,24 +82,13 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
   t.ok(etcd.memory <= 300e6, "the region's etcd takes at most 300 MB")
 
   await t.test('What is not available for clusters is rejected with the reason', async (t) => {
-    const path = `/v1/tenants/${id}`
-    for (const [method, route, body] of [
-      ['PATCH', path, { archive_days: 7 }],
-      ['PATCH', path, { backup_schedule: '5 3 * * *' }],
-    ] as const) {
-      const rejected = await platform.call(method, route, body)
-      t.match(
-        rejected,
-        {
-          status: 422,
-          body: {
-            code: 'UNSUPPORTED_ISOLATION',
-            message: /is not available for a tenant with the isolation cluster-per-tenant\.$/,
-          },
-        },
-        `${method} ${route} ${JSON.stringify(body)}`,
-      )
-    }
+    t.match(await platform.call('PATCH', `/v1/tenants/${id}`, { archive_days: 7 }), {
+      status: 422,
+      body: {
+        code: 'UNSUPPORTED_ISOLATION',
+        message: /is not available for a tenant with the isolation cluster-per-tenant\.$/,
+      },
+    })
   })
 
   await t.test("A member's user of etcd opens its own cluster's keys only", async (t) => {

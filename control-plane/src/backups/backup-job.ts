@@ -4,7 +4,7 @@ import type { Job } from './backup.ts'
 import { BackupError, isTargetFailure } from './backup-error.ts'
 import type { BackupTarget } from './backup-target.ts'
 import type { BackupInProgress, Taken } from './complete-backup.ts'
-import { ownLocation, presentTenant, regionOf, sharedParts, stepOf, type JobDeps } from './job-deps.ts'
+import { ownLocation, presentTenant, sharedParts, stepOf, type JobDeps } from './job-deps.ts'
 import { encryptedParts } from './manifest.ts'
 import { openFiles } from './parts.ts'
 import { takeShared } from './shared/take-shared.ts'
@@ -41,9 +41,9 @@ export async function committed(
 
 async function takeOwn(job: Job, deps: JobDeps, signal: AbortSignal): Promise<Taken> {
   return awake(job, deps, signal, (tenant) =>
-    makeBackup(job, tenant, deps, signal, (options) =>
+    makeBackup(job, tenant, deps, signal, async (options) =>
       isDedicated(tenant)
-        ? takeBackup({ ...options, location: ownLocation(regionOf(deps, tenant.regionId).engine, tenant.id) }, signal)
+        ? takeBackup({ ...options, location: await ownLocation(deps, tenant, signal) }, signal)
         : takeShared({ ...options, ...sharedParts(deps, tenant) }, signal),
     ),
   )

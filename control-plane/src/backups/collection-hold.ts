@@ -1,5 +1,5 @@
-// Stops the tenant's runtime from removing blobs while a backup is made or a restored home is put in place. The call is
-// made inside its container, with the token that is there.
+// Stops the tenant's runtimes from removing blobs while a backup is made or a restored home is put in place. The calls are
+// made inside their containers, with the token that is there.
 import type { Clock } from '../platform/clock.ts'
 import { BackupError } from './backup-error.ts'
 import type { HomeLocation } from './home-location.ts'
@@ -34,11 +34,13 @@ export async function whileHeld<T>(
   const lost = new AbortController()
   const call = async (method: 'PUT' | 'DELETE', signal: AbortSignal) => {
     const command = ['node', '--input-type=module', '-e', script, '--', tenantId, method, String(holdSeconds)]
-    const { engine, stack, filesStack = stack, filesService } = location
-    const { code } = await engine.exec(filesStack, filesService, command, {
-      signal: AbortSignal.any([signal, clock.timeout(callMilliseconds)]),
-    })
-    if (code !== 0) throw new BackupError('FAILED', "The tenant's runtime did not stop the removal of its files.")
+    const { engine, stack, filesStack = stack, filesServices } = location
+    const options = { signal: AbortSignal.any([signal, clock.timeout(callMilliseconds)]) }
+    const results = await Promise.all(
+      filesServices.map((service) => engine.exec(filesStack, service, command, options)),
+    )
+    if (results.some(({ code }) => code !== 0))
+      throw new BackupError('FAILED', "The tenant's runtime did not stop the removal of its files.")
   }
   await call('PUT', signal)
   const stop = clock.every(

@@ -5,12 +5,14 @@ import type { RunStream } from './psql-session.ts'
 
 export interface HomeLocation {
   engine: Engine
-  /** The stack of its containers. Its Postgres is the service `postgres`. */
+  /** The stack of its containers. */
   stack: string
+  /** The service of its Postgres; of a cluster, the primary. */
+  postgres: string
   /** The stack whose volume holds the blobs; absent: `stack`. */
   filesStack?: string
-  /** The service whose volume holds the blobs. */
-  filesService: 'runtime' | 'files'
+  /** The services whose volume holds the blobs. Scripts run in the first one. */
+  filesServices: readonly [string, ...string[]]
   database: string
   /** The directory of the tenant's blobs, in that service. */
   blobs: string
@@ -26,27 +28,27 @@ export function blobsOf(tenantId: string): string {
 const psql = ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose']
 
 export const inPostgres =
-  ({ engine, stack }: HomeLocation): RunStream =>
+  ({ engine, stack, postgres }: HomeLocation): RunStream =>
   (command, options) =>
-    engine.execStream(stack, 'postgres', command, options)
+    engine.execStream(stack, postgres, command, options)
 export const inFiles =
-  ({ engine, stack, filesStack = stack, filesService }: HomeLocation): RunStream =>
+  ({ engine, stack, filesStack = stack, filesServices: [service] }: HomeLocation): RunStream =>
   (command, options) =>
-    engine.execStream(filesStack, filesService, command, options)
+    engine.execStream(filesStack, service, command, options)
 
 /**
  * Runs SQL as superuser.
  * @throws Error with the output of psql, which is not public
  */
 export async function asSuperuser(
-  { engine, stack }: HomeLocation,
+  { engine, stack, postgres }: HomeLocation,
   database: string,
   sql: string,
   signal: AbortSignal,
 ): Promise<void> {
   done(
     'psql',
-    await engine.exec(stack, 'postgres', [...psql, '-U', 'postgres', '-d', database, '-f', '-'], {
+    await engine.exec(stack, postgres, [...psql, '-U', 'postgres', '-d', database, '-f', '-'], {
       input: `${sql};\n`,
       signal,
     }),
@@ -59,14 +61,14 @@ export async function asSuperuser(
  * @returns the rows, a line each
  */
 export async function asLogin(
-  { engine, stack, database }: HomeLocation,
+  { engine, stack, postgres, database }: HomeLocation,
   login: Login,
   sql: string,
   signal: AbortSignal,
   transaction: readonly string[] = ['-1'],
 ): Promise<string> {
   const command = loggedIn(login, [...psql, '-A', '-t', ...transaction, '-d', database, '-f', '-'])
-  return done('psql', await engine.exec(stack, 'postgres', command, { input: `${login.password}\n${sql};\n`, signal }))
+  return done('psql', await engine.exec(stack, postgres, command, { input: `${login.password}\n${sql};\n`, signal }))
     .stdout
 }
 
@@ -87,7 +89,7 @@ export async function restoreSection(
     yield Buffer.from(`${login.password}\n`)
     yield* dump
   }
-  const { stderr } = await location.engine.exec(location.stack, 'postgres', loggedIn(login, restore), {
+  const { stderr } = await location.engine.exec(location.stack, location.postgres, loggedIn(login, restore), {
     input: input(),
     signal,
   })
@@ -96,19 +98,14 @@ export async function restoreSection(
 
 /** Runs a script in the service that holds the blobs. Its arguments are `$1` and following. */
 export async function filesScript(
-  { engine, stack, filesStack = stack, filesService }: HomeLocation,
+  { engine, stack, filesStack = stack, filesServices: [service] }: HomeLocation,
   script: string,
   parameters: readonly string[],
   options: { input?: AsyncIterable<Uint8Array>; signal: AbortSignal },
 ): Promise<ExecResult> {
   return done(
     'bash',
-    await engine.exec(
-      filesStack,
-      filesService,
-      ['bash', '-euo', 'pipefail', '-c', script, 'bash', ...parameters],
-      options,
-    ),
+    await engine.exec(filesStack, service, ['bash', '-euo', 'pipefail', '-c', script, 'bash', ...parameters], options),
   )
 }
 

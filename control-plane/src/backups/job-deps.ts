@@ -5,6 +5,7 @@ import type { Engine } from '../engines/index.ts'
 import { dedicatedDatabase, type HomeMigration } from '../homes/index.ts'
 import type { Region, Snapshot } from '../reconcile/index.ts'
 import { superuserOf } from '../regions/index.ts'
+import { componentServices } from '../stacks/index.ts'
 import type { Archives } from './archive/open-archives.ts'
 import type { Job } from './backup.ts'
 import { BackupError, OperationSuperseded } from './backup-error.ts'
@@ -23,7 +24,7 @@ export interface JobDeps {
   archives: Pick<Archives, 'files' | 'ledger'>
   regions: ReadonlyMap<
     string,
-    Pick<Region, 'config' | 'engine' | 'images' | 'stack' | 'awaitDatabase' | 'home' | 'runtimeUrls'>
+    Pick<Region, 'config' | 'engine' | 'images' | 'stack' | 'awaitDatabase' | 'home' | 'primaryService' | 'runtimeUrls'>
   >
   /** Calls to shared runtimes about the files of one tenant. */
   runtimeFiles: (urls: readonly string[], tenantId: string) => RuntimeFiles
@@ -45,7 +46,7 @@ export interface JobDeps {
 export function regionOf(
   { regions }: Pick<JobDeps, 'regions'>,
   id: string,
-): Pick<Region, 'images' | 'stack' | 'awaitDatabase' | 'home'> & { engine: Engine } {
+): Pick<Region, 'images' | 'stack' | 'awaitDatabase' | 'home' | 'primaryService'> & { engine: Engine } {
   const region = regions.get(id)
   if (region?.engine === undefined) throw new BackupError('NO_ENGINE', `The region ${id} has no engine for services.`)
   return { ...region, engine: region.engine }
@@ -87,9 +88,24 @@ export async function presentTenant({ tenant }: Pick<JobDeps, 'tenant'>, tenantI
   return found
 }
 
-/** Returns the location of a tenant's home in its own services. */
-export function ownLocation(engine: Engine, tenantId: string): HomeLocation {
-  return { engine, stack: tenantId, filesService: 'runtime', database: dedicatedDatabase, blobs: blobsOf(tenantId) }
+/**
+ * Returns the location of a tenant's home in its own services. In a cluster it is valid until the next failover.
+ * @throws BackupError NO_ENGINE; EngineError
+ */
+export async function ownLocation(
+  deps: Pick<JobDeps, 'regions'>,
+  tenant: Snapshot,
+  signal: AbortSignal,
+): Promise<HomeLocation> {
+  const { engine, primaryService } = regionOf(deps, tenant.regionId)
+  return {
+    engine,
+    stack: tenant.id,
+    postgres: await primaryService(tenant, signal),
+    filesServices: componentServices(tenant.isolation).runtime,
+    database: dedicatedDatabase,
+    blobs: blobsOf(tenant.id),
+  }
 }
 
 export function stepOf(

@@ -3,7 +3,7 @@
 // of Postgres, so that one of them always exists. An interrupted call can be repeated at any point.
 import { dedicatedDatabase, homeRoles, type ServicePasswords } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
-import type { Snapshot } from '../reconcile/index.ts'
+import { hasCluster, type Snapshot } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
 import { endOfNames, linkBlobs, removeBlobs } from './blob-scripts.ts'
@@ -34,16 +34,17 @@ export async function replaceHome(
   deps: JobDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const { engine, home } = regionOf(deps, tenant.regionId)
+  const { home } = regionOf(deps, tenant.regionId)
   if (tenant.desired !== 'active' || (tenant.status !== 'ready' && tenant.status !== 'failed')) {
     throw new BackupError(
       'NOT_RUNNING',
       `The tenant is ${tenant.status}. Only a ready or failed tenant can be restored.`,
     )
   }
-  const own = ownLocation(engine, tenant.id)
+  const own = await ownLocation(deps, tenant, signal)
   const { fresh, old, staging } = namesOf(job)
-  if (tenant.status === 'failed') {
+  // A cluster that has lost all its members cannot begin again.
+  if (tenant.status === 'failed' && !hasCluster(tenant)) {
     await load.step('services')
     await startAgain(tenant, own, fresh, deps, signal)
   }

@@ -69,7 +69,6 @@ export function addTakeBackup(app: Api, deps: BackupRoutesDeps): void {
         backupStorage(deps)
         const tenant = isTenantId(request.params.id) ? await deps.tenants.get(request.params.id) : undefined
         if (tenant === undefined) throw tenantNotFound()
-        rejectCluster(tenant, 'A backup')
         const taken = await record((write) => deps.backups.store.request(request.params.id, write), toBodyWithOperation)
         return settled(deps, taken, wait, request)
       })
@@ -196,7 +195,7 @@ export async function newTenant(
     isolation === undefined
       ? backup.isolation
       : chooseIsolation(isolation, backup.isolation, regionOfBackup(deps, backup.region))
-  rejectCluster({ isolation: chosenIsolation }, 'A restore')
+  rejectCluster({ isolation: chosenIsolation }, 'A restore into a new tenant')
   return {
     id: `t_${randomBytes(10).toString('hex')}`,
     name,

@@ -33,7 +33,8 @@ export async function makeScratchServer(
   const location: HomeLocation = {
     engine,
     stack: stackId,
-    filesService: 'files',
+    postgres: 'postgres',
+    filesServices: ['files'],
     database: dedicatedDatabase,
     blobs: blobsOf(homeId),
   }

@@ -59,6 +59,11 @@ export interface Region {
   openCluster(tenant: Snapshot, signal: AbortSignal): Promise<void>
   /** Removes the user and the keys of a removed cluster from the region's etcd. */
   closeCluster(tenant: Snapshot, signal: AbortSignal): Promise<void>
+  /**
+   * Returns the service of a tenant's own Postgres; of a cluster, that of its present primary. @throws EngineError UNHEALTHY
+   * without a primary
+   */
+  primaryService(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<string>
   /** Reads the state of a tenant's cluster; undefined for a tenant without a cluster. */
   cluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<ClusterState | undefined>
   /** Returns the names of the routers of a tenant's cluster that reach its primary. */
@@ -222,8 +227,9 @@ export function createRegion({
   const access = () => etcdAccess({ engine: requireEngine(), regionStackId: stackId, etcd: requireEtcd() })
 
   /** Returns the service of a cluster's primary. @throws EngineError UNHEALTHY if there is none */
-  const primaryOf = async (tenantId: string, signal: AbortSignal): Promise<string> => {
-    const { primary } = await readCluster(requireEngine(), tenantId, signal)
+  const primaryService: Region['primaryService'] = async (tenant, signal) => {
+    if (!hasCluster(tenant)) return 'postgres'
+    const { primary } = await readCluster(requireEngine(), tenant.id, signal)
     if (primary === undefined) throw new EngineError('UNHEALTHY', "The tenant's cluster has no primary at present.")
     return primary
   }
@@ -252,8 +258,7 @@ export function createRegion({
       if (!isDedicated(tenant)) return homes.in(tenant.database ?? '')
       const run = async (command: readonly string[], input: string) => {
         const signal = clock.timeout(execMilliseconds)
-        const service = hasCluster(tenant) ? await primaryOf(tenant.id, signal) : 'postgres'
-        return requireEngine().exec(tenant.id, service, command, { input, signal })
+        return requireEngine().exec(tenant.id, await primaryService(tenant, signal), command, { input, signal })
       }
       return createDedicatedHome(run, migrations, maxObjects)
     },
@@ -318,6 +323,8 @@ export function createRegion({
       if (hasCluster(tenant))
         await access().remove(tenant.id, AbortSignal.any([signal, clock.timeout(execMilliseconds)]))
     },
+
+    primaryService,
 
     cluster: async (tenant, signal) =>
       hasCluster(tenant) ? readCluster(requireEngine(), tenant.id, signal) : undefined,

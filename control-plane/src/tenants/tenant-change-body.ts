@@ -91,7 +91,6 @@ export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolat
     if (body[field] !== undefined) requireDedicated(tenant, `Field "${field}"`)
   }
   if (body.archive_days !== undefined) rejectCluster(tenant, 'Field "archive_days"')
-  if (schedule != null) rejectCluster(tenant, 'Field "backup_schedule"')
 }
 
 function checkSchedule(schedule: string): void {

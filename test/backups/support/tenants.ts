@@ -61,7 +61,7 @@ export async function createOwner(
     { prefer: 'wait=60' },
   )
   const owner = toOwner(created.body)
-  await platform.until(owner.id, ({ status }) => status === 'ready')
+  await platform.until(owner.id, ({ status }) => status === 'ready', 180)
   return owner
 }
 

@@ -62,8 +62,9 @@ async function recovered(
   return {
     engine,
     stack,
+    postgres: 'postgres',
     filesStack: tenant.id,
-    filesService: 'runtime',
+    filesServices: ['runtime'],
     database: dedicatedDatabase,
     blobs: blobsOf(tenant.id),
   }

@@ -1,0 +1,120 @@
+// Backups of a tenant with a cluster: taken at whichever member is the primary, verified, and restored into the same cluster, also
+// when its primary is lost meanwhile, and into a tenant with a database of its own.
+import t from 'tap'
+import {
+  createOwner,
+  ended,
+  furnish,
+  json,
+  put,
+  scratchObjects,
+  seen,
+  startBackupPlatform,
+  toOwner,
+  type BackupPlatform,
+  type Owner,
+} from '#test/backups/support/tenants.ts'
+import { query } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
+
+const clusters = { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' }
+
+/** Returns the service of the present primary. */
+async function primaryOf(platform: BackupPlatform, { id }: Owner): Promise<string> {
+  let name: string | undefined
+  await until(
+    async () => {
+      const { body } = await platform.call('GET', `/v1/tenants/${id}/health`)
+      const members = (body['members'] ?? []) as { name: string; role: string; state: string }[]
+      name = members.find(({ role, state }) => role === 'primary' && state === 'running')?.name
+      return name !== undefined
+    },
+    'a primary',
+    60_000,
+  )
+  return name ?? ''
+}
+
+/** Returns the databases that restores have left on the cluster. */
+function leftDatabases({ url }: Owner) {
+  return query(url, `select datname from pg_database where datname ~ '^(?:restore|replaced)_'`)
+}
+
+t.test('backups of a cluster', { timeout: 1_800_000 }, async (t) => {
+  const platform = await startBackupPlatform(t, { docker: { clusters } })
+  const ada = await createOwner(platform, 'ada', 'cluster-per-tenant')
+  await furnish(platform, ada, 2 ** 20)
+  const before = await seen(platform, ada)
+  const spoil = async () => {
+    await json(platform, 'ada', ada.key, 'DELETE', '/rest/v1/notes?title=eq.second', undefined)
+    await put(platform, 'ada', ada.key, 'papers/later.txt', 'later')
+    await query(ada.url, 'create table if not exists later (number int)')
+    t.not(JSON.stringify(await seen(platform, ada)), JSON.stringify(before))
+  }
+  let backupId = ''
+
+  await t.test('a backup is taken after a switchover, and verified', async (t) => {
+    const first = await primaryOf(platform, ada)
+    const switched = await platform.call('POST', `/v1/tenants/${ada.id}/switchover`, undefined, { prefer: 'wait=60' })
+    t.match(switched.body, { operation: { state: 'succeeded' } })
+    t.not(await primaryOf(platform, ada), first)
+    const taken = await platform.call('POST', `/v1/tenants/${ada.id}/backups`)
+    t.match(await ended(platform, taken), { state: 'succeeded', error: null })
+    backupId = String(taken.body['id'])
+    const verified = await platform.call('POST', `/v1/backups/${backupId}/verify`)
+    t.match(await ended(platform, verified), { state: 'succeeded', error: null })
+    t.same(await scratchObjects(platform), [])
+    const schedule = { backup_schedule: '5 3 * * *' }
+    t.match(await platform.call('PATCH', `/v1/tenants/${ada.id}`, schedule), { status: 200, body: schedule })
+  })
+
+  await t.test('a restore into the same cluster gives all of it back', async (t) => {
+    await spoil()
+    const restored = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })
+    t.match(await ended(platform, restored), { state: 'succeeded', error: null })
+    t.same(await seen(platform, ada), before)
+    t.same(await leftDatabases(ada), [])
+  })
+
+  await t.test('a restore during which the primary is lost leaves one whole home', async (t) => {
+    await spoil()
+    const primary = await primaryOf(platform, ada)
+    const owner = { installation: platform.installation, stack: ada.id }
+    const { containers } = await platform.host.observe(owner, AbortSignal.timeout(10_000))
+    const container = containers.find(({ labels }) => labels.service === primary)?.name ?? ''
+    const restoring = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })
+    const { id } = restoring.body['operation'] as { id: string }
+    await until(
+      async () => (await platform.call('GET', `/v1/operations/${id}`)).body['step'] === 'database',
+      'the step of the database',
+      60_000,
+    )
+    await platform.kill(container)
+    const operation = await ended(platform, restoring, 300)
+    t.comment(`the operation has ${String(operation['state'])}: ${String(operation['error'])}`)
+    await platform.until(ada.id, ({ status }) => status === 'ready', 120)
+    if (operation['state'] !== 'succeeded') {
+      const again = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })
+      t.match(await ended(platform, again, 300), { state: 'succeeded', error: null })
+    }
+    t.same(await seen(platform, ada), before)
+    t.same(await leftDatabases(ada), [])
+  })
+
+  await t.test('a restore into a new tenant with a database of its own loses nothing', async (t) => {
+    const cluster = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'grace' } })
+    t.match(cluster, { status: 422, body: { code: 'UNSUPPORTED_ISOLATION', message: /^A restore into a new tenant/ } })
+    const into = { name: 'grace', isolation: 'database-per-tenant' }
+    const restored = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into })
+    t.match(await ended(platform, restored), { state: 'succeeded', error: null })
+    t.same(await seen(platform, toOwner(restored.body)), before)
+  })
+
+  await t.test('what is not available is rejected with the reason', async (t) => {
+    const recover = { to: new Date().toISOString(), into: 'same' }
+    t.match(await platform.call('POST', `/v1/tenants/${ada.id}/restore`, recover), {
+      status: 422,
+      body: { code: 'UNSUPPORTED_ISOLATION', message: /^A restore to a point in time is not available/ },
+    })
+  })
+})
