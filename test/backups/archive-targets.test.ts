@@ -227,6 +227,27 @@ t.test('files in several targets', async (t) => {
     t.same(await namesOf(two, id), [1, 2].map(segment))
   })
 
+  await t.test('a file that no target has delays neither the segments of its archive nor other archives', async (t) => {
+    const [first, second] = [randomUUID(), randomUUID()]
+    const [lost, whole] = [randomUUID(), randomUUID()]
+    const archives = [archiveOf(first, lost, 2), archiveOf(second, whole, 1)]
+    const stored = [
+      [first, segment(1)],
+      [first, segment(2)],
+      [second, baseFile(whole)],
+      [second, segment(1)],
+    ] as const
+    for (const [id, name] of stored) await one.target.write(id, name, sealed(id, name, Buffer.from(name)), signal)
+    const copyTo = createArchiveCopier({ ledger: ledgerOf(archives), files, clock: systemClock })
+    await t.rejects(copyTo(two, signal), {
+      message: `No target has the file ${baseFile(lost)} of the archive ${first}.`,
+    })
+    for (const [id, name] of stored) t.ok(await two.has(id, name), name)
+    await one.target.write(first, baseFile(lost), sealed(first, baseFile(lost), Buffer.from('found')), signal)
+    await copyTo(two, signal)
+    t.ok(await two.has(first, baseFile(lost)), 'it is copied when it is there again')
+  })
+
   await t.test('a target without room does not end the archive', async (t) => {
     const id = randomUUID()
     const full: ArchiveTarget = {

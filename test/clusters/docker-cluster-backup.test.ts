@@ -36,7 +36,7 @@ async function primaryOf(platform: BackupPlatform, { id }: Owner): Promise<strin
 }
 
 /** Returns the databases that restores have left on the cluster. */
-function leftDatabases({ url }: Owner) {
+function remainingDatabases({ url }: Owner) {
   return query(url, `select datname from pg_database where datname ~ '^(?:restore|replaced)_'`)
 }
 
@@ -73,7 +73,7 @@ t.test('backups of a cluster', { timeout: 1_800_000 }, async (t) => {
     const restored = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })
     t.match(await ended(platform, restored), { state: 'succeeded', error: null })
     t.same(await seen(platform, ada), before)
-    t.same(await leftDatabases(ada), [])
+    t.same(await remainingDatabases(ada), [])
   })
 
   await t.test('a restore during which the primary is lost leaves one whole home', async (t) => {
@@ -98,7 +98,7 @@ t.test('backups of a cluster', { timeout: 1_800_000 }, async (t) => {
       t.match(await ended(platform, again, 300), { state: 'succeeded', error: null })
     }
     t.same(await seen(platform, ada), before)
-    t.same(await leftDatabases(ada), [])
+    t.same(await remainingDatabases(ada), [])
   })
 
   await t.test('a restore into a new tenant with a database of its own loses nothing', async (t) => {

@@ -23,6 +23,9 @@ const copyMs = 60_000
 /** After this time, everything of an archive in a target is listed again, in case that something was lost there. */
 const listMs = 3_600_000
 
+/** No target has a file: it has expired meanwhile, or it is lost. Everything else can still be copied. */
+class MissingFileError extends Error {}
+
 /** The names of the files that are known to be in one target of one archive. */
 interface Copied {
   listedAt: number
@@ -49,26 +52,34 @@ export function runArchiveCopies(deps: ArchiveCopyDeps): (leadership: Leadership
   }
 }
 
-/** Returns a function that copies everything that a target lacks to it. */
+/**
+ * Returns a function that copies everything that a target lacks to it. A file that no target has is reported after the others
+ * were copied.
+ */
 export function createArchiveCopier({ ledger, files, clock }: Omit<ArchiveCopyDeps, 'log'>) {
   const known = new Map<string, Copied>()
 
   const copyFile = async (archive: Archive, name: string, to: ArchiveTarget, signal: AbortSignal): Promise<void> => {
     const opening = { key: await ledger.key(archive.id), context: fileContext(archive.id, name) }
-    let failure: unknown = new Error('No other target has the file.')
+    let failure: Error | undefined
+    const fail = (cause: unknown) => {
+      failure = cause instanceof Error ? cause : new Error('The file could not be copied.', { cause })
+      return false
+    }
     for (const from of files.targets) {
-      if (from === to || !(await from.has(archive.id, name).catch(() => false))) continue
+      const has = from === to ? Promise.resolve(false) : from.has(archive.id, name)
+      if (!(await has.catch(fail))) continue
       try {
         await to.write(archive.id, name, from.read(archive.id, name, signal), signal)
         await drain(decrypted(to.read(archive.id, name, signal), opening.key, opening.context))
         return
       } catch (cause) {
-        failure = cause
+        fail(cause)
         await to.remove(archive.id, name).catch(() => undefined)
         signal.throwIfAborted()
       }
     }
-    throw failure
+    throw failure ?? new MissingFileError(`No target has the file ${name} of the archive ${archive.id}.`)
   }
 
   const copyInto = async (archive: Archive, to: ArchiveTarget, signal: AbortSignal): Promise<void> => {
@@ -85,15 +96,30 @@ export function createArchiveCopier({ ledger, files, clock }: Omit<ArchiveCopyDe
       signal.throwIfAborted()
       if (!(listed?.has(name) ?? (await to.has(archive.id, name)))) await copyFile(archive, name, to, signal)
     }
+    let missing: MissingFileError | undefined
     for (const base of archive.bases) {
       if (base.completeAt === undefined || copied.bases.has(base.id)) continue
       const name = baseFile(base.id)
-      await ensure(name)
+      try {
+        await ensure(name)
+      } catch (cause) {
+        if (!(cause instanceof MissingFileError)) throw cause
+        missing ??= cause
+        continue
+      }
       // An upload that was interrupted at its very end has stored the file, and remains.
       if (listed?.has(name + aside) === true) await to.remove(archive.id, name + aside)
       copied.bases.add(base.id)
     }
-    const { firstSegment, lastSegment } = archive
+    await copySegments(archive, copied, ensure)
+    if (missing !== undefined) throw missing
+  }
+
+  const copySegments = async (
+    { firstSegment, lastSegment }: Archive,
+    copied: Copied,
+    ensure: (name: string) => Promise<void>,
+  ): Promise<void> => {
     if (firstSegment === undefined || lastSegment === undefined) return
     const start = copied.segment === undefined || copied.segment < firstSegment ? firstSegment : copied.segment
     for (const name of segmentsBetween(start, lastSegment)) {
@@ -107,10 +133,17 @@ export function createArchiveCopier({ ledger, files, clock }: Omit<ArchiveCopyDe
     const archives = await ledger.stored()
     const ids = new Set(archives.map(({ id }) => `${to.name}/${id}`))
     for (const id of known.keys()) if (id.startsWith(`${to.name}/`) && !ids.has(id)) known.delete(id)
+    let missing: MissingFileError | undefined
     for (const archive of archives) {
-      await copyInto(archive, to, signal)
+      try {
+        await copyInto(archive, to, signal)
+      } catch (cause) {
+        if (!(cause instanceof MissingFileError)) throw cause
+        missing ??= cause
+      }
       // An archive that was removed meanwhile must not come back.
       if (!(await ledger.isStored(archive.id))) await to.removeAll(archive.id)
     }
+    if (missing !== undefined) throw missing
   }
 }
