@@ -10,7 +10,7 @@ const objectPath = (number: number) => `/storage/v1/object/failovers/${number}`
 export async function startHttpClient(call: Call) {
   const created = await call('POST', bucket, JSON.stringify({ name: 'failovers', policy: 'private' }))
   if (created.status !== 201) throw new Error(`The bucket was not created: ${created.status} ${await created.text()}`)
-  const counts = { reads: 0, uploads: 0, retryable: 0 }
+  const counts = { reads: 0, retryableReads: 0, uploads: 0, retryableUploads: 0 }
   /** Responses that a client of a cluster must not receive. */
   const wrong: string[] = []
   const acknowledged: number[] = []
@@ -25,15 +25,16 @@ export async function startHttpClient(call: Call) {
     return { status: response.status, text: await response.text(), retryAfter: response.headers.get('retry-after') }
   }
   const read = async () => {
-    const { status, text } = await send('GET', bucket)
+    const { status, text, retryAfter } = await send('GET', bucket)
     counts.reads++
-    if (status !== 200) wrong.push(`GET: ${status} ${text}`)
+    if (status === 503 && retryAfter !== null) counts.retryableReads++
+    else if (status !== 200) wrong.push(`GET: ${status} ${text}`)
   }
   const upload = async (number: number) => {
     const { status, text, retryAfter } = await send('POST', objectPath(number), String(number))
     counts.uploads++
     if (status === 200 || status === 201) acknowledged.push(number)
-    else if (status === 503 && retryAfter !== null) counts.retryable++
+    else if (status === 503 && retryAfter !== null) counts.retryableUploads++
     else wrong.push(`POST: ${status} ${text}`)
   }
   const run = async (work: (number: number) => Promise<void>) => {

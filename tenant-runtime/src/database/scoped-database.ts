@@ -37,7 +37,8 @@ interface RoundTripOptions {
   onlyReads: boolean
   /** Whether all callers are anonymous. */
   isAnonymous: boolean
-  mayRepeat: boolean
+  /** The number of times that it may run again. */
+  repeats: number
 }
 
 interface StreamOptions {
@@ -82,7 +83,7 @@ export class ScopedDatabase {
     return this.runTogether([{ context, statements }])
   }
 
-  /** Runs statements that change nothing as `run` does. After a broken connection, they are repeated once on another. */
+  /** Runs statements that change nothing as `run` does. After a broken connection, they are repeated on another. */
   read(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
     return this.runTogether([{ context, statements }], { onlyReads: true })
   }
@@ -91,7 +92,8 @@ export class ScopedDatabase {
   async runTogether(parts: readonly ScopedStatements[], { onlyReads = false } = {}): Promise<Result[]> {
     const scoped = parts.flatMap(({ context, statements }) => [this.#settingOf(context), ...statements])
     const isAnonymous = parts.every(({ context }) => context.role === 'anon')
-    const results = await this.#roundTrip(scoped, { onlyReads, isAnonymous, mayRepeat: true })
+    const repeats = this.#connections.failoverMilliseconds > 0 ? failoverRepeats : 1
+    const results = await this.#roundTrip(scoped, { onlyReads, isAnonymous, repeats })
     return results.filter((_, n) => scoped[n]?.text !== setContext)
   }
 
@@ -261,11 +263,8 @@ export class ScopedDatabase {
     return (undone || onlyReads) && (sqlstate === undefined || endings.has(sqlstate))
   }
 
-  /** Runs one round trip, and once more if that is worth while. */
-  async #roundTrip(
-    statements: Statement[],
-    { onlyReads, isAnonymous, mayRepeat }: RoundTripOptions,
-  ): Promise<Result[]> {
+  /** Runs one round trip, and repeats it if that is worth while. */
+  async #roundTrip(statements: Statement[], { onlyReads, isAnonymous, repeats }: RoundTripOptions): Promise<Result[]> {
     const login = this.#login()
     const connection = await this.#connections.acquire(login)
     const begun = performance.now()
@@ -285,7 +284,7 @@ export class ScopedDatabase {
       // Postgres may have committed a change whose rows were all on their way.
       if (full !== undefined) throw onlyReads ? full : unknownOutcome(full)
       if (
-        !mayRepeat ||
+        repeats === 0 ||
         !(error instanceof RoundTripError) ||
         !this.#isWorthRepeating(error, performance.now() - begun, onlyReads)
       )
@@ -298,7 +297,7 @@ export class ScopedDatabase {
         void sweepSession(connection).then((isClean) => this.#connections.release(login, connection, isClean))
       } else this.#connections.release(login, connection, reusable)
     }
-    return this.#roundTrip(statements, { onlyReads, isAnonymous, mayRepeat: false })
+    return this.#roundTrip(statements, { onlyReads, isAnonymous, repeats: repeats - 1 })
   }
 
   /**
@@ -360,5 +359,7 @@ function unknownOutcome(cause: RuntimeError): RuntimeError {
 /** SQLSTATEs of a session that ends, or whose statement is cancelled. */
 const cancelled = '57014'
 const endings = new Set(['57P01', '57P02', '57P05', cancelled])
+/** During a failover, the next session may end, too. */
+const failoverRepeats = 3
 /** A statement that has run longer may be the reason for the session's end. */
 const briefMilliseconds = 1_000

@@ -11,6 +11,7 @@ import {
   type DockerPlatformOptions,
 } from '#test/support/docker-platform.ts'
 import { query } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
 
 export interface BackupPlatform extends DockerPlatform {
   /** The installation's directory, with one directory for each backup. */
@@ -97,8 +98,14 @@ export async function furnish(platform: DockerPlatform, { name, key, url }: Owne
     rls_policy: { type: 'ownership', owner_field: 'owner' },
   })
   await json(platform, name, key, 'POST', '/admin/reload-schemas', {})
-  for (const title of [canary, 'second', 'ünï\tcode \\ "quoted" \n line'])
-    await json(platform, name, key, 'POST', '/rest/v1/notes', { owner: 'u1', title })
+  for (const title of [canary, 'second', 'ünï\tcode \\ "quoted" \n line']) {
+    const body = JSON.stringify({ owner: 'u1', title })
+    const insert = () => platform.tenantCall(name, 'POST', '/rest/v1/notes', { key, body, type: 'application/json' })
+    let response = await insert()
+    // The second runtime of a cluster learns of the reload within half a second.
+    await until(async () => response.status !== 404 || (response = await insert()).status !== 404, 'the collection')
+    if (!response.ok) throw new Error(`The record was not inserted: ${response.status} ${await response.text()}`)
+  }
   await query(url, customSql)
   await json(platform, name, key, 'POST', '/storage/v1/bucket', { name: 'papers', policy: 'private' })
   await put(platform, name, key, 'papers/letter.txt', canary)

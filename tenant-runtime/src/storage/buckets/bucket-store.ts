@@ -45,18 +45,20 @@ export function bucketStatement(key: string): Statement {
 /** Lists the caller's own and public buckets; all of them for the service role (specification, section 4.1). */
 export async function listBuckets(tenant: Tenant, context: RlsContext, query: BucketListQuery): Promise<Bucket[]> {
   const userId = context.role === 'authenticated' ? context.userId : null
-  const { rows } = await tenant.database.query(
+  const [result] = await tenant.database.read(
     context,
-    `select ${bucketColumns} from ${bucketSource}
-     where ($1 or b.policy = 'public' or b.owner_id = $2) and ($3 = '' or strpos(b.name, lower($3)) > 0)
-     order by b.${query.sortColumn} ${query.sortOrder}, b.id limit $4 offset $5`,
-    context.role === 'service',
-    userId,
-    query.search,
-    query.limit,
-    query.offset,
+    sql(
+      `select ${bucketColumns} from ${bucketSource}
+       where ($1 or b.policy = 'public' or b.owner_id = $2) and ($3 = '' or strpos(b.name, lower($3)) > 0)
+       order by b.${query.sortColumn} ${query.sortOrder}, b.id limit $4 offset $5`,
+      context.role === 'service',
+      userId,
+      query.search,
+      query.limit,
+      query.offset,
+    ),
   )
-  return rows.map(toBucket)
+  return (result?.rows ?? []).map(toBucket)
 }
 
 export async function createBucket(
