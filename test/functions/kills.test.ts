@@ -191,8 +191,9 @@ t.test('A function that is disabled or deleted under load returns 404 at once', 
     state.isGone = true
     await load
     t.same([...new Set(late)], [404], `round ${round}`)
+    // Before the change, a busy machine may have no executor in time.
     t.same(
-      [...statuses].filter((status) => status !== 200 && status !== 404),
+      [...statuses].filter((status) => ![200, 404, 503].includes(status)),
       [],
     )
     if (round % 2 === 0)
