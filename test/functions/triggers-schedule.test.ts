@@ -322,7 +322,7 @@ t.test('Two runtimes that serve a tenant run every planned time once', async (t)
     [{ n: 2 * rounds }],
     'nothing else ran',
   )
-  // A check of the round before may end late, and take a time of which only the other runtime was told.
+  // A check of the round before may end late, and take a time of which only the other runtime was notified.
   t.ok(
     other.done() >= Math.floor(rounds / 3) && other.done() < 2 * rounds,
     `the other runtime took ${other.done()} of ${2 * rounds}`,

@@ -256,9 +256,8 @@ export class ScopedDatabase {
   #isWorthRepeating({ undone, sqlstate, cause }: RoundTripError, milliseconds: number, onlyReads: boolean): boolean {
     if (isStalePlan(cause)) return true
     // A failover ends statements that have run for any time, but it cancels none.
-    const { failoverMilliseconds } = this.#connections
-    if (milliseconds > (sqlstate === cancelled ? briefMilliseconds : Math.max(briefMilliseconds, failoverMilliseconds)))
-      return false
+    const failoverMilliseconds = sqlstate === cancelled ? 0 : this.#connections.failoverMilliseconds
+    if (milliseconds > Math.max(briefMilliseconds, failoverMilliseconds)) return false
     if (cause instanceof MessageTooLongError || cause instanceof RuntimeError) return false
     return (undone || onlyReads) && (sqlstate === undefined || endings.has(sqlstate))
   }
@@ -356,8 +355,9 @@ function unknownOutcome(cause: RuntimeError): RuntimeError {
   )
 }
 
-/** SQLSTATEs of a session that ends, or whose statement is cancelled. */
+/** The SQLSTATE of a cancelled statement. */
 const cancelled = '57014'
+/** SQLSTATEs of a session that ends, or whose statement is cancelled. */
 const endings = new Set(['57P01', '57P02', '57P05', cancelled])
 /** During a failover, the next session may end, too. */
 const failoverRepeats = 3
